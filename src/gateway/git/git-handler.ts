@@ -14,7 +14,7 @@ import {
 import { ProblemError } from '../errors/problem-error.ts';
 import { newPool } from '../limits/pools.ts';
 import { inNamespace, type Cache } from '../lookup/cache.ts';
-import { GitRelay, refuseInWords, type GitRelayOptions, type RelayLimits } from './git-relay.ts';
+import { GitRelay, refuseWithText, type GitRelayOptions, type RelayLimits } from './git-relay.ts';
 import type { PrivateHost } from './private-host.ts';
 import { PushRelay } from './push-relay.ts';
 import type { PushRecords } from './push-records.ts';
@@ -100,13 +100,13 @@ export class GitHandler implements CallbackHandler {
     const asked = readSmartRequest(call.request.method, path, call.query);
     if (asked === undefined) {
       if (!isLargeFiles(path)) throw noSuchEndpoint();
-      refuseInWords(call.response, 501, 'The gateway does not serve Git LFS');
+      refuseWithText(call.response, 501, 'The gateway does not serve Git LFS');
       return;
     }
     const grant = { provider, repository: asked.repository };
     const credential = credentialOf(call.request.headers.authorization);
     if (credential === undefined) {
-      refuseInWords(call.response, 401, 'The sandbox has a token for this', askForPassword);
+      refuseWithText(call.response, 401, 'The sandbox has a token for this', askForPassword);
       return;
     }
     const sandbox = this.#holder(call, grant, credential);
@@ -146,7 +146,7 @@ export class GitHandler implements CallbackHandler {
       settings?.readable?.includes(grant.repository) === true &&
       found?.some((each) => this.#providerOf(each) === grant.provider) === true;
     if (sandbox === undefined || (conversation === undefined && !isReadable)) {
-      refuseInWords(call.response, 403, 'No conversation in this sandbox has this repository');
+      refuseWithText(call.response, 403, 'No conversation in this sandbox has this repository');
       return;
     }
     const relayed = { call, sandbox, grant, asked, relaysOpen: true };
@@ -155,7 +155,7 @@ export class GitHandler implements CallbackHandler {
       repository: grant.repository,
     });
     if (service === 'git-receive-pack' && !policy.enabled) {
-      refuseInWords(call.response, 403, 'Pushes are not allowed here');
+      refuseWithText(call.response, 403, 'Pushes are not allowed here');
       return;
     }
     await this.#inTurn(call, sandbox, asked, () =>
@@ -184,8 +184,8 @@ export class GitHandler implements CallbackHandler {
   }
 
   /**
-   * The sandbox, if the credential is its own. The check of an unknown sandbox takes as long as that
-   * of a known one.
+   * The sandbox, if the credential is its own. The check of an unknown sandbox takes as long as
+   * that of a known one.
    */
   #holder(
     { sandbox }: CallbackRequest,

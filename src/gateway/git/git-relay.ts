@@ -38,8 +38,8 @@ export class Transfer {
   }
 
   /**
-   * A stream whose bytes count as progress. More bytes than the maximum are an error. `onBytes` sees
-   * each piece.
+   * A stream whose bytes count as progress. More bytes than the maximum are an error. `onBytes`
+   * sees each piece.
    */
   newStream(
     maxBytes = Number.POSITIVE_INFINITY,
@@ -206,11 +206,15 @@ function refuse(
   answer: Exclude<HostAnswer, { readonly kind: 'stream' }>,
 ): void {
   const [status, text] = refusals[answer.kind];
-  refuseInWords(response, status, `${text}${answer.kind === 'failed' ? `: ${answer.reason}` : ''}`);
+  refuseWithText(
+    response,
+    status,
+    `${text}${answer.kind === 'failed' ? `: ${answer.reason}` : ''}`,
+  );
 }
 
 /** Answers with a text, because git shows it to people. */
-export function refuseInWords(
+export function refuseWithText(
   response: ServerResponse,
   status: number,
   text: string,

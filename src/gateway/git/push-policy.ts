@@ -8,7 +8,7 @@ export interface PushedTo {
   readonly defaultBranch: string | undefined;
 }
 
-/** Whether an id stands for no commit: the reference is created, or deleted. */
+/** Whether an id is that of no commit: the reference is created, or deleted. */
 export const isNone = (id: string): boolean => /^0+$/.test(id);
 
 /** Whether a pattern, in which `*` matches any characters, matches the whole text. */
@@ -28,7 +28,7 @@ function matches(pattern: string, name: string): boolean {
   return true;
 }
 
-/** The reasons why references may not be pushed, by their names, in words that git shows. Pure. */
+/** The reasons why references may not be pushed, by their names, as git shows them. Pure. */
 export function pushRefusals(
   commands: readonly RefCommand[],
   { policy, defaultBranch }: PushedTo,
@@ -54,4 +54,4 @@ export function pushRefusals(
 
 /** The reason for which an update that may lose commits of the host is refused. */
 export const notFastForward =
-  'the gateway can not tell it from a forced push; push the commits to a new branch';
+  'the gateway can not distinguish it from a forced push; push the commits to a new branch';

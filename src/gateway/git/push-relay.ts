@@ -14,7 +14,7 @@ import { LRUCache } from 'lru-cache';
 import type { MeasuredRuntime } from '../../observability/runtime.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { PushPolicy } from '../../resources/git-settings.ts';
-import { refuseInWords, type GitRelay, type RelayedRequest, type Transfer } from './git-relay.ts';
+import { refuseWithText, type GitRelay, type RelayedRequest, type Transfer } from './git-relay.ts';
 import type { PrivateHost, Wanted } from './private-host.ts';
 import { notFastForward, pushRefusals } from './push-policy.ts';
 import type { PushRecords } from './push-records.ts';
@@ -27,6 +27,8 @@ export interface PushRelayOptions extends Pick<MeasuredRuntime, 'clock' | 'metri
 
 const mebibyte = 1_048_576;
 const hourMs = 3_600_000;
+/** A hostile pack makes a proof cost memory and time; ordinary work has far fewer commits. */
+const proofLimits = { maxPackBytes: 4 * mebibyte, maxCommits: 20_000 } as const;
 const maxSandboxes = 20_000;
 
 /** The reasons of refused references, by their names. */
@@ -87,7 +89,7 @@ class IncomingPush {
 
 /**
  * Relays pushes of sandboxes to git hosts. The commands of a push are read before the host gets
- * anything of it, and a push that the policy does not allow is refused as a whole, in words that
+ * anything of it. A push that the policy does not allow is refused as a whole, with a message that
  * git shows. The pack itself is passed on as it arrives.
  */
 export class PushRelay {
@@ -107,6 +109,11 @@ export class PushRelay {
   ): Promise<void> {
     const { relay } = this.#options;
     const { request, response } = relayed.call;
+    // Git compresses the body of no push, and nothing here would read one.
+    if (request.headers['content-encoding'] !== undefined) {
+      refuseWithText(response, 415, 'The body of a push must not be encoded');
+      return;
+    }
     await relay.within(relayed, async (transfer, wanted) => {
       const incoming = new IncomingPush(request, transfer, policy.maxMebibytes * mebibyte);
       try {
@@ -123,7 +130,7 @@ export class PushRelay {
       } catch (error) {
         if (!(error instanceof PushError) && !(error instanceof TooLargeError)) throw error;
         this.#options.metrics.gitPushes.inc({ result: 'refused' });
-        refuseInWords(response, error instanceof PushError ? 400 : 413, error.message);
+        refuseWithText(response, error instanceof PushError ? 400 : 413, error.message);
       }
     });
   }
@@ -153,7 +160,7 @@ export class PushRelay {
       return all(push, 'the git host does not say which branch is the default one');
     const reasons = pushRefusals(push.commands, { policy, defaultBranch });
     if (reasons.size > 0) return reasons;
-    const unproven = await unprovenUpdates(push, body);
+    const unproven = await unprovenUpdates(push, body, proofLimits);
     if (unproven.length > 0) return new Map(unproven.map((ref) => [ref, notFastForward]));
     return this.#hasRoom(sandbox.metadata.uid, policy.maxPerHour)
       ? new Map()
@@ -210,7 +217,7 @@ export class PushRelay {
     this.#options.metrics.gitPushes.inc({ result: 'refused' });
     const body = refusalOf(push, reasons);
     if (body === undefined) {
-      refuseInWords(response, 403, [...new Set(reasons.values())].join('; '));
+      refuseWithText(response, 403, [...new Set(reasons.values())].join('; '));
       return;
     }
     response.writeHead(200, {

@@ -90,7 +90,7 @@ const pools = {
     ...{ what: 'clones', total: 128, perOwner: 32, perSandbox: 4, retryAfterSeconds: 10 },
     ...{ codes: connections, queue: queue(600_000, 1000, 200) },
   },
-  /** Each has the beginning of a pack in memory, up to 16 MiB. */
+  /** Each has the beginning of a pack in memory, up to 4 MiB. */
   pushes: {
     ...{ what: 'pushes', total: 16, perOwner: 8, perSandbox: 2, retryAfterSeconds: 10 },
     ...{ codes: connections, queue: queue(600_000, 500, 100) },

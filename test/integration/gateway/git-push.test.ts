@@ -22,7 +22,7 @@ import {
   cachedConversation,
   type CachedConversation,
 } from '../../../src/resources/cached-conversation.ts';
-import { conversations, type Conversation } from '../../../src/resources/conversation.ts';
+import { conversations } from '../../../src/resources/conversation.ts';
 import { gitSettingsSchema, type GitSettings } from '../../../src/resources/git-settings.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
@@ -133,7 +133,7 @@ async function aWorkplace({ owner = 'alice', repository = 'acme/shop', git }: Wi
       sandboxUID: sandbox.metadata.uid,
       start: { status: 'READY', transitions: [] },
     },
-  } as Conversation);
+  });
   stores.sandboxes.set({ ...sandbox, spec: { ...sandbox.spec, templateName: name } });
   stores.templates.set({ ...template, metadata: { ...template.metadata, name } });
   stores.conversations.set(cachedConversation(conversation));
@@ -256,7 +256,7 @@ describe('a push', () => {
       ['HEAD:agent/partly', 'HEAD:main'],
       'the default branch may not be pushed',
     ],
-  ])('%s is refused in words, and the host gets nothing', async (_sentence, refs, words) => {
+  ])('%s is refused with a message, and the host gets nothing', async (_sentence, refs, words) => {
     const workplace = await aWorkplace();
     const tree = await aClone(workplace);
     const before = branches();
@@ -281,7 +281,7 @@ describe('a push', () => {
     await git(workplace, tree, ['commit', '-q', '--amend', '-m', 'Other work']);
     const forced = await git(workplace, tree, ['push', '--force', 'origin', 'agent/kept']);
     expect(forced).toMatchObject({ code: 1 });
-    expect(forced.output).toContain('can not tell it from a forced push');
+    expect(forced.output).toContain('can not distinguish it from a forced push');
     expect(branches()).toEqual(before);
   });
 
@@ -305,7 +305,7 @@ describe('a push', () => {
     expect((await push('bots/a-y')).output).toContain('only branches like bots/*-x may be pushed');
   });
 
-  it('that is too large is refused in words, and the next one passes', async () => {
+  it('that is too large is refused with a message, and the next one passes', async () => {
     const workplace = await aWorkplace({ git: { push: { maxMebibytes: 1 } } });
     const tree = await aClone(workplace, 'acme/shop', 'agent/huge');
     await commit(workplace, tree, randomBytes(3 * 1024 * 1024).toString('base64'));

@@ -82,7 +82,7 @@ function currentSandbox(
     : sandbox;
 }
 
-/** What the agent has to know about pushes; undefined where nothing can be pushed from a sandbox. */
+/** The notice about pushes; undefined where nothing can be pushed from a sandbox. */
 function noticeFor(
   scope: Pick<StartScope, 'stored' | 'sandbox'>,
   options: CreateConversationOptions,

@@ -1,6 +1,6 @@
 import type { PushPolicy } from '../../../resources/git-settings.ts';
 
-/** Tells an agent what it may push, so that it does not try in vain. Pure. */
+/** States what an agent may push, so that the agent does not try in vain. Pure. */
 export function pushNotice(repository: string, { enabled, branches }: PushPolicy): string {
   if (!enabled || branches.length === 0)
     return `Do not push to ${repository}: the git host is closed to pushes from here.`;

@@ -6,10 +6,7 @@ const one = '1'.repeat(40);
 const none = '0'.repeat(40);
 const policyOf = (push: object = {}) =>
   pushPolicyOf(gitSettingsSchema.parse({ push }), { owner: 'alice', repository: 'acme/shop' });
-const refusal = (
-  ref: string,
-  { push = {}, defaultBranch = 'main' as string | undefined, newId = one } = {},
-) =>
+const refusal = (ref: string, { push = {}, defaultBranch = 'main', newId = one } = {}) =>
   pushRefusals([{ ref, oldId: none, newId }], { policy: policyOf(push), defaultBranch }).get(ref);
 
 describe('pushRefusals', () => {
