@@ -163,6 +163,15 @@ describe.each(names.map((name, index) => ({ name, index })))('$name', ({ name, i
     await expectOnce(about, sandbox, 'orphan.txt');
   });
 
+  it('calls a tool once that is approved after the loss of the pod', async () => {
+    const about = `podless-${name}`;
+    const { id, sandbox, approval } = await askingAbout(about, name, 'podless.txt');
+    await agents.k('delete', 'pod', sandbox, '--grace-period=0', '--force');
+    await agents.answer(id, approval, 'approve');
+    await agents.reaches(id, { execution_status: 'finished' });
+    await expectOnce(about, sandbox, 'podless.txt');
+  });
+
   it('calls a tool once that is approved after the end of everything', async () => {
     const about = `powerless-${name}`;
     const { id, sandbox, approval } = await askingAbout(about, name, 'powerless.txt');
