@@ -3,7 +3,7 @@ import { sleep } from '@conversation-operator/base/clock';
 import type { Shares } from '@conversation-operator/base/shares';
 import type { CloneGrant, SandboxKeys } from '../../agent/keys.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import { pushPolicyOf, type GitSettings } from '../../resources/git-settings.ts';
+import { pushPolicyOf } from '../../resources/git-settings.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import {
@@ -140,7 +140,8 @@ export class GitHandler implements CallbackHandler {
     const { service, part } = asked;
     const found = sandbox && this.#conversations(sandbox);
     const conversation = found?.find((each) => this.#isAbout(each, grant));
-    const settings = sandbox && this.#settingsOf(sandbox);
+    const template = sandbox && this.#templateOf(sandbox);
+    const settings = template?.spec.git;
     const isReadable =
       service === 'git-upload-pack' &&
       settings?.readable?.includes(grant.repository) === true &&
@@ -154,7 +155,8 @@ export class GitHandler implements CallbackHandler {
       owner: sandbox.spec.owner,
       repository: grant.repository,
     });
-    if (service === 'git-receive-pack' && !policy.enabled) {
+    // Without the template nothing says what may be pushed.
+    if (service === 'git-receive-pack' && (!policy.enabled || template === undefined)) {
       refuseWithText(call.response, 403, 'Pushes are not allowed here');
       return;
     }
@@ -220,8 +222,9 @@ export class GitHandler implements CallbackHandler {
     }
   }
 
-  /** The conversations whose agent may work in the sandbox. */
+  /** The conversations whose agent may work in the sandbox; none while it is paused. */
   #conversations({ metadata, spec }: Sandbox): readonly CachedConversation[] {
+    if (spec.replicas !== 1) return [];
     return this.#options.conversations.store
       .byIndex('sandboxName', inNamespace(metadata.namespace, metadata.name))
       .filter(
@@ -233,9 +236,8 @@ export class GitHandler implements CallbackHandler {
       );
   }
 
-  #settingsOf({ metadata: { namespace }, spec }: Sandbox): GitSettings | undefined {
-    const { store } = this.#options.templates;
-    return store.get(namespace, spec.templateName)?.spec.git;
+  #templateOf({ metadata: { namespace }, spec }: Sandbox): SandboxTemplate | undefined {
+    return this.#options.templates.store.get(namespace, spec.templateName);
   }
 
   #isAbout(conversation: CachedConversation, { provider, repository }: CloneGrant): boolean {

@@ -1,4 +1,4 @@
-import { heads } from '@conversation-operator/git/ref-list';
+import { heads, maxBranchNameLength } from '@conversation-operator/git/ref-list';
 import type { RefCommand } from '@conversation-operator/git/receive-pack';
 import type { PushPolicy } from '../../resources/git-settings.ts';
 
@@ -39,6 +39,7 @@ export function pushRefusals(
     const branch = ref.slice(heads.length);
     if (branch === defaultBranch) return 'the default branch may not be pushed';
     if (isNone(newId)) return 'branches may not be deleted';
+    if (branch.length > maxBranchNameLength) return 'the name is too long';
     if (policy.branches.some((pattern) => matches(pattern, branch))) return undefined;
     return policy.branches.length === 0
       ? 'no branch may be pushed'

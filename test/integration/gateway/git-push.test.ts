@@ -387,6 +387,24 @@ describe('the token of a sandbox', () => {
     }
   });
 
+  it('opens nothing while its sandbox is paused', async () => {
+    const workplace = await aWorkplace();
+    const tree = await aClone(workplace);
+    const { sandbox } = workplace;
+    stores.sandboxes.set({ ...sandbox, spec: { ...sandbox.spec, replicas: 0 } });
+    for (const args of [['fetch'], ['push', 'origin', 'agent/fix']])
+      expect((await git(workplace, tree, args)).code).not.toBe(0);
+  });
+
+  it('pushes nothing once the template is gone', async () => {
+    const workplace = await aWorkplace();
+    const tree = await aClone(workplace);
+    stores.templates.delete('default', workplace.name);
+    expect((await git(workplace, tree, ['push', 'origin', 'agent/fix'])).output).toContain(
+      'Pushes are not allowed here',
+    );
+  });
+
   it('opens the repositories that the template names, for reading alone', async () => {
     const workplace = await aWorkplace({ git: { readable: ['acme/lib'] } });
     const tree = await aClone(workplace, 'acme/lib', 'agent/lib');

@@ -62,6 +62,8 @@ describe('pushRefusals', () => {
       { push: { branches: ['a-*-z'] } },
       'only branches like a-*-z may be pushed',
     ],
+    ['a long name', `refs/heads/agent/${'x'.repeat(249)}`, {}, undefined],
+    ['a name that is too long', `refs/heads/agent/${'x'.repeat(250)}`, {}, 'the name is too long'],
     ['two stars', 'refs/heads/x/fix/9', { push: { branches: ['*/fix/*'] } }, undefined],
   ])('%s', (_sentence, ref, options, expected) => {
     expect(refusal(ref, options)).toBe(expected);
