@@ -78,7 +78,10 @@ describe('a private repository', () => {
     host.gates.set('acme/secret', new Promise((resolve) => (open = resolve)));
     agents.model.script(
       'secret',
-      tool('cat README.md; git remote -v; env; echo changed >> README.md'),
+      tool('cat README.md; git config remote.origin.url; env; echo changed >> README.md'),
+      tool(
+        'git checkout -qb agent/work && git -c user.name=a -c user.email=a@b commit -qam Work && git push origin agent/work',
+      ),
       finish,
     );
     const { id: task } = await agents.up.start(`Read it. ${marker('secret')}`, {
@@ -106,9 +109,15 @@ describe('a private repository', () => {
     expect(status).toBe('READY');
     const [id, sandbox] = [app_conversation_id ?? '', sandbox_id ?? ''];
     await agents.reaches(id, { execution_status: 'finished' });
-    const seen = agents.model.requests('secret').at(-1)?.messages.at(-1)?.content;
+    const [first, second] = agents.model.requests('secret');
+    expect(JSON.stringify(first?.messages)).toContain('You may push to acme/secret with git');
+    const seen = second?.messages.at(-1)?.content;
     expect(seen).toContain('for acme alone');
-    expect(seen).toContain(`${host.url}/acme/secret.git (fetch)`);
+    expect(seen).toContain(`${host.url}/acme/secret.git`);
+    const pushes = await agents.k('get', 'conversation', id, '-o', 'jsonpath={.status.pushes}');
+    expect(JSON.parse(pushes)).toMatchObject([
+      { ref: 'refs/heads/agent/work', outcome: 'Accepted' },
+    ]);
     for (const secret of [...secrets, ticket])
       expect(JSON.stringify(agents.model.requests('secret'))).not.toContain(secret);
     expect(await found(...secrets, ticket)).toEqual([]);
@@ -118,7 +127,7 @@ describe('a private repository', () => {
     await agents.reaches(id, { sandbox_status: 'PAUSED' });
     await agents.up.call('POST', `/api/v1/sandboxes/${sandbox}/resume`);
     await agents.reaches(id, { sandbox_status: 'RUNNING' });
-    agents.model.script('secret', tool('cat README.md; git status --short'), finish);
+    agents.model.script('secret', tool('cat README.md; git log -1 --format=%s'), finish);
     await agents.say(id, 'Read it again.');
     await eventually(
       'the work to be done',
@@ -127,7 +136,7 @@ describe('a private repository', () => {
     );
     await agents.reaches(id, { execution_status: 'finished' });
     expect(agents.model.requests('secret').at(-1)?.messages.at(-1)?.content).toMatch(
-      /for acme alone\s+changed\s+M README.md/,
+      /for acme alone\s+changed\s+Work/,
     );
     // The repository is not cloned again.
     expect(host.taken()).toEqual([]);
