@@ -349,9 +349,11 @@ export class Safety {
       if (process.isDeaf) continue;
       // A run that began while the deletion was under way could not be known.
       const untold = process.running.filter(({ runStartedAt }) => now - runStartedAt > unknownMs);
+      // Nor a question that the agent has just read from its volume.
+      const readAt = process.initialisedAt ?? now;
       const asking = [...process.volume.conversations.values()].filter(
         ({ status, before }) =>
-          status === 'waiting_for_confirmation' && now - before.until > unknownMs,
+          status === 'waiting_for_confirmation' && now - Math.max(before.until, readAt) > unknownMs,
       );
       if (asking.length > 0 && !this.#options.keepsQuestions)
         throw new Violation(
