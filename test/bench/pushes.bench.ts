@@ -35,9 +35,11 @@ const residentMiB = (pid: number): number =>
   Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 
 /** Trees with one commit each, which all have the same large file. */
-function prepareTrees(url: string): readonly string[] {
+async function prepareTrees(url: string): Promise<readonly string[]> {
   const first = join(folder, 'first');
-  git(folder, 'clone', '--quiet', url.replace('://', `://${credential}@`), first);
+  // The git host is in this process.
+  const clone = spawn('git', ['clone', '--quiet', url, first], { stdio: 'ignore' });
+  await once(clone, 'close');
   writeFileSync(join(first, 'large.bin'), randomBytes(mebibytes * 1024 * 1024));
   git(first, 'add', '.');
   return Array.from({ length: pushes }, (_, index) => {
@@ -92,8 +94,8 @@ try {
     ]);
     settings.push(join(up.dataDir, 'node', 'volumes', stdout, '.agent/git/config'));
   }
-  const trees = prepareTrees(`${host.url}/acme/direct.git`);
   const directUrl = `${host.url.replace('://', `://${credential}@`)}/acme/direct.git`;
+  const trees = await prepareTrees(directUrl);
   const direct = await pushAll(trees, directUrl, () => ({ GIT_CONFIG_NOSYSTEM: '1' }));
 
   const before = residentMiB(up.pid);
