@@ -59,6 +59,11 @@ export class PushRecords {
       ...{ id, ref, oldId, newId, time, outcome: 'Unknown' },
     }));
     await this.#write(conversation, (pushes) => [...pushes, ...begun].slice(-maxPushes));
+    const { metadata, spec } = conversation;
+    for (const { ref, oldId, newId } of begun)
+      this.#options.audit.info('PushStarted', {
+        ...{ owner: spec.owner, conversation: metadata.name, ...grant, id, ref, oldId, newId },
+      });
     return { id, conversation, grant, commands };
   }
 
@@ -72,7 +77,7 @@ export class PushRecords {
       const outcome = accepted.has(ref) ? 'Accepted' : 'Rejected';
       const change = `${shortId(oldId)} to ${shortId(newId)} in ${grant.repository}`;
       audit.info('Push', {
-        ...{ owner: spec.owner, conversation: metadata.name, ...grant },
+        ...{ owner: spec.owner, conversation: metadata.name, ...grant, id },
         ...{ ref, oldId, newId, outcome, bytes },
       });
       events.record(
@@ -81,7 +86,7 @@ export class PushRecords {
           ? { type: 'Normal', reason: 'Pushed', message: `Pushed ${ref} from ${change}` }
           : {
               ...{ type: 'Warning', reason: 'PushRejected' },
-              message: `The git host has rejected ${ref} from ${change}`,
+              message: `A push was rejected: ${ref} from ${change}`,
             },
       );
     }

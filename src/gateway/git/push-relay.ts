@@ -207,9 +207,9 @@ export class PushRelay {
     }
     await relay.answer(response, answer, transfer, (chunk) => report.push(chunk));
     // A host that has not answered may have taken the push all the same.
-    if (answer.kind !== 'failed') await end();
-    if (begun !== undefined)
-      metrics.gitPushes.inc({ result: report.accepted.size > 0 ? 'accepted' : 'rejected' });
+    if (begun === undefined || answer.kind === 'failed') return true;
+    await end();
+    metrics.gitPushes.inc({ result: report.accepted.size > 0 ? 'accepted' : 'rejected' });
     return true;
   }
 

@@ -28,7 +28,7 @@ import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
 import { aConversation, aSandbox, aTemplate } from '../../support/builders.ts';
 import { FakeKubeClient } from '../../support/fake-kube-client.ts';
-import { GitServer } from '../../support/git-server.ts';
+import { asUsual, GitServer } from '../../support/git-server.ts';
 import { recordingLogger } from '../../support/recording-logger.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'git-push-'));
@@ -231,7 +231,8 @@ describe('a push', () => {
     ]);
     expect(pushes[1]?.oldId).toBe(pushes[0]?.newId);
     expect(events.map(({ reason }) => reason)).toEqual(['Pushed', 'Pushed']);
-    expect(audit.lines.filter(({ message }) => message === 'Push')).toHaveLength(2);
+    for (const line of ['PushStarted', 'Push'])
+      expect(audit.lines.filter(({ message }) => message === line)).toHaveLength(2);
     expect(JSON.stringify([pushes, events, audit.lines])).not.toMatch(/s3cret|Basic/);
   });
 
@@ -339,6 +340,20 @@ describe('a push', () => {
     expect(await git(workplace, tree, ['push', 'origin', 'agent/begin'])).toMatchObject({
       code: 0,
     });
+  });
+
+  it('is in the audit and has an unknown outcome where the host gives none', async () => {
+    const workplace = await aWorkplace();
+    const tree = await aClone(workplace, 'acme/shop', 'agent/unanswered');
+    audit.lines.length = 0;
+    host.faults.set('acme/shop', ({ method, url: asked = '' }, response) => {
+      if (method !== 'POST' || !asked.endsWith('/git-receive-pack')) return asUsual;
+      return response.destroy();
+    });
+    const { code } = await git(workplace, tree, ['push', 'origin', 'agent/unanswered']);
+    expect(code).not.toBe(0);
+    expect(await pushesOf(workplace)).toMatchObject([{ outcome: 'Unknown' }]);
+    expect(audit.lines.map(({ message }) => message)).toEqual(['PushStarted']);
   });
 
   it('is not passed on where it can not be recorded', async () => {
