@@ -352,6 +352,14 @@ describe('the chart', () => {
     expect(never.one('SandboxTemplate').spec).not.toHaveProperty('idleTimeout');
   });
 
+  it('leaves what may be pushed to the defaults, unless a value says', () => {
+    expect(chart.one('SandboxTemplate').spec).not.toHaveProperty('git');
+    expect(full.one('SandboxTemplate').spec.git).toEqual({
+      push: { branches: ['bots/*'], maxPerHour: 5 },
+      readable: ['acme/lib'],
+    });
+  });
+
   it('keeps everything for ever, unless a value says for how long', () => {
     expect(chart.one('SandboxTemplate').spec).not.toHaveProperty('retention');
     expect(full.one('SandboxTemplate').spec.retention).toEqual({

@@ -89,6 +89,7 @@ export const valueSets: Readonly<Record<string, object>> = {
         confirmationPolicy: 'ConfirmRisky',
         maxIterations: 200,
       },
+      git: { push: { branches: ['bots/*'], maxPerHour: 5 }, readable: ['acme/lib'] },
       storage: { storageClassName: 'fast', retain: true },
       idleTimeout: '12h',
       maxActiveTime: '8h',
