@@ -95,6 +95,14 @@ export interface AgentLlm {
   readonly apiKey?: string | undefined;
 }
 
+/** A server of the Model Context Protocol that the agent connects to by streamable HTTP. */
+export interface AgentMcpServer {
+  readonly name: string;
+  readonly url: string;
+  /** The values are secrets. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
 export interface NewAgentConversation {
   /** A UUID, with or without dashes. */
   readonly id: string;
@@ -123,6 +131,7 @@ export interface NewAgentConversation {
   /** Result of `hookConfig`. */
   readonly hookConfig?: Readonly<Record<string, unknown>> | undefined;
   readonly secrets?: Readonly<Record<string, string>> | undefined;
+  readonly mcpServers?: readonly AgentMcpServer[] | undefined;
 }
 
 export interface AgentMetrics {

@@ -7,7 +7,7 @@ import {
 } from 'node:crypto';
 import { uuidOfBytes } from '../resources/ids.ts';
 
-type Purpose = 'session' | 'client' | 'secret' | 'bootstrap' | 'clone' | 'git';
+type Purpose = 'session' | 'client' | 'secret' | 'bootstrap' | 'clone' | 'git' | 'tools';
 
 /** Scope of a clone token: read access to one repository. */
 export interface CloneGrant {
@@ -239,6 +239,19 @@ export class SandboxKeys {
    */
   acceptsGitToken(sandboxUid: string, candidate: string): boolean {
     return this.#isAny(candidate, (keyId) => this.gitToken(sandboxUid, keyId));
+  }
+
+  /**
+   * Token with which the agent of a sandbox calls the tools of the gateway. The token is constant
+   * for the life of the sandbox. Throws when `keyId` names no known master key.
+   */
+  toolsToken(sandboxUid: string, keyId = this.currentKeyId): string {
+    return this.#derive(sandboxUid, 'tools', keyId);
+  }
+
+  /** Whether the candidate is the tools token, as `acceptsGitToken` decides it. */
+  acceptsToolsToken(sandboxUid: string, candidate: string): boolean {
+    return this.#isAny(candidate, (keyId) => this.toolsToken(sandboxUid, keyId));
   }
 
   #remember<T>(keys: Map<string, Map<string, T>>, first: string, second: string, value: T): void {

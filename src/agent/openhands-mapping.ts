@@ -12,6 +12,7 @@ import type {
   AgentConversation,
   AgentFailure,
   AgentLlm,
+  AgentMcpServer,
   AgentMetrics,
   AgentUserMessage,
   AgentWebhook,
@@ -50,6 +51,14 @@ export const llmOf = ({ model, baseUrl, apiKey }: AgentLlm): object => ({
   api_key: apiKey,
 });
 
+/** An agent that can not reach a server works without its tools. */
+const mcpConfigOf = (servers: readonly AgentMcpServer[] = []): object | undefined =>
+  servers.length === 0
+    ? undefined
+    : Object.fromEntries(
+        servers.map(({ name, url, headers }) => [name, { url, transport: 'http', headers }]),
+      );
+
 /**
  * Analyzer that takes the risk from the model. Without one every risk is unknown, and ConfirmRisky
  * asks before every step.
@@ -70,6 +79,7 @@ export function createBodyOf(
     agent_settings: {
       llm: llm && llmOf(llm),
       tools: tools?.map((name) => ({ name })),
+      mcp_config: mcpConfigOf(conversation.mcpServers),
       agent_context: {
         load_project_skills: true,
         system_message_suffix: conversation.systemMessageSuffix,
@@ -189,9 +199,11 @@ export const failureOf = ({
 export const secretsOf = ({
   llm,
   secrets,
-}: Pick<NewAgentConversation, 'llm' | 'secrets'>): readonly string[] => [
+  mcpServers = [],
+}: Pick<NewAgentConversation, 'llm' | 'secrets' | 'mcpServers'>): readonly string[] => [
   ...(llm?.apiKey === undefined ? [] : [llm.apiKey]),
   ...Object.values(secrets ?? {}),
+  ...mcpServers.flatMap(({ headers }) => Object.values(headers)),
 ];
 
 /**

@@ -10,6 +10,7 @@ import type { RandomBytes } from './auth/key.ts';
 import type { Caches, ServiceCaches } from './lookup/cache.ts';
 import type { GitDirectory, GitHosts } from './git/static-directory.ts';
 import type { PoolSizes } from './limits/pools.ts';
+import type { PullRequests } from './pull-requests/pull-requests.ts';
 import type { EventMemory } from './stream/limits.ts';
 import type { Memory } from './proxy/loopback-origins.ts';
 
@@ -93,6 +94,8 @@ export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'
    * closes it.
    */
   readonly gitDirectory?: GitDirectory;
+  /** Opens pull requests; without it the gateway refuses them. */
+  readonly pullRequests?: Pick<PullRequests, 'open'>;
   /** Where people find the metrics of the installation; the page /operate has a link to it. */
   readonly metricsUrl?: string;
   /**

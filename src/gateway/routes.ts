@@ -15,6 +15,7 @@ import { gitRoutes } from './v1/git.ts';
 import { healthRoutes, type HealthOptions } from './v1/health.ts';
 import { lifeRoutes } from './v1/life.ts';
 import { overviewRoutes } from './v1/overview.ts';
+import { pullRequestRoutes } from './v1/pull-requests.ts';
 import { quotaRoutes } from './v1/quota.ts';
 import { sandboxSettingsRoutes } from './v1/sandbox-settings.ts';
 import { sandboxSpecRoutes } from './v1/sandbox-specs.ts';
@@ -36,6 +37,7 @@ export function routesOf(
     streamRoute(services, live),
     ...eventRoutes(services),
     ...approvalRoutes(services),
+    ...pullRequestRoutes(services),
     ...lifeRoutes(services),
     interruptRoute(services),
     ...sandboxRoutes(services),

@@ -211,6 +211,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     ui,
     gitHosts: options.gitHosts ?? {},
     git: options.gitDirectory ?? staticDirectory(options.gitHosts ?? {}),
+    pullRequests: options.pullRequests,
     templateName: options.defaultTemplateName ?? defaultTemplateName,
     allowOrigins: cors(options.corsOrigins ?? [], requestHeaders),
     allowOriginsOfSandboxes: cors(

@@ -153,6 +153,11 @@ export function createMetrics(registry: Registry = new Registry()) {
       'Pushes of sandboxes, by result: accepted or rejected by the git host, refused by the gateway.',
       { result: ['accepted', 'rejected', 'refused'] },
     ),
+    pullRequests: counter(
+      'pull_requests_total',
+      'Pull requests that the gateway has opened, by provider of the git host.',
+      { provider: firstValues(20) },
+    ),
     quotaSlots: gauge(
       'quota_slots',
       'Sandboxes as quotas see them: active (they take a slot), waiting (for one), paused (by a quota, to come back).',

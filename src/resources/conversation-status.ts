@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { approvalSchema, closedApprovalsSchema } from './approval.ts';
 import { conditionsSchema } from './conditions.ts';
 import { pushesSchema } from './git-settings.ts';
+import { pullRequestsSchema } from './pull-request.ts';
 import {
   count,
   described,
@@ -200,6 +201,10 @@ export const conversationStatusSchema = z.object({
   pushes: optional(
     pushesSchema,
     'Last pushes of the sandbox to the repository of the conversation, oldest first. Written by the gateway.',
+  ),
+  pullRequests: optional(
+    pullRequestsSchema,
+    'Last pull requests of the conversation, oldest first. Written by the gateway.',
   ),
   conditions: conditionsSchema,
 });

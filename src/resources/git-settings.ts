@@ -47,9 +47,33 @@ const pushSchema = z.object({
   maxPerHour: described(pushFields.maxPerHour.default(60), descriptions.maxPerHour),
 });
 
+const pullRequestFields = {
+  enabled: z.boolean(),
+  maxPerHour: z.int().min(1).max(1_000),
+};
+
+const pullRequestDescriptions = {
+  enabled:
+    'Whether owners and their agents may open pull requests from branches that they may push, and comment on them, through the gateway. Nothing merges, closes or approves them.',
+  maxPerHour:
+    'Maximum number of pull requests and comments of one conversation in an hour, through one gateway.',
+} as const;
+
+const pullRequestsSchema = z.object({
+  enabled: described(pullRequestFields.enabled.default(true), pullRequestDescriptions.enabled),
+  maxPerHour: described(
+    pullRequestFields.maxPerHour.default(30),
+    pullRequestDescriptions.maxPerHour,
+  ),
+});
+
 /** Fields of `spec.git` of a SandboxTemplate. */
 export const gitSettingsSchema = z.object({
   push: described(pushSchema, 'What sandboxes may push through the gateway.').prefault({}),
+  pullRequests: described(
+    pullRequestsSchema,
+    'Pull requests that the gateway opens on the git host.',
+  ).prefault({}),
   overrides: optional(
     z
       .array(
@@ -59,7 +83,7 @@ export const gitSettingsSchema = z.object({
             repositoryName(),
             'Repository, as a conversation names it. Absent: every repository.',
           ),
-          push: described(
+          push: optional(
             z.object({
               enabled: optional(pushFields.enabled, descriptions.enabled),
               branches: optional(pushFields.branches, descriptions.branches),
@@ -68,10 +92,20 @@ export const gitSettingsSchema = z.object({
             }),
             'Fields that replace those of git.push.',
           ),
+          pullRequests: optional(
+            z.object({
+              enabled: optional(pullRequestFields.enabled, pullRequestDescriptions.enabled),
+              maxPerHour: optional(
+                pullRequestFields.maxPerHour,
+                pullRequestDescriptions.maxPerHour,
+              ),
+            }),
+            'Fields that replace those of git.pullRequests.',
+          ),
         }),
       )
       .max(maxOverrides),
-    'Exceptions from git.push. The first one that fits an owner and a repository counts.',
+    'Exceptions from git.push and git.pullRequests. The first one that fits an owner and a repository counts.',
   ),
   readable: optional(
     z.array(repositoryName()).max(maxReadable),
@@ -81,21 +115,38 @@ export const gitSettingsSchema = z.object({
 
 export type GitSettings = z.output<typeof gitSettingsSchema>;
 export type PushPolicy = GitSettings['push'];
+export type PullRequestPolicy = GitSettings['pullRequests'];
+
+/** What an owner may do with a repository through the gateway. */
+export interface GitPolicy {
+  readonly push: PushPolicy;
+  readonly pullRequests: PullRequestPolicy;
+}
+
+const isGiven = ([, value]: readonly [string, unknown]): boolean => value !== undefined;
+
+/** `base` with the fields that an override gives. */
+const replaced = <T extends object>(base: T, override: object = {}): T => ({
+  ...base,
+  ...Object.fromEntries(Object.entries(override).filter(isGiven)),
+});
 
 /**
- * The policy for the pushes of an owner to a repository. A template that was stored without the
- * field has the defaults.
+ * The policy for an owner and a repository. A template that was stored without a field has the
+ * defaults.
  */
-export function pushPolicyOf(
-  settings: GitSettings | undefined,
+export function gitPolicyOf(
+  settings: Partial<GitSettings> | undefined,
   { owner, repository }: { readonly owner: string; readonly repository: string },
-): PushPolicy {
-  const { push, overrides = [] } = settings ?? gitSettingsSchema.parse({});
+): GitPolicy {
+  const { push, pullRequests, overrides = [] } = { ...gitSettingsSchema.parse({}), ...settings };
   const override = overrides.find(
     (each) => (each.owner ?? owner) === owner && (each.repository ?? repository) === repository,
   );
-  const given = Object.entries(override?.push ?? {}).filter(([, value]) => value !== undefined);
-  return { ...push, ...Object.fromEntries(given) };
+  return {
+    push: replaced(push, override?.push),
+    pullRequests: replaced(pullRequests, override?.pullRequests),
+  };
 }
 
 /**

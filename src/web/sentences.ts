@@ -3,6 +3,7 @@ import { sandboxStatusOf, templateOf, updatedAtOf, type Facts } from './facts.ts
 import { groupOf } from './groups.ts';
 import { stageOf, startStages } from './start-stages.ts';
 import { ago, since } from './times.ts';
+import type { ConversationRecord } from './wire.ts';
 
 /** The values that a sentence needs beyond the conversation itself. */
 export interface Around {
@@ -59,10 +60,21 @@ const asking = (conversation: Facts['conversation']): string | undefined => {
   return `Asks whether it may ${what} “${approval.title}”`;
 };
 
+/** The numbers of pull requests; those that are over with their state. */
+function pullRequestsOf({ pr_number, pull_requests }: ConversationRecord): string {
+  const states = new Map(pull_requests.map(({ number, state }) => [number, state]));
+  return pr_number
+    .map((number) => {
+      const state = states.get(number) ?? 'open';
+      return state === 'open' ? `#${number}` : `#${number} (${state})`;
+    })
+    .join(', ');
+}
+
 function running({ conversation }: Facts, now: number): string {
   if (conversation === undefined) return '';
   const { execution_status: status, execution_status_detail: detail, updated_at } = conversation;
-  const numbers = conversation.pr_number.map((number) => `#${number}`).join(', ');
+  const numbers = pullRequestsOf(conversation);
   switch (status) {
     case 'waiting_for_confirmation':
       return joined(

@@ -30,6 +30,7 @@ export const aConversation = (
   title: `Conversation ${number}`,
   trigger: null,
   pr_number: [],
+  pull_requests: [],
   pending_approval: null,
   llm_model: null,
   agent_kind: 'openhands',

@@ -3,7 +3,7 @@ import { sleep } from '@conversation-operator/base/clock';
 import type { Shares } from '@conversation-operator/base/shares';
 import type { CloneGrant, SandboxKeys } from '../../agent/keys.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import { pushPolicyOf } from '../../resources/git-settings.ts';
+import { gitPolicyOf } from '../../resources/git-settings.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import {
@@ -13,7 +13,8 @@ import {
 } from '../callback-server/callback-server.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { newPool } from '../limits/pools.ts';
-import { inNamespace, type Cache } from '../lookup/cache.ts';
+import { workingConversations } from '../callback-server/working-conversations.ts';
+import type { Cache } from '../lookup/cache.ts';
 import { GitRelay, refuseWithText, type GitRelayOptions, type RelayLimits } from './git-relay.ts';
 import type { PrivateHost } from './private-host.ts';
 import { PushRelay } from './push-relay.ts';
@@ -46,13 +47,6 @@ const defaults: GitLimits = {
 
 /** Delay before the cache is read again for the status of a start. */
 const cachePollMs = 50;
-
-/** Statuses of a start in which the agent may be at work with the repository. */
-const working: ReadonlySet<string | undefined> = new Set([
-  'PREPARING_REPOSITORY',
-  'SETTING_UP_SKILLS',
-  'READY',
-]);
 
 /**
  * - ticket: opens one repository for reading while the operator prepares it in the sandbox.
@@ -138,7 +132,7 @@ export class GitHandler implements CallbackHandler {
     asked: SmartRequest,
   ): Promise<void> {
     const { service, part } = asked;
-    const found = sandbox && this.#conversations(sandbox);
+    const found = sandbox && workingConversations(this.#options.conversations, sandbox);
     const conversation = found?.find((each) => this.#isAbout(each, grant));
     const template = sandbox && this.#templateOf(sandbox);
     const settings = template?.spec.git;
@@ -151,7 +145,7 @@ export class GitHandler implements CallbackHandler {
       return;
     }
     const relayed = { call, sandbox, grant, asked, relaysOpen: true };
-    const policy = pushPolicyOf(settings, {
+    const { push: policy } = gitPolicyOf(settings, {
       owner: sandbox.spec.owner,
       repository: grant.repository,
     });
@@ -211,7 +205,7 @@ export class GitHandler implements CallbackHandler {
     const { clock } = this.#options;
     const lateMs = clock.monotonic() + this.#lagMs;
     for (;;) {
-      const found = this.#conversations(sandbox).some(
+      const found = workingConversations(this.#options.conversations, sandbox).some(
         (conversation) =>
           conversation.status?.start?.status === 'PREPARING_REPOSITORY' &&
           this.#isAbout(conversation, grant),
@@ -220,20 +214,6 @@ export class GitHandler implements CallbackHandler {
       if (clock.monotonic() >= lateMs) return false;
       await sleep(clock, cachePollMs, signal);
     }
-  }
-
-  /** The conversations whose agent may work in the sandbox; none while it is paused. */
-  #conversations({ metadata, spec }: Sandbox): readonly CachedConversation[] {
-    if (spec.replicas !== 1) return [];
-    return this.#options.conversations.store
-      .byIndex('sandboxName', inNamespace(metadata.namespace, metadata.name))
-      .filter(
-        (conversation) =>
-          conversation.spec.owner === spec.owner &&
-          conversation.status?.sandboxUID === metadata.uid &&
-          conversation.metadata.deletionTimestamp === undefined &&
-          working.has(conversation.status.start?.status),
-      );
   }
 
   #templateOf({ metadata: { namespace }, spec }: Sandbox): SandboxTemplate | undefined {

@@ -28,6 +28,14 @@ function matches(pattern: string, name: string): boolean {
   return true;
 }
 
+/** Whether the patterns of a policy have a branch that is not the default one. */
+export const isPushable = (branch: string, { branches }: Pick<PushPolicy, 'branches'>): boolean =>
+  branches.some((pattern) => matches(pattern, branch));
+
+/** The branches that may be pushed, as the subject of a sentence. */
+export const pushableBranches = ({ branches }: Pick<PushPolicy, 'branches'>): string =>
+  branches.length === 0 ? 'no branch' : `only branches like ${branches.join(' or ')}`;
+
 /** The reasons why references may not be pushed, by their names, as git shows them. Pure. */
 export function pushRefusals(
   commands: readonly RefCommand[],
@@ -40,10 +48,7 @@ export function pushRefusals(
     if (branch === defaultBranch) return 'the default branch may not be pushed';
     if (isNone(newId)) return 'branches may not be deleted';
     if (branch.length > maxBranchNameLength) return 'the name is too long';
-    if (policy.branches.some((pattern) => matches(pattern, branch))) return undefined;
-    return policy.branches.length === 0
-      ? 'no branch may be pushed'
-      : `only branches like ${policy.branches.join(' or ')} may be pushed`;
+    return isPushable(branch, policy) ? undefined : `${pushableBranches(policy)} may be pushed`;
   };
   return new Map(
     commands.flatMap((command) => {

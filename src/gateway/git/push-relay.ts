@@ -10,10 +10,10 @@ import {
   type Push,
 } from '@conversation-operator/git/receive-pack';
 import { smartType } from '@conversation-operator/git/smart-http';
-import { LRUCache } from 'lru-cache';
 import type { MeasuredRuntime } from '../../observability/runtime.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { PushPolicy } from '../../resources/git-settings.ts';
+import { HourlyLimit } from '../limits/hourly-limit.ts';
 import { refuseWithText, type GitRelay, type RelayedRequest, type Transfer } from './git-relay.ts';
 import type { PrivateHost, Wanted } from './private-host.ts';
 import { notFastForward, pushRefusals } from './push-policy.ts';
@@ -26,10 +26,8 @@ export interface PushRelayOptions extends Pick<MeasuredRuntime, 'clock' | 'metri
 }
 
 const mebibyte = 1_048_576;
-const hourMs = 3_600_000;
 /** A hostile pack makes a proof cost memory and time; ordinary work has far fewer commits. */
 const proofLimits = { maxPackBytes: 4 * mebibyte, maxCommits: 20_000 } as const;
-const maxSandboxes = 20_000;
 
 /** The reasons of refused references, by their names. */
 type Reasons = ReadonlyMap<string, string>;
@@ -94,11 +92,12 @@ class IncomingPush {
  */
 export class PushRelay {
   readonly #options: PushRelayOptions;
-  /** Times of the pushes of the last hour on the monotonic clock, by the UID of the sandbox. */
-  readonly #pushes = new LRUCache<string, readonly number[]>({ max: maxSandboxes });
+  /** By the UID of the sandbox. */
+  readonly #perHour: HourlyLimit;
 
   constructor(options: PushRelayOptions) {
     this.#options = options;
+    this.#perHour = new HourlyLimit(options.clock);
   }
 
   /** The caller has authorized the request. */
@@ -162,17 +161,9 @@ export class PushRelay {
     if (reasons.size > 0) return reasons;
     const unproven = await unprovenUpdates(push, body, proofLimits);
     if (unproven.length > 0) return new Map(unproven.map((ref) => [ref, notFastForward]));
-    return this.#hasRoom(sandbox.metadata.uid, policy.maxPerHour)
+    return this.#perHour.take(sandbox.metadata.uid, policy.maxPerHour)
       ? new Map()
       : all(push, `a sandbox may push ${policy.maxPerHour} times in an hour; try again later`);
-  }
-
-  #hasRoom(sandboxUid: string, maxPerHour: number): boolean {
-    const now = this.#options.clock.monotonic();
-    const recent = (this.#pushes.get(sandboxUid) ?? []).filter((time) => time > now - hourMs);
-    if (recent.length >= maxPerHour) return false;
-    this.#pushes.set(sandboxUid, [...recent, now]);
-    return true;
   }
 
   /** Returns false where the push has turned out to be too large, and nothing was answered. */

@@ -10,6 +10,7 @@ import { viewOfSandbox, type Sandbox, type SandboxView } from '../../resources/s
 import { approvalSchema, presentApproval } from './approval.ts';
 import type { Reader } from '../auth/session-keys.ts';
 import type { Exposure } from './exposure.ts';
+import { presentPullRequests, prNumbersOf, pullRequestList } from './pull-request.ts';
 import {
   idSchema,
   nullableText,
@@ -47,7 +48,10 @@ export const conversationSchema = z.object({
   git_provider: nullableText,
   title: z.string(),
   trigger: nullableText,
-  pr_number: z.array(z.int()),
+  pr_number: z
+    .array(z.int())
+    .describe('Pull requests that the conversation is about, or has opened.'),
+  pull_requests: pullRequestList.describe('Pull requests that were opened, oldest first.'),
   pending_approval: approvalSchema
     .nullable()
     .describe('The question of the agent that waits for an answer.'),
@@ -148,7 +152,8 @@ export function presentConversation(
     git_provider: spec.repository?.provider ?? null,
     title: titleOf(conversation),
     trigger: spec.trigger ?? null,
-    pr_number: [...(spec.prNumbers ?? [])],
+    pr_number: prNumbersOf(conversation),
+    pull_requests: presentPullRequests(conversation),
     pending_approval: presentApproval(conversation, phase),
     llm_model: spec.agent?.model ?? null,
     agent_kind: sandbox?.status?.agentName ?? sandbox?.status?.agentKind ?? defaultAgentKind,

@@ -10,6 +10,7 @@ import { ActionProblem } from './action-problem.tsx';
 import { HistoryList } from './history-list.tsx';
 import { InTheCluster, Timeline } from './life.tsx';
 import { Pill } from './pill.tsx';
+import { PullRequests } from './pull-requests.tsx';
 import { Question } from './question.tsx';
 import { RenameForm } from './rename-form.tsx';
 import { RowControls, type RowMode } from './row-controls.tsx';
@@ -189,6 +190,7 @@ function Present({ row }: { readonly row: Row }) {
         </span>
         <span>{facts.conversation?.agent_kind}</span>
         <span>{facts.conversation?.llm_model}</span>
+        <PullRequests conversation={facts.conversation} />
         {hasUi && facts.conversation !== undefined && (
           <a href={`/conversations/${row.id}`}>Open chat</a>
         )}

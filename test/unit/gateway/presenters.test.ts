@@ -267,6 +267,7 @@ describe('a conversation', () => {
       title: 'Fix the login page, please.',
       trigger: null,
       pr_number: [],
+      pull_requests: [],
       pending_approval: null,
       llm_model: null,
       agent_kind: 'openhands',

@@ -46,6 +46,19 @@ const cases: readonly (readonly [string, Facts, string])[] = [
     'Done 2 h ago. Pull request #12.',
   ],
   [
+    'the end of a run with the state of its pull requests',
+    running({
+      ...{ execution_status: 'finished', updated_at: at('10:00:00'), pr_number: [12, 13] },
+      pull_requests: [
+        {
+          ...{ number: 13, url: 'https://git.example.com/13', provider: 'forgejo', title: 'Fix' },
+          ...{ head: 'agent/fix', base: 'main', draft: false, state: 'merged' },
+        },
+      ],
+    }),
+    'Done 2 h ago. Pull request #12, #13 (merged).',
+  ],
+  [
     'the stage of a start with its duration',
     started({ status: 'PREPARING_REPOSITORY', updated_at: at('11:59:19') }),
     'Cloning acme/app, 41 s.',

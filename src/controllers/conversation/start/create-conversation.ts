@@ -1,25 +1,31 @@
 import type { Stores } from '../../caches.ts';
-import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
+import type {
+  AgentClient,
+  AgentConversation,
+  AgentEndpoint,
+  AgentMcpServer,
+} from '../../../agent/agent.ts';
 import { AgentError } from '../../../agent/errors.ts';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import { isNewerVersion } from '@conversation-operator/kube/object';
 import type { Store } from '@conversation-operator/kube/store';
 import type { Conversation } from '../../../resources/conversation.ts';
 import { conversationIdOf } from '../../../resources/ids.ts';
-import { pushPolicyOf } from '../../../resources/git-settings.ts';
+import { gitPolicyOf } from '../../../resources/git-settings.ts';
 import type { Sandbox } from '../../../resources/sandbox.ts';
 import type { AgentConfigurations } from '../agent-configuration.ts';
 import { withFirstMessage } from '../messages/message-status.ts';
 import type { RecentAnswers } from '../stored-conversation.ts';
 import { agentOf, type AwaitAgentOptions } from './await-agent.ts';
-import { gitAccessOf, type GitAccessOptions } from './git-access.ts';
+import { gitAccessOf } from './git-access.ts';
+import { agentToolsOf, type AgentToolsOptions } from './agent-tools.ts';
 import { pushNotice } from './push-notice.ts';
 import type { AgentStageContext, Stage, StartScope } from './stage.ts';
 import { StartErrorCode, StartFailure } from './start-failure.ts';
 import { withTransition } from './start-status.ts';
 
 export interface CreateConversationOptions
-  extends AwaitAgentOptions, Omit<GitAccessOptions, 'keys'> {
+  extends AwaitAgentOptions, Omit<AgentToolsOptions, 'keys'> {
   readonly stores: Pick<Stores, 'sandboxes' | 'templates'>;
   readonly agent: AgentClient;
   readonly answers: Pick<RecentAnswers, 'conversation'>;
@@ -49,7 +55,7 @@ export const createConversation =
     const { created, status: state } = await create(
       conversation,
       agent.endpoint,
-      { workingDir, notice: noticeFor({ stored, sandbox }, options) },
+      { workingDir, ...gitOf({ stored, sandbox }, options) },
       options,
       signal,
     );
@@ -82,18 +88,29 @@ function currentSandbox(
     : sandbox;
 }
 
-/** The notice about pushes; undefined where nothing can be pushed from a sandbox. */
-function noticeFor(
+/** The part of a new conversation about pushes and pull requests. */
+interface GitPart {
+  readonly notice?: string;
+  readonly mcpServers?: readonly AgentMcpServer[];
+}
+
+/** Empty where nothing can be pushed from a sandbox. */
+function gitOf(
   scope: Pick<StartScope, 'stored' | 'sandbox'>,
   options: CreateConversationOptions,
-): string | undefined {
+): GitPart {
   const { metadata, spec } = scope.stored;
   if (gitAccessOf(scope, options)?.repository === undefined || spec.repository === undefined)
-    return undefined;
+    return {};
   const repository = spec.repository.name;
   const template = options.stores.templates.get(metadata.namespace, spec.templateName);
   const { owner } = spec;
-  return pushNotice(repository, pushPolicyOf(template?.spec.git, { owner, repository }));
+  const policy = gitPolicyOf(template?.spec.git, { owner, repository });
+  const tools = agentToolsOf(scope, policy, options);
+  return {
+    notice: pushNotice(repository, policy.push, { opensPullRequests: tools !== undefined }),
+    ...(tools === undefined ? {} : { mcpServers: [tools] }),
+  };
 }
 
 const suffixOf = (...parts: readonly (string | undefined)[]): string | undefined =>
@@ -102,7 +119,7 @@ const suffixOf = (...parts: readonly (string | undefined)[]): string | undefined
 async function create(
   conversation: Conversation,
   endpoint: AgentEndpoint,
-  { workingDir, notice }: { readonly workingDir: string; readonly notice: string | undefined },
+  { workingDir, notice, mcpServers }: GitPart & { readonly workingDir: string },
   { agent, configurations }: Pick<CreateConversationOptions, 'agent' | 'configurations'>,
   signal: AbortSignal,
 ): Promise<{ readonly created: boolean; readonly status: AgentConversation }> {
@@ -119,6 +136,7 @@ async function create(
         ...(await configurations.of(conversation)),
         systemMessageSuffix: suffixOf(notice, spec.agent?.systemMessageSuffix),
         hookConfig,
+        mcpServers,
       },
       { signal },
     );

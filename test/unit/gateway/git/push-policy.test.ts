@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { pushRefusals } from '../../../../src/gateway/git/push-policy.ts';
-import { gitSettingsSchema, pushPolicyOf } from '../../../../src/resources/git-settings.ts';
+import { gitSettingsSchema, gitPolicyOf } from '../../../../src/resources/git-settings.ts';
 
 const one = '1'.repeat(40);
 const none = '0'.repeat(40);
 const policyOf = (push: object = {}) =>
-  pushPolicyOf(gitSettingsSchema.parse({ push }), { owner: 'alice', repository: 'acme/shop' });
+  gitPolicyOf(gitSettingsSchema.parse({ push }), { owner: 'alice', repository: 'acme/shop' }).push;
 const refusal = (ref: string, { push = {}, defaultBranch = 'main', newId = one } = {}) =>
   pushRefusals([{ ref, oldId: none, newId }], { policy: policyOf(push), defaultBranch }).get(ref);
 
@@ -87,13 +87,14 @@ describe('pushRefusals', () => {
   });
 });
 
-describe('pushPolicyOf', () => {
+describe('gitPolicyOf', () => {
   const settings = gitSettingsSchema.parse({
     push: { maxPerHour: 5 },
     overrides: [
       { owner: 'bob', repository: 'acme/shop', push: { enabled: false } },
       { owner: 'bob', push: { branches: ['bob/*'] } },
       { repository: 'acme/shop', push: { maxMebibytes: 1 } },
+      { owner: 'carol', pullRequests: { enabled: false } },
     ],
   });
   const defaults = {
@@ -110,14 +111,24 @@ describe('pushPolicyOf', () => {
   ])(
     'of %s for %s has the fields of the first exception that fits',
     (owner, repository, fields) => {
-      expect(pushPolicyOf(settings, { owner, repository })).toEqual({ ...defaults, ...fields });
+      expect(gitPolicyOf(settings, { owner, repository }).push).toEqual({
+        ...defaults,
+        ...fields,
+      });
     },
   );
 
   it('of a template without the field has the defaults', () => {
-    expect(pushPolicyOf(undefined, { owner: 'a', repository: 'b/c' })).toEqual({
-      ...defaults,
-      maxPerHour: 60,
+    expect(gitPolicyOf(undefined, { owner: 'a', repository: 'b/c' })).toEqual({
+      push: { ...defaults, maxPerHour: 60 },
+      pullRequests: { enabled: true, maxPerHour: 30 },
+    });
+  });
+
+  it('of an owner without pull requests leaves the pushes as they are', () => {
+    expect(gitPolicyOf(settings, { owner: 'carol', repository: 'acme/other' })).toEqual({
+      push: defaults,
+      pullRequests: { enabled: false, maxPerHour: 30 },
     });
   });
 });

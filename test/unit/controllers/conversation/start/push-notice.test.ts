@@ -2,6 +2,8 @@ import { pushNotice } from '../../../../../src/controllers/conversation/start/pu
 
 const policy = { enabled: true, branches: ['agent/*', 'x'], maxMebibytes: 1, maxPerHour: 1 };
 
+const closed = { opensPullRequests: false };
+
 it.each([
   [
     policy,
@@ -10,5 +12,11 @@ it.each([
   [{ ...policy, enabled: false }, /^Do not push to acme\/shop/],
   [{ ...policy, branches: [] }, /^Do not push to acme\/shop/],
 ])('of %j says so', (given, expected) => {
-  expect(pushNotice('acme/shop', given)).toMatch(expected);
+  expect(pushNotice('acme/shop', given, closed)).toMatch(expected);
+});
+
+it('names the tool for pull requests where the agent has it', () => {
+  expect(pushNotice('acme/shop', policy, { opensPullRequests: true })).toMatch(
+    / The tool create_pull_request opens a pull request from a branch that you have pushed\.$/,
+  );
 });

@@ -1,0 +1,97 @@
+import type { Timer } from '@conversation-operator/base/clock';
+import type { Shares } from '@conversation-operator/base/shares';
+import type { MeasuredRuntime } from '../../observability/runtime.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import type { PullRequestRecord } from '../../resources/pull-request.ts';
+import { newPool } from '../limits/pools.ts';
+import type { Cache } from '../lookup/cache.ts';
+import type { PullRequests } from './pull-requests.ts';
+
+export interface PullRequestStatesOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'> {
+  readonly conversations: Cache<CachedConversation>;
+  readonly pullRequests: Pick<PullRequests, 'refresh'>;
+}
+
+/** Interval at which the open pull requests are examined. */
+const sweepMs = 30_000;
+const minIntervalMs = 60_000;
+const maxIntervalMs = 6 * 3_600_000;
+/** The interval of a pull request is this part of the time for which its state has not changed. */
+const intervalShare = 1 / 10;
+
+/** The time between two reads of the state of a pull request. Pure. */
+export const intervalOf = (unchangedMs: number): number =>
+  Math.min(Math.max(unchangedMs * intervalShare, minIntervalMs), maxIntervalMs);
+
+/**
+ * Reads the state of open pull requests again, so that a status shows what people do on the git
+ * host: at first each minute, later each tenth of the age. Each gateway does this; a change is
+ * stored once.
+ */
+export class PullRequestStates {
+  readonly #options: PullRequestStatesOptions;
+  readonly #places: Shares;
+  /** Times of the next read on the monotonic clock, by conversation and number. */
+  #dueAt = new Map<string, number>();
+  readonly #ended = new AbortController();
+  #timer: Timer;
+
+  constructor(options: PullRequestStatesOptions) {
+    this.#options = options;
+    this.#places = newPool('hostStates', options.clock);
+    this.#timer = this.#next();
+  }
+
+  close(): void {
+    this.#ended.abort(new Error('the gateway closes'));
+    this.#timer.cancel();
+  }
+
+  #next(): Timer {
+    return this.#options.clock.after(sweepMs, () => {
+      this.#sweep();
+      this.#timer = this.#next();
+    });
+  }
+
+  #sweep(): void {
+    const { clock, conversations } = this.#options;
+    const now = clock.monotonic();
+    const dueAt = new Map<string, number>();
+    for (const conversation of conversations.store.list())
+      for (const pullRequest of conversation.status?.pullRequests ?? []) {
+        if (pullRequest.state !== 'Open') continue;
+        const key = `${conversation.metadata.uid}/${pullRequest.number}`;
+        // One that this process has not read yet is read at once.
+        const due = this.#dueAt.get(key) ?? now;
+        if (due > now) dueAt.set(key, due);
+        else {
+          const unchangedMs = clock.now() - Date.parse(pullRequest.stateTime);
+          dueAt.set(key, now + intervalOf(unchangedMs));
+          void this.#refresh(conversation, pullRequest);
+        }
+      }
+    this.#dueAt = dueAt;
+  }
+
+  /** Never rejects. */
+  async #refresh(conversation: CachedConversation, pullRequest: PullRequestRecord): Promise<void> {
+    const { pullRequests, logger } = this.#options;
+    const { signal } = this.#ended;
+    try {
+      const release = await this.#places.wait({ owner: conversation.spec.owner }, { signal });
+      try {
+        await pullRequests.refresh({ conversation, by: 'client', signal }, pullRequest);
+      } finally {
+        release();
+      }
+    } catch (error) {
+      if (!signal.aborted)
+        logger.debug('the state of a pull request is not known', {
+          conversation: conversation.metadata.name,
+          number: pullRequest.number,
+          error,
+        });
+    }
+  }
+}

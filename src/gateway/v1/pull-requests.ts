@@ -1,0 +1,61 @@
+import { z } from 'zod';
+import { ProblemError } from '../errors/problem-error.ts';
+import { type Route, endpoints } from '../http/route.ts';
+import { pullRequestFields } from '../pull-requests/fields.ts';
+import type { Services } from '../services.ts';
+import { ownConversation } from './own-objects.ts';
+import { conversationParams } from './schemas.ts';
+
+const { post } = endpoints('conversations');
+
+const openedSchema = z.object({
+  number: z.int(),
+  url: z.string(),
+  provider: z.string(),
+});
+
+/** Pull requests that clients open for a conversation. Agents have tools of their own. */
+export function pullRequestRoutes(services: Services): readonly Route[] {
+  return [
+    post('/api/v1/app-conversations/{id}/pull-request', 'openPullRequest', {
+      summary: 'Open a pull request from a branch that the sandbox has pushed',
+      params: conversationParams,
+      body: z.object(pullRequestFields),
+      responses: { 201: openedSchema },
+      problems: [
+        'not-found',
+        'conflict',
+        'pull-request-exists',
+        'pull-request-refused',
+        'pull-request-invalid',
+        'pull-requests-unsupported',
+        'git-host-denied',
+        'git-host-busy',
+        'git-host-unavailable',
+        'rate-limited',
+        'share-exceeded',
+        'overloaded',
+      ],
+      handle: async ({ body, ...call }) => {
+        const conversation = await ownConversation(services, call);
+        const { pullRequests } = services;
+        if (pullRequests === undefined)
+          throw new ProblemError(
+            'pull-requests-unsupported',
+            'This gateway can not open pull requests.',
+          );
+        const { pullRequest, isNew } = await pullRequests.open(
+          { conversation, by: 'client' },
+          body,
+        );
+        const { number, url, provider, head } = pullRequest;
+        if (!isNew)
+          throw new ProblemError(
+            'pull-request-exists',
+            `The branch ${head} has an open pull request: ${number}, ${url}`,
+          );
+        return { status: 201, json: { number, url, provider } };
+      },
+    }),
+  ];
+}

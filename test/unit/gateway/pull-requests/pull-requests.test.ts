@@ -1,0 +1,285 @@
+import { silentLogger } from '../../../../packages/base/src/logger.ts';
+import { IndexedStore } from '../../../../packages/kube/src/store.ts';
+import { ProblemError } from '../../../../src/gateway/errors/problem-error.ts';
+import type { HostApiErrorCode } from '../../../../src/gateway/git/host-api/host-api.ts';
+import {
+  PullRequests,
+  type PullRequestRequest,
+} from '../../../../src/gateway/pull-requests/pull-requests.ts';
+import { createMetrics } from '../../../../src/observability/metrics.ts';
+import { cachedConversation } from '../../../../src/resources/cached-conversation.ts';
+import { conversations, type ConversationSpec } from '../../../../src/resources/conversation.ts';
+import { gitSettingsSchema, type PushRecord } from '../../../../src/resources/git-settings.ts';
+import type { SandboxTemplate } from '../../../../src/resources/sandbox-template.ts';
+import { aConversation, aTemplate, noon, noonMs } from '../../../support/builders.ts';
+import { FakeHostApi } from '../../../support/fake-host-api.ts';
+import { FakeKubeClient } from '../../../support/fake-kube-client.ts';
+import { recordingLogger } from '../../../support/recording-logger.ts';
+import { VirtualClock } from '../../../support/virtual-clock.ts';
+
+const pushOf = (branch: string, outcome: PushRecord['outcome'] = 'Accepted'): PushRecord => ({
+  ...{ id: branch, ref: `refs/heads/${branch}`, oldId: '0'.repeat(40), newId: '1'.repeat(40) },
+  ...{ time: noon, outcome },
+});
+
+interface Wish {
+  readonly spec?: Partial<ConversationSpec>;
+  readonly pushes?: readonly PushRecord[];
+  readonly git?: object;
+  /** Whether the template exists. */
+  readonly template?: boolean;
+}
+
+async function setUp({
+  spec = {},
+  pushes = [pushOf('agent/old'), pushOf('agent/fix'), pushOf('agent/lost', 'Unknown')],
+  git = {},
+  template = true,
+}: Wish = {}) {
+  const clock = new VirtualClock(noonMs);
+  const client = new FakeKubeClient();
+  const host = new FakeHostApi();
+  const audit = recordingLogger();
+  const events: { readonly reason: string; readonly message: string }[] = [];
+  const templates = new IndexedStore<SandboxTemplate>({});
+  if (template) templates.set(aTemplate({ git: gitSettingsSchema.parse(git) }));
+  const stored = await client.create(conversations, {
+    ...aConversation({ name: 'c-1', spec: { repository: { name: 'acme/shop' }, ...spec } }),
+    status: { pushes: [...pushes] },
+  });
+  const service = new PullRequests({
+    ...{ client, clock, logger: silentLogger, metrics: createMetrics(), audit: audit.logger },
+    events: { record: (_object, event) => void events.push(event) },
+    credentials: {
+      of: (owner) =>
+        Promise.resolve(
+          owner === 'alice'
+            ? { authorization: 'Basic x', token: 's3cret', name: 'forgejo.alice' }
+            : undefined,
+        ),
+    },
+    templates: { store: templates, addHandler: () => () => undefined, hasSynced: true },
+    apiOf: (provider) => (provider === 'forgejo' ? host : undefined),
+    defaultProvider: 'forgejo',
+  });
+  const current = async () => client.get(conversations, 'default', 'c-1');
+  const call = async () =>
+    ({ conversation: cachedConversation(await current()), by: 'client' }) as const;
+  const open = async (request: Partial<PullRequestRequest> = {}) =>
+    service.open(await call(), { title: 'Fix it', ...request });
+  const records = async () => (await current()).status?.pullRequests ?? [];
+  return { service, host, client, clock, audit, events, stored, call, open, records };
+}
+
+/** Code of the problem with which a promise rejects. */
+const problemOf = (promise: Promise<unknown>) =>
+  promise.then(
+    () => 'none',
+    (error: unknown) => (error instanceof ProblemError ? error.code : String(error)),
+  );
+
+const expected = {
+  number: 1,
+  url: 'https://git.example.com/acme/shop/pulls/1',
+  provider: 'forgejo',
+  repository: 'acme/shop',
+  title: 'Fix it',
+  head: 'agent/fix',
+  base: 'main',
+  draft: false,
+  state: 'Open',
+  stateTime: noon,
+};
+
+describe('open', () => {
+  it('takes the branch of the last accepted push and the default branch', async () => {
+    const { open, records, events, audit, host } = await setUp();
+    expect(await open()).toEqual({ pullRequest: expected, isNew: true });
+    expect(await records()).toEqual([expected]);
+    expect(events).toEqual([
+      {
+        type: 'Normal',
+        reason: 'PullRequestOpened',
+        message: `Opened pull request 1 of agent/fix to main in acme/shop: ${expected.url}`,
+      },
+    ]);
+    expect(audit.lines).toMatchObject([
+      {
+        message: 'PullRequest',
+        fields: { owner: 'alice', conversation: 'c-1', by: 'client', number: 1 },
+      },
+    ]);
+    expect(JSON.stringify([events, audit.lines, await records()])).not.toContain('s3cret');
+    expect(host.calls.every(({ repository }) => repository === 'acme/shop')).toBe(true);
+  });
+
+  it('finds the open pull request of the branch, which is announced once', async () => {
+    const { open, records, events } = await setUp();
+    await open();
+    expect(await open({ title: 'Other' })).toEqual({ pullRequest: expected, isNew: false });
+    expect(await records()).toEqual([expected]);
+    expect(events).toHaveLength(1);
+  });
+
+  it('records one that a gateway opened before it ended', async () => {
+    const { open, records, host } = await setUp();
+    await host.create(
+      { repository: 'acme/shop', token: 's3cret', signal: new AbortController().signal },
+      { title: 'Fix it', body: '', head: 'agent/fix', base: 'main', draft: false },
+    );
+    expect((await open()).isNew).toBe(false);
+    expect(await records()).toEqual([expected]);
+  });
+
+  it('counts as done when the answer is lost', async () => {
+    const { open, records, host } = await setUp();
+    host.faults.set('create', { code: 'unavailable', when: 'after' });
+    expect((await open()).isNew).toBe(true);
+    expect(await records()).toEqual([expected]);
+  });
+
+  it.each<[HostApiErrorCode, string]>([
+    ['denied', 'git-host-denied'],
+    ['not-found', 'git-host-denied'],
+    ['invalid', 'pull-request-invalid'],
+    ['busy', 'git-host-busy'],
+    ['unavailable', 'git-host-unavailable'],
+  ])('of a host that says %s is the problem %s', async (code, problem) => {
+    const { open, records, host } = await setUp();
+    host.faults.set('create', { code, when: 'before' });
+    expect(await problemOf(open())).toBe(problem);
+    expect(await records()).toEqual([]);
+  });
+
+  it.each<[string, Wish, Partial<PullRequestRequest>, string]>([
+    ['a branch beyond the policy', {}, { head: 'main' }, 'pull-request-refused'],
+    ['another base than a branch of its own', {}, { base: 'agent/fix' }, 'invalid-request'],
+    ['nothing that was pushed', { pushes: [pushOf('x', 'Rejected')] }, {}, 'invalid-request'],
+    [
+      'a tag as the last push',
+      { pushes: [{ ...pushOf('x'), ref: 'refs/tags/x' }] },
+      {},
+      'invalid-request',
+    ],
+    ['closed pushes', { git: { push: { enabled: false } } }, {}, 'pull-request-refused'],
+    [
+      'closed pull requests',
+      { git: { pullRequests: { enabled: false } } },
+      {},
+      'pull-request-refused',
+    ],
+    [
+      'an exception of the owner',
+      { git: { overrides: [{ owner: 'alice', pullRequests: { enabled: false } }] } },
+      {},
+      'pull-request-refused',
+    ],
+    ['no template', { template: false }, {}, 'pull-request-refused'],
+    ['an owner without a credential', { spec: { owner: 'bob' } }, {}, 'pull-request-refused'],
+    ['no repository', { spec: { repository: undefined } }, {}, 'pull-requests-unsupported'],
+    [
+      'a host without an API',
+      { spec: { repository: { name: 'acme/shop', provider: 'bitbucket' } } },
+      {},
+      'pull-requests-unsupported',
+    ],
+  ])('of %s is refused before the host changes anything', async (_what, wish, request, problem) => {
+    const { open, host } = await setUp(wish);
+    expect(await problemOf(open(request))).toBe(problem);
+    expect(host.pullRequests).toEqual([]);
+    expect(host.calls.every(({ method }) => method === 'defaultBranch')).toBe(true);
+  });
+
+  it('is bounded by the hour', async () => {
+    const { open, clock, host } = await setUp({ git: { pullRequests: { maxPerHour: 2 } } });
+    await open();
+    await open();
+    expect(await problemOf(open())).toBe('rate-limited');
+    await clock.advance(3_600_001);
+    await open({ head: 'agent/old' });
+    expect(host.pullRequests).toHaveLength(2);
+  });
+
+  it('keeps the last 20 pull requests', async () => {
+    const { open, records } = await setUp({ git: { pullRequests: { maxPerHour: 100 } } });
+    for (let count = 1; count <= 23; count += 1) await open({ head: `agent/${count}` });
+    expect((await records()).map(({ number }) => number)).toEqual(
+      Array.from({ length: 20 }, (_, index) => index + 4),
+    );
+  });
+});
+
+describe('details', () => {
+  it('stores the state that the host reports, with its time', async () => {
+    const { open, service, call, records, host, clock } = await setUp();
+    await open();
+    host.change(1, { state: 'merged', title: 'Fix all' });
+    await clock.advance(60_000);
+    expect(await service.details(await call())).toMatchObject({ number: 1, state: 'merged' });
+    const stateTime = new Date(noonMs + 60_000).toISOString();
+    expect(await records()).toEqual([
+      { ...expected, title: 'Fix all', state: 'Merged', stateTime },
+    ]);
+  });
+
+  it('of another pull request of the repository stores nothing', async () => {
+    const { open, service, call, records, host } = await setUp();
+    await open();
+    host.pullRequests.push({ ...(await host.get(target, 1)), number: 2 });
+    expect(await service.details(await call(), 2)).toMatchObject({ number: 2 });
+    expect(await records()).toEqual([expected]);
+  });
+
+  it('of a conversation without a pull request is not found', async () => {
+    const { service, call } = await setUp();
+    expect(await problemOf(service.details(await call()))).toBe('not-found');
+  });
+});
+
+const target = {
+  ...{ repository: 'acme/shop', token: 's3cret' },
+  signal: new AbortController().signal,
+};
+
+describe('comment', () => {
+  it('is on the last pull request of the conversation', async () => {
+    const { open, service, call, host, audit } = await setUp();
+    await open();
+    expect(await service.comment(await call(), { body: 'Done.' })).toEqual({
+      number: 1,
+      url: `${expected.url}#comment-1`,
+    });
+    expect(host.comments).toEqual([{ number: 1, body: 'Done.' }]);
+    expect(audit.lines.at(-1)).toMatchObject({ message: 'PullRequestComment', fields: { number: 1 } });
+  });
+
+  it('is on one that the conversation is about', async () => {
+    const { open, service, call, host } = await setUp({ spec: { prNumbers: [1] } });
+    await open();
+    await service.comment(await call(), { number: 1, body: 'Seen.' });
+    expect(host.comments).toHaveLength(1);
+  });
+
+  it('is on no other pull request', async () => {
+    const { open, service, call, host } = await setUp();
+    await open();
+    await open({ head: 'agent/old' });
+    const { conversation } = await call();
+    host.pullRequests.push({ ...(await host.get(target, 1)), number: 3 });
+    expect(
+      await problemOf(service.comment({ conversation, by: 'agent' }, { number: 3, body: 'x' })),
+    ).toBe('pull-request-refused');
+    expect(host.comments).toEqual([]);
+  });
+});
+
+describe('refresh', () => {
+  it('writes nothing where nothing has changed', async () => {
+    const { open, service, call, client } = await setUp();
+    await open();
+    const before = (await client.get(conversations, 'default', 'c-1')).metadata.resourceVersion;
+    await service.refresh(await call(), { number: 1 });
+    const { metadata } = await client.get(conversations, 'default', 'c-1');
+    expect(metadata.resourceVersion).toBe(before);
+  });
+});
