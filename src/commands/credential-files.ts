@@ -41,6 +41,13 @@ export interface CredentialFilesOptions {
 }
 
 /**
+ * - absent: there is no such file.
+ * - unusable: there is one of no use, which is logged.
+ */
+export type CredentialFile<T> =
+  { readonly file: string; readonly value: T } | 'absent' | 'unusable';
+
+/**
  * Credentials from the files of a mounted folder: NAME is for everybody, NAME.OWNER for one owner
  * instead. They are read when they are needed, so a change counts at once. The content of a file is
  * never logged.
@@ -74,17 +81,30 @@ export class CredentialFiles {
     owner: string,
     parse: (text: string) => T | undefined,
   ): Promise<{ readonly file: string; readonly value: T } | undefined> {
-    if (!isCredentialName(name)) return undefined;
-    const own = await this.#read(`${name}.${fileNameOf(owner)}`, parse);
+    const own = await this.ownOf(name, owner, parse);
     // Where an owner's own one is of no use, everybody's is no substitute: it may open more.
-    return own === null ? ((await this.#read(name, parse)) ?? undefined) : own;
+    const found = own === 'absent' ? await this.everybodysOf(name, parse) : own;
+    return typeof found === 'string' ? undefined : found;
   }
 
-  /** Null when there is no such file; undefined when it is of no use. */
-  async #read<T>(
-    file: string,
+  /** An owner's own one alone. Never rejects. */
+  async ownOf<T>(
+    name: string,
+    owner: string,
     parse: (text: string) => T | undefined,
-  ): Promise<{ readonly file: string; readonly value: T } | null | undefined> {
+  ): Promise<CredentialFile<T>> {
+    return isCredentialName(name) ? this.#read(`${name}.${fileNameOf(owner)}`, parse) : 'absent';
+  }
+
+  /** Everybody's alone. Never rejects. */
+  async everybodysOf<T>(
+    name: string,
+    parse: (text: string) => T | undefined,
+  ): Promise<CredentialFile<T>> {
+    return isCredentialName(name) ? this.#read(name, parse) : 'absent';
+  }
+
+  async #read<T>(file: string, parse: (text: string) => T | undefined): Promise<CredentialFile<T>> {
     const { folder, expected } = this.#options;
     let text: string;
     try {
@@ -92,14 +112,14 @@ export class CredentialFiles {
     } catch (error) {
       const code = systemCodeOf(error) ?? 'unreadable';
       // The second: too long a name for a file, so there is none.
-      if (code === 'ENOENT' || code === 'ENAMETOOLONG') return null;
+      if (code === 'ENOENT' || code === 'ENAMETOOLONG') return 'absent';
       this.#complain(file, code);
-      return undefined;
+      return 'unusable';
     }
     const value = parse(text);
     if (value === undefined) {
       this.#complain(file, expected);
-      return undefined;
+      return 'unusable';
     }
     this.#problems.delete(file);
     return { file, value };

@@ -1,11 +1,23 @@
 import type { GatewayConfig } from '../config/cluster.ts';
 import type { UpConfig } from '../config/up.ts';
 import type { GatewayOptions } from '../gateway/gateway.ts';
-import { basicAuthorization, type GitCredentials } from '../gateway/git/hosts.ts';
+import {
+  basicAuthorization,
+  credentialsInUrls,
+  credentialsOf,
+  type CredentialSource,
+  type GitCredential,
+  type GitCredentials,
+} from '../gateway/git/hosts.ts';
 import { RepositoryAccessChecker } from '../gateway/git/repository-access-checker.ts';
 import type { MeasuredRuntime } from '../observability/runtime.ts';
 import type { Logger } from '@conversation-operator/base/logger';
-import { CredentialFiles, isCredentialName, secretLineOf } from './credential-files.ts';
+import {
+  CredentialFiles,
+  isCredentialName,
+  secretLineOf,
+  type CredentialFile,
+} from './credential-files.ts';
 
 /** Whom hosts expect where a token is the password; any name will do for the others. */
 const tokenUsers: Readonly<Record<string, string>> = {
@@ -14,31 +26,37 @@ const tokenUsers: Readonly<Record<string, string>> = {
   bitbucket: 'x-token-auth',
 };
 
+type Secrets = Pick<GitCredential, 'authorization' | 'token'>;
+
 /** From `user:password`, or a token alone; undefined for what is neither. */
-export function authorizationOf(text: string, provider: string): string | undefined {
+export function secretsOf(text: string, provider: string): Secrets | undefined {
   const secret = secretLineOf(text);
   if (secret === undefined) return undefined;
   const colon = secret.indexOf(':');
-  return colon < 0
-    ? basicAuthorization(tokenUsers[provider] ?? 'token', secret)
-    : basicAuthorization(secret.slice(0, colon), secret.slice(colon + 1));
+  const user = colon < 0 ? (tokenUsers[provider] ?? 'token') : secret.slice(0, colon);
+  const token = secret.slice(colon + 1);
+  return { authorization: basicAuthorization(user, token), token };
 }
 
-interface MountedGitCredentialsOptions {
+export interface MountedGitCredentialsOptions {
   readonly folder: string;
   readonly providers: readonly string[];
   readonly logger: Logger;
 }
 
-/**
- * Credentials for git hosts from files: PROVIDER is for everybody, PROVIDER.OWNER for one owner
- * instead.
- */
-export function mountedGitCredentials({
+/** The sources of credentials in files, apart, so that others can be between them. */
+interface GitCredentialFiles {
+  /** PROVIDER.OWNER. */
+  readonly own: CredentialSource;
+  /** PROVIDER. */
+  readonly everybodys: CredentialSource;
+}
+
+function gitCredentialFiles({
   folder,
   providers,
   logger,
-}: MountedGitCredentialsOptions): GitCredentials {
+}: MountedGitCredentialsOptions): GitCredentialFiles {
   const known = new Set(providers.filter(isCredentialName));
   const files = new CredentialFiles({
     folder,
@@ -51,26 +69,49 @@ export function mountedGitCredentials({
     if (!known.has(name.split('.', 1)[0] ?? ''))
       logger.warn('a git credential is for none of the git hosts', { credential: name });
   }
+  const foundIn = (found: CredentialFile<Secrets>) => {
+    if (typeof found === 'string') return found === 'absent' ? found : 'withheld';
+    return { ...found.value, name: found.file };
+  };
+  const parserOf = (provider: string) => (text: string) => secretsOf(text, provider);
   return {
-    of: async (owner, provider) => {
-      if (!known.has(provider)) return undefined;
-      const found = await files.of(provider, owner, (text) => authorizationOf(text, provider));
-      return found === undefined ? undefined : { authorization: found.value, name: found.file };
-    },
+    own: async (owner, provider) =>
+      known.has(provider)
+        ? foundIn(await files.ownOf(provider, owner, parserOf(provider)))
+        : 'absent',
+    everybodys: async (_owner, provider) =>
+      known.has(provider)
+        ? foundIn(await files.everybodysOf(provider, parserOf(provider)))
+        : 'absent',
   };
 }
 
-const noCredentials: GitCredentials = { of: () => Promise.resolve(undefined) };
+/**
+ * Credentials for git hosts from files: PROVIDER is for everybody, PROVIDER.OWNER for one owner
+ * instead.
+ */
+export function mountedGitCredentials(options: MountedGitCredentialsOptions): GitCredentials {
+  const { own, everybodys } = gitCredentialFiles(options);
+  return credentialsOf([own, everybodys]);
+}
 
-/** Credentials for private repositories, from the settings. Only the gateway has them. */
+/**
+ * Credentials for private repositories, from the settings. Only the gateway has them. The files of
+ * owners count first, then those for everybody, then the users in the URLs of hosts.
+ */
 export function gitCredentials(
-  config: GatewayConfig | UpConfig,
-  { logger }: MeasuredRuntime,
+  config: Pick<GatewayConfig | UpConfig, 'GIT_HOSTS' | 'GIT_CREDENTIALS_DIR'>,
+  { logger }: Pick<MeasuredRuntime, 'logger'>,
 ): GitCredentials {
   const { GIT_HOSTS: hosts, GIT_CREDENTIALS_DIR: folder } = config;
-  return folder === undefined
-    ? noCredentials
-    : mountedGitCredentials({ folder, providers: Object.keys(hosts), logger });
+  const files =
+    folder === undefined
+      ? undefined
+      : gitCredentialFiles({ folder, providers: Object.keys(hosts), logger });
+  return credentialsOf([
+    ...(files === undefined ? [] : [files.own, files.everybodys]),
+    credentialsInUrls(hosts),
+  ]);
 }
 
 /** The git hosts of a gateway's settings; closed with the stack. */

@@ -3,20 +3,62 @@ import { createHash } from 'node:crypto';
 
 /** A credential that opens private repositories of a git host. */
 export interface GitCredential {
-  /** Value of the Authorization header: a secret. */
+  /** Value of the Authorization header of git: a secret. */
   readonly authorization: string;
+  /** The password or token alone, which opens the API of the host: a secret. */
+  readonly token: string | undefined;
   /** Name of the credential where people manage it: no secret. */
   readonly name: string;
+  /**
+   * Identifies a credential whose secret is renewed, with all that it opens: no secret. Absent: the
+   * secret identifies the credential.
+   */
+  readonly identity?: string;
 }
 
 export interface GitCredentials {
-  /** The present credential of an owner for a provider, else that of all owners. Never rejects. */
-  of(owner: string, provider: string): Promise<GitCredential | undefined>;
+  /**
+   * The present credential of an owner for a repository of a provider, else that of all owners. It
+   * may open this one repository alone. Without a repository, credentials for one repository do not
+   * count. Never rejects.
+   */
+  of(owner: string, provider: string, repository?: string): Promise<GitCredential | undefined>;
 }
 
-/** Identifies a credential in the keys of caches, without its secret. */
-export const fingerprintOf = ({ authorization }: GitCredential): string =>
-  createHash('sha256').update(authorization).digest('base64');
+/**
+ * - absent: the next source is asked.
+ * - withheld: there is a credential of no use; those of the next sources may open more, so they are
+ *   no substitute.
+ */
+export type CredentialFound = GitCredential | 'absent' | 'withheld';
+
+/** One source of credentials. Never rejects. */
+export type CredentialSource = (
+  owner: string,
+  provider: string,
+  repository: string | undefined,
+) => Promise<CredentialFound>;
+
+/** The credentials of sources, the first source first. */
+export const credentialsOf = (sources: readonly CredentialSource[]): GitCredentials => ({
+  of: async (owner, provider, repository) => {
+    for (const source of sources) {
+      const found = await source(owner, provider, repository);
+      if (found === 'withheld') return undefined;
+      if (found !== 'absent') return found;
+    }
+    return undefined;
+  },
+});
+
+/**
+ * Identifies a credential in the keys of caches, without its secret. The key of a cache names the
+ * repository too, because a credential may open one alone.
+ */
+export const fingerprintOf = ({ authorization, identity }: GitCredential): string =>
+  createHash('sha256')
+    .update(identity === undefined ? `secret ${authorization}` : `identity ${identity}`)
+    .digest('base64');
 
 /** HTTP's basic authentication, RFC 7617. */
 export const basicAuthorization = (user: string, password: string): string =>
@@ -25,8 +67,11 @@ export const basicAuthorization = (user: string, password: string): string =>
 /** The user that a base URL names, as git takes it. */
 function credentialIn({ username, password }: URL): GitCredential | undefined {
   if (username === '' && password === '') return undefined;
+  const [user, secret] = [decoded(username), decoded(password)];
   return {
-    authorization: basicAuthorization(decoded(username), decoded(password)),
+    authorization: basicAuthorization(user, secret),
+    // A URL with a user alone has the token in place of the user.
+    token: secret === '' ? user : secret,
     name: 'in the URL',
   };
 }
@@ -44,8 +89,6 @@ export interface Host {
   readonly provider: string;
   /** The base URL without user, query and fragment. */
   readonly url: URL;
-  /** The user in the URL itself, for owners without another credential. */
-  readonly credential: GitCredential | undefined;
 }
 
 export const hostsOf = (hosts: GitHosts): ReadonlyMap<string, Host> =>
@@ -54,18 +97,18 @@ export const hostsOf = (hosts: GitHosts): ReadonlyMap<string, Host> =>
       const url = new URL(base);
       // A folder is no host: the sandbox clones from it without the gateway.
       if (url.protocol !== 'http:' && url.protocol !== 'https:') return [];
-      const credential = credentialIn(url);
       url.username = '';
       url.password = '';
       url.search = '';
       url.hash = '';
-      return [[provider, { provider, url, credential }]];
+      return [[provider, { provider, url }]];
     }),
   );
 
-/** The credential of an owner for the host, else that of the host's URL. */
-export const credentialFor = async (
-  owner: string,
-  { provider, credential }: Host,
-  credentials: GitCredentials,
-): Promise<GitCredential | undefined> => (await credentials.of(owner, provider)) ?? credential;
+/** The users in the URLs themselves, for owners without another credential. */
+export function credentialsInUrls(hosts: GitHosts): CredentialSource {
+  const found = new Map(
+    Object.entries(hosts).map(([provider, base]) => [provider, credentialIn(new URL(base))]),
+  );
+  return (_owner, provider) => Promise.resolve(found.get(provider) ?? 'absent');
+}

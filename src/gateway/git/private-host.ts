@@ -20,7 +20,6 @@ import {
   fingerprintOf,
   type GitCredential,
   type GitCredentials,
-  credentialFor,
   hostsOf,
   type Host,
 } from './hosts.ts';
@@ -140,7 +139,7 @@ export class PrivateHost {
   ): Promise<Refs | undefined> {
     const host = this.#hosts.get(wanted.provider);
     if (host === undefined) return undefined;
-    const credential = await credentialFor(wanted.owner, host, this.#options.credentials);
+    const credential = await this.#credentialOf(wanted);
     const { refs } = await lsRemote(this.#http, {
       repository: repositoryUrl(host.url, wanted.repository),
       within: host.url,
@@ -149,6 +148,14 @@ export class PrivateHost {
       wantsRefs: true,
     });
     return refs;
+  }
+
+  #credentialOf({
+    owner,
+    provider,
+    repository,
+  }: Pick<Wanted, 'owner' | 'provider' | 'repository'>) {
+    return this.#options.credentials.of(owner, provider, repository);
   }
 
   /** Where the repository is, and the credential with which it was found there. */
@@ -161,11 +168,12 @@ export class PrivateHost {
   }
 
   async #guarded(
-    { owner, provider, service, relaysOpen }: Wanted,
+    wanted: Wanted,
     ask: (host: Host, credential: GitCredential | undefined) => Promise<HostAnswer>,
   ): Promise<HostAnswer> {
+    const { provider, service, relaysOpen } = wanted;
     const host = this.#hosts.get(provider);
-    const credential = host && (await credentialFor(owner, host, this.#options.credentials));
+    const credential = host && (await this.#credentialOf(wanted));
     if (credential === undefined && service === 'git-receive-pack') return { kind: 'locked' };
     if (host === undefined || (credential === undefined && !relaysOpen)) return { kind: 'open' };
     try {

@@ -1,7 +1,7 @@
 import type { Finding, RefsWanted } from '@conversation-operator/git/ls-remote';
 import type { GitBranch, Refs } from '@conversation-operator/git/ref-list';
 import { repository as repositorySchema } from './names.ts';
-import { type GitCredentials, credentialFor, hostsOf, type Host } from './hosts.ts';
+import { type GitCredentials, hostsOf, type Host } from './hosts.ts';
 import {
   type GitCheck,
   type GitDirectory,
@@ -138,7 +138,8 @@ export class RepositoryAccessChecker implements GitDirectory {
     if (anonymous.access === 'granted') return { ...anonymous, isPublic: true };
     // A host that gives no answer without a credential gives none with one either.
     if (anonymous.status === undefined) return nothing;
-    const credential = await credentialFor(inquiry.owner, inquiry.host, this.#options.credentials);
+    const { owner, host, repository } = inquiry;
+    const credential = await this.#options.credentials.of(owner, host.provider, repository);
     if (credential === undefined) return { access: anonymous.access, isPublic: false };
     return { ...(await this.#reader.read({ ...inquiry, credential })), isPublic: false };
   }

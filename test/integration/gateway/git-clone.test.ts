@@ -42,7 +42,7 @@ const byOwner: GitCredentials = {
     return Promise.resolve(
       own === undefined
         ? undefined
-        : { authorization: basicAuthorization(...halves(own)), name: owner },
+        : { authorization: basicAuthorization(...halves(own)), token: halves(own)[1], name: owner },
     );
   },
 };

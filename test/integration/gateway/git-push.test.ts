@@ -76,7 +76,11 @@ beforeAll(async () => {
       of: (owner) =>
         Promise.resolve(
           owner === 'alice'
-            ? { authorization: basicAuthorization('bot', 's3cret'), name: 'alice' }
+            ? {
+                authorization: basicAuthorization('bot', 's3cret'),
+                token: 's3cret',
+                name: 'alice',
+              }
             : undefined,
         ),
     },

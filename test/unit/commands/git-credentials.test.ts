@@ -2,7 +2,11 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileNameOf } from '../../../src/commands/credential-files.ts';
-import { authorizationOf, mountedGitCredentials } from '../../../src/commands/git-directory.ts';
+import {
+  gitCredentials,
+  mountedGitCredentials,
+  secretsOf,
+} from '../../../src/commands/git-directory.ts';
 import { recordingLogger } from '../../support/recording-logger.ts';
 
 const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`;
@@ -20,16 +24,21 @@ it.each([
 });
 
 it.each([
-  ['a user and a password', 'bot:p4ss:word\n', 'forgejo', basic('bot:p4ss:word')],
-  ['a token of GitHub', 'ghp_x\n', 'github', basic('x-access-token:ghp_x')],
-  ['a token of GitLab', 'glpat-x', 'gitlab', basic('oauth2:glpat-x')],
-  ['a token of another host', '  x\r\n', 'forgejo', basic('token:x')],
-  ['nothing', '\n', 'github', undefined],
-  ['two lines', 'a\nb', 'github', undefined],
-  ['a header in disguise', 'x\r\nX-Evil: 1', 'github', undefined],
-  ['something huge', 'x'.repeat(8193), 'github', undefined],
-])('a file with %s', (_name, text, provider, expected) => {
-  expect(authorizationOf(text, provider)).toBe(expected);
+  ['a user and a password', 'bot:p4ss:word\n', 'forgejo', 'bot', 'p4ss:word'],
+  ['a token of GitHub', 'ghp_x\n', 'github', 'x-access-token', 'ghp_x'],
+  ['a token of GitLab', 'glpat-x', 'gitlab', 'oauth2', 'glpat-x'],
+  ['a token of another host', '  x\r\n', 'forgejo', 'token', 'x'],
+])('a file with %s', (_name, text, provider, user, token) => {
+  expect(secretsOf(text, provider)).toEqual({ authorization: basic(`${user}:${token}`), token });
+});
+
+it.each([
+  ['nothing', '\n'],
+  ['two lines', 'a\nb'],
+  ['a header in disguise', 'x\r\nX-Evil: 1'],
+  ['something huge', 'x'.repeat(8193)],
+])('a file with %s is of no use', (_name, text) => {
+  expect(secretsOf(text, 'github')).toBeUndefined();
 });
 
 describe('mounted credentials', () => {
@@ -50,10 +59,12 @@ describe('mounted credentials', () => {
     const credentials = mounted();
     expect(await credentials.of('alice', 'github')).toEqual({
       authorization: basic('alice:secret'),
+      token: 'secret',
       name: 'github.alice',
     });
     expect(await credentials.of('bob', 'github')).toEqual({
       authorization: basic('x-access-token:everybody'),
+      token: 'everybody',
       name: 'github',
     });
     expect(await credentials.of('alice', 'gitlab')).toBeUndefined();
@@ -102,6 +113,37 @@ describe('mounted credentials', () => {
         fields: { credential: 'gitub.alice' },
       },
     ]);
+  });
+
+  it('count before the users in the URLs of hosts, and are not replaced by these', async () => {
+    write('github', 'everybody');
+    write('github.alice', 'two\nsecret lines');
+    const credentials = gitCredentials(
+      {
+        GIT_HOSTS: {
+          github: 'https://bot:p%40ss@github.example',
+          gitlab: 'https://t0ken@gitlab.example',
+          forgejo: 'https://forgejo.example',
+        },
+        GIT_CREDENTIALS_DIR: folder,
+      },
+      { logger },
+    );
+    expect(await credentials.of('bob', 'github')).toMatchObject({ token: 'everybody' });
+    expect(await credentials.of('alice', 'github')).toBeUndefined();
+    rmSync(join(folder, 'github'));
+    expect(await credentials.of('bob', 'github')).toEqual({
+      authorization: basic('bot:p@ss'),
+      token: 'p@ss',
+      name: 'in the URL',
+    });
+    expect(await credentials.of('alice', 'github')).toBeUndefined();
+    expect(await credentials.of('bob', 'gitlab')).toMatchObject({
+      authorization: basic('t0ken:'),
+      token: 't0ken',
+    });
+    for (const provider of ['forgejo', 'constructor', 'bitbucket'])
+      expect(await credentials.of('bob', provider)).toBeUndefined();
   });
 
   it('need their folder at the start', () => {

@@ -4,7 +4,7 @@ import { FindingCache, type Inquiry } from '../../../../src/gateway/git/remote-r
 
 const inquiry: Inquiry = {
   owner: 'alice',
-  host: { provider: 'github', url: new URL('https://github.com'), credential: undefined },
+  host: { provider: 'github', url: new URL('https://github.com') },
   repository: 'acme/shop',
   credential: undefined,
   wantsRefs: false,
@@ -49,9 +49,25 @@ describe('a cache of findings', () => {
 
   it('distinguishes credentials, not owners', () => {
     const cache = newCache();
-    const credential = { authorization: 'Basic YTpi', name: 'github' };
+    const credential = { authorization: 'Basic YTpi', token: 'b', name: 'github' };
     cache.set({ ...inquiry, credential }, { access: 'denied' });
     expect(cache.get(inquiry)).toBeUndefined();
     expect(cache.get({ ...inquiry, owner: 'bob', credential })).toEqual({ access: 'denied' });
+  });
+
+  it('keeps what was found by a credential while its secret is renewed, for its repository', () => {
+    const cache = newCache();
+    const renewed = (secret: string) => ({
+      ...{ authorization: secret, token: secret, name: 'an app', identity: 'app 1' },
+    });
+    cache.set({ ...inquiry, credential: renewed('first') }, { access: 'granted' });
+    expect(cache.get({ ...inquiry, credential: renewed('second') })).toEqual({ access: 'granted' });
+    const others = [
+      { repository: 'acme/other', credential: renewed('first') },
+      { credential: { ...renewed('first'), identity: 'app 2' } },
+      { credential: { authorization: 'first', token: 'first', name: 'an app' } },
+      { credential: { authorization: 'app 1', token: 'app 1', name: 'an app' } },
+    ];
+    for (const other of others) expect(cache.get({ ...inquiry, ...other })).toBeUndefined();
   });
 });
