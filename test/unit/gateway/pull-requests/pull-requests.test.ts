@@ -250,7 +250,10 @@ describe('comment', () => {
       url: `${expected.url}#comment-1`,
     });
     expect(host.comments).toEqual([{ number: 1, body: 'Done.' }]);
-    expect(audit.lines.at(-1)).toMatchObject({ message: 'PullRequestComment', fields: { number: 1 } });
+    expect(audit.lines.at(-1)).toMatchObject({
+      message: 'PullRequestComment',
+      fields: { number: 1 },
+    });
   });
 
   it('is on one that the conversation is about', async () => {
