@@ -101,34 +101,35 @@ const sandboxUrl = z
     'must have the form https://{sandbox}-{port}.agents.example.com',
   );
 
-const gitHostsForm =
-  'must be a JSON object of provider names and base URLs, for example {"github":"https://github.com"}';
+/** A text of JSON, which further rules read. */
+export const jsonText = (form: string) =>
+  z.string().transform((text, context): unknown => {
+    try {
+      return JSON.parse(text) as unknown;
+    } catch {
+      context.addIssue(form);
+      return z.NEVER;
+    }
+  });
+
+/** A JSON object of provider names and URLs of one of the protocols. */
+export const urlsByProvider = (fallback: string, url: z.ZodType<string>, example: string) => {
+  const form = `must be a JSON object of provider names and base URLs, for example ${example}`;
+  return jsonText(form)
+    .prefault(fallback)
+    .pipe(z.record(z.string(), url, form));
+};
 
 /** Settings that every process which serves REST or runs controllers understands. */
 export const shared = {
   ...logging,
   PUBLIC_URL: httpUrl.optional(),
   SANDBOX_URL_TEMPLATE: sandboxUrl.optional(),
-  GIT_HOSTS: z
-    .string()
-    .default(
-      '{"github":"https://github.com","gitlab":"https://gitlab.com","bitbucket":"https://bitbucket.org"}',
-    )
-    .transform((text, context): unknown => {
-      try {
-        return JSON.parse(text) as unknown;
-      } catch {
-        context.addIssue(gitHostsForm);
-        return z.NEVER;
-      }
-    })
-    .pipe(
-      z.record(
-        z.string(),
-        z.url({ protocol: /^(https?|file)$/, error: 'must be an http, https or file URL' }),
-        gitHostsForm,
-      ),
-    ),
+  GIT_HOSTS: urlsByProvider(
+    '{"github":"https://github.com","gitlab":"https://gitlab.com","bitbucket":"https://bitbucket.org"}',
+    z.url({ protocol: /^(https?|file)$/, error: 'must be an http, https or file URL' }),
+    '{"github":"https://github.com"}',
+  ),
   LEGACY_API: flag(true),
 };
 
@@ -154,7 +155,12 @@ export const operating = {
 /**
  * Settings whose values errors never repeat: those with a key, and with URLs in which one may be.
  */
-const secrets: ReadonlySet<string> = new Set(['LLM_API_KEY', 'LLM_BASE_URL', 'GIT_HOSTS']);
+const secrets: ReadonlySet<string> = new Set([
+  'LLM_API_KEY',
+  'LLM_BASE_URL',
+  'GIT_HOSTS',
+  'GIT_API_URLS',
+]);
 const maxShownCharacters = 80;
 
 /** The end of an error: what was given, where that can't be a secret. */

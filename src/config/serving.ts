@@ -8,6 +8,7 @@ import {
   listOf,
   numberFrom,
   seconds,
+  urlsByProvider,
 } from './environment.ts';
 
 const isOrigin = (text: string): boolean =>
@@ -33,6 +34,12 @@ export const serving = {
    * owner. By default there are none.
    */
   GIT_CREDENTIALS_DIR: z.string().optional(),
+  /**
+   * Base URLs of the APIs of git hosts by provider, where they are not those that the kind of host
+   * has: https://api.github.com, or below the URL of GIT_HOSTS /api/v3 of GitHub Enterprise Server,
+   * /api/v4 of GitLab, /api/v1 of Forgejo.
+   */
+  GIT_API_URLS: urlsByProvider('{}', httpUrl, '{"github":"https://github.example.com/api/v3"}'),
   /** Whether the official web UI is served, where the build has it. */
   UI: flag(true),
   /** Pages of which origins may use the service from a browser; `*` allows all, none by default. */

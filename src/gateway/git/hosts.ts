@@ -70,10 +70,15 @@ function credentialIn({ username, password }: URL): GitCredential | undefined {
   const [user, secret] = [decoded(username), decoded(password)];
   return {
     authorization: basicAuthorization(user, secret),
-    // A URL with a user alone has the token in place of the user.
-    token: secret === '' ? user : secret,
+    token: tokenIn(user, secret),
     name: 'in the URL',
   };
+}
+
+/** A URL with a user alone has the token as its user. A header takes visible characters alone. */
+function tokenIn(user: string, password: string): string | undefined {
+  const token = password === '' ? user : password;
+  return /^[\x21-\x7e]+$/.test(token) ? token : undefined;
 }
 
 function decoded(text: string): string {

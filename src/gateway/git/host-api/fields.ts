@@ -1,0 +1,75 @@
+import { z } from 'zod';
+import { plainText } from '../../../resources/plain-text.ts';
+import { repository } from '../names.ts';
+import { HostApiError, type PullRequestComment } from './host-api.ts';
+
+/** Maximum characters of the texts of hosts that are kept. */
+const maxTitle = 512;
+const maxBody = 16 * 1024;
+const maxCommentBody = 4 * 1024;
+const maxName = 255;
+/** Maximum number of comments that are kept, the latest ones. */
+export const maxComments = 50;
+
+const textOf = (maxLength: number) => z.string().transform((text) => plainText(text, maxLength));
+
+export const title = () => textOf(maxTitle);
+/** A description, which hosts report as null where it is empty. */
+export const description = () =>
+  z
+    .string()
+    .nullish()
+    .transform((text) => plainText(text ?? '', maxBody));
+export const commentBody = () => textOf(maxCommentBody);
+/** The name of a branch, a file or a person. */
+export const name = () => textOf(maxName);
+/** The path of a file. */
+export const path = () => textOf(1024);
+export const time = () => z.iso.datetime({ offset: true });
+export const pullRequestNumber = () => z.int().positive();
+
+/** The address of a page, without a user. */
+export const pageUrl = () =>
+  z
+    .url({ protocol: /^https?$/ })
+    .max(2048)
+    .transform((text) => {
+      const url = new URL(text);
+      url.username = '';
+      url.password = '';
+      return url.href;
+    });
+
+/** The latest comments, oldest first. */
+export const latest = (comments: readonly PullRequestComment[]): readonly PullRequestComment[] =>
+  comments
+    .toSorted((one, other) => Date.parse(one.time) - Date.parse(other.time))
+    .slice(-maxComments);
+
+/** A comment without the place that it does not have. */
+export const commentOf = ({
+  path: file,
+  line,
+  ...comment
+}: Omit<PullRequestComment, 'path' | 'line'> & {
+  readonly path?: string | null | undefined;
+  readonly line?: number | null | undefined;
+}): PullRequestComment => ({
+  ...comment,
+  ...(file === undefined || file === null || file === '' ? {} : { path: file }),
+  ...(line === undefined || line === null || line < 1 ? {} : { line }),
+});
+
+/** A line of a file, which hosts report as 0 or null where there is none. */
+export const line = () => z.int().nonnegative().nullish();
+
+/** The segments of a repository. Throws where the name is none, because `..` leads elsewhere. */
+export function segmentsOf(target: { readonly repository: string }): readonly string[] {
+  if (!repository().safeParse(target.repository).success)
+    throw new HostApiError('not-found', 'The name of the repository is not in owner/name form');
+  return target.repository.split('/');
+}
+
+/** The path of a repository with its segments encoded: owner/name. */
+export const encodedRepository = (target: { readonly repository: string }): string =>
+  segmentsOf(target).map(encodeURIComponent).join('/');

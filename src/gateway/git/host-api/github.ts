@@ -1,0 +1,175 @@
+import { z } from 'zod';
+import {
+  commentBody,
+  commentOf,
+  description,
+  encodedRepository,
+  latest,
+  line,
+  maxComments,
+  name,
+  pageUrl,
+  path,
+  pullRequestNumber,
+  segmentsOf,
+  time,
+  title,
+} from './fields.ts';
+import type { ApiTarget, HostApi, PullRequest, PullRequestComment } from './host-api.ts';
+import type { JsonApi, Refusal } from './json-api.ts';
+
+export const githubHeaders = {
+  accept: 'application/vnd.github+json',
+  'x-github-api-version': '2022-11-28',
+};
+
+const pull = z.object({
+  number: pullRequestNumber(),
+  html_url: pageUrl(),
+  state: z.enum(['open', 'closed']),
+  draft: z.boolean().optional(),
+  merged: z.boolean().optional(),
+  merged_at: z.string().nullish(),
+  title: title(),
+  // The repository of a fork may be gone.
+  head: z.object({ ref: name(), repo: z.object({ id: z.int() }).nullish() }),
+  base: z.object({ ref: name(), repo: z.object({ id: z.int() }) }),
+});
+const details = pull.extend({
+  body: description(),
+  comments: z.int().nonnegative(),
+});
+const user = z
+  .object({ login: name() })
+  .nullish()
+  // GitHub shows comments of deleted accounts under this name.
+  .transform((person) => person?.login ?? 'ghost');
+const comment = z
+  .object({
+    user,
+    body: commentBody().nullish(),
+    created_at: time(),
+    path: path().nullish(),
+    line: line(),
+    original_line: line(),
+  })
+  .transform((each) =>
+    commentOf({
+      author: each.user,
+      body: each.body ?? '',
+      time: each.created_at,
+      path: each.path,
+      // A comment on a line that a later push has removed has the original one alone.
+      line: each.line ?? each.original_line,
+    }),
+  );
+
+function pullRequestOf(each: z.output<typeof pull>): PullRequest {
+  const isMerged = each.merged === true || typeof each.merged_at === 'string';
+  return {
+    number: each.number,
+    url: each.html_url,
+    state: isMerged ? 'merged' : each.state,
+    isDraft: each.draft === true,
+    title: each.title,
+    head: each.head.ref,
+    base: each.base.ref,
+  };
+}
+
+/** GitHub answers 422 for all values that it refuses. */
+const refusedAs = ({ status, text }: Refusal) =>
+  status === 422 && text.includes('A pull request already exists') ? 'exists' : 'invalid';
+
+const pageSize = 50;
+
+/** The REST API of GitHub, and of GitHub Enterprise Server. */
+export function githubApi(api: JsonApi): HostApi {
+  const repositoryPath = (target: ApiTarget) => `/repos/${encodedRepository(target)}`;
+  const pullPath = (target: ApiTarget, number: number) =>
+    `${repositoryPath(target)}/pulls/${number}`;
+  const commentsPath = (target: ApiTarget, number: number) =>
+    `${repositoryPath(target)}/issues/${number}/comments`;
+
+  /** Comments on the pull request, which GitHub lists oldest first: the last pages of them. */
+  const discussion = async (target: ApiTarget, number: number, count: number) => {
+    const last = Math.max(1, Math.ceil(count / pageSize));
+    const pages = [last - 1, last].filter((page) => page > 0);
+    const found = await Promise.all(
+      pages.map((page) =>
+        api.ask(
+          target,
+          { path: commentsPath(target, number), query: { per_page: pageSize, page } },
+          z.array(comment),
+        ),
+      ),
+    );
+    return found.flat();
+  };
+  const onChanges = (target: ApiTarget, number: number): Promise<PullRequestComment[]> =>
+    api.ask(
+      target,
+      {
+        path: `${pullPath(target, number)}/comments`,
+        query: { sort: 'created', direction: 'desc', per_page: maxComments },
+      },
+      z.array(comment),
+    );
+
+  return {
+    defaultBranch: async (target) => {
+      const schema = z.object({ default_branch: name() });
+      return (await api.ask(target, { path: repositoryPath(target) }, schema)).default_branch;
+    },
+    create: async (target, { title: text, body, head, base, draft }) =>
+      pullRequestOf(
+        await api.ask(
+          target,
+          {
+            path: `${repositoryPath(target)}/pulls`,
+            body: { title: text, body, head, base, draft },
+            refusedAs,
+          },
+          pull,
+        ),
+      ),
+    openOf: async (target, head) => {
+      const [owner = ''] = segmentsOf(target);
+      const query = { head: `${owner}:${head}`, state: 'open', per_page: 100 };
+      const found = await api.ask(
+        target,
+        { path: `${repositoryPath(target)}/pulls`, query },
+        z.array(pull),
+      );
+      // GitHub ignores a filter that it can't read, and an owner may have forks too.
+      const own = found.find(
+        (each) =>
+          each.state === 'open' &&
+          each.head.ref === head &&
+          each.head.repo?.id === each.base.repo.id,
+      );
+      return own === undefined ? undefined : pullRequestOf(own);
+    },
+    get: async (target, number) =>
+      pullRequestOf(await api.ask(target, { path: pullPath(target, number) }, pull)),
+    details: async (target, number) => {
+      const found = await api.ask(target, { path: pullPath(target, number) }, details);
+      const comments = await Promise.all([
+        discussion(target, number, found.comments),
+        onChanges(target, number),
+      ]);
+      return { ...pullRequestOf(found), body: found.body, comments: latest(comments.flat()) };
+    },
+    comment: async (target, number, body) => {
+      // The path of comments is also that of issues.
+      await api.ask(target, { path: pullPath(target, number) }, pull);
+      const schema = z.object({ html_url: pageUrl() });
+      const made = await api.ask(
+        target,
+        { path: commentsPath(target, number), body: { body } },
+        schema,
+      );
+      return { url: made.html_url };
+    },
+  };
+}

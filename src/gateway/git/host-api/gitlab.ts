@@ -1,0 +1,153 @@
+import { z } from 'zod';
+import {
+  commentBody,
+  commentOf,
+  description,
+  latest,
+  line,
+  name,
+  pageUrl,
+  path,
+  pullRequestNumber,
+  segmentsOf,
+  time,
+  title,
+} from './fields.ts';
+import { HostApiError, type ApiTarget, type HostApi, type PullRequest } from './host-api.ts';
+import type { JsonApi, Refusal } from './json-api.ts';
+
+const mergeRequest = z.object({
+  iid: pullRequestNumber(),
+  web_url: pageUrl(),
+  state: z.enum(['opened', 'closed', 'merged', 'locked']),
+  draft: z.boolean().optional(),
+  work_in_progress: z.boolean().optional(),
+  title: title(),
+  source_branch: name(),
+  target_branch: name(),
+  // The project of a fork may be gone.
+  source_project_id: z.int().nullish(),
+  target_project_id: z.int(),
+});
+const details = mergeRequest.extend({ description: description() });
+const position = z.object({
+  new_path: path().nullish(),
+  old_path: path().nullish(),
+  new_line: line(),
+  old_line: line(),
+});
+const note = z.object({
+  author: z.object({ username: name() }),
+  body: commentBody(),
+  created_at: time(),
+  /** Notes of the system are no comments: it adds one for each push. */
+  system: z.boolean(),
+  position: position.nullish(),
+});
+
+/** A locked merge request is being merged. */
+const states = { opened: 'open', closed: 'closed', merged: 'merged', locked: 'open' } as const;
+
+const pullRequestOf = (each: z.output<typeof mergeRequest>): PullRequest => ({
+  number: each.iid,
+  url: each.web_url,
+  state: states[each.state],
+  isDraft: each.draft ?? each.work_in_progress ?? false,
+  title: each.title,
+  head: each.source_branch,
+  base: each.target_branch,
+});
+
+/** The title by which GitLab makes a draft. */
+const titleOf = (text: string, isDraft: boolean): string =>
+  isDraft && !/^draft:/i.test(text) ? `Draft: ${text}` : text;
+
+const refusedAs = ({ status }: Refusal) => (status === 409 ? 'exists' : 'invalid');
+
+/** Twice as many as are kept, because half of them may be of the system. */
+const notesPerPage = 100;
+
+/** Merge requests by the REST API of GitLab, version 4. */
+export function gitlabApi(api: JsonApi): HostApi {
+  const projectPath = (target: ApiTarget) =>
+    `/projects/${encodeURIComponent(segmentsOf(target).join('/'))}`;
+  const requestsPath = (target: ApiTarget) => `${projectPath(target)}/merge_requests`;
+  const requestPath = (target: ApiTarget, number: number) => `${requestsPath(target)}/${number}`;
+
+  return {
+    defaultBranch: async (target) => {
+      const schema = z.object({ default_branch: name().nullish() });
+      const found = await api.ask(target, { path: projectPath(target) }, schema);
+      const branch = found.default_branch ?? '';
+      if (branch === '') throw new HostApiError('not-found', 'The repository has no branch');
+      return branch;
+    },
+    create: async (target, { title: text, body, head, base, draft }) =>
+      pullRequestOf(
+        await api.ask(
+          target,
+          {
+            path: requestsPath(target),
+            body: {
+              title: titleOf(text, draft),
+              description: body,
+              source_branch: head,
+              target_branch: base,
+            },
+            refusedAs,
+          },
+          mergeRequest,
+        ),
+      ),
+    openOf: async (target, head) => {
+      const query = { source_branch: head, state: 'opened', per_page: 100 };
+      const found = await api.ask(
+        target,
+        { path: requestsPath(target), query },
+        z.array(mergeRequest),
+      );
+      const own = found.find(
+        (each) =>
+          states[each.state] === 'open' &&
+          each.source_branch === head &&
+          each.source_project_id === each.target_project_id,
+      );
+      return own === undefined ? undefined : pullRequestOf(own);
+    },
+    get: async (target, number) =>
+      pullRequestOf(await api.ask(target, { path: requestPath(target, number) }, mergeRequest)),
+    details: async (target, number) => {
+      const query = { sort: 'desc', order_by: 'created_at', per_page: notesPerPage };
+      const [found, notes] = await Promise.all([
+        api.ask(target, { path: requestPath(target, number) }, details),
+        api.ask(target, { path: `${requestPath(target, number)}/notes`, query }, z.array(note)),
+      ]);
+      const comments = notes
+        .filter(({ system }) => !system)
+        .map(({ author, body, created_at, position: place }) =>
+          commentOf({
+            author: author.username,
+            body,
+            time: created_at,
+            path: place?.new_path ?? place?.old_path,
+            line: place?.new_line ?? place?.old_line,
+          }),
+        );
+      return { ...pullRequestOf(found), body: found.description, comments: latest(comments) };
+    },
+    comment: async (target, number, body) => {
+      // A note has no address of its own in an answer.
+      const { web_url } = await api.ask(
+        target,
+        { path: requestPath(target, number) },
+        mergeRequest,
+      );
+      const made = await api.ask(
+        target,
+        { path: `${requestPath(target, number)}/notes`, body: { body } },
+        z.object({ id: z.int().positive() }),
+      );
+      return { url: `${web_url}#note_${made.id}` };
+    },
+  };
+}

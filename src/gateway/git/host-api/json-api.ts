@@ -1,0 +1,276 @@
+import { Agent, request as send, type Dispatcher } from 'undici';
+import type { z } from 'zod';
+import { isClosedConnection } from '@conversation-operator/base/system-code';
+import { plainText } from '../../../resources/plain-text.ts';
+import { HostApiError, type ApiTarget, type HostApiErrorCode } from './host-api.ts';
+
+export interface JsonApiOptions {
+  /** Requests and tokens are sent only to URLs below this one. */
+  readonly baseUrl: URL;
+  readonly dispatcher: Dispatcher;
+  /** Value of the Authorization header for a token. */
+  readonly authorization: (token: string) => string;
+  /** Headers of every request. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Maximum duration of one request with its redirects. Default: 15 s. */
+  readonly timeoutMs?: number;
+  /** Maximum size of an answer. Default: 4 MiB. */
+  readonly maxBodyBytes?: number;
+}
+
+/** An answer by which the host refuses the values of a request. */
+export interface Refusal {
+  readonly status: number;
+  /** The texts of the answer, bounded and without control characters. */
+  readonly text: string;
+}
+
+export interface JsonRequest {
+  /** Begins with a slash; each segment is encoded. */
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string | number>>;
+  /** A request with a body is a POST, and is sent once. */
+  readonly body?: Readonly<Record<string, unknown>>;
+  /** The error of a refusal. Default: invalid. */
+  readonly refusedAs?: (refusal: Refusal) => HostApiErrorCode;
+}
+
+/** The parts of a target that a request needs. */
+export type Access = Pick<ApiTarget, 'token' | 'signal'>;
+
+export interface JsonApi {
+  /** Returns what the schema reads of the answer. */
+  ask<S extends z.ZodType>(access: Access, request: JsonRequest, schema: S): Promise<z.output<S>>;
+  /** The same, with the number of all items where the host reports it as `x-total-count`. */
+  list<S extends z.ZodType>(
+    access: Access,
+    request: JsonRequest,
+    schema: S,
+  ): Promise<{ readonly items: z.output<S>; readonly total: number | undefined }>;
+}
+
+/** The pool of connections to the APIs of all hosts. */
+export const newApiDispatcher = (): Dispatcher =>
+  new Agent({
+    connections: 16,
+    keepAliveTimeout: 4000,
+    keepAliveMaxTimeout: 4000,
+    connect: { timeout: 10_000 },
+    // The signal of each request is its deadline.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    allowH2: false,
+  });
+
+const defaultTimeoutMs = 15_000;
+const defaultMaxBodyBytes = 4 * 1024 * 1024;
+const maxRedirects = 2;
+
+/**
+ * A client for the JSON API of one git host. Errors contain no token, no URL of the host, and at
+ * most 300 characters of its texts.
+ */
+export function newJsonApi(options: JsonApiOptions): JsonApi {
+  const answerOf = async (access: Access, request: JsonRequest): Promise<Answer> => {
+    access.signal.throwIfAborted();
+    const timeout = AbortSignal.timeout(options.timeoutMs ?? defaultTimeoutMs);
+    const signal = AbortSignal.any([access.signal, timeout]);
+    try {
+      const answer = await following(options, { ...access, signal }, request);
+      if (isGood(answer.status)) return answer;
+      throw errorOf(answer, access, request);
+    } catch (error) {
+      access.signal.throwIfAborted();
+      throw error instanceof HostApiError
+        ? error
+        : unavailable(timeout.aborted ? 'does not answer in time' : 'does not answer', error);
+    }
+  };
+  return {
+    ask: async (access, request, schema) => read(await answerOf(access, request), schema),
+    list: async (access, request, schema) => {
+      const answer = await answerOf(access, request);
+      return { items: read(answer, schema), total: countIn(answer.headers['x-total-count']) };
+    },
+  };
+}
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Dispatcher.ResponseData['headers'];
+  readonly body: Buffer;
+}
+
+const isGood = (status: number): boolean => status >= 200 && status < 300;
+
+const unavailable = (what: string, cause?: unknown): HostApiError =>
+  new HostApiError(
+    'unavailable',
+    `The API of the git host ${what}`,
+    cause === undefined ? {} : { cause },
+  );
+
+/** Asks the URL, and those to which the answers to a GET redirect. */
+async function following(
+  options: JsonApiOptions,
+  access: Access,
+  request: JsonRequest,
+): Promise<Answer> {
+  let url = urlOf(options.baseUrl, request);
+  for (let hops = 0; ; hops++) {
+    const answer = await sendPersistently(options, access, request, url);
+    if (!redirects.has(answer.status)) return answer;
+    // The host would do something at an address that is not that of the request.
+    if (request.body !== undefined)
+      throw new HostApiError(
+        'not-found',
+        'The API of the git host redirects: the repository may have another name',
+      );
+    const next = redirected(url, answer.headers['location'], options.baseUrl);
+    if (next === undefined || hops === maxRedirects)
+      throw unavailable('redirects to an address that is not followed');
+    url = next;
+  }
+}
+
+const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+function urlOf(baseUrl: URL, { path, query = {} }: JsonRequest): URL {
+  const url = new URL(`${baseUrl.pathname.replace(/\/+$/, '')}${path}`, baseUrl);
+  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, String(value));
+  return url;
+}
+
+/** Undefined for a URL that is not below the base URL of the API. */
+function redirected(from: URL, location: string | string[] | undefined, base: URL) {
+  if (typeof location !== 'string' || !URL.canParse(location, from.href)) return undefined;
+  const url = new URL(location, from);
+  const isBelow =
+    url.origin === base.origin &&
+    url.username === '' &&
+    url.password === '' &&
+    url.pathname.startsWith(`${base.pathname.replace(/\/+$/, '')}/`);
+  return isBelow ? url : undefined;
+}
+
+/** Sends a read once more where it has met a stale connection. */
+const sendPersistently: typeof sendOnce = (options, access, request, url) =>
+  sendOnce(options, access, request, url).catch((error: unknown) => {
+    if (request.body !== undefined || !isClosedConnection(error) || access.signal.aborted)
+      throw error;
+    return sendOnce(options, access, request, url);
+  });
+
+async function sendOnce(
+  { dispatcher, authorization, headers, maxBodyBytes = defaultMaxBodyBytes }: JsonApiOptions,
+  { token, signal }: Access,
+  { body }: JsonRequest,
+  url: URL,
+): Promise<Answer> {
+  const response = await send(url, {
+    dispatcher,
+    method: body === undefined ? 'GET' : 'POST',
+    headers: {
+      accept: 'application/json',
+      'user-agent': 'conversation-operator',
+      ...headers,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      authorization: authorization(token),
+    },
+    body: body === undefined ? null : JSON.stringify(body),
+    signal,
+  });
+  return {
+    status: response.statusCode,
+    headers: response.headers,
+    body: await bodyOf(response.body, maxBodyBytes),
+  };
+}
+
+/** Leaving the loop destroys the body, and with it the connection: the rest is not read. */
+async function bodyOf(body: Dispatcher.ResponseData['body'], maxBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > maxBytes) throw unavailable(`gives an answer of more than ${maxBytes} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+function jsonIn({ body }: Answer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+function read<S extends z.ZodType>(answer: Answer, schema: S): z.output<S> {
+  const result = schema.safeParse(jsonIn(answer));
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  const field = issue === undefined ? '' : plainText(issue.path.join('.'), 100);
+  throw unavailable(
+    field === '' ? 'gives an answer of another form' : `gives an answer with a wrong ${field}`,
+  );
+}
+
+function errorOf(answer: Answer, { token }: Access, { refusedAs }: JsonRequest): HostApiError {
+  const { status } = answer;
+  const text = textsOf(jsonIn(answer), token);
+  const code = codeOf(answer) ?? refusedAs?.({ status, text }) ?? 'invalid';
+  return new HostApiError(
+    code,
+    `The API of the git host answers ${status}${text === '' ? '' : `: ${text}`}`,
+  );
+}
+
+/** The statuses with one meaning; undefined where the request decides what is wrong. */
+function codeOf({ status, headers }: Answer): HostApiErrorCode | undefined {
+  const isLimited =
+    status === 429 ||
+    (status === 403 &&
+      (headers['x-ratelimit-remaining'] === '0' || headers['retry-after'] !== undefined));
+  if (isLimited) return 'busy';
+  // 423: an archived repository of Gitea. 451: a repository that a court has closed.
+  if ([401, 403, 423, 451].includes(status)) return 'denied';
+  if (status === 404 || status === 410) return 'not-found';
+  return status >= 400 && status < 500 ? undefined : 'unavailable';
+}
+
+const maxTextCharacters = 300;
+/** Longer than any token, so that none is truncated before it is removed. */
+const maxUncheckedCharacters = maxTextCharacters + 16_384;
+const maxTexts = 10;
+
+/** The texts of an error as hosts write them, in one line and without the token. */
+const textsOf = (body: unknown, token: string): string =>
+  plainText(textsIn(body, 0).slice(0, maxTexts).join('; '), maxUncheckedCharacters)
+    .replaceAll(token === '' ? '\0' : token, '…')
+    .replaceAll(/\s+/g, ' ')
+    .trim()
+    .slice(0, maxTextCharacters)
+    .toWellFormed();
+
+const textFields = ['message', 'error', 'errors'] as const;
+
+/** GitHub has a list of objects with a message, GitLab texts by the names of fields. */
+function textsIn(value: unknown, depth: number): readonly string[] {
+  if (typeof value === 'string') return [value.slice(0, maxUncheckedCharacters)];
+  if (typeof value !== 'object' || value === null || depth > 3) return [];
+  if (Array.isArray(value))
+    return value.slice(0, maxTexts).flatMap((item) => textsIn(item, depth + 1));
+  const entries: readonly [string, unknown][] = Object.entries(value);
+  const isKnown = (name: string) => textFields.some((field) => field === name);
+  const known = entries.filter(([name]) => isKnown(name));
+  return (depth === 0 || known.length > 0 ? known : entries)
+    .slice(0, maxTexts)
+    .flatMap(([, item]) => textsIn(item, depth + 1));
+}
+
+function countIn(header: string | string[] | undefined): number | undefined {
+  const count = typeof header === 'string' && /^\d{1,15}$/.test(header) ? Number(header) : -1;
+  return count < 0 ? undefined : count;
+}
