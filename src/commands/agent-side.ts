@@ -13,6 +13,8 @@ import { PushRecords } from '../gateway/git/push-records.ts';
 import type { Caches } from '../gateway/lookup/cache.ts';
 import { EventRecorder } from '@conversation-operator/kube/events';
 import type { KubeClient } from '@conversation-operator/kube/client';
+import type { PullRequests } from '../gateway/pull-requests/pull-requests.ts';
+import { pullRequestTools } from '../gateway/pull-requests/tools.ts';
 import type { MeasuredRuntime } from '../observability/runtime.ts';
 import { auditOf } from './gateway-settings.ts';
 
@@ -24,18 +26,20 @@ export interface AgentSideOptions
   readonly keys: SandboxKeys;
   readonly caches: Pick<Caches, 'conversations' | 'sandboxes' | 'templates'>;
   readonly client: KubeClient;
+  readonly pullRequests: PullRequests;
+  readonly version: string;
 }
 
 /** To one git host, of all the sandboxes. */
 const hostConnections = 128;
 
 /**
- * Serves what sandboxes may ask of the gateway until the stack ends: git, and webhooks. Returns the
- * port.
+ * Serves what sandboxes may ask of the gateway until the stack ends: git, tools for pull requests,
+ * and webhooks. Returns the port.
  */
 export async function serveAgentSide(
   config: GatewayConfig | UpConfig,
-  { credentials, keys, caches, notify, client, ...server }: AgentSideOptions,
+  { credentials, keys, caches, notify, client, pullRequests, version, ...server }: AgentSideOptions,
   runtime: MeasuredRuntime,
   stack: AsyncDisposableStack,
 ): Promise<number> {
@@ -56,10 +60,11 @@ export async function serveAgentSide(
     records: new PushRecords({ client, events, audit: auditOf(config), clock, logger }),
     ...{ clock, logger, metrics },
   });
+  const tools = pullRequestTools({ keys, conversations, pullRequests, version, clock, logger });
   const hooks = webhooks({ keys, notify, clock, metrics });
   const agentSide = createCallbackServer({
     ...{ ...runtime, ...server, sandboxes },
-    handlers: [git, hooks],
+    handlers: [git, tools, hooks],
   });
   stack.defer(() => agentSide.close());
   return (await agentSide.listen()).port;

@@ -6,6 +6,7 @@ import { gatewayCaches, serviceCaches } from '../gateway/lookup/cache.ts';
 import { serveAgentSide } from './agent-side.ts';
 import { gatewaySettings, webDirectories } from './gateway-settings.ts';
 import { gitCredentials, gitDirectory } from './git-directory.ts';
+import { pullRequestService } from './pull-requests.ts';
 import { interrupted, clusterProcess, serveTelemetry, startReflectors } from './process.ts';
 
 export interface GatewayProgram {
@@ -25,6 +26,7 @@ export async function gateway({ version, programFolder }: GatewayProgram): Promi
   const ofService = serviceCaches({ client, namespace, ...runtime });
   startReflectors([...Object.values(caches), ...Object.values(ofService)], stack);
   const credentials = gitCredentials(config, runtime);
+  const pullRequests = pullRequestService(config, { client, credentials, caches }, runtime, stack);
   const server = createGateway({
     client,
     namespace,
@@ -36,6 +38,7 @@ export async function gateway({ version, programFolder }: GatewayProgram): Promi
     ...gatewaySettings(config),
     ...webDirectories(programFolder, config),
     ...gitDirectory(config, credentials, runtime, stack),
+    pullRequests,
     drainMs: config.DRAIN_SECONDS * 1000,
     clock,
     logger,
@@ -63,7 +66,7 @@ export async function gateway({ version, programFolder }: GatewayProgram): Promi
   let agentSidePort: number | undefined;
   if (config.AGENT_SIDE_PORT !== undefined) {
     const options = {
-      ...{ client, credentials, keys, caches, namespace },
+      ...{ client, credentials, keys, caches, namespace, pullRequests, version },
       host: config.HOST,
       port: config.AGENT_SIDE_PORT,
       // More than a sandbox that works needs, and few enough that one alone can't take them all.

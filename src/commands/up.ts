@@ -31,6 +31,7 @@ import { localAgents } from './local-agents.ts';
 import { localAgentCredentials } from './local-model.ts';
 import { announceService, localNamespace, storedFirstKey } from './local-service.ts';
 import { localMasterKey } from './master-keys.ts';
+import { pullRequestService } from './pull-requests.ts';
 
 const namespace = localNamespace;
 const loopback = '127.0.0.1';
@@ -176,12 +177,14 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   await Promise.all(reflectors.map((reflector) => reflector.synced()));
 
   const credentials = gitCredentials(config, runtime);
+  const pullRequests = pullRequestService(config, { client, credentials, caches }, runtime, stack);
   // Gateway and operator share this process. Before the operator exists, notifications are dropped.
   let notify: (notification: AgentNotification) => void = () => undefined;
   const agentSidePort = await serveAgentSide(
     config,
     {
       ...{ client, credentials, keys, caches, namespace, host: loopback, port: 0 },
+      ...{ pullRequests, version },
       notify: (notification) => notify(notification),
     },
     runtime,
@@ -226,6 +229,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     ...gatewaySettings(config),
     ...webDirectories(programFolder, config),
     ...gitDirectory(config, credentials, runtime, stack),
+    pullRequests,
     clock: runtime.clock,
     logger,
     metrics,
