@@ -1,0 +1,100 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { eventually } from '../../support/eventually.ts';
+import type { Installation } from '../../support/installation.ts';
+import { kubectl } from '../../support/kubectl.ts';
+
+const conversationSchema = z.object({
+  status: z.object({
+    pushes: z.array(z.object({ ref: z.string(), outcome: z.string() })).default([]),
+  }),
+});
+
+/** One script of an agent, after its end. */
+export interface Ran {
+  readonly code: number;
+  /** Of both streams. */
+  readonly output: string;
+}
+
+/** A conversation whose agent runs scripts in its clone of a repository. */
+export interface AgentAtWork {
+  readonly conversation: string;
+  readonly sandbox: string;
+  /** Folders of the sandbox on this machine. */
+  readonly workspace: string;
+  readonly project: string;
+  /** Runs a script in the project; a paused sandbox resumes for that. */
+  run(script: string): Promise<Ran>;
+  pause(): Promise<void>;
+  /** The recorded pushes, the oldest first. */
+  pushes(): Promise<readonly (readonly [ref: string, outcome: string])[]>;
+}
+
+/** Starts a conversation about a repository, and waits for its agent. */
+export async function startAgent(up: Installation, repository: string): Promise<AgentAtWork> {
+  const { id } = await up.start('Hello.', { selected_repository: repository });
+  const task = await up.over(id);
+  if (task.status !== 'READY') throw new Error(`the start of ${repository}: ${task.error ?? ''}`);
+  const conversation = task.app_conversation_id ?? '';
+  const sandbox = task.sandbox_id ?? '';
+  const { stdout: uid } = await kubectl(up.kubeconfig, [
+    ...['get', 'pvc', sandbox, '-o', 'jsonpath={.metadata.uid}'],
+  ]);
+  const workspace = join(up.dataDir, 'node', 'volumes', uid);
+  let scripts = 0;
+
+  return {
+    conversation,
+    sandbox,
+    workspace,
+    project: join(workspace, 'project'),
+    async run(script) {
+      const name = `ran-${++scripts}`;
+      const text = [
+        '```sh',
+        `(\n${script}\n) >../${name}.new 2>&1`,
+        `echo "code $?" >>../${name}.new`,
+        `mv ../${name}.new ../${name}`,
+        '```',
+      ].join('\n');
+      const { status, body } = await up.call(
+        'POST',
+        `/api/v1/app-conversations/${conversation}/send-message`,
+        { role: 'user', content: [{ type: 'text', text }], run: true },
+      );
+      // A paused sandbox gets it later.
+      if (status !== 200 && status !== 202)
+        throw new Error(`a message: ${status} ${JSON.stringify(body)}`);
+      const file = join(workspace, name);
+      await eventually(`the agent has run: ${script}`, () => existsSync(file));
+      const [, output = '', code] = /^([^]*)code (\d+)\n$/.exec(readFileSync(file, 'utf8')) ?? [];
+      return { code: Number(code), output };
+    },
+    async pause() {
+      const { status } = await up.call('POST', `/api/v1/sandboxes/${sandbox}/pause`);
+      if (status !== 200) throw new Error(`a pause: ${status}`);
+      await up.reaches(conversation, { sandbox_status: 'PAUSED' });
+    },
+    async pushes() {
+      const { stdout } = await kubectl(up.kubeconfig, [
+        ...['get', 'conversation', conversation, '-o', 'json'],
+      ]);
+      const { status } = conversationSchema.parse(JSON.parse(stdout));
+      return status.pushes.map(({ ref, outcome }) => [ref, outcome] as const);
+    },
+  };
+}
+
+/** A script that commits a new line on a branch. */
+export const commitOn = (branch: string): string =>
+  [
+    `git checkout -q -B ${branch}`,
+    'date +%s%N >>work.txt && git add work.txt',
+    "git -c user.name=agent -c user.email=agent@localhost commit -qm 'Work'",
+  ].join(' && ');
+
+/** A script that commits on a branch and pushes it. */
+export const pushOf = (branch: string): string =>
+  `${commitOn(branch)} && git push origin ${branch}`;
