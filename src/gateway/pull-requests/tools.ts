@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
-import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
+import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { jsonOf, readBody } from '@conversation-operator/http/body/json-body';
 import { TokenBuckets } from '@conversation-operator/http/limits/token-buckets';
 import { z } from 'zod';
@@ -29,6 +28,17 @@ export interface ToolsOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'> 
   readonly pullRequests: Pick<PullRequests, 'open' | 'comment' | 'details'>;
   readonly version: string;
 }
+
+/** Loaded with the first call: the library takes 10 MiB of memory. */
+const loadLibrary = async () => {
+  const [{ McpServer: Server }, { WebStandardStreamableHTTPServerTransport: Transport }] =
+    await Promise.all([
+      import('@modelcontextprotocol/sdk/server/mcp.js'),
+      import('@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'),
+    ]);
+  return { Server, Transport };
+};
+type Library = Awaited<ReturnType<typeof loadLibrary>>;
 
 const maxBodyBytes = 256 * 1024;
 /** Requests of one sandbox: each call of a tool is one, and the first one of an agent three. */
@@ -72,7 +82,9 @@ export function pullRequestTools(options: ToolsOptions): CallbackHandler {
           retryAfterSeconds: 5,
         });
       const body = jsonOf(await readBody(call.request, maxBodyBytes));
-      await answer(serverFor({ conversation, by: 'agent' }, options), call, body);
+      const library = await loadLibrary();
+      const server = serverFor({ conversation, by: 'agent' }, options, library);
+      await answer(server, call, body, library);
     },
   };
 }
@@ -82,8 +94,9 @@ async function answer(
   server: McpServer,
   { request, response, signal }: CallbackRequest,
   parsedBody: unknown,
+  { Transport }: Library,
 ): Promise<void> {
-  const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
+  const transport = new Transport({ enableJsonResponse: true });
   await server.connect(transport);
   try {
     const headers = Object.entries(request.headers).flatMap(([name, value]) =>
@@ -117,8 +130,9 @@ const number = z
 function serverFor(
   call: PullRequestCall,
   { pullRequests, logger, version }: ToolsOptions,
+  { Server }: Library,
 ): McpServer {
-  const server = new McpServer({ name: 'conversation-operator', version });
+  const server = new Server({ name: 'conversation-operator', version });
   const result = async (work: () => Promise<object>) => {
     try {
       return textOf(JSON.stringify(await work()));
