@@ -2,12 +2,14 @@ import {
   createHash,
   createHmac,
   createSecretKey,
+  hkdfSync,
   timingSafeEqual,
   type KeyObject,
 } from 'node:crypto';
 import { uuidOfBytes } from '../resources/ids.ts';
 
-type Purpose = 'session' | 'client' | 'secret' | 'bootstrap' | 'clone' | 'git' | 'tools';
+type Purpose =
+  'session' | 'client' | 'secret' | 'bootstrap' | 'clone' | 'git' | 'tools' | 'secrets';
 
 /** Scope of a clone token: read access to one repository. */
 export interface CloneGrant {
@@ -58,6 +60,8 @@ export class SandboxKeys {
   readonly #clientKeys = new Map<string, Map<string, ClientKey>>();
   #remembered = 0;
   #currentKeyId = '';
+  #sealKeys: ReadonlyMap<string, Buffer> = new Map();
+  readonly #replaced = new Set<() => void>();
 
   /** The first master key is the current one; existing sandboxes use the others. */
   constructor(masterKeys: readonly Buffer[]) {
@@ -80,8 +84,16 @@ export class SandboxKeys {
       throw new Error(`a master key has to have at least ${minMasterKeyBytes} bytes`);
     }
     this.#masterKeys = new Map(masterKeys.map((key) => [keyIdOf(key), createSecretKey(key)]));
+    this.#sealKeys = new Map(masterKeys.map((key) => [keyIdOf(key), sealKeyOf(key)]));
     this.#forget();
     this.#currentKeyId = keyIdOf(current);
+    for (const listener of this.#replaced) listener();
+  }
+
+  /** Calls the listener after each replacement. Returns the function that removes the listener. */
+  onReplaced(listener: () => void): () => void {
+    this.#replaced.add(listener);
+    return () => void this.#replaced.delete(listener);
   }
 
   /**
@@ -144,6 +156,26 @@ export class SandboxKeys {
     return Array.from(this.#masterKeys.values(), (masterKey) =>
       createHmac('sha256', masterKey).update('browser-sessions').digest(),
     );
+  }
+
+  /**
+   * Keys of 32 bytes that seal the secrets of owners: one for each master key, by its id. The
+   * current one seals, and the others open until everything is sealed anew.
+   */
+  sealKeys(): ReadonlyMap<string, Buffer> {
+    return this.#sealKeys;
+  }
+
+  /**
+   * MACs of the secrets of a start, which reveal nothing about these and cannot be computed without
+   * a master key: one for each master key, the current one first. During a rotation the later ones
+   * recognize a start that was stored under an earlier master key.
+   */
+  startSecretsMacs(text: string): readonly string[] {
+    return Array.from(this.#masterKeys.values(), (masterKey) => {
+      const key = createHmac('sha256', masterKey).update('start-secrets').digest();
+      return createHmac('sha256', key).update(text).digest('hex');
+    });
   }
 
   /** Key with which the agent encrypts secrets in its files. */
@@ -254,6 +286,23 @@ export class SandboxKeys {
     return this.#isAny(candidate, (keyId) => this.toolsToken(sandboxUid, keyId));
   }
 
+  /**
+   * Token with which the agent of a sandbox reads the secrets of its conversations at the gateway.
+   * The token is constant for the life of the sandbox and readable by each of its processes, so the
+   * gateway decides for each request. Throws when `keyId` names no known master key.
+   */
+  secretsToken(sandboxUid: string, keyId = this.currentKeyId): string {
+    return this.#derive(sandboxUid, 'secrets', keyId);
+  }
+
+  /**
+   * Whether the candidate is the secrets token of the sandbox under any master key. The comparison
+   * takes constant time.
+   */
+  acceptsSecretsToken(sandboxUid: string, candidate: string): boolean {
+    return this.#isAny(candidate, (keyId) => this.secretsToken(sandboxUid, keyId));
+  }
+
   #remember<T>(keys: Map<string, Map<string, T>>, first: string, second: string, value: T): void {
     if (this.#remembered >= maxRemembered) this.#forget();
     const inner = keys.get(first) ?? new Map<string, T>();
@@ -298,6 +347,10 @@ export const referenceIn = (clientKey: string): string => clientKey.slice(0, ref
  */
 const notificationKeyOf = (masterKey: KeyObject): string =>
   createHmac('sha256', masterKey).update('notifications').digest('base64url');
+
+/** HKDF, unlike the derivations of sandboxes' keys: none of them gives the same key. */
+const sealKeyOf = (masterKey: Buffer): Buffer =>
+  Buffer.from(hkdfSync('sha256', masterKey, '', 'owner-settings/v1', 32));
 
 const keyIdOf = (masterKey: Buffer): string =>
   createHmac('sha256', masterKey).update('key-id').digest('hex').slice(0, 12);

@@ -18,6 +18,31 @@ const variableRule = {
   fieldPath: '.env',
 };
 
+/** Rules of a server of the Model Context Protocol, in a template and in settings of owners. */
+export const mcpServerRules = [
+  {
+    rule: 'has(self.url) != has(self.command)',
+    message:
+      'exactly one of url and command must be present: url of a server that runs elsewhere, or command of one that the agent starts',
+    fieldPath: '.url',
+  },
+  {
+    rule: "!has(self.url) || self.url.matches('^https?://([A-Za-z0-9._-]+|\\\\[[0-9A-Fa-f:.]+\\\\])(:[0-9]{1,5})?([/?][A-Za-z0-9._~:/?&=%@+,;!*()-]*)?$')",
+    message: 'url must be an http or https URL without user, fragment and white space',
+    fieldPath: '.url',
+  },
+  {
+    rule: '!has(self.type) || has(self.url)',
+    message: 'type is allowed with url only',
+    fieldPath: '.type',
+  },
+  {
+    rule: '!has(self.args) || has(self.command)',
+    message: 'args is allowed with command only',
+    fieldPath: '.args',
+  },
+] as const;
+
 const mcpServerSchema = z
   .object({
     name: described(z.string().min(1).max(64), 'Name of the server, which the agent shows.'),
@@ -41,27 +66,7 @@ const mcpServerSchema = z
   })
   .meta(
     validations(
-      {
-        rule: 'has(self.url) != has(self.command)',
-        message:
-          'exactly one of url and command must be present: url of a server that runs elsewhere, or command of one that the agent starts',
-        fieldPath: '.url',
-      },
-      {
-        rule: "!has(self.url) || self.url.matches('^https?://([A-Za-z0-9._-]+|\\\\[[0-9A-Fa-f:.]+\\\\])(:[0-9]{1,5})?([/?][A-Za-z0-9._~:/?&=%@+,;!*()-]*)?$')",
-        message: 'url must be an http or https URL without user, fragment and white space',
-        fieldPath: '.url',
-      },
-      {
-        rule: '!has(self.type) || has(self.url)',
-        message: 'type is allowed with url only',
-        fieldPath: '.type',
-      },
-      {
-        rule: '!has(self.args) || has(self.command)',
-        message: 'args is allowed with command only',
-        fieldPath: '.args',
-      },
+      ...mcpServerRules,
       {
         rule: '!has(self.env) || has(self.command)',
         message: 'env is allowed with command only',

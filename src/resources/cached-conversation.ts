@@ -29,11 +29,13 @@ type AgentSettings = NonNullable<ConversationSpec['agent']>;
 
 export interface CachedConversationSpec extends Omit<
   ConversationSpec,
-  'initialMessage' | 'messages' | 'agent'
+  'initialMessage' | 'messages' | 'agent' | 'secrets'
 > {
   readonly initialMessage?: CachedMessage | undefined;
   readonly messages?: readonly CachedLaterMessage[] | undefined;
   readonly agent?: Omit<AgentSettings, 'systemMessageSuffix'> | undefined;
+  /** Without the sealed values. */
+  readonly secrets?: readonly { readonly name: string }[] | undefined;
 }
 
 /**
@@ -106,12 +108,13 @@ export function cachedConversation(
 /** A copy as a whole, in which fields are replaced, for the same reason. */
 function cachedSpec(spec: ConversationSpec, interner: Interner): CachedConversationSpec {
   interner.share(spec, 'owner', 'templateName');
-  const { initialMessage, messages, repository, agent } = spec;
+  const { initialMessage, messages, repository, agent, secrets } = spec;
   if (repository !== undefined) interner.share(repository, 'name', 'branch');
   if (agent !== undefined) interner.share(agent, 'model');
   const cached: Mutable<CachedConversationSpec> = { ...spec };
   if (initialMessage !== undefined) cached.initialMessage = withoutContent(initialMessage);
   if (messages !== undefined) cached.messages = messages.map(laterWithoutContent);
+  if (secrets !== undefined) cached.secrets = secrets.map(({ name }) => ({ name }));
   if (agent?.systemMessageSuffix !== undefined) cached.agent = withoutSuffix(agent);
   return cached;
 }

@@ -7,6 +7,7 @@ import { conversationQuotas } from './conversation-quota.ts';
 import { conversations, type Conversation } from './conversation.ts';
 import type { CustomObject } from './group.ts';
 import { Interner } from './interner.ts';
+import { ownerSettings } from './owner-settings.ts';
 import { sandboxPools } from './sandbox-pool.ts';
 import { sandboxTemplates } from './sandbox-template.ts';
 import { sandboxes, type Sandbox } from './sandbox.ts';
@@ -32,5 +33,6 @@ export function cachedKinds(interner = new Interner()) {
     pools: whole(sandboxPools),
     quotas: whole(conversationQuotas),
     apiKeys: whole(apiKeys),
+    ownerSettings: whole(ownerSettings),
   };
 }

@@ -8,6 +8,7 @@ import {
   type CustomObject,
   type CustomResourceDefinition,
 } from './group.ts';
+import { sealedText, secretName } from './owner-settings.ts';
 import { pausedType } from './paused-condition.ts';
 import {
   conversationStatusSchema,
@@ -43,6 +44,8 @@ export const maxMessageBytes = 256 * 1024;
  * received.
  */
 export const maxMessages = 40;
+/** Maximum secrets of one conversation, beside those of its owner. */
+export const maxStartSecrets = 32;
 
 const contentSchema = z
   .object({
@@ -143,6 +146,21 @@ export const conversationSpecSchema = z
       }),
       'Repository that the operator clones into the sandbox before the agent starts.',
     ),
+    secrets: optional(
+      z
+        .array(
+          z.object({
+            name: described(secretName(), 'Name of the secret, also of its environment variable.'),
+            sealed: described(
+              sealedText(),
+              'Value, which the gateway has sealed for this conversation under a master key.',
+            ),
+          }),
+        )
+        .max(maxStartSecrets)
+        .meta(listMap('name')),
+      'Secrets for this conversation alone. One of them takes the place of a secret of the owner with the same name.',
+    ),
     sandboxName: optional(
       objectName(),
       'Name of a sandbox of the same owner to join. Absent: the operator creates a sandbox for the conversation.',
@@ -193,6 +211,7 @@ export const conversationSpecSchema = z
         optional: [
           'initialMessage',
           'repository',
+          'secrets',
           'sandboxName',
           'agent',
           'parent',

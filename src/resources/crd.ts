@@ -3,6 +3,7 @@ import { apiKeyDefinition } from './api-key.ts';
 import { conversationDefinition } from './conversation.ts';
 import { conversationQuotaDefinition } from './conversation-quota.ts';
 import { ageColumn, group, version, type CustomResourceDefinition } from './group.ts';
+import { ownerSettingsDefinition } from './owner-settings.ts';
 import { sandboxDefinition } from './sandbox.ts';
 import { sandboxPoolDefinition } from './sandbox-pool.ts';
 import { sandboxTemplateDefinition } from './sandbox-template.ts';
@@ -16,6 +17,7 @@ export const definitions: readonly CustomResourceDefinition[] = [
   sandboxPoolDefinition,
   conversationQuotaDefinition,
   apiKeyDefinition,
+  ownerSettingsDefinition,
 ];
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };

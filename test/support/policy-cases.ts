@@ -19,7 +19,10 @@ const apiVersion = `${group}/v1alpha1`;
 
 /** Roles and RoleBindings of the tenants, for the sandboxes' namespace. */
 export const tenantRoles = (namespace: string): readonly object[] => {
-  const kinds = ['conversations', 'sandboxes', 'sandboxes/scale', 'sandboxtemplates', 'apikeys'];
+  const kinds = [
+    ...['conversations', 'sandboxes', 'sandboxes/scale', 'sandboxtemplates', 'apikeys'],
+    'ownersettings',
+  ];
   const verbs = ['get', 'list', 'create', 'update', 'patch', 'delete'];
   const rules: Readonly<Record<Tenant, readonly object[]>> = {
     alice: [{ apiGroups: [group], resources: kinds, verbs }],
@@ -60,6 +63,12 @@ const aSandbox = (owner: string, name = 'policy-test-trial') => ({
   kind: 'Sandbox',
   metadata: { name },
   spec: { owner, replicas: 0 },
+});
+const settingsOf = (owner: string) => ({
+  apiVersion,
+  kind: 'OwnerSettings',
+  metadata: { name: 'policy-test-trial' },
+  spec: { owner },
 });
 /** A sandbox or a conversation with more metadata. */
 const withMetadata = <T extends { readonly metadata: object }>(object: T, metadata: object): T => ({
@@ -168,6 +177,8 @@ export const policyCases = ({ gateway, operator }: Accounts): readonly PolicyCas
       ...creates(aSandbox('bob')),
       refused: notTheirs,
     },
+    ofAlice('makes settings of her own', settingsOf(alice)),
+    ofAlice('makes settings of another owner', settingsOf('bob'), notTheirs),
     {
       does: 'changes a conversation of her own',
       as: alice,

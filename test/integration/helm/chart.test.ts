@@ -399,6 +399,7 @@ describe('the chart', () => {
           SandboxPool: 'sandboxpools',
           ConversationQuota: 'conversationquotas',
           ApiKey: 'apikeys',
+          OwnerSettings: 'ownersettings',
         }[resource.kind as string];
         const { namespace } = resource.metadata;
         await plane.post('/api/v1/namespaces', { metadata: { name: namespace } });

@@ -1,0 +1,84 @@
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { maxSealedLength } from '../resources/owner-settings.ts';
+import type { SandboxKeys } from './keys.ts';
+
+/**
+ * Place of a sealed text. A text opens in its own place only: a copy of the text in the object of
+ * another owner, or under another name, stays closed.
+ */
+export type SealContext =
+  | { readonly scope: 'secret' | 'mcp'; readonly owner: string; readonly name: string }
+  | {
+      readonly scope: 'start';
+      readonly owner: string;
+      /** Name of the Conversation, not its id in the REST service. */
+      readonly conversation: string;
+      readonly name: string;
+    };
+
+/** Seals texts for the storage of the cluster, and opens them. */
+export interface Sealing {
+  /** Seals a text under the current master key. The text is well-formed Unicode. */
+  seal(text: string, context: SealContext): string;
+  /**
+   * The text; undefined where the sealed text was changed, belongs elsewhere, or was sealed under
+   * a master key that is not known. Never throws.
+   */
+  open(sealed: string, context: SealContext): string | undefined;
+  /** Whether the text names the current master key. The text may still not open. */
+  isCurrent(sealed: string): boolean;
+}
+
+const cipher = 'aes-256-gcm';
+const nonceBytes = 12;
+const tagBytes = 16;
+/** `v1.<id of the master key>.<nonce>.<ciphertext and tag>` */
+const form = /^v1\.([0-9a-f]{12})\.([A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{22,})$/;
+
+/** JSON, so that two places never have the same text. */
+const additionalDataOf = (context: SealContext): Buffer => {
+  const { scope, owner, name } = context;
+  const place =
+    context.scope === 'start' ? [scope, owner, context.conversation, name] : [scope, owner, name];
+  return Buffer.from(JSON.stringify(place));
+};
+
+/** The bytes of a base64url text in its only canonical form; undefined for another form. */
+function bytesOf(text: string): Buffer | undefined {
+  const bytes = Buffer.from(text, 'base64url');
+  return bytes.toString('base64url') === text ? bytes : undefined;
+}
+
+/** The sealing under the master keys that `keys` has at the time of each call. */
+export const sealingUnder = (
+  keys: Pick<SandboxKeys, 'sealKeys' | 'currentKeyId'>,
+  random: (bytes: number) => Buffer = randomBytes,
+): Sealing => ({
+  seal: (text, context) => {
+    const keyId = keys.currentKeyId;
+    const key = keys.sealKeys().get(keyId);
+    if (key === undefined) throw new Error(`the master key ${keyId} is not among those given`);
+    const nonce = random(nonceBytes);
+    const encryption = createCipheriv(cipher, key, nonce, { authTagLength: tagBytes });
+    encryption.setAAD(additionalDataOf(context));
+    const sealed = [encryption.update(text, 'utf8'), encryption.final(), encryption.getAuthTag()];
+    return `v1.${keyId}.${nonce.toString('base64url')}.${Buffer.concat(sealed).toString('base64url')}`;
+  },
+  open: (sealed, context) => {
+    const parts = sealed.length > maxSealedLength ? null : form.exec(sealed);
+    const key = keys.sealKeys().get(parts?.[1] ?? '');
+    const nonce = bytesOf(parts?.[2] ?? '');
+    const content = bytesOf(parts?.[3] ?? '');
+    if (key === undefined || nonce === undefined || content === undefined) return undefined;
+    try {
+      const decryption = createDecipheriv(cipher, key, nonce, { authTagLength: tagBytes });
+      decryption.setAAD(additionalDataOf(context));
+      decryption.setAuthTag(content.subarray(-tagBytes));
+      const text = [decryption.update(content.subarray(0, -tagBytes)), decryption.final()];
+      return Buffer.concat(text).toString('utf8');
+    } catch {
+      return undefined;
+    }
+  },
+  isCurrent: (sealed) => sealed.startsWith(`v1.${keys.currentKeyId}.`),
+});
