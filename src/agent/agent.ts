@@ -95,8 +95,26 @@ export interface AgentLlm {
   readonly apiKey?: string | undefined;
 }
 
-/** A server of the Model Context Protocol that the agent connects to by streamable HTTP. */
-export interface AgentMcpServer {
+/**
+ * A server of the Model Context Protocol: one that the agent connects to, or one that it starts.
+ * The values of headers and environment are secrets.
+ */
+export type AgentMcpServer = { readonly name: string } & (
+  | {
+      readonly url: string;
+      readonly transport: 'http' | 'sse';
+      readonly headers: Readonly<Record<string, string>>;
+    }
+  | {
+      readonly command: string;
+      readonly args: readonly string[];
+      readonly env: Readonly<Record<string, string>>;
+    }
+);
+
+/** A secret whose value the agent reads at an address each time it uses the secret. */
+export interface AgentSecret {
+  /** Name of the environment variable. */
   readonly name: string;
   readonly url: string;
   /** The values are secrets. */
@@ -130,7 +148,7 @@ export interface NewAgentConversation {
   readonly maxIterations?: number | undefined;
   /** Result of `hookConfig`. */
   readonly hookConfig?: Readonly<Record<string, unknown>> | undefined;
-  readonly secrets?: Readonly<Record<string, string>> | undefined;
+  readonly secrets?: readonly AgentSecret[] | undefined;
   readonly mcpServers?: readonly AgentMcpServer[] | undefined;
 }
 

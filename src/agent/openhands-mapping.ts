@@ -55,9 +55,7 @@ export const llmOf = ({ model, baseUrl, apiKey }: AgentLlm): object => ({
 const mcpConfigOf = (servers: readonly AgentMcpServer[] = []): object | undefined =>
   servers.length === 0
     ? undefined
-    : Object.fromEntries(
-        servers.map(({ name, url, headers }) => [name, { url, transport: 'http', headers }]),
-      );
+    : Object.fromEntries(servers.map(({ name, ...server }) => [name, server]));
 
 /**
  * Analyzer that takes the risk from the model. Without one every risk is unknown, and ConfirmRisky
@@ -95,9 +93,9 @@ export function createBodyOf(
     hook_config: conversation.hookConfig,
     tags: { [uidTag]: uid },
     secrets: Object.fromEntries(
-      Object.entries(conversation.secrets ?? {}).map(([name, value]) => [
+      (conversation.secrets ?? []).map(({ name, url, headers }) => [
         name,
-        { kind: 'StaticSecret', value },
+        { kind: 'LookupSecret', url, headers },
       ]),
     ),
   };
@@ -198,12 +196,14 @@ export const failureOf = ({
 /** Secrets that the client removes from error messages. */
 export const secretsOf = ({
   llm,
-  secrets,
+  secrets = [],
   mcpServers = [],
 }: Pick<NewAgentConversation, 'llm' | 'secrets' | 'mcpServers'>): readonly string[] => [
   ...(llm?.apiKey === undefined ? [] : [llm.apiKey]),
-  ...Object.values(secrets ?? {}),
-  ...mcpServers.flatMap(({ headers }) => Object.values(headers)),
+  ...secrets.flatMap(({ headers }) => Object.values(headers)),
+  ...mcpServers.flatMap((server) =>
+    Object.values('url' in server ? server.headers : server.env),
+  ),
 ];
 
 /**

@@ -74,6 +74,13 @@ export const gitSettingsSchema = z.object({
     pullRequestsSchema,
     'Pull requests that the gateway opens on the git host.',
   ).prefault({}),
+  coAuthor: optional(
+    z
+      .string()
+      .max(256)
+      .regex(/^[^<>\r\n]+ <[^<>\s]+>$/),
+    'Co-author, as NAME <EMAIL>, of the commits whose author is the owner. Absent: openhands for agents of the kind openhands, none for others.',
+  ),
   overrides: optional(
     z
       .array(

@@ -32,6 +32,7 @@ export function agentToolsOf(
   return {
     name: serverName,
     url: `${agentSide.url.replace(/\/+$/, '')}/mcp/${encodeURIComponent(metadata.name)}/${conversationIdOf(stored)}`,
+    transport: 'http',
     headers: { Authorization: `Bearer ${token}` },
   };
 }

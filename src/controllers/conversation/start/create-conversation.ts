@@ -4,6 +4,7 @@ import type {
   AgentConversation,
   AgentEndpoint,
   AgentMcpServer,
+  AgentSecret,
 } from '../../../agent/agent.ts';
 import { AgentError } from '../../../agent/errors.ts';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
@@ -18,6 +19,8 @@ import { withFirstMessage } from '../messages/message-status.ts';
 import type { RecentAnswers } from '../stored-conversation.ts';
 import { agentOf, type AwaitAgentOptions } from './await-agent.ts';
 import { gitAccessOf } from './git-access.ts';
+import type { OwnerSettingsReader } from '../owner-settings.ts';
+import { agentSecretsOf } from './agent-secrets.ts';
 import { agentToolsOf, type AgentToolsOptions } from './agent-tools.ts';
 import { pushNotice } from './push-notice.ts';
 import type { AgentStageContext, Stage, StartScope } from './stage.ts';
@@ -26,6 +29,7 @@ import { withTransition } from './start-status.ts';
 
 export interface CreateConversationOptions
   extends AwaitAgentOptions, Omit<AgentToolsOptions, 'keys'> {
+  readonly ownerSettings: Pick<OwnerSettingsReader, 'of' | 'mcpServersOf'>;
   readonly stores: Pick<Stores, 'sandboxes' | 'templates'>;
   readonly agent: AgentClient;
   readonly answers: Pick<RecentAnswers, 'conversation'>;
@@ -52,10 +56,19 @@ export const createConversation =
     const sandbox = currentSandbox(scope, options.stores.sandboxes);
     const agent = agentOf({ stored, status, sandbox }, options);
     if (agent.endpoint === undefined) return { sandbox, ...agent };
+    const { metadata, spec } = stored;
+    const settings = await options.ownerSettings.of(metadata.namespace, spec.owner, signal);
+    const git = gitOf({ stored, sandbox }, options);
+    const part = {
+      notice: git.notice,
+      // An entry of the owner does not take the place of the gateway's own server.
+      mcpServers: [...options.ownerSettings.mcpServersOf(settings), ...git.mcpServers],
+      secrets: agentSecretsOf({ stored, sandbox }, settings, options),
+    };
     const { created, status: state } = await create(
       conversation,
       agent.endpoint,
-      { workingDir, ...gitOf({ stored, sandbox }, options) },
+      { workingDir, ...part },
       options,
       signal,
     );
@@ -88,20 +101,22 @@ function currentSandbox(
     : sandbox;
 }
 
-/** The part of a new conversation about pushes and pull requests. */
-interface GitPart {
-  readonly notice?: string;
-  readonly mcpServers?: readonly AgentMcpServer[];
+/** The part of a new conversation that differs from owner to owner. */
+interface OwnPart {
+  /** A notice about pushes for the agent. */
+  readonly notice: string | undefined;
+  readonly mcpServers: readonly AgentMcpServer[];
+  readonly secrets: readonly AgentSecret[];
 }
 
 /** Empty where nothing can be pushed from a sandbox. */
 function gitOf(
   scope: Pick<StartScope, 'stored' | 'sandbox'>,
   options: CreateConversationOptions,
-): GitPart {
+): Pick<OwnPart, 'notice' | 'mcpServers'> {
   const { metadata, spec } = scope.stored;
   if (gitAccessOf(scope, options)?.repository === undefined || spec.repository === undefined)
-    return {};
+    return { notice: undefined, mcpServers: [] };
   const repository = spec.repository.name;
   const template = options.stores.templates.get(metadata.namespace, spec.templateName);
   const { owner } = spec;
@@ -109,7 +124,7 @@ function gitOf(
   const tools = agentToolsOf(scope, policy, options);
   return {
     notice: pushNotice(repository, policy.push, { opensPullRequests: tools !== undefined }),
-    ...(tools === undefined ? {} : { mcpServers: [tools] }),
+    mcpServers: tools === undefined ? [] : [tools],
   };
 }
 
@@ -119,7 +134,7 @@ const suffixOf = (...parts: readonly (string | undefined)[]): string | undefined
 async function create(
   conversation: Conversation,
   endpoint: AgentEndpoint,
-  { workingDir, notice, mcpServers }: GitPart & { readonly workingDir: string },
+  { workingDir, notice, mcpServers, secrets }: OwnPart & { readonly workingDir: string },
   { agent, configurations }: Pick<CreateConversationOptions, 'agent' | 'configurations'>,
   signal: AbortSignal,
 ): Promise<{ readonly created: boolean; readonly status: AgentConversation }> {
@@ -137,6 +152,7 @@ async function create(
         systemMessageSuffix: suffixOf(notice, spec.agent?.systemMessageSuffix),
         hookConfig,
         mcpServers,
+        secrets,
       },
       { signal },
     );

@@ -4,6 +4,7 @@ import type { CachedConversation } from '../../../resources/cached-conversation.
 import { lastWords } from '../../readable-output.ts';
 import type { CloneAccess } from './clone-access.ts';
 import { cloneScript, ticketFile } from './clone-script.ts';
+import type { CommitIdentity } from './commit-identity.ts';
 import {
   gitAccessScript,
   gitTokenScript,
@@ -13,7 +14,7 @@ import {
 } from './git-access.ts';
 import { cloneFailure, setupFailure, type PreparationLimits } from './preparation-failures.ts';
 import type { GitHosts } from './repository.ts';
-import { projectFolder, setupScript, workspaceScript } from './setup-script.ts';
+import { projectFolder, setupScriptFor, workspaceScript } from './setup-script.ts';
 import { shellQuote } from './shell-quote.ts';
 import { StartErrorCode, StartFailure } from './start-failure.ts';
 import {
@@ -141,16 +142,21 @@ export class Preparation {
     };
   }
 
-  /** Runs the set-up script of the repository and installs its git hook. */
+  /** Sets the author of commits, and runs the set-up script of the repository. */
   async setUp(
     { metadata: { uid } }: CachedConversation,
     endpoint: AgentEndpoint,
-    { isRunning, git, signal }: StepCall,
+    {
+      isRunning,
+      git,
+      identity,
+      signal,
+    }: StepCall & { readonly identity: CommitIdentity | undefined },
   ): Promise<PreparationStep> {
     const step = {
       name: 'setup',
       id: uid,
-      script: setupScript,
+      script: setupScriptFor(identity),
       timeoutSeconds: this.#options.setupTimeoutSeconds,
     };
     let report = isRunning

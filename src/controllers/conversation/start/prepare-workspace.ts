@@ -1,8 +1,12 @@
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import { startStatusOf } from '../../../resources/conversation.ts';
 import type { ConversationStatus, StartStep } from '../../../resources/conversation-status.ts';
+import { defaultAgentKind } from '../../../resources/agent-settings.ts';
+import type { Stores } from '../../caches.ts';
+import type { OwnerSettingsReader } from '../owner-settings.ts';
 import type { UnresponsiveAgents } from '../../unresponsive-agents.ts';
 import { cloneAccessOf, type CloneAccessOptions } from './clone-access.ts';
+import { commitIdentityOf, type CommitIdentity } from './commit-identity.ts';
 import { gitAccessOf } from './git-access.ts';
 import type { Preparation, PreparationStep } from './preparation.ts';
 import type { AgentStageContext, Stage, StageResult, StartScope } from './stage.ts';
@@ -15,6 +19,8 @@ export interface PrepareWorkspaceOptions extends CloneAccessOptions {
   readonly deadlines: StepDeadlines;
   readonly unresponsiveAgents: UnresponsiveAgents;
   readonly clock: Clock;
+  readonly stores: { readonly templates: Pick<Stores['templates'], 'get'> };
+  readonly ownerSettings: Pick<OwnerSettingsReader, 'of'>;
 }
 
 /**
@@ -24,7 +30,7 @@ export interface PrepareWorkspaceOptions extends CloneAccessOptions {
 export function prepareWorkspace(
   options: PrepareWorkspaceOptions,
 ): readonly Stage<AgentStageContext>[] {
-  const { preparation, deadlines, unresponsiveAgents, clock } = options;
+  const { preparation, deadlines, unresponsiveAgents, clock, stores } = options;
 
   const begin: Stage<AgentStageContext> = async ({ stored, status, sandbox }, { save }) => {
     const isWaiting = startStatusOf({ status }) === 'WAITING_FOR_SANDBOX';
@@ -71,10 +77,21 @@ export function prepareWorkspace(
     const step = await preparation.setUp(stored, endpoint, {
       isRunning: isRunning(status, 'setup'),
       git: gitAccessOf(scope, options),
+      identity: await identityFor(scope, signal),
       signal,
     });
     forgetFailures(scope);
     return { ...resultOf(status, 'setup', step), workingDir: step.workingDir };
+  };
+
+  const identityFor = async (
+    { stored: { metadata, spec }, sandbox }: StartScope,
+    signal: AbortSignal,
+  ): Promise<CommitIdentity | undefined> => {
+    const template = stores.templates.get(metadata.namespace, spec.templateName);
+    const settings = await options.ownerSettings.of(metadata.namespace, spec.owner, signal);
+    const kind = sandbox?.status?.agentKind ?? template?.spec.agent.kind ?? defaultAgentKind;
+    return commitIdentityOf(settings, { git: template?.spec.git, kind });
   };
 
   const forgetFailures = ({ sandbox }: StartScope): void => {

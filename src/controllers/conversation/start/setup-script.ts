@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import type { CommitIdentity } from './commit-identity.ts';
 import { shellCommand } from './shell-quote.ts';
 
 /** Folder of the working tree, below the agent's working directory. */
@@ -10,8 +11,16 @@ export const workspaceScript = readFileSync(new URL('./workspace.sh', import.met
 const setupProgram = readFileSync(new URL('./setup.sh', import.meta.url), 'utf8');
 const preCommitHook = readFileSync(new URL('./pre-commit.sh', import.meta.url), 'utf8');
 
+const coAuthorHook = readFileSync(new URL('./prepare-commit-msg.sh', import.meta.url), 'utf8');
+
 /**
- * Runs the set-up script of the repository once for each clone, and installs its git hook; exits
- * with the code of the script.
+ * Runs the set-up script of the repository once for each clone, sets the author of commits, and
+ * installs git hooks; exits with the code of the script.
  */
-export const setupScript = shellCommand(setupProgram, preCommitHook);
+export const setupScriptFor = ({ name, email, coAuthor }: Partial<CommitIdentity> = {}): string =>
+  shellCommand(
+    setupProgram,
+    preCommitHook,
+    coAuthorHook,
+    ...[name, email, coAuthor].map((text) => text ?? ''),
+  );

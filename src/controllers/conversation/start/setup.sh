@@ -1,11 +1,14 @@
 #!/bin/sh
-# Runs the set-up script of the repository, once per clone, and installs its git hook; exits with
-# the code of the script. A path that leads out of the repository is not run.
+# Sets the author of commits, runs the set-up script of the repository, once per clone, and installs
+# git hooks; exits with the code of the script. A path that leads out of the repository is not run.
 #
-# arguments: HOOK
-#   HOOK   the text of .git/hooks/pre-commit; its second line marks it
+# arguments: PRE_COMMIT CO_AUTHOR_HOOK NAME EMAIL CO_AUTHOR
+#   PRE_COMMIT       the text of .git/hooks/pre-commit; the second line of a hook marks it
+#   CO_AUTHOR_HOOK   the text of .git/hooks/prepare-commit-msg
+#   NAME EMAIL       the author of commits; empty leaves it to the agent
+#   CO_AUTHOR        the agent as NAME <EMAIL>; empty: commits name no co-author
 set -u
-hook_text=$1
+pre_commit=$1 co_author_hook=$2 name=$3 email=$4 co_author=$5
 # exit-codes.ts has the same exit codes. A script of the repository can not exit with them, or with
 # any code above them.
 first_own_code=240 volume_full=247 leads_out=248
@@ -22,6 +25,27 @@ inside() { # FILE
   esac
 }
 
+# Replaces a hook, and keeps the one of the repository or the image as NAME.local.
+install_hook() { # NAME TEXT
+  hook=.git/hooks/$1
+  mkdir -p .git/hooks
+  if [ -e "$hook" ] && ! grep -q '^# Installed by conversation-operator' "$hook"; then mv -f "$hook" "$hook.local"; fi
+  { printf '%s' "$2" >"$hook.new" && chmod 755 "$hook.new" && mv -f "$hook.new" "$hook"; } || exit 1
+}
+# The settings of the repository come before those of the user, which an image may bring. The work
+# does not depend on them, so that a failure ends no start.
+set_author() {
+  own() { git config --file .git/config "$@"; }
+  own user.name "$name" && own user.email "$email" || return
+  if [ -z "$co_author" ]; then
+    own --unset-all conversation-operator.coAuthor || :
+    return
+  fi
+  own conversation-operator.coAuthor "$co_author"
+  install_hook prepare-commit-msg "$co_author_hook"
+}
+if [ -n "$name" ] && [ -d .git ] && ! [ -L .git ] && command -v git >/dev/null; then set_author; fi
+
 if [ -f .openhands/setup.sh ] && ! [ -e "$done" ]; then
   inside .openhands/setup.sh
   mkdir -p ../.agent
@@ -36,10 +60,7 @@ if [ -f .openhands/setup.sh ] && ! [ -e "$done" ]; then
 fi
 if [ -f .openhands/pre-commit.sh ] && [ -d .git ]; then
   inside .openhands/pre-commit.sh
-  hook=.git/hooks/pre-commit
-  mkdir -p .git/hooks
-  if [ -e "$hook" ] && ! grep -q '^# Installed by conversation-operator' "$hook"; then mv -f "$hook" "$hook.local"; fi
-  { printf '%s' "$hook_text" >"$hook.new" && chmod 755 "$hook.new" && mv -f "$hook.new" "$hook"; } || exit 1
+  install_hook pre-commit "$pre_commit"
 fi
 # On a full volume an agent could not even keep its conversation.
 df -Pk . | tail -n 1 | {

@@ -525,7 +525,7 @@ describe('the preparation of a repository', () => {
       `echo "fatal: unable to access '${gatewayUrl}github/acme/shop.git': gateway.operator"; exit 3`,
     );
     const { report, failure } = await preparation.setUp(conversation, endpoint, {
-      ...{ isRunning: false, git, signal },
+      ...{ isRunning: false, identity: undefined, git, signal },
     });
     for (const text of [report.output, failure?.message])
       expect(text).toContain("access 'https://github.example:8443/git/acme/shop.git': the gateway");

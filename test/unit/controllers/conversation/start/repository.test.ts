@@ -18,11 +18,12 @@ import {
 } from '../../../../../src/controllers/conversation/start/repository.ts';
 import { PreparationExitCode } from '../../../../../src/controllers/conversation/start/exit-codes.ts';
 import {
-  setupScript,
+  setupScriptFor,
   workspaceScript,
 } from '../../../../../src/controllers/conversation/start/setup-script.ts';
 import { shellQuote } from '../../../../../src/controllers/conversation/start/shell-quote.ts';
 
+const setupScript = setupScriptFor();
 let folder: string;
 let hosts: Record<string, string>;
 
@@ -217,6 +218,77 @@ describe('setting up', () => {
       stdout: `.openhands/${name} leads out of the repository.\n`,
     });
     expect(existsSync(join(cwd, 'project', '.git', 'hooks'))).toBe(false);
+  });
+
+  describe('the author of commits', () => {
+    const alice = { name: "Alice O'Hara", email: 'alice@example.com' };
+    const agent = 'openhands <openhands@all-hands.dev>';
+    /** A clone whose image has an author of its own, and git in it. */
+    const cloneFor = (identity: Parameters<typeof setupScriptFor>[0]) => {
+      const cwd = workspace();
+      sh(cwd, script({ name: 'acme/app' }));
+      const project = join(cwd, 'project');
+      writeFileSync(join(cwd, 'gitconfig'), '[user]\n\tname = image\n\temail = image@localhost\n');
+      const env = {
+        PATH: process.env['PATH'],
+        GIT_CONFIG_NOSYSTEM: '1',
+        GIT_CONFIG_GLOBAL: join(cwd, 'gitconfig'),
+      };
+      const own = (...args: string[]) =>
+        execFileSync('git', args, { cwd: project, env, encoding: 'utf8' });
+      const last = () => own('log', '-1', '--format=%an <%ae>%n%cn%n%(trailers:unfold)').trim();
+      const setUp = (changed: Parameters<typeof setupScriptFor>[0]) =>
+        expect(sh(cwd, setupScriptFor(changed)).status).toBe(0);
+      setUp(identity);
+      return { cwd, project, own, last, setUp };
+    };
+    const author = "Alice O'Hara <alice@example.com>\nAlice O'Hara";
+
+    it('is the owner, and the agent is named once as co-author', () => {
+      const { own, last, setUp } = cloneFor({ ...alice, coAuthor: agent });
+      own('commit', '-q', '--allow-empty', '-m', 'Work');
+      expect(last()).toBe(`${author}\nCo-authored-by: ${agent}`);
+      own('commit', '-q', '--amend', '--allow-empty', '--no-edit');
+      setUp({ ...alice, coAuthor: agent });
+      own('commit', '-q', '--allow-empty', '-m', `More\n\nCo-authored-by: ${agent}`);
+      expect(last()).toBe(`${author}\nCo-authored-by: ${agent}`);
+      expect(own('log', '-2', '--format=%(trailers)').match(/Co-authored-by/g)).toHaveLength(2);
+    });
+
+    it('is the owner alone where no co-author is wanted, also later', () => {
+      const { own, last, setUp } = cloneFor({ ...alice, coAuthor: agent });
+      setUp(alice);
+      own('commit', '-q', '--allow-empty', '-m', 'Work');
+      expect(last()).toBe(author);
+    });
+
+    it('is the choice of the image without an owner', () => {
+      const { own, last, project } = cloneFor(undefined);
+      own('commit', '-q', '--allow-empty', '-m', 'Work');
+      expect(last()).toBe('image <image@localhost>\nimage');
+      expect(existsSync(join(project, '.git/hooks/prepare-commit-msg'))).toBe(false);
+    });
+
+    it('keeps the hook of the image, which may refuse a commit', () => {
+      const { own, last, project, setUp } = cloneFor(undefined);
+      const hook = join(project, '.git/hooks/prepare-commit-msg');
+      mkdirSync(join(project, '.git/hooks'), { recursive: true });
+      writeFileSync(hook, '#!/bin/sh\necho theirs >>"$1"; [ ! -e refuse ]\n', { mode: 0o755 });
+      setUp({ ...alice, coAuthor: agent });
+      own('commit', '-q', '--allow-empty', '-m', 'Work');
+      expect(own('log', '-1', '--format=%B')).toContain('theirs');
+      expect(last()).toContain(`Co-authored-by: ${agent}`);
+      writeFileSync(join(project, 'refuse'), '');
+      expect(() => own('commit', '-q', '--allow-empty', '-m', 'No')).toThrow('Command failed');
+    });
+
+    it('is data and no setting of git or of the shell', () => {
+      const name = `$(touch pwned) "x" \\ 'y'; touch pwned`;
+      const { own, cwd, project, last } = cloneFor({ name, email: 'a b@x', coAuthor: 'x <y@z>' });
+      own('commit', '-q', '--allow-empty', '-m', 'Work');
+      expect(last()).toContain(`${name} <a b@x>`);
+      for (const place of [cwd, project]) expect(existsSync(join(place, 'pwned'))).toBe(false);
+    });
   });
 
   it('ends with the exit code of a script that fails, and tries it again the next time', () => {

@@ -1,0 +1,93 @@
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { found } from '@conversation-operator/kube/errors';
+import { LRUCache } from 'lru-cache';
+import { z } from 'zod';
+import type { AgentMcpServer } from '../../agent/agent.ts';
+import type { Sealing } from '../../agent/sealing.ts';
+import {
+  ownerSettings,
+  settingsNameOf,
+  settingsOf,
+  type OwnerMcpServer,
+  type OwnerSettingsSpec,
+} from '../../resources/owner-settings.ts';
+
+export interface OwnerSettingsReaderOptions {
+  readonly client: KubeClient;
+  readonly sealing: Sealing;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Time for which settings are read again from memory: the stages of a start read them twice. */
+const freshMs = 2_000;
+const maxOwners = 2_000;
+
+const variables = z.record(z.string(), z.string());
+
+/** Reads the settings of owners for the starts of their conversations. */
+export class OwnerSettingsReader {
+  readonly #options: OwnerSettingsReaderOptions;
+  readonly #recent = new LRUCache<
+    string,
+    { readonly atMs: number; readonly settings: OwnerSettingsSpec }
+  >({ max: maxOwners });
+
+  constructor(options: OwnerSettingsReaderOptions) {
+    this.#options = options;
+  }
+
+  /** The settings of an owner; empty where the owner has stored none. */
+  async of(namespace: string, owner: string, signal: AbortSignal): Promise<OwnerSettingsSpec> {
+    const { client, clock } = this.#options;
+    const key = `${namespace}/${owner}`;
+    const recent = this.#recent.get(key);
+    if (recent !== undefined && clock.monotonic() - recent.atMs < freshMs) return recent.settings;
+    const stored = await found(
+      client.get(ownerSettings, namespace, settingsNameOf(owner), { signal }),
+    );
+    const settings = settingsOf(owner, stored) ?? { owner };
+    this.#recent.set(key, { atMs: clock.monotonic(), settings });
+    return settings;
+  }
+
+  /**
+   * The servers of the Model Context Protocol of an owner. A server is left out whose headers or
+   * environment do not open.
+   */
+  mcpServersOf({ owner, mcpServers = [] }: OwnerSettingsSpec): readonly AgentMcpServer[] {
+    return mcpServers.flatMap((server) => {
+      const secrets = this.#variablesOf(owner, server);
+      if (secrets !== undefined) return [serverOf(server, secrets)];
+      this.#options.logger.warn('an MCP server of an owner was left out: its values do not open', {
+        owner,
+        server: server.name,
+      });
+      return [];
+    });
+  }
+
+  /** Undefined where the sealed text does not open. */
+  #variablesOf(
+    owner: string,
+    { name, sealed }: OwnerMcpServer,
+  ): Readonly<Record<string, string>> | undefined {
+    if (sealed === undefined) return {};
+    const text = this.#options.sealing.open(sealed, { scope: 'mcp', owner, name });
+    try {
+      return text === undefined ? undefined : variables.parse(JSON.parse(text));
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+const serverOf = (
+  { name, type = 'http', url, command = '', args = [] }: OwnerMcpServer,
+  secrets: Readonly<Record<string, string>>,
+): AgentMcpServer =>
+  url === undefined
+    ? { name, command, args, env: secrets }
+    : { name, url, transport: type, headers: secrets };
