@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # The parts of `make lint`, the longest first.
 lint := rules types formatting imports words descriptions shell-programs
-.PHONY: help run test test-simulation mutants test-ui test-agent test-acp e2e simulate fuzz lint quick-tests $(lint) build crds images manifests conformance faults bench cluster-up cluster-down clean
+.PHONY: help run test test-simulation mutants test-ui test-agent test-acp test-forge e2e simulate fuzz lint quick-tests $(lint) build crds images manifests conformance faults bench cluster-up cluster-down clean
 
 # npm's `node` package brings the Node that this project wants, whatever the system has.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
@@ -38,6 +38,9 @@ test-agent: $(built) ## The real OpenHands agent-server with a mock model (needs
 
 test-acp: $(built) ## The agents of the Agent Client Protocol with a mock of their models and without a network (see test/acp/run)
 	@test/acp/run
+
+test-forge: $(built) ## Fetches and pushes of agents with a real git forge, Gitea (needs Go and a C compiler to build it once; see test/forge/run)
+	@test/forge/run
 
 e2e: $(built) ## Install the chart on a real cluster and use it, break it, upgrade it (KUBECONFIG, else that of cluster-up, else its own; see test/e2e/run)
 	@test/e2e/run

@@ -116,4 +116,7 @@ it('a pull request of a token is listed, merged and closed', async () => {
   await forge.closePull(shop, 2);
   expect((await forge.pulls(shop)).map(({ state }) => state)).toEqual(['merged', 'closed']);
   await expect(forge.mergePull(shop, 2)).rejects.toThrow('404');
+  // The requests outlive the user of the token.
+  await tokens[Symbol.asyncDispose]();
+  expect(await forge.pulls(shop)).toHaveLength(2);
 });

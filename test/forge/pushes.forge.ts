@@ -92,7 +92,7 @@ it('an agent has a clone of a private repository, and its branch reaches the for
   expect(await forge.branches(shop)).toMatchObject({ 'agent/first': commit.trim() });
   await eventually('the record', async () => (await agent.pushes()).length === 1);
   expect(await agent.pushes()).toEqual([['refs/heads/agent/first', 'Accepted']]);
-  // The branch goes on, and the agent sees what others push.
+  // A second push continues the branch, and the agent sees what others push.
   expect(await agent.run(pushOf('agent/first'))).toMatchObject({ code: 0 });
   await forge.api('POST', `/repos/${shop}/branches`, { new_branch_name: 'from-a-person' });
   expect(await agent.run('git fetch -q && git rev-parse origin/from-a-person')).toMatchObject({

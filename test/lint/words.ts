@@ -24,6 +24,7 @@ const covered = [
   'test/**/*.{ts,sh}',
   'test/**/run',
   'test/cluster/{build,down,running,up,with-control-plane}',
+  'test/forge/{build,down,up}',
 ];
 /** Generated files, released notes, and the files that contain the words to refuse them. */
 const excluded = [

@@ -14,7 +14,7 @@ const conversationSchema = z.object({
 /** One script of an agent, after its end. */
 export interface Ran {
   readonly code: number;
-  /** Of both streams. */
+  /** The standard output and the standard error, in the order of their lines. */
   readonly output: string;
 }
 
