@@ -158,7 +158,7 @@ describe('a token', () => {
     await forge.revoke(present);
     const { code, output } = await agent.run(pushOf('agent/revoked'));
     expect(code).not.toBe(0);
-    expect(output).toContain('the credential of its owner does not open it');
+    expect(output).toContain('the credential of its owner does not allow this');
     expect((await agent.run('git fetch')).output).toContain('the credential of its owner');
     expect(await forge.branches(shop)).not.toHaveProperty('agent/revoked');
   });
@@ -168,7 +168,7 @@ describe('a token', () => {
     expect(await agent.run('git fetch')).toMatchObject({ code: 0 });
     const { code, output } = await agent.run(pushOf('agent/reading'));
     expect(code).not.toBe(0);
-    expect(output).toContain('the credential of its owner does not open it');
+    expect(output).toContain('the credential of its owner does not allow this');
     expect(await forge.branches(shop)).not.toHaveProperty('agent/reading');
   });
 

@@ -96,7 +96,7 @@ const answerHeaders = ['content-encoding', 'content-type'] as const;
 /** Statuses and texts of answers that forward nothing from the host. */
 const refusals = {
   open: [404, 'Ask the git host itself'],
-  denied: [403, 'There is no such repository, or the credential of its owner does not open it'],
+  denied: [403, 'There is no such repository, or the credential of its owner does not allow this'],
   locked: [403, 'The gateway has no credential with which to push to this git host'],
   failed: [502, 'The git host can not be asked'],
 } as const;

@@ -272,7 +272,7 @@ describe('a private repository', () => {
     });
     expect(answer.status).toBe(status);
     expect(await answer.text()).toBe(
-      'There is no such repository, or the credential of its owner does not open it\n',
+      'There is no such repository, or the credential of its owner does not allow this\n',
     );
   });
 });
