@@ -201,9 +201,7 @@ export const secretsOf = ({
 }: Pick<NewAgentConversation, 'llm' | 'secrets' | 'mcpServers'>): readonly string[] => [
   ...(llm?.apiKey === undefined ? [] : [llm.apiKey]),
   ...secrets.flatMap(({ headers }) => Object.values(headers)),
-  ...mcpServers.flatMap((server) =>
-    Object.values('url' in server ? server.headers : server.env),
-  ),
+  ...mcpServers.flatMap((server) => Object.values('url' in server ? server.headers : server.env)),
 ];
 
 /**

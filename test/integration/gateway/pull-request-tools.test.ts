@@ -69,7 +69,11 @@ afterAll(() => side.close());
 
 let number = 0;
 
-async function aWorkplace({ owner = 'alice', replicas = 1 as 0 | 1, git = {} } = {}) {
+async function aWorkplace({
+  owner = 'alice',
+  replicas = 1,
+  git = {},
+}: { owner?: string; replicas?: 0 | 1; git?: object } = {}) {
   const name = `sbx-${++number}`;
   const sandbox = aSandbox({ name, owner, replicas });
   const template = aTemplate({ git: gitSettingsSchema.parse(git) });
