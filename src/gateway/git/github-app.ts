@@ -27,8 +27,9 @@ const maxLifetimeMs = 3_600_000;
 const installationMs = 5 * 60_000;
 /** Delay before GitHub is asked again for a repository without an installation. */
 const noneMs = 60_000;
-/** Delay before GitHub is asked again after an error. */
+/** Delay before GitHub is asked again after an error, and where it limits the rate of requests. */
 const retryMs = 10_000;
+const busyMs = 60_000;
 /** Requests of one owner for tokens: GitHub allows an App some thousands an hour. */
 const perOwner = { burst: 300, intervalMs: 5_000 };
 const maxRepositories = 10_000;
@@ -125,9 +126,9 @@ export class GithubApp {
       return state;
     } catch (error) {
       this.#log.failed(error);
-      const isPassing =
-        error instanceof HostApiError && (error.code === 'unavailable' || error.code === 'busy');
-      return this.#kept(isPassing ? known : undefined, retryMs);
+      const code = error instanceof HostApiError ? error.code : 'unavailable';
+      const isPassing = code === 'unavailable' || code === 'busy';
+      return this.#kept(isPassing ? known : undefined, code === 'busy' ? busyMs : retryMs);
     }
   }
 
