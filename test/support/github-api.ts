@@ -26,7 +26,7 @@ export interface GithubApi {
   /** Base URL of the API. */
   readonly url: string;
   readonly calls: readonly GithubCall[];
-  /** What GitHub's description says against requests and answers: none in a good test. */
+  /** Violations of GitHub's description by requests and answers: none in a good test. */
   readonly violations: readonly string[];
   /** Answers every request with this, until it is undefined again. */
   outage: GithubAnswer | undefined;

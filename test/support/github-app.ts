@@ -15,7 +15,7 @@ export interface GithubAppOptions {
   readonly publicKey: () => KeyObject;
   /** Full names of repositories by the id of their installation; read at each request. */
   readonly installations: Readonly<Record<number, readonly string[]>>;
-  /** What installations grant. Default: what the gateway needs. */
+  /** Rights that installations grant. Default: those that the gateway needs. */
   readonly granted?: Readonly<Record<string, string>>;
   /** Makes a token that opens the repositories, until `expiresAt`. */
   readonly mint: (wish: TokenWish) => Promise<{ readonly token: string; readonly expiresAt: Date }>;
@@ -41,8 +41,8 @@ function verified(token: string, publicKey: KeyObject): Jwt | undefined {
 }
 
 /**
- * GitHub's operations for an App: a JWT is checked as GitHub does, by the clock of the system, and a
- * token is only for repositories and rights of the installation.
+ * GitHub's operations for an App: a JWT is checked as GitHub does, by the clock of the system, and
+ * a token is only for repositories and rights of the installation.
  */
 export function githubAppOperations({
   appId,

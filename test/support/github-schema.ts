@@ -32,8 +32,8 @@ const strict = newAjv(false);
 const lenient = newAjv(true);
 
 /**
- * What GitHub's description says against a value of an operation like `GET /repos/{owner}/{repo}`:
- * its query, its body or its answer.
+ * The violations of GitHub's description by a value of an operation like `GET
+ * /repos/{owner}/{repo}`: by its query, its body or its answer.
  */
 export function githubErrors(side: SchemaSide, operation: string, value: unknown): string[] {
   const id = encodeURIComponent(`${side}:${operation}`.replaceAll('~', '~0').replaceAll('/', '~1'));
@@ -50,6 +50,6 @@ export function githubExample(name: GithubExample): Record<string, unknown> {
   const value = structuredClone(examples[name]) as Record<string, unknown>;
   if (name !== 'pull') return value;
   const teams = value['requested_teams'] as Record<string, unknown>[];
-  for (const team of teams) team['type'] ??= 'organization';
-  return value;
+  const lacking = { type: 'organization', parent: null };
+  return { ...value, requested_teams: teams.map((team) => ({ ...lacking, ...team })) };
 }

@@ -243,7 +243,7 @@ describe('a GitHub App', () => {
     expect(await of('alice', 'acme/shop')).toBe('withheld');
   });
 
-  it('lets one owner ask for a bounded number of repositories, and others go on', async () => {
+  it('lets one owner ask for a bounded number of repositories, and serves others', async () => {
     const { lines, asked, github, of } = anApp();
     github.installation = undefined;
     for (let each = 0; each < 1_000; each++) await of('mallory', `acme/${each}`);
