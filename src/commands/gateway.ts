@@ -25,7 +25,7 @@ export async function gateway({ version, programFolder }: GatewayProgram): Promi
   const caches = gatewayCaches({ client, namespace, ...runtime });
   const ofService = serviceCaches({ client, namespace, ...runtime });
   startReflectors([...Object.values(caches), ...Object.values(ofService)], stack);
-  const credentials = gitCredentials(config, runtime);
+  const credentials = gitCredentials(config, runtime, stack);
   const pullRequests = pullRequestService(config, { client, credentials, caches }, runtime, stack);
   const server = createGateway({
     client,

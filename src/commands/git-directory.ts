@@ -12,6 +12,7 @@ import {
 import { RepositoryAccessChecker } from '../gateway/git/repository-access-checker.ts';
 import type { MeasuredRuntime } from '../observability/runtime.ts';
 import type { Logger } from '@conversation-operator/base/logger';
+import { githubApp, type GithubAppConfig } from './github-app.ts';
 import {
   CredentialFiles,
   isCredentialName,
@@ -95,21 +96,30 @@ export function mountedGitCredentials(options: MountedGitCredentialsOptions): Gi
   return credentialsOf([own, everybodys]);
 }
 
+type GitCredentialsConfig = GithubAppConfig &
+  Pick<GatewayConfig | UpConfig, 'GIT_HOSTS' | 'GIT_CREDENTIALS_DIR'>;
+
 /**
- * Credentials for private repositories, from the settings. Only the gateway has them. The files of
- * owners count first, then those for everybody, then the users in the URLs of hosts.
+ * Credentials for private repositories, from the settings, until the stack ends. Only the gateway
+ * has them. The files of owners count first, then the GitHub App, then the files for everybody,
+ * then the users in the URLs of hosts.
  */
 export function gitCredentials(
-  config: Pick<GatewayConfig | UpConfig, 'GIT_HOSTS' | 'GIT_CREDENTIALS_DIR'>,
-  { logger }: Pick<MeasuredRuntime, 'logger'>,
+  config: GitCredentialsConfig,
+  runtime: Pick<MeasuredRuntime, 'clock' | 'logger'>,
+  stack: AsyncDisposableStack,
 ): GitCredentials {
   const { GIT_HOSTS: hosts, GIT_CREDENTIALS_DIR: folder } = config;
+  const logger = runtime.logger.child({ component: 'git' });
+  const app = githubApp(config, { ...runtime, logger }, stack);
   const files =
     folder === undefined
       ? undefined
       : gitCredentialFiles({ folder, providers: Object.keys(hosts), logger });
   return credentialsOf([
-    ...(files === undefined ? [] : [files.own, files.everybodys]),
+    ...(files === undefined ? [] : [files.own]),
+    ...(app === undefined ? [] : [app]),
+    ...(files === undefined ? [] : [files.everybodys]),
     credentialsInUrls(hosts),
   ]);
 }

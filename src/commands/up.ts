@@ -176,7 +176,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   startReflectors(reflectors, stack);
   await Promise.all(reflectors.map((reflector) => reflector.synced()));
 
-  const credentials = gitCredentials(config, runtime);
+  const credentials = gitCredentials(config, runtime, stack);
   const pullRequests = pullRequestService(config, { client, credentials, caches }, runtime, stack);
   // Gateway and operator share this process. Before the operator exists, notifications are dropped.
   let notify: (notification: AgentNotification) => void = () => undefined;

@@ -11,7 +11,7 @@ import {
   seconds,
   shared,
 } from './environment.ts';
-import { serving } from './serving.ts';
+import { checkGithubApp, serving } from './serving.ts';
 
 /** Maximum number of shards of one operator. */
 const maxShards = 64;
@@ -89,7 +89,7 @@ const operatorSchema = z
       );
   });
 
-const gatewaySchema = z.object({
+const gatewaySettings = z.object({
   ...cluster,
   ...serving,
   HOST: z.string().default('0.0.0.0'),
@@ -128,6 +128,8 @@ const gatewaySchema = z.object({
     fractions: true,
   }).default(0),
 });
+
+const gatewaySchema = gatewaySettings.superRefine(checkGithubApp);
 
 /** The settings of `conversation-operator operator`. */
 export type OperatorConfig = z.output<typeof operatorSchema>;

@@ -160,6 +160,7 @@ const secrets: ReadonlySet<string> = new Set([
   'LLM_BASE_URL',
   'GIT_HOSTS',
   'GIT_API_URLS',
+  'GITHUB_APP_PRIVATE_KEY_FILE',
 ]);
 const maxShownCharacters = 80;
 

@@ -1,10 +1,11 @@
-import { z } from 'zod';
+import { z, type core } from 'zod';
 import { isAddressRange } from '@conversation-operator/http/limits/client-address';
 import {
   count,
   countOrNoLimit,
   flag,
   httpUrl,
+  jsonText,
   listOf,
   numberFrom,
   seconds,
@@ -19,6 +20,66 @@ const isOrigin = (text: string): boolean =>
  * follow.
  */
 const minReads = 20;
+
+const maxPatternLength = 255;
+/** owner/name, in which `*` matches any characters. */
+const repositoryPattern = z
+  .string()
+  .max(maxPatternLength)
+  .regex(/^[\w.*-]+\/[\w.*-]+$/, 'must be a pattern like acme/*');
+
+const ownersForm =
+  'must be a JSON object of owners, or *, and lists of repositories, for example {"alice":["acme/*"]}';
+
+/** Settings of a GitHub App, whose tokens the gateway uses for the repositories of owners. */
+const githubApp = {
+  /** The App's id, or its client id. Needs GITHUB_APP_PRIVATE_KEY_FILE. Default: no App. */
+  GITHUB_APP_ID: z
+    .string()
+    .regex(/^[A-Za-z0-9.]{1,64}$/, 'must be the id of a GitHub App, or its client id')
+    .optional(),
+  /** A file with the App's private key as PEM, which is read again for each new token. */
+  GITHUB_APP_PRIVATE_KEY_FILE: z
+    .string()
+    .refine(
+      (path) => !path.includes('-----') && !/[\r\n]/.test(path),
+      'must be the path of a file, not the key itself',
+    )
+    .optional(),
+  /** The provider of GIT_HOSTS where the App is installed. */
+  GITHUB_APP_PROVIDER: z.string().default('github'),
+  /**
+   * Which owners the App serves for which repositories: an App that is installed for an
+   * organization opens nothing to an owner without a rule. Default: no owner.
+   */
+  GITHUB_APP_OWNERS: jsonText(ownersForm)
+    .prefault('{}')
+    .pipe(z.record(z.string(), z.array(repositoryPattern, ownersForm), ownersForm)),
+};
+
+type GithubAppSettings = Readonly<
+  Pick<
+    z.output<z.ZodObject<typeof githubApp>>,
+    'GITHUB_APP_ID' | 'GITHUB_APP_PRIVATE_KEY_FILE' | 'GITHUB_APP_PROVIDER'
+  > & { readonly GIT_HOSTS: Readonly<Record<string, string>> }
+>;
+
+/** Refuses an App without a key, a key without an App, and an App of an unknown provider. */
+export function checkGithubApp(config: GithubAppSettings, context: core.$RefinementCtx): void {
+  const {
+    GITHUB_APP_ID: id,
+    GITHUB_APP_PRIVATE_KEY_FILE: file,
+    GITHUB_APP_PROVIDER: provider,
+  } = config;
+  const refuse = (name: keyof GithubAppSettings, message: string) =>
+    context.addIssue({ code: 'custom', path: [name], message });
+  if (id !== undefined && file === undefined)
+    refuse('GITHUB_APP_PRIVATE_KEY_FILE', 'must be set where GITHUB_APP_ID is');
+  if (id === undefined && file !== undefined)
+    refuse('GITHUB_APP_ID', 'must be set where GITHUB_APP_PRIVATE_KEY_FILE is');
+  if (id !== undefined && !Object.hasOwn(config.GIT_HOSTS, provider))
+    refuse('GITHUB_APP_PROVIDER', 'must be a provider of GIT_HOSTS');
+}
 
 /** Settings of every process that serves REST. */
 export const serving = {
@@ -40,6 +101,7 @@ export const serving = {
    * /api/v4 of GitLab, /api/v1 of Forgejo.
    */
   GIT_API_URLS: urlsByProvider('{}', httpUrl, '{"github":"https://github.example.com/api/v3"}'),
+  ...githubApp,
   /** Whether the official web UI is served, where the build has it. */
   UI: flag(true),
   /** Pages of which origins may use the service from a browser; `*` allows all, none by default. */

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { acpAgentNames } from '../resources/acp-settings.ts';
 import { modelBaseUrl } from '../resources/agent-settings.ts';
 import { isModelName } from '../resources/allowed-models.ts';
-import { serving } from './serving.ts';
+import { checkGithubApp, serving } from './serving.ts';
 import { maxPoolReplicas } from '../resources/sandbox-pool.ts';
 import {
   numberFrom,
@@ -63,11 +63,13 @@ export const upSettings: readonly string[] = Object.keys(schema.shape);
 /** The settings of `conversation-operator up`. */
 export type UpConfig = z.output<typeof schema>;
 
-const checked = schema.refine(({ AGENT, AGENTS }) => AGENT === undefined || AGENTS.length === 0, {
-  path: ['AGENTS'],
-  message:
-    "can't be combined with AGENT; the first agent of AGENTS is that of starts that name no template",
-});
+const checked = schema
+  .superRefine(checkGithubApp)
+  .refine(({ AGENT, AGENTS }) => AGENT === undefined || AGENTS.length === 0, {
+    path: ['AGENTS'],
+    message:
+      "can't be combined with AGENT; the first agent of AGENTS is that of starts that name no template",
+  });
 
 export const readUpConfig = (environment: NodeJS.ProcessEnv): UpConfig =>
   readEnvironment(checked, environment);

@@ -7,6 +7,8 @@ import {
   mountedGitCredentials,
   secretsOf,
 } from '../../../src/commands/git-directory.ts';
+import { systemClock } from '@conversation-operator/base/clock';
+import { readGatewayConfig } from '../../../src/config/cluster.ts';
 import { recordingLogger } from '../../support/recording-logger.ts';
 
 const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`;
@@ -116,19 +118,18 @@ describe('mounted credentials', () => {
   });
 
   it('count before the users in the URLs of hosts, and are not replaced by these', async () => {
+    await using stack = new AsyncDisposableStack();
     write('github', 'everybody');
     write('github.alice', 'two\nsecret lines');
-    const credentials = gitCredentials(
-      {
-        GIT_HOSTS: {
-          github: 'https://bot:p%40ss@github.example',
-          gitlab: 'https://t0ken@gitlab.example',
-          forgejo: 'https://forgejo.example',
-        },
-        GIT_CREDENTIALS_DIR: folder,
-      },
-      { logger },
-    );
+    const hosts = {
+      github: 'https://bot:p%40ss@github.example',
+      gitlab: 'https://t0ken@gitlab.example',
+      forgejo: 'https://forgejo.example',
+    };
+    const config = readGatewayConfig({
+      ...{ GIT_HOSTS: JSON.stringify(hosts), GIT_CREDENTIALS_DIR: folder, MASTER_KEY_FILES: 'x' },
+    });
+    const credentials = gitCredentials(config, { clock: systemClock, logger }, stack);
     expect(await credentials.of('bob', 'github')).toMatchObject({ token: 'everybody' });
     expect(await credentials.of('alice', 'github')).toBeUndefined();
     rmSync(join(folder, 'github'));

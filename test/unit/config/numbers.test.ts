@@ -156,6 +156,32 @@ describe('errors of settings', () => {
       { GIT_HOSTS: '{"forge":"ssh://forge"}' },
       'GIT_HOSTS.forge: must be an http, https or file URL',
     ],
+    [
+      { GIT_API_URLS: '{"github":"file:///api"}' },
+      'GIT_API_URLS.github: must be an http or https URL',
+    ],
+    [{ GITHUB_APP_ID: '12' }, 'GITHUB_APP_PRIVATE_KEY_FILE: must be set where GITHUB_APP_ID is'],
+    [
+      { GITHUB_APP_PRIVATE_KEY_FILE: '/key' },
+      'GITHUB_APP_ID: must be set where GITHUB_APP_PRIVATE_KEY_FILE is',
+    ],
+    [
+      { GITHUB_APP_ID: 'a b', GITHUB_APP_PRIVATE_KEY_FILE: '/key' },
+      'GITHUB_APP_ID: must be the id of a GitHub App, or its client id, not "a b"',
+    ],
+    [
+      { GITHUB_APP_ID: '12', GITHUB_APP_PRIVATE_KEY_FILE: '/key', GITHUB_APP_PROVIDER: 'ghe' },
+      'GITHUB_APP_PROVIDER: must be a provider of GIT_HOSTS',
+    ],
+    [{ GITHUB_APP_OWNERS: '["alice"]' }, 'GITHUB_APP_OWNERS: must be a JSON object of owners'],
+    [
+      { GITHUB_APP_OWNERS: '{"alice":"acme/*"}' },
+      'GITHUB_APP_OWNERS.alice: must be a JSON object of owners',
+    ],
+    [
+      { GITHUB_APP_OWNERS: '{"alice":["acme"]}' },
+      'GITHUB_APP_OWNERS.alice: must be a pattern like acme/*',
+    ],
     [{ PORT: `1${'0'.repeat(200)}` }, `not "1${'0'.repeat(79)}…"`],
   ])('%j', (environment, message) => {
     expect(() => readUpConfig(environment)).toThrow(message);
@@ -164,6 +190,8 @@ describe('errors of settings', () => {
   it.each([
     { GIT_HOSTS: '{"forge":"ssh://user:s3cret@forge"}' },
     { GIT_HOSTS: '{"forge":"https://user:s3cret@forge"' },
+    { GIT_API_URLS: '{"github":"ftp://user:s3cret@api"}' },
+    { GITHUB_APP_PRIVATE_KEY_FILE: '-----BEGIN RSA PRIVATE KEY-----\\ns3cret' },
     { LLM_BASE_URL: 'https://models.example?key=s3cret' },
     { LLM_MODEL: 'https://user:s3cret@models.example' },
     { PUBLIC_URL: 'ftp://user:s3cret@host' },

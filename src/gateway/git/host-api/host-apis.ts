@@ -26,9 +26,11 @@ interface Kind {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** Path of the API of GitHub Enterprise Server. */
+const githubPath = '/api/v3';
 const bearer = (token: string): string => `Bearer ${token}`;
 const kinds: ReadonlyMap<string, Kind> = new Map<string, Kind>([
-  ['github', { path: '/api/v3', api: githubApi, authorization: bearer, headers: githubHeaders }],
+  ['github', { path: githubPath, api: githubApi, authorization: bearer, headers: githubHeaders }],
   ['gitlab', { path: '/api/v4', api: gitlabApi, authorization: bearer }],
   [
     'forgejo',
@@ -36,17 +38,24 @@ const kinds: ReadonlyMap<string, Kind> = new Map<string, Kind>([
   ],
 ]);
 
+type Urls = Pick<HostApisOptions, 'hosts' | 'apiUrls'>;
+
 /**
  * The base URL of the API of a host, without user, query and fragment. Undefined where the provider
  * is not configured, has no API that the gateway knows, or is no host of the web.
  */
-export function apiUrlOf(
-  provider: string,
-  { hosts, apiUrls }: Pick<HostApisOptions, 'hosts' | 'apiUrls'>,
-): URL | undefined {
+export function apiUrlOf(provider: string, urls: Urls): URL | undefined {
   const kind = kinds.get(provider);
+  return kind && urlOf(provider, kind.path, urls);
+}
+
+/** The same for a provider of any name that is a GitHub. */
+export const githubApiUrlOf = (provider: string, urls: Urls): URL | undefined =>
+  urlOf(provider, githubPath, urls);
+
+function urlOf(provider: string, path: string, { hosts, apiUrls }: Urls): URL | undefined {
   const host = Object.hasOwn(hosts, provider) ? hosts[provider] : undefined;
-  if (kind === undefined || host === undefined) return undefined;
+  if (host === undefined) return undefined;
   const own = Object.hasOwn(apiUrls, provider) ? apiUrls[provider] : undefined;
   const url = new URL(own ?? host);
   if (url.protocol !== 'http:' && url.protocol !== 'https:') return undefined;
@@ -55,9 +64,9 @@ export function apiUrlOf(
   url.search = '';
   url.hash = '';
   if (own !== undefined) return url;
-  if (provider === 'github' && url.hostname === 'github.com')
+  if (path === githubPath && url.hostname === 'github.com')
     return new URL('https://api.github.com');
-  url.pathname = `${url.pathname.replace(/\/+$/, '')}${kind.path}`;
+  url.pathname = `${url.pathname.replace(/\/+$/, '')}${path}`;
   return url;
 }
 

@@ -137,6 +137,9 @@ const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 function urlOf(baseUrl: URL, { path, query = {} }: JsonRequest): URL {
   const url = new URL(`${baseUrl.pathname.replace(/\/+$/, '')}${path}`, baseUrl);
+  // Dots in the name of a branch would lead to another path.
+  if (!url.pathname.endsWith(path))
+    throw new HostApiError('not-found', 'The API of the git host has no address for these names');
   for (const [name, value] of Object.entries(query)) url.searchParams.set(name, String(value));
   return url;
 }

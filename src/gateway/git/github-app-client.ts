@@ -1,0 +1,179 @@
+import { createAppAuth } from '@octokit/auth-app';
+import { request as octokitRequest } from '@octokit/request';
+import { Agent, fetch, type RequestInit } from 'undici';
+import { z } from 'zod';
+import { HostApiError, type HostApiErrorCode } from './host-api/host-api.ts';
+import { githubHeaders } from './host-api/github.ts';
+import { newJsonApi } from './host-api/json-api.ts';
+
+/** A token of the App for one repository. */
+export interface MintedToken {
+  /** A secret. */
+  readonly token: string;
+  /** Time of the wall clock in milliseconds. */
+  readonly expiresAt: number;
+}
+
+/** The requests of a GitHub App. Methods throw `HostApiError`. */
+export interface GithubAppClient {
+  /** Id of the installation that has the repository, owner/name; undefined where none has it. */
+  installationOf(repository: string): Promise<number | undefined>;
+  /** A new token, for this repository alone. */
+  mint(installation: number, repository: string): Promise<MintedToken>;
+  close(): Promise<void>;
+}
+
+export interface GithubAppClientOptions {
+  readonly appId: string;
+  /** Base URL of the API. */
+  readonly apiUrl: URL;
+  /** The private key as PEM, read at each use. */
+  readonly privateKey: () => Promise<string>;
+  /** Maximum duration of a request. Default: 15 s. */
+  readonly timeoutMs?: number;
+}
+
+/** Rights of the tokens. Comments on pull requests need no right to issues. */
+const permissions = { contents: 'write', pull_requests: 'write' };
+
+const defaultTimeoutMs = 15_000;
+const maxBodyBytes = 1024 * 1024;
+
+const mintedSchema = z.object({
+  token: z.string().regex(/^[\x21-\x7e]{1,4096}$/),
+  expiresAt: z.iso.datetime({ offset: true }),
+  repositorySelection: z.literal('selected'),
+  repositoryNames: z.array(z.string()).optional(),
+});
+
+/** Signs by `@octokit/auth-app`, and keeps nothing: the caller caches. */
+export function newGithubAppClient(options: GithubAppClientOptions): GithubAppClient {
+  const { appId, apiUrl, privateKey, timeoutMs = defaultTimeoutMs } = options;
+  const dispatcher = new Agent({
+    connections: 8,
+    keepAliveTimeout: 4000,
+    keepAliveMaxTimeout: 4000,
+    maxResponseSize: maxBodyBytes,
+    connect: { timeout: 10_000 },
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    allowH2: false,
+  });
+  const api = newJsonApi({
+    baseUrl: apiUrl,
+    dispatcher,
+    authorization: (token) => `Bearer ${token}`,
+    headers: githubHeaders,
+    timeoutMs,
+    maxBodyBytes,
+  });
+  const ask = octokitRequest.defaults({
+    baseUrl: apiUrl.href.replace(/\/+$/, ''),
+    headers: { 'user-agent': 'conversation-operator' },
+    request: {
+      fetch: (url: string, init: RequestInit) =>
+        fetch(url, {
+          ...init,
+          dispatcher,
+          // A JWT is for the configured API alone.
+          redirect: 'error',
+          signal: AbortSignal.timeout(timeoutMs),
+        }),
+      log: { warn: () => undefined },
+    },
+  });
+  const authorized = async () =>
+    createAppAuth({ appId, privateKey: await privateKey(), request: ask, cache: noCache });
+
+  return {
+    installationOf: async (repository) => {
+      const { token } = await signed(async () => (await authorized())({ type: 'app' }));
+      try {
+        const { id } = await api.ask(
+          { token, signal: new AbortController().signal },
+          { path: `/repos/${pathOf(repository)}/installation` },
+          z.object({ id: z.int().positive() }),
+        );
+        return id;
+      } catch (error) {
+        if (error instanceof HostApiError && error.code === 'not-found') return undefined;
+        throw error;
+      }
+    },
+    mint: async (installationId, repository) => {
+      const auth = await signed(authorized);
+      const [, name = ''] = repository.split('/');
+      const answer: unknown = await auth({
+        type: 'installation',
+        installationId,
+        repositoryNames: [name],
+        permissions,
+        refresh: true,
+      }).catch((error: unknown) => {
+        throw mintError(error);
+      });
+      return tokenIn(answer, name);
+    },
+    close: () => dispatcher.destroy(),
+  };
+}
+
+const noCache = { get: () => '', set: () => undefined };
+
+const pathOf = (repository: string): string =>
+  repository.split('/').map(encodeURIComponent).join('/');
+
+/** The key can't be used: the message of the cause may contain a part of it, so none is kept. */
+async function signed<T>(sign: () => Promise<T>): Promise<T> {
+  try {
+    return await sign();
+  } catch {
+    throw new HostApiError('denied', 'The private key of the GitHub App can not be used');
+  }
+}
+
+/** The error of a request for a token. Errors of Octokit contain the request, so none is kept. */
+function mintError(error: unknown): HostApiError {
+  const parsed = z
+    .object({
+      status: z.int(),
+      response: z.object({ headers: z.record(z.string(), z.unknown()) }).optional(),
+    })
+    .safeParse(error);
+  // Octokit gives a request without an answer the status 500 and no response. An error without a
+  // status is one of the key.
+  if (!parsed.success)
+    return new HostApiError('denied', 'The private key of the GitHub App can not be used');
+  const { status, response } = parsed.data;
+  return response === undefined
+    ? new HostApiError('unavailable', 'The API of the git host does not answer')
+    : new HostApiError(
+        codeOf(status, response.headers),
+        `The API of the git host answers ${status}`,
+      );
+}
+
+function codeOf(status: number, headers: Readonly<Record<string, unknown>>): HostApiErrorCode {
+  const isLimited =
+    headers['x-ratelimit-remaining'] === '0' || headers['retry-after'] !== undefined;
+  if (status === 429 || (status === 403 && isLimited)) return 'busy';
+  if (status === 401) return 'denied';
+  // GitHub answers 403 for a suspended installation, and 422 for a repository or a right that the
+  // installation does not have.
+  if (status === 403 || status === 422) return 'invalid';
+  return status === 404 ? 'not-found' : 'unavailable';
+}
+
+/** A token that may open more than this repository is refused. */
+function tokenIn(answer: unknown, name: string): MintedToken {
+  const parsed = mintedSchema.safeParse(answer);
+  const { repositoryNames: names = [name] } = parsed.data ?? {};
+  const isForIt = names.length === 1 && names[0]?.toLowerCase() === name.toLowerCase();
+  if (!parsed.success || !isForIt)
+    throw new HostApiError(
+      'unavailable',
+      'The API of the git host gives no token for a repository',
+    );
+  const { token, expiresAt } = parsed.data;
+  return { token, expiresAt: Date.parse(expiresAt) };
+}

@@ -1,0 +1,232 @@
+import { LRUCache } from 'lru-cache';
+import type { Runtime } from '@conversation-operator/base/runtime';
+import { TokenBucket } from '@conversation-operator/base/token-bucket';
+import { matchesPattern } from '../../resources/allowed-models.ts';
+import type { GithubAppClient } from './github-app-client.ts';
+import { HostApiError } from './host-api/host-api.ts';
+import { basicAuthorization, type CredentialFound, type CredentialSource } from './hosts.ts';
+
+/** Patterns of the repositories that the App opens, by owner of the platform; `*`: every owner. */
+export type GithubAppOwners = Readonly<Record<string, readonly string[]>>;
+
+export interface GithubAppOptions extends Pick<Runtime, 'clock' | 'logger'> {
+  readonly appId: string;
+  /** The provider whose repositories the App is for. */
+  readonly provider: string;
+  readonly owners: GithubAppOwners;
+  readonly client: Pick<GithubAppClient, 'installationOf' | 'mint'>;
+}
+
+/** Time before its end from which on a token is renewed. */
+const renewBeforeMs = 5 * 60_000;
+/** A token whose renewal fails is used until this time before its end. */
+const lastUseBeforeMs = 60_000;
+/** Maximum lifetime that is believed: GitHub's is an hour. */
+const maxLifetimeMs = 3_600_000;
+/** Lifetime of an installation in the cache. */
+const installationMs = 5 * 60_000;
+/** Delay before GitHub is asked again for a repository without an installation. */
+const noneMs = 60_000;
+/** Delay before GitHub is asked again after an error, and where it limits the rate of requests. */
+const retryMs = 10_000;
+const busyMs = 60_000;
+/** Requests of one owner for tokens: GitHub allows an App some thousands an hour. */
+const perOwner = { burst: 300, intervalMs: 5_000 };
+const maxRepositories = 10_000;
+const maxOwners = 10_000;
+const maxLogged = 1_000;
+
+/** Times are those of the monotonic clock. */
+type State =
+  | {
+      readonly kind: 'token';
+      readonly token: string;
+      readonly installation: number;
+      readonly renewAt: number;
+      readonly endsAt: number;
+    }
+  | { readonly kind: 'none'; readonly renewAt: number };
+
+/**
+ * Whether the rules let the App serve an owner for a repository. GitHub does not distinguish upper
+ * and lower case in names, so the rules do not.
+ */
+export function isServed(owners: GithubAppOwners, owner: string, repository: string): boolean {
+  const rulesOf = (name: string) => (Object.hasOwn(owners, name) ? (owners[name] ?? []) : []);
+  return [...rulesOf('*'), ...rulesOf(owner)].some((pattern) =>
+    matchesPattern(repository.toLowerCase(), pattern.toLowerCase()),
+  );
+}
+
+/**
+ * Credentials of a GitHub App: short-lived tokens, each for one repository. Where the rules let the
+ * App serve an owner for a repository and there is no token, the credential is withheld, because
+ * that of another source may open more.
+ */
+export class GithubApp {
+  readonly #options: GithubAppOptions;
+  /** By repository in lower case. Owners who are served share them. */
+  readonly #states = new LRUCache<string, State>({ max: maxRepositories });
+  readonly #installations = new LRUCache<string, { readonly id: number; readonly until: number }>({
+    max: maxRepositories,
+  });
+  readonly #underWay = new Map<string, Promise<State>>();
+  readonly #budgets = new LRUCache<string, TokenBucket>({ max: maxOwners });
+  /** Owners whose budget was exhausted at their last request. */
+  readonly #exhausted = new LRUCache<string, true>({ max: maxOwners });
+  readonly #log: ProblemLog;
+
+  constructor(options: GithubAppOptions) {
+    this.#options = options;
+    this.#log = new ProblemLog(options);
+  }
+
+  readonly source: CredentialSource = async (owner, provider, repository) => {
+    if (provider !== this.#options.provider || repository === undefined) return 'absent';
+    if (repository.split('/').length !== 2) return 'absent';
+    if (!isServed(this.#options.owners, owner, repository)) return 'absent';
+    return this.#credentialIn(await this.#stateOf(owner, repository), repository);
+  };
+
+  #credentialIn(state: State, repository: string): CredentialFound {
+    if (state.kind === 'none') return 'withheld';
+    const { appId, provider } = this.#options;
+    const { token, installation } = state;
+    return {
+      authorization: basicAuthorization('x-access-token', token),
+      token,
+      name: `GitHub App ${appId}`,
+      identity: JSON.stringify([provider, appId, installation, repository.toLowerCase()]),
+    };
+  }
+
+  async #stateOf(owner: string, repository: string): Promise<State> {
+    const key = repository.toLowerCase();
+    const known = this.#states.get(key);
+    if (known !== undefined && this.#now() < known.renewAt) return known;
+    const underWay = this.#underWay.get(key);
+    if (underWay !== undefined) return underWay;
+    if (!this.#mayAsk(owner)) return this.#kept(known, retryMs);
+    const renewal = this.#renewed(key, repository, known).finally(() => this.#underWay.delete(key));
+    this.#underWay.set(key, renewal);
+    const state = await renewal;
+    this.#states.set(key, state);
+    return state;
+  }
+
+  /** Never rejects. */
+  async #renewed(key: string, repository: string, known: State | undefined): Promise<State> {
+    try {
+      const installation = await this.#installationOf(key, repository);
+      const state =
+        installation === undefined
+          ? none(this.#now() + noneMs)
+          : await this.#minted(key, repository, installation);
+      this.#log.mended();
+      return state;
+    } catch (error) {
+      this.#log.failed(error);
+      const code = error instanceof HostApiError ? error.code : 'unavailable';
+      const isPassing = code === 'unavailable' || code === 'busy';
+      return this.#kept(isPassing ? known : undefined, code === 'busy' ? busyMs : retryMs);
+    }
+  }
+
+  /** A token that is good for a while yet, until the next attempt. */
+  #kept(known: State | undefined, delayMs: number): State {
+    const renewAt = this.#now() + delayMs;
+    return known?.kind === 'token' && this.#now() < known.endsAt - lastUseBeforeMs
+      ? { ...known, renewAt: Math.min(renewAt, known.endsAt - lastUseBeforeMs) }
+      : none(renewAt);
+  }
+
+  async #installationOf(key: string, repository: string): Promise<number | undefined> {
+    const known = this.#installations.get(key);
+    if (known !== undefined && this.#now() < known.until) return known.id;
+    const id = await this.#options.client.installationOf(repository);
+    if (id === undefined) this.#installations.delete(key);
+    else this.#installations.set(key, { id, until: this.#now() + installationMs });
+    return id;
+  }
+
+  async #minted(key: string, repository: string, installation: number): Promise<State> {
+    const { clock, client } = this.#options;
+    // The lifetime begins before the request, so that a slow answer does not prolong it.
+    const [wall, begin] = [clock.now(), this.#now()];
+    try {
+      const { token, expiresAt } = await client.mint(installation, repository);
+      const endsAt = begin + Math.min(expiresAt - wall, maxLifetimeMs);
+      this.#log.repositoryMended(key);
+      return { kind: 'token', token, installation, endsAt, renewAt: endsAt - renewBeforeMs };
+    } catch (error) {
+      const isOfRepository =
+        error instanceof HostApiError && (error.code === 'invalid' || error.code === 'not-found');
+      if (!isOfRepository) throw error;
+      this.#installations.delete(key);
+      this.#log.repositoryFailed(key, error);
+      return none(this.#now() + noneMs);
+    }
+  }
+
+  #mayAsk(owner: string): boolean {
+    const budget = this.#budgets.get(owner) ?? new TokenBucket(perOwner);
+    this.#budgets.set(owner, budget);
+    if (budget.availableAt(this.#now()) > 0) {
+      budget.take(this.#now());
+      this.#exhausted.delete(owner);
+      return true;
+    }
+    if (!this.#exhausted.has(owner))
+      this.#options.logger.warn('an owner asks for tokens of the GitHub App too often', { owner });
+    this.#exhausted.set(owner, true);
+    return false;
+  }
+
+  #now(): number {
+    return this.#options.clock.monotonic();
+  }
+}
+
+const none = (renewAt: number): State => ({ kind: 'none', renewAt });
+
+/** Logs each change once, without keys, tokens and texts of repositories that are not served. */
+class ProblemLog {
+  readonly #options: Pick<GithubAppOptions, 'logger' | 'appId'>;
+  #problem: string | undefined;
+  readonly #repositories = new LRUCache<string, string>({ max: maxLogged });
+
+  constructor(options: Pick<GithubAppOptions, 'logger' | 'appId'>) {
+    this.#options = options;
+  }
+
+  failed(error: unknown): void {
+    const [code, reason] =
+      error instanceof HostApiError ? [error.code, error.message] : ['unavailable', 'an error'];
+    if (this.#problem === code) return;
+    this.#problem = code;
+    const { appId, logger } = this.#options;
+    logger.error('the GitHub App gets no tokens', { appId, code, reason });
+  }
+
+  mended(): void {
+    if (this.#problem === undefined) return;
+    this.#problem = undefined;
+    const { appId, logger } = this.#options;
+    logger.info('the GitHub App gets tokens again', { appId });
+  }
+
+  repositoryFailed(repository: string, { code, message: reason }: HostApiError): void {
+    if (this.#repositories.get(repository) === code) return;
+    this.#repositories.set(repository, code);
+    const { appId, logger } = this.#options;
+    logger.warn('the GitHub App gets no token for a repository', {
+      ...{ appId, repository, code, reason },
+    });
+  }
+
+  repositoryMended(repository: string): void {
+    if (!this.#repositories.delete(repository)) return;
+    const { appId, logger } = this.#options;
+    logger.info('the GitHub App gets tokens for a repository again', { appId, repository });
+  }
+}
