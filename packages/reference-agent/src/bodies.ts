@@ -1,6 +1,7 @@
 import en from 'zod/v4/locales/en.js';
 import * as z from 'zod/mini';
 import { HttpError } from './http-error.ts';
+import { mcpConfig } from './mcp-servers.ts';
 import { confirmationPolicies } from './meta.ts';
 
 // zod/mini contains no messages of its own, so the English ones are configured.
@@ -31,6 +32,7 @@ const agent = z.object({
   agent_context: maybe(
     z.object({ load_project_skills: maybe(z.boolean()), system_message_suffix: maybe(z.string()) }),
   ),
+  mcp_config: maybe(mcpConfig),
 });
 
 const tags = z.record(z.string().check(z.regex(/^[a-z0-9]+$/)), z.string());

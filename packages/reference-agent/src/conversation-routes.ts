@@ -17,6 +17,7 @@ import {
 import type { Conversation } from './conversation.ts';
 import type { Conversations } from './conversations.ts';
 import { HttpError } from './http-error.ts';
+import { mcpServersOf } from './mcp-servers.ts';
 import type { Meta } from './meta.ts';
 import type { Call, Router, RouteResponse } from './router.ts';
 import type { SecretBox } from './secret-box.ts';
@@ -235,7 +236,8 @@ function metaOf(body: CreateBody, secretBox: SecretBox): Meta {
         msg: 'Input should be a valid UUID',
       },
     ]);
-  const { llm, agent_context } = body.agent_settings ?? body.agent ?? {};
+  const { llm, agent_context, mcp_config } = body.agent_settings ?? body.agent ?? {};
+  const mcpServers = mcpServersOf(mcp_config ?? {});
   return {
     id,
     createdAt: new Date().toISOString().replace('Z', '000Z'),
@@ -258,5 +260,7 @@ function metaOf(body: CreateBody, secretBox: SecretBox): Meta {
     sealedSecrets: Object.fromEntries(
       Object.entries(body.secrets ?? {}).map(([name, { value }]) => [name, secretBox.seal(value)]),
     ),
+    sealedMcpServers:
+      mcpServers.length === 0 ? undefined : secretBox.seal(JSON.stringify(mcpServers)),
   };
 }

@@ -74,10 +74,7 @@ export class Conversation {
   readonly #state = new DerivedState();
   /** The text that the agent writes now. */
   readonly live = new LiveText();
-  readonly #link: ProgramLink = {
-    withdraw: (approvalId) => void this.#withdraw(approvalId),
-    live: this.live,
-  };
+  readonly #link: ProgramLink;
   #meta: Meta;
   #log: EventLog | undefined;
   #run: CurrentRun | undefined;
@@ -89,6 +86,14 @@ export class Conversation {
     this.#folder = folder;
     this.#meta = meta;
     this.#host = host;
+    const current = () => this.#meta;
+    this.#link = {
+      withdraw: (approvalId) => void this.#withdraw(approvalId),
+      live: this.live,
+      get meta() {
+        return current();
+      },
+    };
   }
 
   /**
@@ -397,6 +402,7 @@ export class Conversation {
       get interruptedBy() {
         return state.interruptedBy;
       },
+      skippedMcpServers: state.skippedMcpServers,
       failOpenCalls: async (reason) => {
         await this.log.append(() => failuresOf(state.openCalls.values(), reason));
       },

@@ -7,6 +7,7 @@ import type { NewMessage } from './drafts.ts';
 import { unfinishedPrefix } from './durable-files.ts';
 import { HttpError } from './http-error.ts';
 import { LlmProgram, type LlmSettings } from './llm-program.ts';
+import { storedMcpServers, type McpServer } from './mcp-servers.ts';
 import type { Meta } from './meta.ts';
 import type { ProgramLink } from './program.ts';
 import { scriptProgram } from './script-program.ts';
@@ -184,8 +185,13 @@ export class Conversations {
       home: join(path, id, 'home'),
       env: commandEnvironment(env),
       guard: commands.guard,
+      mcpServers: () => this.#mcpServersOf(link.meta),
       link,
     });
+  }
+
+  #mcpServersOf({ sealedMcpServers: sealed }: Meta): readonly McpServer[] {
+    return sealed === undefined ? [] : storedMcpServers(this.#options.secretBox.open(sealed));
   }
 
   #environmentFor(meta: Meta, command: string) {

@@ -29,5 +29,7 @@ export const metaSchema = z.object({
     }),
   ),
   sealedSecrets: z.record(z.string(), z.string()),
+  /** The MCP servers of the conversation as JSON, because their headers may hold secrets. */
+  sealedMcpServers: z.optional(z.string()),
 });
 export type Meta = z.output<typeof metaSchema>;

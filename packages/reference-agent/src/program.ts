@@ -47,6 +47,8 @@ export interface Run {
   readonly approval: OpenApproval | undefined;
   /** The session of the agent that the next process continues. */
   readonly acpSession: string | undefined;
+  /** Names of the MCP servers that were recorded as unusable by the agent. */
+  readonly skippedMcpServers: ReadonlySet<string>;
   /** Event that interrupted the last turn of the agent; undefined when the turn has ended. */
   readonly interruptedBy: 'end' | 'pause' | undefined;
   /** Records that the tool calls without an end have failed. */
@@ -60,6 +62,8 @@ export interface ProgramLink {
   /** The agent no longer wants the answer to this question, and continues without one. */
   withdraw(approvalId: string): void;
   readonly live: Pick<LiveText, 'say' | 'flush' | 'drop'>;
+  /** The settings of the conversation as they are now. */
+  readonly meta: Meta;
 }
 
 /**

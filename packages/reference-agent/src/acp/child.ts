@@ -16,7 +16,7 @@ import { isAllowing } from '../approvals.ts';
 import { BoundedOutput, kill, type ProcessGuard } from '../commands.ts';
 import type { ApprovalRequest, EventBody } from '../events.ts';
 import type { LiveText } from '../live-text.ts';
-import type { McpServer } from '../settings.ts';
+import type { McpServer } from '../mcp-servers.ts';
 import { bounded, toolCallSchema, UpdateRecorder } from './recorder.ts';
 import { Replay } from './replay.ts';
 
@@ -48,8 +48,6 @@ export interface AcpChildOptions {
   readonly guard: ProcessGuard;
   /** Whether a person may choose an option that holds for later calls as well. */
   readonly allowAlways: boolean;
-  /** Passed to each session. */
-  readonly mcpServers: readonly McpServer[];
   /** Called when the agent itself cancels a question that `next` has returned. */
   readonly onWithdrawn: (id: string) => void;
   /** Gets the text of messages and thoughts before `next` returns it. */
@@ -177,32 +175,32 @@ export class AcpChild {
     return this.#call((agent) => agent.request('authenticate', { methodId }));
   }
 
-  async newSession(): Promise<string> {
+  async newSession(mcpServers: readonly McpServer[]): Promise<string> {
     const { sessionId } = await this.#call((agent) =>
-      agent.request('session/new', { cwd: this.#options.cwd, mcpServers: this.#mcpServers }),
+      agent.request('session/new', { cwd: this.#options.cwd, mcpServers: asProtocol(mcpServers) }),
     );
     this.#session = sessionId;
     return sessionId;
   }
 
   /** Continues a session of an agent that repeats nothing. */
-  async resumeSession(sessionId: string): Promise<undefined> {
+  async resumeSession(sessionId: string, mcpServers: readonly McpServer[]): Promise<undefined> {
     const { cwd } = this.#options;
     await this.#call((agent) =>
-      agent.request('session/resume', { sessionId, cwd, mcpServers: this.#mcpServers }),
+      agent.request('session/resume', { sessionId, cwd, mcpServers: asProtocol(mcpServers) }),
     );
     this.#session = sessionId;
   }
 
   /** Continues a session of an agent that repeats its messages. Returns these. */
-  async loadSession(sessionId: string): Promise<Replay> {
+  async loadSession(sessionId: string, mcpServers: readonly McpServer[]): Promise<Replay> {
     const { cwd } = this.#options;
     const replay = new Replay();
     this.#session = sessionId;
     this.#replay = replay;
     try {
       await this.#call((agent) =>
-        agent.request('session/load', { sessionId, cwd, mcpServers: this.#mcpServers }),
+        agent.request('session/load', { sessionId, cwd, mcpServers: asProtocol(mcpServers) }),
       );
     } finally {
       this.#replay = undefined;
@@ -349,10 +347,6 @@ export class AcpChild {
     if (agent.protocolVersion !== 1)
       throw this.#fail(`The agent speaks version ${agent.protocolVersion} of the protocol, not 1.`);
     return agent;
-  }
-
-  get #mcpServers(): ProtocolMcpServer[] {
-    return [...this.#options.mcpServers];
   }
 
   async *#output(): AsyncGenerator<Buffer> {
@@ -526,6 +520,8 @@ export class AcpChild {
     this.#drained = Promise.withResolvers();
   }
 }
+
+const asProtocol = (servers: readonly McpServer[]): ProtocolMcpServer[] => [...servers];
 
 const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : JSON.stringify(error);

@@ -13,6 +13,7 @@ import {
   type ProgramLink,
   type Run,
 } from '../program.ts';
+import { sessionServersOf, type McpServer } from '../mcp-servers.ts';
 import type { AcpSettings } from '../settings.ts';
 import { actionEvent } from '../tool-events.ts';
 import { AcpChild, AcpFailure, type AcpUsage } from './child.ts';
@@ -27,6 +28,8 @@ export interface AcpProgramOptions {
   /** Environment of the agent, without any key of the server. */
   readonly env: Readonly<Record<string, string>>;
   readonly guard: ProcessGuard;
+  /** Returns the MCP servers of the conversation, beside those of the settings. */
+  readonly mcpServers: () => readonly McpServer[];
   readonly link: ProgramLink;
 }
 
@@ -44,7 +47,7 @@ const endText =
   'The process of the agent was restarted during its last turn. Continue with the task. A tool that ran at that moment may have been executed in part: check its effects before you use it again.';
 
 const stateEvent = (
-  key: 'acp_session' | 'acp_turn' | 'acp_continued' | 'approval_delivered',
+  key: 'acp_session' | 'acp_turn' | 'acp_continued' | 'acp_mcp_skipped' | 'approval_delivered',
   value: string,
 ): EventBody => ({ kind: 'ConversationStateUpdateEvent', source: 'environment', key, value });
 
@@ -241,7 +244,6 @@ export class AcpProgram implements Program {
       env: { ...env, ...setUp.env, ...settings.env, HOME: home },
       guard,
       allowAlways,
-      mcpServers,
       onWithdrawn: (id: string) => link.withdraw(id),
       live: link.live,
     };
@@ -253,7 +255,14 @@ export class AcpProgram implements Program {
         if ('type' in server && mcpCapabilities?.[server.type] !== true)
           throw unsupported(server.name, server.type);
       if (vendor.authMethod !== undefined) await child.authenticate(vendor.authMethod);
+      const able = {
+        http: mcpCapabilities?.http === true,
+        sse: mcpCapabilities?.sse === true,
+      };
+      const { servers, skipped } = sessionServersOf(mcpServers, this.#options.mcpServers(), able);
+      await recordSkipped(run, skipped);
       await this.#openSession(run, child, {
+        servers,
         resume: agent.agentCapabilities?.sessionCapabilities?.resume != null,
         load: agent.agentCapabilities?.loadSession === true,
       });
@@ -269,15 +278,20 @@ export class AcpProgram implements Program {
   async #openSession(
     run: Run,
     child: AcpChild,
-    able: { readonly resume: boolean; readonly load: boolean },
+    able: {
+      readonly servers: readonly McpServer[];
+      readonly resume: boolean;
+      readonly load: boolean;
+    },
   ): Promise<void> {
     const { continues } = this.#options.settings.vendor;
     const { acpSession } = run;
+    const { servers } = able;
     if (acpSession !== undefined && continues === 'resume' && able.resume)
-      if (await this.#continued(run, child, () => child.resumeSession(acpSession))) return;
+      if (await this.#continued(run, child, () => child.resumeSession(acpSession, servers))) return;
     if (acpSession !== undefined && continues !== 'transcript' && able.load)
-      if (await this.#continued(run, child, () => child.loadSession(acpSession))) return;
-    const session = await child.newSession();
+      if (await this.#continued(run, child, () => child.loadSession(acpSession, servers))) return;
+    const session = await child.newSession(servers);
     if (acpSession !== undefined) this.#transcript = await transcriptOf(run);
     await run.append(
       { event: stateEvent('acp_session', session) },
@@ -314,6 +328,12 @@ async function lastMessages({ log }: Run): Promise<readonly string[]> {
   return (await log.read(entries.slice(-maxComparedMessages))).flatMap((event) =>
     event.kind === 'MessageEvent' ? [textOf(event.llm_message.content)] : [],
   );
+}
+
+/** Records each MCP server that the agent can't use once, whatever processes the agent has. */
+async function recordSkipped(run: Run, names: readonly string[]): Promise<void> {
+  const unknown = names.filter((name) => !run.skippedMcpServers.has(name));
+  await run.append(...unknown.map((name) => ({ event: stateEvent('acp_mcp_skipped', name) })));
 }
 
 /** Mode of a session; undefined leaves the choice to the agent. */

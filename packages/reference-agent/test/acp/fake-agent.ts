@@ -248,6 +248,7 @@ agent({ name: 'fake' })
       protocolVersion: 1,
       agentCapabilities: {
         loadSession: true,
+        mcpCapabilities: { http: process.argv.includes('mcp-http'), sse: false },
         sessionCapabilities: process.argv.includes('no-resume') ? {} : { resume: {} },
       },
     };
@@ -262,6 +263,7 @@ agent({ name: 'fake' })
     if (!readFileSync(sessions, 'utf8').includes(params.sessionId))
       throw new Error('no such session');
     note('resumed.txt', params.sessionId);
+    note('servers.txt', JSON.stringify(params.mcpServers));
     return {};
   })
   .onRequest('session/load', async ({ params, client }) => {
@@ -269,6 +271,7 @@ agent({ name: 'fake' })
     for (const line of readFileSync(history(sessionId), 'utf8').trimEnd().split('\n'))
       await client.notify('session/update', { sessionId, update: JSON.parse(line) as never });
     note('loaded.txt', sessionId);
+    note('servers.txt', JSON.stringify(params.mcpServers));
     return {};
   })
   .onNotification('session/cancel', () => {

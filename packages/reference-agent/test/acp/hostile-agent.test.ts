@@ -185,7 +185,7 @@ describe('a process of an agent that misbehaves', () => {
     const options = {
       command: [process.execPath, fake, 'hang-at-start'],
       ...{ cwd: place.folder, env: { HOME: place.folder }, guard: commands.guard },
-      ...{ allowAlways: false, mcpServers: [], onWithdrawn: () => undefined },
+      ...{ allowAlways: false, onWithdrawn: () => undefined },
       ...{ live: new LiveText(), callTimeoutMs: 1_000 },
     };
     await expect(AcpChild.start(options, new AbortController().signal)).rejects.toThrow(
