@@ -18,6 +18,7 @@ import {
 } from './drafts.ts';
 import type { AgentEvent, ApprovalRequest, ExecutionStatus, Stats } from './events.ts';
 import { LiveText } from './live-text.ts';
+import type { Needles } from './mask.ts';
 import { metaSchema, type Meta } from './meta.ts';
 import {
   ConfirmationRequested,
@@ -35,13 +36,19 @@ export interface ConversationHost {
   /** Ends what the program of a conversation has started, before the conversation is closed. */
   release(meta: Meta): Promise<void>;
   /**
-   * Returns the environment of a command, with the secrets that the command names, and the values
-   * to mask in its output.
+   * Returns the environment of a command, with the secrets that the command names, and the names of
+   * those that could not be read.
    */
   environmentFor(
     meta: Meta,
     command: string,
-  ): { readonly env: Readonly<Record<string, string>>; readonly hidden: readonly string[] };
+    signal: AbortSignal,
+  ): Promise<{
+    readonly env: Readonly<Record<string, string>>;
+    readonly unread: readonly string[];
+  }>;
+  /** Returns the texts to hide in what the conversation stores and sends. */
+  needlesOf(meta: Meta): Needles;
   /** Records activity in a conversation. */
   touch(): void;
   onError(message: string, error: unknown): void;
@@ -73,9 +80,10 @@ export class Conversation {
   readonly #host: ConversationHost;
   readonly #state = new DerivedState();
   /** The text that the agent writes now. */
-  readonly live = new LiveText();
+  readonly live: LiveText;
   readonly #link: ProgramLink;
   #meta: Meta;
+  #updated: Promise<void> = Promise.resolve();
   #log: EventLog | undefined;
   #run: CurrentRun | undefined;
   #closed = false;
@@ -87,6 +95,7 @@ export class Conversation {
     this.#meta = meta;
     this.#host = host;
     const current = () => this.#meta;
+    this.live = new LiveText(() => host.needlesOf(current()));
     this.#link = {
       withdraw: (approvalId) => void this.#withdraw(approvalId),
       live: this.live,
@@ -270,10 +279,19 @@ export class Conversation {
     await removeFolder(this.#folder);
   }
 
-  async update(changes: Partial<Pick<Meta, 'title' | 'tags'>>): Promise<void> {
-    const meta = { ...this.#meta, ...changes };
-    await replaceFile(join(this.#folder, metaFile), JSON.stringify(meta));
-    this.#meta = meta;
+  /** Stores changes of the settings, which are decided when all earlier changes are stored. */
+  update(
+    changesOf: (
+      meta: Meta,
+    ) => Partial<Pick<Meta, 'title' | 'tags' | 'sealedSecrets' | 'sealedLookups'>>,
+  ): Promise<void> {
+    const updated = this.#updated.then(async () => {
+      const meta = { ...this.#meta, ...changesOf(this.#meta) };
+      await replaceFile(join(this.#folder, metaFile), JSON.stringify(meta));
+      this.#meta = meta;
+    });
+    this.#updated = updated.catch(() => undefined);
+    return updated;
   }
 
   /** Returns the positions of the messages of the user that no run has handled. */
@@ -403,6 +421,9 @@ export class Conversation {
         return state.interruptedBy;
       },
       skippedMcpServers: state.skippedMcpServers,
+      get skippedSecrets() {
+        return state.skippedSecrets;
+      },
       failOpenCalls: async (reason) => {
         await this.log.append(() => failuresOf(state.openCalls.values(), reason));
       },
@@ -426,9 +447,9 @@ export class Conversation {
         this.#host.touch();
       },
       execute: async ({ command, shell = 'sh', timeoutSeconds }) => {
-        const { env, hidden } = this.#host.environmentFor(this.#meta, command);
         run.inCommand = true;
         try {
+          const { env, unread } = await this.#host.environmentFor(this.#meta, command, signal);
           const result = await this.#host.commands.run({
             command,
             shell,
@@ -437,9 +458,10 @@ export class Conversation {
             timeoutMs: timeoutSeconds * 1000,
             maxOutputBytes: maxToolOutputBytes,
             merged: true,
+            needles: () => this.#host.needlesOf(this.#meta),
             signal,
           });
-          return { ...result, stdout: mask(result.stdout, hidden) };
+          return { ...result, stdout: unread.map(unreadLine).join('') + result.stdout };
         } finally {
           run.inCommand = false;
         }
@@ -454,5 +476,4 @@ const internalFailure = (cause: unknown): RunFailure =>
     classification: { kind: 'internal', retryable: true, user_action: 'retry' },
   });
 
-const mask = (text: string, hidden: readonly string[]): string =>
-  hidden.reduce((masked, secret) => masked.replaceAll(secret, '<secret-hidden>'), text);
+const unreadLine = (name: string): string => `The secret ${name} could not be read.\n`;

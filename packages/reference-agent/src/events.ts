@@ -166,6 +166,8 @@ export type StateUpdateEvent = {
   | { readonly key: 'acp_session'; readonly value: string }
   /** How a new process continues the work: `resume`, `load` or `transcript`. */
   | { readonly key: 'acp_continued'; readonly value: string }
+  /** Names of the secrets that the process of the agent does not have. */
+  | { readonly key: 'acp_secrets_skipped'; readonly value: readonly string[] }
   /** Name of an MCP server of the conversation that the agent can't use. */
   | { readonly key: 'acp_mcp_skipped'; readonly value: string }
   /** A turn of the agent begins or ends; a turn without an end was interrupted. */

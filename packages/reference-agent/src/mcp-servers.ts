@@ -31,7 +31,7 @@ export type McpServer = z.output<typeof mcpServerList>[number];
 
 const isEnabled = z.nullish(z.boolean());
 /** Names and values that Node accepts; an invalid one would fail each request. */
-const headers = z.record(
+export const httpHeaders = z.record(
   z.string().check(z.regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/)),
   z.string().check(z.regex(/^[\t\x20-\x7e\x80-\xff]*$/)),
 );
@@ -43,7 +43,7 @@ const configuredServer = z.union([
   z.object({
     url: z.string().check(z.regex(/^https?:\/\//)),
     transport: z.nullish(z.enum(['http', 'streamable-http', 'sse'])),
-    headers: z.nullish(headers),
+    headers: z.nullish(httpHeaders),
     enabled: isEnabled,
   }),
   z.object({

@@ -49,6 +49,8 @@ export interface Run {
   readonly acpSession: string | undefined;
   /** Names of the MCP servers that were recorded as unusable by the agent. */
   readonly skippedMcpServers: ReadonlySet<string>;
+  /** Names of the secrets that the process of the agent does not have, as recorded last. */
+  readonly skippedSecrets: readonly string[];
   /** Event that interrupted the last turn of the agent; undefined when the turn has ended. */
   readonly interruptedBy: 'end' | 'pause' | undefined;
   /** Records that the tool calls without an end have failed. */

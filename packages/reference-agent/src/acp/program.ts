@@ -13,7 +13,9 @@ import {
   type ProgramLink,
   type Run,
 } from '../program.ts';
+import { maskText, type Needles } from '../mask.ts';
 import { sessionServersOf, type McpServer } from '../mcp-servers.ts';
+import { agentVariablesOf, type ReadSecrets } from '../secrets.ts';
 import type { AcpSettings } from '../settings.ts';
 import { actionEvent } from '../tool-events.ts';
 import { AcpChild, AcpFailure, type AcpUsage } from './child.ts';
@@ -30,12 +32,17 @@ export interface AcpProgramOptions {
   readonly guard: ProcessGuard;
   /** Returns the MCP servers of the conversation, beside those of the settings. */
   readonly mcpServers: () => readonly McpServer[];
+  /** Reads the secrets of the conversation for a process. Rejects with the reason of the signal. */
+  readonly readSecrets: (signal: AbortSignal) => Promise<ReadSecrets>;
+  /** Returns the texts to hide in everything that the agent says. */
+  readonly needles: () => Needles;
   readonly link: ProgramLink;
 }
 
 /** Maximum starts of the agent's process in one run after the first. */
 const maxRestarts = 3;
 const firstDelayMs = 500;
+const maxReasonCharacters = 200;
 /** Maximum characters of what was said before, for an agent that keeps no session. */
 const maxTranscriptCharacters = 60_000;
 /** Maximum messages of the log that a replay is compared with, the last ones. */
@@ -191,13 +198,17 @@ export class AcpProgram implements Program {
         case 'stopped':
           await run.append(
             ...statsDrafts(run, item.usage),
-            ...[{ event: stateEvent('acp_turn', item.reason) }],
+            ...[{ event: stateEvent('acp_turn', this.#shown(item.reason)) }],
           );
           if (item.reason !== 'end_turn' && item.reason !== 'cancelled')
-            throw stopFailure(item.reason);
+            throw stopFailure(this.#shown(item.reason));
           return;
       }
     }
+  }
+
+  #shown(reason: string): string {
+    return maskText(reason, this.#options.needles()).slice(0, maxReasonCharacters);
   }
 
   /** The option that needs no person: asked for by the policy, or given before a restart. */
@@ -228,7 +239,7 @@ export class AcpProgram implements Program {
   async #connected(run: Run): Promise<AcpChild> {
     const known = this.#child;
     if (known?.hasFailed === false) return known;
-    const { settings, model, home, env, guard, link } = this.#options;
+    const { settings, model, home, env, guard, link, needles } = this.#options;
     const { vendor, allowAlways, mcpServers } = settings;
     const setUp = setUpOf(vendor, model);
     await mkdir(home, { recursive: true });
@@ -238,16 +249,18 @@ export class AcpProgram implements Program {
     }
     // No tool outlasts its process.
     await run.failOpenCalls('The process of the agent ended before the tool did.');
+    const signal = AbortSignal.any([run.signal, run.pauseSignal]);
+    const secrets = await this.#secretsFor(run, signal);
     const options = {
       command: setUp.command,
       cwd: run.workingDir,
-      env: { ...env, ...setUp.env, ...settings.env, HOME: home },
+      env: { ...env, ...secrets, ...setUp.env, ...settings.env, HOME: home },
       guard,
       allowAlways,
       onWithdrawn: (id: string) => link.withdraw(id),
       live: link.live,
+      needles,
     };
-    const signal = AbortSignal.any([run.signal, run.pauseSignal]);
     const { child, agent } = await AcpChild.start(options, signal);
     try {
       const { mcpCapabilities } = agent.agentCapabilities ?? {};
@@ -273,6 +286,24 @@ export class AcpProgram implements Program {
       throw error;
     }
     return (this.#child = child);
+  }
+
+  /** The secrets of the conversation as variables. Those that are left out are recorded. */
+  async #secretsFor(run: Run, signal: AbortSignal): Promise<Readonly<Record<string, string>>> {
+    const { settings, readSecrets } = this.#options;
+    const { values, unread } = await readSecrets(signal);
+    // A variable of the vendor that has no value here decides as well where its keys are sent.
+    const taken = new Set([settings.vendor.env, settings.env].flatMap(Object.keys));
+    const { env, skipped } = agentVariablesOf(values, taken);
+    const missing = [...unread, ...skipped].sort();
+    if (missing.length > 0 && missing.join() !== run.skippedSecrets.join())
+      await run.append({
+        event: {
+          ...{ kind: 'ConversationStateUpdateEvent', source: 'environment' },
+          ...{ key: 'acp_secrets_skipped', value: missing },
+        },
+      });
+    return env;
   }
 
   async #openSession(
@@ -307,7 +338,7 @@ export class AcpProgram implements Program {
   ): Promise<boolean> {
     try {
       const replay = await open();
-      const lost = replay?.lostFrom(await lastMessages(run)) ?? [];
+      const lost = replay?.lostFrom(await lastMessages(run), this.#options.needles()) ?? [];
       await run.append(
         ...lost.map((text) => ({ event: agentMessage(text) })),
         ...[{ event: stateEvent('acp_continued', replay === undefined ? 'resume' : 'load') }],
