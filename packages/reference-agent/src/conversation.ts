@@ -19,6 +19,7 @@ import {
 import type { AgentEvent, ApprovalRequest, ExecutionStatus, Stats } from './events.ts';
 import { LiveText } from './live-text.ts';
 import type { Needles } from './mask.ts';
+import type { McpTools } from './mcp-tools.ts';
 import { metaSchema, type Meta } from './meta.ts';
 import {
   ConfirmationRequested,
@@ -47,6 +48,8 @@ export interface ConversationHost {
     readonly env: Readonly<Record<string, string>>;
     readonly unread: readonly string[];
   }>;
+  /** Returns the tools of the MCP servers of a conversation, which the caller closes. */
+  toolsFor(meta: Meta): McpTools;
   /** Returns the texts to hide in what the conversation stores and sends. */
   needlesOf(meta: Meta): Needles;
   /** Records activity in a conversation. */
@@ -60,6 +63,7 @@ interface CurrentRun {
   readonly abort: AbortController;
   readonly ended: Promise<void>;
   readonly pause: AbortController;
+  readonly tools: McpTools;
   inCommand: boolean;
 }
 
@@ -328,7 +332,11 @@ export class Conversation {
     if (this.#closed) return;
     const abort = new AbortController();
     const { promise: ended, resolve } = Promise.withResolvers<undefined>();
-    const run: CurrentRun = { abort, ended, pause: new AbortController(), inCommand: false };
+    const tools = this.#host.toolsFor(this.#meta);
+    const run: CurrentRun = {
+      ...{ abort, ended, pause: new AbortController(), tools },
+      inCommand: false,
+    };
     this.#run = run;
     this.#stalled = false;
     void this.#work(run)
@@ -337,6 +345,7 @@ export class Conversation {
         this.#host.onError('the end of a run could not be recorded', error);
       })
       .finally(() => {
+        tools.close();
         // A message may have started the next run after the last event of this one.
         if (this.#run === run) this.#run = undefined;
         this.#host.touch();
@@ -445,6 +454,15 @@ export class Conversation {
           return drafts;
         });
         this.#host.touch();
+      },
+      mcpTools: () => run.tools.list(AbortSignal.any([signal, run.pause.signal])),
+      callTool: async (call) => {
+        run.inCommand = true;
+        try {
+          return await run.tools.call(call, signal);
+        } finally {
+          run.inCommand = false;
+        }
       },
       execute: async ({ command, shell = 'sh', timeoutSeconds }) => {
         run.inCommand = true;

@@ -8,6 +8,7 @@ import { unfinishedPrefix } from './durable-files.ts';
 import { HttpError } from './http-error.ts';
 import { LlmProgram, type LlmSettings } from './llm-program.ts';
 import { storedMcpServers, type McpServer } from './mcp-servers.ts';
+import { McpTools } from './mcp-tools.ts';
 import type { Meta } from './meta.ts';
 import type { ProgramLink } from './program.ts';
 import { scriptProgram } from './script-program.ts';
@@ -64,6 +65,11 @@ export class Conversations {
         this.#secrets.forget({ id });
       },
       environmentFor: (meta, command, signal) => this.#environmentFor(meta, command, signal),
+      toolsFor: (meta) =>
+        new McpTools({
+          servers: () => this.#mcpServersOf(meta),
+          needles: () => this.#secrets.needlesOf(meta),
+        }),
       needlesOf: (meta) => this.#secrets.needlesOf(meta),
     };
   }

@@ -3,6 +3,7 @@ import type { Draft, EventLog } from './event-log.ts';
 import type { OpenApproval } from './derived-state.ts';
 import type { Classification, Stats } from './events.ts';
 import type { LiveText } from './live-text.ts';
+import type { McpCall, McpResult, McpTool } from './mcp-tools.ts';
 import type { Meta } from './meta.ts';
 
 export interface CommandRequest {
@@ -55,6 +56,10 @@ export interface Run {
   readonly interruptedBy: 'end' | 'pause' | undefined;
   /** Records that the tool calls without an end have failed. */
   failOpenCalls(reason: string): Promise<void>;
+  /** Returns the tools of the MCP servers of the conversation that answer. */
+  mcpTools(): Promise<readonly McpTool[]>;
+  /** Calls a tool of an MCP server. A failure is a result. */
+  callTool(call: McpCall): Promise<McpResult>;
   /** Runs a command. Standard output and error are merged and bounded, and secrets are masked. */
   execute(request: CommandRequest): Promise<CommandResult>;
 }
