@@ -1,7 +1,9 @@
 import en from 'zod/v4/locales/en.js';
 import * as z from 'zod/mini';
 import { HttpError } from './http-error.ts';
+import { httpHeaders, mcpConfig } from './mcp-servers.ts';
 import { confirmationPolicies } from './meta.ts';
+import { maxSecrets } from './secrets.ts';
 
 // zod/mini contains no messages of its own, so the English ones are configured.
 z.config(en());
@@ -31,7 +33,24 @@ const agent = z.object({
   agent_context: maybe(
     z.object({ load_project_skills: maybe(z.boolean()), system_message_suffix: maybe(z.string()) }),
   ),
+  mcp_config: maybe(mcpConfig),
 });
+
+const secret = z.union([
+  z.object({ kind: maybe(z.literal('StaticSecret')), value: z.string() }),
+  z.object({
+    kind: z.literal('LookupSecret'),
+    url: z.string().check(z.regex(/^https?:\/\//)),
+    headers: maybe(httpHeaders),
+  }),
+]);
+/** The protocol takes a plain text for a value in a later request only. */
+const secretsOf = <T extends z.ZodMiniType>(type: T) =>
+  z.record(z.string().check(z.maxLength(200)), type).check(
+    z.refine((secrets) => Object.keys(secrets).length <= maxSecrets, {
+      error: `at most ${maxSecrets} secrets are allowed`,
+    }),
+  );
 
 const tags = z.record(z.string().check(z.regex(/^[a-z0-9]+$/)), z.string());
 
@@ -45,7 +64,7 @@ export const createBody = z
     max_iterations: maybe(z.number().check(z.int(), z.minimum(1), z.maximum(10_000))),
     confirmation_policy: maybe(z.object({ kind: z.enum(confirmationPolicies) })),
     tags: maybe(tags),
-    secrets: maybe(z.record(z.string(), z.object({ value: z.string() }))),
+    secrets: maybe(secretsOf(secret)),
     hook_config: maybe(z.record(z.string(), z.unknown())),
   })
   .check(
@@ -54,6 +73,8 @@ export const createBody = z
     }),
   );
 export type CreateBody = z.output<typeof createBody>;
+
+export const secretsBody = z.object({ secrets: secretsOf(z.union([z.string(), secret])) });
 
 export const messageBody = z.object({ ...message, run: z._default(z.boolean(), false) });
 

@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { constants } from 'node:os';
+import { maskText, noNeedles, type Needles } from './mask.ts';
 
 /** Kills the registered process groups when its input ends. */
 const program = readFileSync(new URL('./process-guard.sh', import.meta.url), 'utf8');
@@ -78,11 +79,15 @@ export class BoundedOutput {
     if (this.#tailBytes > 4 * this.#half + 4096) this.#compact();
   }
 
-  toString(): string {
+  /** Returns the output without the needles, of which also the parts at an omission are hidden. */
+  toString(needles = noNeedles): string {
     this.#compact();
     const tail = Buffer.concat(this.#tail);
-    if (this.#droppedBytes === 0) return Buffer.concat([this.#head, tail]).toString('utf8');
-    return `${this.#head.toString('utf8')}\n… ${this.#droppedBytes} bytes omitted …\n${tail.toString('utf8')}`;
+    if (this.#droppedBytes === 0)
+      return maskText(Buffer.concat([this.#head, tail]).toString('utf8'), needles);
+    const head = maskText(this.#head.toString('utf8'), needles, { endsCut: true });
+    const end = maskText(tail.toString('utf8'), needles, { startsCut: true });
+    return `${head}\n… ${this.#droppedBytes} bytes omitted …\n${end}`;
   }
 
   #compact(): void {
@@ -104,6 +109,8 @@ export interface CommandOptions {
   readonly maxOutputBytes: number;
   /** Writes standard error to the buffer of standard output, in the order of arrival. */
   readonly merged?: boolean;
+  /** Returns the texts to hide in the output; called when the command has ended. */
+  readonly needles?: () => Needles;
   /**
    * Kills the command; `run` then rejects with the reason of the signal as soon as the command has
    * ended.
@@ -170,10 +177,11 @@ export class Commands {
     this.guard.remove(group);
     await drained(child);
     options.signal?.throwIfAborted();
+    const needles = options.needles?.() ?? noNeedles;
     return {
       exitCode: timedOut ? -1 : exitCode,
-      stdout: out.toString(),
-      stderr: options.merged === true ? '' : err.toString(),
+      stdout: out.toString(needles),
+      stderr: options.merged === true ? '' : err.toString(needles),
       timedOut,
     };
   }

@@ -10,6 +10,7 @@ import {
   eventSearch,
   messageBody,
   parse,
+  secretsBody,
   updateBody,
   type CreateBody,
   type EventSearch,
@@ -17,9 +18,11 @@ import {
 import type { Conversation } from './conversation.ts';
 import type { Conversations } from './conversations.ts';
 import { HttpError } from './http-error.ts';
+import { mcpServersOf } from './mcp-servers.ts';
 import type { Meta } from './meta.ts';
 import type { Call, Router, RouteResponse } from './router.ts';
 import type { SecretBox } from './secret-box.ts';
+import { countOf, maxSecrets, withSecrets } from './secrets.ts';
 import type { Webhooks } from './webhooks.ts';
 import { finalResponseOf, infoOf } from './presenters.ts';
 import type { z } from 'zod/mini';
@@ -127,11 +130,27 @@ export function conversationRoutes(router: Router, ready: () => Ready): void {
   router.on('PATCH /api/conversations/:id', async (call) => {
     const { title, tags } = parse(updateBody, await call.body(), 'body');
     const conversation = find(call);
-    await conversation.update({
+    await conversation.update(() => ({
       ...(title == null ? {} : { title }),
       ...(tags == null ? {} : { tags }),
-    });
+    }));
     ready().webhooks.notify(conversation);
+    return success;
+  });
+  router.on('POST /api/conversations/:id/secrets', async (call) => {
+    const { secrets } = parse(secretsBody, await call.body(), 'body');
+    const added = Object.fromEntries(
+      Object.entries(secrets).map(([name, secret]) => [
+        name,
+        typeof secret === 'string' ? { value: secret } : secret,
+      ]),
+    );
+    await find(call).update((meta) => {
+      const changed = withSecrets(meta, added, ready().secretBox);
+      if (countOf(changed) > maxSecrets)
+        throw new HttpError(422, `A conversation has at most ${maxSecrets} secrets.`);
+      return changed;
+    });
     return success;
   });
   router.on('DELETE /api/conversations/:id', async (call) => {
@@ -235,7 +254,8 @@ function metaOf(body: CreateBody, secretBox: SecretBox): Meta {
         msg: 'Input should be a valid UUID',
       },
     ]);
-  const { llm, agent_context } = body.agent_settings ?? body.agent ?? {};
+  const { llm, agent_context, mcp_config } = body.agent_settings ?? body.agent ?? {};
+  const mcpServers = mcpServersOf(mcp_config ?? {});
   return {
     id,
     createdAt: new Date().toISOString().replace('Z', '000Z'),
@@ -255,8 +275,8 @@ function metaOf(body: CreateBody, secretBox: SecretBox): Meta {
             sealedApiKey: llm.api_key == null ? undefined : secretBox.seal(llm.api_key),
             retries: llm.num_retries ?? undefined,
           },
-    sealedSecrets: Object.fromEntries(
-      Object.entries(body.secrets ?? {}).map(([name, { value }]) => [name, secretBox.seal(value)]),
-    ),
+    ...withSecrets({ sealedSecrets: {} }, body.secrets ?? {}, secretBox),
+    sealedMcpServers:
+      mcpServers.length === 0 ? undefined : secretBox.seal(JSON.stringify(mcpServers)),
   };
 }

@@ -18,6 +18,8 @@ import {
 } from './drafts.ts';
 import type { AgentEvent, ApprovalRequest, ExecutionStatus, Stats } from './events.ts';
 import { LiveText } from './live-text.ts';
+import type { Needles } from './mask.ts';
+import type { McpTools } from './mcp-tools.ts';
 import { metaSchema, type Meta } from './meta.ts';
 import {
   ConfirmationRequested,
@@ -35,13 +37,21 @@ export interface ConversationHost {
   /** Ends what the program of a conversation has started, before the conversation is closed. */
   release(meta: Meta): Promise<void>;
   /**
-   * Returns the environment of a command, with the secrets that the command names, and the values
-   * to mask in its output.
+   * Returns the environment of a command, with the secrets that the command names, and the names of
+   * those that could not be read.
    */
   environmentFor(
     meta: Meta,
     command: string,
-  ): { readonly env: Readonly<Record<string, string>>; readonly hidden: readonly string[] };
+    signal: AbortSignal,
+  ): Promise<{
+    readonly env: Readonly<Record<string, string>>;
+    readonly unread: readonly string[];
+  }>;
+  /** Returns the tools of the MCP servers of a conversation, which the caller closes. */
+  toolsFor(meta: Meta): McpTools;
+  /** Returns the texts to hide in what the conversation stores and sends. */
+  needlesOf(meta: Meta): Needles;
   /** Records activity in a conversation. */
   touch(): void;
   onError(message: string, error: unknown): void;
@@ -53,6 +63,7 @@ interface CurrentRun {
   readonly abort: AbortController;
   readonly ended: Promise<void>;
   readonly pause: AbortController;
+  readonly tools: McpTools;
   inCommand: boolean;
 }
 
@@ -73,12 +84,10 @@ export class Conversation {
   readonly #host: ConversationHost;
   readonly #state = new DerivedState();
   /** The text that the agent writes now. */
-  readonly live = new LiveText();
-  readonly #link: ProgramLink = {
-    withdraw: (approvalId) => void this.#withdraw(approvalId),
-    live: this.live,
-  };
+  readonly live: LiveText;
+  readonly #link: ProgramLink;
   #meta: Meta;
+  #updated: Promise<void> = Promise.resolve();
   #log: EventLog | undefined;
   #run: CurrentRun | undefined;
   #closed = false;
@@ -89,6 +98,15 @@ export class Conversation {
     this.#folder = folder;
     this.#meta = meta;
     this.#host = host;
+    const current = () => this.#meta;
+    this.live = new LiveText(() => host.needlesOf(current()));
+    this.#link = {
+      withdraw: (approvalId) => void this.#withdraw(approvalId),
+      live: this.live,
+      get meta() {
+        return current();
+      },
+    };
   }
 
   /**
@@ -265,10 +283,19 @@ export class Conversation {
     await removeFolder(this.#folder);
   }
 
-  async update(changes: Partial<Pick<Meta, 'title' | 'tags'>>): Promise<void> {
-    const meta = { ...this.#meta, ...changes };
-    await replaceFile(join(this.#folder, metaFile), JSON.stringify(meta));
-    this.#meta = meta;
+  /** Stores changes of the settings, which are decided when all earlier changes are stored. */
+  update(
+    changesOf: (
+      meta: Meta,
+    ) => Partial<Pick<Meta, 'title' | 'tags' | 'sealedSecrets' | 'sealedLookups'>>,
+  ): Promise<void> {
+    const updated = this.#updated.then(async () => {
+      const meta = { ...this.#meta, ...changesOf(this.#meta) };
+      await replaceFile(join(this.#folder, metaFile), JSON.stringify(meta));
+      this.#meta = meta;
+    });
+    this.#updated = updated.catch(() => undefined);
+    return updated;
   }
 
   /** Returns the positions of the messages of the user that no run has handled. */
@@ -305,7 +332,11 @@ export class Conversation {
     if (this.#closed) return;
     const abort = new AbortController();
     const { promise: ended, resolve } = Promise.withResolvers<undefined>();
-    const run: CurrentRun = { abort, ended, pause: new AbortController(), inCommand: false };
+    const tools = this.#host.toolsFor(this.#meta);
+    const run: CurrentRun = {
+      ...{ abort, ended, pause: new AbortController(), tools },
+      inCommand: false,
+    };
     this.#run = run;
     this.#stalled = false;
     void this.#work(run)
@@ -314,6 +345,7 @@ export class Conversation {
         this.#host.onError('the end of a run could not be recorded', error);
       })
       .finally(() => {
+        tools.close();
         // A message may have started the next run after the last event of this one.
         if (this.#run === run) this.#run = undefined;
         this.#host.touch();
@@ -397,6 +429,10 @@ export class Conversation {
       get interruptedBy() {
         return state.interruptedBy;
       },
+      skippedMcpServers: state.skippedMcpServers,
+      get skippedSecrets() {
+        return state.skippedSecrets;
+      },
       failOpenCalls: async (reason) => {
         await this.log.append(() => failuresOf(state.openCalls.values(), reason));
       },
@@ -419,10 +455,19 @@ export class Conversation {
         });
         this.#host.touch();
       },
-      execute: async ({ command, shell = 'sh', timeoutSeconds }) => {
-        const { env, hidden } = this.#host.environmentFor(this.#meta, command);
+      mcpTools: () => run.tools.list(AbortSignal.any([signal, run.pause.signal])),
+      callTool: async (call) => {
         run.inCommand = true;
         try {
+          return await run.tools.call(call, signal);
+        } finally {
+          run.inCommand = false;
+        }
+      },
+      execute: async ({ command, shell = 'sh', timeoutSeconds }) => {
+        run.inCommand = true;
+        try {
+          const { env, unread } = await this.#host.environmentFor(this.#meta, command, signal);
           const result = await this.#host.commands.run({
             command,
             shell,
@@ -431,9 +476,10 @@ export class Conversation {
             timeoutMs: timeoutSeconds * 1000,
             maxOutputBytes: maxToolOutputBytes,
             merged: true,
+            needles: () => this.#host.needlesOf(this.#meta),
             signal,
           });
-          return { ...result, stdout: mask(result.stdout, hidden) };
+          return { ...result, stdout: unread.map(unreadLine).join('') + result.stdout };
         } finally {
           run.inCommand = false;
         }
@@ -448,5 +494,4 @@ const internalFailure = (cause: unknown): RunFailure =>
     classification: { kind: 'internal', retryable: true, user_action: 'retry' },
   });
 
-const mask = (text: string, hidden: readonly string[]): string =>
-  hidden.reduce((masked, secret) => masked.replaceAll(secret, '<secret-hidden>'), text);
+const unreadLine = (name: string): string => `The secret ${name} could not be read.\n`;

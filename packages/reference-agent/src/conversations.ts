@@ -7,10 +7,13 @@ import type { NewMessage } from './drafts.ts';
 import { unfinishedPrefix } from './durable-files.ts';
 import { HttpError } from './http-error.ts';
 import { LlmProgram, type LlmSettings } from './llm-program.ts';
+import { storedMcpServers, type McpServer } from './mcp-servers.ts';
+import { McpTools } from './mcp-tools.ts';
 import type { Meta } from './meta.ts';
 import type { ProgramLink } from './program.ts';
 import { scriptProgram } from './script-program.ts';
 import type { SecretBox } from './secret-box.ts';
+import { isVariable, Secrets } from './secrets.ts';
 import { acpSettingsOf, commandEnvironment, type AcpSettings } from './settings.ts';
 
 export interface ConversationsOptions {
@@ -26,12 +29,15 @@ export interface ConversationsOptions {
 }
 
 const defaultRetries = 2;
+/** Maximum duration of reading all secrets for a process of an agent. */
+const agentSecretsMs = 10_000;
 const folderName = /^[0-9a-f]{32}$/;
 
 /** All conversations of the server. */
 export class Conversations {
   readonly #options: ConversationsOptions;
   readonly #host: ConversationHost;
+  readonly #secrets: Secrets;
   readonly #all = new Map<string, Conversation>();
   readonly #creating = new Map<string, Promise<Conversation>>();
   /** Programs with a process of their own, by id of their conversation. */
@@ -41,6 +47,7 @@ export class Conversations {
 
   private constructor(options: ConversationsOptions) {
     this.#options = options;
+    this.#secrets = new Secrets(options.secretBox);
     this.#acpSettings = acpSettingsOf(options.env);
     this.#host = {
       commands: options.commands,
@@ -55,8 +62,15 @@ export class Conversations {
       release: async ({ id }) => {
         await this.#acp.get(id)?.close();
         this.#acp.delete(id);
+        this.#secrets.forget({ id });
       },
-      environmentFor: (meta, command) => this.#environmentFor(meta, command),
+      environmentFor: (meta, command, signal) => this.#environmentFor(meta, command, signal),
+      toolsFor: (meta) =>
+        new McpTools({
+          servers: () => this.#mcpServersOf(meta),
+          needles: () => this.#secrets.needlesOf(meta),
+        }),
+      needlesOf: (meta) => this.#secrets.needlesOf(meta),
     };
   }
 
@@ -184,20 +198,26 @@ export class Conversations {
       home: join(path, id, 'home'),
       env: commandEnvironment(env),
       guard: commands.guard,
+      mcpServers: () => this.#mcpServersOf(link.meta),
+      readSecrets: (signal) =>
+        this.#secrets.read(link.meta, () => true, { signal, totalMs: agentSecretsMs }),
+      needles: () => this.#secrets.needlesOf(link.meta),
       link,
     });
   }
 
-  #environmentFor(meta: Meta, command: string) {
-    const secrets = Object.entries(meta.sealedSecrets).map(
-      ([name, sealed]) => [name, this.#options.secretBox.open(sealed) ?? ''] as const,
-    );
+  #mcpServersOf({ sealedMcpServers: sealed }: Meta): readonly McpServer[] {
+    return sealed === undefined ? [] : storedMcpServers(this.#options.secretBox.open(sealed));
+  }
+
+  async #environmentFor(meta: Meta, command: string, signal: AbortSignal) {
+    const { values, unread } = await this.#secrets.read(meta, (name) => command.includes(name), {
+      signal,
+    });
+    const variables = [...values].filter(([name, value]) => isVariable(name, value));
     return {
-      env: {
-        ...commandEnvironment(this.#options.env),
-        ...Object.fromEntries(secrets.filter(([name]) => command.includes(name))),
-      },
-      hidden: secrets.map(([, value]) => value).filter((value) => value !== ''),
+      env: { ...commandEnvironment(this.#options.env), ...Object.fromEntries(variables) },
+      unread,
     };
   }
 }

@@ -32,6 +32,10 @@ export class DerivedState {
   /** The last answers, by id of their question, oldest first. */
   readonly answered = new Map<string, Answered>();
   acpSession: string | undefined;
+  /** Names of the MCP servers that were recorded as unusable by the agent. */
+  readonly skippedMcpServers = new Set<string>();
+  /** Names of the secrets that the process of the agent does not have, as recorded last. */
+  skippedSecrets: readonly string[] = [];
   /**
    * Event that interrupted the last turn of the agent: the end of its process, or a pause;
    * undefined when the turn has ended.
@@ -93,6 +97,12 @@ export class DerivedState {
         return;
       case 'acp_session':
         this.acpSession = event.value;
+        return;
+      case 'acp_secrets_skipped':
+        this.skippedSecrets = event.value;
+        return;
+      case 'acp_mcp_skipped':
+        this.skippedMcpServers.add(event.value);
         return;
       case 'acp_turn':
         this.interruptedBy = event.value === 'begun' ? 'end' : undefined;

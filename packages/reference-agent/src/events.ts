@@ -26,6 +26,13 @@ export interface TerminalObservation {
   readonly metadata: { readonly exit_code: number; readonly working_dir: string };
 }
 
+export interface McpToolObservation {
+  readonly kind: 'MCPToolObservation';
+  readonly tool_name: string;
+  readonly content: readonly Content[];
+  readonly is_error: boolean;
+}
+
 interface ToolCall {
   readonly tool_name: string;
   readonly tool_call_id: string;
@@ -71,6 +78,7 @@ export interface ActionEvent extends ToolCall {
   readonly action:
     | TerminalAction
     | { readonly kind: 'FinishAction'; readonly message: string }
+    | { readonly kind: 'MCPToolAction'; readonly data: Readonly<Record<string, unknown>> }
     /** The question of an agent with a process of its own, which runs the tool itself. */
     | { readonly kind: 'ExecuteBashAction' | 'AcpToolAction'; readonly [field: string]: unknown }
     | null;
@@ -91,6 +99,7 @@ export interface ObservationEvent extends ToolCall {
   readonly action_id: string;
   readonly observation:
     | TerminalObservation
+    | McpToolObservation
     | {
         readonly kind: 'FinishObservation';
         readonly content: readonly Content[];
@@ -166,6 +175,10 @@ export type StateUpdateEvent = {
   | { readonly key: 'acp_session'; readonly value: string }
   /** How a new process continues the work: `resume`, `load` or `transcript`. */
   | { readonly key: 'acp_continued'; readonly value: string }
+  /** Names of the secrets that the process of the agent does not have. */
+  | { readonly key: 'acp_secrets_skipped'; readonly value: readonly string[] }
+  /** Name of an MCP server of the conversation that the agent can't use. */
+  | { readonly key: 'acp_mcp_skipped'; readonly value: string }
   /** A turn of the agent begins or ends; a turn without an end was interrupted. */
   | { readonly key: 'acp_turn'; readonly value: string }
   | { readonly key: 'plan' | 'thought' | 'acp_update'; readonly value: unknown }

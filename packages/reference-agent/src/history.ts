@@ -63,6 +63,8 @@ function resultOf(
 ): string {
   const text = textOf(observation.content);
   if (observation.kind === 'FinishObservation') return text;
+  if (observation.kind === 'MCPToolObservation')
+    return observation.is_error ? `${text}\n[the tool failed]` : text;
   return `${text}\n[${observation.timeout ? 'timed out, ' : ''}exit code ${observation.exit_code}]`;
 }
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { eventTime } from './events.ts';
+import { maskText, noNeedles, type Needles } from './mask.ts';
 
 /** A piece of a message or a thought that grows. */
 export interface Said {
@@ -30,6 +31,12 @@ export class LiveText {
   readonly #listeners = new Set<(delta: StreamingDelta) => void>();
   #waiting: Record<Said['kind'], string> | undefined;
   #timer: NodeJS.Timeout | undefined;
+  readonly #needles: () => Needles;
+
+  /** Takes a function that returns the texts to hide. */
+  constructor(needles: () => Needles = () => noNeedles) {
+    this.#needles = needles;
+  }
 
   /** Returns a function that removes the listener. */
   subscribe(listener: (delta: StreamingDelta) => void): () => void {
@@ -55,10 +62,18 @@ export class LiveText {
     const delta: StreamingDelta = {
       ...{ kind: 'StreamingDeltaEvent', id: randomUUID(), source: 'agent' },
       timestamp: eventTime(Date.now() * 1000),
-      content: waiting.message === '' ? null : waiting.message,
-      reasoning_content: waiting.thought === '' ? null : waiting.thought,
+      content: this.#shown(waiting.message),
+      reasoning_content: this.#shown(waiting.thought),
     };
     for (const listener of this.#listeners) listener(delta);
+  }
+
+  /**
+   * The pieces of a message were masked as they arrived. Joined here, those on both sides of a
+   * thought may form a secret.
+   */
+  #shown(text: string): string | null {
+    return text === '' ? null : maskText(text, this.#needles());
   }
 
   /** Forgets the waiting piece, because no event will hold its text. */

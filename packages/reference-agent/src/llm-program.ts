@@ -15,7 +15,8 @@ import { historyOf } from './history.ts';
 import { parseJson } from './json.ts';
 import { llmFailureOf } from './llm-errors.ts';
 import { RunFailure, type Program, type Run } from './program.ts';
-import { actionEvent, observationEvent, runTerminal } from './tool-events.ts';
+import type { McpTool } from './mcp-tools.ts';
+import { actionEvent, observationEvent, runTerminal, runTool } from './tool-events.ts';
 
 export interface LlmSettings {
   readonly model: string;
@@ -36,7 +37,7 @@ const prompt = (workingDir: string) =>
 /bin/sh there, without a terminal and without input. Read before you change something, and check what you have done. When the task \
 is done, or can not be done, call finish with a short report.`;
 
-const tools: ChatCompletionTool[] = [
+const ownTools: ChatCompletionTool[] = [
   {
     type: 'function',
     function: {
@@ -69,6 +70,32 @@ const tools: ChatCompletionTool[] = [
   },
 ];
 
+/** Maximum tools of MCP servers that a model is offered, and characters of each. */
+const maxMcpTools = 100;
+const maxDescriptionCharacters = 1_000;
+const maxSchemaCharacters = 20_000;
+/** Names that a model may call. */
+const toolName = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** Returns the tools of MCP servers in the form of a model, without those that it can't call. */
+const offeredTools = (tools: readonly McpTool[]): readonly ChatCompletionTool[] =>
+  tools
+    .filter(
+      ({ name, inputSchema }) =>
+        toolName.test(name) &&
+        !['terminal', 'finish'].includes(name) &&
+        JSON.stringify(inputSchema).length <= maxSchemaCharacters,
+    )
+    .slice(0, maxMcpTools)
+    .map(({ name, description, inputSchema }) => ({
+      type: 'function',
+      function: {
+        name,
+        description: description.slice(0, maxDescriptionCharacters),
+        parameters: { ...inputSchema },
+      },
+    }));
+
 const terminalArguments = z.object({
   command: z.string(),
   timeout: z._default(
@@ -77,6 +104,16 @@ const terminalArguments = z.object({
   ),
 });
 const finishArguments = z.object({ message: z.string() });
+const toolArguments = z.record(z.string(), z.unknown());
+
+/** What the steps of one run share. */
+interface Work {
+  readonly client: OpenAI;
+  /** Tools of MCP servers, beside the own ones. */
+  readonly tools: readonly ChatCompletionTool[];
+  /** Calls so far, oldest first. */
+  readonly commands: string[];
+}
 
 /**
  * Works on the task with a model behind an OpenAI-compatible chat completions API, with one tool
@@ -102,9 +139,10 @@ export class LlmProgram implements Program {
       timeout: requestTimeoutMs,
     });
     const commands: string[] = [];
+    const work: Work = { client, tools: offeredTools(await run.mcpTools()), commands };
     for (let iteration = 0; iteration < run.maxIterations; iteration += 1) {
       run.checkpoint();
-      if (await this.#step(run, client, commands)) return;
+      if (await this.#step(run, work)) return;
       if (commands.length >= maxRepetitions && new Set(commands.slice(-maxRepetitions)).size === 1)
         throw stuck();
     }
@@ -121,9 +159,9 @@ export class LlmProgram implements Program {
    * Requests one response of the model and executes its tool call. Returns true when the work is
    * done.
    */
-  async #step(run: Run, client: OpenAI, commands: string[]): Promise<boolean> {
+  async #step(run: Run, work: Work): Promise<boolean> {
     const seen = run.log.entries.length;
-    const { completion, stats } = await this.#ask(run, client);
+    const { completion, stats } = await this.#ask(run, work);
     const message = completion.choices[0]?.message;
     const text = message?.content ?? '';
     const [call] = message?.tool_calls ?? [];
@@ -139,14 +177,13 @@ export class LlmProgram implements Program {
     }
     // Further calls of the same response are neither executed nor recorded; the model repeats a
     // call that it still needs.
-    return this.#act(
-      run,
-      { call, thought: text, responseId: completion.id, seen, stats },
-      commands,
-    );
+    return this.#act(run, { call, thought: text, responseId: completion.id, seen, stats }, work);
   }
 
-  async #ask(run: Run, client: OpenAI): Promise<{ completion: ChatCompletion; stats: Draft }> {
+  async #ask(
+    run: Run,
+    { client, tools }: Work,
+  ): Promise<{ completion: ChatCompletion; stats: Draft }> {
     const messages = historyOf(
       await run.log.read(
         run.log.entries.filter(({ kind }) => kind !== 'ConversationStateUpdateEvent'),
@@ -155,7 +192,7 @@ export class LlmProgram implements Program {
     const body = {
       model: this.#settings.model,
       messages: [{ role: 'system' as const, content: await systemPrompt(run) }, ...messages],
-      tools,
+      tools: [...ownTools, ...tools],
     };
     try {
       const completion = await client.chat.completions.create(body, { signal: run.signal });
@@ -175,7 +212,7 @@ export class LlmProgram implements Program {
       readonly seen: number;
       readonly stats: Draft;
     },
-    commands: string[],
+    { tools, commands }: Work,
   ): Promise<boolean> {
     const { call, thought, responseId, seen, stats } = step;
     const name = call.type === 'function' ? call.function.name : call.type;
@@ -206,8 +243,14 @@ export class LlmProgram implements Program {
       return true;
     }
     commands.push(`${name} ${JSON.stringify(given)}`);
+    const isOffered = tools.some((tool) => tool.type === 'function' && tool.function.name === name);
+    const data = isOffered ? toolArguments.safeParse(given).data : undefined;
+    if (data !== undefined) {
+      await runTool(run, { ...origin, name, given: data }, { after: [stats] });
+      return false;
+    }
     const event = actionEvent(name, origin, given, null);
-    const error = `There is no tool ${name} that takes these arguments. Use terminal {command, timeout?} or finish {message}.`;
+    const error = `There is no tool ${name} that takes these arguments. Use terminal {command, timeout?} or finish {message}${tools.length === 0 ? '' : ', or another tool as it is described'}.`;
     await run.append({ id, event }, ...failureOf(event, error), stats);
     return false;
   }

@@ -28,6 +28,11 @@ export const metaSchema = z.object({
       retries: z.optional(z.number()),
     }),
   ),
+  /** Values by name. */
   sealedSecrets: z.record(z.string(), z.string()),
+  /** Requests that read a value from another server, as JSON by name. */
+  sealedLookups: z.optional(z.record(z.string(), z.string())),
+  /** The MCP servers of the conversation as JSON, because their headers may hold secrets. */
+  sealedMcpServers: z.optional(z.string()),
 });
 export type Meta = z.output<typeof metaSchema>;

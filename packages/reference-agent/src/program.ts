@@ -3,6 +3,7 @@ import type { Draft, EventLog } from './event-log.ts';
 import type { OpenApproval } from './derived-state.ts';
 import type { Classification, Stats } from './events.ts';
 import type { LiveText } from './live-text.ts';
+import type { McpCall, McpResult, McpTool } from './mcp-tools.ts';
 import type { Meta } from './meta.ts';
 
 export interface CommandRequest {
@@ -47,10 +48,18 @@ export interface Run {
   readonly approval: OpenApproval | undefined;
   /** The session of the agent that the next process continues. */
   readonly acpSession: string | undefined;
+  /** Names of the MCP servers that were recorded as unusable by the agent. */
+  readonly skippedMcpServers: ReadonlySet<string>;
+  /** Names of the secrets that the process of the agent does not have, as recorded last. */
+  readonly skippedSecrets: readonly string[];
   /** Event that interrupted the last turn of the agent; undefined when the turn has ended. */
   readonly interruptedBy: 'end' | 'pause' | undefined;
   /** Records that the tool calls without an end have failed. */
   failOpenCalls(reason: string): Promise<void>;
+  /** Returns the tools of the MCP servers of the conversation that answer. */
+  mcpTools(): Promise<readonly McpTool[]>;
+  /** Calls a tool of an MCP server. A failure is a result. */
+  callTool(call: McpCall): Promise<McpResult>;
   /** Runs a command. Standard output and error are merged and bounded, and secrets are masked. */
   execute(request: CommandRequest): Promise<CommandResult>;
 }
@@ -60,6 +69,8 @@ export interface ProgramLink {
   /** The agent no longer wants the answer to this question, and continues without one. */
   withdraw(approvalId: string): void;
   readonly live: Pick<LiveText, 'say' | 'flush' | 'drop'>;
+  /** The settings of the conversation as they are now. */
+  readonly meta: Meta;
 }
 
 /**

@@ -1,43 +1,68 @@
 import { agentMessage, textOf, type AgentEvent } from './events.ts';
 import type { Program, Run } from './program.ts';
-import { runTerminal } from './tool-events.ts';
+import { parseJson } from './json.ts';
+import { runTerminal, runTool } from './tool-events.ts';
 
-interface CodeBlock {
-  readonly shell: 'sh' | 'bash';
-  readonly code: string;
-}
+/** A script for a shell, or the arguments of a tool of an MCP server. */
+type CodeBlock =
+  | { readonly shell: 'sh' | 'bash'; readonly code: string }
+  | { readonly tool: string; readonly code: string };
 
-const shells: Readonly<Record<string, CodeBlock['shell']>> = {
+const shells: Readonly<Record<string, 'sh' | 'bash'>> = {
   '': 'sh',
   sh: 'sh',
   shell: 'sh',
   bash: 'bash',
 };
-const opening = /^ {0,3}(`{3,}|~{3,})\s*([^\s`]*)[^`]*$/;
+const opening = /^ {0,3}(`{3,}|~{3,})([^`]*)$/;
+/** Maximum characters of the name of a tool. */
+const maxToolName = 200;
 
 /**
- * Returns the fenced code blocks of a Markdown text that are tagged sh, shell or bash, or have no
- * tag. A block without a closing fence is ignored, because the block may be truncated, and half a
+ * Returns the fenced code blocks of a Markdown text that are tagged sh, shell or bash, have no tag,
+ * or are tagged `tool` with the name of a tool behind it. A block without a closing fence is ignored, because the block may be truncated, and half a
  * command can do harm.
  */
-export function shellBlocksOf(markdown: string): readonly CodeBlock[] {
+export function codeBlocksOf(markdown: string): readonly CodeBlock[] {
   const blocks: CodeBlock[] = [];
-  let open: { readonly fence: string; readonly tag: string; readonly lines: string[] } | undefined;
+  let open:
+    | {
+        readonly fence: string;
+        readonly tag: string;
+        readonly name: string;
+        readonly lines: string[];
+      }
+    | undefined;
   for (const line of markdown.split(/\r?\n/)) {
     if (open === undefined) {
       const match = opening.exec(line);
-      if (match !== null)
-        open = { fence: match[1] ?? '', tag: (match[2] ?? '').toLowerCase(), lines: [] };
+      if (match !== null) {
+        const [tag = '', name = ''] = (match[2] ?? '').trim().split(/\s+/, 2);
+        open = { fence: match[1] ?? '', tag: tag.toLowerCase(), name, lines: [] };
+      }
     } else if (closes(line, open.fence)) {
-      const shell = shells[open.tag];
-      const code = open.lines.join('\n');
-      if (shell !== undefined && code.trim() !== '') blocks.push({ shell, code });
+      blocks.push(...blockOf(open));
       open = undefined;
     } else {
       open.lines.push(line);
     }
   }
   return blocks;
+}
+
+function blockOf({
+  tag,
+  name,
+  lines,
+}: {
+  readonly tag: string;
+  readonly name: string;
+  readonly lines: readonly string[];
+}): readonly CodeBlock[] {
+  const code = lines.join('\n');
+  if (tag === 'tool') return name === '' || name.length > maxToolName ? [] : [{ tool: name, code }];
+  const shell = shells[tag];
+  return shell === undefined || code.trim() === '' ? [] : [{ shell, code }];
 }
 
 /**
@@ -55,12 +80,15 @@ function closes(line: string, fence: string): boolean {
 
 const blockTimeoutSeconds = 600;
 
+/** Outcome of a call of a tool that has failed, as an exit code. */
+const failedCall = 1;
+
 /** Exit codes by block. Undefined: a restart or an interrupt has ended the block. */
 type Outcomes = Map<number, number | 'rejected' | undefined>;
 
 /**
- * Program of an agent without a model: announces this, and runs the shell code blocks of each
- * message in order, each in a shell of its own. The program stops at the first block that fails,
+ * Program of an agent without a model: announces this, and runs the code blocks of each message in
+ * order, each in a shell of its own or as a call of a tool. The program stops at the first block that fails,
  * because later blocks usually depend on it, and lists the blocks that were not run. An interrupted
  * block is never run again; the blocks after it are run.
  */
@@ -80,7 +108,7 @@ export const scriptProgram: Program = {
 async function handleMessage(run: Run, position: number): Promise<void> {
   const [message] = await run.log.read(run.log.entries.slice(position, position + 1));
   const text = message?.kind === 'MessageEvent' ? textOf(message.llm_message.content) : '';
-  const blocks = shellBlocksOf(text);
+  const blocks = codeBlocksOf(text);
   if (message === undefined || blocks.length === 0) {
     await run.append({
       event: agentMessage(`${noModel} I can only run shell code blocks, and the message has none.`),
@@ -92,7 +120,9 @@ async function handleMessage(run: Run, position: number): Promise<void> {
   for (const [index, block] of blocks.entries()) {
     if (!outcomes.has(index)) {
       run.checkpoint();
-      outcomes.set(index, await runBlock(run, message.id, { index, block, count: blocks.length }));
+      const kind = blocks.some((each) => 'tool' in each) ? 'code' : 'shell code';
+      const place = { index, block, count: blocks.length, kind };
+      outcomes.set(index, await runBlock(run, message.id, place));
     }
     if ((outcomes.get(index) ?? 0) !== 0) break;
   }
@@ -113,18 +143,38 @@ async function runBlock(
     index,
     block,
     count,
-  }: { readonly index: number; readonly block: CodeBlock; readonly count: number },
+    kind,
+  }: {
+    readonly index: number;
+    readonly block: CodeBlock;
+    readonly count: number;
+    readonly kind: string;
+  },
 ): Promise<number> {
   const call = {
     toolCallId: callIdOf(messageId, index),
     responseId: `script-${messageId}-${index}`,
     thought: `Code block ${index + 1} of ${count}.`,
-    command: block.code,
-    shell: block.shell,
-    timeoutSeconds: blockTimeoutSeconds,
   };
-  const plan = `${noModel} I run the ${count === 1 ? 'shell code block' : `${count} shell code blocks`} of the message in ${run.workingDir}.`;
-  return runTerminal(run, call, { before: index === 0 ? [{ event: agentMessage(plan) }] : [] });
+  const plan = `${noModel} I run the ${count === 1 ? `${kind} block` : `${count} ${kind} blocks`} of the message in ${run.workingDir}.`;
+  const before = index === 0 ? [{ event: agentMessage(plan) }] : [];
+  if ('tool' in block) {
+    const given = argumentsOf(block.code);
+    const hasFailed = await runTool(run, { ...call, name: block.tool, given }, { before });
+    return hasFailed ? failedCall : 0;
+  }
+  const { code: command, shell } = block;
+  const terminal = { ...call, command, shell, timeoutSeconds: blockTimeoutSeconds };
+  return runTerminal(run, terminal, { before });
+}
+
+/** Returns the arguments of a call; undefined when the text is no JSON object. */
+function argumentsOf(code: string): Readonly<Record<string, unknown>> | undefined {
+  if (code.trim() === '') return {};
+  const given = parseJson(code);
+  return typeof given === 'object' && given !== null && !Array.isArray(given)
+    ? { ...given }
+    : undefined;
 }
 
 /** Returns the outcomes of the blocks of a message from the log, whichever process has run them. */
@@ -142,14 +192,18 @@ async function outcomesOf(run: Run, messageId: string): Promise<Outcomes> {
 
 function outcomeOf(event: AgentEvent): number | 'rejected' | undefined {
   if (event.kind === 'UserRejectObservation') return 'rejected';
-  return event.kind === 'ObservationEvent' && event.observation.kind === 'TerminalObservation'
-    ? event.observation.exit_code
-    : undefined;
+  if (event.kind !== 'ObservationEvent') return undefined;
+  const { observation } = event;
+  if (observation.kind === 'MCPToolObservation') return observation.is_error ? failedCall : 0;
+  return observation.kind === 'TerminalObservation' ? observation.exit_code : undefined;
 }
 
+const callOutcome = (exitCode: number): string => (exitCode === 0 ? 'succeeded' : 'failed');
+
 function summaryOf(blocks: readonly CodeBlock[], outcomes: Outcomes): string {
-  const lines = blocks.map(({ code }, index) => {
-    const firstLine = code.trim().split('\n', 1)[0] ?? '';
+  const lines = blocks.map((block, index) => {
+    const isTool = 'tool' in block;
+    const firstLine = isTool ? `tool ${block.tool}` : (block.code.trim().split('\n', 1)[0] ?? '');
     const exitCode = outcomes.get(index);
     const outcome = !outcomes.has(index)
       ? 'not run'
@@ -157,7 +211,9 @@ function summaryOf(blocks: readonly CodeBlock[], outcomes: Outcomes): string {
         ? 'interrupted'
         : exitCode === 'rejected'
           ? exitCode
-          : `exit code ${exitCode}`;
+          : isTool
+            ? callOutcome(exitCode)
+            : `exit code ${exitCode}`;
     return `${index + 1}. \`${firstLine.slice(0, 80)}\`: ${outcome}`;
   });
   const failed = [...outcomes].find(([, exitCode]) => (exitCode ?? 0) !== 0);

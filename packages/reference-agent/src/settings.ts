@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util';
 import * as z from 'zod/mini';
 import { acpVendors, type AcpVendor } from './acp/vendors.ts';
 import { parseJson } from './json.ts';
+import { mcpServerList, type McpServer } from './mcp-servers.ts';
 
 export interface Settings {
   readonly host: string;
@@ -99,7 +100,7 @@ export function acpSettingsOf(
   return {
     vendor,
     allowAlways: booleanOf('ACP_ALLOW_ALWAYS', env['ACP_ALLOW_ALWAYS']),
-    mcpServers: jsonOf('ACP_MCP_SERVERS', env, mcpServers, 'a JSON list of MCP servers') ?? [],
+    mcpServers: jsonOf('ACP_MCP_SERVERS', env, mcpServerList, 'a JSON list of MCP servers') ?? [],
     mode: mode === '' ? undefined : mode,
     env: jsonOf('ACP_ENV', env, environment, 'a JSON object of texts') ?? {},
   };
@@ -163,30 +164,6 @@ export function acpVendorOf(
   return vendor;
 }
 
-/** Maximum MCP servers of a session. */
-const maxMcpServers = 32;
-const nameAndValue = z.object({ name: z.string().check(z.minLength(1)), value: z.string() });
-const remoteServer = {
-  name: z.string().check(z.minLength(1)),
-  url: z.string().check(z.regex(/^https?:\/\//)),
-  headers: z._default(z.array(nameAndValue), []),
-};
-/** The servers as the protocol has them; an absent list is empty. */
-const mcpServers = z
-  .array(
-    z.union([
-      z.object({ type: z.literal('http'), ...remoteServer }),
-      z.object({ type: z.literal('sse'), ...remoteServer }),
-      z.strictObject({
-        name: z.string().check(z.minLength(1)),
-        command: z.string().check(z.minLength(1)),
-        args: z._default(z.array(z.string()), []),
-        env: z._default(z.array(nameAndValue), []),
-      }),
-    ]),
-  )
-  .check(z.maxLength(maxMcpServers));
-export type McpServer = z.output<typeof mcpServers>[number];
 const environment = z.record(z.string().check(z.regex(/^[A-Za-z_][A-Za-z0-9_]*$/)), z.string());
 
 const commandLine = z.array(z.string()).check(z.minLength(1));

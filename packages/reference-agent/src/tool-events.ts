@@ -9,6 +9,7 @@ import {
   type EventBody,
   type ObservationEvent,
 } from './events.ts';
+import type { McpResult } from './mcp-tools.ts';
 import type { CommandRequest, Run } from './program.ts';
 
 export interface TerminalCall extends CommandRequest {
@@ -66,6 +67,67 @@ export const terminalAction = (call: TerminalCall): EventBody => {
   };
 };
 
+/** A call of a tool of an MCP server. */
+export interface ToolCall extends Pick<TerminalCall, 'toolCallId' | 'responseId' | 'thought'> {
+  readonly name: string;
+  /** Undefined: the arguments are not as the protocol has them, and the tool is not called. */
+  readonly given: Readonly<Record<string, unknown>> | undefined;
+}
+
+const toolAction = (call: ToolCall): EventBody => {
+  const { name, given } = call;
+  const action = given === undefined ? null : ({ kind: 'MCPToolAction', data: given } as const);
+  return { ...actionEvent(name, call, given, action), summary: name.slice(0, 100) };
+};
+
+const toolObservation = (
+  { name, toolCallId }: Pick<ToolCall, 'name' | 'toolCallId'>,
+  actionId: string,
+  { text, isError }: McpResult,
+): EventBody =>
+  observationEvent(name, toolCallId, actionId, {
+    kind: 'MCPToolObservation',
+    tool_name: name,
+    content: textContent(text),
+    is_error: isError,
+  });
+
+/**
+ * Records the call with other events, calls its tool, and records the result. Returns whether the
+ * call has failed.
+ */
+export async function runTool(
+  run: Run,
+  call: ToolCall,
+  drafts: { readonly before?: readonly Draft[]; readonly after?: readonly Draft[] } = {},
+): Promise<boolean> {
+  const id = randomUUID();
+  const { before = [], after = [] } = drafts;
+  const { name, given } = call;
+  const action = { id, event: toolAction(call) };
+  if (given === undefined) {
+    const text = `The arguments of the tool ${name} are not a JSON object.`;
+    const failure = { event: toolObservation(call, id, { text, isError: true }) };
+    await run.append(...before, action, failure, ...after);
+    return true;
+  }
+  await run.append(...before, action, ...after);
+  run.confirm();
+  return completeTool(run, { ...call, given }, id);
+}
+
+async function completeTool(
+  run: Run,
+  call: Pick<ToolCall, 'name' | 'toolCallId'> & {
+    readonly given: Readonly<Record<string, unknown>>;
+  },
+  actionId: string,
+): Promise<boolean> {
+  const result = await run.callTool({ name: call.name, arguments: call.given });
+  await run.append({ event: toolObservation(call, actionId, result) });
+  return result.isError;
+}
+
 export const terminalObservation = (
   { toolCallId, command }: Pick<TerminalCall, 'toolCallId' | 'command'>,
   actionId: string,
@@ -109,9 +171,13 @@ async function complete(
 
 const storedArguments = z.object({ shell: z.optional(z.enum(['sh', 'bash'])) });
 
-/** Runs the command of a call that is in the log and has no result yet. */
+/** Runs the command or the tool of a call that is in the log and has no result yet. */
 export async function runConfirmed(run: Run, event: AgentEvent & ActionEvent): Promise<void> {
-  const { id, action, tool_call_id: toolCallId, tool_call } = event;
+  const { id, action, tool_call_id: toolCallId, tool_call, tool_name: name } = event;
+  if (action?.kind === 'MCPToolAction') {
+    await completeTool(run, { name, toolCallId, given: action.data }, id);
+    return;
+  }
   if (action?.kind !== 'TerminalAction') return;
   const { command, timeout: timeoutSeconds } = action;
   const { shell } = storedArguments.parse(JSON.parse(tool_call.arguments));

@@ -1,7 +1,10 @@
-import { shellBlocksOf } from '../src/script-program.ts';
+import { codeBlocksOf } from '../src/script-program.ts';
 
 const fence = '```';
-const codes = (text: string) => shellBlocksOf(text).map(({ shell, code }) => `${shell}: ${code}`);
+const codes = (text: string) =>
+  codeBlocksOf(text).map((block) =>
+    'tool' in block ? `tool ${block.tool}: ${block.code}` : `${block.shell}: ${block.code}`,
+  );
 
 describe('the shell code blocks of a message', () => {
   it.each([
@@ -33,6 +36,20 @@ describe('the shell code blocks of a message', () => {
       [`sh: echo\n${fence}`],
     ],
     ['lines ended in the Windows way', `${fence}sh\r\na\r\nb\r\n${fence}\r\n`, ['sh: a\nb']],
+    [
+      'a call of a tool with its arguments',
+      `${fence}tool create_PR\n{"a": 1}\n${fence}`,
+      ['tool create_PR: {"a": 1}'],
+    ],
+    ['a call without arguments', `${fence}tool list more\n${fence}`, ['tool list: ']],
+    ['not a call without a name', `${fence}tool\n{}\n${fence}`, []],
+    ['not a call of a name without end', `${fence}tool ${'x'.repeat(201)}\n${fence}`, []],
+    [
+      'scripts and calls in their order',
+      `${fence}tool a\n${fence}\n${fence}\nls\n${fence}\n${fence}Tool b\n${fence}`,
+      ['tool a: ', 'sh: ls', 'tool b: '],
+    ],
+    ['a fence behind a million spaces not', `${fence}${' '.repeat(1_000_000)}\`\nls\n`, []],
     ['a closing fence that is longer', `${fence}sh\na\n${fence}${fence}`, ['sh: a']],
   ])('are %s', (_name, text, expected) => {
     expect(codes(text)).toEqual(expected);

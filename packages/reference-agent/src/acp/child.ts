@@ -16,7 +16,8 @@ import { isAllowing } from '../approvals.ts';
 import { BoundedOutput, kill, type ProcessGuard } from '../commands.ts';
 import type { ApprovalRequest, EventBody } from '../events.ts';
 import type { LiveText } from '../live-text.ts';
-import type { McpServer } from '../settings.ts';
+import { maskJson, maskText, type Needles } from '../mask.ts';
+import type { McpServer } from '../mcp-servers.ts';
 import { bounded, toolCallSchema, UpdateRecorder } from './recorder.ts';
 import { Replay } from './replay.ts';
 
@@ -48,10 +49,10 @@ export interface AcpChildOptions {
   readonly guard: ProcessGuard;
   /** Whether a person may choose an option that holds for later calls as well. */
   readonly allowAlways: boolean;
-  /** Passed to each session. */
-  readonly mcpServers: readonly McpServer[];
   /** Called when the agent itself cancels a question that `next` has returned. */
   readonly onWithdrawn: (id: string) => void;
+  /** Returns the texts to hide in everything that the agent says. */
+  readonly needles: () => Needles;
   /** Gets the text of messages and thoughts before `next` returns it. */
   readonly live: Pick<LiveText, 'say' | 'flush' | 'drop'>;
   /** Maximum time for each answer of the agent until its session may be used; 60 s by default. */
@@ -97,7 +98,7 @@ export class AcpChild {
   /** Ends the process when aborted before the session may be used. */
   readonly #setUp: AbortSignal;
   readonly #stderr = new BoundedOutput(maxStderrBytes);
-  readonly #recorder = new UpdateRecorder();
+  readonly #recorder: UpdateRecorder;
   readonly #permissions: OpenPermission[] = [];
   #connection: ClientConnection | undefined;
   #session: string | undefined;
@@ -114,6 +115,12 @@ export class AcpChild {
   private constructor(options: AcpChildOptions, setUp: AbortSignal) {
     this.#options = options;
     this.#setUp = setUp;
+    this.#recorder = new UpdateRecorder({
+      needles: options.needles,
+      onText: (said) => {
+        if (!this.#isCancelling) options.live.say(said);
+      },
+    });
     const [program = '', ...args] = options.command;
     this.#child = spawn(program, args, {
       cwd: options.cwd,
@@ -177,32 +184,35 @@ export class AcpChild {
     return this.#call((agent) => agent.request('authenticate', { methodId }));
   }
 
-  async newSession(): Promise<string> {
+  async newSession(mcpServers: readonly McpServer[]): Promise<string> {
     const { sessionId } = await this.#call((agent) =>
-      agent.request('session/new', { cwd: this.#options.cwd, mcpServers: this.#mcpServers }),
+      agent.request('session/new', { cwd: this.#options.cwd, mcpServers: asProtocol(mcpServers) }),
     );
+    // The log stores the id as it is.
+    if (this.#masked(sessionId) !== sessionId)
+      throw this.#fail('The id of the session of the agent holds a secret.');
     this.#session = sessionId;
     return sessionId;
   }
 
   /** Continues a session of an agent that repeats nothing. */
-  async resumeSession(sessionId: string): Promise<undefined> {
+  async resumeSession(sessionId: string, mcpServers: readonly McpServer[]): Promise<undefined> {
     const { cwd } = this.#options;
     await this.#call((agent) =>
-      agent.request('session/resume', { sessionId, cwd, mcpServers: this.#mcpServers }),
+      agent.request('session/resume', { sessionId, cwd, mcpServers: asProtocol(mcpServers) }),
     );
     this.#session = sessionId;
   }
 
   /** Continues a session of an agent that repeats its messages. Returns these. */
-  async loadSession(sessionId: string): Promise<Replay> {
+  async loadSession(sessionId: string, mcpServers: readonly McpServer[]): Promise<Replay> {
     const { cwd } = this.#options;
     const replay = new Replay();
     this.#session = sessionId;
     this.#replay = replay;
     try {
       await this.#call((agent) =>
-        agent.request('session/load', { sessionId, cwd, mcpServers: this.#mcpServers }),
+        agent.request('session/load', { sessionId, cwd, mcpServers: asProtocol(mcpServers) }),
       );
     } finally {
       this.#replay = undefined;
@@ -239,7 +249,7 @@ export class AcpChild {
           this.#permissions.splice(this.#permissions.indexOf(open), 1);
           open.answer(cancelled);
         }
-        this.#options.live.flush();
+        this.#flushText();
         this.#change();
       });
   }
@@ -301,11 +311,11 @@ export class AcpChild {
       clearTimeout(timer);
       if (this.#stopped === undefined) this.kill();
     }
+    // No event follows an interrupt.
+    this.#recorder.take(true);
     this.#isCancelling = false;
     this.#turn = undefined;
     this.#stopped = undefined;
-    // No event follows an interrupt.
-    this.#recorder.take(true);
     this.#drain();
   }
 
@@ -349,10 +359,6 @@ export class AcpChild {
     if (agent.protocolVersion !== 1)
       throw this.#fail(`The agent speaks version ${agent.protocolVersion} of the protocol, not 1.`);
     return agent;
-  }
-
-  get #mcpServers(): ProtocolMcpServer[] {
-    return [...this.#options.mcpServers];
   }
 
   async *#output(): AsyncGenerator<Buffer> {
@@ -408,6 +414,7 @@ export class AcpChild {
     // A message that still grows becomes one event, unless something follows it.
     const isOver =
       this.#stopped !== undefined || this.#failure !== undefined || asked !== undefined;
+    if (isOver) this.#recorder.settle();
     if (this.#recorder.hasEvents(isOver)) {
       const events = this.#recorder.take(isOver);
       this.#drain();
@@ -430,10 +437,7 @@ export class AcpChild {
       this.#replay.add(update);
       return;
     }
-    const said = this.#recorder.add(update);
-    const { live } = this.#options;
-    if (said === 'event') live.flush();
-    else if (said !== 'ignored' && !this.#isCancelling) live.say(said);
+    if (this.#recorder.add(update) === 'event') this.#options.live.flush();
     // A message that grows is no event yet, and an agent writes hundreds of pieces of it.
     if (this.#recorder.hasEvents(false) || this.#recorder.size > maxBacklog) this.#change();
   }
@@ -446,7 +450,7 @@ export class AcpChild {
     const isExpected = this.#turn !== undefined && !this.#isCancelling;
     if (sessionId !== this.#session || !isExpected || this.#permissions.length >= maxPermissions)
       return Promise.resolve(cancelled);
-    const parts = toolCallSchema.safeParse(toolCall).data;
+    const parts = toolCallSchema.safeParse(maskJson(toolCall, this.#options.needles())).data;
     if (parts === undefined) return Promise.resolve(cancelled);
     const call = this.#recorder.merge(parts);
     const { promise, resolve } = Promise.withResolvers<RequestPermissionResponse>();
@@ -461,16 +465,20 @@ export class AcpChild {
           // The refusals come first into the bounded list, so that a person can always refuse.
           .sort((one, other) => Number(isAllowing(one.kind)) - Number(isAllowing(other.kind)))
           .filter(({ optionId }) => optionId.length <= maxOptionCharacters)
+          // The answer needs the id as it is.
+          .filter(({ optionId }) => this.#masked(optionId) === optionId)
           .filter(({ kind }) => this.#options.allowAlways || !kind.endsWith('_always'))
           .slice(0, maxOptions)
           .map(({ optionId, name, kind }) => ({
-            ...{ option_id: optionId, name: name.slice(0, maxOptionCharacters), kind },
+            option_id: optionId,
+            name: this.#masked(name).slice(0, maxOptionCharacters),
+            kind,
           })),
       },
       answer: resolve,
       isShown: false,
     };
-    this.#options.live.flush();
+    this.#flushText();
     this.#permissions.push(open);
     signal.addEventListener('abort', () => this.#withdraw(open, signal.reason), { once: true });
     this.#change();
@@ -498,7 +506,7 @@ export class AcpChild {
   #fail(message: string): AcpFailure {
     if (this.#failure === undefined) {
       this.#failure = new AcpFailure(this.#withStderr(message));
-      this.#options.live.flush();
+      this.#flushText();
       for (const { answer } of this.#permissions.splice(0)) answer(cancelled);
       if (this.#child.pid !== undefined) {
         kill(this.#child.pid, 'SIGKILL');
@@ -512,8 +520,19 @@ export class AcpChild {
   }
 
   #withStderr(message: string): string {
-    const printed = this.#stderr.toString().trim();
-    return printed === '' ? message : `${message} It printed: ${printed}`;
+    const printed = this.#stderr.toString(this.#options.needles()).trim();
+    const said = this.#masked(message);
+    return printed === '' ? said : `${said} It printed: ${printed}`;
+  }
+
+  #masked(text: string): string {
+    return maskText(text, this.#options.needles());
+  }
+
+  /** Sends the text so far to clients, because an event follows. */
+  #flushText(): void {
+    this.#recorder.settle();
+    this.#options.live.flush();
   }
 
   #change(): void {
@@ -526,6 +545,8 @@ export class AcpChild {
     this.#drained = Promise.withResolvers();
   }
 }
+
+const asProtocol = (servers: readonly McpServer[]): ProtocolMcpServer[] => [...servers];
 
 const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : JSON.stringify(error);

@@ -13,6 +13,9 @@ import {
   type ProgramLink,
   type Run,
 } from '../program.ts';
+import { maskText, type Needles } from '../mask.ts';
+import { sessionServersOf, type McpServer } from '../mcp-servers.ts';
+import { agentVariablesOf, type ReadSecrets } from '../secrets.ts';
 import type { AcpSettings } from '../settings.ts';
 import { actionEvent } from '../tool-events.ts';
 import { AcpChild, AcpFailure, type AcpUsage } from './child.ts';
@@ -27,12 +30,19 @@ export interface AcpProgramOptions {
   /** Environment of the agent, without any key of the server. */
   readonly env: Readonly<Record<string, string>>;
   readonly guard: ProcessGuard;
+  /** Returns the MCP servers of the conversation, beside those of the settings. */
+  readonly mcpServers: () => readonly McpServer[];
+  /** Reads the secrets of the conversation for a process. Rejects with the reason of the signal. */
+  readonly readSecrets: (signal: AbortSignal) => Promise<ReadSecrets>;
+  /** Returns the texts to hide in everything that the agent says. */
+  readonly needles: () => Needles;
   readonly link: ProgramLink;
 }
 
 /** Maximum starts of the agent's process in one run after the first. */
 const maxRestarts = 3;
 const firstDelayMs = 500;
+const maxReasonCharacters = 200;
 /** Maximum characters of what was said before, for an agent that keeps no session. */
 const maxTranscriptCharacters = 60_000;
 /** Maximum messages of the log that a replay is compared with, the last ones. */
@@ -44,7 +54,7 @@ const endText =
   'The process of the agent was restarted during its last turn. Continue with the task. A tool that ran at that moment may have been executed in part: check its effects before you use it again.';
 
 const stateEvent = (
-  key: 'acp_session' | 'acp_turn' | 'acp_continued' | 'approval_delivered',
+  key: 'acp_session' | 'acp_turn' | 'acp_continued' | 'acp_mcp_skipped' | 'approval_delivered',
   value: string,
 ): EventBody => ({ kind: 'ConversationStateUpdateEvent', source: 'environment', key, value });
 
@@ -188,13 +198,17 @@ export class AcpProgram implements Program {
         case 'stopped':
           await run.append(
             ...statsDrafts(run, item.usage),
-            ...[{ event: stateEvent('acp_turn', item.reason) }],
+            ...[{ event: stateEvent('acp_turn', this.#shown(item.reason)) }],
           );
           if (item.reason !== 'end_turn' && item.reason !== 'cancelled')
-            throw stopFailure(item.reason);
+            throw stopFailure(this.#shown(item.reason));
           return;
       }
     }
+  }
+
+  #shown(reason: string): string {
+    return maskText(reason, this.#options.needles()).slice(0, maxReasonCharacters);
   }
 
   /** The option that needs no person: asked for by the policy, or given before a restart. */
@@ -225,7 +239,7 @@ export class AcpProgram implements Program {
   async #connected(run: Run): Promise<AcpChild> {
     const known = this.#child;
     if (known?.hasFailed === false) return known;
-    const { settings, model, home, env, guard, link } = this.#options;
+    const { settings, model, home, env, guard, link, needles } = this.#options;
     const { vendor, allowAlways, mcpServers } = settings;
     const setUp = setUpOf(vendor, model);
     await mkdir(home, { recursive: true });
@@ -235,17 +249,18 @@ export class AcpProgram implements Program {
     }
     // No tool outlasts its process.
     await run.failOpenCalls('The process of the agent ended before the tool did.');
+    const signal = AbortSignal.any([run.signal, run.pauseSignal]);
+    const secrets = await this.#secretsFor(run, signal);
     const options = {
       command: setUp.command,
       cwd: run.workingDir,
-      env: { ...env, ...setUp.env, ...settings.env, HOME: home },
+      env: { ...env, ...secrets, ...setUp.env, ...settings.env, HOME: home },
       guard,
       allowAlways,
-      mcpServers,
       onWithdrawn: (id: string) => link.withdraw(id),
       live: link.live,
+      needles,
     };
-    const signal = AbortSignal.any([run.signal, run.pauseSignal]);
     const { child, agent } = await AcpChild.start(options, signal);
     try {
       const { mcpCapabilities } = agent.agentCapabilities ?? {};
@@ -253,7 +268,14 @@ export class AcpProgram implements Program {
         if ('type' in server && mcpCapabilities?.[server.type] !== true)
           throw unsupported(server.name, server.type);
       if (vendor.authMethod !== undefined) await child.authenticate(vendor.authMethod);
+      const able = {
+        http: mcpCapabilities?.http === true,
+        sse: mcpCapabilities?.sse === true,
+      };
+      const { servers, skipped } = sessionServersOf(mcpServers, this.#options.mcpServers(), able);
+      await recordSkipped(run, skipped);
       await this.#openSession(run, child, {
+        servers,
         resume: agent.agentCapabilities?.sessionCapabilities?.resume != null,
         load: agent.agentCapabilities?.loadSession === true,
       });
@@ -266,18 +288,41 @@ export class AcpProgram implements Program {
     return (this.#child = child);
   }
 
+  /** The secrets of the conversation as variables. Those that are left out are recorded. */
+  async #secretsFor(run: Run, signal: AbortSignal): Promise<Readonly<Record<string, string>>> {
+    const { settings, readSecrets } = this.#options;
+    const { values, unread } = await readSecrets(signal);
+    // A variable of the vendor that has no value here decides as well where its keys are sent.
+    const taken = new Set([settings.vendor.env, settings.env].flatMap(Object.keys));
+    const { env, skipped } = agentVariablesOf(values, taken);
+    const missing = [...unread, ...skipped].sort();
+    if (missing.length > 0 && missing.join() !== run.skippedSecrets.join())
+      await run.append({
+        event: {
+          ...{ kind: 'ConversationStateUpdateEvent', source: 'environment' },
+          ...{ key: 'acp_secrets_skipped', value: missing },
+        },
+      });
+    return env;
+  }
+
   async #openSession(
     run: Run,
     child: AcpChild,
-    able: { readonly resume: boolean; readonly load: boolean },
+    able: {
+      readonly servers: readonly McpServer[];
+      readonly resume: boolean;
+      readonly load: boolean;
+    },
   ): Promise<void> {
     const { continues } = this.#options.settings.vendor;
     const { acpSession } = run;
+    const { servers } = able;
     if (acpSession !== undefined && continues === 'resume' && able.resume)
-      if (await this.#continued(run, child, () => child.resumeSession(acpSession))) return;
+      if (await this.#continued(run, child, () => child.resumeSession(acpSession, servers))) return;
     if (acpSession !== undefined && continues !== 'transcript' && able.load)
-      if (await this.#continued(run, child, () => child.loadSession(acpSession))) return;
-    const session = await child.newSession();
+      if (await this.#continued(run, child, () => child.loadSession(acpSession, servers))) return;
+    const session = await child.newSession(servers);
     if (acpSession !== undefined) this.#transcript = await transcriptOf(run);
     await run.append(
       { event: stateEvent('acp_session', session) },
@@ -293,7 +338,7 @@ export class AcpProgram implements Program {
   ): Promise<boolean> {
     try {
       const replay = await open();
-      const lost = replay?.lostFrom(await lastMessages(run)) ?? [];
+      const lost = replay?.lostFrom(await lastMessages(run), this.#options.needles()) ?? [];
       await run.append(
         ...lost.map((text) => ({ event: agentMessage(text) })),
         ...[{ event: stateEvent('acp_continued', replay === undefined ? 'resume' : 'load') }],
@@ -314,6 +359,12 @@ async function lastMessages({ log }: Run): Promise<readonly string[]> {
   return (await log.read(entries.slice(-maxComparedMessages))).flatMap((event) =>
     event.kind === 'MessageEvent' ? [textOf(event.llm_message.content)] : [],
   );
+}
+
+/** Records each MCP server that the agent can't use once, whatever processes the agent has. */
+async function recordSkipped(run: Run, names: readonly string[]): Promise<void> {
+  const unknown = names.filter((name) => !run.skippedMcpServers.has(name));
+  await run.append(...unknown.map((name) => ({ event: stateEvent('acp_mcp_skipped', name) })));
 }
 
 /** Mode of a session; undefined leaves the choice to the agent. */

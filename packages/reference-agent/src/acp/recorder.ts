@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
 import { agentMessage, textContent, type AcpToolCall, type EventBody } from '../events.ts';
 import type { Said } from '../live-text.ts';
+import { maskJson, noNeedles, StreamMask, type Needles } from '../mask.ts';
 
 /** Maximum characters of one event's text; a longer message becomes several events. */
 const maxTextCharacters = 100_000;
@@ -21,6 +22,12 @@ export function bounded(value: unknown, maxCharacters = maxDataCharacters): unkn
   const text = JSON.stringify(value);
   if (text.length <= maxCharacters) return value;
   return `${text.slice(0, maxCharacters)}… (${text.length - maxCharacters} characters omitted)`;
+}
+
+/** An update of a session. */
+interface Update {
+  readonly sessionUpdate: string;
+  readonly [field: string]: unknown;
 }
 
 const title = z.nullish(z.string());
@@ -53,6 +60,13 @@ const ignored: ReadonlySet<string> = new Set([
   'usage_update',
 ]);
 
+export interface RecorderOptions {
+  /** Returns the texts to hide. */
+  readonly needles?: () => Needles;
+  /** Gets each text that a message or a thought grows by, without the texts to hide. */
+  readonly onText?: (said: Said) => void;
+}
+
 type Segment =
   | { readonly kind: 'message' | 'thought'; text: string }
   | { readonly kind: 'tool'; readonly id: string }
@@ -60,15 +74,25 @@ type Segment =
 
 /**
  * Turns the updates of a session into events. Chunks of a message become one event, and the updates
- * of a tool call that no event holds yet become one event with the last state. Pure: no I/O and no
- * clock.
+ * of a tool call that no event holds yet become one event with the last state. Secrets are hidden
+ * in all of them. Pure: no I/O and no clock.
  */
 export class UpdateRecorder {
+  readonly #needles: () => Needles;
+  readonly #onText: (said: Said) => void;
+  readonly #stream = new StreamMask();
+  /** Kind of the text that grows and may have an end that is held back. */
+  #saying: Said['kind'] = 'message';
   readonly #calls = new Map<string, AcpToolCall>();
   /** Ids of the tool calls among the segments. */
   readonly #pending = new Set<string>();
   #segments: Segment[] = [];
   #size = 0;
+
+  constructor({ needles = () => noNeedles, onText = () => undefined }: RecorderOptions = {}) {
+    this.#needles = needles;
+    this.#onText = onText;
+  }
 
   /** Characters that no event holds yet, about. */
   get size(): number {
@@ -87,24 +111,23 @@ export class UpdateRecorder {
   }
 
   /**
-   * Takes an update as the agent has sent it. One that is not as the protocol has it is kept.
-   * Returns the text that a message or a thought has grown by; `event` ends that text.
+   * Takes an update as the agent has sent it. One that is not as the protocol has it is kept. An
+   * `event` ends the text of a message or a thought.
    */
-  add(update: {
-    readonly sessionUpdate: string;
-    readonly [field: string]: unknown;
-  }): Said | 'event' | 'ignored' {
-    const { sessionUpdate } = update;
+  add(given: Update): 'text' | 'event' | 'ignored' {
+    const { sessionUpdate } = given;
     if (ignored.has(sessionUpdate)) return 'ignored';
     if (sessionUpdate === 'agent_message_chunk' || sessionUpdate === 'agent_thought_chunk') {
-      const { data } = chunk.safeParse(update);
+      const { data } = chunk.safeParse(given);
       if (data !== undefined) {
         const kind = sessionUpdate === 'agent_message_chunk' ? 'message' : 'thought';
         const text = data.content.text ?? `[${data.content.type}]`;
         this.#say(kind, text);
-        return { kind, text };
+        return 'text';
       }
     }
+    this.settle();
+    const update = maskJson(given, this.#needles());
     if (sessionUpdate === 'tool_call' || sessionUpdate === 'tool_call_update') {
       const { data } = toolCallSchema.safeParse(update);
       if (data !== undefined) {
@@ -120,6 +143,11 @@ export class UpdateRecorder {
         : { key: 'plan', value: data.entries.slice(0, maxPlanEntries).map(boundedEntry) }),
     });
     return 'event';
+  }
+
+  /** Adds what is held back of a text that may not grow any more. */
+  settle(): void {
+    this.#grow(this.#saying, this.#stream.end(this.#needles()));
   }
 
   /** Takes over what is known of a tool call, for instance with a request for permission. */
@@ -148,6 +176,7 @@ export class UpdateRecorder {
 
   /** The events since the last call. Without `isOver` a message that grows stays. */
   take(isOver: boolean): readonly EventBody[] {
+    if (isOver) this.settle();
     const growing = isOver || !this.#isGrowing ? undefined : this.#segments.pop();
     const segments = this.#segments;
     this.#segments = growing === undefined ? [] : [growing];
@@ -177,7 +206,15 @@ export class UpdateRecorder {
     }
   }
 
-  #say(kind: 'message' | 'thought', text: string): void {
+  #say(kind: Said['kind'], text: string): void {
+    if (kind !== this.#saying) this.settle();
+    this.#saying = kind;
+    this.#grow(kind, this.#stream.push(text, this.#needles()));
+  }
+
+  #grow(kind: Said['kind'], text: string): void {
+    if (text === '') return;
+    this.#onText({ kind, text });
     let rest = text;
     while (rest !== '') {
       const last = this.#segments.at(-1);

@@ -1,4 +1,5 @@
 import * as z from 'zod/mini';
+import { maskText, noNeedles, type Needles } from '../mask.ts';
 
 /** Maximum messages of a replay that are compared, the last ones, and characters of each. */
 const maxMessages = 100;
@@ -34,17 +35,19 @@ export class Replay {
   /**
    * Returns the messages that the log does not have, given the last messages of the agent in the
    * log. The log has everything up to a crash, so only messages after the last known one are lost.
-   * When none is known, the agent repeats them in other words, and only its last turn counts.
+   * When none is known, the agent repeats them in other words, and only its last turn counts. The
+   * needles are hidden, as they are in the log.
    */
-  lostFrom(logged: readonly string[]): readonly string[] {
+  lostFrom(logged: readonly string[], needles: Needles = noNeedles): readonly string[] {
+    const messages = this.#messages.map((message) => maskText(message, needles));
     let next = 0;
-    let lost = this.#messages.slice(logged.length === 0 ? 0 : this.#turn);
-    for (const [index, message] of this.#messages.entries()) {
+    let lost = messages.slice(logged.length === 0 ? 0 : this.#turn);
+    for (const [index, message] of messages.entries()) {
       const found = find(message, logged, next);
       if (found === undefined) continue;
       next = found.end;
       const rest = found.rest === '' ? [] : [found.rest];
-      lost = [...rest, ...this.#messages.slice(index + 1)];
+      lost = [...rest, ...messages.slice(index + 1)];
     }
     return lost.filter((message) => message.trim() !== '').slice(-maxLost);
   }

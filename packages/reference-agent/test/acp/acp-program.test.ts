@@ -1,4 +1,5 @@
 import type { Conversation } from '../../src/conversation.ts';
+import { SecretBox } from '../../src/secret-box.ts';
 import {
   allowed,
   becomes,
@@ -253,5 +254,43 @@ describe('an agent that speaks the Agent Client Protocol', () => {
     await becomes(conversation, 'finished', 'error');
     expect(await errorOf(conversation)).toMatchObject({ code: 'AcpMcpServerUnsupported' });
     expect(place.lines('prompts.txt')).toEqual([]);
+  });
+
+  const servers = [
+    { type: 'http', name: 'web', url: 'http://mcp/', headers: [{ name: 'K', value: 'v-secret' }] },
+    { name: 'files', command: '/bin/mcp', args: [], env: [] },
+  ];
+  const sealedMcpServers = new SecretBox('key').seal(JSON.stringify(servers));
+  const skippedIn = async (conversation: Conversation) =>
+    (await eventsOf(conversation)).filter(
+      (event) => 'key' in event && event.key === 'acp_mcp_skipped',
+    );
+
+  it.each([
+    ['resumes', []],
+    ['loads', ['no-resume']],
+  ])('has the MCP servers of its conversation, also when it %s a session', async (_how, args) => {
+    await using place = new Place();
+    const command = [process.execPath, fake, 'mcp-http', ...args];
+    const meta = { sealedMcpServers };
+    const conversation = await place.start('say One.\ndie here', meta, command);
+    await becomes(conversation, 'finished', 'error');
+    const passed = place.lines('servers.txt').map((line) => JSON.parse(line) as unknown);
+    expect(passed).toEqual([servers, servers]);
+    expect(await skippedIn(conversation)).toEqual([]);
+  });
+
+  it('works without an MCP server of its conversation that it does not support, which is recorded once', async () => {
+    await using place = new Place();
+    const first = await place.start('say One.\ndie here', { sealedMcpServers });
+    await becomes(first, 'finished', 'error');
+    const conversation = await place.crash();
+    await conversation.post(message('say Two.'), { run: true });
+    await becomes(conversation, 'finished', 'error');
+    expect(await saidBy(conversation)).toEqual(['One.', 'Two.']);
+    const [, local] = servers;
+    expect(place.lines('servers.txt')).toEqual(Array(3).fill(JSON.stringify([local])));
+    expect(await skippedIn(conversation)).toMatchObject([{ value: 'web' }]);
+    expect(JSON.stringify(await eventsOf(conversation))).not.toContain('v-secret');
   });
 });

@@ -200,6 +200,30 @@ async function runLine(line: string, sessionId: string, client: AgentContext): P
     case 'environment':
       note('answers.txt', `${text}=${process.env[text] ?? ''}`);
       return;
+    // Prints its environment in every way that the protocol has.
+    case 'leak': {
+      const all = Object.entries(process.env).map(([name, value]) => `${name}=${value ?? ''}`);
+      const whole = all.join('\n');
+      for (let at = 0; at < whole.length; at += 3) await say(whole.slice(at, at + 3));
+      await update({
+        ...{ sessionUpdate: 'agent_thought_chunk', content: { type: 'text', text: whole } },
+      });
+      const call = { toolCallId: 'leak', title: whole, kind: 'execute', status: 'in_progress' };
+      const rawInput = { command: whole, deep: [{ json: JSON.stringify(process.env) }] };
+      const content = [{ type: 'content', content: { type: 'text', text: whole } }];
+      await update({ ...{ sessionUpdate: 'tool_call', ...call }, rawInput, content });
+      const done = { toolCallId: 'leak', status: 'completed', rawOutput: process.env };
+      await update({ sessionUpdate: 'tool_call_update', ...done });
+      const entries = all.map((line) => ({ content: line, status: 'pending', priority: 'low' }));
+      await update({ sessionUpdate: 'plan', entries });
+      await update({ sessionUpdate: 'unheard', [whole]: process.env });
+      const options = all.map((line, index) => ({
+        ...{ optionId: index === 0 ? 'yes' : line, name: line, kind: 'allow_once' as const },
+      }));
+      await ask(client, sessionId, { text: whole, title: whole, options });
+      process.stderr.write(`${whole}\n`);
+      throw new Error(whole);
+    }
     case 'open':
       return update({
         ...{ sessionUpdate: 'tool_call', toolCallId: text, title: text, status: 'in_progress' },
@@ -248,6 +272,7 @@ agent({ name: 'fake' })
       protocolVersion: 1,
       agentCapabilities: {
         loadSession: true,
+        mcpCapabilities: { http: process.argv.includes('mcp-http'), sse: false },
         sessionCapabilities: process.argv.includes('no-resume') ? {} : { resume: {} },
       },
     };
@@ -262,6 +287,7 @@ agent({ name: 'fake' })
     if (!readFileSync(sessions, 'utf8').includes(params.sessionId))
       throw new Error('no such session');
     note('resumed.txt', params.sessionId);
+    note('servers.txt', JSON.stringify(params.mcpServers));
     return {};
   })
   .onRequest('session/load', async ({ params, client }) => {
@@ -269,6 +295,7 @@ agent({ name: 'fake' })
     for (const line of readFileSync(history(sessionId), 'utf8').trimEnd().split('\n'))
       await client.notify('session/update', { sessionId, update: JSON.parse(line) as never });
     note('loaded.txt', sessionId);
+    note('servers.txt', JSON.stringify(params.mcpServers));
     return {};
   })
   .onNotification('session/cancel', () => {

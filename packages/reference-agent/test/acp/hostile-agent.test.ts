@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { Commands } from '../../src/commands.ts';
 import { AcpChild, AcpFailure } from '../../src/acp/child.ts';
 import { LiveText } from '../../src/live-text.ts';
+import { noNeedles } from '../../src/mask.ts';
 import type { Conversation } from '../../src/conversation.ts';
 import {
   allowed,
@@ -185,8 +186,8 @@ describe('a process of an agent that misbehaves', () => {
     const options = {
       command: [process.execPath, fake, 'hang-at-start'],
       ...{ cwd: place.folder, env: { HOME: place.folder }, guard: commands.guard },
-      ...{ allowAlways: false, mcpServers: [], onWithdrawn: () => undefined },
-      ...{ live: new LiveText(), callTimeoutMs: 1_000 },
+      ...{ allowAlways: false, onWithdrawn: () => undefined },
+      ...{ live: new LiveText(), needles: () => noNeedles, callTimeoutMs: 1_000 },
     };
     await expect(AcpChild.start(options, new AbortController().signal)).rejects.toThrow(
       new AcpFailure('The agent has not answered within 1 s.'),

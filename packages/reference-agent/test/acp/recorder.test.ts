@@ -30,7 +30,10 @@ describe('the updates of a session', () => {
     [{ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: 'a' } }, 'message'],
     [{ sessionUpdate: 'agent_thought_chunk', content: { type: 'text', text: 'a' } }, 'thought'],
   ])('say by which text they grow: %j', (update, kind) => {
-    expect(new UpdateRecorder().add(update)).toEqual({ kind, text: 'a' });
+    const said: unknown[] = [];
+    const recorder = new UpdateRecorder({ onText: (text) => said.push(text) });
+    expect(recorder.add(update)).toBe('text');
+    expect(said).toEqual([{ kind, text: 'a' }]);
   });
 
   it.each([

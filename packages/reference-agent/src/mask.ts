@@ -1,0 +1,170 @@
+/** The text in the place of a secret, as the protocol has it. */
+const marker = '<secret-hidden>';
+/** Minimum characters of a value to hide; a shorter one would mangle unrelated texts. */
+const minCharacters = 4;
+/** Maximum levels of a value whose texts are masked one by one; deeper ones become JSON. */
+const maxDepth = 200;
+
+/** Texts to hide, each with the forms that it has within JSON. */
+export interface Needles {
+  readonly texts: readonly string[];
+}
+
+export const noNeedles: Needles = { texts: [] };
+
+/** Returns the texts to hide for values; values below four characters are left out. */
+export function needlesOf(values: Iterable<string>): Needles {
+  const texts = new Set<string>();
+  for (const value of values)
+    for (const form of [value, value.trim()])
+      if (form.length >= minCharacters)
+        texts
+          .add(form)
+          .add(quoted(form))
+          .add(quoted(quoted(form)));
+  return texts.size === 0 ? noNeedles : { texts: [...texts] };
+}
+
+/** The form of a text within a string of JSON. */
+const quoted = (text: string): string => JSON.stringify(text).slice(1, -1);
+
+/** The part of a text from `start` to before `end`. */
+interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Edges of a text at which a part of it was omitted. */
+export interface Edges {
+  readonly startsCut?: boolean;
+  readonly endsCut?: boolean;
+}
+
+/**
+ * Replaces each occurrence of a needle; overlapping ones become one marker. At an edge where the
+ * text continues elsewhere, a part of a needle is replaced as well.
+ */
+export function maskText(text: string, needles: Needles, edges: Edges = {}): string {
+  if (needles.texts.length === 0 || text === '') return text;
+  const found = occurrences(text, needles);
+  const tail = edges.endsCut === true ? unfinishedFrom(text, needles) : text.length;
+  if (tail < text.length) found.push({ start: tail, end: text.length });
+  const head = edges.startsCut === true ? remainderTo(text, needles) : 0;
+  if (head > 0) found.push({ start: 0, end: head });
+  return found.length === 0 ? text : rendered(text, merged(found));
+}
+
+/**
+ * Replaces the needles in all texts and keys of a JSON value. A number that holds a needle becomes
+ * a text. Returns the same value when there are no needles.
+ */
+export function maskJson(value: unknown, needles: Needles, depth = 0): unknown {
+  if (needles.texts.length === 0) return value;
+  if (typeof value === 'string') return maskText(value, needles);
+  if (typeof value === 'number') {
+    const text = String(value);
+    const masked = maskText(text, needles);
+    return masked === text ? value : masked;
+  }
+  if (typeof value !== 'object' || value === null) return value;
+  if (depth >= maxDepth) return maskText(JSON.stringify(value), needles);
+  if (Array.isArray(value)) return value.map((each) => maskJson(each, needles, depth + 1));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, each]) => [
+      maskText(key, needles),
+      maskJson(each, needles, depth + 1),
+    ]),
+  );
+}
+
+/**
+ * Masks a text that arrives in pieces. The results of all calls, one after the other, are the masked
+ * form of all pieces, one after the other. Only the end of the text that may be the beginning of a
+ * needle is held back.
+ */
+export class StreamMask {
+  #held = '';
+  /** Characters at the beginning of the held text whose marker was returned already. */
+  #masked = 0;
+
+  push(piece: string, needles: Needles): string {
+    if (needles.texts.length === 0 && this.#held === '') return piece;
+    const text = this.#held + piece;
+    return this.#pass(text, needles, unfinishedFrom(text, needles));
+  }
+
+  /** Returns what is held back, because the text has ended. */
+  end(needles: Needles): string {
+    return this.#held === '' ? '' : this.#pass(this.#held, needles, this.#held.length);
+  }
+
+  /** Returns the text up to a place, and holds the rest back. */
+  #pass(text: string, needles: Needles, to: number): string {
+    const known = this.#masked;
+    const found = occurrences(text, needles);
+    if (known > 0) found.push({ start: 0, end: known });
+    const spans = merged(found);
+    const before = spans.filter(({ start }) => start < to || (start === 0 && known > 0));
+    const last = before.at(-1);
+    this.#held = text.slice(to);
+    this.#masked = Math.max((last?.end ?? 0) - to, 0);
+    const shown = rendered(
+      text.slice(0, to),
+      before.map(({ start, end }) => ({ start, end: Math.min(end, to) })),
+    );
+    // The marker of a needle that began in the held text was returned with an earlier piece.
+    return known > 0 ? shown.slice(marker.length) : shown;
+  }
+}
+
+function occurrences(text: string, { texts }: Needles): Span[] {
+  const found: Span[] = [];
+  for (const needle of texts)
+    for (let at = text.indexOf(needle); at !== -1; at = text.indexOf(needle, at + 1))
+      found.push({ start: at, end: at + needle.length });
+  return found;
+}
+
+/** Sorts spans, and joins those that overlap. */
+function merged(spans: readonly Span[]): readonly Span[] {
+  const result: { start: number; end: number }[] = [];
+  for (const { start, end } of [...spans].sort((one, other) => one.start - other.start)) {
+    const last = result.at(-1);
+    if (last !== undefined && start < last.end) last.end = Math.max(last.end, end);
+    else result.push({ start, end });
+  }
+  return result;
+}
+
+function rendered(text: string, spans: readonly Span[]): string {
+  let from = 0;
+  const parts = spans.map(({ start, end }) => {
+    const part = text.slice(from, start);
+    from = end;
+    return part + marker;
+  });
+  return parts.join('') + text.slice(from);
+}
+
+/** Returns where the longest end of a text begins that is the beginning of a needle. */
+function unfinishedFrom(text: string, { texts }: Needles): number {
+  let from = text.length;
+  for (const needle of texts) {
+    const first = needle.charAt(0);
+    const earliest = Math.max(text.length - needle.length + 1, 0);
+    for (let at = text.indexOf(first, earliest); at !== -1 && at < from;) {
+      if (needle.startsWith(text.slice(at))) from = at;
+      at = text.indexOf(first, at + 1);
+    }
+  }
+  return from;
+}
+
+/** Returns where the longest beginning of a text ends that is the end of a needle. */
+function remainderTo(text: string, { texts }: Needles): number {
+  let to = 0;
+  for (const needle of texts)
+    for (let length = Math.min(needle.length - 1, text.length); length > to; length--)
+      if (text.startsWith(needle.slice(-length))) to = length;
+  return to;
+}

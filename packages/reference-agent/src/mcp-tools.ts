@@ -1,0 +1,262 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import type { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { maskJson, maskText, type Needles } from './mask.ts';
+import type { McpServer } from './mcp-servers.ts';
+
+/** Maximum duration of a call, with the connection to its server. */
+const callTimeoutMs = 60_000;
+/** Maximum duration of the connection to a server and the list of its tools. */
+const connectTimeoutMs = 10_000;
+/** Maximum duration of the end of a session, which no run waits for. */
+const closeTimeoutMs = 2_000;
+const maxResponseBytes = 8 * 1024 * 1024;
+/** Maximum tools of a server, and pages of their list. */
+const maxTools = 500;
+const maxPages = 20;
+const maxResultCharacters = 30_000;
+const maxReasonCharacters = 1_000;
+
+export interface McpTool {
+  readonly name: string;
+  readonly description: string;
+  /** JSON schema of the arguments. */
+  readonly inputSchema: Readonly<Record<string, unknown>>;
+}
+
+export interface McpCall {
+  readonly name: string;
+  readonly arguments: Readonly<Record<string, unknown>>;
+}
+
+export interface McpResult {
+  /** At most 30,000 characters, without any secret. */
+  readonly text: string;
+  readonly isError: boolean;
+}
+
+export interface McpToolsOptions {
+  /** Returns the servers of the conversation, of which those over HTTP are used. */
+  readonly servers: () => readonly McpServer[];
+  /** Returns the texts to hide in results. */
+  readonly needles: () => Needles;
+}
+
+type HttpServer = Extract<McpServer, { readonly type: 'http' | 'sse' }>;
+
+interface Connection {
+  readonly client: Client;
+  readonly transport: StreamableHTTPClientTransport;
+  readonly tools: readonly McpTool[];
+}
+
+/**
+ * The tools of the MCP servers of a conversation, for one run. Nothing is loaded or connected
+ * before the first use, and each server is connected once.
+ */
+export class McpTools {
+  readonly #options: McpToolsOptions;
+  readonly #connections = new Map<string, Promise<Connection | undefined>>();
+
+  constructor(options: McpToolsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Returns the tools of all servers that answer, in the order of the servers. The first tool of a
+   * name is the one that `call` calls.
+   */
+  async list(signal: AbortSignal): Promise<readonly McpTool[]> {
+    const connections = await Promise.all(
+      this.#servers().map((server) => this.#connected(server, signal)),
+    );
+    signal.throwIfAborted();
+    const tools = new Map<string, McpTool>();
+    for (const tool of connections.flatMap((connection) => connection?.tools ?? []))
+      if (!tools.has(tool.name)) tools.set(tool.name, tool);
+    return [...tools.values()].map((tool) => ({
+      ...tool,
+      description: maskText(tool.description, this.#options.needles()),
+    }));
+  }
+
+  /**
+   * Calls a tool once, on the first server that has it. A failure is a result. Rejects only with
+   * the reason of the signal.
+   */
+  async call(call: McpCall, signal: AbortSignal): Promise<McpResult> {
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(callTimeoutMs)]);
+    const silent: string[] = [];
+    for (const server of this.#servers()) {
+      const connection = await this.#connected(server, limit);
+      signal.throwIfAborted();
+      if (connection === undefined) silent.push(server.name);
+      else if (connection.tools.some(({ name }) => name === call.name))
+        return this.#callOn(connection, server, call, { signal, limit });
+    }
+    const others =
+      silent.length === 0 ? '' : ` These servers do not answer: ${silent.sort().join(', ')}.`;
+    return this.#failure(`No MCP server of the conversation has the tool ${call.name}.${others}`);
+  }
+
+  /** Ends the connections, without waiting for their servers. */
+  close(): void {
+    for (const connection of this.#connections.values()) void connection.then(ended);
+    this.#connections.clear();
+  }
+
+  #servers(): readonly HttpServer[] {
+    return this.#options
+      .servers()
+      .filter((server): server is HttpServer => 'type' in server && server.type === 'http');
+  }
+
+  /** Returns undefined for a server that does not answer as the protocol says. */
+  #connected(server: HttpServer, signal: AbortSignal): Promise<Connection | undefined> {
+    const known = this.#connections.get(server.name);
+    if (known !== undefined) return known;
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(connectTimeoutMs)]);
+    const connecting = connect(server, limit).catch(() => undefined);
+    this.#connections.set(server.name, connecting);
+    return connecting;
+  }
+
+  async #callOn(
+    { client }: Connection,
+    { name: server }: HttpServer,
+    { name, arguments: given }: McpCall,
+    { signal, limit }: { readonly signal: AbortSignal; readonly limit: AbortSignal },
+  ): Promise<McpResult> {
+    const { McpError } = await import('@modelcontextprotocol/sdk/types.js');
+    try {
+      const result = await client.callTool({ name, arguments: { ...given } }, undefined, {
+        signal: limit,
+        timeout: callTimeoutMs,
+      });
+      const needles = this.#options.needles();
+      const text = contentOf(maskJson(result, needles));
+      return { text: bounded(text, maxResultCharacters), isError: result.isError === true };
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!limit.aborted && error instanceof McpError)
+        return this.#failure(
+          `The tool ${name} of the MCP server ${server} failed: ${error.message}`,
+        );
+      // The next call connects again.
+      this.#connections.delete(server);
+      void ended({ client });
+      return this.#failure(
+        `The MCP server ${server} has not answered the call of ${name}. The call may have been executed: check its effects before repeating it.`,
+      );
+    }
+  }
+
+  #failure(reason: string): McpResult {
+    const text = maskText(reason, this.#options.needles());
+    return { text: bounded(text, maxReasonCharacters), isError: true };
+  }
+}
+
+/** Connects to a server, and lists its tools. */
+async function connect({ url, headers }: HttpServer, signal: AbortSignal): Promise<Connection> {
+  // The client is loaded with the first use, because most conversations have no MCP server.
+  const [{ Client: McpClient }, { StreamableHTTPClientTransport: Transport }] = await Promise.all([
+    import('@modelcontextprotocol/sdk/client/index.js'),
+    import('@modelcontextprotocol/sdk/client/streamableHttp.js'),
+  ]);
+  const client = new McpClient(
+    { name: 'reference-agent', version: '1' },
+    // The schemas are those of the server, which needs no proof of its own results.
+    {
+      jsonSchemaValidator: {
+        getValidator:
+          <T>() =>
+          (input: unknown) =>
+            accepted<T>(input),
+      },
+    },
+  );
+  const transport = new Transport(new URL(url), {
+    requestInit: { headers: headers.map(({ name, value }): [string, string] => [name, value]) },
+    fetch: boundedFetch,
+    reconnectionOptions: {
+      ...{ initialReconnectionDelay: 1_000, maxReconnectionDelay: 1_000 },
+      ...{ reconnectionDelayGrowFactor: 1, maxRetries: 0 },
+    },
+  });
+  const options = { signal, timeout: connectTimeoutMs };
+  try {
+    await client.connect(transport, options);
+    const tools: McpTool[] = [];
+    let cursor: string | undefined;
+    for (let page = 0; page < maxPages && tools.length < maxTools; page++) {
+      const list = await client.listTools(cursor === undefined ? {} : { cursor }, options);
+      for (const { name, description = '', inputSchema } of list.tools)
+        tools.push({ name, description, inputSchema });
+      cursor = list.nextCursor;
+      if (cursor === undefined) break;
+    }
+    return { client, transport, tools: tools.slice(0, maxTools) };
+  } catch (error) {
+    await client.close();
+    throw error;
+  }
+}
+
+const accepted = <T>(input: unknown) => ({
+  valid: true as const,
+  data: input as T,
+  errorMessage: undefined,
+});
+
+/** Ends a connection and its session. Never rejects. */
+async function ended(
+  connection: { readonly client: Client; readonly transport?: Connection['transport'] } | undefined,
+): Promise<void> {
+  const late = sleep(closeTimeoutMs, undefined, { ref: false });
+  const over = connection?.transport?.terminateSession().catch(() => undefined);
+  await Promise.race([over, late]);
+  await connection?.client.close().catch(() => undefined);
+}
+
+/**
+ * Sends a request whose response is bounded. A stream of messages outside of calls is not opened,
+ * because nothing reads these.
+ */
+async function boundedFetch(url: string | URL, init?: RequestInit): Promise<Response> {
+  if (init?.method === 'GET') return new Response(null, { status: 405 });
+  const response = await fetch(url, init);
+  if (response.body === null) return response;
+  let size = 0;
+  const limit = new TransformStream<Uint8Array, Uint8Array>({
+    transform: (chunk, controller) => {
+      size += chunk.length;
+      if (size > maxResponseBytes) controller.error(new Error('the response is too long'));
+      else controller.enqueue(chunk);
+    },
+  });
+  const { status, statusText, headers } = response;
+  return new Response(response.body.pipeThrough(limit), { status, statusText, headers });
+}
+
+/** Returns the texts of a result, which has the form that the client has checked. */
+function contentOf(result: unknown): string {
+  const { content = [], structuredContent } = result as {
+    readonly content?: readonly {
+      readonly type: string;
+      readonly text?: string;
+      readonly resource?: { readonly uri?: string; readonly text?: string };
+    }[];
+    readonly structuredContent?: unknown;
+  };
+  if (content.length === 0 && structuredContent !== undefined)
+    return JSON.stringify(structuredContent);
+  return content
+    .map(({ type, text, resource }) => text ?? resource?.text ?? `[${resource?.uri ?? type}]`)
+    .join('\n');
+}
+
+const bounded = (text: string, maxCharacters: number): string =>
+  text.length <= maxCharacters
+    ? text
+    : `${text.slice(0, maxCharacters - 50)}… (${text.length - maxCharacters + 50} characters omitted)`;
