@@ -24,6 +24,7 @@ import {
   type ConversationSpec,
 } from '../../../src/resources/conversation.ts';
 import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
+import { ownerSettings } from '../../../src/resources/owner-settings.ts';
 import { conversationQuotas } from '../../../src/resources/conversation-quota.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import type { KubeObject, ResourceDefinition } from '../../../packages/kube/src/object.ts';
@@ -353,6 +354,7 @@ export class TwoOwners {
       sandboxTemplates,
       conversationQuotas,
       apiKeys,
+      ownerSettings,
     ] as readonly ResourceDefinition<KubeObject>[];
     const lists = await Promise.all(kinds.map((kind) => this.client.list(kind)));
     // The gateway stores from time to time when a key was last used, and the callers compare what
@@ -414,5 +416,6 @@ function cachesOf(client: HttpKubeClient, logger: Logger) {
     templates: cache(sandboxTemplates),
     quotas: cache(conversationQuotas),
     apiKeys: cache(apiKeys, gatewayIndexers.apiKeys),
+    ownerSettings: cache(ownerSettings),
   };
 }
