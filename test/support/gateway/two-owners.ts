@@ -7,7 +7,7 @@ import {
 } from 'node:http';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { issueKey } from '../../../src/gateway/auth/issue-key.ts';
-import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
+import { createGateway, type Gateway, type GatewayOptions } from '../../../src/gateway/gateway.ts';
 import { gatewayIndexers, serviceCaches } from '../../../src/gateway/lookup/cache.ts';
 import { systemClock } from '@conversation-operator/base/clock';
 import { HttpKubeClient } from '../../../packages/kube/src/http-client.ts';
@@ -100,7 +100,11 @@ export class TwoOwners {
   readonly #connections = new Agent({ keepAlive: true });
   port = 0;
 
-  private constructor(server: RunningApiServer, agent: StubAgent) {
+  private constructor(
+    server: RunningApiServer,
+    agent: StubAgent,
+    overrides: Partial<GatewayOptions>,
+  ) {
     this.server = server;
     this.agent = agent;
     const { logger } = this.log;
@@ -134,11 +138,13 @@ export class TwoOwners {
       metrics: this.metrics,
       version: '0.0.0-test',
       graceMs: 500,
+      ...overrides,
     });
   }
 
-  static async start(): Promise<TwoOwners> {
-    const world = new TwoOwners(await runApiServer(), await StubAgent.start(canaries.podIP));
+  static async start(overrides: Partial<GatewayOptions> = {}): Promise<TwoOwners> {
+    const agent = await StubAgent.start(canaries.podIP);
+    const world = new TwoOwners(await runApiServer(), agent, overrides);
     await world.client.create(sandboxTemplates, {
       apiVersion,
       kind: 'SandboxTemplate',
