@@ -1,16 +1,19 @@
 import type { SandboxKeys } from '../agent/keys.ts';
+import { sealingUnder } from '../agent/sealing.ts';
 import type { GatewayConfig } from '../config/cluster.ts';
 import type { UpConfig } from '../config/up.ts';
 import {
   createCallbackServer,
   type CallbackServerOptions,
 } from '../gateway/callback-server/callback-server.ts';
+import { secretsHandler } from '../gateway/callback-server/secrets.ts';
 import { webhooks, type WebhooksOptions } from '../gateway/callback-server/webhooks.ts';
 import { GitHandler } from '../gateway/git/git-handler.ts';
 import type { GitCredentials } from '../gateway/git/hosts.ts';
 import { PrivateHost } from '../gateway/git/private-host.ts';
 import { PushRecords } from '../gateway/git/push-records.ts';
 import type { Caches } from '../gateway/lookup/cache.ts';
+import { SecretReader } from '../gateway/lookup/secret-reader.ts';
 import { EventRecorder } from '@conversation-operator/kube/events';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { PullRequests } from '../gateway/pull-requests/pull-requests.ts';
@@ -24,7 +27,7 @@ export interface AgentSideOptions
     Pick<WebhooksOptions, 'notify'> {
   readonly credentials: GitCredentials;
   readonly keys: SandboxKeys;
-  readonly caches: Pick<Caches, 'conversations' | 'sandboxes' | 'templates'>;
+  readonly caches: Pick<Caches, 'conversations' | 'sandboxes' | 'templates' | 'ownerSettings'>;
   readonly client: KubeClient;
   readonly pullRequests: PullRequests;
   readonly version: string;
@@ -45,26 +48,33 @@ export async function serveAgentSide(
 ): Promise<number> {
   const { GIT_HOSTS: hosts } = config;
   const { clock, metrics } = runtime;
+  const audit = auditOf(config);
   const logger = runtime.logger.child({ component: 'git' });
   const host = new PrivateHost({
     ...{ hosts, credentials, clock, logger },
     connections: hostConnections,
   });
   stack.defer(() => host.close());
-  const { conversations, sandboxes, templates } = caches;
+  const { conversations, sandboxes, templates, ownerSettings } = caches;
   const [defaultProvider] = Object.keys(hosts);
   const events = new EventRecorder({ client, component: 'gateway', ...runtime });
   stack.defer(() => events.close());
   const git = new GitHandler({
     ...{ host, keys, conversations, templates, defaultProvider },
-    records: new PushRecords({ client, events, audit: auditOf(config), clock, logger }),
+    records: new PushRecords({ client, events, audit, clock, logger }),
     ...{ clock, logger, metrics },
   });
   const tools = pullRequestTools({ keys, conversations, pullRequests, version, clock, logger });
+  const secrets = secretsHandler({
+    ...{ keys, audit, clock },
+    secrets: new SecretReader({
+      ...{ client, conversations, ownerSettings, sealing: sealingUnder(keys) },
+    }),
+  });
   const hooks = webhooks({ keys, notify, clock, metrics });
   const agentSide = createCallbackServer({
     ...{ ...runtime, ...server, sandboxes },
-    handlers: [git, tools, hooks],
+    handlers: [git, tools, secrets, hooks],
   });
   stack.defer(() => agentSide.close());
   return (await agentSide.listen()).port;

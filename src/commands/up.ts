@@ -11,6 +11,7 @@ import { createLoginLink } from '../gateway/sign-in/login-link.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { Reflector } from '@conversation-operator/kube/reflector';
 import { apiKeys, type ApiKey } from '../resources/api-key.ts';
+import { ownerSettings, type OwnerSettings } from '../resources/owner-settings.ts';
 import { conversationQuotas } from '../resources/conversation-quota.ts';
 import { serveAgentSide } from './agent-side.ts';
 import { mountedAgentCredentials } from './credential-files.ts';
@@ -172,7 +173,11 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     indexers: gatewayIndexers.apiKeys,
     ...runtime,
   });
-  const reflectors = [...reflectorsOf(caches), keyCache];
+  const settingsCache = new Reflector<OwnerSettings>({
+    ...{ client, namespace, resource: ownerSettings },
+    ...runtime,
+  });
+  const reflectors = [...reflectorsOf(caches), keyCache, settingsCache];
   startReflectors(reflectors, stack);
   await Promise.all(reflectors.map((reflector) => reflector.synced()));
 
@@ -183,8 +188,9 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   const agentSidePort = await serveAgentSide(
     config,
     {
-      ...{ client, credentials, keys, caches, namespace, host: loopback, port: 0 },
+      ...{ client, credentials, keys, namespace, host: loopback, port: 0 },
       ...{ pullRequests, version },
+      caches: { ...caches, ownerSettings: settingsCache },
       notify: (notification) => notify(notification),
     },
     runtime,
@@ -221,7 +227,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     metricsUrl,
     client,
     namespace,
-    caches: { ...caches, apiKeys: keyCache },
+    caches: { ...caches, apiKeys: keyCache, ownerSettings: settingsCache },
     serviceCaches: { pools: caches.pools },
     keys,
     host: loopback,

@@ -24,7 +24,15 @@ export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'
   readonly serviceCaches: ServiceCaches;
   readonly keys: Pick<
     SandboxKeys,
-    'sessionKey' | 'clientKey' | 'knows' | 'derivedIds' | 'sessionSealKeys'
+    | 'sessionKey'
+    | 'clientKey'
+    | 'knows'
+    | 'derivedIds'
+    | 'sessionSealKeys'
+    | 'sealKeys'
+    | 'currentKeyId'
+    | 'onReplaced'
+    | 'startSecretsMacs'
   >;
   readonly host: string;
   /** 0 means any free port. */
@@ -115,6 +123,8 @@ export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'
   readonly drainMs?: number;
   /** Maximum time for requests under way after `close`; 5 s by default. */
   readonly graceMs?: number;
+  /** Delay before secrets are sealed under a new master key; 60 s by default. */
+  readonly resealDelayMs?: number;
   readonly random?: RandomBytes;
   /** Log of the writes; the logger by default. */
   readonly audit?: Logger;

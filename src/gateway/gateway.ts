@@ -9,6 +9,7 @@ import { refusedResponse } from './http/send-problem.ts';
 import { appScript } from './pages/app.ts';
 import { sessionKeyHeader } from './proxy/request-keys.ts';
 import { createApp, requestStages, upgradeStages } from './request-stages.ts';
+import { Resealer } from './resealer.ts';
 import { routesOf } from './routes.ts';
 import { createServices } from './services.ts';
 import { createLiveState } from './stream/live-state.ts';
@@ -75,7 +76,13 @@ export function createGateway(options: GatewayOptions): Gateway {
   );
   streams.add(() => agents.drain());
 
-  const followers = [caps, ...Object.values(feeds), ring, live.hubs, live.staleness];
+  const resealer = new Resealer({
+    ...{ clock, logger: services.logger, keys: services.keys, sealing: services.sealing },
+    ...{ cache: services.caches.ownerSettings, namespace: services.namespace },
+    settings: services.settings,
+    delayMs: options.resealDelayMs,
+  });
+  const followers = [caps, ...Object.values(feeds), ring, live.hubs, live.staleness, resealer];
   const unfollow = () => {
     for (const follower of followers) follower.close();
   };
@@ -91,6 +98,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     const { control, events } = services;
     await Promise.all([agents.close(), events.close(), control.close(), keyUse.stop()]);
     unfollow();
+    await resealer.idle();
   };
   return {
     routes,

@@ -18,6 +18,7 @@ import { overviewRoutes } from './v1/overview.ts';
 import { pullRequestRoutes } from './v1/pull-requests.ts';
 import { quotaRoutes } from './v1/quota.ts';
 import { sandboxSettingsRoutes } from './v1/sandbox-settings.ts';
+import { secretRoutes } from './v1/secrets.ts';
 import { sandboxSpecRoutes } from './v1/sandbox-specs.ts';
 import { sandboxRoutes } from './v1/sandboxes.ts';
 import { ConversationSearch } from './v1/search.ts';
@@ -49,6 +50,7 @@ export function routesOf(
     ...overviewRoutes(services, health),
     ...unsupportedRoutes,
     ...settingsRoutes(services),
+    ...secretRoutes(services),
     ...gitRoutes(services),
     ...legacyRoutes(services, search),
     chatRoute(services.ui),

@@ -15,6 +15,7 @@ import { defaultForwardingLimits } from '@conversation-operator/http/proxy/tunne
 import { LastResponses } from '@conversation-operator/http/server/last-responses';
 import { AgentControl } from '../agent/control.ts';
 import { AgentEvents } from '../agent/events.ts';
+import { sealingUnder } from '../agent/sealing.ts';
 import { defaultTemplateName } from '../resources/sandbox-template.ts';
 import { Disclosures } from './auth/disclosures.ts';
 import { KeyRing } from './auth/key-ring.ts';
@@ -25,6 +26,8 @@ import { fairClient } from './limits/fair-client.ts';
 import { newPool, sizeOf, type PoolName, type PoolSize } from './limits/pools.ts';
 import { ObjectFeed } from './lookup/object-feed.ts';
 import { ResourceLookup } from './lookup/resource-lookup.ts';
+import { SecretReader } from './lookup/secret-reader.ts';
+import { SettingsStore } from './lookup/settings-store.ts';
 import { StartTextReader } from './lookup/start-texts.ts';
 import { StorageCaps } from './lookup/storage-caps.ts';
 import type { UiOptions } from './pages/ui.ts';
@@ -88,6 +91,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     conversations: new ObjectFeed({ cache: caches.conversations, clock, namespace }),
     sandboxes: new ObjectFeed({ cache: caches.sandboxes, clock, namespace }),
     apiKeys: new ObjectFeed({ cache: caches.apiKeys, clock, namespace }),
+    ownerSettings: new ObjectFeed({ cache: caches.ownerSettings, clock, namespace }),
   };
   const ring = new KeyRing({ cache: caches.apiKeys, namespace, clock });
   const caps = new StorageCaps({
@@ -147,6 +151,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
   });
   const lookup = new ResourceLookup({ client, namespace, caches });
   const random = options.random ?? randomBytes;
+  const sealing = sealingUnder(keys);
   const { maxKeyLifetimeMs } = options;
   const sessions = new Sessions({
     ...{ client: options.client, namespace, clock, keys, ring, lookup, feeds, publicUrl, random },
@@ -168,6 +173,11 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     audit,
     metrics,
     keys,
+    sealing,
+    settings: new SettingsStore({
+      ...{ client, namespace, cache: caches.ownerSettings, feed: feeds.ownerSettings },
+    }),
+    secrets: new SecretReader({ client, sealing, ...caches }),
     ring,
     feeds,
     publicUrl,

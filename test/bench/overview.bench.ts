@@ -10,6 +10,7 @@ import {
   type CachedConversation,
 } from '../../src/resources/cached-conversation.ts';
 import type { ConversationQuota } from '../../src/resources/conversation-quota.ts';
+import type { OwnerSettings } from '../../src/resources/owner-settings.ts';
 import type { SandboxPool } from '../../src/resources/sandbox-pool.ts';
 import type { SandboxTemplate } from '../../src/resources/sandbox-template.ts';
 import type { Sandbox } from '../../src/resources/sandbox.ts';
@@ -36,6 +37,7 @@ const caches = {
   templates: new TestCache<SandboxTemplate>(),
   quotas: new TestCache<ConversationQuota>(),
   apiKeys: new TestCache<ApiKey>(gatewayIndexers.apiKeys),
+  ownerSettings: new TestCache<OwnerSettings>(),
 };
 const caps = new StorageCaps({ caches, namespace, clock: systemClock, quotas: () => [] });
 caps.open();

@@ -57,7 +57,8 @@ export const notFound = (
     | 'parent conversation'
     | 'API key'
     | 'page script'
-    | 'approval',
+    | 'approval'
+    | 'secret',
 ): ProblemError => new ProblemError('not-found', `There is no such ${what}.`);
 
 export const unavailable = (retryAfterMs = 1000, cause?: unknown): ProblemError =>

@@ -28,18 +28,19 @@ declare module 'express-serve-static-core' {
 }
 
 /**
- * Result of a handler: JSON to send, also as text, or the number of bytes that it has sent itself;
- * undefined where no bytes count.
+ * Result of a handler: JSON to send, also as text, a plain text, or the number of bytes that it has
+ * sent itself; undefined where no bytes count.
  */
 export type HandlerResult =
   | { readonly status?: number; readonly json: unknown }
   | { readonly jsonText: string }
+  | { readonly plainText: string }
   | { readonly sentBytes: number }
   | undefined;
 
 /** Description of an endpoint, of which the router and the OpenAPI document are both made. */
 interface Description {
-  readonly method: 'get' | 'post' | 'patch' | 'delete';
+  readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
   /** The path in the form of OpenAPI: /api/v1/sandboxes/{id}. */
   readonly path: string;
   readonly operationId: string;
@@ -56,7 +57,7 @@ interface Description {
    */
   readonly maxForwardedBytes?: number;
   /** Media type of a success; JSON by default. */
-  readonly mediaType?: 'text/html' | 'text/event-stream';
+  readonly mediaType?: 'text/html' | 'text/event-stream' | 'text/plain';
 }
 
 export interface Route extends Description {
@@ -143,6 +144,7 @@ interface SessionRoute<P> extends Description {
   readonly handle: (call: {
     readonly owner: string | undefined;
     readonly params: P;
+    readonly response: Response;
   }) => HandlerResult | Promise<HandlerResult>;
 }
 
@@ -152,13 +154,13 @@ interface SessionRoute<P> extends Description {
 const sessionRoute = <P>(definition: SessionRoute<P>): Route => ({
   ...definition,
   access: 'session',
-  handle: ({ principal, request }) => {
+  handle: ({ principal, request, response }) => {
     const { params } = validate<P, undefined, undefined, undefined>(
       { params: definition.params },
       { params: request.params, query: {}, headers: {}, body: {} },
     );
     // The schema is there, so what it has made is.
-    return definition.handle({ owner: principal?.owner, params: params as P });
+    return definition.handle({ owner: principal?.owner, params: params as P, response });
   },
 });
 
@@ -191,6 +193,7 @@ export function endpoints(tag: string) {
   return {
     get: of('get'),
     post: of('post'),
+    put: of('put'),
     patch: of('patch'),
     remove: of('delete'),
     getOpen: open('get'),

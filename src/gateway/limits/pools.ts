@@ -85,6 +85,11 @@ const pools = {
     ...{ what: 'event reads', total: 64, perOwner: 16, perSandbox: 4 },
     queue: queue(5_000, 512, 128),
   },
+  /** Secrets that agents read at the callback server. */
+  secretReads: {
+    ...{ what: 'reads of secrets', total: 64, perOwner: 16, perSandbox: 4 },
+    queue: queue(5_000, 512, 128),
+  },
   // Git hosts
   clones: {
     ...{ what: 'clones', total: 128, perOwner: 32, perSandbox: 4, retryAfterSeconds: 10 },

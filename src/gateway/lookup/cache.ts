@@ -10,6 +10,7 @@ import { cachedKinds } from '../../resources/cached-kinds.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import type { KubeObject } from '@conversation-operator/kube/object';
+import type { OwnerSettings } from '../../resources/owner-settings.ts';
 import type { SandboxPool } from '../../resources/sandbox-pool.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
@@ -30,6 +31,7 @@ export interface Caches {
   readonly templates: FreshCache<SandboxTemplate>;
   readonly quotas: FreshCache<ConversationQuota>;
   readonly apiKeys: FreshCache<ApiKey>;
+  readonly ownerSettings: FreshCache<OwnerSettings>;
 }
 
 /**
@@ -85,7 +87,7 @@ export interface GatewayCachesOptions extends RuntimeOptions {
 
 /** The caches of a gateway, not started yet. */
 export function gatewayCaches(options: GatewayCachesOptions) {
-  const { conversations, sandboxes, templates, quotas, apiKeys } = cachedKinds();
+  const { conversations, sandboxes, templates, quotas, apiKeys, ownerSettings } = cachedKinds();
   const indexers = gatewayIndexers;
   return {
     conversations: new Reflector({
@@ -96,6 +98,7 @@ export function gatewayCaches(options: GatewayCachesOptions) {
     templates: new Reflector({ ...options, ...templates }),
     quotas: new Reflector({ ...options, ...quotas }),
     apiKeys: new Reflector({ ...options, ...apiKeys, indexers: indexers.apiKeys }),
+    ownerSettings: new Reflector({ ...options, ...ownerSettings }),
   };
 }
 

@@ -1,5 +1,5 @@
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
-import { sendJson, sendJsonText } from '@conversation-operator/http/body/send-json';
+import { sendJson, sendJsonText, sendText } from '@conversation-operator/http/body/send-json';
 import { problemBody, type ProblemError } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/to-problem.ts';
 import { kindOf, type HandlerResult, type Route } from '../http/route.ts';
@@ -31,6 +31,7 @@ export const respond =
 /** Returns the length in bytes. */
 function send(response: Response, result: NonNullable<HandlerResult>): number {
   if ('sentBytes' in result) return result.sentBytes;
+  if ('plainText' in result) return sendText(response, 200, result.plainText);
   if ('jsonText' in result) return sendJsonText(response, 200, result.jsonText);
   return sendJson(response, result.status ?? 200, result.json);
 }

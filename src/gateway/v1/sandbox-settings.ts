@@ -1,44 +1,54 @@
 import { z } from 'zod';
 import { endpoints, type Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
-import { ProblemError, notFound } from '../errors/problem-error.ts';
+import { notFound } from '../errors/problem-error.ts';
+import { nullableText } from '../presenters/schemas.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
 import { sandboxParams } from './schemas.ts';
 
 const path = '/api/v1/sandboxes/{id}/settings/secrets';
 const { getInSession } = endpoints('sandboxes');
 const secretListSchema = z.object({
-  secrets: z.array(z.object({ name: z.string(), description: z.string().nullable() })),
+  secrets: z.array(z.object({ name: z.string(), description: nullableText })),
 });
 const secretParams = sandboxParams.extend({ name: z.string() });
 
-/**
- * Endpoints for clients with the session key of a sandbox. Agents get secrets from their template,
- * so the list of secrets is empty.
- */
-export function sandboxSettingsRoutes({ lookup }: Services): readonly Route[] {
-  const refuseForeign = async (owner: string | undefined, id: string) => {
-    if (owner !== undefined && (await lookup.sandbox(owner, id)) === undefined)
-      throw notFound('sandbox');
+/** The secrets of one sandbox, for its owner and for clients with its session key. */
+export function sandboxSettingsRoutes({ lookup, secrets, audit }: Services): readonly Route[] {
+  /** Where the request shows the session key, its sandbox is in the cache. */
+  const sandboxOf = async (owner: string | undefined, id: string): Promise<Sandbox> => {
+    const sandbox = owner === undefined ? lookup.sandboxNamed(id) : await lookup.sandbox(owner, id);
+    if (sandbox === undefined) throw notFound('sandbox');
+    return sandbox;
   };
   return [
     getInSession(path, 'listSandboxSecrets', {
-      summary: 'The names of the secrets that are handed out over REST: none',
+      summary: 'The secrets that agents in a sandbox may read, without their values',
       params: sandboxParams,
       responses: { 200: secretListSchema },
       problems: ['not-found'],
       handle: async ({ owner, params }) => {
-        await refuseForeign(owner, params.id);
-        return { json: { secrets: [] } };
+        const sandbox = await sandboxOf(owner, params.id);
+        return { json: { secrets: [...secrets.namesFor(sandbox)] } };
       },
     }),
     getInSession(`${path}/{name}`, 'getSandboxSecret', {
-      summary: 'The value of a secret: there is none',
+      summary: 'The value of a secret',
       params: secretParams,
-      responses: {},
-      problems: ['not-found'],
-      handle: async ({ owner, params }) => {
-        await refuseForeign(owner, params.id);
-        throw new ProblemError('not-found', 'There is no such secret.');
+      responses: { 200: z.string() },
+      mediaType: 'text/plain',
+      problems: ['not-found', 'secret-unreadable'],
+      handle: async ({ owner, params: { id, name }, response }) => {
+        const sandbox = await sandboxOf(owner, id);
+        const value = await secrets.valueFor(sandbox, name, secrets.conversationsIn(sandbox));
+        if (value === undefined) throw notFound('secret');
+        const { requestId, principal } = response.locals;
+        audit.info('SecretRead', {
+          requestId,
+          ...{ owner: sandbox.spec.owner, sandbox: sandbox.metadata.name, secret: name },
+          by: principal === undefined ? 'session key' : principal.keyName,
+        });
+        return { plainText: value };
       },
     }),
   ];

@@ -1,6 +1,11 @@
 import { z } from 'zod';
 import { confirmationPolicy, toolNames } from '../../resources/agent-settings.ts';
-import { gitProviders, maxMessageBytes, type Message } from '../../resources/conversation.ts';
+import {
+  gitProviders,
+  maxMessageBytes,
+  maxStartSecrets,
+  type Message,
+} from '../../resources/conversation.ts';
 import { maxTitleLength } from '../../resources/conversation-status.ts';
 import {
   label,
@@ -14,6 +19,7 @@ import {
   uuid,
 } from './fields.ts';
 import { branch, repository } from '../git/names.ts';
+import { secretNameField, secretValue } from './secret-fields.ts';
 
 const textSchema = z.object({
   type: z.literal('text'),
@@ -72,6 +78,30 @@ export const messageOf = ({ role, content, run }: z.output<typeof messageSchema>
   run,
 });
 
+/** Maximum bytes of all secrets of a start. */
+const maxStartSecretBytes = 192 * 1024;
+
+/** A value, also in the form in which SDKs send static secrets. */
+const startSecret = z
+  .union([secretValue(), z.object({ value: secretValue() })], {
+    error: 'must be the value of a secret, or an object with the value',
+  })
+  .transform((secret) => (typeof secret === 'string' ? secret : secret.value));
+
+const startSecrets = z
+  .record(secretNameField(), startSecret)
+  .refine((secrets) => Object.keys(secrets).length <= maxStartSecrets, {
+    error: `must have at most ${maxStartSecrets} secrets`,
+    abort: true,
+  })
+  .refine(
+    (secrets) =>
+      Object.values(secrets).reduce((sum, value) => sum + Buffer.byteLength(value), 0) <=
+      maxStartSecretBytes,
+    `must have at most ${maxStartSecretBytes} bytes in total`,
+  )
+  .transform((secrets) => (Object.keys(secrets).length === 0 ? undefined : secrets));
+
 export const startRequestSchema = z.object({
   conversation_id: optional(uuid()),
   initial_message: messageSchema
@@ -92,6 +122,9 @@ export const startRequestSchema = z.object({
   system_message_suffix: optional(z.string().max(16_384)),
   trigger: optional(label(64)),
   pr_number: optional(z.array(z.int().min(1)).max(100)),
+  secrets: optional(startSecrets).describe(
+    `Secrets for the agent of this conversation alone, by name: at most ${maxStartSecrets}. No answer shows them.`,
+  ),
   public: optional(z.boolean()),
   agent_type: optional(label(64)),
   tools: optional(toolNames()).describe(

@@ -3,10 +3,14 @@ import { type Route, endpoints } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { pageSchema } from '../presenters/schemas.ts';
+import { mcpConfigSchema, presentMcpServers } from '../presenters/mcp-servers.ts';
+import { nullableText } from '../presenters/schemas.ts';
+import { changedSettings, settingsRequestSchema, type SettingsRequest } from './settings-change.ts';
 import { ownConversation } from './own-objects.ts';
+import { refuseModel } from './start.ts';
 import { conversationParams } from './schemas.ts';
 
-const { get, postOpen } = endpoints('settings');
+const { get, post, patch, postOpen } = endpoints('settings');
 
 const nothing = z.object({});
 const page = pageSchema(nothing);
@@ -66,6 +70,9 @@ const settingsSchema = z.object({
   provider_tokens_set: z
     .record(z.string(), z.string().nullable())
     .describe('The configured git hosts: provider → null.'),
+  mcp_config: mcpConfigSchema.describe('Your servers of the Model Context Protocol, by name.'),
+  git_user_name: nullableText.describe('Author of the commits of your agents; null: their choice.'),
+  git_user_email: nullableText,
 });
 const profilesSchema = z.object({
   profiles: z.array(z.object({ id: z.string() })),
@@ -82,24 +89,54 @@ const noDeviceLogin = [
 
 /** Endpoints that the official command line and web UI call before everything else. */
 export const settingsRoutes = (services: Services): readonly Route[] => {
-  const settings = (): z.output<typeof settingsSchema> => {
+  const settings = (owner: string): z.output<typeof settingsSchema> => {
     const template = services.lookup
       .templates()
       .find(({ metadata }) => metadata.name === services.templateName);
+    const { model, git, mcpServers = [] } = services.settings.of(owner);
     return {
       llm_api_key_set: true,
-      llm_model: template?.spec.agent.model ?? 'default',
+      llm_model: model ?? template?.spec.agent.model ?? 'default',
       provider_tokens_set: Object.fromEntries(
         Object.keys(services.gitHosts).map((provider) => [provider, null]),
       ),
+      mcp_config: presentMcpServers(mcpServers, owner, services.sealing),
+      git_user_name: git?.name ?? null,
+      git_user_email: git?.email ?? null,
     };
   };
-  const handle = () => ({ json: settings() });
+  const handle = ({ owner }: { readonly owner: string }) => ({ json: settings(owner) });
+  const save = {
+    body: settingsRequestSchema,
+    responses: { 200: settingsSchema },
+    problems: ['model-not-allowed', 'secret-unreadable', 'conflict'] as const,
+    handle: async ({ owner, body }: { readonly owner: string; readonly body: SettingsRequest }) => {
+      const { lookup, templateName } = services;
+      if (typeof body.model === 'string')
+        refuseModel(body.model, await lookup.template(templateName), {
+          path: body.modelPath,
+          templateName,
+        });
+      await services.settings.change(owner, (stored) =>
+        changedSettings(stored, body, services.sealing),
+      );
+      return { json: settings(owner) };
+    },
+  };
   return [
     get('/api/v1/settings', 'getSettings', {
-      summary: 'Which model agents use by default, and the configured git hosts',
+      summary:
+        'Your settings: the model of new conversations, the configured git hosts, the author of commits and MCP servers, without the values of headers and environments',
       responses: { 200: settingsSchema },
       handle,
+    }),
+    post('/api/v1/settings', 'saveSettings', {
+      summary: 'Change some of your settings; the others stay as they are',
+      ...save,
+    }),
+    patch('/api/v1/settings', 'updateSettings', {
+      summary: 'The same as POST',
+      ...save,
     }),
     get('/api/settings', 'getAgentSettings', {
       summary: 'The same, at the path that clients use which take the service for an agent',

@@ -14,6 +14,7 @@ import { newUuid } from '@conversation-operator/kube/uuid';
 import { isDerivedForm } from '../../resources/ids.ts';
 import { isModelAllowed } from '../../resources/allowed-models.ts';
 import type { NewObject } from '@conversation-operator/kube/object';
+import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { storedBytesOf } from '../../resources/stored-size.ts';
 import { viewOfSandbox } from '../../resources/sandbox.ts';
 import type { Services } from '../services.ts';
@@ -34,10 +35,17 @@ import { messageOf, type StartRequest } from './schemas.ts';
 export const requestHashAnnotation = 'conversation-operator.dev/request-sha256';
 
 /**
- * The text of a request for its hash. The order of the fields and unknown fields do not matter,
- * because the schema normalizes them.
+ * MAC of the secrets of that request under a key that follows from the master key. A hash without
+ * a key would confirm a guess of a short secret, and sealed texts differ each time. During a
+ * rotation, the MACs under the earlier master keys count too.
  */
-const textOf = ({ conversation_id: _id, ...request }: StartRequest): Buffer =>
+export const secretsMacAnnotation = 'conversation-operator.dev/secrets-hmac-sha256';
+
+/**
+ * The text of a request for its hash, without the values of secrets. The order of the fields and
+ * unknown fields do not matter, because the schema normalizes them.
+ */
+const textOf = ({ conversation_id: _id, secrets: _secrets, ...request }: StartRequest): Buffer =>
   Buffer.from(JSON.stringify(request));
 
 /** Problems of `startConversation` beside those of any write. */
@@ -104,12 +112,13 @@ function specOf(
   owner: string,
   request: StartRequest,
   { templateName, sandboxName, parent }: References,
+  { model, secrets }: Pick<ConversationSpec, 'secrets'> & { readonly model: string | undefined },
 ): ConversationSpec {
   const { selected_repository: name, initial_message: message } = request;
   const checkout = compact({ branch: request.selected_branch, provider: request.git_provider });
   const agent = compact({
     type: request.agent_type,
-    model: request.llm_model,
+    model,
     systemMessageSuffix: request.system_message_suffix,
     tools: request.tools,
     confirmationPolicy: request.confirmation_policy,
@@ -121,6 +130,7 @@ function specOf(
       title: request.title === '' ? undefined : request.title,
       initialMessage: message === null ? undefined : messageOf(message),
       repository: name === undefined ? undefined : { name, ...checkout },
+      secrets: secrets !== undefined && secrets.length > 0 ? secrets : undefined,
       sandboxName,
       agent: Object.keys(agent).length > 0 ? agent : undefined,
       parent,
@@ -172,22 +182,52 @@ const taken = (request: StartRequest): ProblemError =>
  * Throws 422 where the template does not allow the model. Without a template the start finds the
  * error.
  */
-async function refuseModel(
-  { lookup }: Services,
-  { llm_model: model }: StartRequest,
-  { templateName }: References,
-): Promise<void> {
-  const template = model === undefined ? undefined : await lookup.template(templateName);
-  if (model === undefined || template === undefined || isModelAllowed(model, template.spec.agent))
-    return;
+export function refuseModel(
+  model: string,
+  template: SandboxTemplate | undefined,
+  { path, templateName }: { readonly path: string; readonly templateName: string },
+): void {
+  if (template === undefined || isModelAllowed(model, template.spec.agent)) return;
   throw new ProblemError(
     'model-not-allowed',
     `The sandbox spec ${templateName} does not allow the model ${model}.`,
-    {
-      errors: [{ path: 'body.llm_model', message: 'must be a model that the sandbox spec allows' }],
-    },
+    { errors: [{ path, message: 'must be a model that the sandbox spec allows' }] },
   );
 }
+
+/**
+ * The model of a start: that of the request, else that of the owner's settings where the template
+ * allows it. Undefined: the model of the template.
+ */
+async function modelFor(
+  { lookup, settings }: Services,
+  owner: string,
+  { llm_model: wanted }: StartRequest,
+  { templateName }: References,
+): Promise<string | undefined> {
+  const model = wanted ?? settings.of(owner).model;
+  if (model === undefined) return undefined;
+  const template = await lookup.template(templateName);
+  if (wanted !== undefined) refuseModel(wanted, template, { path: 'body.llm_model', templateName });
+  const isUsable = template === undefined || isModelAllowed(model, template.spec.agent);
+  return wanted ?? (isUsable ? model : undefined);
+}
+
+/** The text of the secrets of a start, for their MAC: the order of the names does not matter. */
+const secretsText = (name: string, secrets: Readonly<Record<string, string>>): string =>
+  JSON.stringify([name, Object.entries(secrets).sort(([one], [other]) => (one < other ? -1 : 1))]);
+
+/** The secrets of a start, sealed for the conversation of this name. */
+const sealedSecrets = (
+  { sealing }: Services,
+  owner: string,
+  conversation: string,
+  { secrets = {} }: StartRequest,
+): NonNullable<ConversationSpec['secrets']> =>
+  Object.entries(secrets).map(([name, value]) => ({
+    name,
+    sealed: sealing.seal(value, { scope: 'start', owner, conversation, name }),
+  }));
 
 /**
  * Throws 403 or 422 when the git host lacks the repository or the branch. Without an answer of the
@@ -231,13 +271,18 @@ export async function startConversation(
   request: StartRequest,
   idempotencyKey?: string,
 ): Promise<CachedConversation> {
-  const { client, namespace, feeds, caps, startTexts } = services;
+  const { client, namespace, feeds, caps, startTexts, keys } = services;
   const text = textOf(request);
   const hash = createHash('sha256').update(text).digest('hex');
+  const macsOf = (name: string): readonly (string | undefined)[] =>
+    request.secrets === undefined
+      ? [undefined]
+      : keys.startSecretsMacs(secretsText(name, request.secrets));
   const isOurs = ({ metadata, spec }: Pick<CachedConversation, 'metadata' | 'spec'>) =>
     spec.owner === owner &&
     metadata.deletionTimestamp === undefined &&
-    metadata.annotations?.[requestHashAnnotation] === hash;
+    metadata.annotations?.[requestHashAnnotation] === hash &&
+    macsOf(metadata.name).includes(metadata.annotations[secretsMacAnnotation]);
 
   // A repetition finds its conversation even when the objects that the request names no longer
   // exist.
@@ -245,10 +290,12 @@ export async function startConversation(
   if (known !== undefined && isOurs(known)) return known;
   if (known !== undefined) throw taken(request);
   const references = await resolve(services, owner, request);
-  await refuseModel(services, request, references);
+  const model = await modelFor(services, owner, request, references);
   if (references.sandboxName === undefined || references.paused || references.failed)
     refuseOverQuota(services, owner);
-  const spec = specOf(owner, request, references);
+  const secrets = sealedSecrets(services, owner, id, request);
+  const spec = specOf(owner, request, references, { model, secrets });
+  const [mac] = macsOf(id);
   const object: NewObject<Conversation> = {
     apiVersion,
     kind: conversations.kind,
@@ -257,6 +304,7 @@ export async function startConversation(
       name: id,
       annotations: {
         [requestHashAnnotation]: hash,
+        ...(mac === undefined ? {} : { [secretsMacAnnotation]: mac }),
         ...(request.conversation_id === undefined ? {} : { [chosenIdAnnotation]: 'true' }),
       },
     },
@@ -268,6 +316,7 @@ export async function startConversation(
     // object once more would take milliseconds.
     storedBytes:
       text.length +
+      secrets.reduce((sum, { sealed }) => sum + sealed.length, 0) +
       storedBytesOf({ ...object, spec: { owner, templateName: references.templateName } }),
     sandboxes: references.sandboxName === undefined ? 1 : 0,
   };

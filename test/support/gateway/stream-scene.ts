@@ -16,6 +16,7 @@ import { createMetrics } from '../../../src/observability/metrics.ts';
 import type { ApiKey } from '../../../src/resources/api-key.ts';
 import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
 import type { ConversationQuota } from '../../../src/resources/conversation-quota.ts';
+import type { OwnerSettings } from '../../../src/resources/owner-settings.ts';
 import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import { FakeKubeClient } from '../fake-kube-client.ts';
@@ -86,6 +87,7 @@ export class StreamScene {
     quotas: new TestCache<ConversationQuota>(),
     templates: new TestCache<SandboxTemplate>(),
     apiKeys: new TestCache<ApiKey>(gatewayIndexers.apiKeys),
+    ownerSettings: new TestCache<OwnerSettings>(),
   };
   readonly lookup = new ResourceLookup({
     client: new FakeKubeClient(),

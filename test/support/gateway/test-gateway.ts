@@ -20,6 +20,7 @@ import {
   type ConversationSpec,
 } from '../../../src/resources/conversation.ts';
 import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
+import { ownerSettings } from '../../../src/resources/owner-settings.ts';
 import { conversationQuotas } from '../../../src/resources/conversation-quota.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import {
@@ -396,5 +397,6 @@ function makeCaches(client: FakeKubeClient) {
     templates: cache(sandboxTemplates),
     quotas: cache(conversationQuotas),
     apiKeys: cache(apiKeys, gatewayIndexers.apiKeys),
+    ownerSettings: cache(ownerSettings),
   };
 }

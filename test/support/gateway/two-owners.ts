@@ -7,7 +7,7 @@ import {
 } from 'node:http';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { issueKey } from '../../../src/gateway/auth/issue-key.ts';
-import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
+import { createGateway, type Gateway, type GatewayOptions } from '../../../src/gateway/gateway.ts';
 import { gatewayIndexers, serviceCaches } from '../../../src/gateway/lookup/cache.ts';
 import { systemClock } from '@conversation-operator/base/clock';
 import { HttpKubeClient } from '../../../packages/kube/src/http-client.ts';
@@ -24,6 +24,7 @@ import {
   type ConversationSpec,
 } from '../../../src/resources/conversation.ts';
 import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
+import { ownerSettings } from '../../../src/resources/owner-settings.ts';
 import { conversationQuotas } from '../../../src/resources/conversation-quota.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import type { KubeObject, ResourceDefinition } from '../../../packages/kube/src/object.ts';
@@ -99,7 +100,11 @@ export class TwoOwners {
   readonly #connections = new Agent({ keepAlive: true });
   port = 0;
 
-  private constructor(server: RunningApiServer, agent: StubAgent) {
+  private constructor(
+    server: RunningApiServer,
+    agent: StubAgent,
+    overrides: Partial<GatewayOptions>,
+  ) {
     this.server = server;
     this.agent = agent;
     const { logger } = this.log;
@@ -133,11 +138,13 @@ export class TwoOwners {
       metrics: this.metrics,
       version: '0.0.0-test',
       graceMs: 500,
+      ...overrides,
     });
   }
 
-  static async start(): Promise<TwoOwners> {
-    const world = new TwoOwners(await runApiServer(), await StubAgent.start(canaries.podIP));
+  static async start(overrides: Partial<GatewayOptions> = {}): Promise<TwoOwners> {
+    const agent = await StubAgent.start(canaries.podIP);
+    const world = new TwoOwners(await runApiServer(), agent, overrides);
     await world.client.create(sandboxTemplates, {
       apiVersion,
       kind: 'SandboxTemplate',
@@ -353,6 +360,7 @@ export class TwoOwners {
       sandboxTemplates,
       conversationQuotas,
       apiKeys,
+      ownerSettings,
     ] as readonly ResourceDefinition<KubeObject>[];
     const lists = await Promise.all(kinds.map((kind) => this.client.list(kind)));
     // The gateway stores from time to time when a key was last used, and the callers compare what
@@ -414,5 +422,6 @@ function cachesOf(client: HttpKubeClient, logger: Logger) {
     templates: cache(sandboxTemplates),
     quotas: cache(conversationQuotas),
     apiKeys: cache(apiKeys, gatewayIndexers.apiKeys),
+    ownerSettings: cache(ownerSettings),
   };
 }

@@ -15,6 +15,7 @@ import {
 } from '../../../src/resources/cached-conversation.ts';
 import type { ConversationQuota } from '../../../src/resources/conversation-quota.ts';
 import { quotaRules } from '../../../src/resources/quota-rules.ts';
+import type { OwnerSettings } from '../../../src/resources/owner-settings.ts';
 import type { SandboxPool } from '../../../src/resources/sandbox-pool.ts';
 import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
@@ -46,6 +47,7 @@ function setUp({ elects = true } = {}) {
     templates: new TestCache<SandboxTemplate>(),
     quotas: new TestCache<ConversationQuota>(),
     apiKeys: new TestCache<ApiKey>(gatewayIndexers.apiKeys),
+    ownerSettings: new TestCache<OwnerSettings>(),
   };
   const serviceCaches = {
     pools: new TestCache<SandboxPool>(),

@@ -1,0 +1,102 @@
+import type { IncomingMessage } from 'node:http';
+import { sleep, type Clock } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
+import { sendText } from '@conversation-operator/http/body/send-json';
+import type { SandboxKeys } from '../../agent/keys.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { startStatusOf } from '../../resources/conversation.ts';
+import { conversationIdOf } from '../../resources/ids.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import { notFound, ProblemError } from '../errors/problem-error.ts';
+import { requestIdOf } from '../http/send-problem.ts';
+import { newPool } from '../limits/pools.ts';
+import type { SecretReader } from '../lookup/secret-reader.ts';
+import { noSuchEndpoint, type CallbackHandler } from './callback-server.ts';
+
+export interface SecretsHandlerOptions {
+  readonly keys: Pick<SandboxKeys, 'acceptsSecretsToken'>;
+  readonly secrets: Pick<SecretReader, 'conversationsIn' | 'valueFor'>;
+  /** Log of the reads: a line for each value, without the value. */
+  readonly audit: Logger;
+  readonly clock: Clock;
+  /** Maximum time until the cache shows a conversation that has just begun; 2 s by default. */
+  readonly lagMs?: number;
+}
+
+const cachePollMs = 100;
+
+const refused = (detail: string): ProblemError => new ProblemError('secret-access-refused', detail);
+
+/** The token of a request; empty without one. */
+const tokenOf = ({ headers: { authorization = '' } }: IncomingMessage): string =>
+  /^Bearer ([\x21-\x7e]{1,256})$/i.exec(authorization)?.[1] ?? '';
+
+/**
+ * Handles the agents' reads of secrets: `GET /secrets/{sandbox}/{conversation id}/{name}` with the
+ * secrets token of the sandbox. Each process of the sandbox knows the token, so it opens nothing
+ * but what the agent of a conversation in that sandbox may have: the secrets of that start, else
+ * those of the owner. A paused sandbox, and one that is being deleted, reads nothing.
+ */
+export function secretsHandler(options: SecretsHandlerOptions): CallbackHandler {
+  const { keys, secrets, audit, clock, lagMs = 2_000 } = options;
+  const places = newPool('secretReads', clock);
+
+  /** The check of an unknown sandbox takes as long as that of a known one. */
+  const holderOf = (request: IncomingMessage, sandbox: Sandbox | undefined): Sandbox => {
+    const isGood = keys.acceptsSecretsToken(sandbox?.metadata.uid ?? 'none', tokenOf(request));
+    if (isGood && sandbox !== undefined) return sandbox;
+    throw refused('The secrets token of the sandbox is needed, as Authorization: Bearer.');
+  };
+
+  const conversationIn = async (
+    sandbox: Sandbox,
+    id: string,
+    signal: AbortSignal,
+  ): Promise<CachedConversation> => {
+    const lateMs = clock.monotonic() + lagMs;
+    for (;;) {
+      const found = secrets
+        .conversationsIn(sandbox)
+        .find(
+          (conversation) =>
+            conversationIdOf(conversation) === id && startStatusOf(conversation) !== 'ERROR',
+        );
+      if (found !== undefined) return found;
+      if (clock.monotonic() >= lateMs) throw refused('The conversation is not in this sandbox.');
+      await sleep(clock, cachePollMs, signal);
+    }
+  };
+
+  return {
+    name: 'secrets',
+    handle: async ({ request, response, sandbox: named, path, signal }) => {
+      const sandbox = holderOf(request, named);
+      const [id, name, ...rest] = path;
+      if (id === undefined || name === undefined || rest.length > 0) throw noSuchEndpoint();
+      if (request.method !== 'GET')
+        throw new ProblemError('method-not-allowed', 'Secrets are read.', {
+          headers: { Allow: 'GET' },
+        });
+      if (sandbox.metadata.deletionTimestamp !== undefined)
+        throw refused('The sandbox is being deleted.');
+      if (sandbox.spec.replicas !== 1) throw refused('The sandbox is paused.');
+      const { owner } = sandbox.spec;
+      const release = await places.wait({ owner, sandbox: sandbox.metadata.uid }, { signal });
+      try {
+        const conversation = await conversationIn(sandbox, id, signal);
+        const value = await secrets.valueFor(sandbox, name, [conversation]);
+        if (value === undefined) throw notFound('secret');
+        audit.info('SecretRead', {
+          requestId: requestIdOf(request),
+          ...{ owner, sandbox: sandbox.metadata.name, conversation: id, secret: name, by: 'agent' },
+        });
+        sendText(response, 200, value, {
+          'cache-control': 'no-store',
+          'x-content-type-options': 'nosniff',
+        });
+      } finally {
+        release();
+      }
+    },
+  };
+}

@@ -1,0 +1,90 @@
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { found, isAlreadyExists, isConflict } from '@conversation-operator/kube/errors';
+import { apiVersion } from '../../resources/group.ts';
+import {
+  ownerSettings,
+  settingsNameOf,
+  settingsOf,
+  type OwnerSettings,
+  type OwnerSettingsSpec,
+} from '../../resources/owner-settings.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import type { Cache } from './cache.ts';
+import type { ObjectFeed } from './object-feed.ts';
+import { writeOnStored } from './stored.ts';
+
+export interface SettingsStoreOptions {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly cache: Cache<OwnerSettings>;
+  readonly feed: Pick<ObjectFeed<OwnerSettings>, 'shows'>;
+}
+
+/** Settings of owners: read from the cache, and written on the version that is stored. */
+export class SettingsStore {
+  readonly #options: SettingsStoreOptions;
+
+  constructor(options: SettingsStoreOptions) {
+    this.#options = options;
+  }
+
+  /** The settings of an owner as the cache has them; without any secret where there are none. */
+  of(owner: string): OwnerSettingsSpec {
+    const { cache, namespace } = this.#options;
+    return settingsOf(owner, cache.store.get(namespace, settingsNameOf(owner))) ?? { owner };
+  }
+
+  /**
+   * Replaces the settings of an owner by what `change` makes of the stored ones, and waits until
+   * the cache shows that. `change` is called again after a conflict, and ends the write by throwing
+   * or by returning its argument. Returns the settings that are stored then.
+   */
+  async change(
+    owner: string,
+    change: (stored: OwnerSettingsSpec) => OwnerSettingsSpec,
+  ): Promise<OwnerSettingsSpec> {
+    const { client, namespace, feed } = this.#options;
+    const name = settingsNameOf(owner);
+    const written = await writeOnStored(
+      () => found(client.get(ownerSettings, namespace, name)),
+      async (object) => {
+        const stored = settingsOf(owner, object) ?? { owner };
+        const spec = change(stored);
+        if (spec === stored) return undefined;
+        if (object === undefined)
+          return client.create(ownerSettings, {
+            apiVersion,
+            kind: ownerSettings.kind,
+            metadata: { namespace, name },
+            spec,
+          });
+        if (settingsOf(owner, object) === undefined) throw occupied(name);
+        return client.mergePatch(ownerSettings, namespace, name, patchTo(spec, object));
+      },
+      (error) => isConflict(error) || isAlreadyExists(error),
+    );
+    if (written === undefined) return this.of(owner);
+    await feed.shows(written);
+    return written.spec;
+  }
+}
+
+/** A merge patch on one version; null removes a field. */
+const patchTo = (
+  { secrets, git, model, mcpServers }: OwnerSettingsSpec,
+  { metadata: { resourceVersion } }: OwnerSettings,
+) => ({
+  metadata: { resourceVersion },
+  spec: {
+    secrets: secrets ?? null,
+    git: git ?? null,
+    model: model ?? null,
+    mcpServers: mcpServers ?? null,
+  },
+});
+
+const occupied = (name: string): ProblemError =>
+  new ProblemError(
+    'conflict',
+    `The settings ${name} are being deleted, or belong to another owner. An administrator of the cluster can delete them.`,
+  );
