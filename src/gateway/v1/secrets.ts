@@ -21,6 +21,7 @@ const base = '/api/v1/secrets';
 const { get, post, put, remove } = endpoints('secrets');
 
 const secretSchema = z.object({ name: z.string(), description: nullableText });
+export type SecretRecord = z.output<typeof secretSchema>;
 const secretPage = pageSchema(secretSchema);
 
 const description = shownText(maxDescriptionLength).nullish();
