@@ -30,6 +30,8 @@ const noneMs = 60_000;
 /** Delay before GitHub is asked again after an error, and where it limits the rate of requests. */
 const retryMs = 10_000;
 const busyMs = 60_000;
+/** Minimum age of a token that is replaced where a host refuses it. */
+const refusedAfterMs = 60_000;
 /** Requests of one owner for tokens: GitHub allows an App some thousands an hour. */
 const perOwner = { burst: 300, intervalMs: 5_000 };
 const maxRepositories = 10_000;
@@ -42,6 +44,7 @@ type State =
       readonly kind: 'token';
       readonly token: string;
       readonly installation: number;
+      readonly mintedAt: number;
       readonly renewAt: number;
       readonly endsAt: number;
     }
@@ -97,7 +100,17 @@ export class GithubApp {
       token,
       name: `GitHub App ${appId}`,
       identity: JSON.stringify([provider, appId, installation, repository.toLowerCase()]),
+      refused: () => this.#forget(repository.toLowerCase(), state),
     };
+  }
+
+  /** Where the App was removed and installed again, its earlier tokens are of no use. */
+  #forget(key: string, { token, mintedAt }: Extract<State, { readonly kind: 'token' }>): void {
+    const known = this.#states.peek(key);
+    if (known?.kind !== 'token' || known.token !== token) return;
+    if (this.#now() < mintedAt + refusedAfterMs) return;
+    this.#states.delete(key);
+    this.#installations.delete(key);
   }
 
   async #stateOf(owner: string, repository: string): Promise<State> {
@@ -157,7 +170,8 @@ export class GithubApp {
       const { token, expiresAt } = await client.mint(installation, repository);
       const endsAt = begin + Math.min(expiresAt - wall, maxLifetimeMs);
       this.#log.repositoryMended(key);
-      return { kind: 'token', token, installation, endsAt, renewAt: endsAt - renewBeforeMs };
+      const renewAt = endsAt - renewBeforeMs;
+      return { kind: 'token', token, installation, mintedAt: begin, endsAt, renewAt };
     } catch (error) {
       const isOfRepository =
         error instanceof HostApiError && (error.code === 'invalid' || error.code === 'not-found');

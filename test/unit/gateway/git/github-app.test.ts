@@ -89,8 +89,8 @@ describe('a GitHub App', () => {
       name: 'GitHub App 12',
       identity: '["github","12",7,"acme/shop"]',
     };
-    expect(await of('alice', 'acme/shop')).toEqual(credential);
-    expect(await of('bob', 'Acme/Shop')).toEqual(credential);
+    expect(await of('alice', 'acme/shop')).toMatchObject(credential);
+    expect(await of('bob', 'Acme/Shop')).toMatchObject(credential);
     expect(await of('alice', 'acme/lib')).toMatchObject({
       token: 's3cret-2',
       identity: '["github","12",7,"acme/lib"]',
@@ -236,6 +236,32 @@ describe('a GitHub App', () => {
       ]);
     },
   );
+
+  it('replaces a token that a host refuses, at most once a minute', async () => {
+    const { clock, asked, github, of } = anApp();
+    const refuse = async () => {
+      const found = await of('alice', 'acme/shop');
+      if (typeof found === 'string') throw new Error(found);
+      found.refused?.();
+      return found.token;
+    };
+    const stale = await of('alice', 'acme/shop');
+    await clock.advance(minute - 1);
+    expect([await refuse(), await refuse()]).toEqual(['s3cret-1', 's3cret-1']);
+    await clock.advance(1);
+    // The App was installed again.
+    github.installation = 8;
+    expect([await refuse(), await refuse()]).toEqual(['s3cret-1', 's3cret-2']);
+    await clock.advance(minute);
+    if (typeof stale !== 'string') stale.refused?.();
+    expect(await of('alice', 'acme/shop')).toMatchObject({ token: 's3cret-2' });
+    expect(asked).toEqual([
+      'installation of acme/shop',
+      'token of 7 for acme/shop',
+      'installation of acme/shop',
+      'token of 8 for acme/shop',
+    ]);
+  });
 
   it('never rejects', async () => {
     const { github, of } = anApp();
