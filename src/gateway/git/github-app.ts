@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { Runtime } from '@conversation-operator/base/runtime';
 import { TokenBucket } from '@conversation-operator/base/token-bucket';
 import { matchesPattern } from '../../resources/allowed-models.ts';
+import { expiryBy } from '../lookup/expiry.ts';
 import type { GithubAppClient } from './github-app-client.ts';
 import { HostApiError } from './host-api/host-api.ts';
 import { basicAuthorization, type CredentialFound, type CredentialSource } from './hosts.ts';
@@ -34,6 +35,8 @@ const busyMs = 60_000;
 const refusedAfterMs = 60_000;
 /** Requests of one owner for tokens: GitHub allows an App some thousands an hour. */
 const perOwner = { burst: 300, intervalMs: 5_000 };
+/** Delay before an exhausted budget of an owner is logged again. */
+const repeatMs = 3_600_000;
 const maxRepositories = 10_000;
 const maxOwners = 10_000;
 const maxLogged = 1_000;
@@ -75,13 +78,14 @@ export class GithubApp {
   });
   readonly #underWay = new Map<string, Promise<State>>();
   readonly #budgets = new LRUCache<string, TokenBucket>({ max: maxOwners });
-  /** Owners whose budget was exhausted at their last request. */
-  readonly #exhausted = new LRUCache<string, true>({ max: maxOwners });
+  /** Owners whose exhausted budget is logged already. */
+  readonly #exhausted: LRUCache<string, true>;
   readonly #log: ProblemLog;
 
   constructor(options: GithubAppOptions) {
     this.#options = options;
     this.#log = new ProblemLog(options);
+    this.#exhausted = new LRUCache({ max: maxOwners, ttl: repeatMs, ...expiryBy(options.clock) });
   }
 
   readonly source: CredentialSource = async (owner, provider, repository) => {
@@ -187,12 +191,12 @@ export class GithubApp {
     this.#budgets.set(owner, budget);
     if (budget.availableAt(this.#now()) > 0) {
       budget.take(this.#now());
-      this.#exhausted.delete(owner);
       return true;
     }
-    if (!this.#exhausted.has(owner))
+    if (!this.#exhausted.has(owner)) {
+      this.#exhausted.set(owner, true);
       this.#options.logger.warn('an owner asks for tokens of the GitHub App too often', { owner });
-    this.#exhausted.set(owner, true);
+    }
     return false;
   }
 

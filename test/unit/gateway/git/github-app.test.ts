@@ -270,10 +270,13 @@ describe('a GitHub App', () => {
   });
 
   it('lets one owner ask for a bounded number of repositories, and serves others', async () => {
-    const { lines, asked, github, of } = anApp();
+    const { clock, lines, asked, github, of } = anApp();
     github.installation = undefined;
     for (let each = 0; each < 1_000; each++) await of('mallory', `acme/${each}`);
     expect(asked).toHaveLength(300);
+    await clock.advance(5_000);
+    for (let each = 0; each < 10; each++) await of('mallory', `acme/later-${each}`);
+    expect(asked).toHaveLength(301);
     expect(await of('mallory', 'acme/more')).toBe('withheld');
     github.installation = 7;
     expect(await of('alice', 'acme/more')).toMatchObject({ token: 's3cret-1' });

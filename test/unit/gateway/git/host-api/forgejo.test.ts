@@ -133,6 +133,12 @@ describe('pull requests of Forgejo and Gitea', () => {
     expect(forge.targets).toEqual([`GET ${root}`, `GET ${root}/pulls/main/agent/fix`]);
   });
 
+  it('are found behind a closed one of the same branches', async () => {
+    answers['GET /pulls/main/agent/fix'] = { body: aPull({ number: 2, state: 'closed' }) };
+    answers['GET /pulls'] = { body: [aPull()] };
+    expect(await api.openOf(target, 'agent/fix')).toEqual(found);
+  });
+
   it.each<[string, object[], number | undefined]>([
     ['none', [], undefined],
     ['one into another branch', [aPull({ base: { ref: 'next' } })], 5],
