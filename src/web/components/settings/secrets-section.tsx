@@ -41,7 +41,7 @@ export function SecretsSection({ own }: { readonly own: OwnSettings }) {
       }
     >
       <Field id="secret-name" label="Name" value={name} placeholder="NPM_TOKEN" required />
-      <Field id="secret-value" label="Value" value={value} type="password" required />
+      <Field id="secret-value" label="Value" value={value} isSecret required />
       {!isKnown && <Field id="secret-description" label="Description" value={description} />}
     </SettingsForm>
   );

@@ -70,7 +70,7 @@ export function ServersSection({ own }: { readonly own: OwnSettings }) {
         id="server-authorization"
         label="Authorization"
         value={authorization}
-        type="password"
+        isSecret
         placeholder="Bearer …"
       />
     </SettingsForm>

@@ -6,29 +6,28 @@ interface FieldProps {
   readonly id: string;
   readonly label: string;
   readonly value: Signal<string>;
-  /** password hides the text from people who see the screen. */
-  readonly type?: 'text' | 'password';
+  /** Hides the text from people who see the screen. */
+  readonly isSecret?: boolean;
   readonly placeholder?: string;
   readonly required?: boolean;
 }
 
-export const Field = ({ id, label, value, type = 'text', placeholder, required }: FieldProps) => (
-  <span class="field">
-    <label for={id}>{label}</label>
-    <input
-      id={id}
-      type={type}
-      value={value.value}
-      autocomplete="off"
-      spellcheck={false}
-      {...(placeholder === undefined ? {} : { placeholder })}
-      {...(required === true ? { required } : {})}
-      onInput={(event) => {
-        value.value = event.currentTarget.value;
-      }}
-    />
-  </span>
-);
+export function Field(props: FieldProps) {
+  const { id, label, value, isSecret = false, placeholder, required = false } = props;
+  const common = {
+    ...{ id, required, value: value.value, autocomplete: 'off', spellcheck: false },
+    ...(placeholder === undefined ? {} : { placeholder }),
+    onInput: ({ currentTarget }: { readonly currentTarget: HTMLInputElement }) => {
+      value.value = currentTarget.value;
+    },
+  };
+  return (
+    <span class="field">
+      <label for={id}>{label}</label>
+      {isSecret ? <input type="password" {...common} /> : <input type="text" {...common} />}
+    </span>
+  );
+}
 
 interface SettingsFormProps {
   readonly id: string;
