@@ -206,12 +206,13 @@ async function fetchedText({ url, headers }: Lookup, signal: AbortSignal): Promi
     redirect: 'error',
     signal: AbortSignal.any([signal, AbortSignal.timeout(lookupTimeoutMs)]),
   });
+  const bytes: AsyncIterable<Uint8Array> | readonly Uint8Array[] = response.body ?? [];
   const chunks: Uint8Array[] = [];
   let size = 0;
   // The body of a refusal is not read, and the connection ends with it.
   if (!response.ok) await response.body?.cancel();
   else
-    for await (const chunk of response.body ?? []) {
+    for await (const chunk of bytes) {
       size += chunk.length;
       if (size > maxLookupBytes) break;
       chunks.push(chunk);
@@ -231,8 +232,8 @@ const reserved =
   /^(HOME|PATH|SHELL|IFS|ENV|BASH_ENV|NODE_OPTIONS|NODE_PATH|NODE_EXTRA_CA_CERTS|NODE_TLS_REJECT_UNAUTHORIZED|LD_.*|DYLD_.*)$/;
 
 /**
- * Returns the variables of an agent's process for secrets. `skipped` names those that no process can
- * have, or that would replace a variable of the bridge, as `taken` names them.
+ * Returns the variables of an agent's process for secrets. `skipped` names those that no process
+ * can have, or that would replace a variable of the bridge, as `taken` names them.
  */
 export function agentVariablesOf(
   values: ReadonlyMap<string, string>,
