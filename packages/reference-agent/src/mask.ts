@@ -1,5 +1,5 @@
 /** The text in the place of a secret, as the protocol has it. */
-const marker = '<secret-hidden>';
+export const marker = '<secret-hidden>';
 /** Minimum characters of a value to hide; a shorter one would mangle unrelated texts. */
 const minCharacters = 4;
 /** Maximum levels of a value whose texts are masked one by one; deeper ones become JSON. */

@@ -145,7 +145,9 @@ export class Secrets {
     const servers =
       sealedMcpServers === undefined ? [] : storedMcpServers(this.#box.open(sealedMcpServers));
     const former = new Set(before?.former);
-    for (const value of [...values.values(), ...secretsOf(servers)]) former.add(value);
+    const current = [...values.values(), ...secretsOf(servers)];
+    for (const value of current) former.add(value);
+    forgetOldest(former, new Set(current));
     const known = { sealedSecrets, sealedMcpServers, values, former, needles: needlesOf(former) };
     this.#known.set(id, known);
     return known;
@@ -162,12 +164,16 @@ export class Secrets {
       former.add(value);
     }
     if (areKnown) return;
-    const current = new Set([...known.values.values(), ...values]);
-    for (const value of former) {
-      if (former.size <= maxFormerValues + current.size) break;
-      if (!current.has(value)) former.delete(value);
-    }
+    forgetOldest(former, new Set([...known.values.values(), ...values]));
     known.needles = needlesOf(former);
+  }
+}
+
+/** Bounds the values that are not current, of which the oldest are no longer masked. */
+function forgetOldest(former: Set<string>, current: ReadonlySet<string>): void {
+  for (const value of former) {
+    if (former.size <= maxFormerValues + current.size) return;
+    if (!current.has(value)) former.delete(value);
   }
 }
 
