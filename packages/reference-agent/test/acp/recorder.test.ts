@@ -87,7 +87,7 @@ describe('the updates of a session', () => {
     expect(texts.match(/z/g)).toHaveLength(99_997);
   });
 
-  it('keep an end that only looks like a secret, before a thought, a tool call and the end', () => {
+  it('keep an end that is only the beginning of a secret, before a thought, a tool call and the end', () => {
     const { recorder, textOf } = hiding('s3cret');
     recorder.add(chunk('a s3c'));
     recorder.add(chunk('b s3c', 'thought'));
