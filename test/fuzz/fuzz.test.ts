@@ -2,7 +2,7 @@ import { TwoOwners } from '../support/gateway/two-owners.ts';
 import { fuzz } from './fuzz.ts';
 import { LeakWatch } from './leak-watch.ts';
 
-const seed = 1;
+const seed = 5;
 const requests = 3500;
 
 describe('requests made from /openapi.json', () => {
