@@ -3,7 +3,7 @@ import { hostileText } from '../support/page-overview.ts';
 import type { SecretRecord, SettingsRecord } from '../../src/web/wire.ts';
 import { violationsIn } from './support/accessibility.ts';
 import { Window } from './support/browser.ts';
-import { FakeService } from './support/fake-service.ts';
+import { FakeService, type Answer } from './support/fake-service.ts';
 
 let service: FakeService;
 let window: Window;
@@ -168,7 +168,7 @@ describe('a secret', () => {
     await press('Secrets', 'Delete NPM_TOKEN');
     await press('Secrets', 'Keep');
     expect(service.calls).toEqual([]);
-    let answer = (_: { status: number; json: unknown }): void => undefined;
+    let answer: (answer: Answer) => void = () => undefined;
     service.answers.set(
       'DELETE /api/v1/secrets/NPM_TOKEN',
       new Promise((resolve) => (answer = resolve)),

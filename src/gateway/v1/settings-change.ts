@@ -9,7 +9,7 @@ import {
 import { invalidField } from '../errors/validation.ts';
 import { hiddenValue, hiddenValuesOf } from '../presenters/mcp-servers.ts';
 import { unreadable } from '../lookup/secret-reader.ts';
-import { label } from './fields.ts';
+import { label } from '../http/fields.ts';
 import { refuseTooLarge } from './secrets.ts';
 
 /** A name or an address in a git commit, on one line. Null or empty: none. */

@@ -14,7 +14,7 @@ export function SecretsSection({ own }: { readonly own: OwnSettings }) {
     <SettingsForm
       id="secrets"
       title="Secrets"
-      text="An agent gets the value of a secret in the commands that name it. Nobody can read a value here again."
+      text="An agent gets the value of a secret in the commands that name it. A value is never shown again."
       button={isKnown ? 'Replace the value' : 'Store'}
       send={async () => {
         await own.storeSecret(name.peek().trim(), value.peek(), description.peek().trim());

@@ -42,7 +42,7 @@ interface SettingsFormProps {
   readonly children: ComponentChildren;
 }
 
-/** A section with a form. What was saved, or why it was not, is beside the button. */
+/** A section with a form. The result of the last save is beside the button. */
 export function SettingsForm(props: SettingsFormProps) {
   const { id, title, text, button, send, before, children } = props;
   const state = useSignal<'sending' | 'saved' | { readonly problem: string } | undefined>(
