@@ -211,6 +211,40 @@ it('commands have the secrets that they name, and the values are nowhere, also a
   await agents.delete(id);
 });
 
+it('the tools and the secrets are there after the end of everything, and a gateway that is away costs no run', async () => {
+  agents.model.script('powerless', tool('git checkout -qb agent/powerless'), finish);
+  const { id } = await agents.begin(`Begin. ${marker('powerless')}`, {
+    selected_repository: shop,
+    secrets: { START_TOKEN: values.START_TOKEN },
+  });
+  await agents.reaches(id, { execution_status: 'finished' });
+  await agents.kill();
+  await agents.startAgain();
+  agents.model.script(
+    'powerless',
+    tool(commandOfSums),
+    tool('git commit -q --allow-empty -m Powerless && git push origin agent/powerless'),
+    { tool: 'create_pull_request', arguments: { title: 'After the end' } },
+    finish,
+  );
+  await work(id, 'powerless', 4);
+  const [secrets, push] = outputs('powerless').slice(-3);
+  for (const sum of sums) expect(secrets).toContain(sum);
+  expect(push).toContain('new branch');
+  expect((await forge.pulls(shop)).map(({ head }) => head)).toContain('agent/powerless');
+
+  // Without its port of the last time, the gateway is away for the conversations before.
+  await agents.kill();
+  rmSync(join(agents.up.dataDir, 'agent-side-port'));
+  await agents.startAgain();
+  agents.model.script('powerless', tool('cat README.md'), finish);
+  await work(id, 'powerless', 2);
+  expect(outputs('powerless').at(-1)).toContain('for acme alone');
+  const [first] = agents.model.requests('powerless');
+  for (const name of tools) expect(first?.tools).not.toContain(name);
+  await agents.delete(id);
+});
+
 it('a server of the owner that is away costs neither the run nor the tools of the gateway', async () => {
   await change('/api/v1/settings', { mcp_config: { away: { url: 'http://127.0.0.1:1/mcp' } } });
   agents.model.script('away', tool('cat README.md'), finish);
