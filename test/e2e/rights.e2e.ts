@@ -134,12 +134,14 @@ const allowed: Readonly<Record<Component, readonly Call[]>> = {
     ['GET', `${ours}/sandboxes`],
     ['GET', `${ours}/apikeys`],
     ['POST', `${ours}/apikeys?dryRun=All`, aKey],
+    ['GET', `${ours}/ownersettings`],
     ['GET', `${ours}/conversationquotas`],
   ],
 };
 const notOfTheOther: Readonly<Record<Component, readonly Call[]>> = {
   operator: [
     ['GET', `${ours}/apikeys`],
+    ['GET', `${ours}/ownersettings`],
     ['POST', `${ours}/apikeys?dryRun=All`, aKey],
     ['PATCH', `${ours}/conversations/none`, '{}'],
   ],

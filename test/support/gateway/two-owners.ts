@@ -1,3 +1,4 @@
+import type { PullRequests } from '../../../src/gateway/pull-requests/pull-requests.ts';
 import { once } from 'node:events';
 import {
   Agent,
@@ -78,7 +79,19 @@ const hello = {
 const canaries = {
   podIP: '127.0.0.3',
   masterKey: Buffer.from('a master key that no user may see'),
+  secretValue: 'the value of a secret, which is unmistakable',
 } as const;
+
+/** A git host that accepts each pull request. */
+const openPullRequest: PullRequests['open'] = ({ conversation }, { title, head = 'agent/fix' }) =>
+  Promise.resolve({
+    isNew: true,
+    pullRequest: {
+      ...{ number: 1, url: 'https://git.example/acme/shop/pull/1', provider: 'github' },
+      ...{ repository: 'acme/shop', title, head, base: 'main', draft: false, state: 'Open' },
+      stateTime: conversation.metadata.creationTimestamp,
+    },
+  });
 
 /**
  * A gateway on a real API server in memory, with resources of two owners in it, and an agent that
@@ -133,6 +146,7 @@ export class TwoOwners {
       // Never reached: only for their headers.
       rateLimits: { readsPerSecond: 1e6, writesPerSecond: 1e6 },
       gitHosts: { github: 'https://git.example' },
+      pullRequests: { open: openPullRequest },
       clock: systemClock,
       logger,
       metrics: this.metrics,
@@ -316,6 +330,23 @@ export class TwoOwners {
       "bob's key": this.keys.bob,
       'master key': canaries.masterKey,
     };
+  }
+
+  /** Values of owners' secrets, which only the answer to a read of one value may contain. */
+  get secretValues(): Secrets {
+    return { 'value of a secret': canaries.secretValue };
+  }
+
+  /** Stores a secret of an owner, unless there is one of this name. */
+  async addSecret(owner: Owner, name: string): Promise<void> {
+    const body = Buffer.from(JSON.stringify({ name, value: canaries.secretValue }));
+    await this.send({
+      ...{ method: 'POST', target: '/api/v1/secrets', body },
+      headers: {
+        ...{ authorization: `Bearer ${this.keys[owner]}`, 'content-type': 'application/json' },
+        'content-length': String(body.length),
+      },
+    });
   }
 
   /** Further texts that no answer may contain: internal addresses and names. */
