@@ -135,6 +135,7 @@ const allowed: Readonly<Record<Component, readonly Call[]>> = {
     ['GET', `${ours}/apikeys`],
     ['POST', `${ours}/apikeys?dryRun=All`, aKey],
     ['GET', `${ours}/conversationquotas`],
+    ['GET', `${ours}/ownersettings`],
   ],
 };
 const notOfTheOther: Readonly<Record<Component, readonly Call[]>> = {
@@ -142,6 +143,9 @@ const notOfTheOther: Readonly<Record<Component, readonly Call[]>> = {
     ['GET', `${ours}/apikeys`],
     ['POST', `${ours}/apikeys?dryRun=All`, aKey],
     ['PATCH', `${ours}/conversations/none`, '{}'],
+    // Settings are read one by one, and written by the gateway alone.
+    ['GET', `${ours}/ownersettings`],
+    ['PATCH', `${ours}/ownersettings/none`, '{}'],
   ],
   gateway: [
     ['GET', `${core}/pods`],
@@ -149,6 +153,7 @@ const notOfTheOther: Readonly<Record<Component, readonly Call[]>> = {
     ['GET', `${core}/persistentvolumeclaims`],
     ['DELETE', `${core}/persistentvolumeclaims/none`],
     ['PATCH', `${ours}/sandboxes/none/status`, '{}'],
+    ['DELETE', `${ours}/ownersettings/none`],
     [
       'GET',
       `/apis/coordination.k8s.io/v1/namespaces/${facts.sandboxes}/leases/conversation-operator`,
