@@ -124,7 +124,7 @@ export type GitSettings = z.output<typeof gitSettingsSchema>;
 export type PushPolicy = GitSettings['push'];
 export type PullRequestPolicy = GitSettings['pullRequests'];
 
-/** What an owner may do with a repository through the gateway. */
+/** The policy for an owner and a repository at the gateway. */
 export interface GitPolicy {
   readonly push: PushPolicy;
   readonly pullRequests: PullRequestPolicy;

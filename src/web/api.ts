@@ -92,6 +92,7 @@ export const api = {
   },
   post: async <T>(path: string, body: unknown, headers: CallOptions['headers'] = {}): Promise<T> =>
     (await call('POST', path, { body, headers })) as T,
+  put: (path: string, body: unknown): Promise<unknown> => call('PUT', path, { body }),
   patch: (path: string, body: unknown): Promise<unknown> => call('PATCH', path, { body }),
   delete: (path: string): Promise<unknown> => call('DELETE', path),
 };

@@ -10,6 +10,8 @@ import type { SandboxRecord } from '../gateway/presenters/sandbox.ts';
 import type { StartTask } from '../gateway/presenters/start-task.ts';
 import type { TimelineEntry } from '../gateway/presenters/timeline.ts';
 import type { Resources } from '../gateway/v1/life.ts';
+import type { SecretRecord } from '../gateway/v1/secrets.ts';
+import type { SettingsRecord } from '../gateway/v1/settings.ts';
 
 export type {
   ApiKeyRecord,
@@ -20,6 +22,8 @@ export type {
   Resources,
   SandboxRecord,
   SandboxSpecRecord,
+  SecretRecord,
+  SettingsRecord,
   StartTask,
   TimelineEntry,
 };

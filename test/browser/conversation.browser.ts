@@ -121,6 +121,39 @@ it('shows Markdown by elements, and opens no link but those of the web', async (
   await window.picture('Markdown');
 });
 
+it('links to the pull requests, and shows their states and how these change', async () => {
+  const { page } = window;
+  const pull = (number: number, changes: object = {}) => ({
+    ...{ number, url: `https://git.example.com/acme/app/pulls/${number}`, provider: 'forgejo' },
+    ...{ title: 'Fix the login', head: `agent/${number}`, base: 'main', draft: false },
+    ...{ state: 'open' as const, ...changes },
+  });
+  service.answers.set(events, pageOf([]));
+  await open();
+  service.emit(
+    'conversation',
+    aConversation(2, {
+      title,
+      pull_requests: [
+        pull(12, { draft: true }),
+        pull(13, { url: 'javascript:alert(1)', state: 'merged' }),
+      ],
+    }),
+  );
+  const link = page.getByRole('link', { name: 'Pull request #12' });
+  await link.waitFor();
+  expect(await link.getAttribute('href')).toBe('https://git.example.com/acme/app/pulls/12');
+  expect(await page.locator('.pull-request').allTextContents()).toEqual([
+    'Pull request #12 draft',
+    'Pull request #13 merged',
+  ]);
+  expect(await page.locator('.pull-request a').count()).toBe(1);
+  await window.picture('pull requests');
+  expect(await violationsIn(page)).toEqual([]);
+  service.emit('conversation', aConversation(2, { title, pull_requests: [pull(12)] }));
+  await page.getByText('Pull request #12 open').waitFor();
+});
+
 it('shows the newest events first, and older ones on demand, without a move', async () => {
   const { page } = window;
   service.answers.set(events, pageOf(numbered(50, 100), 'older'));

@@ -134,17 +134,17 @@ const allowed: Readonly<Record<Component, readonly Call[]>> = {
     ['GET', `${ours}/sandboxes`],
     ['GET', `${ours}/apikeys`],
     ['POST', `${ours}/apikeys?dryRun=All`, aKey],
-    ['GET', `${ours}/conversationquotas`],
     ['GET', `${ours}/ownersettings`],
+    ['GET', `${ours}/conversationquotas`],
   ],
 };
 const notOfTheOther: Readonly<Record<Component, readonly Call[]>> = {
   operator: [
     ['GET', `${ours}/apikeys`],
+    ['GET', `${ours}/ownersettings`],
     ['POST', `${ours}/apikeys?dryRun=All`, aKey],
     ['PATCH', `${ours}/conversations/none`, '{}'],
-    // Settings are read one by one, and written by the gateway alone.
-    ['GET', `${ours}/ownersettings`],
+    // The gateway alone writes settings.
     ['PATCH', `${ours}/ownersettings/none`, '{}'],
   ],
   gateway: [

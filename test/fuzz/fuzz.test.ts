@@ -2,8 +2,8 @@ import { TwoOwners } from '../support/gateway/two-owners.ts';
 import { fuzz } from './fuzz.ts';
 import { LeakWatch } from './leak-watch.ts';
 
-const seed = 1;
-const requests = 3000;
+const seed = 5;
+const requests = 3500;
 
 describe('requests made from /openapi.json', () => {
   let world: TwoOwners;
@@ -17,7 +17,7 @@ describe('requests made from /openapi.json', () => {
     const report = await fuzz(world, { requests, seed, watch: leaks.watch });
     await leaks.finish();
     expect(leaks.leaks).toEqual([]);
-    expect([...leaks.shown].sort()).toEqual(['key', 'session_api_key']);
+    expect([...leaks.shown].sort()).toEqual(['key', 'session_api_key', 'value of a secret']);
     expect(report.failures.join('\n\n')).toBe('');
     expect(report.requests).toBe(requests);
     // Each operation that can succeed has succeeded once, so the requests are no mere noise.

@@ -42,17 +42,22 @@ export class LeakWatch {
       )
     )
       this.shown.add('session_api_key');
+    const isValue = headers['content-type']?.startsWith('text/plain') === true;
+    if (isValue && leaksIn(text, this.#world.secretValues).length > 0)
+      this.shown.add('value of a secret');
     const seen = `${JSON.stringify(headers)}${withoutFields(text, 'session_api_key', 'key')}`;
     this.#search(`the answer to ${method} ${target.slice(0, 200)}`, seen, {
       ...this.#world.secrets,
       ...this.#world.internals,
+      ...(isValue ? {} : this.#world.secretValues),
     });
   };
 
   /** The log, the metrics and the resources. */
   async finish(): Promise<void> {
     this.#remove();
-    const { log, metrics, secrets, internals } = this.#world;
+    const { log, metrics, internals } = this.#world;
+    const secrets = { ...this.#world.secrets, ...this.#world.secretValues };
     for (const line of log.lines) {
       this.#search(`the log: ${line.message}`, inspect(line, { depth: 8, maxStringLength: null }), {
         ...secrets,

@@ -95,6 +95,7 @@ export class Population {
         await make(this.#world, owner, fresh);
         this.#ids.set(slot, fresh);
       }
+      await this.#world.addSecret(owner, 'TOKEN');
       const key = this.#keys.get(owner);
       if (key === undefined || !isThere(caches.apiKeys, key))
         this.#keys.set(owner, (await this.#world.addKey(owner, 'Spare')).name);
@@ -128,6 +129,7 @@ export class Population {
       key: [...this.#keys.values(), 'key-none'],
       cursor: this.#cursors,
       ...this.#agentPools,
+      secretValue: Object.values(this.#world.secretValues).map(String),
       option: [...openApproval.options.map(({ id }) => id), 'none'],
       idempotencyKey: ['one', 'two', 'a key with spaces ~!', `turn-${this.#generation}`],
     };

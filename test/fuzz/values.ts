@@ -15,6 +15,8 @@ export interface Pools {
   readonly host: readonly string[];
   readonly path: readonly string[];
   readonly sessionKey: readonly string[];
+  /** Values of secrets: no answer but one may contain them. */
+  readonly secretValue: readonly string[];
   /** Ids of options of the question of an agent. */
   readonly option: readonly string[];
 }
@@ -32,6 +34,7 @@ const poolOfName: Readonly<Record<string, keyof Pools>> = {
   option_id: 'option',
   host: 'host',
   path: 'path',
+  value: 'secretValue',
 };
 
 const repositories = ['acme/shop', 'group/sub/project', 'a/b', 'acme/none'];

@@ -85,8 +85,8 @@ export class BoundedOutput {
     const tail = Buffer.concat(this.#tail);
     if (this.#droppedBytes === 0)
       return maskText(Buffer.concat([this.#head, tail]).toString('utf8'), needles);
-    const head = maskText(this.#head.toString('utf8'), needles, { endsCut: true });
-    const end = maskText(tail.toString('utf8'), needles, { startsCut: true });
+    const head = maskText(this.#head.toString('utf8'), needles, { continues: true });
+    const end = maskText(tail.toString('utf8'), needles, { continued: true });
     return `${head}\n… ${this.#droppedBytes} bytes omitted …\n${end}`;
   }
 

@@ -106,7 +106,7 @@ const terminalArguments = z.object({
 const finishArguments = z.object({ message: z.string() });
 const toolArguments = z.record(z.string(), z.unknown());
 
-/** What the steps of one run share. */
+/** State that the steps of one run share. */
 interface Work {
   readonly client: OpenAI;
   /** Tools of MCP servers, beside the own ones. */

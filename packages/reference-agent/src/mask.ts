@@ -1,5 +1,5 @@
 /** The text in the place of a secret, as the protocol has it. */
-const marker = '<secret-hidden>';
+export const marker = '<secret-hidden>';
 /** Minimum characters of a value to hide; a shorter one would mangle unrelated texts. */
 const minCharacters = 4;
 /** Maximum levels of a value whose texts are masked one by one; deeper ones become JSON. */
@@ -36,8 +36,8 @@ interface Span {
 
 /** Edges of a text at which a part of it was omitted. */
 export interface Edges {
-  readonly startsCut?: boolean;
-  readonly endsCut?: boolean;
+  readonly continued?: boolean;
+  readonly continues?: boolean;
 }
 
 /**
@@ -47,9 +47,9 @@ export interface Edges {
 export function maskText(text: string, needles: Needles, edges: Edges = {}): string {
   if (needles.texts.length === 0 || text === '') return text;
   const found = occurrences(text, needles);
-  const tail = edges.endsCut === true ? unfinishedFrom(text, needles) : text.length;
+  const tail = edges.continues === true ? unfinishedFrom(text, needles) : text.length;
   if (tail < text.length) found.push({ start: tail, end: text.length });
-  const head = edges.startsCut === true ? remainderTo(text, needles) : 0;
+  const head = edges.continued === true ? remainderTo(text, needles) : 0;
   if (head > 0) found.push({ start: 0, end: head });
   return found.length === 0 ? text : rendered(text, merged(found));
 }
@@ -78,9 +78,8 @@ export function maskJson(value: unknown, needles: Needles, depth = 0): unknown {
 }
 
 /**
- * Masks a text that arrives in pieces. The results of all calls, one after the other, are the masked
- * form of all pieces, one after the other. Only the end of the text that may be the beginning of a
- * needle is held back.
+ * Masks a text that arrives in pieces. The results of all calls, joined, are the masked form of all
+ * pieces, joined. Only the end of the text that may be the beginning of a needle is held back.
  */
 export class StreamMask {
   #held = '';

@@ -20,8 +20,8 @@ const maxToolName = 200;
 
 /**
  * Returns the fenced code blocks of a Markdown text that are tagged sh, shell or bash, have no tag,
- * or are tagged `tool` with the name of a tool behind it. A block without a closing fence is ignored, because the block may be truncated, and half a
- * command can do harm.
+ * or are tagged `tool` with the name of a tool behind it. A block without a closing fence is
+ * ignored, because the block may be truncated, and half a command can do harm.
  */
 export function codeBlocksOf(markdown: string): readonly CodeBlock[] {
   const blocks: CodeBlock[] = [];
@@ -88,9 +88,9 @@ type Outcomes = Map<number, number | 'rejected' | undefined>;
 
 /**
  * Program of an agent without a model: announces this, and runs the code blocks of each message in
- * order, each in a shell of its own or as a call of a tool. The program stops at the first block that fails,
- * because later blocks usually depend on it, and lists the blocks that were not run. An interrupted
- * block is never run again; the blocks after it are run.
+ * order, each in a shell of its own or as a call of a tool. The program stops at the first block
+ * that fails, because later blocks usually depend on it, and lists the blocks that were not run. An
+ * interrupted block is never run again; the blocks after it are run.
  */
 export const scriptProgram: Program = {
   work: async (run) => {

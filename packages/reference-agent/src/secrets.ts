@@ -145,7 +145,9 @@ export class Secrets {
     const servers =
       sealedMcpServers === undefined ? [] : storedMcpServers(this.#box.open(sealedMcpServers));
     const former = new Set(before?.former);
-    for (const value of [...values.values(), ...secretsOf(servers)]) former.add(value);
+    const current = [...values.values(), ...secretsOf(servers)];
+    for (const value of current) former.add(value);
+    forgetOldest(former, new Set(current));
     const known = { sealedSecrets, sealedMcpServers, values, former, needles: needlesOf(former) };
     this.#known.set(id, known);
     return known;
@@ -162,12 +164,16 @@ export class Secrets {
       former.add(value);
     }
     if (areKnown) return;
-    const current = new Set([...known.values.values(), ...values]);
-    for (const value of former) {
-      if (former.size <= maxFormerValues + current.size) break;
-      if (!current.has(value)) former.delete(value);
-    }
+    forgetOldest(former, new Set([...known.values.values(), ...values]));
     known.needles = needlesOf(former);
+  }
+}
+
+/** Bounds the values that are not current, of which the oldest are no longer masked. */
+function forgetOldest(former: Set<string>, current: ReadonlySet<string>): void {
+  for (const value of former) {
+    if (former.size <= maxFormerValues + current.size) return;
+    if (!current.has(value)) former.delete(value);
   }
 }
 
@@ -206,12 +212,13 @@ async function fetchedText({ url, headers }: Lookup, signal: AbortSignal): Promi
     redirect: 'error',
     signal: AbortSignal.any([signal, AbortSignal.timeout(lookupTimeoutMs)]),
   });
+  const bytes: AsyncIterable<Uint8Array> | readonly Uint8Array[] = response.body ?? [];
   const chunks: Uint8Array[] = [];
   let size = 0;
   // The body of a refusal is not read, and the connection ends with it.
   if (!response.ok) await response.body?.cancel();
   else
-    for await (const chunk of response.body ?? []) {
+    for await (const chunk of bytes) {
       size += chunk.length;
       if (size > maxLookupBytes) break;
       chunks.push(chunk);
@@ -231,8 +238,8 @@ const reserved =
   /^(HOME|PATH|SHELL|IFS|ENV|BASH_ENV|NODE_OPTIONS|NODE_PATH|NODE_EXTRA_CA_CERTS|NODE_TLS_REJECT_UNAUTHORIZED|LD_.*|DYLD_.*)$/;
 
 /**
- * Returns the variables of an agent's process for secrets. `skipped` names those that no process can
- * have, or that would replace a variable of the bridge, as `taken` names them.
+ * Returns the variables of an agent's process for secrets. `skipped` names those that no process
+ * can have, or that would replace a variable of the bridge, as `taken` names them.
  */
 export function agentVariablesOf(
   values: ReadonlyMap<string, string>,

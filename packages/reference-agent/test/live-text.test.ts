@@ -1,5 +1,6 @@
 import { jest } from '@jest/globals';
 import { LiveText, type StreamingDelta } from '../src/live-text.ts';
+import { needlesOf } from '../src/mask.ts';
 
 describe('the text that an agent writes now', () => {
   beforeEach(() => {
@@ -49,6 +50,17 @@ describe('the text that an agent writes now', () => {
     for (let index = 0; index < 3; index++) live.say({ kind: 'message', text: 'x'.repeat(60_000) });
     live.flush();
     expect(texts()[0]?.[0]).toHaveLength(100_000);
+  });
+
+  it('shows no secret that the pieces on both sides of a thought form', () => {
+    const live = new LiveText(() => needlesOf(['s3cret']));
+    const deltas: StreamingDelta[] = [];
+    live.subscribe((delta) => deltas.push(delta));
+    live.say({ kind: 'message', text: 's3c' });
+    live.say({ kind: 'thought', text: 'x' });
+    live.say({ kind: 'message', text: 'ret' });
+    live.flush();
+    expect(deltas).toMatchObject([{ content: '<secret-hidden>', reasoning_content: 'x' }]);
   });
 
   it('costs nothing without a client', () => {

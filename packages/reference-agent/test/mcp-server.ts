@@ -84,7 +84,7 @@ export class TestMcpServer implements AsyncDisposable {
     const transport = new StreamableHTTPServerTransport({ enableJsonResponse: true });
     const server = this.#tools();
     response.on('close', () => void server.close());
-    await server.connect(transport as Parameters<typeof server.connect>[0]);
+    await server.connect(transport);
     await transport.handleRequest(request, response, body);
   }
 

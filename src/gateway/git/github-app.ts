@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { Runtime } from '@conversation-operator/base/runtime';
 import { TokenBucket } from '@conversation-operator/base/token-bucket';
 import { matchesPattern } from '../../resources/allowed-models.ts';
+import { expiryBy } from '../lookup/expiry.ts';
 import type { GithubAppClient } from './github-app-client.ts';
 import { HostApiError } from './host-api/host-api.ts';
 import { basicAuthorization, type CredentialFound, type CredentialSource } from './hosts.ts';
@@ -30,8 +31,12 @@ const noneMs = 60_000;
 /** Delay before GitHub is asked again after an error, and where it limits the rate of requests. */
 const retryMs = 10_000;
 const busyMs = 60_000;
+/** Minimum age of a token that is replaced where a host refuses it. */
+const refusedAfterMs = 60_000;
 /** Requests of one owner for tokens: GitHub allows an App some thousands an hour. */
 const perOwner = { burst: 300, intervalMs: 5_000 };
+/** Delay before an exhausted budget of an owner is logged again. */
+const repeatMs = 3_600_000;
 const maxRepositories = 10_000;
 const maxOwners = 10_000;
 const maxLogged = 1_000;
@@ -42,6 +47,7 @@ type State =
       readonly kind: 'token';
       readonly token: string;
       readonly installation: number;
+      readonly mintedAt: number;
       readonly renewAt: number;
       readonly endsAt: number;
     }
@@ -72,13 +78,14 @@ export class GithubApp {
   });
   readonly #underWay = new Map<string, Promise<State>>();
   readonly #budgets = new LRUCache<string, TokenBucket>({ max: maxOwners });
-  /** Owners whose budget was exhausted at their last request. */
-  readonly #exhausted = new LRUCache<string, true>({ max: maxOwners });
+  /** Owners whose exhausted budget is logged already. */
+  readonly #exhausted: LRUCache<string, true>;
   readonly #log: ProblemLog;
 
   constructor(options: GithubAppOptions) {
     this.#options = options;
     this.#log = new ProblemLog(options);
+    this.#exhausted = new LRUCache({ max: maxOwners, ttl: repeatMs, ...expiryBy(options.clock) });
   }
 
   readonly source: CredentialSource = async (owner, provider, repository) => {
@@ -97,7 +104,17 @@ export class GithubApp {
       token,
       name: `GitHub App ${appId}`,
       identity: JSON.stringify([provider, appId, installation, repository.toLowerCase()]),
+      refused: () => this.#forget(repository.toLowerCase(), state),
     };
+  }
+
+  /** Where the App was removed and installed again, its earlier tokens are of no use. */
+  #forget(key: string, { token, mintedAt }: Extract<State, { readonly kind: 'token' }>): void {
+    const known = this.#states.peek(key);
+    if (known?.kind !== 'token' || known.token !== token) return;
+    if (this.#now() < mintedAt + refusedAfterMs) return;
+    this.#states.delete(key);
+    this.#installations.delete(key);
   }
 
   async #stateOf(owner: string, repository: string): Promise<State> {
@@ -157,7 +174,8 @@ export class GithubApp {
       const { token, expiresAt } = await client.mint(installation, repository);
       const endsAt = begin + Math.min(expiresAt - wall, maxLifetimeMs);
       this.#log.repositoryMended(key);
-      return { kind: 'token', token, installation, endsAt, renewAt: endsAt - renewBeforeMs };
+      const renewAt = endsAt - renewBeforeMs;
+      return { kind: 'token', token, installation, mintedAt: begin, endsAt, renewAt };
     } catch (error) {
       const isOfRepository =
         error instanceof HostApiError && (error.code === 'invalid' || error.code === 'not-found');
@@ -173,12 +191,12 @@ export class GithubApp {
     this.#budgets.set(owner, budget);
     if (budget.availableAt(this.#now()) > 0) {
       budget.take(this.#now());
-      this.#exhausted.delete(owner);
       return true;
     }
-    if (!this.#exhausted.has(owner))
+    if (!this.#exhausted.has(owner)) {
+      this.#exhausted.set(owner, true);
       this.#options.logger.warn('an owner asks for tokens of the GitHub App too often', { owner });
-    this.#exhausted.set(owner, true);
+    }
     return false;
   }
 

@@ -14,6 +14,11 @@ export interface GitCredential {
    * secret identifies the credential.
    */
   readonly identity?: string;
+  /**
+   * Has to be called when a host answers 401: the source may have a new secret then, because a
+   * token can be revoked before its end.
+   */
+  readonly refused?: () => void;
 }
 
 export interface GitCredentials {

@@ -129,7 +129,7 @@ export class PrivateHost {
         body,
         authorization: (found === undefined ? credential : found.credential)?.authorization,
       });
-      return this.#read(stream, host, wanted.service, 'result');
+      return this.#read(stream, host, wanted.service, 'result', credential);
     });
   }
 
@@ -218,7 +218,7 @@ export class PrivateHost {
       ...referencesOf(wanted.service),
       authorization: credential?.authorization,
     });
-    const answer = this.#read(stream, host, wanted.service, 'advertisement');
+    const answer = this.#read(stream, host, wanted.service, 'advertisement', credential);
     if (answer.kind !== 'stream') return answer;
     this.#locations.set(keyOf(credential, wanted), stream.repository);
     return answer;
@@ -229,12 +229,14 @@ export class PrivateHost {
     { provider }: Host,
     service: GitService,
     what: 'advertisement' | 'result',
+    credential: GitCredential | undefined,
   ): HostAnswer {
     const { status, contentType, body } = stream;
     if (status === 200 && mediaTypeOf(contentType) === smartType(service, what))
       return { kind: 'stream', stream };
     body.destroy();
     if (isDenial(status)) {
+      if (status === 401) credential?.refused?.();
       // Hosts answer 404 for every repository whose existence they do not disclose, so 404 does not
       // mean a refused credential.
       if (status !== 404)

@@ -68,6 +68,7 @@ class HostLog {
       this.#logger.info('a git host answers again', { provider });
     }
     if (status !== 401 || credential === undefined) return;
+    credential.refused?.();
     const fingerprint = fingerprintOf(credential);
     if (this.#refused.has(fingerprint)) return;
     this.#refused.set(fingerprint, true);

@@ -17,6 +17,11 @@ const addresses = [
     summary: 'The page of one conversation',
     params: z.object({ id: z.string() }),
   },
+  {
+    path: '/settings',
+    operationId: 'settingsPage',
+    summary: 'The page of the settings and secrets of an owner',
+  },
   { path: '/operate', operationId: 'operatePage', summary: 'The page of the state of the service' },
 ] as const;
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { branch } from '../git/names.ts';
-import { optional, shownName, shownText } from '../v1/fields.ts';
+import { optional, shownName, shownText } from '../http/fields.ts';
 
 const maxTitleLength = 256;
 const maxBodyLength = 65_536;
@@ -15,5 +15,5 @@ export const pullRequestFields = {
   base: optional(branch()).describe(
     'Branch that is to get the changes. Absent: the default branch.',
   ),
-  draft: optional(z.boolean()).describe('True: nobody is asked for a review yet.'),
+  draft: optional(z.boolean()).describe('True: the host asks for no review yet.'),
 };

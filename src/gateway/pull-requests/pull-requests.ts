@@ -12,7 +12,7 @@ import { plainText } from '../../resources/plain-text.ts';
 import { maxPullRequests, type PullRequestRecord } from '../../resources/pull-request.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { notFound, ProblemError } from '../errors/problem-error.ts';
-import type { GitCredentials } from '../git/hosts.ts';
+import type { GitCredential, GitCredentials } from '../git/hosts.ts';
 import {
   HostApiError,
   type ApiTarget,
@@ -70,6 +70,8 @@ interface HostAccess {
   readonly target: ApiTarget;
   readonly provider: string;
   readonly policy: GitPolicy;
+  /** Reports that the host has refused the credential. */
+  readonly refused: GitCredential['refused'];
 }
 
 const stateOf = { open: 'Open', closed: 'Closed', merged: 'Merged' } as const;
@@ -167,10 +169,13 @@ export class PullRequests {
   async #atHost<T>(call: PullRequestCall, work: (access: HostAccess) => Promise<T>): Promise<T> {
     const { owner } = call.conversation.spec;
     const release = await this.#places.wait({ owner }, call);
+    let access: HostAccess | undefined;
     try {
-      return await work(await this.#accessFor(call));
+      access = await this.#accessFor(call);
+      return await work(access);
     } catch (error) {
       if (!(error instanceof HostApiError)) throw error;
+      if (error.code === 'denied') access?.refused?.();
       throw problemOfHost(error);
     } finally {
       release();
@@ -203,7 +208,7 @@ export class PullRequests {
         AbortSignal.timeout(callMs),
       ]),
     };
-    return { api, target, provider, policy };
+    return { api, target, provider, policy, refused: credential.refused };
   }
 
   async #stored({ metadata: { namespace, name, uid } }: CachedConversation): Promise<Conversation> {

@@ -18,7 +18,7 @@ import { capProblems } from '../lookup/storage-caps.ts';
 import { startConversation } from '../v1/start.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { maxMessageBytes } from '../../resources/conversation.ts';
-import { optional } from '../v1/fields.ts';
+import { optional } from '../http/fields.ts';
 import type { RequestHandler } from 'express';
 
 const request = startRequestSchema.shape;

@@ -26,7 +26,7 @@ import { sortedBy } from '../paging/keyset.ts';
 import { approvalPage, approvalSchema, presentApproval } from '../presenters/approval.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
 import type { Services } from '../services.ts';
-import { optional, paging, shownText } from './fields.ts';
+import { optional, paging, shownText } from '../http/fields.ts';
 import { ownConversation } from './own-objects.ts';
 import { refuseOverQuota } from './quota.ts';
 import { comesBackFromError, refuseUnusable, requestResume } from './resume.ts';

@@ -15,7 +15,7 @@ import { countSchema } from '../presenters/schemas.ts';
 import { startTaskList, startTaskRecord, startTaskSchema } from '../presenters/start-task.ts';
 import { compact } from '@conversation-operator/base/compact';
 import { deleteOne, writeOnStored } from '../lookup/stored.ts';
-import { refuseTooMany } from './fields.ts';
+import { refuseTooMany } from '../http/fields.ts';
 import { idempotencyHeaders } from './idempotency.ts';
 import { ownConversation } from './own-objects.ts';
 import { type ResponseCache, accessTo, startTextsOf } from './conversation-record.ts';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type Route, endpoints } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { pageSchema } from '../presenters/schemas.ts';
-import { paging } from './fields.ts';
+import { paging } from '../http/fields.ts';
 
 const { get } = endpoints('git');
 

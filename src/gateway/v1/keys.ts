@@ -10,7 +10,7 @@ import { searchPage } from '../paging/cursor.ts';
 import { creationOf, sortedBy } from '../paging/keyset.ts';
 import { presentApiKey, apiKeySchema, issuedApiKeySchema } from '../presenters/api-key.ts';
 import { deleteOne } from '../lookup/stored.ts';
-import { shownName, optional, paging, time } from './fields.ts';
+import { shownName, optional, paging, time } from '../http/fields.ts';
 import { maxChainLength } from '../auth/key-ring.ts';
 import { invalidField } from '../errors/validation.ts';
 

@@ -7,7 +7,7 @@ import {
   sandboxSpecList,
   sandboxSpecPage,
 } from '../presenters/sandbox-spec.ts';
-import { refuseTooMany } from './fields.ts';
+import { refuseTooMany } from '../http/fields.ts';
 import { idQuery, pageQuery } from './schemas.ts';
 
 const base = '/api/v1/sandbox-specs';

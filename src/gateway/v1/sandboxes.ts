@@ -18,7 +18,7 @@ import { searchPage } from '../paging/cursor.ts';
 import { creationOf, sortedBy } from '../paging/keyset.ts';
 import { presentSandbox, sandboxList, sandboxPage, sandboxSchema } from '../presenters/sandbox.ts';
 import { deleteOne, writeOnStored } from '../lookup/stored.ts';
-import { refuseTooMany } from './fields.ts';
+import { refuseTooMany } from '../http/fields.ts';
 import {
   idQuery,
   pageQuery,

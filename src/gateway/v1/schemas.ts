@@ -17,7 +17,7 @@ import {
   time,
   timeText,
   uuid,
-} from './fields.ts';
+} from '../http/fields.ts';
 import { branch, repository } from '../git/names.ts';
 import { secretNameField, secretValue } from './secret-fields.ts';
 

@@ -14,13 +14,14 @@ import { searchPage } from '../paging/cursor.ts';
 import { sortedBy } from '../paging/keyset.ts';
 import { nullableText, pageSchema } from '../presenters/schemas.ts';
 import type { Services } from '../services.ts';
-import { paging, shownText } from './fields.ts';
+import { paging, shownText } from '../http/fields.ts';
 import { secretNameField, secretValue } from './secret-fields.ts';
 
 const base = '/api/v1/secrets';
 const { get, post, put, remove } = endpoints('secrets');
 
 const secretSchema = z.object({ name: z.string(), description: nullableText });
+export type SecretRecord = z.output<typeof secretSchema>;
 const secretPage = pageSchema(secretSchema);
 
 const description = shownText(maxDescriptionLength).nullish();

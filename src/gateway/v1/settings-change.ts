@@ -9,7 +9,7 @@ import {
 import { invalidField } from '../errors/validation.ts';
 import { hiddenValue, hiddenValuesOf } from '../presenters/mcp-servers.ts';
 import { unreadable } from '../lookup/secret-reader.ts';
-import { label } from './fields.ts';
+import { label } from '../http/fields.ts';
 import { refuseTooLarge } from './secrets.ts';
 
 /** A name or an address in a git commit, on one line. Null or empty: none. */
@@ -85,10 +85,15 @@ export const settingsRequestSchema = z
     mcp_config: mcpDiff,
     git_user_name: commitText().describe('Author of commits; null or empty: the choice of agents.'),
     git_user_email: commitText(),
+    git_co_author: z
+      .boolean()
+      .nullish()
+      .describe('Whether commits name the agent as co-author; beside a git_user_name alone.'),
   })
   .transform(({ agent_settings_diff: agent, ...flat }) => ({
     gitName: flat.git_user_name,
     gitEmail: flat.git_user_email,
+    gitCoAuthor: flat.git_co_author ?? undefined,
     ...(flat.llm_model === undefined
       ? { model: agent?.llm?.model, modelPath: 'body.agent_settings_diff.llm.model' }
       : { model: flat.llm_model, modelPath: 'body.llm_model' }),
@@ -121,14 +126,14 @@ export function changedSettings(
 
 function gitAfter(
   { git }: OwnerSettingsSpec,
-  { gitName, gitEmail }: SettingsRequest,
+  { gitName, gitEmail, gitCoAuthor = git?.coAuthor }: SettingsRequest,
 ): OwnerSettingsSpec['git'] {
   const name = (gitName === undefined ? git?.name : gitName) ?? '';
   const email = (gitEmail === undefined ? git?.email : gitEmail) ?? '';
   if (name === '' && email === '') return undefined;
   if (name === '') throw invalidField('body.git_user_name', 'is required beside git_user_email');
   if (email === '') throw invalidField('body.git_user_email', 'is required beside git_user_name');
-  return { ...git, name, email };
+  return { name, email, ...(gitCoAuthor === undefined ? {} : { coAuthor: gitCoAuthor }) };
 }
 
 function serversAfter(

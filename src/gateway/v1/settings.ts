@@ -73,7 +73,9 @@ const settingsSchema = z.object({
   mcp_config: mcpConfigSchema.describe('Your servers of the Model Context Protocol, by name.'),
   git_user_name: nullableText.describe('Author of the commits of your agents; null: their choice.'),
   git_user_email: nullableText,
+  git_co_author: z.boolean().describe('Whether your commits name the agent as their co-author.'),
 });
+export type SettingsRecord = z.output<typeof settingsSchema>;
 const profilesSchema = z.object({
   profiles: z.array(z.object({ id: z.string() })),
   active_agent_profile_id: z.null(),
@@ -103,6 +105,7 @@ export const settingsRoutes = (services: Services): readonly Route[] => {
       mcp_config: presentMcpServers(mcpServers, owner, services.sealing),
       git_user_name: git?.name ?? null,
       git_user_email: git?.email ?? null,
+      git_co_author: git?.coAuthor ?? true,
     };
   };
   const handle = ({ owner }: { readonly owner: string }) => ({ json: settings(owner) });

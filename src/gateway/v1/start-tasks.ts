@@ -3,7 +3,7 @@ import { type Route, endpoints, type HandlerResult } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { countSchema, pageFrame } from '../presenters/schemas.ts';
 import { startTaskList, startTaskPage, startTaskRecord } from '../presenters/start-task.ts';
-import { refuseTooMany } from './fields.ts';
+import { refuseTooMany } from '../http/fields.ts';
 import { idsQuery, startTaskFilters, startTaskSearch } from './schemas.ts';
 import { startTaskFilter, type ConversationSearch } from './search.ts';
 import type { ServerResponse } from 'node:http';

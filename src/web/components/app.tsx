@@ -1,6 +1,7 @@
 import { ConversationPage, Missing } from './conversation-page.tsx';
 import { Header } from './header.tsx';
 import { OperatePage } from './operate/operate-page.tsx';
+import { SettingsPage } from './settings/settings-page.tsx';
 import { ConversationList } from './conversation-list.tsx';
 import { Filters } from './filters.tsx';
 import { QuotaPanel } from './quota-panel.tsx';
@@ -64,6 +65,7 @@ const Home = () => (
 function Content({ path }: { readonly path: string }) {
   if (path === '/') return <Home />;
   if (path === '/operate') return <OperatePage />;
+  if (path === '/settings') return <SettingsPage />;
   const [, id] = /^\/c\/([^/]+)$/.exec(path) ?? [];
   return id === undefined ? <Missing /> : <ConversationPage id={id.replaceAll('-', '')} />;
 }

@@ -15,6 +15,19 @@ function ConnectionLine() {
   );
 }
 
+interface PageLinkProps {
+  readonly href: string;
+  /** The path of the present page. */
+  readonly path: string;
+  readonly children: string;
+}
+
+const PageLink = ({ href, path, children }: PageLinkProps) => (
+  <a class="button small quiet" href={href} {...(path === href ? { 'aria-current': 'page' } : {})}>
+    {children}
+  </a>
+);
+
 export function Header({ path }: { readonly path: string }) {
   const page = usePage();
   return (
@@ -24,14 +37,13 @@ export function Header({ path }: { readonly path: string }) {
           Conversations
         </a>
         <ConnectionLine />
+        <PageLink href="/settings" path={path}>
+          Settings
+        </PageLink>
         {page.role.value === 'admin' && (
-          <a
-            class="button small quiet"
-            href="/operate"
-            {...(path === '/operate' ? { 'aria-current': 'page' } : {})}
-          >
+          <PageLink href="/operate" path={path}>
             Operate
-          </a>
+          </PageLink>
         )}
         <button
           type="button"

@@ -121,8 +121,6 @@ const broken = [
   },
 ];
 const states = ['running', 'paused', 'starting', 'failed', 'missing', 'refused'] as const;
-const canaryOfBob = 'a canary that belongs to b.';
-const secretOfBob = Buffer.from(JSON.stringify({ name: 'TOKEN', value: canaryOfBob }));
 const idIn = (state: string) => uuidOf(`bob/${state}`);
 const unknownId = uuidOf('unknown');
 
@@ -147,13 +145,7 @@ beforeAll(async () => {
     sandboxStatus: 'MISSING',
   });
   await world.addConversation('bob', idIn('refused'), failed);
-  await sent({
-    ...{ method: 'POST', target: '/api/v1/secrets', body: secretOfBob },
-    headers: {
-      ...{ authorization: `Bearer ${world.keys.bob}`, 'content-type': 'application/json' },
-      'content-length': String(secretOfBob.length),
-    },
-  });
+  await world.addSecret('bob', 'TOKEN');
   await world.addPair('alice', uuidOf('alice/running'));
 });
 afterAll(async () => {
@@ -261,7 +253,7 @@ async function bobs(): Promise<readonly string[]> {
   const uids = mine.map(({ metadata }) => metadata.uid);
   return [
     "bob's",
-    canaryOfBob,
+    ...Object.values(world.secretValues).map(String),
     '"bob"',
     ...mine.map(({ metadata }) => metadata.name),
     ...uids,

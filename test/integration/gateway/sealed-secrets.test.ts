@@ -211,6 +211,25 @@ describe('secrets in the cluster', () => {
     ]);
   });
 
+  it('are refused in a sandbox that is being deleted', async () => {
+    const ending = '55'.repeat(16);
+    await world.addPair('alice', ending);
+    const name = `sbx-${ending}`;
+    const token = tokenOf(name);
+    const metadata = { finalizers: ['example.com/wait'] };
+    await world.client.mergePatch(sandboxes, namespace, name, { metadata });
+    await world.client.delete(sandboxes, namespace, name);
+    await eventually('the cache shows the deletion', () => {
+      const seen = world.caches.sandboxes.store.get(namespace, name);
+      return seen?.metadata.deletionTimestamp !== undefined;
+    });
+    const answer = await ask(`${name}/${ending}/TOKEN`, { token });
+    expect([answer.status, answer.text]).toEqual([
+      403,
+      expect.stringContaining('The sandbox is being deleted'),
+    ]);
+  });
+
   const expectSealed = async () => {
     for (const target of [
       '/api/v1/secrets/search',

@@ -565,7 +565,7 @@ describe('the chart', () => {
         .filter(open)
         .flatMap((rule: Body) => rule.ports.map(({ port }: Body) => port));
     expect(ports(chart)).toEqual([443]);
-    expect(ports(full)).toEqual([443, 3000, 80]);
+    expect(ports(full)).toEqual([443, 3000, 80, 3001]);
     const sandboxes = chart.one('NetworkPolicy', 'sandboxes').spec.egress.find(open);
     expect(egressOf(chart, '-gateway').find(open)?.to).toEqual(sandboxes.to);
     expect(egressOf(full, '-gateway').at(-1)).toEqual({
@@ -593,6 +593,45 @@ describe('the chart', () => {
     expect(JSON.stringify(podOf('-operator'))).not.toContain(volume.name);
     expect(readGatewayConfig(chart.environment('gateway')).GIT_CREDENTIALS_DIR).toBeUndefined();
     expect(chart.one('Deployment', 'gateway').spec.template.spec.volumes).toHaveLength(1);
+  });
+
+  it('mounts the key of the GitHub App in the gateway only, and nothing else of its Secret', () => {
+    const podOf = (component: string): Body => full.one('Deployment', component).spec.template.spec;
+    const { volumes, containers } = podOf('-gateway');
+    const volume = volumes.find(({ secret }: Body) => secret.secretName === 'github-app');
+    const mount = containers[0].volumeMounts.find(({ name }: Body) => name === volume.name);
+    const config = readGatewayConfig(full.environment('gateway'));
+    expect(volume.secret.items).toEqual([{ key: 'key.pem', path: 'key.pem' }]);
+    expect(mount.readOnly).toBe(true);
+    expect(config).toMatchObject({
+      GITHUB_APP_ID: '12345678',
+      GITHUB_APP_PRIVATE_KEY_FILE: `${mount.mountPath}/key.pem`,
+      GITHUB_APP_OWNERS: { alice: ['acme/*'], '*': ['acme/docs'] },
+      GIT_API_URLS: {
+        forgejo: 'http://git.tools:3001/api/v1',
+        gitlab: 'https://gitlab.example.com',
+      },
+    });
+    expect(JSON.stringify(podOf('-operator'))).not.toContain('github-app');
+    const ofDefaults = readGatewayConfig(chart.environment('gateway'));
+    expect(ofDefaults).toMatchObject({ GITHUB_APP_OWNERS: {}, GIT_API_URLS: {} });
+    expect(ofDefaults.GITHUB_APP_ID).toBeUndefined();
+  });
+
+  it('refuses a GitHub App without the Secret of its key', async () => {
+    const values = { gateway: { githubApp: { id: '12' } } };
+    await expect(RenderedChart.of(4, { values })).rejects.toThrow(
+      "gateway.githubApp.existingSecret has to name the Secret with the App's private key",
+    );
+  });
+
+  it('opens the git hosts to a gateway that checks nothing, and has credentials', async () => {
+    const values = {
+      gateway: { repositoryCheck: { enabled: false } },
+      gitCredentials: { existingSecret: 'git' },
+    };
+    const { spec } = (await RenderedChart.of(4, { values })).one('NetworkPolicy', '-gateway');
+    expect(spec.egress.at(-1).ports).toEqual([{ port: 443, protocol: 'TCP' }]);
   });
 
   it('mounts the keys of models in the operator only, from a Secret that it has no right to read', () => {

@@ -31,6 +31,13 @@ export const valueSets: Readonly<Record<string, object>> = {
     gateway: {
       publicUrl: 'https://agents.example.com',
       repositoryCheck: { timeoutSeconds: 2.5 },
+      gitApiUrls: { forgejo: 'http://git.tools:3001/api/v1', gitlab: 'https://gitlab.example.com' },
+      githubApp: {
+        id: 12_345_678,
+        existingSecret: 'github-app',
+        key: 'key.pem',
+        owners: { alice: ['acme/*'], '*': ['acme/docs'] },
+      },
       apiKeys: { maxLifetimeDays: 90 },
       trustedProxies: ['10.0.0.0/8', 'fd00::/8', 'loopback'],
       limits: {

@@ -78,6 +78,7 @@ const hello = {
 const canaries = {
   podIP: '127.0.0.3',
   masterKey: Buffer.from('a master key that no user may see'),
+  secretValue: 'the value of a secret, which is unmistakable',
 } as const;
 
 /**
@@ -316,6 +317,23 @@ export class TwoOwners {
       "bob's key": this.keys.bob,
       'master key': canaries.masterKey,
     };
+  }
+
+  /** Values of owners' secrets, which only the answer to a read of one value may contain. */
+  get secretValues(): Secrets {
+    return { 'value of a secret': canaries.secretValue };
+  }
+
+  /** Stores a secret of an owner, unless there is one of this name. */
+  async addSecret(owner: Owner, name: string): Promise<void> {
+    const body = Buffer.from(JSON.stringify({ name, value: canaries.secretValue }));
+    await this.send({
+      ...{ method: 'POST', target: '/api/v1/secrets', body },
+      headers: {
+        ...{ authorization: `Bearer ${this.keys[owner]}`, 'content-type': 'application/json' },
+        'content-length': String(body.length),
+      },
+    });
   }
 
   /** Further texts that no answer may contain: internal addresses and names. */

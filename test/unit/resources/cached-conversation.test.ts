@@ -34,6 +34,11 @@ function stored(
 }
 
 describe('a cached conversation', () => {
+  it('has the names of its secrets, and no sealed value', () => {
+    const cached = cachedConversation(stored({ secrets: [{ name: 'TOKEN', sealed: 'v1.x' }] }));
+    expect(cached.spec.secrets).toEqual([{ name: 'TOKEN' }]);
+  });
+
   it('has no texts, and everything else that decisions need', () => {
     const whole = stored({
       ...{

@@ -16,9 +16,9 @@ import { isAllowing } from '../approvals.ts';
 import { BoundedOutput, kill, type ProcessGuard } from '../commands.ts';
 import type { ApprovalRequest, EventBody } from '../events.ts';
 import type { LiveText } from '../live-text.ts';
-import { maskJson, maskText, type Needles } from '../mask.ts';
+import { maskText, type Needles } from '../mask.ts';
 import type { McpServer } from '../mcp-servers.ts';
-import { bounded, toolCallSchema, UpdateRecorder } from './recorder.ts';
+import { bounded, maskedParts, toolCallSchema, UpdateRecorder } from './recorder.ts';
 import { Replay } from './replay.ts';
 
 /** Maximum bytes of one message of an agent; the child of a larger one ends. */
@@ -450,9 +450,9 @@ export class AcpChild {
     const isExpected = this.#turn !== undefined && !this.#isCancelling;
     if (sessionId !== this.#session || !isExpected || this.#permissions.length >= maxPermissions)
       return Promise.resolve(cancelled);
-    const parts = toolCallSchema.safeParse(maskJson(toolCall, this.#options.needles())).data;
+    const parts = toolCallSchema.safeParse(toolCall).data;
     if (parts === undefined) return Promise.resolve(cancelled);
-    const call = this.#recorder.merge(parts);
+    const call = this.#recorder.merge(maskedParts(parts, this.#options.needles()));
     const { promise, resolve } = Promise.withResolvers<RequestPermissionResponse>();
     const open: OpenPermission = {
       request: {

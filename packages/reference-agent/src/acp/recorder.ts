@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { agentMessage, textContent, type AcpToolCall, type EventBody } from '../events.ts';
 import type { Said } from '../live-text.ts';
-import { maskJson, noNeedles, StreamMask, type Needles } from '../mask.ts';
+import { maskJson, maskText, noNeedles, StreamMask, type Needles } from '../mask.ts';
 
 /** Maximum characters of one event's text; a longer message becomes several events. */
 const maxTextCharacters = 100_000;
@@ -42,6 +42,26 @@ export const toolCallSchema = z.object({
   content: z.optional(z.unknown()),
 });
 export type ToolCallParts = z.output<typeof toolCallSchema>;
+
+/** States of the protocol, which are no secrets although a secret may have the same value. */
+const statuses: ReadonlySet<string> = new Set(['pending', 'in_progress', 'completed', 'failed']);
+
+/** Returns the parts of a tool call without the needles. */
+export function maskedParts(parts: ToolCallParts, needles: Needles): ToolCallParts {
+  if (needles.texts.length === 0) return parts;
+  const { toolCallId, title: named, kind, status, rawInput, rawOutput, content } = parts;
+  const shown = (text: string | null | undefined) =>
+    text == null ? text : maskText(text, needles);
+  return {
+    toolCallId: maskText(toolCallId, needles),
+    title: shown(named),
+    kind: shown(kind),
+    status: status != null && statuses.has(status) ? status : shown(status),
+    rawInput: maskJson(rawInput, needles),
+    rawOutput: maskJson(rawOutput, needles),
+    content: maskJson(content, needles),
+  };
+}
 
 const chunk = z.object({
   content: z.object({ type: z.string(), text: z.optional(z.string()) }),
@@ -127,20 +147,23 @@ export class UpdateRecorder {
       }
     }
     this.settle();
-    const update = maskJson(given, this.#needles());
+    const needles = this.#needles();
     if (sessionUpdate === 'tool_call' || sessionUpdate === 'tool_call_update') {
-      const { data } = toolCallSchema.safeParse(update);
+      const { data } = toolCallSchema.safeParse(given);
       if (data !== undefined) {
-        this.#call(data);
+        this.#call(maskedParts(data, needles));
         return 'event';
       }
     }
-    const { data } = sessionUpdate === 'plan' ? plan.safeParse(update) : {};
+    const { data } = sessionUpdate === 'plan' ? plan.safeParse(given) : {};
     this.#push({
       ...{ kind: 'ConversationStateUpdateEvent', source: 'environment' },
       ...(data === undefined
-        ? { key: 'acp_update', value: bounded(update, maxUnknownCharacters) }
-        : { key: 'plan', value: data.entries.slice(0, maxPlanEntries).map(boundedEntry) }),
+        ? { key: 'acp_update', value: bounded(maskJson(given, needles), maxUnknownCharacters) }
+        : {
+            key: 'plan',
+            value: data.entries.slice(0, maxPlanEntries).map((entry) => shownEntry(entry, needles)),
+          }),
     });
     return 'event';
   }
@@ -242,8 +265,11 @@ export class UpdateRecorder {
   }
 }
 
-const boundedEntry = (entry: z.output<typeof plan>['entries'][number]) => ({
-  content: entry.content.slice(0, maxTitleCharacters),
-  status: entry.status.slice(0, maxIdCharacters),
-  priority: entry.priority.slice(0, maxIdCharacters),
+const shownEntry = (
+  { content, status, priority }: z.output<typeof plan>['entries'][number],
+  needles: Needles,
+) => ({
+  content: maskText(content, needles).slice(0, maxTitleCharacters),
+  status: maskText(status, needles).slice(0, maxIdCharacters),
+  priority: maskText(priority, needles).slice(0, maxIdCharacters),
 });

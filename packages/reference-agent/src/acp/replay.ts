@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { maskText, noNeedles, type Needles } from '../mask.ts';
+import { marker, maskText, noNeedles, type Needles } from '../mask.ts';
 
 /** Maximum messages of a replay that are compared, the last ones, and characters of each. */
 const maxMessages = 100;
@@ -67,13 +67,48 @@ function find(message: string, logged: readonly string[], from: number): Found |
     let joined = '';
     for (let end = start; end < logged.length && joined.length < message.length; end++) {
       joined += logged[end] ?? '';
-      if (squeezed(joined) === squeezed(message)) return { end: end + 1, rest: '' };
-      if (!message.startsWith(joined)) break;
+      if (isSame(squeezed(message), squeezed(joined))) return { end: end + 1, rest: '' };
+      const covered = coveredBy(joined, message);
+      if (covered === undefined) break;
       if (end === logged.length - 1 && joined !== '')
-        partial ??= { end: end + 1, rest: message.slice(joined.length) };
+        partial ??= { end: end + 1, rest: message.slice(covered) };
     }
   }
   return partial;
+}
+
+/**
+ * Whether a message is one of the log, in which a marker hides any text: the former value of a
+ * secret, for instance, which no process knows any more.
+ */
+function isSame(message: string, logged: string): boolean {
+  const parts = logged.split(marker);
+  if (parts.length === 1) return message === logged;
+  const last = parts.at(-1) ?? '';
+  const end = endOf(parts.slice(0, -1), message);
+  return end !== undefined && end <= message.length - last.length && message.endsWith(last);
+}
+
+/**
+ * Returns the length of the beginning of a message that a text of the log is; undefined when the
+ * message begins in another way. A marker at the end of the text hides the rest of the message.
+ */
+function coveredBy(logged: string, message: string): number | undefined {
+  const parts = logged.split(marker);
+  const end = endOf(parts, message);
+  return end !== undefined && parts.length > 1 && parts.at(-1) === '' ? message.length : end;
+}
+
+/** Returns where the last part ends in a message that begins with the first and has all others. */
+function endOf([first = '', ...parts]: readonly string[], message: string): number | undefined {
+  if (!message.startsWith(first)) return undefined;
+  let end = first.length;
+  for (const part of parts) {
+    const found = message.indexOf(part, end);
+    if (found === -1) return undefined;
+    end = found + part.length;
+  }
+  return end;
 }
 
 /** A message without its white space, which agents do not keep exactly. */

@@ -1,4 +1,7 @@
+import * as fc from 'fast-check';
 import { UpdateRecorder } from '../../src/acp/recorder.ts';
+import type { Said } from '../../src/live-text.ts';
+import { needlesOf } from '../../src/mask.ts';
 
 const aCall = (toolCallId: string, fields: object = {}) => ({
   ...{ sessionUpdate: 'tool_call', toolCallId, title: 'Run', status: 'pending' },
@@ -43,5 +46,68 @@ describe('the updates of a session', () => {
     [{ sessionUpdate: 'usage_update' }, 'ignored'],
   ])('are an event or ignored: %j', (update, result) => {
     expect(new UpdateRecorder().add(update)).toBe(result);
+  });
+
+  const chunk = (text: string, kind = 'message') => ({
+    ...{ sessionUpdate: `agent_${kind}_chunk`, content: { type: 'text', text } },
+  });
+  const hiding = (...values: readonly string[]) => {
+    const said: Said[] = [];
+    const needles = () => needlesOf(values);
+    const recorder = new UpdateRecorder({ needles, onText: (text) => said.push(text) });
+    const textOf = (kind: Said['kind']) =>
+      said.flatMap((each) => (each.kind === kind ? [each.text] : [])).join('');
+    return { recorder, textOf };
+  };
+
+  it('have no secret, wherever their pieces split it, and say the same live', () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(8)), fc.string({ maxLength: 20 }), (sizes, before) => {
+        const { recorder, textOf } = hiding('s3cret');
+        const text = `${before}s3cret and s3crets3cret`;
+        let from = 0;
+        for (const size of [...sizes, text.length]) {
+          recorder.add(chunk(text.slice(from, from + size)));
+          from += size;
+        }
+        const shown = text.replaceAll('s3cret', '<secret-hidden>');
+        expect(recorder.take(true)).toMatchObject([
+          { llm_message: { content: [{ type: 'text', text: shown }] } },
+        ]);
+        expect(textOf('message')).toBe(shown);
+      }),
+    );
+  });
+
+  it('have no secret where a long message becomes two events', () => {
+    const { recorder } = hiding('s3cret');
+    recorder.add(chunk(`${'z'.repeat(99_997)}s3cret`));
+    const texts = JSON.stringify(recorder.take(true));
+    expect(texts).not.toMatch(/s3c|ret"/);
+    expect(texts.match(/z/g)).toHaveLength(99_997);
+  });
+
+  it('keep an end that is only the beginning of a secret, before a thought, a tool call and the end', () => {
+    const { recorder, textOf } = hiding('s3cret');
+    recorder.add(chunk('a s3c'));
+    recorder.add(chunk('b s3c', 'thought'));
+    recorder.add(aCall('call'));
+    recorder.add(chunk('d s3c'));
+    expect(recorder.hasEvents(false)).toBe(true);
+    expect(recorder.take(true)).toMatchObject([
+      { kind: 'MessageEvent', llm_message: { content: [{ text: 'a s3c' }] } },
+      { key: 'thought', value: [{ text: 'b s3c' }] },
+      { kind: 'ACPToolCallEvent' },
+      { kind: 'MessageEvent', llm_message: { content: [{ text: 'd s3c' }] } },
+    ]);
+    expect([textOf('message'), textOf('thought')]).toEqual(['a s3cd s3c', 'b s3c']);
+  });
+
+  it('are understood although a secret is a word of the protocol', () => {
+    const { recorder } = hiding('completed', 'title', 'tool_call', 'content');
+    recorder.add(aCall('a', { status: 'completed', title: 'the title' }));
+    expect(recorder.take(true)).toMatchObject([
+      { kind: 'ACPToolCallEvent', status: 'completed', title: 'the <secret-hidden>' },
+    ]);
   });
 });

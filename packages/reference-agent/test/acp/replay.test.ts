@@ -1,4 +1,5 @@
 import { Replay } from '../../src/acp/replay.ts';
+import { needlesOf } from '../../src/mask.ts';
 
 /** A replay of messages of the agent; `>` begins one of the user. */
 function aReplay(messages: readonly string[]): Replay {
@@ -28,6 +29,19 @@ describe('the messages of a replay that the log does not have', () => {
     ['an empty replay', [], ['a'], []],
   ])('%s', (_case, messages, logged, lost) => {
     expect(aReplay(messages).lostFrom(logged)).toEqual(lost);
+  });
+
+  const hidden = '<secret-hidden>';
+  it.each<[string, readonly string[], readonly string[], readonly string[]]>([
+    ['a value that is known', ['>1', 'key s3cret', 'b s3cret'], [`key ${hidden}`], [`b ${hidden}`]],
+    ['a value that is known no more', ['>1', 'a 0ld b', 'c'], [`a ${hidden} b`], ['c']],
+    ['two values side by side', ['>1', 'a 0ld0lder b', 'c'], [`a ${hidden}${hidden} b`], ['c']],
+    ['a value that is all of it', ['>1', '0ld', 'c'], [hidden], ['c']],
+    ['a value before the rest', ['>1', 'a 0ld b and c'], [`a ${hidden} b`], [' and c']],
+    ['a value at the end of what is known', ['>1', 'a 0ld'], [`a ${hidden}`], []],
+    ['another message', ['>1', 'x 0ld', 'c'], [`a ${hidden}`, 'b'], ['x 0ld', 'c']],
+  ])('repeat no secret of the log: %s', (_case, messages, logged, lost) => {
+    expect(aReplay(messages).lostFrom(logged, needlesOf(['s3cret']))).toEqual(lost);
   });
 
   it('are joined from their chunks, and bounded', () => {

@@ -110,7 +110,7 @@ export function forgejoApi(api: JsonApi): HostApi {
     return (await api.ask(target, { path: repositoryPath(target) }, schema)).default_branch;
   };
 
-  /** The one into the default branch, which most are, by one request. */
+  /** The one into the default branch, which most are, by one request; it may be a closed one. */
   const intoDefaultBranch = async (target: ApiTarget, head: string): Promise<Pull | undefined> => {
     const base = await defaultBranch(target);
     // A base with a slash has no path of its own.

@@ -89,8 +89,8 @@ describe('a GitHub App', () => {
       name: 'GitHub App 12',
       identity: '["github","12",7,"acme/shop"]',
     };
-    expect(await of('alice', 'acme/shop')).toEqual(credential);
-    expect(await of('bob', 'Acme/Shop')).toEqual(credential);
+    expect(await of('alice', 'acme/shop')).toMatchObject(credential);
+    expect(await of('bob', 'Acme/Shop')).toMatchObject(credential);
     expect(await of('alice', 'acme/lib')).toMatchObject({
       token: 's3cret-2',
       identity: '["github","12",7,"acme/lib"]',
@@ -237,6 +237,32 @@ describe('a GitHub App', () => {
     },
   );
 
+  it('replaces a token that a host refuses, at most once a minute', async () => {
+    const { clock, asked, github, of } = anApp();
+    const refuse = async () => {
+      const found = await of('alice', 'acme/shop');
+      if (typeof found === 'string') throw new Error(found);
+      found.refused?.();
+      return found.token;
+    };
+    const stale = await of('alice', 'acme/shop');
+    await clock.advance(minute - 1);
+    expect([await refuse(), await refuse()]).toEqual(['s3cret-1', 's3cret-1']);
+    await clock.advance(1);
+    // The App was installed again.
+    github.installation = 8;
+    expect([await refuse(), await refuse()]).toEqual(['s3cret-1', 's3cret-2']);
+    await clock.advance(minute);
+    if (typeof stale !== 'string') stale.refused?.();
+    expect(await of('alice', 'acme/shop')).toMatchObject({ token: 's3cret-2' });
+    expect(asked).toEqual([
+      'installation of acme/shop',
+      'token of 7 for acme/shop',
+      'installation of acme/shop',
+      'token of 8 for acme/shop',
+    ]);
+  });
+
   it('never rejects', async () => {
     const { github, of } = anApp();
     github.installation = new TypeError('s3cret of the key');
@@ -244,10 +270,13 @@ describe('a GitHub App', () => {
   });
 
   it('lets one owner ask for a bounded number of repositories, and serves others', async () => {
-    const { lines, asked, github, of } = anApp();
+    const { clock, lines, asked, github, of } = anApp();
     github.installation = undefined;
     for (let each = 0; each < 1_000; each++) await of('mallory', `acme/${each}`);
     expect(asked).toHaveLength(300);
+    await clock.advance(5_000);
+    for (let each = 0; each < 10; each++) await of('mallory', `acme/later-${each}`);
+    expect(asked).toHaveLength(301);
     expect(await of('mallory', 'acme/more')).toBe('withheld');
     github.installation = 7;
     expect(await of('alice', 'acme/more')).toMatchObject({ token: 's3cret-1' });

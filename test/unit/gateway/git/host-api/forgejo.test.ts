@@ -70,7 +70,7 @@ describe('pull requests of Forgejo and Gitea', () => {
     expect(await api.defaultBranch(target)).toBe('trunk');
   });
 
-  it.each<[string, object, object]>([
+  it.each<[string, Record<string, unknown>, object]>([
     ['an open one', {}, {}],
     ['a draft', { draft: true, title: 'WIP: Fix' }, { isDraft: true, title: 'WIP: Fix' }],
     [
@@ -91,7 +91,7 @@ describe('pull requests of Forgejo and Gitea', () => {
     expect(await api.get(target, 5)).toEqual({ ...found, ...expected });
   });
 
-  it.each<[string, object]>([
+  it.each<[string, Record<string, unknown>]>([
     ['an address that is none of the web', { html_url: 'ftp://forge/x' }],
     ['a negative number', { number: -5 }],
     ['no word whether it is merged', { merged: undefined }],
@@ -131,6 +131,12 @@ describe('pull requests of Forgejo and Gitea', () => {
     answers['GET /pulls/main/agent/fix'] = { body: aPull() };
     expect(await api.openOf(target, 'agent/fix')).toEqual(found);
     expect(forge.targets).toEqual([`GET ${root}`, `GET ${root}/pulls/main/agent/fix`]);
+  });
+
+  it('are found behind a closed one of the same branches', async () => {
+    answers['GET /pulls/main/agent/fix'] = { body: aPull({ number: 2, state: 'closed' }) };
+    answers['GET /pulls'] = { body: [aPull()] };
+    expect(await api.openOf(target, 'agent/fix')).toEqual(found);
   });
 
   it.each<[string, object[], number | undefined]>([

@@ -25,12 +25,12 @@ describe('a client for JSON', () => {
     hosts.push(host);
     return host;
   };
-  const clientOf = (host: JsonHost, path = '/base/') =>
+  const clientOf = (host: JsonHost, path = '/base/', timeoutMs = 15_000) =>
     newJsonApi({
       baseUrl: new URL(path, host.url),
       dispatcher,
       authorization: (text) => `Bearer ${text}`,
-      timeoutMs: 500,
+      timeoutMs,
       maxBodyBytes: 1000,
     });
   const access = (signal = new AbortController().signal) => ({ token, signal });
@@ -210,7 +210,8 @@ describe('a client for JSON', () => {
       return undefined;
     });
     for (const host of [silent, slow]) {
-      expect(await errorOf(clientOf(host).ask(access(), { path: '/a' }, schema))).toMatchObject({
+      const impatient = clientOf(host, '/', 500);
+      expect(await errorOf(impatient.ask(access(), { path: '/a' }, schema))).toMatchObject({
         code: 'unavailable',
         message: 'The API of the git host does not answer in time',
       });
