@@ -229,6 +229,9 @@ it('a secret is in the environment of a command', async () => {
 it('neither the secret nor a token is in a resource or a log', async () => {
   const secrets = { ...tokens, [secret.name]: secret.value };
   expect(Object.keys(secrets)).toHaveLength(3);
+  // The search finds what is there.
+  const given = await inRelease(`get secret ${credentials} -o json`);
+  expect(leaksIn(given, secrets)).toContain(`token ${token.id}`);
   const kinds = (await kubectl('api-resources --namespaced --verbs=list -o name'))
     .split('\n')
     .filter((kind) => kind !== 'secrets')
