@@ -1,62 +1,11 @@
-import { holds } from '../support/egress.ts';
 import { getJson, kubectl } from './support/cluster.ts';
 import { TestedInstallation, release } from './support/installation.ts';
-
-interface Selector {
-  readonly matchLabels?: Readonly<Record<string, string>>;
-  readonly matchExpressions?: readonly { readonly key: string }[];
-}
-interface Peer {
-  readonly namespaceSelector?: Selector;
-  readonly podSelector?: Selector;
-  readonly ipBlock?: { readonly cidr: string; readonly except?: readonly string[] };
-}
-interface Policy {
-  readonly spec: {
-    readonly podSelector: Selector;
-    readonly policyTypes: readonly string[];
-    readonly ingress: readonly { readonly from?: readonly Peer[] }[];
-    readonly egress: readonly {
-      readonly to?: readonly Peer[];
-      readonly ports?: readonly { readonly port: number | string }[];
-    }[];
-  };
-}
+import { lets, selected, type Policy } from './support/network-policies.ts';
 
 const up = new TestedInstallation('story');
 const { namespace, sandboxes, tools } = up.facts;
 const policy = (of: string, name: string) =>
   getJson<Policy>(`--namespace ${of} networkpolicy ${release}-${name}`);
-
-const selector = ({ matchLabels = {}, matchExpressions = [] }: Selector): string =>
-  [
-    ...Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`),
-    ...matchExpressions.map(({ key }) => key),
-  ].join(',');
-
-/** The pods that a selector means, by the API server's own judgement. */
-async function selected(of: string, labels: Selector = {}): Promise<readonly string[]> {
-  const names = await kubectl([
-    '--namespace',
-    of,
-    'get',
-    'pods',
-    '-l',
-    selector(labels),
-    '-o',
-    'jsonpath={.items[*].metadata.name}',
-  ]);
-  return names.split(' ').filter((name) => name !== '');
-}
-
-/** Whether peers that are address ranges let an address through. */
-const lets = (peers: readonly Peer[], address: string): boolean =>
-  peers.some(
-    ({ ipBlock }) =>
-      ipBlock !== undefined &&
-      holds(ipBlock.cidr, address) &&
-      !(ipBlock.except ?? []).some((range) => holds(range, address)),
-  );
 
 describe('the network policy of sandboxes', () => {
   let sandbox: string;

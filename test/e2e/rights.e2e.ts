@@ -144,6 +144,8 @@ const notOfTheOther: Readonly<Record<Component, readonly Call[]>> = {
     ['GET', `${ours}/ownersettings`],
     ['POST', `${ours}/apikeys?dryRun=All`, aKey],
     ['PATCH', `${ours}/conversations/none`, '{}'],
+    // The gateway alone writes settings.
+    ['PATCH', `${ours}/ownersettings/none`, '{}'],
   ],
   gateway: [
     ['GET', `${core}/pods`],
@@ -151,6 +153,7 @@ const notOfTheOther: Readonly<Record<Component, readonly Call[]>> = {
     ['GET', `${core}/persistentvolumeclaims`],
     ['DELETE', `${core}/persistentvolumeclaims/none`],
     ['PATCH', `${ours}/sandboxes/none/status`, '{}'],
+    ['DELETE', `${ours}/ownersettings/none`],
     [
       'GET',
       `/apis/coordination.k8s.io/v1/namespaces/${facts.sandboxes}/leases/conversation-operator`,

@@ -74,6 +74,7 @@ describe('a conversation on a cluster', () => {
       'APPROVAL',
       'START',
       'REPOSITORY',
+      'PR',
       'OWNER',
       'AGE',
     ]);

@@ -6,7 +6,7 @@ import { eventually } from '../support/eventually.ts';
 import { Installation } from '../support/installation.ts';
 import { kubectl } from '../support/kubectl.ts';
 import { leaksIn } from '../support/leaks.ts';
-import { pushOf, startAgent, type AgentAtWork } from './support/agent-at-work.ts';
+import { pushOf, say, startAgent, toolCall, type AgentAtWork } from './support/agent-at-work.ts';
 import { startForge, type Forge, type ForgeToken } from './support/forge.ts';
 
 const shop = 'acme/shop';
@@ -58,15 +58,8 @@ async function record() {
 }
 
 /** Calls a tool of the gateway as the reference agent does: by a code block. */
-async function callTool(name: string, input: object): Promise<void> {
-  const text = ['```tool ' + name, JSON.stringify(input), '```'].join('\n');
-  const { status } = await up.call(
-    'POST',
-    `/api/v1/app-conversations/${agent.conversation}/send-message`,
-    { role: 'user', content: [{ type: 'text', text }], run: true },
-  );
-  expect([200, 202]).toContain(status);
-}
+const callTool = (name: string, input: object): Promise<void> =>
+  say(up, agent.conversation, toolCall(name, input));
 
 it('a client opens a pull request from the branch that was pushed last', async () => {
   expect(await open({ title: 'Too early' })).toMatchObject({

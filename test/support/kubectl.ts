@@ -47,6 +47,8 @@ export async function kubectl(
 ): Promise<KubectlResult> {
   const child = run(kubectlPath(), ['--kubeconfig', kubeconfig, ...args], {
     env: { PATH: process.env['PATH'], HOME: '/nonexistent' },
+    // All events of a long run.
+    maxBuffer: 64 * 1024 * 1024,
   });
   child.child.stdin?.end(input);
   try {

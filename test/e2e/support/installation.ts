@@ -21,6 +21,7 @@ export const owners = [
   'openhands',
   'upgrade',
   'chaos',
+  'push',
 ] as const;
 export type Owner = (typeof owners)[number];
 
@@ -85,28 +86,49 @@ export async function helm(args: readonly string[], values?: object): Promise<st
   }
 }
 
+/** The image of the reference agent, which has git, curl and Node too. */
+export const agentImage = () => ({
+  repository: `${process.env['REGISTRY'] ?? ''}/conversation-operator-agent`,
+  tag: process.env['TAG'] ?? '',
+});
+
+export interface ValuesOptions extends Pick<Facts, 'tools' | 'gitUrl'> {
+  /** A second git host, which the gateway alone may reach. */
+  readonly forge?: {
+    readonly url: string;
+    readonly port: number;
+    /** Name of a Secret. */
+    readonly credentials: string;
+  };
+}
+
 /**
  * The values that an administrator sets on a cluster like this one; everything else is as the chart
  * has it.
  */
-export function chartValues({ tools, gitUrl }: Pick<Facts, 'tools' | 'gitUrl'>): object {
-  const registry = process.env['REGISTRY'] ?? '';
-  const tag = process.env['TAG'] ?? '';
-  const gitServer = {
+export function chartValues({ tools, gitUrl, forge }: ValuesOptions): object {
+  const { repository, tag } = agentImage();
+  const toolsAt = (port: number) => ({
     to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': tools } } }],
-    ports: [{ port: 8080, protocol: 'TCP' }],
-  };
+    ports: [{ port, protocol: 'TCP' }],
+  });
   return {
-    image: { repository: `${registry}/conversation-operator`, tag },
-    gitHosts: [{ provider: 'github', url: gitUrl }],
+    image: { repository: repository.replace(/-agent$/, ''), tag },
+    gitHosts: [
+      { provider: 'github', url: gitUrl },
+      ...(forge === undefined ? [] : [{ provider: 'forgejo', url: forge.url }]),
+    ],
+    ...(forge === undefined ? {} : { gitCredentials: { existingSecret: forge.credentials } }),
     gateway: { publicUrl },
     networkPolicies: {
       // Sandboxes clone from there, and the gateway asks for the repository first.
-      sandboxes: { extraEgress: [gitServer] },
-      gateway: { extraEgress: [gitServer] },
+      sandboxes: { extraEgress: [toolsAt(8080)] },
+      gateway: {
+        extraEgress: [toolsAt(8080), ...(forge === undefined ? [] : [toolsAt(forge.port)])],
+      },
     },
     defaultTemplate: {
-      image: { repository: `${registry}/conversation-operator-agent`, tag },
+      image: { repository, tag },
       // Many at once on a small machine.
       resources: { requests: { cpu: '20m', memory: '64Mi' }, limits: { cpu: '2', memory: '1Gi' } },
       storage: { size: '1Gi' },

@@ -19,6 +19,8 @@ const order = [
   'openhands',
   'upgrade',
   'chaos',
+  // Leaves another chart with other settings.
+  'push',
   'uninstall',
 ];
 

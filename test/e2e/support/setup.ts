@@ -6,6 +6,7 @@ import { cleanUp } from './clean-up.ts';
 import { kubeconfig, kubectl, stateFolder } from './cluster.ts';
 import { startGitServer } from './git-server.ts';
 import {
+  agentImage,
   chartValues,
   helm,
   owners,
@@ -44,10 +45,8 @@ type Place = Omit<Facts, 'url' | 'gitUrl' | 'keys'>;
 async function install(place: Place): Promise<Facts> {
   const { namespace, sandboxes, tools, previousChart } = place;
   await kubectl(`create namespace ${tools}`);
-  const gitUrl = await startGitServer(
-    tools,
-    `${process.env['REGISTRY'] ?? ''}/conversation-operator-agent:${process.env['TAG'] ?? ''}`,
-  );
+  const { repository, tag } = agentImage();
+  const gitUrl = await startGitServer(tools, `${repository}:${tag}`);
 
   const begun = performance.now();
   const args = [

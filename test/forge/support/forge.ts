@@ -11,7 +11,7 @@ import { repositoryOf, type Tree } from '../../support/git-tree.ts';
 const run = promisify(execFile);
 const program = (name: string): string => fileURLToPath(new URL(`../${name}`, import.meta.url));
 
-const startedSchema = z.object({
+export const startedSchema = z.object({
   url: z.url(),
   admin: z.string(),
   adminPassword: z.string(),
@@ -110,12 +110,13 @@ export async function startForge(): Promise<Forge> {
   const state = await mkdtemp(join(process.env['FORGE_STATES'] ?? tmpdir(), 'forge-'));
   const { stdout } = await run(program('up'), [state]);
   const started = startedSchema.parse(JSON.parse(stdout));
-  return newForge(started, async () => {
+  return forgeOf(started, async () => {
     await run(program('down'), [state]);
   });
 }
 
-function newForge(
+/** A forge that runs, by the output of `test/forge/up`. */
+export function forgeOf(
   { url, admin, adminPassword, adminToken }: z.output<typeof startedSchema>,
   close: () => Promise<void>,
 ): Forge {

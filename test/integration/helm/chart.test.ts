@@ -574,10 +574,8 @@ describe('the chart', () => {
     for (const each of [chart, full]) expect(egressOf(each, '-operator').filter(open)).toEqual([]);
   });
 
-  it.each([
-    ['without a repository check', { gateway: { repositoryCheck: { enabled: false } } }],
-    ['when it is closed', { networkPolicies: { gateway: { internet: false } } }],
-  ])('opens nothing to the gateway for git hosts %s', async (_name, values) => {
+  it('opens nothing to the gateway for git hosts when it is closed', async () => {
+    const values = { networkPolicies: { gateway: { internet: false } } };
     const { spec } = (await RenderedChart.of(4, { values })).one('NetworkPolicy', '-gateway');
     // Names, the API server, sandboxes and the operators.
     expect(spec.egress).toHaveLength(4);

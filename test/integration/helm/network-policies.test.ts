@@ -13,8 +13,8 @@ const metadataService = ['169.254.169.254', 'fd00:ec2::254'];
 const closed = { gateway: { internet: false }, sandboxes: { internet: false } };
 
 /** The rendered policies of the gateway and of sandboxes. */
-async function render(networkPolicies: object) {
-  const chart = await RenderedChart.of(4, { values: { networkPolicies } });
+async function render(networkPolicies: object, more: object = {}) {
+  const chart = await RenderedChart.of(4, { values: { ...more, networkPolicies } });
   const [gateway, sandboxes] = ['-gateway', '-sandboxes'].map((name) =>
     networkPolicySchema.parse(chart.one('NetworkPolicy', name)),
   );
@@ -67,5 +67,23 @@ describe('with the internet', () => {
     }
     for (const address of [...metadataService, '10.0.0.1'])
       expect(openPorts(sandboxes, address)).toEqual([]);
+  });
+
+  // Clones, pushes and pull requests of sandboxes pass through the gateway.
+  it('the gateway reaches git hosts also where it does not ask them for the repositories of starts', async () => {
+    const { gateway } = await render(
+      { apiServer: { cidrs: ['10.0.0.1/32'] } },
+      {
+        gateway: { repositoryCheck: { enabled: false } },
+        gitHosts: [
+          { provider: 'github', url: 'https://github.com' },
+          { provider: 'forgejo', url: 'https://forge.example.com:3000' },
+        ],
+      },
+    );
+    for (const address of publicAddresses.slice(0, -1))
+      expect([address, openPorts(gateway, address)]).toEqual([address, [443, 3000]]);
+    for (const address of [...metadataService, '10.0.0.2'])
+      expect(openPorts(gateway, address)).toEqual([]);
   });
 });
