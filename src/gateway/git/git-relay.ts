@@ -111,6 +111,13 @@ export interface RelayedRequest {
   readonly relaysOpen: boolean;
 }
 
+export interface AnswerOptions {
+  /** Sees each piece of the answer of the host. */
+  readonly onBytes?: (chunk: Buffer) => void;
+  /** Answers in place of the host. Absent: with the status and the text. */
+  readonly refuse?: (status: number, text: string) => Promise<void>;
+}
+
 /** Relays requests of git from a sandbox to a git host, and the answers back. */
 export class GitRelay {
   readonly #options: GitRelayOptions;
@@ -161,11 +168,17 @@ export class GitRelay {
     response: ServerResponse,
     answer: HostAnswer,
     transfer: Transfer,
-    onBytes?: (chunk: Buffer) => void,
+    { onBytes, refuse }: AnswerOptions = {},
   ): Promise<void> {
     this.#options.metrics.gitClones.inc({ result: answer.kind });
-    if (answer.kind === 'stream') await send(response, answer.stream, transfer, onBytes);
-    else refuse(response, answer);
+    if (answer.kind === 'stream') {
+      await send(response, answer.stream, transfer, onBytes);
+      return;
+    }
+    const [status, text] = refusals[answer.kind];
+    const shown = `${text}${answer.kind === 'failed' ? `: ${answer.reason}` : ''}`;
+    if (refuse === undefined) refuseWithText(response, status, shown);
+    else await refuse(status, shown);
   }
 }
 
@@ -199,18 +212,6 @@ async function send(
   await pipeline(body, transfer.newStream(Number.POSITIVE_INFINITY, onBytes), response, {
     signal: transfer.signal,
   });
-}
-
-function refuse(
-  response: ServerResponse,
-  answer: Exclude<HostAnswer, { readonly kind: 'stream' }>,
-): void {
-  const [status, text] = refusals[answer.kind];
-  refuseWithText(
-    response,
-    status,
-    `${text}${answer.kind === 'failed' ? `: ${answer.reason}` : ''}`,
-  );
 }
 
 /** Answers with a text, because git shows it to people. */

@@ -29,6 +29,9 @@ const mebibyte = 1_048_576;
 /** A hostile pack makes a proof cost memory and time; ordinary work has far fewer commits. */
 const proofLimits = { maxPackBytes: 4 * mebibyte, maxCommits: 20_000 } as const;
 
+/** Maximum bytes of a malformed push that are read. */
+const maxDiscardedBytes = 16 * mebibyte;
+
 /** The reasons of refused references, by their names. */
 type Reasons = ReadonlyMap<string, string>;
 
@@ -69,10 +72,11 @@ class IncomingPush {
   }
 
   /**
-   * Discards the rest, at most twice the maximum: git reads an answer once it has sent everything.
+   * Discards the rest, by default until twice the maximum has arrived: git reads an answer once it
+   * has sent everything.
    */
-  async discard(): Promise<void> {
-    for await (const _piece of this.#pieces()) if (this.#bytes > 2 * this.#maxBytes) return;
+  async discard(maxBytes = 2 * this.#maxBytes): Promise<void> {
+    for await (const _piece of this.#pieces()) if (this.#bytes > maxBytes) return;
   }
 
   async *#pieces(): AsyncGenerator<Buffer> {
@@ -129,6 +133,7 @@ export class PushRelay {
       } catch (error) {
         if (!(error instanceof PushError) && !(error instanceof TooLargeError)) throw error;
         this.#options.metrics.gitPushes.inc({ result: 'refused' });
+        await incoming.discard(maxDiscardedBytes);
         refuseWithText(response, error instanceof PushError ? 400 : 413, error.message);
       }
     });
@@ -196,7 +201,14 @@ export class PushRelay {
       await end();
       return false;
     }
-    await relay.answer(response, answer, transfer, (chunk) => report.push(chunk));
+    await relay.answer(response, answer, transfer, {
+      onBytes: (chunk) => report.push(chunk),
+      // Git shows no text of an HTTP error here, but it shows a report.
+      refuse: async (status, text) => {
+        if (!transfer.signal.aborted) await incoming.discard();
+        respond(response, push, all(push, text), status);
+      },
+    });
     // A host that has not answered may have taken the push all the same.
     if (begun === undefined || answer.kind === 'failed') return true;
     await end();
@@ -206,15 +218,20 @@ export class PushRelay {
 
   #refuse(response: ServerResponse, push: Push, reasons: Reasons): void {
     this.#options.metrics.gitPushes.inc({ result: 'refused' });
-    const body = refusalOf(push, reasons);
-    if (body === undefined) {
-      refuseWithText(response, 403, [...new Set(reasons.values())].join('; '));
-      return;
-    }
-    response.writeHead(200, {
-      'content-type': smartType('git-receive-pack', 'result'),
-      'cache-control': 'no-store',
-    });
-    response.end(body);
+    respond(response, push, reasons, 403);
   }
+}
+
+/** Answers with a report about the references, or with the status where git asked for none. */
+function respond(response: ServerResponse, push: Push, reasons: Reasons, status: number): void {
+  const body = refusalOf(push, reasons);
+  if (body === undefined) {
+    refuseWithText(response, status, [...new Set(reasons.values())].join('; '));
+    return;
+  }
+  response.writeHead(200, {
+    'content-type': smartType('git-receive-pack', 'result'),
+    'cache-control': 'no-store',
+  });
+  response.end(body);
 }

@@ -1,9 +1,12 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { deflateSync } from 'node:zlib';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { systemClock } from '@conversation-operator/base/clock';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
@@ -97,6 +100,7 @@ beforeAll(async () => {
       events: { record: (_object, event) => void events.push(event) },
     }),
     ...{ clock: systemClock, logger: silentLogger, metrics: createMetrics() },
+    limits: { idleMs: 5_000 },
   });
   side = createCallbackServer({
     ...{ handlers: [handler], sandboxes: cache(stores.sandboxes) },
@@ -368,6 +372,116 @@ describe('a push', () => {
     expect(code).not.toBe(0);
     expect(branches()).not.toContain('refs/heads/agent/unrecorded');
   });
+});
+
+/** A line of git's protocol. */
+const line = (text: string): string =>
+  (Buffer.byteLength(text) + 4).toString(16).padStart(4, '0') + text;
+const flush = '0000';
+const [zeros, ones, twos] = ['0', '1', '2'].map((digit) => digit.repeat(40));
+
+describe('a hostile push', () => {
+  /** The beginning of a pack with one commit whose content unpacks to this many bytes. */
+  const packOf = (bytes: number): Buffer => {
+    const sizes = [];
+    for (let rest = bytes, first = true; first || rest > 0; first = false) {
+      const bits = first ? 4 : 7;
+      const low = rest % 2 ** bits;
+      rest = Math.floor(rest / 2 ** bits);
+      sizes.push((rest > 0 ? 0x80 : 0) | (first ? 0x10 : 0) | low);
+    }
+    const head = Buffer.from('PACK\0\0\0\x02\0\0\0\x01', 'latin1');
+    return Buffer.concat([head, Buffer.from(sizes), deflateSync(Buffer.alloc(bytes, 0x20))]);
+  };
+  const update = `${ones} ${twos} refs/heads/agent/bomb\0report-status`;
+
+  it.each<[string, string | Buffer]>([
+    ['without a length', 'garbage'],
+    ['with a length beyond its end', 'fff0 short'],
+    ['with an id that is none', line(`x ${ones} refs/heads/agent/x\0report-status`) + flush],
+    [
+      'with a name that is hidden behind a NUL',
+      line(`${zeros} ${ones} refs/heads/main\0refs/heads/agent/x\0report-status`) + flush,
+    ],
+    [
+      'with one reference twice',
+      line(`${zeros} ${ones} refs/heads/agent/x\0report-status`) +
+        line(`${zeros} ${twos} refs/heads/agent/x`) +
+        flush,
+    ],
+    [
+      'with more references than one may have',
+      Array.from({ length: 20_000 }, (_, index) =>
+        line(`${zeros} ${ones} refs/heads/agent/${index}${index === 0 ? '\0report-status' : ''}`),
+      ).join('') + flush,
+    ],
+    ['that is signed', line('push-cert\0report-status') + flush],
+    [
+      'whose pack unpacks to 256 MiB',
+      Buffer.concat([Buffer.from(line(update) + flush), packOf(256 * 1024 * 1024)]),
+    ],
+  ])('%s is refused with a reason, and the host gets nothing of it', async (_what, body) => {
+    const workplace = await aWorkplace();
+    const { name, sandbox } = workplace;
+    host.taken();
+    const before = process.memoryUsage().rss;
+    const response = await fetch(`${url}/git/${name}/forgejo/acme/shop.git/git-receive-pack`, {
+      method: 'POST',
+      headers: {
+        authorization: basicAuthorization('agent', keys.gitToken(sandbox.metadata.uid)),
+        'content-type': 'application/x-git-receive-pack-request',
+      },
+      body,
+    });
+    const text = await response.text();
+    // Git shows either: a status with a text, or a report about the references.
+    if (response.status === 200) expect(text).toMatch(/ng refs\/heads\/|unpack /);
+    else expect([response.status, text.length > 10]).toEqual([400, true]);
+    expect(host.taken().filter((each) => each.url.endsWith('/git-receive-pack'))).toEqual([]);
+    expect(await pushesOf(workplace)).toEqual([]);
+    expect(process.memoryUsage().rss - before).toBeLessThan(200 * 1024 * 1024);
+  });
+});
+
+describe('a hostile git host', () => {
+  it('that redirects a push gets no credential to another place', async () => {
+    const seen: (string | undefined)[] = [];
+    const other = createServer((request, response) => {
+      seen.push(request.headers.authorization);
+      response.end();
+    });
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+    const { port } = other.address() as AddressInfo;
+    const workplace = await aWorkplace();
+    const tree = await aClone(workplace, 'acme/shop', 'agent/redirected');
+    host.faults.set('acme/shop', ({ method, url: asked = '' }, response) => {
+      if (method !== 'POST' || !asked.endsWith('/git-receive-pack')) return asUsual;
+      return response.writeHead(307, { location: `http://127.0.0.1:${port}${asked}` }).end();
+    });
+    const { code, output } = await git(workplace, tree, ['push', 'origin', 'agent/redirected']);
+    other.close();
+    expect(code).not.toBe(0);
+    expect(output).toContain('The git host can not be asked');
+    expect(output).not.toContain('s3cret');
+    expect(seen).toEqual([]);
+  });
+
+  it('that does not answer ends its own pushes alone', async () => {
+    const [slow, quick] = [await aWorkplace(), await aWorkplace({ repository: 'acme/other' })];
+    const tree = await aClone(slow, 'acme/shop', 'agent/silent');
+    const otherTree = await aClone(quick, 'acme/other', 'agent/quick');
+    host.faults.set('acme/shop', ({ method, url: asked = '' }) =>
+      method === 'POST' && asked.endsWith('/git-receive-pack') ? undefined : asUsual,
+    );
+    const pushing = git(slow, tree, ['push', 'origin', 'agent/silent']);
+    expect(await git(quick, otherTree, ['push', 'origin', 'agent/quick'])).toMatchObject({
+      code: 0,
+    });
+    const { code, output } = await pushing;
+    expect(code).not.toBe(0);
+    expect(output).toContain('The git host can not be asked');
+    expect(await pushesOf(slow)).toMatchObject([{ outcome: 'Unknown' }]);
+  }, 30_000);
 });
 
 describe('the token of a sandbox', () => {

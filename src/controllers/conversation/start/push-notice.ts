@@ -9,5 +9,5 @@ export function pushNotice(
   if (!enabled || branches.length === 0)
     return `Do not push to ${repository}: the git host is closed to pushes from here.`;
   const names = branches.map((pattern) => `\`${pattern}\``).join(' or ');
-  return `You may push to ${repository} with git, to branches whose names match ${names}: the credential is in place. The default branch, tags, deletions and forced pushes are refused.${opensPullRequests ? ' The tool create_pull_request opens a pull request from a branch that you have pushed.' : ''}`;
+  return `You may push to ${repository} with git, to branches whose names match ${names}: the credential is in place. The default branch, tags, deletions and forced pushes are refused.${opensPullRequests ? ' Your tool create_pull_request, whose name may have a prefix, opens a pull request from a branch that you have pushed.' : ''}`;
 }

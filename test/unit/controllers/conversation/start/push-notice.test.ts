@@ -17,6 +17,6 @@ it.each([
 
 it('names the tool for pull requests where the agent has it', () => {
   expect(pushNotice('acme/shop', policy, { opensPullRequests: true })).toMatch(
-    / The tool create_pull_request opens a pull request from a branch that you have pushed\.$/,
+    / Your tool create_pull_request, .* opens a pull request from a branch that you have pushed\.$/,
   );
 });
