@@ -24,7 +24,7 @@ interface SecretPage {
   readonly next_page_id: string | null;
 }
 
-/** The settings and secrets of the owner, as the page /settings shows and changes them. */
+/** The settings and secrets of the owner, as the page /account shows and changes them. */
 export class OwnSettings {
   readonly settings = signal<SettingsRecord | undefined>(undefined);
   readonly secrets = signal<readonly Entry<SecretRecord>[]>([]);

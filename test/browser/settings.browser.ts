@@ -57,7 +57,7 @@ afterEach(() => {
 
 const section = (name: string) => window.page.getByRole('region', { name });
 const open = async () => {
-  await window.page.goto(`${service.url}/settings`);
+  await window.page.goto(`${service.url}/account`);
   await section('Secrets').waitFor();
 };
 const fill = (name: string, label: string, text: string) =>
@@ -102,7 +102,7 @@ describe('the settings', () => {
       status: 503,
       json: { detail: 'Too much to do.' },
     });
-    await page.goto(`${service.url}/settings`);
+    await page.goto(`${service.url}/account`);
     await page.getByText('Too much to do.').waitFor();
     answerSettings();
     await page.getByRole('button', { name: 'Try again' }).click();

@@ -18,8 +18,8 @@ const addresses = [
     params: z.object({ id: z.string() }),
   },
   {
-    path: '/settings',
-    operationId: 'settingsPage',
+    path: '/account',
+    operationId: 'accountPage',
     summary: 'The page of the settings and secrets of an owner',
   },
   { path: '/operate', operationId: 'operatePage', summary: 'The page of the state of the service' },

@@ -65,7 +65,7 @@ const Home = () => (
 function Content({ path }: { readonly path: string }) {
   if (path === '/') return <Home />;
   if (path === '/operate') return <OperatePage />;
-  if (path === '/settings') return <SettingsPage />;
+  if (path === '/account') return <SettingsPage />;
   const [, id] = /^\/c\/([^/]+)$/.exec(path) ?? [];
   return id === undefined ? <Missing /> : <ConversationPage id={id.replaceAll('-', '')} />;
 }

@@ -37,7 +37,7 @@ export function Header({ path }: { readonly path: string }) {
           Conversations
         </a>
         <ConnectionLine />
-        <PageLink href="/settings" path={path}>
+        <PageLink href="/account" path={path}>
           Settings
         </PageLink>
         {page.role.value === 'admin' && (

@@ -127,6 +127,7 @@ describe('authentication', () => {
     }
     expect(unlocked.sort()).toEqual([
       '/',
+      '/account',
       '/alive',
       '/c/{id}',
       '/conversations/{id}',

@@ -99,6 +99,7 @@ describe('the OpenAPI document', () => {
     const open = operations().filter(({ security }) => security?.length === 0);
     expect(open.map(({ path }) => path).sort()).toEqual([
       '/',
+      '/account',
       '/alive',
       '/c/{id}',
       '/conversations/{id}',
@@ -139,6 +140,7 @@ describe('the OpenAPI document', () => {
     );
     expect(pages.map(({ path }) => path).sort()).toEqual([
       '/',
+      '/account',
       '/c/{id}',
       '/conversations/{id}',
       '/docs',
