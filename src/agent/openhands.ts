@@ -21,6 +21,8 @@ function container({
       { name: 'OH_ENABLE_VSCODE', value: 'false' },
       { name: 'OH_PRELOAD_TOOLS', value: 'false' },
       { name: 'HOME', value: workingDir },
+      // The agent exports secrets in an interactive shell, whose history would keep their values.
+      { name: 'HISTFILE', value: '' },
       // Event timestamps of the agent have no zone.
       { name: 'TZ', value: 'UTC' },
     ],

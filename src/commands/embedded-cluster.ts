@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { ControlPlane } from '@conversation-operator/local-cluster/control-plane';
 import {
   createCertificate,
@@ -17,6 +16,7 @@ import { EventRecorder } from '@conversation-operator/kube/events';
 import { crdOf, definitions } from '../resources/crd.ts';
 import { CommandError, portInUse } from './command-error.ts';
 import type { DataFolder } from './data-folder.ts';
+import { lastPort } from './last-port.ts';
 import type { MeasuredRuntime } from '../observability/runtime.ts';
 import { connect } from './process.ts';
 
@@ -33,20 +33,6 @@ export interface EmbeddedCluster {
 }
 
 const loopback = '127.0.0.1';
-
-const isFree = (port: number): Promise<boolean> =>
-  new Promise((resolve) => {
-    const probe = createServer();
-    probe.once('error', () => resolve(false));
-    probe.listen(port, loopback, () => probe.close(() => resolve(true)));
-  });
-
-/** A port that stays the same over restarts keeps kubeconfigs that people have copied alive. */
-async function choosePort(folder: DataFolder, wanted: number): Promise<number> {
-  if (wanted !== 0) return wanted;
-  const last = Number(folder.read('api-port'));
-  return Number.isInteger(last) && last > 0 && last < 65_536 && (await isFree(last)) ? last : 0;
-}
 
 const stateFile = 'state.db';
 
@@ -109,7 +95,8 @@ export async function startEmbeddedCluster(
   stack.defer(() => plane.close());
   await plane.applyCrds(definitions.map(crdOf));
   const token = folder.remember('api-token', () => randomBytes(32).toString('base64url'));
-  const port = await choosePort(folder, wantedPort);
+  // Kubeconfigs that people have copied have the port.
+  const port = wantedPort === 0 ? await lastPort(folder, 'api-port') : wantedPort;
   const server = await startApiServer({
     plane,
     host: loopback,

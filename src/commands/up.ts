@@ -28,6 +28,7 @@ import {
   startReflectors,
   createRuntime,
 } from './process.ts';
+import { lastPort } from './last-port.ts';
 import { localAgents } from './local-agents.ts';
 import { localAgentCredentials } from './local-model.ts';
 import { announceService, localNamespace, storedFirstKey } from './local-service.ts';
@@ -185,10 +186,13 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   const pullRequests = pullRequestService(config, { client, credentials, caches }, runtime, stack);
   // Gateway and operator share this process. Before the operator exists, notifications are dropped.
   let notify: (notification: AgentNotification) => void = () => undefined;
+  const portFile = 'agent-side-port';
   const agentSidePort = await serveAgentSide(
     config,
     {
-      ...{ client, credentials, keys, namespace, host: loopback, port: 0 },
+      ...{ client, credentials, keys, namespace, host: loopback },
+      // Agents keep the addresses of their tools and secrets.
+      port: await lastPort(folder, portFile),
       ...{ pullRequests, version },
       caches: { ...caches, ownerSettings: settingsCache },
       notify: (notification) => notify(notification),
@@ -196,6 +200,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     runtime,
     stack,
   );
+  folder.write(portFile, String(agentSidePort));
 
   const agent = createAgentClient();
   stack.defer(() => agent.close());

@@ -1,16 +1,16 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { systemCodeOf } from '@conversation-operator/base/system-code';
 import { eventually } from '../support/eventually.ts';
 import { Installation, program, saying } from '../support/installation.ts';
 import { kubectl } from '../support/kubectl.ts';
-import { leaksIn, type Secrets } from '../support/leaks.ts';
+import { leaksIn } from '../support/leaks.ts';
 import { RestUser } from '../support/rest-user.ts';
 import { commitOn, pushOf, startAgent, type AgentAtWork } from './support/agent-at-work.ts';
 import { startForge, type Forge, type ForgeToken } from './support/forge.ts';
+import { filesWith, visibleTexts } from './support/leak-scan.ts';
 
 const run = promisify(execFile);
 const shop = 'acme/shop';
@@ -256,49 +256,17 @@ describe('another owner', () => {
   });
 });
 
-/** Agents and the control plane may remove a file meanwhile. */
-function contentOf(file: string): string {
-  try {
-    return readFileSync(file, 'latin1');
-  } catch (error) {
-    if (systemCodeOf(error) === 'ENOENT') return '';
-    throw error;
-  }
-}
-
 describe('a credential of the forge', () => {
-  /** The files below a folder which contain secrets. */
-  const leaking = (below: string, wanted: Secrets): readonly string[] =>
-    readdirSync(below, { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile())
-      .map((entry) => join(entry.parentPath, entry.name))
-      .filter((file) => leaksIn(contentOf(file), wanted).length > 0);
-
   it('is in no file of the installation', async () => {
     expect(await agent.run(pushOf('agent/scanned'))).toMatchObject({ code: 0 });
     // The scan finds what there is.
-    expect(leaking(credentials, secrets)).toContain(join(credentials, 'forgejo.local'));
+    expect(filesWith(secrets, credentials)).toContain(join(credentials, 'forgejo.local'));
     const own = { own: readFileSync(join(agent.workspace, '.agent/git/token'), 'utf8') };
-    expect(leaking(agent.workspace, own)).toEqual([join(agent.workspace, '.agent/git/token')]);
-    expect(leaking(up.dataDir, secrets)).toEqual([]);
+    expect(filesWith(own, agent.workspace)).toEqual([join(agent.workspace, '.agent/git/token')]);
+    expect(filesWith(secrets, up.dataDir)).toEqual([]);
   });
 
   it('is in no resource, log line, argument or environment of a process', async () => {
-    const { stdout: kinds } = await kubectl(up.kubeconfig, [
-      ...['api-resources', '--verbs', 'list', '-o', 'name'],
-    ]);
-    const names = kinds.trim().split('\n').join(',');
-    const { stdout: resources } = await kubectl(up.kubeconfig, [
-      ...['get', names, '--all-namespaces', '-o', 'json'],
-    ]);
-    for (const part of ['"kind": "Pod"', 'refs/heads/agent/', '"reason": "Pushed"'])
-      expect(resources).toContain(part);
-    expect(up.output).toContain('"level":"debug"');
-    const processes = [up.pid, ...up.agentProcesses()].map((pid) =>
-      ['cmdline', 'environ'].map((file) => readFileSync(`/proc/${pid}/${file}`, 'latin1')).join(),
-    );
-    expect(processes.some((text) => text.includes('GIT_CONFIG_SYSTEM='))).toBe(true);
-    for (const text of [resources, up.output, ...processes])
-      expect(leaksIn(text, secrets)).toEqual([]);
+    for (const text of await visibleTexts(up)) expect(leaksIn(text, secrets)).toEqual([]);
   });
 });

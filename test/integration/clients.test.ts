@@ -70,7 +70,6 @@ const ready = (taskId: string) =>
 
 /** Results of its methods with this service. The other methods are its own plumbing. */
 const refused = { status: 404, response: { code: 'route-not-found' } };
-const notAllowed = { status: 405, response: { code: 'method-not-allowed' } };
 const none = 'none';
 const beyond: Readonly<
   Record<
@@ -79,7 +78,6 @@ const beyond: Readonly<
   >
 > = {
   getOrganizationMe: [(it) => it.getOrganizationMe(none), refused],
-  saveSettings: [(it) => it.saveSettings({ app_preferences: { language: 'en' } }), notAllowed],
   getSettingsSchema: [(it) => it.getSettingsSchema(), refused],
   getConversationSettingsSchema: [(it) => it.getConversationSettingsSchema(), refused],
   getProfile: [(it) => it.getProfile(none), refused],
@@ -87,10 +85,6 @@ const beyond: Readonly<
   deleteProfile: [(it) => it.deleteProfile(none), refused],
   renameProfile: [(it) => it.renameProfile(none, 'other'), refused],
   activateProfile: [(it) => it.activateProfile(none), refused],
-  listSecrets: [(it) => it.listSecrets(), refused],
-  createSecret: [(it) => it.createSecret(none, 'value'), refused],
-  updateSecret: [(it) => it.updateSecret(none, 'other'), refused],
-  deleteSecret: [(it) => it.deleteSecret(none), refused],
   getSuggestedTasks: [(it) => it.getSuggestedTasks(), refused],
   downloadConversation: [(it, id) => it.downloadConversation(id), refused],
   readConversationFile: [(it, id) => it.readConversationFile(id, 'README.md'), refused],
@@ -134,6 +128,7 @@ const covered = [
     'listSkills',
     'searchRepositories',
     'getRepositoryBranches',
+    ...['saveSettings', 'listSecrets', 'createSecret', 'updateSecret', 'deleteSecret'],
     ...['getOrganizations', 'listProfiles', 'getInstallations', 'searchModels', 'searchProviders'],
   ],
 ];
@@ -274,6 +269,19 @@ describe("the official client's CloudClient, against the built program", () => {
       await expect(call(client, id)).rejects.toMatchObject(expected);
     },
   );
+
+  it('stores secrets and settings, and reads no value', async () => {
+    await client.createSecret('SHOP_TOKEN', 's3cret-of-the-shop', 'For the shop');
+    secrets['secret of the owner'] = 's3cret-of-the-shop';
+    await client.updateSecret('SHOP_TOKEN', 'STORE_TOKEN', 'For the store');
+    expect(await client.listSecrets()).toEqual([
+      { name: 'STORE_TOKEN', description: 'For the store' },
+    ]);
+    await client.deleteSecret('STORE_TOKEN');
+    expect(await client.listSecrets()).toEqual([]);
+    await client.saveSettings({ app_preferences: { language: 'en' } });
+    expect(await client.getSettings()).toMatchObject({ llm_api_key_set: true });
+  });
 
   it('gets the reason why it may not', async () => {
     await expect(

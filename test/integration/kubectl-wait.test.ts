@@ -118,6 +118,7 @@ it('kubectl get shows the title first, shortened', async () => {
     'APPROVAL',
     'START',
     'REPOSITORY',
+    'PR',
     'OWNER',
     'AGE',
   ]);

@@ -51,6 +51,7 @@ describe('a conversation', () => {
       'APPROVAL',
       'START',
       'REPOSITORY',
+      'PR',
       'OWNER',
       'AGE',
     ]);

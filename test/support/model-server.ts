@@ -33,7 +33,7 @@ const messageSchema = z.object({
 const bodySchema = z.looseObject({
   model: z.string(),
   messages: z.array(messageSchema),
-  tools: z.array(z.unknown()).optional(),
+  tools: z.array(z.looseObject({ function: z.looseObject({ name: z.string() }) })).optional(),
   stream: z.boolean().optional(),
   stream_options: z.looseObject({ include_usage: z.boolean().optional() }).optional(),
 });
@@ -49,6 +49,8 @@ export interface ModelRequest {
   readonly authorization: string | undefined;
   readonly model: string;
   readonly messages: readonly ModelMessage[];
+  /** Names of the tools that the model may call. */
+  readonly tools: readonly string[];
 }
 
 /** One script: the requests to it, and its remaining answers. */
@@ -162,7 +164,7 @@ const textOf = (content: z.output<typeof messageSchema>['content']): string =>
   typeof content === 'string' ? content : (content ?? []).map(({ text }) => text ?? '').join('\n');
 
 const requestOf = (
-  { model, messages }: z.output<typeof bodySchema>,
+  { model, messages, tools = [] }: z.output<typeof bodySchema>,
   authorization: string | undefined,
 ): ModelRequest => ({
   authorization,
@@ -172,6 +174,7 @@ const requestOf = (
     content: textOf(content),
     ...(calls === undefined ? {} : { tool_calls: calls }),
   })),
+  tools: tools.map((each) => each.function.name),
 });
 
 const markerOf = ({ messages }: ModelRequest): string =>

@@ -27,7 +27,7 @@ export class AcpAgents extends AgentService {
     this.#host = host;
   }
 
-  static async start(): Promise<AcpAgents> {
+  static async start(env: Readonly<Record<string, string>> = {}): Promise<AcpAgents> {
     const models = await MockModels.start();
     const host = await GitServer.start({
       repositories: { 'acme/shop': { files: { 'README.md': 'A shop.\n' } } },
@@ -40,6 +40,7 @@ export class AcpAgents extends AgentService {
       LLM_API_KEY: 'llm-key-of-the-tests',
       GIT_HOSTS: JSON.stringify({ github: host.url }),
       ...(folder === undefined ? {} : { AGENTS_DIR: folder }),
+      ...env,
     });
     return new AcpAgents(parts, models, host);
   }

@@ -9,6 +9,8 @@ export const task = (name: string): string => `[task ${name}]`;
 export const appendTask = (name: string, file: string): string => `[task ${name}: append ${file}]`;
 /** A part of a user's message: the model says nothing to it for as long as the request is open. */
 export const holdTask = (name: string): string => `[task ${name}: hold]`;
+/** A part of a user's message: the model takes the steps of that script, one after the other. */
+export const scriptTask = (name: string): string => `[task ${name}: script]`;
 /** Text of the model about a task. */
 export const answerTo = (name: string): string => `This is about ${name}.`;
 export const appendCommand = (file: string): string => `echo once >> ${file}`;
@@ -18,7 +20,7 @@ export const appendCommand = (file: string): string => `echo once >> ${file}`;
  * whose turn was interrupted.
  */
 const wishPattern =
-  /\[task (?<name>[a-z0-9-]+)(?:: append (?<file>[a-z0-9.-]+)|: (?<hold>hold))?\]|The user has (?<verdict>allowed|refused) this tool call.*?echo once >> (?<again>[a-z0-9.-]+)|Continue with the task/gs;
+  /\[task (?<name>[a-z0-9-]+)(?:: append (?<file>[a-z0-9.-]+)|: (?<hold>hold)|: (?<script>script))?\]|The user has (?<verdict>allowed|refused) this tool call.*?echo once >> (?<again>[a-z0-9.-]+)|Continue with the task/gs;
 
 /** One message of a request, whatever the API. */
 interface Said {
@@ -40,7 +42,20 @@ export interface PromptSeen {
   readonly body: string;
 }
 
-type Reply = { readonly text: string } | { readonly command: string; readonly tool: string };
+/**
+ * A step of a script: a command of the shell, a call of another tool by the end of its name, or a
+ * text, which ends the turn.
+ */
+export type Step =
+  | { readonly command: string }
+  | { readonly call: string; readonly input: object }
+  | { readonly text: string };
+
+type Reply =
+  | { readonly text: string }
+  /** The shell; some agents ask before a command only where the model says so. */
+  | { readonly command: string; readonly tool: string; readonly asks: boolean }
+  | { readonly tool: string; readonly input: object };
 /** held: the model says nothing for as long as the request is open. */
 type Decision = Reply | 'held';
 
@@ -61,7 +76,15 @@ const chatSchema = z.looseObject({
 });
 const responsesSchema = z.looseObject({
   input: z.array(z.looseObject({ type: z.string().optional(), role: z.string().optional() })),
-  tools: z.array(z.looseObject({ name: z.string().optional() })).optional(),
+  tools: z
+    .array(
+      z.looseObject({
+        name: z.string().optional(),
+        /** The tools of a namespace. */
+        tools: z.array(z.looseObject({ name: z.string() })).optional(),
+      }),
+    )
+    .optional(),
 });
 const messagesSchema = z.looseObject({
   stream: z.boolean().optional(),
@@ -101,6 +124,12 @@ interface Api {
 const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
 const description = 'Appends a line to a file';
 
+/** Input of a tool, for shells that take a command and its description. */
+function inputOf(reply: Reply): object {
+  if ('input' in reply) return reply.input;
+  return 'text' in reply ? {} : { command: reply.command, description };
+}
+
 const chatCompletions: Api = {
   shells: ['bash', 'Bash', 'run_shell_command'],
   read: (body) => {
@@ -126,10 +155,14 @@ const chatCompletions: Api = {
                 type: 'function',
                 function: {
                   name: reply.tool,
-                  arguments: JSON.stringify({
-                    ...{ command: reply.command, description },
-                    ...(reply.tool === 'run_shell_command' ? { is_background: false } : {}),
-                  }),
+                  arguments: JSON.stringify(
+                    'input' in reply
+                      ? reply.input
+                      : {
+                          ...{ command: reply.command, description },
+                          ...(reply.tool === 'run_shell_command' ? { is_background: false } : {}),
+                        },
+                  ),
                 },
               },
             ],
@@ -154,6 +187,12 @@ const chatCompletions: Api = {
   },
 };
 
+/** The name of a function and that of its namespace, which `read` has joined. */
+function functionOf(tool: string): object {
+  const [first = '', name] = tool.split('/');
+  return name === undefined ? { name: first } : { namespace: first, name };
+}
+
 const responses: Api = {
   shells: ['exec_command', 'shell_command', 'shell'],
   read: (body) => {
@@ -163,7 +202,9 @@ const responses: Api = {
         by: item.type?.endsWith('_output') === true ? 'tool' : byRole(item.role ?? ''),
         text: textOf(content.safeParse(item['content']).data),
       })),
-      tools: tools.flatMap(({ name }) => name ?? []),
+      tools: tools.flatMap(({ name = '', tools: inside }) =>
+        inside === undefined ? name : inside.map((tool) => `${name}/${tool.name}`),
+      ),
       isStream: true,
     };
   },
@@ -175,16 +216,23 @@ const responses: Api = {
             content: [{ type: 'output_text', text: reply.text, annotations: [] }],
           }
         : {
-            ...{ id: `f_${id}`, type: 'function_call', call_id: `call_${id}`, name: reply.tool },
+            ...{ id: `f_${id}`, type: 'function_call', call_id: `call_${id}` },
+            ...functionOf(reply.tool),
             status: 'completed',
-            arguments: JSON.stringify({
-              ...(reply.tool === 'exec_command'
-                ? { cmd: reply.command }
-                : reply.tool === 'shell'
-                  ? { command: ['bash', '-lc', reply.command] }
-                  : { command: reply.command }),
-              ...{ sandbox_permissions: 'require_escalated', justification: description },
-            }),
+            arguments: JSON.stringify(
+              'input' in reply
+                ? reply.input
+                : {
+                    ...(reply.tool === 'exec_command'
+                      ? { cmd: reply.command }
+                      : reply.tool === 'shell'
+                        ? { command: ['bash', '-lc', reply.command] }
+                        : { command: reply.command }),
+                    ...(reply.asks
+                      ? { sandbox_permissions: 'require_escalated', justification: description }
+                      : {}),
+                  },
+            ),
           };
     const response = (status: string, output: readonly object[]) => ({
       response: {
@@ -229,7 +277,7 @@ const messages: Api = {
     };
   },
   write: (reply, id, isStream) => {
-    const input = 'text' in reply ? {} : { command: reply.command, description };
+    const input = inputOf(reply);
     const block =
       'text' in reply
         ? { type: 'text', text: reply.text }
@@ -281,7 +329,7 @@ const gemini: Api = {
     const part =
       'text' in reply
         ? { text: reply.text }
-        : { functionCall: { name: reply.tool, args: { command: reply.command, description } } };
+        : { functionCall: { name: reply.tool, args: inputOf(reply) } };
     const answer = {
       candidates: [{ content: { role: 'model', parts: [part] }, finishReason: 'STOP', index: 0 }],
       usageMetadata: { promptTokenCount: 10, candidatesTokenCount: 5, totalTokenCount: 15 },
@@ -305,6 +353,9 @@ function apiOf(path: string): Api | undefined {
 export class MockModels implements AsyncDisposable {
   readonly #server: Server;
   readonly #prompts: PromptSeen[] = [];
+  readonly #scripts = new Map<string, readonly Step[]>();
+  readonly #requests: { readonly name: string; readonly asked: Asked; readonly body: string }[] =
+    [];
   #replies = 0;
 
   private constructor() {
@@ -331,6 +382,21 @@ export class MockModels implements AsyncDisposable {
   /** The prompts with the message of a task as the last message. */
   prompts(name: string): readonly PromptSeen[] {
     return this.#prompts.filter((prompt) => prompt.name === name);
+  }
+
+  /** Sets the steps of a script, after which the model answers with a text about the task. */
+  script(name: string, ...steps: readonly Step[]): void {
+    this.#scripts.set(name, steps);
+  }
+
+  /** Names of the tools in the first request of a script. */
+  toolsOf(name: string): readonly string[] {
+    return this.#requests.find((request) => request.name === name)?.asked.tools ?? [];
+  }
+
+  /** The last request of a script, which has the outputs of all its steps. */
+  lastRequest(name: string): string {
+    return this.#requests.findLast((request) => request.name === name)?.body ?? '';
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -370,16 +436,32 @@ export class MockModels implements AsyncDisposable {
       ({ by, text }) => by === 'user' && text.search(wishPattern) >= 0,
     );
     const wish = [...(said[last]?.text ?? '').matchAll(wishPattern)].at(-1)?.groups;
-    const { name, file, hold, verdict, again } = wish ?? {};
+    const { name, file, hold, script, verdict, again } = wish ?? {};
     const shell = shells.find((known) => tools.includes(known));
     const isFirst = said.slice(last + 1).every(({ by }) => by === 'user' || by === 'system');
     // Requests without a shell are for titles and the like.
     if (shell !== undefined && isFirst && last >= 0)
       this.#prompts.push({ name, at: performance.now(), body });
     if (shell !== undefined && isFirst && hold !== undefined) return 'held';
+    if (shell !== undefined && script !== undefined && name !== undefined) {
+      this.#requests.push({ name, asked: { messages: said, tools, isStream: true }, body });
+      const step = this.#scripts.get(name)?.[said.slice(last + 1).filter(isOutput).length];
+      if (step !== undefined) return replyOf(step, shell, tools);
+    }
     const target = verdict === 'allowed' ? again : file;
     if (shell !== undefined && isFirst && target !== undefined)
-      return { tool: shell, command: appendCommand(target) };
+      return { tool: shell, command: appendCommand(target), asks: true };
     return { text: answerTo(name ?? verdict ?? 'nothing') };
   }
+}
+
+const isOutput = ({ by }: Said): boolean => by === 'tool';
+
+function replyOf(step: Step, shell: string, tools: readonly string[]): Reply {
+  if ('text' in step) return step;
+  if ('command' in step) return { tool: shell, command: step.command, asks: false };
+  const tool = tools.find((name) => name.endsWith(step.call));
+  return tool === undefined
+    ? { text: `There is no tool ${step.call}.` }
+    : { tool, input: step.input };
 }

@@ -2,7 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import type { Agents } from './agents.ts';
 
-const kinds = 'conversations,sandboxes,sandboxtemplates,conversationquotas,pods,pvc,events';
+const kinds =
+  'conversations,sandboxes,sandboxtemplates,conversationquotas,ownersettings,pods,pvc,events';
 
 /**
  * Arguments and environments of the processes of sandboxes, which every user of the machine can
@@ -17,6 +18,16 @@ export const processTexts = ({ up }: Agents): ReadonlyMap<string, string> =>
       .map((path) => [path, existsSync(path) ? readFileSync(path, 'latin1') : '']),
   );
 
+/** The log of a pod; empty when the pod has ended meanwhile. */
+async function logOf(agents: Agents, pod: string): Promise<string> {
+  try {
+    return await agents.k('logs', pod);
+  } catch (error) {
+    if (String(error).includes('NotFound')) return '';
+    throw error;
+  }
+}
+
 /**
  * Where a secret can be found: resources, logs, files of the installation with its volumes,
  * processes of sandboxes.
@@ -28,7 +39,7 @@ export async function tracesOf(agents: Agents, secret: string): Promise<readonly
   const logs = await Promise.all(
     pods.map(async (pod): Promise<[string, string]> => [
       `the log of ${pod}`,
-      await agents.k('logs', pod),
+      await logOf(agents, pod),
     ]),
   );
   const texts: [string, string][] = [

@@ -1,3 +1,4 @@
+import type { PullRequests } from '../../../src/gateway/pull-requests/pull-requests.ts';
 import { once } from 'node:events';
 import {
   Agent,
@@ -81,6 +82,17 @@ const canaries = {
   secretValue: 'the value of a secret, which is unmistakable',
 } as const;
 
+/** A git host that accepts each pull request. */
+const openPullRequest: PullRequests['open'] = ({ conversation }, { title, head = 'agent/fix' }) =>
+  Promise.resolve({
+    isNew: true,
+    pullRequest: {
+      ...{ number: 1, url: 'https://git.example/acme/shop/pull/1', provider: 'github' },
+      ...{ repository: 'acme/shop', title, head, base: 'main', draft: false, state: 'Open' },
+      stateTime: conversation.metadata.creationTimestamp,
+    },
+  });
+
 /**
  * A gateway on a real API server in memory, with resources of two owners in it, and an agent that
  * some of their sandboxes lead to.
@@ -134,6 +146,7 @@ export class TwoOwners {
       // Never reached: only for their headers.
       rateLimits: { readsPerSecond: 1e6, writesPerSecond: 1e6 },
       gitHosts: { github: 'https://git.example' },
+      pullRequests: { open: openPullRequest },
       clock: systemClock,
       logger,
       metrics: this.metrics,

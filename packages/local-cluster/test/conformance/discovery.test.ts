@@ -142,6 +142,7 @@ describe('discovery', () => {
       'apikeys',
       'conversationquotas',
       'conversations',
+      'ownersettings',
       'sandboxes',
       'sandboxpools',
       'sandboxtemplates',

@@ -109,10 +109,10 @@ describe.each(programs)('%s', (program) => {
       await kubectl('get', 'conv', 'x', '-o', 'jsonpath={.spec.title} {.metadata.generation}'),
     ).toBe('edited 4');
     expect(await kubectl('get', 'conv')).toMatch(
-      /^NAME +TITLE +SANDBOX +EXECUTION +APPROVAL +START +REPOSITORY +OWNER +AGE\nx +o\/r +alice +\d+s$/,
+      /^NAME +TITLE +SANDBOX +EXECUTION +APPROVAL +START +REPOSITORY +PR +OWNER +AGE\nx +o\/r +alice +\d+s$/,
     );
     expect(await kubectl('get', 'conversations', '-o', 'wide')).toMatch(
-      /SANDBOX-NAME +APPROVAL-ID +REASON +AGE\nx /,
+      /PR-STATE +SANDBOX-NAME +APPROVAL-ID +REASON +AGE\nx /,
     );
     expect(await kubectl('get', 'agents', '-o', 'name')).toBe(
       'conversation.conversation-operator.dev/x',
