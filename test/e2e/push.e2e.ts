@@ -133,11 +133,11 @@ it('a private repository is cloned in a sandbox that can not reach its host', as
     read: (name) => up.inSandbox(sandbox, `cat /workspace/${name}`),
   });
   expect(await inProject('cat README.md')).toBe('private');
-  const direct = `timeout 10 git ls-remote ${host.url}/${shop}.git`;
+  const direct = `timeout 5 git ls-remote ${host.url}/${shop}.git`;
   const { code, output } = await run(`GIT_CONFIG_NOSYSTEM=1 GIT_TERMINAL_PROMPT=0 ${direct}`);
-  expect(code).not.toBe(0);
-  // A time-out says nothing; a host that answers asks for a password.
-  expect(output).toMatch(/^$|Failed to connect|Couldn't connect/);
+  // A network plugin drops or refuses connections. A host that is reached asks for a password.
+  if (code === 124) expect(output).toBe('');
+  else expect(output).toMatch(/Failed to connect|Couldn't connect/);
   expect(await run('git ls-remote origin')).toMatchObject({
     code: 0,
     output: expect.stringContaining('refs/heads/main') as string,

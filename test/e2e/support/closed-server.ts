@@ -35,7 +35,7 @@ delete table ip ${table}
 table ip ${table} {
   chain forward {
     type filter hook forward priority filter;
-    ip daddr ${target.address} tcp dport ${target.port} ct state new ${isOther} reject with tcp reset
+    ip daddr ${target.address} tcp dport ${target.port} ct state new ${isOther} drop
   }
 }`);
   return { [Symbol.asyncDispose]: () => nft(`delete table ip ${table}`) };
