@@ -39,7 +39,7 @@ test-agent: $(built) ## The real OpenHands agent-server with a mock model (needs
 test-acp: $(built) ## The agents of the Agent Client Protocol with a mock of their models and without a network (see test/acp/run)
 	@test/acp/run
 
-test-forge: $(built) ## Fetches and pushes of agents with a real git forge, Gitea (needs Go and a C compiler to build it once; see test/forge/run)
+test-forge: $(built) ## Pushes and pull requests of agents with a real git forge, Gitea (needs Go and a C compiler to build it once; see test/forge/run)
 	@test/forge/run
 
 e2e: $(built) ## Install the chart on a real cluster and use it, break it, upgrade it (KUBECONFIG, else that of cluster-up, else its own; see test/e2e/run)

@@ -124,7 +124,9 @@ it('the agent commits as its owner, pushes with the credential of the day, and o
   ]);
   const [first] = agents.model.requests('shop');
   expect(first?.tools).toEqual(expect.arrayContaining(tools));
-  expect(first?.messages[0]?.content).toContain('create_pull_request, whose name may have a prefix, opens');
+  expect(first?.messages[0]?.content).toContain(
+    'create_pull_request, whose name may have a prefix, opens',
+  );
 
   await pause(id, sandbox);
   const old = token;
