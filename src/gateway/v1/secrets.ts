@@ -80,21 +80,28 @@ export function secretRoutes({ settings, sealing, clock }: Services): readonly R
       },
     }),
     post(base, 'createSecret', {
-      summary: 'Store a secret for your agents. A name is used once',
+      summary: 'Store a secret for your agents, or replace the value of the one with this name',
       body: newSecretSchema,
-      responses: { 201: secretSchema },
-      problems: ['secret-exists', 'conflict'],
+      responses: { 200: secretSchema, 201: secretSchema },
+      problems: ['conflict'],
       handle: async ({ owner, body, about }) => {
         about(`secret/${body.name}`);
-        const secret = { ...sealed(owner, body.name, body.value), ...described(body.description) };
-        await settings.change(owner, (stored) => {
+        const value = sealed(owner, body.name, body.value);
+        const outcome = { isNew: true };
+        const written = await settings.change(owner, (stored) => {
           const { secrets = [] } = stored;
-          refuseTaken(secrets, body.name);
-          if (secrets.length >= maxSecrets)
+          const known = secrets.find(({ name }) => name === body.name);
+          const others = secrets.filter((each) => each !== known);
+          outcome.isNew = known === undefined;
+          if (others.length >= maxSecrets)
             throw invalidField('body.name', `must be one of at most ${maxSecrets} secrets`);
-          return refuseTooLarge({ ...stored, secrets: [...secrets, secret] }, 'body.value');
+          const text = body.description === undefined ? known?.description : body.description;
+          const secret = { ...value, ...described(text) };
+          return refuseTooLarge({ ...stored, secrets: [...others, secret] }, 'body.value');
         });
-        return { status: 201, json: present(secret) };
+        const stored = written.secrets?.find(({ name }) => name === body.name);
+        if (stored === undefined) throw notFound('secret');
+        return { status: outcome.isNew ? 201 : 200, json: present(stored) };
       },
     }),
     put(`${base}/{name}`, 'updateSecret', {
@@ -150,8 +157,5 @@ const described = (text: string | null | undefined) =>
 
 function refuseTaken(secrets: readonly OwnerSecret[], name: string): void {
   if (!secrets.some((each) => each.name === name)) return;
-  throw new ProblemError(
-    'secret-exists',
-    `There is a secret ${name} already. PUT replaces its value.`,
-  );
+  throw new ProblemError('secret-exists', `There is a secret ${name} already.`);
 }
