@@ -123,6 +123,32 @@ describe("the official web UI, on the service's own origin", () => {
     expect((await up.call('GET', '/api/v1/app-conversations/count')).body).toBe(1);
   });
 
+  step('stores a secret, replaces its value, and deletes the secret', async () => {
+    const { page } = window;
+    const field = (name: string, tag = 'input') => page.locator(`${tag}[name="${name}"]`);
+    const names = async () => (await up.call('GET', '/api/v1/secrets/search')).body;
+    await page.goto(`${up.url}/settings/secrets`);
+    await part('add-secret-button').click();
+    await field('secret-name').fill('SHOP_TOKEN');
+    await field('secret-value', 'textarea').fill('s3cret-of-the-shop');
+    await field('secret-description').fill('For the shop');
+    await part('submit-button').click();
+    await part('secret-item').getByText('SHOP_TOKEN').waitFor();
+    expect(await names()).toMatchObject({
+      items: [{ name: 'SHOP_TOKEN', description: 'For the shop' }],
+    });
+    await part('edit-secret-button').click();
+    await field('secret-value', 'textarea').fill('another-secret');
+    await part('submit-button').click();
+    await part('secret-item').getByText('SHOP_TOKEN').waitFor();
+    await window.picture('secrets in the web UI');
+    expect(await page.content()).not.toContain('another-secret');
+    await part('delete-secret-button').click();
+    await part('confirm-button').click();
+    await part('secrets-empty').waitFor();
+    expect(await names()).toMatchObject({ items: [] });
+  });
+
   step('sends a person who has signed out to the sign-in, and back', async () => {
     const { page } = window;
     const address = `${up.url}/conversations/${id}`;
