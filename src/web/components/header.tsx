@@ -54,7 +54,7 @@ export function Header({ path }: { readonly path: string }) {
           }}
         >
           <Icon name="plus" />
-          New
+          <span class="new-label">New</span>
         </button>
         <button
           type="button"
