@@ -4,6 +4,9 @@ import { described, text, timestamp } from './schema.ts';
 /** Maximum pull requests in the status of a conversation. */
 export const maxPullRequests = 20;
 
+/** Maximum characters of the address of a pull request. */
+export const maxPullRequestUrl = 2048;
+
 /** Providers on whose hosts the gateway can open pull requests. */
 const pullRequestProviders: readonly (string | undefined)[] = ['github', 'gitlab', 'forgejo'];
 
@@ -18,7 +21,7 @@ export const pullRequestsSchema = z
   .array(
     z.object({
       number: described(z.int().min(1), 'Number of the pull request in its repository.'),
-      url: described(text(1024), 'Address of its page on the git host.'),
+      url: described(text(maxPullRequestUrl), 'Address of its page on the git host.'),
       provider: described(text(64), 'Git host of the pull request.'),
       repository: described(text(255), 'Repository of the pull request, owner/name.'),
       title: described(text(512), 'Title of the pull request.'),

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { plainText } from '../../../resources/plain-text.ts';
+import { maxPullRequestUrl } from '../../../resources/pull-request.ts';
 import { repository } from '../names.ts';
 import { HostApiError, type PullRequestComment } from './host-api.ts';
 
@@ -23,6 +24,12 @@ export const description = () =>
 export const commentBody = () => textOf(maxCommentBody);
 /** The name of a branch, a file or a person. */
 export const name = () => textOf(maxName);
+/** The login of a person; hosts report none where the account is deleted. */
+export const login = () =>
+  z
+    .object({ login: name() })
+    .nullish()
+    .transform((person) => person?.login ?? 'ghost');
 /** The path of a file. */
 export const path = () => textOf(1024);
 export const time = () => z.iso.datetime({ offset: true });
@@ -32,7 +39,7 @@ export const pullRequestNumber = () => z.int().positive();
 export const pageUrl = () =>
   z
     .url({ protocol: /^https?$/ })
-    .max(2048)
+    .max(maxPullRequestUrl)
     .transform((text) => {
       const url = new URL(text);
       url.username = '';

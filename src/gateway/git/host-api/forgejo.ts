@@ -7,6 +7,7 @@ import {
   encodedRepository,
   latest,
   line,
+  login,
   name,
   pageUrl,
   path,
@@ -37,10 +38,7 @@ const pull = z.object({
 type Pull = z.output<typeof pull>;
 const details = pull.extend({ body: description() });
 
-const user = z
-  .object({ login: name() })
-  .nullish()
-  .transform((person) => person?.login ?? 'ghost');
+const user = login();
 const comment = z
   .object({
     user,

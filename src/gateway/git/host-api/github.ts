@@ -6,6 +6,7 @@ import {
   encodedRepository,
   latest,
   line,
+  login,
   maxComments,
   name,
   pageUrl,
@@ -39,11 +40,7 @@ const details = pull.extend({
   body: description(),
   comments: z.int().nonnegative(),
 });
-const user = z
-  .object({ login: name() })
-  .nullish()
-  // GitHub shows comments of deleted accounts under this name.
-  .transform((person) => person?.login ?? 'ghost');
+const user = login();
 const comment = z
   .object({
     user,
