@@ -1,18 +1,9 @@
 import { signal } from '@preact/signals';
 import { api, messageOf } from './api.ts';
-import type { ActionState } from './row.ts';
+import { Entry } from './entry.ts';
 import type { ApiKeyRecord } from './wire.ts';
 
-/** One key of the list, with what is under way about it. */
-export class KeyRow {
-  readonly record: ApiKeyRecord;
-  readonly action = signal<ActionState | undefined>(undefined);
-  readonly isAsking = signal(false);
-
-  constructor(record: ApiKeyRecord) {
-    this.record = record;
-  }
-}
+export type KeyRow = Entry<ApiKeyRecord>;
 
 /** The keys of every owner, page by page. */
 export class KeyList {
@@ -50,7 +41,7 @@ export class KeyList {
 
   async #add(known: readonly KeyRow[], page_id?: string): Promise<void> {
     const { items, next } = await api.getPage<ApiKeyRecord>('/api/keys', { owner: '*', page_id });
-    this.rows.value = [...known, ...items.map((record) => new KeyRow(record))];
+    this.rows.value = [...known, ...items.map((record) => new Entry(record))];
     this.next.value = next;
   }
 

@@ -1,18 +1,7 @@
 import { signal } from '@preact/signals';
 import { api, messageOf } from './api.ts';
-import type { ActionState } from './row.ts';
+import { Entry } from './entry.ts';
 import type { SecretRecord, SettingsRecord } from './wire.ts';
-
-/** A secret or a server in a list, with what is under way about it. */
-export class Entry<T> {
-  readonly record: T;
-  readonly action = signal<ActionState | undefined>(undefined);
-  readonly isAsking = signal(false);
-
-  constructor(record: T) {
-    this.record = record;
-  }
-}
 
 export interface ServerRecord {
   readonly name: string;

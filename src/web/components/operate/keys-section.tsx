@@ -1,60 +1,19 @@
-import { useEffect, useRef } from 'preact/hooks';
 import type { KeyList, KeyRow } from '../../key-list.ts';
-import { ActionProblem } from '../action-problem.tsx';
+import { AskingButton } from '../asking-button.tsx';
 import { DataTable, type Column } from './data-table.tsx';
 import { Ago, Until } from './parts.tsx';
 
-interface RevokeProps {
-  readonly row: KeyRow;
-  readonly keys: KeyList;
-}
-
-/** Asks once, in the place of the button. The focus begins at the answer that does nothing. */
-function RevokeQuestion({ row, keys }: RevokeProps) {
-  const keep = useRef<HTMLButtonElement>(null);
-  useEffect(() => keep.current?.focus(), []);
-  const isOwn = keys.own.value === row.record.id;
+function Revoke({ row, keys }: { readonly row: KeyRow; readonly keys: KeyList }) {
+  const { id, name, user_id: owner } = row.record;
   return (
-    <span class="row-actions" role="group" aria-label={`Revoke ${row.record.name}?`}>
-      <span class="question">{isOwn ? 'Revoke, and sign out?' : 'Revoke?'}</span>
-      <button
-        ref={keep}
-        type="button"
-        class="small"
-        onClick={() => {
-          row.isAsking.value = false;
-        }}
-      >
-        Keep
-      </button>
-      <button type="button" class="small danger" onClick={() => void keys.revoke(row)}>
-        Revoke
-      </button>
-    </span>
-  );
-}
-
-function Revoke({ row, keys }: RevokeProps) {
-  const action = row.action.value;
-  if (action?.problem !== undefined) return <ActionProblem class="problem" action={row.action} />;
-  if (action !== undefined)
-    return (
-      <span class="pending" role="status">
-        {action.label}…
-      </span>
-    );
-  if (row.isAsking.value) return <RevokeQuestion row={row} keys={keys} />;
-  return (
-    <button
-      type="button"
-      class="small"
-      aria-label={`Revoke ${row.record.name} of ${row.record.user_id}`}
-      onClick={() => {
-        row.isAsking.value = true;
-      }}
-    >
-      Revoke
-    </button>
+    <AskingButton
+      verb="Revoke"
+      subject={`${name} of ${owner}`}
+      {...(keys.own.value === id ? { question: 'Revoke, and sign out?' } : {})}
+      action={row.action}
+      isAsking={row.isAsking}
+      onConfirm={() => void keys.revoke(row)}
+    />
   );
 }
 

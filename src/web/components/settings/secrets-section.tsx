@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import type { OwnSettings } from '../../settings.ts';
-import { DeleteButton } from './delete-button.tsx';
+import { AskingButton } from '../asking-button.tsx';
 import { Field, SettingsForm } from './settings-form.tsx';
 
 /** The names of the secrets, and a form for one more. Values are written and never shown. */
@@ -29,10 +29,12 @@ export function SecretsSection({ own }: { readonly own: OwnSettings }) {
               <li key={entry.record.name}>
                 <code>{entry.record.name}</code>
                 <span class="quiet-text">{entry.record.description}</span>
-                <DeleteButton
-                  name={entry.record.name}
-                  entry={entry}
-                  onDelete={() => void own.deleteSecret(entry)}
+                <AskingButton
+                  verb="Delete"
+                  subject={entry.record.name}
+                  action={entry.action}
+                  isAsking={entry.isAsking}
+                  onConfirm={() => void own.deleteSecret(entry)}
                 />
               </li>
             ))}

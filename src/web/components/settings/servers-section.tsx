@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import type { OwnSettings, ServerRecord } from '../../settings.ts';
-import { DeleteButton } from './delete-button.tsx';
+import { AskingButton } from '../asking-button.tsx';
 import { Field, SettingsForm } from './settings-form.tsx';
 
 /** The address of a server, or the program that the agent starts. */
@@ -47,10 +47,12 @@ export function ServersSection({ own }: { readonly own: OwnSettings }) {
                   {placeOf(entry.record)}
                   {hiddenOf(entry.record) !== '' && ` with ${hiddenOf(entry.record)}`}
                 </span>
-                <DeleteButton
-                  name={entry.record.name}
-                  entry={entry}
-                  onDelete={() => void own.deleteServer(entry)}
+                <AskingButton
+                  verb="Delete"
+                  subject={entry.record.name}
+                  action={entry.action}
+                  isAsking={entry.isAsking}
+                  onConfirm={() => void own.deleteServer(entry)}
                 />
               </li>
             ))}

@@ -1,0 +1,65 @@
+import type { Signal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import type { ActionState } from '../row.ts';
+import { ActionProblem } from './action-problem.tsx';
+
+interface AskingButtonProps {
+  /** The action, as the button names it. */
+  readonly verb: string;
+  /** The subject of the action, for people who do not see its row. */
+  readonly subject: string;
+  readonly question?: string;
+  readonly action: Signal<ActionState | undefined>;
+  readonly isAsking: Signal<boolean>;
+  readonly onConfirm: () => void;
+}
+
+/** Asks in the place of the button. The focus begins at the answer that does nothing. */
+function Question({ verb, subject, question, isAsking, onConfirm }: AskingButtonProps) {
+  const keep = useRef<HTMLButtonElement>(null);
+  useEffect(() => keep.current?.focus(), []);
+  return (
+    <span class="row-actions" role="group" aria-label={`${verb} ${subject}?`}>
+      <span class="question">{question ?? `${verb}?`}</span>
+      <button
+        ref={keep}
+        type="button"
+        class="small"
+        onClick={() => {
+          isAsking.value = false;
+        }}
+      >
+        Keep
+      </button>
+      <button type="button" class="small danger" onClick={onConfirm}>
+        {verb}
+      </button>
+    </span>
+  );
+}
+
+/** A button whose action needs one answer; then its state is in the place of the button. */
+export function AskingButton(props: AskingButtonProps) {
+  const { verb, subject, isAsking } = props;
+  const action = props.action.value;
+  if (action?.problem !== undefined) return <ActionProblem class="problem" action={props.action} />;
+  if (action !== undefined)
+    return (
+      <span class="pending" role="status">
+        {action.label}…
+      </span>
+    );
+  if (isAsking.value) return <Question {...props} />;
+  return (
+    <button
+      type="button"
+      class="small"
+      aria-label={`${verb} ${subject}`}
+      onClick={() => {
+        isAsking.value = true;
+      }}
+    >
+      {verb}
+    </button>
+  );
+}
