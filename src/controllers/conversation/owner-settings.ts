@@ -3,8 +3,8 @@ import type { Logger } from '@conversation-operator/base/logger';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { found } from '@conversation-operator/kube/errors';
 import { LRUCache } from 'lru-cache';
-import { z } from 'zod';
 import type { AgentMcpServer } from '../../agent/agent.ts';
+import { mcpValuesOf } from '../../agent/mcp-values.ts';
 import type { Sealing } from '../../agent/sealing.ts';
 import {
   ownerSettings,
@@ -24,8 +24,6 @@ export interface OwnerSettingsReaderOptions {
 /** Time for which settings are read again from memory: the stages of a start read them twice. */
 const freshMs = 2_000;
 const maxOwners = 2_000;
-
-const variables = z.record(z.string(), z.string());
 
 /** Reads the settings of owners for the starts of their conversations. */
 export class OwnerSettingsReader {
@@ -59,7 +57,7 @@ export class OwnerSettingsReader {
    */
   mcpServersOf({ owner, mcpServers = [] }: OwnerSettingsSpec): readonly AgentMcpServer[] {
     return mcpServers.flatMap((server) => {
-      const secrets = this.#variablesOf(owner, server);
+      const secrets = mcpValuesOf(server, owner, this.#options.sealing);
       if (secrets !== undefined) return [serverOf(server, secrets)];
       this.#options.logger.warn('an MCP server of an owner was left out: its values do not open', {
         owner,
@@ -67,20 +65,6 @@ export class OwnerSettingsReader {
       });
       return [];
     });
-  }
-
-  /** Undefined where the sealed text does not open. */
-  #variablesOf(
-    owner: string,
-    { name, sealed }: OwnerMcpServer,
-  ): Readonly<Record<string, string>> | undefined {
-    if (sealed === undefined) return {};
-    const text = this.#options.sealing.open(sealed, { scope: 'mcp', owner, name });
-    try {
-      return text === undefined ? undefined : variables.parse(JSON.parse(text));
-    } catch {
-      return undefined;
-    }
   }
 }
 

@@ -1,6 +1,5 @@
 import type { Stores } from '../caches.ts';
 import type { AgentConversation } from '../../agent/agent.ts';
-import { sealingUnder } from '../../agent/sealing.ts';
 import type { AgentCredentials } from '../../agent/credentials.ts';
 import { agentEndpointOf } from '../../agent/endpoint.ts';
 import { AgentError } from '../../agent/errors.ts';
@@ -34,7 +33,6 @@ import { findSandbox, withSandboxStatus } from './sandbox-lookup.ts';
 import { conversationKey } from './conversation-key.ts';
 import { Scope, type SaveStatus } from './scope.ts';
 import { releaseSandbox, releaseUnusedClaims } from './start/sandbox-release.ts';
-import { OwnerSettingsReader } from './owner-settings.ts';
 import { Start, type StartOptions } from './start/start.ts';
 import { withTransition } from './start/start-status.ts';
 import { StatusCoalescer } from './status-coalescer.ts';
@@ -43,7 +41,7 @@ import { RecentAnswers, storedConversation } from './stored-conversation.ts';
 
 export interface ConversationReconcilerOptions
   extends
-    Omit<StartOptions, 'stores' | 'configurations' | 'answers' | 'ownerSettings'>,
+    Omit<StartOptions, 'stores' | 'configurations' | 'answers'>,
     Omit<ConversationPollerOptions, 'stores' | 'agent'>,
     Omit<StatusWriterOptions, 'coalescer' | 'answers'> {
   readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates' | 'pods' | 'claims'>;
@@ -87,10 +85,7 @@ export class ConversationReconciler {
     this.#coalescer = new StatusCoalescer(options);
     const answers = new RecentAnswers(options);
     this.#writer = new StatusWriter({ ...options, answers, coalescer: this.#coalescer });
-    this.#start = new Start({
-      ...{ ...options, answers, configurations: this.#configurations },
-      ownerSettings: new OwnerSettingsReader({ ...options, sealing: sealingUnder(options.keys) }),
-    });
+    this.#start = new Start({ ...options, answers, configurations: this.#configurations });
     this.#poller = new ConversationPoller(options);
     this.#stuck = new StuckDetection(options);
     this.#observer = new RunObserver({ ...options, stuck: this.#stuck });

@@ -39,6 +39,10 @@ export interface CallbackHandler {
   handle(call: CallbackRequest): Promise<void>;
 }
 
+/** The token that a request shows by the scheme Bearer; empty without one. */
+export const bearerTokenOf = ({ headers: { authorization = '' } }: IncomingMessage): string =>
+  /^Bearer ([\x21-\x7e]{1,256})$/i.exec(authorization)?.[1] ?? '';
+
 /** The error for a path that no handler serves. */
 export const noSuchEndpoint = (): ProblemError =>
   new ProblemError('route-not-found', 'There is no such endpoint.');

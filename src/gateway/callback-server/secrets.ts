@@ -11,7 +11,7 @@ import { notFound, ProblemError } from '../errors/problem-error.ts';
 import { requestIdOf } from '../http/send-problem.ts';
 import { newPool } from '../limits/pools.ts';
 import type { SecretReader } from '../lookup/secret-reader.ts';
-import { noSuchEndpoint, type CallbackHandler } from './callback-server.ts';
+import { bearerTokenOf, noSuchEndpoint, type CallbackHandler } from './callback-server.ts';
 
 export interface SecretsHandlerOptions {
   readonly keys: Pick<SandboxKeys, 'acceptsSecretsToken'>;
@@ -27,10 +27,6 @@ const cachePollMs = 100;
 
 const refused = (detail: string): ProblemError => new ProblemError('secret-access-refused', detail);
 
-/** The token of a request; empty without one. */
-const tokenOf = ({ headers: { authorization = '' } }: IncomingMessage): string =>
-  /^Bearer ([\x21-\x7e]{1,256})$/i.exec(authorization)?.[1] ?? '';
-
 /**
  * Handles the agents' reads of secrets: `GET /secrets/{sandbox}/{conversation id}/{name}` with the
  * secrets token of the sandbox. Each process of the sandbox knows the token, so it opens nothing
@@ -43,7 +39,10 @@ export function secretsHandler(options: SecretsHandlerOptions): CallbackHandler 
 
   /** The check of an unknown sandbox takes as long as that of a known one. */
   const holderOf = (request: IncomingMessage, sandbox: Sandbox | undefined): Sandbox => {
-    const isGood = keys.acceptsSecretsToken(sandbox?.metadata.uid ?? 'none', tokenOf(request));
+    const isGood = keys.acceptsSecretsToken(
+      sandbox?.metadata.uid ?? 'none',
+      bearerTokenOf(request),
+    );
     if (isGood && sandbox !== undefined) return sandbox;
     throw refused('The secrets token of the sandbox is needed, as Authorization: Bearer.');
   };

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mcpValuesOf } from '../../agent/mcp-values.ts';
 import type { Sealing } from '../../agent/sealing.ts';
 import type { OwnerMcpServer } from '../../resources/owner-settings.ts';
 
@@ -21,19 +22,6 @@ export const mcpConfigSchema = z.record(
   ]),
 );
 
-const valuesSchema = z.record(z.string(), z.string());
-
-/** Headers or environment of a server; undefined where their sealed text does not open. */
-export function hiddenValuesOf(
-  { name, sealed }: OwnerMcpServer,
-  owner: string,
-  sealing: Sealing,
-): Readonly<Record<string, string>> | undefined {
-  if (sealed === undefined) return {};
-  const text = sealing.open(sealed, { scope: 'mcp', owner, name });
-  return text === undefined ? undefined : valuesSchema.parse(JSON.parse(text));
-}
-
 /** The servers of an owner, without the values of headers and environments. */
 export const presentMcpServers = (
   servers: readonly OwnerMcpServer[],
@@ -42,7 +30,7 @@ export const presentMcpServers = (
 ): z.output<typeof mcpConfigSchema> =>
   Object.fromEntries(
     servers.map((server) => {
-      const names = Object.keys(hiddenValuesOf(server, owner, sealing) ?? {});
+      const names = Object.keys(mcpValuesOf(server, owner, sealing) ?? {});
       const hidden =
         names.length === 0
           ? null

@@ -10,6 +10,7 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import { conversationIdOf } from '../../resources/ids.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import {
+  bearerTokenOf,
   noSuchEndpoint,
   type CallbackHandler,
   type CallbackRequest,
@@ -55,8 +56,7 @@ export function pullRequestTools(options: ToolsOptions): CallbackHandler {
 
   /** The check of an unknown sandbox takes as long as that of a known one. */
   const holderOf = ({ request, sandbox }: CallbackRequest): Sandbox => {
-    const token = /^Bearer (\S{1,256})$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
-    const isGood = keys.acceptsToolsToken(sandbox?.metadata.uid ?? 'none', token);
+    const isGood = keys.acceptsToolsToken(sandbox?.metadata.uid ?? 'none', bearerTokenOf(request));
     if (isGood && sandbox !== undefined && sandbox.metadata.deletionTimestamp === undefined)
       return sandbox;
     throw new ProblemError('unauthorized', 'The tools token of the sandbox is needed.');

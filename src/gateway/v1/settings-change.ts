@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mcpValuesOf } from '../../agent/mcp-values.ts';
 import type { Sealing } from '../../agent/sealing.ts';
 import {
   maxMcpServers,
@@ -7,7 +8,7 @@ import {
   type OwnerSettingsSpec,
 } from '../../resources/owner-settings.ts';
 import { invalidField } from '../errors/validation.ts';
-import { hiddenValue, hiddenValuesOf } from '../presenters/mcp-servers.ts';
+import { hiddenValue } from '../presenters/mcp-servers.ts';
 import { unreadable } from '../lookup/secret-reader.ts';
 import { label } from '../http/fields.ts';
 import { refuseTooLarge } from './secrets.ts';
@@ -197,7 +198,7 @@ function sealedAfter(
   const wanted = patch[field];
   if (wanted === undefined) return known?.sealed;
   if (wanted === null) return undefined;
-  const before = known === undefined ? {} : hiddenValuesOf(known, owner, sealing);
+  const before = known === undefined ? {} : mcpValuesOf(known, owner, sealing);
   if (before === undefined) throw unreadable(name);
   const after = new Map(Object.entries(before));
   for (const [key, value] of Object.entries(wanted)) {
