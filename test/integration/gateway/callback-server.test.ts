@@ -13,6 +13,7 @@ import { createMetrics } from '../../../src/observability/metrics.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import { eventually } from '../../support/eventually.ts';
 import { openRaw, sendRaw, verdictOf } from '../../support/gateway/raw-http.ts';
+import { quietCache } from '../../support/gateway/quiet-cache.ts';
 import { aSandbox } from '../../support/builders.ts';
 
 describe("the gateway's agent side", () => {
@@ -35,7 +36,7 @@ describe("the gateway's agent side", () => {
     };
     side = createCallbackServer({
       handlers: [echo],
-      sandboxes: { store, addHandler: () => () => undefined, hasSynced: true },
+      sandboxes: quietCache(store),
       ...{
         namespace: 'agents',
         host: '127.0.0.1',
@@ -149,7 +150,7 @@ describe("the gateway's agent side", () => {
     const small = createCallbackServer({
       ...{
         handlers: [],
-        sandboxes: { store, addHandler: () => () => undefined, hasSynced: true },
+        sandboxes: quietCache(store),
         maxConnections: 8,
       },
       ...{

@@ -21,16 +21,12 @@ import type { StartStatus } from '../../../src/resources/conversation-status.ts'
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
 import { aConversation, aSandbox } from '../../support/builders.ts';
+import { quietCache } from '../../support/gateway/quiet-cache.ts';
 import { GitServer } from '../../support/git-server.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'git-clone-'));
 const keys = new SandboxKeys([Buffer.alloc(32, 7)]);
 const secret = 'bot:s3cret';
-const cache = <T extends object>(store: T) => ({
-  store,
-  addHandler: () => () => undefined,
-  hasSynced: true,
-});
 const hour = () => Date.now() + 3_600_000;
 
 const sandboxes = new IndexedStore<Sandbox>(gatewayIndexers.sandboxes);
@@ -124,8 +120,13 @@ beforeAll(async () => {
     logger: silentLogger,
   });
   const handler = new GitHandler({
-    ...{ host: privateHost, keys, conversations: cache(conversations), defaultProvider: 'forgejo' },
-    templates: cache(new IndexedStore<SandboxTemplate>({})),
+    ...{
+      host: privateHost,
+      keys,
+      conversations: quietCache(conversations),
+      defaultProvider: 'forgejo',
+    },
+    templates: quietCache(new IndexedStore<SandboxTemplate>({})),
     records: { begin: () => Promise.reject(new Error('no push')), end: () => Promise.resolve() },
     ...{
       limits: { idleMs: 2000, lagMs: 500 },
@@ -137,7 +138,7 @@ beforeAll(async () => {
   side = createCallbackServer({
     ...{
       handlers: [handler],
-      sandboxes: cache(sandboxes),
+      sandboxes: quietCache(sandboxes),
       namespace: 'default',
       host: '127.0.0.1',
       port: 0,

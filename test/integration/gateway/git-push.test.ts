@@ -32,16 +32,12 @@ import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts
 import { aConversation, aSandbox, aTemplate } from '../../support/builders.ts';
 import { FakeKubeClient } from '../../support/fake-kube-client.ts';
 import { asUsual, GitServer } from '../../support/git-server.ts';
+import { quietCache } from '../../support/gateway/quiet-cache.ts';
 import { recordingLogger } from '../../support/recording-logger.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'git-push-'));
 const keys = new SandboxKeys([Buffer.alloc(32, 7)]);
 const secret = 'bot:s3cret';
-const cache = <T extends object>(store: T) => ({
-  store,
-  addHandler: () => () => undefined,
-  hasSynced: true,
-});
 
 const stores = {
   sandboxes: new IndexedStore<Sandbox>(gatewayIndexers.sandboxes),
@@ -93,8 +89,8 @@ beforeAll(async () => {
   });
   const handler = new GitHandler({
     ...{ host: privateHost, keys, defaultProvider: 'forgejo' },
-    conversations: cache(stores.conversations),
-    templates: cache(stores.templates),
+    conversations: quietCache(stores.conversations),
+    templates: quietCache(stores.templates),
     records: new PushRecords({
       ...{ client, audit: audit.logger, clock: systemClock, logger: silentLogger },
       events: { record: (_object, event) => void events.push(event) },
@@ -103,7 +99,7 @@ beforeAll(async () => {
     limits: { idleMs: 5_000 },
   });
   side = createCallbackServer({
-    ...{ handlers: [handler], sandboxes: cache(stores.sandboxes) },
+    ...{ handlers: [handler], sandboxes: quietCache(stores.sandboxes) },
     ...{ namespace: 'default', host: '127.0.0.1', port: 0 },
     ...{ clock: systemClock, logger: silentLogger, metrics: createMetrics() },
   });

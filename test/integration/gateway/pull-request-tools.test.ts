@@ -23,14 +23,10 @@ import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
 import { aConversation, aSandbox, aTemplate, noon } from '../../support/builders.ts';
 import { FakeHostApi } from '../../support/fake-host-api.ts';
+import { quietCache } from '../../support/gateway/quiet-cache.ts';
 import { FakeKubeClient } from '../../support/fake-kube-client.ts';
 
 const keys = new SandboxKeys([Buffer.alloc(32, 7)]);
-const cache = <T extends object>(store: T) => ({
-  store,
-  addHandler: () => () => undefined,
-  hasSynced: true,
-});
 const stores = {
   sandboxes: new IndexedStore<Sandbox>(gatewayIndexers.sandboxes),
   conversations: new IndexedStore<CachedConversation>(gatewayIndexers.conversations),
@@ -48,16 +44,16 @@ beforeAll(async () => {
     credentials: {
       of: () => Promise.resolve({ authorization: 'Basic x', token: 's3cret', name: 'forgejo' }),
     },
-    templates: cache(stores.templates),
+    templates: quietCache(stores.templates),
     apiOf: () => host,
     defaultProvider: 'forgejo',
   });
   const tools = pullRequestTools({
     ...{ ...common, keys, pullRequests, version: '1.2.3' },
-    conversations: cache(stores.conversations),
+    conversations: quietCache(stores.conversations),
   });
   side = createCallbackServer({
-    ...{ handlers: [tools], sandboxes: cache(stores.sandboxes), ...common },
+    ...{ handlers: [tools], sandboxes: quietCache(stores.sandboxes), ...common },
     ...{ namespace: 'default', host: '127.0.0.1', port: 0 },
   });
   url = `http://127.0.0.1:${(await side.listen()).port}`;

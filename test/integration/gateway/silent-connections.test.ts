@@ -9,6 +9,7 @@ import { createMetrics, type Metrics } from '../../../src/observability/metrics.
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import { eventually } from '../../support/eventually.ts';
 import { StubAgent } from '../../support/gateway/stub-agent.ts';
+import { quietCache } from '../../support/gateway/quiet-cache.ts';
 import { TestGateway } from '../../support/gateway/test-gateway.ts';
 
 const maxConnections = 6;
@@ -94,7 +95,7 @@ describe('connections that send nothing and have every place', () => {
     const store = new IndexedStore<Sandbox>(gatewayIndexers.sandboxes);
     const server = createCallbackServer({
       handlers: [],
-      sandboxes: { store, addHandler: () => () => undefined, hasSynced: true },
+      sandboxes: quietCache(store),
       namespace: 'agents',
       host: '127.0.0.1',
       port: 0,

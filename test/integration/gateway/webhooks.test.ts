@@ -13,6 +13,7 @@ import { IndexedStore } from '../../../packages/kube/src/store.ts';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
+import { quietCache } from '../../support/gateway/quiet-cache.ts';
 import { aSandbox } from '../../support/builders.ts';
 
 const namespace = 'agents';
@@ -56,7 +57,7 @@ describe("the agents' webhooks", () => {
           metrics,
         }),
       ],
-      sandboxes: { store, addHandler: () => () => undefined, hasSynced: true },
+      sandboxes: quietCache(store),
       ...{
         namespace,
         host: '127.0.0.1',

@@ -11,6 +11,7 @@ import {
 } from '../../../../src/resources/cached-conversation.ts';
 import type { PullRequestRecord } from '../../../../src/resources/pull-request.ts';
 import { aConversation, noon, noonMs } from '../../../support/builders.ts';
+import { quietCache } from '../../../support/gateway/quiet-cache.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 const minuteMs = 60_000;
@@ -53,7 +54,7 @@ function setUp() {
   };
   const states = new PullRequestStates({
     ...{ clock, logger: silentLogger, pullRequests: { refresh } },
-    conversations: { store, addHandler: () => () => undefined, hasSynced: true },
+    conversations: quietCache(store),
   });
   const add = (name: string, owner: string, pullRequests: readonly PullRequestRecord[]) =>
     store.set(

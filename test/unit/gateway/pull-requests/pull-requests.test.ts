@@ -15,6 +15,7 @@ import { aConversation, aTemplate, noon, noonMs } from '../../../support/builder
 import { FakeHostApi } from '../../../support/fake-host-api.ts';
 import { FakeKubeClient } from '../../../support/fake-kube-client.ts';
 import { recordingLogger } from '../../../support/recording-logger.ts';
+import { quietCache } from '../../../support/gateway/quiet-cache.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 const pushOf = (branch: string, outcome: PushRecord['outcome'] = 'Accepted'): PushRecord => ({
@@ -58,7 +59,7 @@ async function setUp({
             : undefined,
         ),
     },
-    templates: { store: templates, addHandler: () => () => undefined, hasSynced: true },
+    templates: quietCache(templates),
     apiOf: (provider) => (provider === 'forgejo' ? host : undefined),
     defaultProvider: 'forgejo',
   });
