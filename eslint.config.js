@@ -8,8 +8,8 @@ const floors = [
   ['src/main.ts'],
   ['src/commands'],
   ['src/gateway', 'src/controllers', 'packages/local-cluster', 'packages/reference-agent'],
-  ['src/resources', 'src/quota', 'src/agent', 'src/observability', 'src/config'],
-  ['packages/git', 'packages/http', 'packages/kube'],
+  ['src/resources', 'src/quota', 'src/agent', 'src/archive', 'src/observability', 'src/config'],
+  ['packages/git', 'packages/http', 'packages/kube', 'packages/object-store'],
   ['packages/base'],
 ];
 // The packages know nothing of the product. Apart from the local cluster and its agent, they are

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { approvalSchema, closedApprovalsSchema } from './approval.ts';
+import { archiveStatusSchema } from './archive-status.ts';
 import { conditionsSchema } from './conditions.ts';
 import { pushesSchema } from './git-settings.ts';
 import { pullRequestsSchema } from './pull-request.ts';
@@ -205,6 +206,10 @@ export const conversationStatusSchema = z.object({
   pullRequests: optional(
     pullRequestsSchema,
     'Last pull requests of the conversation, oldest first. Written by the gateway.',
+  ),
+  archive: optional(
+    archiveStatusSchema,
+    'What the archive has of the conversation. Written by the operator; absent until something is archived.',
   ),
   conditions: conditionsSchema,
 });

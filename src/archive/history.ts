@@ -1,0 +1,61 @@
+import type { ArchiveState } from './address.ts';
+
+/** Which events of a conversation a reader asks for. */
+export interface HistoryFilter {
+  readonly kind?: string | undefined;
+  /**
+   * Only events of this time or later, and only events before this one: local times of the agent
+   * as RFC 3339 without a zone, compared as texts.
+   */
+  readonly from?: string | undefined;
+  readonly before?: string | undefined;
+}
+
+export interface HistoryQuery extends HistoryFilter {
+  /** Whether the newest events come first. */
+  readonly descending: boolean;
+  /** `nextPageId` of an earlier page, or the id of an event. An unknown one: the first page. */
+  readonly pageId?: string | undefined;
+  /** 1 to 100. */
+  readonly limit: number;
+}
+
+/** An archived event. */
+export interface HistoryEvent {
+  readonly id: string;
+  /** Number of events before it. */
+  readonly position: number;
+  /** The JSON of the agent, in one line. */
+  readonly json: string;
+}
+
+export interface HistoryPage {
+  /** At most `limit`; fewer where more would have too many bytes. */
+  readonly events: readonly HistoryEvent[];
+  /** Null: no further event. */
+  readonly nextPageId: string | null;
+}
+
+/**
+ * Reads archives. Every method throws `StoreError`, and `ArchiveError` where the objects of the
+ * archive are gone (`gone`: the head is outdated, or the archive was deleted) or damaged.
+ */
+export interface HistoryReader {
+  /** A page in the order of the agent's log. */
+  search(state: ArchiveState, query: HistoryQuery, signal?: AbortSignal): Promise<HistoryPage>;
+  count(state: ArchiveState, filter: HistoryFilter, signal?: AbortSignal): Promise<number>;
+  /**
+   * All events from a position on, in parts of about 100, oldest first. Throws `damaged` also
+   * where the number of events is not that of the head.
+   */
+  all(
+    state: ArchiveState,
+    from?: number,
+    signal?: AbortSignal,
+  ): AsyncIterable<readonly HistoryEvent[]>;
+  /**
+   * The snapshot of the files, as JSON of `workspaceSnapshotSchema`; undefined where there is none.
+   * @param name `status.archive.files` of the Conversation.
+   */
+  files(state: ArchiveState & { readonly files: string }, signal?: AbortSignal): Promise<unknown>;
+}
