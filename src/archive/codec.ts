@@ -1,0 +1,103 @@
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
+import { LRUCache } from 'lru-cache';
+import type { SandboxKeys } from '../agent/keys.ts';
+import type { ArchiveAddress } from './address.ts';
+import { ArchiveError } from './archive-error.ts';
+
+/** Packs the parts of an archive: compressed, and sealed under the master key where asked for. */
+export interface Codec {
+  /** Differs between codecs that pack the same text to different lengths. */
+  readonly variant: string;
+  /** `place` names the part within the archive; a part opens in its own place only. */
+  pack(address: ArchiveAddress, place: string, text: string | Uint8Array): Buffer;
+  /** Throws `ArchiveError` with the code damaged. */
+  unpack(address: ArchiveAddress, place: string, packed: Uint8Array): Buffer;
+}
+
+export interface CodecOptions {
+  /** Opens sealed parts, also where new ones are not sealed. */
+  readonly keys: Pick<SandboxKeys, 'sealKeys' | 'currentKeyId'>;
+  /** Whether new parts are sealed with AES-256-GCM. */
+  readonly encrypt: boolean;
+  readonly random?: (bytes: number) => Buffer;
+}
+
+/** First byte of a sealed part. A frame of zstd begins with 0x28. */
+const sealedMark = 0xe1;
+const keyIdBytes = 6;
+const nonceBytes = 12;
+const tagBytes = 16;
+const headerBytes = 1 + keyIdBytes + nonceBytes;
+const cipher = 'aes-256-gcm';
+/** Maximum bytes of a part. A segment of one large event is the longest. */
+const maxPartBytes = 64 * 1024 * 1024;
+const maxKeys = 1000;
+const compression = {
+  params: { [constants.ZSTD_c_compressionLevel]: 3, [constants.ZSTD_c_checksumFlag]: 1 },
+};
+
+/**
+ * Each archive has a key of its own, so that random nonces never repeat under one key.
+ */
+export function createCodec({ keys, encrypt, random = randomBytes }: CodecOptions): Codec {
+  const derived = new LRUCache<string, Buffer>({ max: maxKeys });
+
+  const keyFor = ({ namespace, uid }: ArchiveAddress, keyId: string): Buffer => {
+    const master = keys.sealKeys().get(keyId);
+    if (master === undefined)
+      throw new ArchiveError('damaged', `No known master key opens the archive ${uid}.`);
+    const name = `${keyId} ${namespace}/${uid}`;
+    const known = derived.get(name);
+    if (known !== undefined) return known;
+    const info = 'conversation-operator archive';
+    const key = Buffer.from(hkdfSync('sha256', master, `${namespace}/${uid}`, info, 32));
+    derived.set(name, key);
+    return key;
+  };
+
+  return {
+    get variant() {
+      return encrypt ? keys.currentKeyId : '';
+    },
+    pack: (address, place, text) => {
+      const compressed = zstdCompressSync(
+        typeof text === 'string' ? Buffer.from(text) : text,
+        compression,
+      );
+      if (!encrypt) return compressed;
+      const keyId = keys.currentKeyId;
+      const nonce = random(nonceBytes);
+      const encryption = createCipheriv(cipher, keyFor(address, keyId), nonce);
+      encryption.setAAD(Buffer.from(place));
+      const header = [Buffer.of(sealedMark), Buffer.from(keyId, 'hex'), nonce];
+      const sealed = [encryption.update(compressed), encryption.final()];
+      return Buffer.concat([...header, ...sealed, encryption.getAuthTag()]);
+    },
+    unpack: (address, place, packed) => {
+      const bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength);
+      try {
+        const compressed = bytes[0] === sealedMark ? unseal(address, place, bytes) : bytes;
+        return zstdDecompressSync(compressed, { maxOutputLength: maxPartBytes });
+      } catch (error) {
+        if (error instanceof ArchiveError) throw error;
+        const message = `The part ${place} of the archive ${address.uid} is damaged.`;
+        throw new ArchiveError('damaged', message, { cause: error });
+      }
+    },
+  };
+
+  function unseal(address: ArchiveAddress, place: string, bytes: Buffer): Buffer {
+    const keyId = bytes.toString('hex', 1, 1 + keyIdBytes);
+    const nonce = bytes.subarray(1 + keyIdBytes, headerBytes);
+    const decryption = createDecipheriv(cipher, keyFor(address, keyId), nonce, {
+      authTagLength: tagBytes,
+    });
+    decryption.setAAD(Buffer.from(place));
+    decryption.setAuthTag(bytes.subarray(-tagBytes));
+    return Buffer.concat([
+      decryption.update(bytes.subarray(headerBytes, -tagBytes)),
+      decryption.final(),
+    ]);
+  }
+}

@@ -1,0 +1,170 @@
+import type { ArchiveAddress } from './address.ts';
+import type { AgentEvent } from './agent-event.ts';
+import type { EventSource, SourcePage } from './event-source.ts';
+import { keyOf } from './layout.ts';
+import { eventsOf, packHead, segmentNameOf, storedBytesOf, type Manifest } from './manifest.ts';
+import { OpenArchive, type ArchiveObjects } from './open-archive.ts';
+import { unknownFrom } from './rejoin.ts';
+import { SegmentBuilder } from './segment-builder.ts';
+
+export interface ExtendOptions extends ArchiveObjects {
+  readonly source: EventSource;
+  /** Maximum stored bytes of the archive. The last page may exceed it. */
+  readonly maxBytes: number;
+  /** Events after which a call ends, with the page that it has read. */
+  readonly maxEvents: number;
+  readonly signal: AbortSignal;
+}
+
+export interface Extension {
+  /** Name of the new head; undefined: nothing was added. */
+  readonly head: string | undefined;
+  /** Number of events in the archive, and its stored bytes, without replaced heads. */
+  readonly events: number;
+  readonly bytes: number;
+  /** Number of events that this call has added. */
+  readonly added: number;
+  /**
+   * - end: the archive has everything that the agent had when the call began.
+   * - more: the call has added `maxEvents`, and the agent has more.
+   * - limit: the archive has reached `maxBytes`.
+   */
+  readonly stoppedBy: 'end' | 'more' | 'limit';
+}
+
+/**
+ * Adds what the agent has and the archive has not, behind the events of one head. The caller then
+ * stores the name of the new head in place of the one that it has read: until then no reader sees
+ * what was added, and of two writers one fails. Nothing that a stored head names is ever changed,
+ * so a write that arrives late does no harm.
+ *
+ * Throws `StoreError`, `ArchiveError` and the errors of the source. A repeated call adds the same.
+ */
+export async function extendArchive(
+  address: ArchiveAddress,
+  head: string | undefined,
+  options: ExtendOptions,
+): Promise<Extension> {
+  const { source, maxBytes, maxEvents, signal } = options;
+  const archive = await OpenArchive.open(options, address, head, signal);
+  const growth = new Growth(options, archive);
+  const before = storedBytesOf(archive.manifest);
+  const ended = async (stoppedBy: Extension['stoppedBy']): Promise<Extension> => ({
+    ...(await growth.store(signal)),
+    stoppedBy,
+  });
+  if (before >= maxBytes) return ended('limit');
+  for await (const { events } of newPages(archive, source, signal)) {
+    const added = await growth.add(events, signal);
+    if (growth.bytes >= maxBytes) return ended('limit');
+    // An agent that answers in circles has nothing new.
+    if (added === 0) return ended('end');
+    if (growth.added >= maxEvents) return ended('more');
+  }
+  return ended('end');
+}
+
+/** The pages of the agent's log behind the archived events. */
+async function* newPages(
+  archive: OpenArchive,
+  source: EventSource,
+  signal: AbortSignal,
+): AsyncGenerator<SourcePage> {
+  const { lastId } = archive.manifest;
+  const read = (from: string | undefined) => source.page(from, { descending: false, signal });
+  let page = await read(lastId);
+  if (lastId !== undefined && page.events[0]?.id === lastId)
+    page = { ...page, events: page.events.slice(1) };
+  else if (lastId !== undefined) {
+    const from = await unknownFrom(archive, source, signal);
+    if (from === undefined) return;
+    page = await read(from);
+  }
+  for (;;) {
+    if (page.events.length > 0) yield page;
+    const { next } = page;
+    if (next === undefined) return;
+    page = await read(next);
+    if (page.next === next) page = { ...page, next: undefined };
+  }
+}
+
+/** An archive to which events are added: its complete segments, and the segment under way. */
+class Growth {
+  readonly #objects: ArchiveObjects;
+  readonly #address: ArchiveAddress;
+  readonly #manifest: Manifest;
+  readonly #segments: Manifest['segments'];
+  readonly #ids = new Set<string>();
+  #builder: SegmentBuilder;
+  #lastId: string | undefined;
+  #added = 0;
+
+  constructor(objects: ArchiveObjects, { address, manifest, tail }: OpenArchive) {
+    this.#objects = objects;
+    this.#address = address;
+    this.#manifest = manifest;
+    this.#lastId = manifest.lastId;
+    const { codec } = objects;
+    const last = manifest.segments.at(-1);
+    const isTail = last !== undefined && last.hash === undefined;
+    this.#segments = isTail ? manifest.segments.slice(0, -1) : [...manifest.segments];
+    this.#builder = isTail
+      ? SegmentBuilder.of(codec, address, { segment: last, body: tail })
+      : new SegmentBuilder(codec, address, eventsOf(manifest));
+  }
+
+  get added(): number {
+    return this.#added;
+  }
+
+  /** Stored bytes of the segments, and of the full frames of the segment under way. */
+  get bytes(): number {
+    return storedBytesOf({ ...this.#manifest, segments: this.#segments }) + this.#builder.bytes;
+  }
+
+  /** Adds events, and returns how many of them are new. Complete segments are stored at once. */
+  async add(events: readonly AgentEvent[], signal: AbortSignal): Promise<number> {
+    let added = 0;
+    for (const event of events) {
+      // An agent that repeats ids must not make the archive grow.
+      if (this.#ids.has(event.id) || this.#builder.has(event.id)) continue;
+      if (this.#builder.isFullFor(event)) await this.#complete(signal);
+      this.#builder.add(event);
+      this.#ids.add(event.id);
+      this.#lastId = event.id;
+      added++;
+    }
+    this.#added += added;
+    return added;
+  }
+
+  /** Stores a head with everything that was added. */
+  async store(signal: AbortSignal): Promise<Omit<Extension, 'stoppedBy'>> {
+    const added = this.#added;
+    if (added === 0) {
+      const { segments } = this.#manifest;
+      const bytes = storedBytesOf(this.#manifest);
+      return { head: undefined, events: eventsOf({ ...this.#manifest, segments }), bytes, added };
+    }
+    const tail = this.#builder.tail();
+    const manifest: Manifest = {
+      ...this.#manifest,
+      segments: [...this.#segments, tail.segment],
+      ...(this.#lastId === undefined ? {} : { lastId: this.#lastId }),
+    };
+    const { store, codec } = this.#objects;
+    const { name, body } = packHead(codec, this.#address, manifest, tail.body);
+    await store.put(keyOf(this.#address, 'h', name), body, { signal });
+    const bytes = storedBytesOf({ ...manifest, segments: this.#segments }) + body.length;
+    return { head: name, events: eventsOf(manifest), bytes, added };
+  }
+
+  async #complete(signal: AbortSignal): Promise<void> {
+    const { store, codec } = this.#objects;
+    const { segment, body } = this.#builder.complete();
+    await store.put(keyOf(this.#address, 's', segmentNameOf(segment)), body, { signal });
+    this.#segments.push(segment);
+    this.#builder = new SegmentBuilder(codec, this.#address, this.#builder.end);
+  }
+}

@@ -1,0 +1,157 @@
+import type { ObjectStore } from '@conversation-operator/object-store/object-store';
+import type { ArchiveAddress } from './address.ts';
+import { ArchiveError } from './archive-error.ts';
+import type { Codec } from './codec.ts';
+import { keyOf } from './layout.ts';
+import {
+  emptyManifest,
+  frameBytesOf,
+  segmentNameOf,
+  unpackHead,
+  type Manifest,
+  type Segment,
+} from './manifest.ts';
+import { checksumOf, checksumsIn, framePlace, idOf, idsPlace, linesOf } from './segment-builder.ts';
+
+export interface ArchiveObjects {
+  readonly store: ObjectStore;
+  readonly codec: Codec;
+}
+
+/** The events of one frame, as lines of JSON. */
+export interface FrameLines {
+  /** Number of events in the archive before the first line. */
+  readonly position: number;
+  readonly lines: readonly string[];
+}
+
+/** An archive whose head has been read. Everything else is read on demand, by ranges. */
+export class OpenArchive {
+  readonly address: ArchiveAddress;
+  readonly manifest: Manifest;
+  /** The packed tail segment; empty without one. */
+  readonly tail: Buffer;
+  readonly #objects: ArchiveObjects;
+
+  private constructor(
+    objects: ArchiveObjects,
+    address: ArchiveAddress,
+    { manifest, tail }: { readonly manifest: Manifest; readonly tail: Buffer },
+  ) {
+    this.#objects = objects;
+    this.address = address;
+    this.manifest = manifest;
+    this.tail = tail;
+  }
+
+  /**
+   * Reads a head; without a name the archive is empty. Throws `StoreError`, and `ArchiveError`
+   * where the head does not exist or is damaged.
+   */
+  static async open(
+    objects: ArchiveObjects,
+    address: ArchiveAddress,
+    head: string | undefined,
+    signal?: AbortSignal,
+  ): Promise<OpenArchive> {
+    if (head === undefined)
+      return new OpenArchive(objects, address, {
+        manifest: emptyManifest(address),
+        tail: Buffer.alloc(0),
+      });
+    const body = await objects.store.get(keyOf(address, 'h', head), { signal });
+    if (body === undefined) throw gone(`head ${head}`, address);
+    return new OpenArchive(objects, address, unpackHead(objects.codec, address, head, body));
+  }
+
+  /**
+   * The frames of a segment from one to before another, by one read. Throws `ArchiveError` where a
+   * frame does not have the events that the head lists.
+   */
+  async frames(
+    segment: Segment,
+    from: number,
+    to: number,
+    signal?: AbortSignal,
+  ): Promise<readonly FrameLines[]> {
+    const before = segment.frames.slice(0, from);
+    const wanted = segment.frames.slice(from, to);
+    let offset = sum(before.map(({ bytes }) => bytes));
+    const length = sum(wanted.map(({ bytes }) => bytes));
+    const body = await this.#read(segment, { offset, length }, signal);
+    let position = segment.start + sum(before.map(({ events }) => events));
+    offset = 0;
+    return wanted.map(({ bytes, events }) => {
+      const packed = body.subarray(offset, offset + bytes);
+      const text = this.#objects.codec.unpack(this.address, framePlace(position), packed);
+      const lines = linesOf(text.toString());
+      if (lines.length !== events)
+        throw new ArchiveError(
+          'damaged',
+          `The frame at ${position} of the archive ${this.address.uid} has ${lines.length} events in place of ${events}.`,
+        );
+      const frame = { position, lines };
+      offset += bytes;
+      position += events;
+      return frame;
+    });
+  }
+
+  /** The checksums of the ids of a segment, in the order of its events. */
+  async checksums(segment: Segment, signal?: AbortSignal): Promise<readonly number[]> {
+    const range = { offset: frameBytesOf(segment), length: segment.idBytes };
+    const packed = await this.#read(segment, range, signal);
+    const ids = this.#objects.codec.unpack(this.address, idsPlace(segment.start), packed);
+    return checksumsIn(ids);
+  }
+
+  /**
+   * The position of the event with this id; undefined where the archive has none. The search reads
+   * the checksums of the segments, the newest first where `descending`.
+   */
+  async locate(id: string, descending: boolean, signal?: AbortSignal): Promise<number | undefined> {
+    const checksum = checksumOf(id);
+    const { segments } = this.manifest;
+    for (const segment of descending ? segments.toReversed() : segments) {
+      const checksums = await this.checksums(segment, signal);
+      for (let index = checksums.indexOf(checksum); index !== -1;) {
+        if ((await this.#idAt(segment, index, signal)) === id) return segment.start + index;
+        index = checksums.indexOf(checksum, index + 1);
+      }
+    }
+    return undefined;
+  }
+
+  async #idAt(segment: Segment, index: number, signal?: AbortSignal): Promise<unknown> {
+    let before = 0;
+    const frame = segment.frames.findIndex(({ events }) => {
+      before += events;
+      return before > index;
+    });
+    const [read] = await this.frames(segment, frame, frame + 1, signal);
+    return read === undefined ? undefined : idOf(read.lines[segment.start + index - read.position]);
+  }
+
+  async #read(
+    segment: Segment,
+    range: { readonly offset: number; readonly length: number },
+    signal?: AbortSignal,
+  ): Promise<Buffer> {
+    const { offset, length } = range;
+    if (segment.hash === undefined) return this.tail.subarray(offset, offset + length);
+    const name = segmentNameOf(segment);
+    const body = await this.#objects.store.get(keyOf(this.address, 's', name), { range, signal });
+    if (body === undefined) throw gone(`segment ${name}`, this.address);
+    if (body.length !== length)
+      throw new ArchiveError(
+        'damaged',
+        `The segment ${name} of the archive ${this.address.uid} is too short.`,
+      );
+    return body;
+  }
+}
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((all, one) => all + one, 0);
+
+const gone = (what: string, { uid }: ArchiveAddress): ArchiveError =>
+  new ArchiveError('gone', `The ${what} of the archive ${uid} does not exist.`);

@@ -1,0 +1,243 @@
+import { LRUCache } from 'lru-cache';
+import type { ArchiveState } from './address.ts';
+import { ArchiveError } from './archive-error.ts';
+import type { HistoryEvent, HistoryFilter, HistoryQuery, HistoryReader } from './history.ts';
+import { keyOf } from './layout.ts';
+import { eventsOf, type Segment } from './manifest.ts';
+import { OpenArchive, type ArchiveObjects } from './open-archive.ts';
+
+/** Maximum bytes of text of a page, unless its first event is larger. */
+const maxPageBytes = 8 * 1024 * 1024;
+/** Maximum bytes of the heads that a process keeps. */
+const defaultCacheBytes = 16 * 1024 * 1024;
+/** Bytes of a head in memory for each of its stored bytes: the manifest is compressed. */
+const memoryFactor = 4;
+/** Maximum frames of one read of a filtered search. */
+const framesAtOnce = 8;
+
+export interface HistoryReaderOptions extends ArchiveObjects {
+  /** Maximum bytes of the heads in memory; 16 MiB by default. */
+  readonly cacheBytes?: number;
+}
+
+interface Read extends HistoryEvent {
+  readonly kind: unknown;
+  readonly timestamp: unknown;
+}
+
+/** A frame, by its place in the archive. */
+interface FramePlace {
+  readonly segment: Segment;
+  readonly index: number;
+  /** Number of events before its first one, and before the first one behind it. */
+  readonly start: number;
+  readonly end: number;
+}
+
+export function createHistoryReader(options: HistoryReaderOptions): HistoryReader {
+  const heads = new LRUCache<string, OpenArchive>({
+    maxSize: options.cacheBytes ?? defaultCacheBytes,
+    sizeCalculation: ({ tail, manifest }) =>
+      tail.length + 1024 + memoryFactor * 256 * manifest.segments.length,
+  });
+
+  /** Heads never change, so a known one is not read again. */
+  const open = async (state: ArchiveState, signal?: AbortSignal): Promise<OpenArchive> => {
+    const { namespace, uid, head } = state;
+    const name = `${namespace}/${uid}/${head}`;
+    const known = heads.get(name);
+    if (known !== undefined) return known;
+    const archive = await OpenArchive.open(options, { namespace, uid }, head, signal);
+    heads.set(name, archive);
+    return archive;
+  };
+
+  return {
+    search: async (state, query, signal) => {
+      const archive = await open(state, signal);
+      const events: Read[] = [];
+      let bytes = 0;
+      const start = await startOf(archive, query, signal);
+      for await (const event of matching(archive, query, start, signal)) {
+        const isFull = events.length > 0 && bytes + event.json.length > maxPageBytes;
+        if (events.length >= query.limit || isFull)
+          return { events, nextPageId: `${event.id}@${event.position}` };
+        events.push(event);
+        bytes += event.json.length;
+      }
+      return { events, nextPageId: null };
+    },
+    count: async (state, filter, signal) => countOf(await open(state, signal), filter, signal),
+    all: async function* (state, from = 0, signal) {
+      const archive = await open(state, signal);
+      for (const place of placesOf(archive, from, false)) {
+        const events = await readAll(archive, [place], signal);
+        yield events.filter(({ position }) => position >= from);
+      }
+    },
+    files: async (state, signal) => {
+      const { namespace, uid, files } = state;
+      const address = { namespace, uid };
+      const packed = await options.store.get(keyOf(address, 'f', files), { signal });
+      if (packed === undefined)
+        throw new ArchiveError('gone', `The files ${files} of the archive ${uid} do not exist.`);
+      const text = options.codec.unpack(address, filesPlace, packed).toString();
+      return JSON.parse(text) as unknown;
+    },
+  };
+}
+
+/** Place of the snapshot of files in its archive. */
+export const filesPlace = 'files';
+
+/** The position where a page begins; an unknown page begins as the first one does. */
+async function startOf(
+  archive: OpenArchive,
+  { pageId, descending }: HistoryQuery,
+  signal?: AbortSignal,
+): Promise<number> {
+  const end = eventsOf(archive.manifest);
+  const first = descending ? end - 1 : 0;
+  if (pageId === undefined) return first;
+  const position = Number(/@([0-9]{1,10})$/.exec(pageId)?.[1] ?? NaN);
+  if (position < end) return position;
+  return (await archive.locate(pageId.replace(/@[0-9]{1,10}$/, ''), descending, signal)) ?? first;
+}
+
+/** The frames from the one with a position on. */
+function placesOf(archive: OpenArchive, from: number, descending: boolean): FramePlace[] {
+  const places: FramePlace[] = [];
+  for (const segment of archive.manifest.segments) {
+    let { start } = segment;
+    segment.frames.forEach(({ events }, index) => {
+      const end = start + events;
+      if (descending ? start <= from : end > from) places.push({ segment, index, start, end });
+      start = end;
+    });
+  }
+  return descending ? places.reverse() : places;
+}
+
+/** The events that a filter matches, from a position on, in the order of the query. */
+async function* matching(
+  archive: OpenArchive,
+  { descending, limit, ...filter }: HistoryQuery,
+  from: number,
+  signal?: AbortSignal,
+): AsyncGenerator<Read> {
+  const places = placesOf(archive, from, descending).filter(({ segment }) =>
+    mayMatch(segment, filter),
+  );
+  for (const batch of batchesOf(places, isFiltering(filter) ? Infinity : limit + 1)) {
+    const events = await readAll(archive, batch, signal);
+    const inOrder = descending ? events.toReversed() : events;
+    for (const event of inOrder) {
+      const isBehind = descending ? event.position <= from : event.position >= from;
+      if (isBehind && isMatch(event, filter)) yield event;
+    }
+  }
+}
+
+/** Neighbours in one segment, which one read fetches: no more than are needed for `wanted`. */
+function* batchesOf(places: readonly FramePlace[], wanted: number): Generator<FramePlace[]> {
+  let batch: FramePlace[] = [];
+  let events = 0;
+  for (const place of places) {
+    const [first] = batch;
+    const isFull = batch.length >= framesAtOnce || events >= wanted;
+    if (first !== undefined && (isFull || first.segment !== place.segment)) {
+      yield batch;
+      batch = [];
+      events = 0;
+    }
+    batch.push(place);
+    // The first frame may have only one event behind the position.
+    events += batch.length === 1 ? 1 : place.end - place.start;
+  }
+  if (batch.length > 0) yield batch;
+}
+
+/** The events of frames of one segment, in the order of the log. */
+async function readAll(
+  archive: OpenArchive,
+  batch: readonly FramePlace[],
+  signal?: AbortSignal,
+): Promise<Read[]> {
+  const [first] = batch;
+  if (first === undefined) return [];
+  const indexes = batch.map(({ index }) => index);
+  const [low, high] = [Math.min(...indexes), Math.max(...indexes)];
+  const frames = await archive.frames(first.segment, low, high + 1, signal);
+  return frames.flatMap(({ position, lines }) =>
+    lines.map((json, index) => {
+      const { id, kind, timestamp } = JSON.parse(json) as Record<
+        'id' | 'kind' | 'timestamp',
+        unknown
+      >;
+      return { id: String(id), position: position + index, json, kind, timestamp };
+    }),
+  );
+}
+
+const isFiltering = ({ kind, from, before }: HistoryFilter): boolean =>
+  kind !== undefined || from !== undefined || before !== undefined;
+
+/** The name of a class may be given with its module. */
+const kindOf = ({ kind }: HistoryFilter): string | undefined => kind?.split('.').at(-1);
+
+function isMatch(event: Pick<Read, 'kind' | 'timestamp'>, filter: HistoryFilter): boolean {
+  const { from, before } = filter;
+  const kind = kindOf(filter);
+  const time = typeof event.timestamp === 'string' ? event.timestamp : '';
+  return (
+    (kind === undefined || event.kind === kind) &&
+    (from === undefined || time >= from) &&
+    (before === undefined || time < before)
+  );
+}
+
+/** Whether a segment may have an event that matches. */
+function mayMatch(segment: Segment, filter: HistoryFilter): boolean {
+  const { from, before } = filter;
+  const kind = kindOf(filter);
+  if (kind !== undefined && segment.kinds !== undefined && !Object.hasOwn(segment.kinds, kind))
+    return false;
+  if (segment.from === undefined || segment.to === undefined) return true;
+  return (
+    (from === undefined || segment.to >= from) && (before === undefined || segment.from < before)
+  );
+}
+
+/** Whether all times of a segment match. */
+const isWithin = (segment: Segment, { from, before }: HistoryFilter): boolean =>
+  (from === undefined && before === undefined) ||
+  (segment.from !== undefined &&
+    segment.to !== undefined &&
+    (from === undefined || segment.from >= from) &&
+    (before === undefined || segment.to < before));
+
+/** Reads only the segments whose number of matches the head does not have. */
+async function countOf(
+  archive: OpenArchive,
+  filter: HistoryFilter,
+  signal?: AbortSignal,
+): Promise<number> {
+  const kind = kindOf(filter);
+  let count = 0;
+  for (const segment of archive.manifest.segments) {
+    if (!mayMatch(segment, filter)) continue;
+    const known = kind === undefined ? segment.events : segment.kinds?.[kind];
+    if (known !== undefined && isWithin(segment, filter)) {
+      count += known;
+      continue;
+    }
+    for (let index = 0; index < segment.frames.length; index += framesAtOnce) {
+      const places = segment.frames
+        .map((_, frame) => ({ segment, index: frame, start: 0, end: 0 }))
+        .slice(index, index + framesAtOnce);
+      const events = await readAll(archive, places, signal);
+      count += events.filter((event) => isMatch(event, filter)).length;
+    }
+  }
+  return count;
+}

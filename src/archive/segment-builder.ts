@@ -1,0 +1,234 @@
+import { crc32 } from 'node:zlib';
+import type { ArchiveAddress } from './address.ts';
+import type { AgentEvent } from './agent-event.ts';
+import type { Codec } from './codec.ts';
+import { hashOf } from './layout.ts';
+import type { Segment } from './manifest.ts';
+
+/** Maximum events of a frame, and bytes of text from which a frame takes no further event. */
+export const frameEvents = 100;
+export const frameBytes = 256 * 1024;
+/** Maximum bytes of text of a segment, unless one event is larger. */
+export const segmentBytes = 1024 * 1024;
+/** Maximum kinds that a segment counts. */
+const maxKinds = 32;
+
+/** A segment as stored: its frames, and the checksums of its ids. */
+export interface PackedSegment {
+  readonly segment: Segment;
+  readonly body: Buffer;
+}
+
+/** Place of a frame in its archive: the position of its first event. */
+export const framePlace = (position: number): string => `frame ${position}`;
+export const idsPlace = (start: number): string => `ids ${start}`;
+
+const idChecksumBytes = 4;
+export const checksumOf = (id: string): number => crc32(id);
+
+/** The checksums of the ids of a segment, in the order of its events. */
+export function checksumsIn(ids: Buffer): readonly number[] {
+  return Array.from({ length: ids.length / idChecksumBytes }, (_, index) =>
+    ids.readUInt32LE(index * idChecksumBytes),
+  );
+}
+
+/** A frame of a tail, and its stored bytes. */
+interface TailFrame {
+  readonly frame: {
+    readonly bytes: number;
+    readonly events: number;
+    readonly hash: string;
+    readonly raw: number;
+  };
+  readonly body: Buffer;
+}
+
+interface OpenFrame {
+  readonly position: number;
+  readonly lines: string[];
+  raw: number;
+}
+
+/**
+ * Packs events into one segment. What a segment contains, and where its frames end, follows from
+ * its start and the events alone, so that two writers of the same events write the same segments.
+ */
+export class SegmentBuilder {
+  readonly #codec: Codec;
+  readonly #address: ArchiveAddress;
+  readonly #start: number;
+  readonly #frames: TailFrame[] = [];
+  readonly #ids: number[] = [];
+  #open: OpenFrame;
+  #raw = 0;
+  #from: string | undefined;
+  #to: string | undefined;
+  #comparable = true;
+  #kinds: Map<string, number> | undefined = new Map();
+
+  constructor(codec: Codec, address: ArchiveAddress, start: number) {
+    this.#codec = codec;
+    this.#address = address;
+    this.#start = start;
+    this.#open = { position: start, lines: [], raw: 0 };
+  }
+
+  /**
+   * Continues a tail. The last frame is unpacked, because more events may belong to it. Throws
+   * `ArchiveError` where the tail is damaged.
+   */
+  static of(
+    codec: Codec,
+    address: ArchiveAddress,
+    { segment, body }: PackedSegment,
+  ): SegmentBuilder {
+    const builder = new SegmentBuilder(codec, address, segment.start);
+    let offset = 0;
+    let position = segment.start;
+    for (const { bytes, events, hash = '', raw = 0 } of segment.frames) {
+      const packed = body.subarray(offset, offset + bytes);
+      builder.#frames.push({ frame: { bytes, events, hash, raw }, body: packed });
+      builder.#raw += raw;
+      offset += bytes;
+      position += events;
+    }
+    const ids = codec.unpack(address, idsPlace(segment.start), body.subarray(offset));
+    builder.#ids.push(...checksumsIn(ids));
+    builder.#from = segment.from;
+    builder.#to = segment.to;
+    builder.#comparable = segment.events === 0 || segment.from !== undefined;
+    builder.#kinds =
+      segment.kinds === undefined ? undefined : new Map(Object.entries(segment.kinds));
+    builder.#open = { position, lines: [], raw: 0 };
+    const last = builder.#frames.at(-1);
+    if (last !== undefined && !isFull(last.frame)) builder.#reopen(last);
+    return builder;
+  }
+
+  get end(): number {
+    return this.#start + this.#ids.length;
+  }
+
+  get isEmpty(): boolean {
+    return this.#ids.length === 0;
+  }
+
+  /** Stored bytes of the full frames. */
+  get bytes(): number {
+    return this.#frames.reduce((sum, { body }) => sum + body.length, 0);
+  }
+
+  /** Whether the segment has an event with this id. */
+  has(id: string): boolean {
+    const checksum = checksumOf(id);
+    for (let index = this.#ids.indexOf(checksum); index !== -1;) {
+      if (this.#idAt(index) === id) return true;
+      index = this.#ids.indexOf(checksum, index + 1);
+    }
+    return false;
+  }
+
+  /** Whether the event belongs to the next segment, so that this one is complete. */
+  isFullFor({ json }: AgentEvent): boolean {
+    return !this.isEmpty && this.#raw + Buffer.byteLength(json) + 1 > segmentBytes;
+  }
+
+  add(event: AgentEvent): void {
+    const { id, kind, timestamp, json } = event;
+    const bytes = Buffer.byteLength(json) + 1;
+    this.#open.lines.push(json);
+    this.#open.raw += bytes;
+    this.#raw += bytes;
+    this.#ids.push(checksumOf(id));
+    this.#observe(kind, timestamp);
+    if (this.#open.lines.length >= frameEvents || this.#open.raw >= frameBytes) this.#closeFrame();
+  }
+
+  /** The segment so far, as the tail of a head. */
+  tail(): PackedSegment {
+    return this.#pack([...this.#frames, ...this.#openFrame()]);
+  }
+
+  /** The complete segment. The builder is not used any more. */
+  complete(): PackedSegment {
+    const frames = [...this.#frames, ...this.#openFrame()];
+    const { segment, body } = this.#pack(frames);
+    const hash = hashOf(this.#codec.variant, ...frames.map(({ frame }) => frame.hash));
+    const short = segment.frames.map(({ bytes, events }) => ({ bytes, events }));
+    return { segment: { ...segment, hash, frames: short }, body };
+  }
+
+  #pack(frames: readonly TailFrame[]): PackedSegment {
+    const ids = Buffer.alloc(this.#ids.length * idChecksumBytes);
+    this.#ids.forEach((id, index) => ids.writeUInt32LE(id, index * idChecksumBytes));
+    const packedIds = this.#codec.pack(this.#address, idsPlace(this.#start), ids);
+    const segment: Segment = {
+      start: this.#start,
+      events: this.#ids.length,
+      frames: frames.map(({ frame }) => frame),
+      idBytes: packedIds.length,
+      ...(this.#comparable && this.#from !== undefined && this.#to !== undefined
+        ? { from: this.#from, to: this.#to }
+        : {}),
+      ...(this.#kinds === undefined ? {} : { kinds: Object.fromEntries(this.#kinds) }),
+    };
+    return { segment, body: Buffer.concat([...frames.map(({ body }) => body), packedIds]) };
+  }
+
+  #openFrame(): readonly TailFrame[] {
+    const { position, lines, raw } = this.#open;
+    if (lines.length === 0) return [];
+    const text = `${lines.join('\n')}\n`;
+    const body = this.#codec.pack(this.#address, framePlace(position), text);
+    return [{ frame: { bytes: body.length, events: lines.length, hash: hashOf(text), raw }, body }];
+  }
+
+  #closeFrame(): void {
+    this.#frames.push(...this.#openFrame());
+    this.#open = { position: this.end, lines: [], raw: 0 };
+  }
+
+  #reopen({ frame, body }: TailFrame): void {
+    this.#frames.pop();
+    const position = this.#open.position - frame.events;
+    const text = this.#codec.unpack(this.#address, framePlace(position), body).toString();
+    this.#open = { position, lines: linesOf(text), raw: frame.raw };
+  }
+
+  #idAt(index: number): string {
+    const position = this.#start + index;
+    if (position >= this.#open.position)
+      return idOf(this.#open.lines[position - this.#open.position]);
+    let start = this.#start;
+    for (const { frame, body } of this.#frames) {
+      if (position < start + frame.events) {
+        const text = this.#codec.unpack(this.#address, framePlace(start), body).toString();
+        return idOf(linesOf(text)[position - start]);
+      }
+      start += frame.events;
+    }
+    return '';
+  }
+
+  #observe(kind: string, timestamp: string | undefined): void {
+    if (timestamp === undefined) this.#comparable = false;
+    else {
+      if (this.#from === undefined || timestamp < this.#from) this.#from = timestamp;
+      if (this.#to === undefined || timestamp > this.#to) this.#to = timestamp;
+    }
+    const kinds = this.#kinds;
+    if (kinds === undefined) return;
+    kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
+    if (kinds.size > maxKinds) this.#kinds = undefined;
+  }
+}
+
+const isFull = ({ events, raw }: TailFrame['frame']): boolean =>
+  events >= frameEvents || raw >= frameBytes;
+
+/** The lines of the text of a frame. */
+export const linesOf = (text: string): string[] => text.split('\n').slice(0, -1);
+
+/** The id in the JSON of an archived event. */
+export const idOf = (json = '{}'): string => (JSON.parse(json) as { readonly id: string }).id;
