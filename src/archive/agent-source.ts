@@ -1,0 +1,110 @@
+import type { Readable } from 'node:stream';
+import type { AgentEndpoint } from '../agent/agent.ts';
+import { AgentError } from '../agent/errors.ts';
+import type { AgentEvents } from '../agent/events.ts';
+import { agentEventOf, omittedEvent, type AgentEvent } from './agent-event.ts';
+import type { EventSource, SourcePage } from './event-source.ts';
+import { splitPage } from './page-text.ts';
+
+export interface AgentSourceOptions {
+  readonly events: Pick<AgentEvents, 'search'>;
+  readonly endpoint: AgentEndpoint;
+  /** Id under which the agent has the conversation. */
+  readonly id: string;
+  /** Texts that no archive contains. */
+  readonly secrets: readonly string[];
+}
+
+/** Events of a page, and of a page with large events. */
+const pageSizes = [100, 10, 1] as const;
+/** Maximum bytes of a page of several events. */
+const maxPageBytes = 2 * 1024 * 1024;
+/** Maximum bytes of a page of one event that is parsed. A longer one is read and dropped. */
+const maxParsedBytes = 16 * 1024 * 1024;
+/** Maximum bytes of a page that is read. */
+const maxReadBytes = 256 * 1024 * 1024;
+/** The end of a page, in which the id of the next one is. */
+const endBytes = 1024;
+/** Minimum length of a secret; a shorter text also occurs in ordinary prose. */
+const minSecretLength = 8;
+const hidden = '<secret-hidden>';
+
+/**
+ * The log of an agent. A page whose events are large is read in smaller pages, so that a process
+ * never has more than `maxParsedBytes` of one agent in memory. Throws `AgentError`.
+ */
+export function agentSource({ events, endpoint, id, secrets }: AgentSourceOptions): EventSource {
+  const hide = hiding(secrets);
+  const read = async (
+    from: string | undefined,
+    limit: number,
+    { descending, signal }: { readonly descending: boolean; readonly signal: AbortSignal },
+  ): Promise<SourcePage | undefined> => {
+    const query = {
+      limit,
+      sort_order: descending ? 'TIMESTAMP_DESC' : 'TIMESTAMP',
+      ...(from === undefined ? {} : { page_id: from }),
+    };
+    const stream = await events.search(endpoint, id, query, signal);
+    const { text, end, bytes } = await bounded(stream, limit === 1 ? maxParsedBytes : maxPageBytes);
+    if (text !== undefined) return pageOf(hide(text));
+    return limit === 1 && from !== undefined ? omittedPage(from, end, bytes) : undefined;
+  };
+  return {
+    page: async (from, options) => {
+      for (const limit of pageSizes) {
+        const page = await read(from, limit, options);
+        if (page !== undefined) return page;
+      }
+      throw new AgentError('malformed', 'An event of the agent is too large to be read.');
+    },
+  };
+}
+
+function pageOf(text: string): SourcePage {
+  const page = splitPage(text);
+  if (page === undefined)
+    throw new AgentError('malformed', "The agent's answer is no page of events.");
+  const events = page.items.map(agentEventOf).filter((event) => event !== undefined);
+  return { events, invalid: page.items.length - events.length, next: page.next };
+}
+
+/** A page of one event that is too large: its id is that of the page. */
+function omittedPage(from: string, end: string, bytes: number): SourcePage {
+  const next = /"next_page_id"\s*:\s*"([^"\\]{1,128})"\s*\}\s*$/.exec(end)?.[1];
+  const event: AgentEvent = omittedEvent(from, bytes);
+  return { events: [event], invalid: 0, next };
+}
+
+interface Answer {
+  /** Undefined where the answer is larger than the maximum. */
+  readonly text: string | undefined;
+  readonly end: string;
+  readonly bytes: number;
+}
+
+async function bounded(stream: Readable, maxBytes: number): Promise<Answer> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  let end = Buffer.alloc(0);
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > maxReadBytes)
+      throw new AgentError('malformed', 'An event of the agent is too large to be read.');
+    end = Buffer.concat([end, chunk.subarray(-endBytes)]).subarray(-endBytes);
+    if (bytes <= maxBytes) chunks.push(chunk);
+    else if (chunks.length > 0) chunks.length = 0;
+    // A smaller page follows; only a single event is read to its end.
+    if (bytes > maxBytes && maxBytes === maxPageBytes) break;
+  }
+  const text = bytes > maxBytes ? undefined : Buffer.concat(chunks).toString();
+  return { text, end: end.toString(), bytes };
+}
+
+/** Replaces secrets, as they are in JSON. */
+export function hiding(secrets: readonly string[]): (text: string) => string {
+  const texts = secrets
+    .filter(({ length }) => length >= minSecretLength)
+    .flatMap((secret) => [...new Set([secret, JSON.stringify(secret).slice(1, -1)])]);
+  return (text) => texts.reduce((left, secret) => left.replaceAll(secret, hidden), text);
+}
