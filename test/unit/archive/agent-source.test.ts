@@ -17,7 +17,7 @@ function agentWith(items: readonly string[], secrets: readonly string[] = []) {
     search: (_endpoint: unknown, _id: string, query: EventQuery) => {
       asked.push(query);
       const start = Math.max(
-        items.findIndex((item) => idOf(item) === query['page_id']),
+        items.findIndex((item) => idOf(item) === (query['page_id'] ?? '')),
         0,
       );
       const end = start + Number(query['limit']);
@@ -76,7 +76,7 @@ describe('splitPage', () => {
 
   it('returns for any text', () => {
     fc.assert(
-      fc.property(fc.string({ unit: fc.constantFrom(...'{}[]",:\\ai ') }), (text) => {
+      fc.property(fc.string({ unit: fc.constantFrom(...Array.from('{}[]",:\\ai ')) }), (text) => {
         expect(splitPage(`{"items":[${text}]}`)?.next).toBeUndefined();
       }),
     );
@@ -105,8 +105,7 @@ describe('agentSource', () => {
     expect(asked.map(({ limit }) => limit)).toEqual([100, 10, 1]);
     const second = await source.page('large', options);
     expect(second.next).toBe('huge');
-    const [{ json = '' } = {}] = second.events;
-    expect(JSON.parse(json)).toEqual({
+    expect(JSON.parse(second.events[0]?.json ?? '')).toEqual({
       ...{ id: 'large', kind: 'MessageEvent', timestamp: '2026-01-01T00:00:00', source: 'agent' },
       archive_omitted_bytes: large.length,
     });
