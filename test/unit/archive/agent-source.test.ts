@@ -17,7 +17,7 @@ function agentWith(items: readonly string[], secrets: readonly string[] = []) {
     search: (_endpoint: unknown, _id: string, query: EventQuery) => {
       asked.push(query);
       const start = Math.max(
-        items.findIndex((item) => idOf(item) === (query['page_id'] ?? '')),
+        items.findIndex((item) => idOf(item) === (query['page_id'] ?? 'none')),
         0,
       );
       const end = start + Number(query['limit']);
