@@ -2,13 +2,25 @@ import type { ArchiveAddress } from './address.ts';
 import type { AgentEvent } from './agent-event.ts';
 import type { EventSource, SourcePage } from './event-source.ts';
 import { keyOf } from './layout.ts';
-import { eventsOf, packHead, segmentNameOf, storedBytesOf, type Manifest } from './manifest.ts';
+import {
+  emptyManifest,
+  eventsOf,
+  packHead,
+  segmentNameOf,
+  storedBytesOf,
+  type Manifest,
+} from './manifest.ts';
 import { OpenArchive, type ArchiveObjects } from './open-archive.ts';
 import { unknownFrom } from './rejoin.ts';
 import { SegmentBuilder } from './segment-builder.ts';
 
 export interface ExtendOptions extends ArchiveObjects {
   readonly source: EventSource;
+  /**
+   * Part of the names of all objects of a new archive, which another archive of the conversation
+   * has not had: its objects may still be deleted. Absent: there was none.
+   */
+  readonly salt?: string | undefined;
   /** Maximum stored bytes of the archive. The last page may exceed it. */
   readonly maxBytes: number;
   /** Events after which a call ends, with the page that it has read. */
@@ -47,7 +59,7 @@ export async function extendArchive(
 ): Promise<Extension> {
   const { source, maxBytes, maxEvents, signal } = options;
   const archive = await OpenArchive.open(options, address, head, signal);
-  const growth = new Growth(options, archive);
+  const growth = new Growth(options, archive, options.salt);
   const before = storedBytesOf(archive.manifest);
   const ended = async (stoppedBy: Extension['stoppedBy']): Promise<Extension> => ({
     ...(await growth.store(signal)),
@@ -100,18 +112,18 @@ class Growth {
   #lastId: string | undefined;
   #added = 0;
 
-  constructor(objects: ArchiveObjects, { address, manifest, tail }: OpenArchive) {
+  constructor(objects: ArchiveObjects, { address, manifest, tail }: OpenArchive, salt?: string) {
     this.#objects = objects;
     this.#address = address;
-    this.#manifest = manifest;
+    this.#manifest = manifest.segments.length > 0 ? manifest : emptyManifest(address, salt);
     this.#lastId = manifest.lastId;
     const { codec } = objects;
     const last = manifest.segments.at(-1);
     const isTail = last !== undefined && last.hash === undefined;
     this.#segments = isTail ? manifest.segments.slice(0, -1) : [...manifest.segments];
     this.#builder = isTail
-      ? SegmentBuilder.of(codec, address, { segment: last, body: tail })
-      : new SegmentBuilder(codec, address, eventsOf(manifest));
+      ? SegmentBuilder.of(codec, address, { segment: last, body: tail }, this.#manifest.salt)
+      : new SegmentBuilder(codec, address, eventsOf(manifest), this.#manifest.salt);
   }
 
   get added(): number {
@@ -143,9 +155,8 @@ class Growth {
   async store(signal: AbortSignal): Promise<Omit<Extension, 'stoppedBy'>> {
     const added = this.#added;
     if (added === 0) {
-      const { segments } = this.#manifest;
       const bytes = storedBytesOf(this.#manifest);
-      return { head: undefined, events: eventsOf({ ...this.#manifest, segments }), bytes, added };
+      return { head: undefined, events: eventsOf(this.#manifest), bytes, added };
     }
     const tail = this.#builder.tail();
     const manifest: Manifest = {
@@ -165,6 +176,11 @@ class Growth {
     const { segment, body } = this.#builder.complete();
     await store.put(keyOf(this.#address, 's', segmentNameOf(segment)), body, { signal });
     this.#segments.push(segment);
-    this.#builder = new SegmentBuilder(codec, this.#address, this.#builder.end);
+    this.#builder = new SegmentBuilder(
+      codec,
+      this.#address,
+      this.#builder.end,
+      this.#manifest.salt,
+    );
   }
 }

@@ -37,6 +37,8 @@ const segmentSchema = z.object({
 const manifestSchema = z.object({
   version: z.literal(1),
   uid: z.string(),
+  /** Part of the names of all objects. Absent: the archive has never been deleted. */
+  salt: z.optional(z.string()),
   segments: z.array(segmentSchema),
   /** Id of the last event. Absent: there are no events. */
   lastId: z.optional(z.string()),
@@ -50,9 +52,10 @@ export type Manifest = z.output<typeof manifestSchema>;
 const lengthBytes = 4;
 const place = 'manifest';
 
-export const emptyManifest = ({ uid }: ArchiveAddress): Manifest => ({
+export const emptyManifest = ({ uid }: ArchiveAddress, salt?: string): Manifest => ({
   version: 1,
   uid,
+  ...(salt === undefined ? {} : { salt }),
   segments: [],
 });
 

@@ -53,8 +53,10 @@ interface OpenFrame {
 /**
  * Packs events into one segment. What a segment contains, and where its frames end, follows from
  * its start and the events alone, so that two writers of the same events write the same segments.
+ * The salt is a part of the name of the segment.
  */
 export class SegmentBuilder {
+  readonly #salt: string;
   readonly #codec: Codec;
   readonly #address: ArchiveAddress;
   readonly #start: number;
@@ -67,7 +69,8 @@ export class SegmentBuilder {
   #comparable = true;
   #kinds: Map<string, number> | undefined = new Map();
 
-  constructor(codec: Codec, address: ArchiveAddress, start: number) {
+  constructor(codec: Codec, address: ArchiveAddress, start: number, salt = '') {
+    this.#salt = salt;
     this.#codec = codec;
     this.#address = address;
     this.#start = start;
@@ -82,8 +85,9 @@ export class SegmentBuilder {
     codec: Codec,
     address: ArchiveAddress,
     { segment, body }: PackedSegment,
+    salt = '',
   ): SegmentBuilder {
-    const builder = new SegmentBuilder(codec, address, segment.start);
+    const builder = new SegmentBuilder(codec, address, segment.start, salt);
     let offset = 0;
     let position = segment.start;
     for (const { bytes, events, hash = '', raw = 0 } of segment.frames) {
@@ -154,7 +158,7 @@ export class SegmentBuilder {
   complete(): PackedSegment {
     const frames = [...this.#frames, ...this.#openFrame()];
     const { segment, body } = this.#pack(frames);
-    const hash = hashOf(this.#codec.variant, ...frames.map(({ frame }) => frame.hash));
+    const hash = hashOf(this.#salt, this.#codec.variant, ...frames.map(({ frame }) => frame.hash));
     const short = segment.frames.map(({ bytes, events }) => ({ bytes, events }));
     return { segment: { ...segment, hash, frames: short }, body };
   }

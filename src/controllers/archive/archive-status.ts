@@ -1,0 +1,76 @@
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { isConflict } from '@conversation-operator/kube/errors';
+import {
+  cachedConversation,
+  type CachedConversation,
+} from '../../resources/cached-conversation.ts';
+import type { ArchiveStatus } from '../../resources/archive-status.ts';
+import { findCondition, setConditions } from '../../resources/conditions.ts';
+import { conversations } from '../../resources/conversation.ts';
+import { storedConversation } from '../conversation/stored-conversation.ts';
+import { archivedCondition, archivedUpdate, type ArchiveReason } from './conditions.ts';
+
+export interface ArchiveChange {
+  /** Fields of `status.archive` that change. */
+  readonly archive?: Partial<ArchiveStatus>;
+  readonly reason?: ArchiveReason | undefined;
+}
+
+export interface ArchiveStatusOptions {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+}
+
+/** Attempts against other writers of the status, which write at most every second. */
+const maxAttempts = 5;
+const nothing: ArchiveStatus = { events: 0, bytes: 0 };
+
+/**
+ * Stores what is archived, unless another writer has stored another head since `known` was read.
+ * Returns the conversation as stored, or as it is without a change; undefined when another head is
+ * stored, or the conversation is gone.
+ */
+export async function storeArchiveStatus(
+  { client, clock }: ArchiveStatusOptions,
+  known: CachedConversation,
+  { archive, reason }: ArchiveChange,
+  signal: AbortSignal,
+): Promise<CachedConversation | undefined> {
+  let current = known;
+  for (let attempt = 1; ; attempt++) {
+    const { status = {}, metadata } = current;
+    if (metadata.deletionTimestamp !== undefined) return undefined;
+    if (status.archive?.head !== known.status?.archive?.head) return undefined;
+    const shown = findCondition(status.conditions, archivedCondition)?.reason;
+    const isShown = reason === undefined || shown === reason;
+    if (archive === undefined && isShown) return current;
+    const next = {
+      ...status,
+      ...(archive === undefined ? {} : { archive: { ...nothing, ...status.archive, ...archive } }),
+      ...(isShown
+        ? {}
+        : {
+            conditions: setConditions(
+              status.conditions,
+              [archivedUpdate(reason)],
+              metadata.generation,
+              isoTime(clock),
+            ),
+          }),
+    };
+    try {
+      const answer = await client.updateStatus(
+        conversations,
+        { ...current, status: next },
+        { signal, from: current.status },
+      );
+      return cachedConversation(answer);
+    } catch (error) {
+      if (!isConflict(error) || attempt === maxAttempts) throw error;
+    }
+    const stored = await storedConversation(client, known, signal);
+    if (stored === undefined) return undefined;
+    current = cachedConversation(stored);
+  }
+}

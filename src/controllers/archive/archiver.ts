@@ -1,0 +1,264 @@
+import { isoTime } from '@conversation-operator/base/clock';
+import { StoreError } from '@conversation-operator/object-store/store-error';
+import type { ObjectStore } from '@conversation-operator/object-store/object-store';
+import { NewestStore } from '@conversation-operator/kube/newest-store';
+import type { AgentCredentials } from '../../agent/credentials.ts';
+import type { AgentEndpoint } from '../../agent/agent.ts';
+import { AgentError, isAgentError } from '../../agent/errors.ts';
+import type { AgentEvents } from '../../agent/events.ts';
+import { agentSource } from '../../archive/agent-source.ts';
+import { ArchiveError } from '../../archive/archive-error.ts';
+import type { Codec } from '../../archive/codec.ts';
+import { extendArchive, type Extension } from '../../archive/extend.ts';
+import { keyOf } from '../../archive/layout.ts';
+import {
+  cachedConversation,
+  type CachedConversation,
+} from '../../resources/cached-conversation.ts';
+import { conversationIdOf } from '../../resources/ids.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import type { Stores } from '../caches.ts';
+import { storedConversation } from '../conversation/stored-conversation.ts';
+import type { OperatorRuntime } from '../operator-runtime.ts';
+import { storeArchiveStatus, type ArchiveChange } from './archive-status.ts';
+import { ArchiveReason, reasonOf } from './conditions.ts';
+import { archiveSecrets } from './secrets.ts';
+
+/** What the operator needs to write archives. */
+export interface ArchiveWriting {
+  readonly store: ObjectStore;
+  readonly codec: Codec;
+  readonly events: Pick<AgentEvents, 'search'>;
+}
+
+export interface ArchiverOptions extends OperatorRuntime {
+  readonly archive: ArchiveWriting;
+  readonly credentials: AgentCredentials;
+  readonly stores: Pick<Stores, 'conversations' | 'templates'>;
+  /** Maximum stored bytes that the owner's quota leaves to the archive. */
+  readonly ownerBytes: (conversation: CachedConversation) => number;
+}
+
+export interface ArchiveTarget {
+  readonly conversation: CachedConversation;
+  readonly sandbox: Sandbox;
+  readonly endpoint: AgentEndpoint;
+}
+
+/** Outcome of an attempt to archive what an agent has. */
+export type ArchiveOutcome =
+  | { readonly kind: Extension['stoppedBy']; readonly added: number }
+  /** Another writer was faster, or the agent does not answer or does not know the conversation. */
+  | { readonly kind: 'again' | 'unknown' }
+  | { readonly kind: 'failed'; readonly reason: ArchiveReason };
+
+/** Maximum events of one step: other conversations have their turn in between. */
+const maxEventsAtOnce = 2_000;
+
+/** Copies the events of agents to their archives, one step for one conversation at a time. */
+export class Archiver {
+  readonly #options: ArchiverOptions;
+  readonly #newest: NewestStore<CachedConversation>;
+  /** The step under way for a conversation, by its UID, and the function that gives it up. */
+  readonly #underWay = new Map<
+    string,
+    { readonly ended: Promise<unknown>; readonly giveUp: () => void }
+  >();
+
+  constructor(options: ArchiverOptions) {
+    this.#options = options;
+    this.#newest = new NewestStore(options.stores.conversations, options.clock);
+  }
+
+  /** The conversation with the status that this process has stored last. */
+  conversation(namespace: string, name: string): CachedConversation | undefined {
+    return this.#newest.get(namespace, name);
+  }
+
+  /**
+   * Archives a part of what the agent has. A step that is under way for the same conversation is
+   * given up. Throws only what is no fault of agent, store or archive.
+   */
+  async extend(target: ArchiveTarget, signal: AbortSignal): Promise<ArchiveOutcome> {
+    const { uid } = target.conversation.metadata;
+    const before = this.#underWay.get(uid);
+    before?.giveUp();
+    const giving = new AbortController();
+    const started = (before?.ended ?? Promise.resolve()).then(() =>
+      this.#step(target, AbortSignal.any([signal, giving.signal])),
+    );
+    const step = {
+      ended: started.catch(() => undefined),
+      giveUp: () => giving.abort(new Error('another step for the conversation begins')),
+    };
+    this.#underWay.set(uid, step);
+    try {
+      return await started;
+    } catch (error) {
+      if (giving.signal.aborted && !signal.aborted) return { kind: 'again' };
+      throw error;
+    } finally {
+      if (this.#underWay.get(uid) === step) this.#underWay.delete(uid);
+    }
+  }
+
+  /** Stores a change of `status.archive`. Returns whether it is stored. */
+  async record(
+    conversation: CachedConversation,
+    change: ArchiveChange,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const stored = await storeArchiveStatus(this.#options, conversation, change, signal);
+    if (stored !== undefined) this.#newest.observe(stored);
+    return stored !== undefined;
+  }
+
+  async #step(target: ArchiveTarget, signal: AbortSignal): Promise<ArchiveOutcome> {
+    signal.throwIfAborted();
+    const { namespace, name, uid } = target.conversation.metadata;
+    const newest = this.#newest.get(namespace, name);
+    const conversation = newest?.metadata.uid === uid ? newest : target.conversation;
+    try {
+      return await this.#copy(
+        { ...target, conversation },
+        conversation.status?.archive?.head,
+        signal,
+      );
+    } catch (error) {
+      signal.throwIfAborted();
+      if (error instanceof ArchiveError && error.code === 'gone')
+        return this.#copyAnew(target, conversation, error, signal);
+      return this.#failed(conversation, error, signal);
+    }
+  }
+
+  /**
+   * The head that the status names does not exist: the cache is outdated, or the objects were
+   * deleted. In that case the archive begins anew with what the agent has.
+   */
+  async #copyAnew(
+    target: ArchiveTarget,
+    known: CachedConversation,
+    error: ArchiveError,
+    signal: AbortSignal,
+  ): Promise<ArchiveOutcome> {
+    const stored = await storedConversation(this.#options.client, known, signal);
+    if (stored === undefined) return { kind: 'unknown' };
+    const conversation = cachedConversation(stored);
+    this.#newest.observe(conversation);
+    const head = conversation.status?.archive?.head;
+    if (head !== known.status?.archive?.head) return { kind: 'again' };
+    this.#options.logger.warn('The archive of a conversation is gone, and begins anew', {
+      conversation: known.metadata.name,
+      error,
+    });
+    try {
+      return await this.#copy({ ...target, conversation }, undefined, signal);
+    } catch (later) {
+      signal.throwIfAborted();
+      return this.#failed(conversation, later, signal);
+    }
+  }
+
+  async #copy(
+    target: ArchiveTarget,
+    head: string | undefined,
+    signal: AbortSignal,
+  ): Promise<ArchiveOutcome> {
+    const { archive, metrics, stores } = this.#options;
+    const { conversation, sandbox, endpoint } = target;
+    const { namespace, uid } = conversation.metadata;
+    const template = stores.templates.get(sandbox.metadata.namespace, sandbox.spec.templateName);
+    const ownBytes = conversation.status?.archive?.bytes ?? 0;
+    const ownerBytes = ownBytes + this.#options.ownerBytes(conversation);
+    const maxBytes = Math.min(maxBytesOf(template), ownerBytes);
+    const extension = await extendArchive({ namespace, uid }, head, {
+      ...archive,
+      source: agentSource({
+        events: archive.events,
+        endpoint,
+        id: conversationIdOf(conversation),
+        secrets: await archiveSecrets(this.#options, conversation, sandbox, template),
+      }),
+      salt: conversation.status?.archive?.expiredTime,
+      maxBytes,
+      maxEvents: maxEventsAtOnce,
+      signal,
+    });
+    const { added, stoppedBy } = extension;
+    const reason =
+      stoppedBy !== 'limit'
+        ? ArchiveReason.following
+        : ownerBytes < maxBytesOf(template)
+          ? ArchiveReason.ownerLimitReached
+          : ArchiveReason.limitReached;
+    const stored = await this.record(
+      conversation,
+      changeOf(extension, reason, this.#now()),
+      signal,
+    );
+    if (!stored) return { kind: 'again' };
+    metrics.archivedEvents.inc({}, added);
+    if (extension.head !== undefined) await this.#deleteHead(conversation, head, extension.head);
+    return { kind: stoppedBy, added };
+  }
+
+  /** No reader needs the replaced head any more. A head that stays is deleted at the next pause. */
+  async #deleteHead(
+    { metadata: { namespace, uid } }: CachedConversation,
+    head: string | undefined,
+    current: string,
+  ): Promise<void> {
+    if (head === undefined || head === current) return;
+    try {
+      await this.#options.archive.store.delete([keyOf({ namespace, uid }, 'h', head)]);
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error;
+    }
+  }
+
+  async #failed(
+    conversation: CachedConversation,
+    error: unknown,
+    signal: AbortSignal,
+  ): Promise<ArchiveOutcome> {
+    const { logger, metrics } = this.#options;
+    if (error instanceof AgentError && !isAgentError(error, 'malformed'))
+      return { kind: 'unknown' };
+    const reason = error instanceof AgentError ? ArchiveReason.agentUnreadable : reasonOf(error);
+    if (reason === undefined) throw error;
+    metrics.archiveFailures.inc({ reason });
+    const { name } = conversation.metadata;
+    const isNews = !isShown(conversation, reason);
+    logger[isNews ? 'warn' : 'debug']('The events of a conversation were not archived', {
+      conversation: name,
+      reason,
+      error,
+    });
+    await this.record(conversation, { reason }, signal);
+    return { kind: 'failed', reason };
+  }
+
+  #now(): string {
+    return isoTime(this.#options.clock);
+  }
+}
+
+const isShown = ({ status }: CachedConversation, reason: ArchiveReason): boolean =>
+  status?.conditions?.some(
+    (condition) => condition.type === 'Archived' && condition.reason === reason,
+  ) === true;
+
+const changeOf = (
+  { head, events, bytes }: Extension,
+  reason: ArchiveReason,
+  now: string,
+): ArchiveChange =>
+  head === undefined ? { reason } : { reason, archive: { head, events, bytes, time: now } };
+
+/** Default maximum of an archive in bytes. */
+const defaultMaxBytes = 256 * 1024 * 1024;
+
+const maxBytesOf = (template: SandboxTemplate | undefined): number =>
+  template?.spec.archive?.maxBytes ?? defaultMaxBytes;

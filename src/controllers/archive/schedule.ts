@@ -1,0 +1,66 @@
+import type { Clock } from '@conversation-operator/base/clock';
+
+/**
+ * Delay between two reads of an agent's log, in milliseconds: what an agent writes is archived
+ * within 30 s.
+ */
+export const extendIntervalMs = 28_000;
+
+interface Entry {
+  /** Monotonic time at which the last read began; absent: this process has not read the log. */
+  readonly readAt?: number;
+  /** What the agent last reported before that read. */
+  readonly read?: string;
+  /** What the agent has reported last. */
+  readonly reported?: string;
+}
+
+/**
+ * Decides when the log of an agent is read again. In memory only: a new process reads each log
+ * once.
+ */
+export class ArchiveSchedule {
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  /** By the UID of the conversation. */
+  readonly #entries = new Map<string, Entry>();
+
+  constructor({ clock }: { readonly clock: Pick<Clock, 'monotonic'> }) {
+    this.#clock = clock;
+  }
+
+  /**
+   * Records a report of the agent about a conversation: a text that differs when the log may have
+   * grown. Returns the milliseconds until a read that this report makes due; undefined: none.
+   */
+  observe(uid: string, report: string): number | undefined {
+    const entry = this.#entries.get(uid);
+    if (entry?.reported === report) return undefined;
+    this.#entries.set(uid, { ...entry, reported: report });
+    return this.waitMs(uid);
+  }
+
+  /** Milliseconds until the next read may begin. */
+  waitMs(uid: string): number {
+    const { readAt = -Infinity } = this.#entries.get(uid) ?? {};
+    return Math.max(0, readAt + extendIntervalMs - this.#clock.monotonic());
+  }
+
+  /** Records that a read begins. */
+  begin(uid: string): void {
+    const { reported } = this.#entries.get(uid) ?? {};
+    this.#entries.set(uid, {
+      readAt: this.#clock.monotonic(),
+      ...(reported === undefined ? {} : { reported, read: reported }),
+    });
+  }
+
+  /** Whether the agent has reported something new since the last read began. */
+  isBehind(uid: string): boolean {
+    const { read, reported } = this.#entries.get(uid) ?? {};
+    return reported !== read;
+  }
+
+  forget(uid: string): void {
+    this.#entries.delete(uid);
+  }
+}
