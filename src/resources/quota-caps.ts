@@ -13,7 +13,7 @@ const archiveFields = ['maxArchivedBytes', 'archiveRetention'] as const;
 type LimitField = CapField | (typeof archiveFields)[number];
 const limitFields: readonly LimitField[] = [...capFields, ...archiveFields];
 
-/** Of archiveRetention in milliseconds. */
+/** The value of a field; that of archiveRetention in milliseconds. */
 function limitOf(spec: ConversationQuotaSpec, field: LimitField): number | undefined {
   const limit = spec[field];
   return typeof limit === 'string' ? durationMs(limit) : limit;
