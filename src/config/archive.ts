@@ -2,7 +2,7 @@ import { z, type core } from 'zod';
 import { flag, httpUrl, oneOf } from './environment.ts';
 
 /** Maximum length of the prefix, which leaves the keys of archives room up to 800 characters. */
-const maxPrefixLength = 300;
+const maxPrefixLength = 200;
 
 const isEndpoint = (text: string): boolean => {
   if (!httpUrl.safeParse(text).success) return false;
@@ -42,8 +42,8 @@ export const archiveSettings = {
   ARCHIVE_S3_BUCKET: z
     .string()
     .regex(
-      /^(?!.*\.\.)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/,
-      'must be the name of a bucket: 3 to 63 lowercase letters, digits, dots and hyphens',
+      /^(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]$/,
+      'must be the name of a bucket: 3 to 63 letters, digits, dots, hyphens and underscores',
     )
     .optional(),
   /** URL of the store. Default: that of AWS in the region. */

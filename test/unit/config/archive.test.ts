@@ -102,7 +102,7 @@ describe('settings of the archive', () => {
       { ...bucket, ARCHIVE_DIR: '/archive' },
       'ARCHIVE_S3_BUCKET: can\'t be combined with ARCHIVE_DIR, not "history"',
     ],
-    [{ ARCHIVE_S3_BUCKET: 'History' }, 'ARCHIVE_S3_BUCKET: must be the name of a bucket: 3 to 63'],
+    [{ ARCHIVE_S3_BUCKET: '-history' }, 'ARCHIVE_S3_BUCKET: must be the name of a bucket: 3 to 63'],
     [{ ARCHIVE_S3_BUCKET: 'ab' }, 'ARCHIVE_S3_BUCKET: must be the name of a bucket'],
     [{ ARCHIVE_S3_BUCKET: 'a..b' }, 'ARCHIVE_S3_BUCKET: must be the name of a bucket'],
     [{ ARCHIVE_S3_BUCKET: 'a/b' }, 'ARCHIVE_S3_BUCKET: must be the name of a bucket'],
@@ -117,7 +117,7 @@ describe('settings of the archive', () => {
     [{ ...bucket, ARCHIVE_S3_PREFIX: 'a/../b' }, 'ARCHIVE_S3_PREFIX: must be names of letters'],
     [{ ...bucket, ARCHIVE_S3_PREFIX: 'a/.' }, 'ARCHIVE_S3_PREFIX: must be names of letters'],
     [{ ...bucket, ARCHIVE_S3_PREFIX: 'ä' }, 'ARCHIVE_S3_PREFIX: must be names of letters'],
-    [{ ...bucket, ARCHIVE_S3_PREFIX: path(301) }, 'ARCHIVE_S3_PREFIX: must have at most 300'],
+    [{ ...bucket, ARCHIVE_S3_PREFIX: path(201) }, 'ARCHIVE_S3_PREFIX: must have at most 200'],
     [{ ...bucket, ARCHIVE_S3_PATH_STYLE: 'yes' }, 'ARCHIVE_S3_PATH_STYLE: must be true, false'],
     [
       { ...bucket, ARCHIVE_S3_ENCRYPTION: 'SSE' },
@@ -143,8 +143,8 @@ describe('settings of the archive', () => {
   });
 
   it('take the longest prefix', () => {
-    expect(readers.operator({ ...bucket, ARCHIVE_S3_PREFIX: path(300) })).toMatchObject({
-      prefix: path(300),
+    expect(readers.operator({ ...bucket, ARCHIVE_S3_PREFIX: path(200) })).toMatchObject({
+      prefix: path(200),
     });
   });
 
