@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { archiveSettings, checkArchive } from './archive.ts';
 import {
   count,
   flag,
@@ -18,6 +19,7 @@ const maxShards = 64;
 
 const cluster = {
   ...shared,
+  ...archiveSettings,
   /** The namespace that is served; by default the one of the kubeconfig or of the pod. */
   NAMESPACE: z.string().optional(),
   /**
@@ -87,7 +89,8 @@ const operatorSchema = z
         'LEASE_RETRY_PERIOD_SECONDS',
         `must be less than LEASE_RENEW_DEADLINE_SECONDS (${deadline}) divided by 1.2`,
       );
-  });
+  })
+  .superRefine(checkArchive);
 
 const gatewaySettings = z.object({
   ...cluster,
@@ -129,7 +132,7 @@ const gatewaySettings = z.object({
   }).default(0),
 });
 
-const gatewaySchema = gatewaySettings.superRefine(checkGithubApp);
+const gatewaySchema = gatewaySettings.superRefine(checkGithubApp).superRefine(checkArchive);
 
 /** The settings of `conversation-operator operator`. */
 export type OperatorConfig = z.output<typeof operatorSchema>;

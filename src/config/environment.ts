@@ -161,6 +161,7 @@ const secrets: ReadonlySet<string> = new Set([
   'GIT_HOSTS',
   'GIT_API_URLS',
   'GITHUB_APP_PRIVATE_KEY_FILE',
+  'ARCHIVE_S3_ENDPOINT',
 ]);
 const maxShownCharacters = 80;
 

@@ -1,10 +1,13 @@
+import { join } from 'node:path';
 import { z } from 'zod';
 import { acpAgentNames } from '../resources/acp-settings.ts';
 import { modelBaseUrl } from '../resources/agent-settings.ts';
 import { isModelName } from '../resources/allowed-models.ts';
+import { archiveConfigOf, archiveSettings, checkArchive, type ArchiveConfig } from './archive.ts';
 import { checkGithubApp, serving } from './serving.ts';
 import { maxPoolReplicas } from '../resources/sandbox-pool.ts';
 import {
+  flag,
   numberFrom,
   oneOf,
   operating,
@@ -22,6 +25,7 @@ const schema = z.object({
   ...shared,
   ...operating,
   ...serving,
+  ...archiveSettings,
   /** All clients of one machine have the same address. */
   MAX_CONNECTIONS_PER_ADDRESS: serving.MAX_CONNECTIONS_PER_ADDRESS.unwrap().default(0),
   /** Port of the REST service. */
@@ -31,6 +35,8 @@ const schema = z.object({
   /** Port of the metrics. */
   METRICS_PORT: port().default(0),
   DATA_DIR: z.string().default('./.data'),
+  /** Whether there is an archive: in the data folder, unless the settings above say where. */
+  ARCHIVE: flag(true),
   /** Agent of starts that name no template; by default the reference agent. */
   AGENT: oneOf(...agentNames).optional(),
   /** Several agents, each with a template. The first one is that of starts that name no template. */
@@ -65,6 +71,7 @@ export type UpConfig = z.output<typeof schema>;
 
 const checked = schema
   .superRefine(checkGithubApp)
+  .superRefine(checkArchive)
   .refine(({ AGENT, AGENTS }) => AGENT === undefined || AGENTS.length === 0, {
     path: ['AGENTS'],
     message:
@@ -81,3 +88,7 @@ export function agentsOf({
 }: Pick<UpConfig, 'AGENT' | 'AGENTS'>): readonly [LocalAgentName, ...LocalAgentName[]] {
   return [first, ...new Set(others.filter((name) => name !== first))];
 }
+
+/** The archive of `up`: by default a folder in the data folder. */
+export const upArchiveOf = (config: UpConfig): ArchiveConfig =>
+  config.ARCHIVE ? archiveConfigOf(config, join(config.DATA_DIR, 'archive')) : undefined;

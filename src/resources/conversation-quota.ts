@@ -7,6 +7,7 @@ import {
   type CustomObject,
   type CustomResourceDefinition,
 } from './group.ts';
+import { duration } from './sandbox-template.ts';
 import {
   count,
   described,
@@ -61,6 +62,15 @@ export const conversationQuotaSpecSchema = z
     maxSandboxes: optional(
       count().max(10_000_000),
       'Maximum number of stored Sandboxes, paused and failed ones included: each may have a volume. Counts like maxConversations. Absent: no limit.',
+    ),
+    maxArchivedBytes: optional(
+      count().max(maxBytes),
+      'Maximum total size in bytes of the archives of conversations, as stored: of each owner with scope Owner, of all together with scope Namespace. ' +
+        'Absent: no limit. Events beyond it are not archived; what is archived already is kept.',
+    ),
+    archiveRetention: optional(
+      duration(),
+      'Maximum time for which the archive of a conversation is kept after the last event. The shorter one of this and archive.retention of the template applies. Absent: no limit.',
     ),
   })
   .meta(

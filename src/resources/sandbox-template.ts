@@ -42,6 +42,12 @@ export function durationMs(text: string): number {
 /** `startDeadline` of a template that states none, or that is not known. */
 export const defaultStartDeadline = '5m';
 
+/** `archive.maxBytes` of a template that states none, or that is not known: 256 MiB. */
+export const defaultArchiveMaxBytes = 256 * 2 ** 20;
+
+/** A tebibyte. */
+const maxArchiveBytes = 2 ** 40;
+
 /**
  * As rules, not as patterns of the schema: caches would drop stored templates that do not fit,
  * while Kubernetes leaves them as they are.
@@ -70,6 +76,23 @@ const agentRules = [
     fieldPath: '.acp',
   },
 ];
+
+const archiveRulesSchema = z.object({
+  enabled: described(
+    z.boolean().default(true),
+    'Whether the operator archives the events of conversations, where it has an archive. False: what is archived already is kept.',
+  ),
+  retention: optional(
+    duration(),
+    "Time for which the archive of a conversation is kept after the last event, or a shorter one of the owner's quota. The conversation stays. Absent: as long as the conversation.",
+  ),
+  maxBytes: described(
+    z.int().min(1).max(maxArchiveBytes).default(defaultArchiveMaxBytes),
+    'Maximum size in bytes of the archive of one conversation, as stored. Events beyond it are not archived.',
+  ),
+});
+
+export type ArchiveRules = Readonly<z.output<typeof archiveRulesSchema>>;
 
 export const sandboxTemplateSpecSchema = z.object({
   displayName: optional(text(100), 'Name of the template for people.'),
@@ -189,6 +212,10 @@ export const sandboxTemplateSpecSchema = z.object({
     }),
     'Times after which the operator deletes unused conversations and sandboxes. An Event announces each deletion in advance: by a tenth of the time, at least a minute and at most an hour. A change of these times applies to existing objects at once.',
   ),
+  archive: optional(
+    archiveRulesSchema,
+    "Archive of the conversations' events, which clients read also while the sandbox is paused or gone. Absent: the defaults of its fields.",
+  ),
 });
 
 export const sandboxTemplateStatusSchema = z.object({
@@ -236,3 +263,10 @@ export function agentContainerOf(template: Pick<SandboxTemplate, 'spec'>) {
   const containers = template.spec.podTemplate.spec?.containers ?? [];
   return containers.find(({ name }) => name === 'agent') ?? containers[0];
 }
+
+/**
+ * How the conversations of a template are archived; with the defaults where the template says
+ * nothing, or is not known.
+ */
+export const archiveRulesOf = (template: Pick<SandboxTemplate, 'spec'> | undefined): ArchiveRules =>
+  template?.spec.archive ?? { enabled: true, maxBytes: defaultArchiveMaxBytes };

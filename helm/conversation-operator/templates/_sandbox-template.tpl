@@ -136,5 +136,11 @@ spec:
   retention:
     {{- toYaml . | nindent 4 }}
   {{- end }}
+  archive:
+    enabled: {{ .archive.enabled }}
+    maxBytes: {{ .archive.maxBytes | int64 }}
+    {{- with .archive.retention }}
+    retention: {{ . | quote }}
+    {{- end }}
 {{- end }}
 {{- end -}}

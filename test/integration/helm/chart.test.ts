@@ -15,9 +15,11 @@ import { chartValues, valuesDocument, valuesSchema } from '../../../helm/tools/v
 import { defaultTemplate } from '../../../src/commands/initial-objects.ts';
 import { openHandsTemplate } from '../../../src/commands/local-agents.ts';
 import { acpAgentNames } from '../../../src/resources/acp-settings.ts';
+import { archiveConfigOf, type ArchiveConfig } from '../../../src/config/archive.ts';
 import { readGatewayConfig, readOperatorConfig } from '../../../src/config/cluster.ts';
 import { buildPod } from '../../../src/controllers/sandbox/pod.ts';
 import { hashKey, isWellFormedKey } from '../../../src/gateway/auth/key.ts';
+import { defaultArchiveMaxBytes } from '../../../src/resources/sandbox-template.ts';
 import { aSandbox } from '../../support/builders.ts';
 import { shapeErrors } from '../../support/kubernetes-shape.ts';
 import { Plane, type Body } from '../../support/plane.ts';
@@ -93,6 +95,22 @@ describe.each(helmVersions)('the chart, by Helm %i,', (version) => {
     ['too many shards', { operator: { allNamespaces: true, shards: 65 } }, 'shards'],
     ['half a shard', { operator: { allNamespaces: true, shards: 1.5 } }, 'shards'],
     ['too long a drain', { gateway: { drainSeconds: 60 } }, 'drainSeconds'],
+    [
+      'a bucket beside a claim',
+      { archive: { claim: 'history', s3: { bucket: 'history' } } },
+      'claim',
+    ],
+    [
+      'a bucket beside a claim to make',
+      { archive: { create: { size: '1Gi' }, s3: { bucket: 'history' } } },
+      'size',
+    ],
+    ['a bucket by its URL', { archive: { s3: { bucket: 's3://history' } } }, 'bucket'],
+    ['a prefix with a slash at the end', { archive: { s3: { prefix: 'team/' } } }, 'prefix'],
+    ['keys in a URL', { archive: { s3: { endpoint: 'https://a:b@s3.example' } } }, 'endpoint'],
+    ['an encryption of others', { archive: { s3: { encryption: 'SSE-C' } } }, 'encryption'],
+    ['a claim of one pod', { archive: { create: { accessModes: ['ReadWriteOncePod'] } } }, 'Modes'],
+    ['archives of no bytes', { defaultTemplate: { archive: { maxBytes: 0 } } }, 'maxBytes'],
   ])('refuses %s', async (_name, values, word) => {
     await expect(renderChart(version, { values })).rejects.toThrow(word);
   });
@@ -119,12 +137,45 @@ describe.each(helmVersions)('the chart, by Helm %i,', (version) => {
       'operator.shards must be 1 unless operator.allNamespaces is true',
     ],
     [
+      'two claims of the archive',
+      { archive: { claim: 'history', create: { size: '1Gi' } } },
+      'only one of archive.claim, archive.create.size and archive.s3.bucket may be set, not archive.claim and archive.create.size',
+    ],
+    [
+      'a store without a bucket',
+      { archive: { s3: { endpoint: 'https://minio.example.com' } } },
+      'archive.s3.endpoint needs archive.s3.bucket',
+    ],
+    [
+      'a path of no bucket',
+      { archive: { s3: { pathStyle: false } } },
+      'archive.s3.pathStyle needs archive.s3.bucket',
+    ],
+    [
+      'a key that nothing uses',
+      { archive: { s3: { bucket: 'history', encryption: 'AES256', kmsKeyId: 'k' } } },
+      'archive.s3.kmsKeyId needs archive.s3.encryption=aws:kms',
+    ],
+    [
+      'the encryption of nothing',
+      { archive: { encrypt: true } },
+      'archive.encrypt needs archive.claim, archive.create.size or archive.s3.bucket',
+    ],
+    [
       'a monitor without a service',
       { metrics: { service: false, serviceMonitor: { enabled: true } } },
       'serviceMonitor.enabled needs metrics.service',
     ],
   ])('explains what is wrong with %s', async (_name, values, words) => {
     await expect(renderChart(version, { values })).rejects.toThrow(words);
+  });
+
+  it('explains two places of the archive also where the schema is skipped', async () => {
+    const values = { archive: { claim: 'history', s3: { bucket: 'history' } } };
+    const args = ['template', 'a', chartFolder, '--values', '-', '--skip-schema-validation'];
+    await expect(helm(version, args, JSON.stringify(values))).rejects.toThrow(
+      'only one of archive.claim, archive.create.size and archive.s3.bucket may be set, not archive.claim and archive.s3.bucket',
+    );
   });
 
   it('makes a first key that the gateway takes, another one each time', async () => {
@@ -366,6 +417,24 @@ describe('the chart', () => {
       finished: '168h',
       paused: '720h',
     });
+  });
+
+  it('archives by the rules of the default template and quota', async () => {
+    const values = valueSets['an archive on a claim that it makes'] ?? {};
+    const other = await RenderedChart.of(4, { values });
+    expect(chart.one('SandboxTemplate').spec.archive).toEqual({
+      enabled: true,
+      maxBytes: defaultArchiveMaxBytes,
+    });
+    expect(other.one('SandboxTemplate').spec.archive).toEqual({
+      enabled: false,
+      retention: '720h',
+      maxBytes: 10_737_418_240,
+    });
+    expect(chart.one('ConversationQuota').spec).toMatchObject({ maxArchivedBytes: 10 * 2 ** 30 });
+    expect(chart.one('ConversationQuota').spec).not.toHaveProperty('archiveRetention');
+    expect(other.one('ConversationQuota').spec).toMatchObject({ archiveRetention: '8760h' });
+    expect(other.one('ConversationQuota').spec).not.toHaveProperty('maxArchivedBytes');
   });
 
   it('leaves the root file system writable where that is asked for', async () => {
@@ -646,6 +715,153 @@ describe('the chart', () => {
     expect(JSON.stringify(podOf('-gateway'))).not.toContain(volume.name);
     expect(readOperatorConfig(chart.environment('operator')).AGENT_CREDENTIALS_DIR).toBeUndefined();
     expect(chart.one('Deployment', 'operator').spec.template.spec.volumes).toHaveLength(1);
+  });
+
+  describe('with an archive', () => {
+    const render = (name: string): Promise<RenderedChart> => {
+      const values = valueSets[name];
+      if (values === undefined) throw new Error(`there are no values of ${name}`);
+      return RenderedChart.of(4, { values });
+    };
+    const podOf = (rendered: RenderedChart, component: string): Body =>
+      rendered.one('Deployment', component).spec.template.spec;
+    const mountsOf = (rendered: RenderedChart, component: string): readonly Body[] =>
+      podOf(rendered, component).containers[0].volumeMounts.filter(({ name }: Body) =>
+        name.startsWith('archive'),
+      );
+    const placesOf = (rendered: RenderedChart): readonly ArchiveConfig[] => [
+      archiveConfigOf(readOperatorConfig(rendered.environment('operator'))),
+      archiveConfigOf(readGatewayConfig(rendered.environment('gateway'))),
+    ];
+
+    it('has none, and no volume of one, by default', () => {
+      expect(placesOf(chart)).toEqual([undefined, undefined]);
+      expect(chart.all('PersistentVolumeClaim')).toEqual([]);
+      for (const component of ['operator', 'gateway']) {
+        expect(mountsOf(chart, component)).toEqual([]);
+        expect(podOf(chart, component).securityContext).not.toHaveProperty('fsGroup');
+      }
+    });
+
+    it('mounts the claim that it makes where the processes expect it, to write in the operator only', async () => {
+      const rendered = await render('an archive on a claim that it makes');
+      const { metadata, spec } = rendered.one('PersistentVolumeClaim');
+      expect(metadata).toMatchObject({
+        namespace: rendered.one('Deployment', 'operator').metadata.namespace as string,
+        annotations: { 'helm.sh/resource-policy': 'keep' },
+      });
+      expect(spec).toEqual({
+        accessModes: ['ReadWriteOnce'],
+        storageClassName: 'files',
+        resources: { requests: { storage: '100Gi' } },
+      });
+      const directory = '/var/lib/conversation-operator/archive';
+      const place = { kind: 'folder', directory, encrypt: true };
+      expect(placesOf(rendered)).toEqual([place, place]);
+      expect(mountsOf(rendered, 'operator')).toEqual([{ name: 'archive', mountPath: directory }]);
+      expect(mountsOf(rendered, 'gateway')).toEqual([
+        { name: 'archive', mountPath: directory, readOnly: true },
+      ]);
+      for (const component of ['operator', 'gateway']) {
+        const { securityContext, volumes } = podOf(rendered, component);
+        expect(volumes).toContainEqual({
+          name: 'archive',
+          persistentVolumeClaim: { claimName: metadata.name as string },
+        });
+        expect(securityContext).toMatchObject({
+          runAsGroup: 10001,
+          fsGroup: 10001,
+          fsGroupChangePolicy: 'OnRootMismatch',
+        });
+      }
+    });
+
+    it('mounts a claim of others, and leaves the group to a platform that chooses users', async () => {
+      const rendered = await render(
+        'an archive on a claim of others, where the platform chooses users',
+      );
+      expect(rendered.all('PersistentVolumeClaim')).toEqual([]);
+      for (const component of ['operator', 'gateway']) {
+        const { securityContext, volumes } = podOf(rendered, component);
+        expect(volumes).toContainEqual({
+          name: 'archive',
+          persistentVolumeClaim: { claimName: 'history' },
+        });
+        expect(securityContext).not.toHaveProperty('fsGroup');
+      }
+    });
+
+    it("keeps the group that the values name for the volume's files", async () => {
+      const rendered = await RenderedChart.of(4, {
+        values: { archive: { claim: 'history' }, podSecurityContext: { fsGroup: 2000 } },
+      });
+      expect(podOf(rendered, 'operator').securityContext).toEqual({
+        ...{ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+        ...{ runAsUser: 10001, runAsGroup: 10001, fsGroup: 2000 },
+      });
+    });
+
+    it('names the bucket to both, with the identities of their service accounts', async () => {
+      const rendered = await render('an archive in a bucket of AWS');
+      const place = {
+        ...{ kind: 's3', bucket: 'acme-history', region: 'eu-central-1', prefix: '' },
+        ...{ endpoint: undefined, pathStyle: false, encrypt: false, kmsKeyId: undefined },
+        ...{ serverSideEncryption: 'aws:kms', credentialsDirectory: undefined },
+      };
+      expect(placesOf(rendered)).toEqual([place, place]);
+      for (const [component, role] of [
+        ['operator', 'w'],
+        ['gateway', 'r'],
+      ] as const) {
+        expect(mountsOf(rendered, component)).toEqual([]);
+        expect(rendered.one('ServiceAccount', component).metadata.annotations).toEqual({
+          'eks.amazonaws.com/role-arn': `arn:aws:iam::1:role/${role}`,
+        });
+      }
+    });
+
+    it('mounts the keys of a bucket in both, from a Secret that they have no right to read', async () => {
+      const rendered = await render('an archive in a bucket of another store');
+      const [config, same] = placesOf(rendered);
+      expect(same).toEqual(config);
+      expect(config).toEqual({
+        ...{ kind: 's3', bucket: 'history', region: 'eu-north-1', prefix: 'team/agents' },
+        ...{ endpoint: 'http://minio.storage.svc:9000', pathStyle: false, encrypt: true },
+        ...{ serverSideEncryption: 'aws:kms', kmsKeyId: 'alias/history' },
+        credentialsDirectory: '/etc/conversation-operator/archive-credentials',
+      });
+      for (const component of ['operator', 'gateway']) {
+        const { volumes } = podOf(rendered, component);
+        const volume = volumes.find(({ secret }: Body) => secret.secretName === 'bucket-keys');
+        expect(mountsOf(rendered, component)).toEqual([
+          {
+            name: volume.name as string,
+            mountPath: '/etc/conversation-operator/archive-credentials',
+            readOnly: true,
+          },
+        ]);
+      }
+      expect(rendered.all('Role')).toEqual(chart.all('Role'));
+    });
+
+    it('says at the end of an install where history is kept, and where it is not', async () => {
+      // Without a cluster, only the template itself has the notes.
+      const notesOf = async (values: object): Promise<string> =>
+        helm(
+          4,
+          ['install', 'co', chartFolder, '--dry-run=client', '--namespace', 'a', '--values', '-'],
+          JSON.stringify(values),
+        );
+      expect(await notesOf({})).toContain(
+        'History of conversations exists only while their agents run',
+      );
+      expect(await notesOf({ archive: { claim: 'mine' } })).toContain(
+        'History is kept on the claim mine:',
+      );
+      expect(await notesOf({ archive: { s3: { bucket: 'acme', prefix: 'a' } } })).toContain(
+        'History is kept in the bucket acme, under a/:',
+      );
+    });
   });
 
   it('gives the default template what agents are to work with, and no key', () => {

@@ -87,3 +87,85 @@ describe('with the internet', () => {
       expect(openPorts(gateway, address)).toEqual([]);
   });
 });
+
+describe('with an archive in an object store', () => {
+  const publicOnes = publicAddresses.slice(0, -1);
+  const podIdentity = ['169.254.170.23', 'fd00:ec2::23'];
+  /** The rendered policies of the operator and the gateway, with an API server at one address. */
+  const renderS3 = async (s3: object, more: object = {}) => {
+    const networkPolicies = { apiServer: { cidrs: ['203.0.113.7/32'] }, ...more };
+    const values = { archive: { s3: { bucket: 'history', ...s3 } }, networkPolicies };
+    const chart = await RenderedChart.of(4, { values });
+    return (['-operator', '-gateway'] as const).map((name) => {
+      const policy = chart.one('NetworkPolicy', name) as unknown;
+      return {
+        ports: (address: string) => openPorts(networkPolicySchema.parse(policy), address),
+        policy,
+      };
+    });
+  };
+  const distinct = (ports: readonly unknown[]) => [...new Set(ports)];
+
+  it('both reach AWS and what gives credentials', async () => {
+    for (const { ports } of await renderS3({})) {
+      for (const address of publicOnes) expect(distinct(ports(address))).toEqual([443]);
+      for (const address of [...metadataService, ...podIdentity])
+        expect([address, ports(address)]).toEqual([address, [80]]);
+      expect(ports('10.0.0.1')).toEqual([]);
+    }
+  });
+
+  it('both reach the port of an endpoint, in private networks too, and no metadata with a Secret', async () => {
+    const endpoint = 'https://s3.example.com:9000/store';
+    const [operator, gateway] = await renderS3({ endpoint, secretName: 'keys' });
+    for (const address of [...publicOnes, '10.0.0.1', 'fd00::1'])
+      expect([address, operator?.ports(address)]).toEqual([address, [9000]]);
+    expect(gateway?.ports('1.1.1.1')).toEqual([9000, 443]);
+    expect(gateway?.ports('10.0.0.1')).toEqual([9000]);
+    for (const address of ['169.254.169.254', '169.254.170.23'])
+      expect([operator?.ports(address), gateway?.ports(address)]).toEqual([[], []]);
+  });
+
+  it.each([
+    ['http://minio.storage.svc:9000', 'storage'],
+    ['https://minio.storage.svc.cluster.local', 'storage'],
+  ])(
+    'both reach the namespace of %s alone, since a Service may translate its port',
+    async (endpoint, name) => {
+      for (const { ports, policy } of await renderS3({ endpoint, secretName: 'keys' })) {
+        expect(policy).toHaveProperty(
+          'spec.egress',
+          expect.arrayContaining([
+            {
+              to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': name } } }],
+            },
+          ]),
+        );
+        expect(ports('10.0.0.1')).toEqual([]);
+      }
+    },
+  );
+
+  it('both reach what the values name instead', async () => {
+    const archive = { to: [{ ipBlock: { cidr: '198.51.100.9/32' } }], ports: [8333] };
+    for (const more of [{ archive }, { archive, gateway: { internet: false } }])
+      for (const { ports } of await renderS3({ endpoint: 'http://s3:1', secretName: 'keys' }, more))
+        expect([ports('198.51.100.9').includes(8333), ports('10.0.0.1')]).toEqual([true, []]);
+  });
+
+  it('a gateway without the internet reaches private addresses of the store only', async () => {
+    const [operator, gateway] = await renderS3({}, closed);
+    for (const address of publicAddresses)
+      expect([address, gateway?.ports(address)]).toEqual([address, []]);
+    expect(gateway?.ports('10.0.0.1')).toEqual([443]);
+    expect(operator?.ports('1.1.1.1')).toContain(443);
+  });
+
+  it('sandboxes reach no more than before', async () => {
+    const sandboxes = async (values: object) =>
+      (await RenderedChart.of(4, { values })).one('NetworkPolicy', '-sandboxes') as unknown;
+    expect(await sandboxes({ archive: { s3: { bucket: 'history' } } })).toEqual(
+      await sandboxes({}),
+    );
+  });
+});

@@ -170,5 +170,42 @@ export const valueSets: Readonly<Record<string, object>> = {
     firstKey: { create: false },
   },
   'a gateway alone': { operator: { enabled: false }, crds: { install: false } },
+  'an archive on a claim that it makes': {
+    archive: {
+      encrypt: true,
+      create: { size: '100Gi', storageClassName: 'files', accessModes: ['ReadWriteOnce'] },
+    },
+    defaultTemplate: { archive: { enabled: false, retention: '720h', maxBytes: 10_737_418_240 } },
+    defaultQuota: { maxArchivedBytes: null, archiveRetention: '8760h' },
+  },
+  'an archive on a claim of others, where the platform chooses users': {
+    archive: { claim: 'history' },
+    podSecurityContext: { runAsUser: null, runAsGroup: null },
+  },
+  'an archive in a bucket of AWS': {
+    archive: { s3: { bucket: 'acme-history', region: 'eu-central-1', encryption: 'aws:kms' } },
+    operator: {
+      serviceAccount: { annotations: { 'eks.amazonaws.com/role-arn': 'arn:aws:iam::1:role/w' } },
+    },
+    gateway: {
+      serviceAccount: { annotations: { 'eks.amazonaws.com/role-arn': 'arn:aws:iam::1:role/r' } },
+    },
+  },
+  'an archive in a bucket of another store': {
+    archive: {
+      encrypt: true,
+      s3: {
+        bucket: 'history',
+        endpoint: 'http://minio.storage.svc:9000',
+        region: 'eu-north-1',
+        prefix: 'team/agents',
+        pathStyle: false,
+        encryption: 'aws:kms',
+        kmsKeyId: 'alias/history',
+        secretName: 'bucket-keys',
+      },
+    },
+    gitCredentials: { existingSecret: 'git' },
+  },
   'closed to the internet': { networkPolicies: { dns: [], sandboxes: { internet: false } } },
 };

@@ -1,4 +1,10 @@
-import { capsOf, quotaCaps } from '../../../src/resources/quota-caps.ts';
+import { Ledger } from '../../../src/quota/ledger.ts';
+import {
+  archiveRetentionMs,
+  capFields,
+  capsOf,
+  quotaCaps,
+} from '../../../src/resources/quota-caps.ts';
 import { aQuota } from '../../support/builders.ts';
 
 describe('the limits on what is stored', () => {
@@ -58,5 +64,52 @@ describe('the limits on what is stored', () => {
         { scope: 'Owner', owner: 'alice', maxConversations: 20 },
       ),
     ).toEqual(['Owner quota-1 20', 'Namespace quota-0 0']);
+  });
+});
+
+describe('the limits on archives', () => {
+  const hourMs = 3_600_000;
+  const caps = quotaCaps([
+    aQuota('default', { scope: 'Owner', maxArchivedBytes: 100, archiveRetention: '48h' }),
+    aQuota('alice', { scope: 'Owner', owner: 'alice', archiveRetention: '72h' }),
+    aQuota('bob', { scope: 'Owner', owner: 'bob', maxArchivedBytes: 0 }),
+    aQuota('all', { scope: 'Namespace', maxArchivedBytes: 1000 }),
+  ]);
+
+  it.each([
+    ['alice', ['Owner default 100', 'Namespace all 1000']],
+    ['bob', ['Owner bob 0', 'Namespace all 1000']],
+    ['carol', ['Owner default 100', 'Namespace all 1000']],
+  ])('bound the bytes of %s by %j', (owner, expected) => {
+    expect(
+      capsOf(caps, owner, 'maxArchivedBytes').map(
+        ({ scope, quotaName, limit }) => `${scope} ${quotaName} ${limit}`,
+      ),
+    ).toEqual(expected);
+  });
+
+  it.each([
+    ['alice', undefined, 72 * hourMs],
+    ['alice', '24h', 24 * hourMs],
+    ['alice', '100h', 72 * hourMs],
+    ['bob', undefined, 48 * hourMs],
+    ['bob', '0s', 0],
+  ])('keep archives of %s, whose template says %s, for %s ms', (owner, retention, ms) => {
+    expect(archiveRetentionMs(caps, owner, retention)).toBe(ms);
+  });
+
+  it('are none without a quota', () => {
+    expect(archiveRetentionMs(quotaCaps([]), 'alice', undefined)).toBeUndefined();
+    expect(archiveRetentionMs(quotaCaps([]), 'alice', '1h')).toBe(hourMs);
+    expect(capsOf(quotaCaps([]), 'alice', 'maxArchivedBytes')).toEqual([]);
+  });
+
+  it('refuse no start: they are none of the fields that starts are held against', () => {
+    expect(capFields).toEqual(['maxConversations', 'maxStoredBytes', 'maxSandboxes']);
+    const uses = new Ledger().usesOf(caps, 'bob');
+    expect(uses).toEqual([]);
+    expect(
+      new Ledger().exceeded(caps, 'bob', { conversations: 1, storedBytes: 1, sandboxes: 1 }),
+    ).toBeUndefined();
   });
 });

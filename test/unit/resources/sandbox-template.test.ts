@@ -3,10 +3,12 @@ import type { Schema } from '../../../packages/local-cluster/src/schema/structur
 import { validate } from '../../../packages/local-cluster/src/schema/validate.ts';
 import { crdOf } from '../../../src/resources/crd.ts';
 import {
+  archiveRulesOf,
   sandboxTemplateDefinition,
   sandboxTemplateSpecSchema,
 } from '../../../src/resources/sandbox-template.ts';
 import { shapeOf } from '../../../src/resources/shape.ts';
+import { aTemplate } from '../../support/builders.ts';
 
 const schema = crdOf(sandboxTemplateDefinition).spec.versions[0]?.schema
   .openAPIV3Schema as unknown as Schema;
@@ -137,5 +139,45 @@ describe('an agent of the Agent Client Protocol in a template', () => {
     };
     expect(sandboxTemplateSpecSchema.safeParse(stored).error).toBeUndefined();
     expect(shapeOf(sandboxTemplateSpecSchema)(stored)).toBe(true);
+  });
+});
+
+describe('the archive of a template', () => {
+  const errors = (archive: object): readonly string[] => {
+    const spec = { podTemplate: { spec: { containers: [] } }, archive };
+    return validate({ spec } as unknown as Json, schema).map(
+      ({ field, message }) => `${field}: ${message}`,
+    );
+  };
+
+  it.each([
+    [{}],
+    [{ enabled: false, retention: '720h', maxBytes: 1 }],
+    [{ maxBytes: 2 ** 40, retention: '0s' }],
+  ])('may be %j', (archive) => {
+    expect(errors(archive)).toEqual([]);
+  });
+
+  it.each([
+    [{ maxBytes: 0 }, 'spec.archive.maxBytes'],
+    [{ maxBytes: 2 ** 40 + 1 }, 'spec.archive.maxBytes'],
+    [{ maxBytes: 1.5 }, 'spec.archive.maxBytes'],
+    [{ maxBytes: '256Mi' }, 'spec.archive.maxBytes'],
+    [{ retention: '30d' }, 'spec.archive.retention'],
+    [{ retention: '' }, 'spec.archive.retention'],
+    [{ enabled: 'true' }, 'spec.archive.enabled'],
+  ])('may not be %j', (archive, field) => {
+    expect(errors(archive)[0]).toContain(field);
+  });
+
+  it('has defaults where the template says nothing, or is not known', () => {
+    const defaults = { enabled: true, maxBytes: 268_435_456 };
+    expect(archiveRulesOf(undefined)).toEqual(defaults);
+    expect(archiveRulesOf(aTemplate())).toEqual(defaults);
+    const own = { enabled: false, maxBytes: 5, retention: '1h' };
+    expect(archiveRulesOf(aTemplate({ archive: own }))).toEqual(own);
+    expect(
+      sandboxTemplateSpecSchema.parse({ podTemplate: {}, archive: { retention: '1h' } }).archive,
+    ).toEqual({ ...defaults, retention: '1h' });
   });
 });
