@@ -12,6 +12,8 @@ const codes: ReadonlyMap<string, StoreErrorCode> = new Map([
   ['ELOOP', 'invalid'],
   ['ENAMETOOLONG', 'invalid'],
   ['EFBIG', 'invalid'],
+  // A folder of the store is the root of another file system.
+  ['EXDEV', 'invalid'],
   ['EINVAL', 'invalid'],
 ]);
 

@@ -186,10 +186,7 @@ async function renameTo(unfinished: string, path: string): Promise<void> {
 
 /** Another process may have removed the folder with the last object in it. */
 async function sync(folder: string): Promise<void> {
-  const handle = await unless(
-    ['ENOENT'],
-    open(folder, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW),
-  );
+  const handle = await unless(['ENOENT'], open(folder, constants.O_RDONLY | constants.O_DIRECTORY));
   try {
     await handle?.sync();
   } finally {
