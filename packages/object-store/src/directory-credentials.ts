@@ -26,19 +26,17 @@ export function directoryCredentials({
   let running: Promise<Credentials> | undefined;
 
   const read = async (): Promise<Credentials> => {
-    try {
-      const found = await readTwice(directory);
-      if (current === undefined || !isSame(current, found)) current = found;
-      checkedAt = clock.monotonic();
-      return current;
-    } finally {
-      running = undefined;
-    }
+    const found = await readTwice(directory);
+    checkedAt = clock.monotonic();
+    current = current !== undefined && isSame(current, found) ? current : found;
+    return current;
   };
   return async (rejected) => {
     const isFresh = clock.monotonic() < checkedAt + checkEveryMs;
     if (current !== undefined && isFresh && current !== rejected) return current;
-    return await (running ??= read());
+    return await (running ??= read().finally(() => {
+      running = undefined;
+    }));
   };
 }
 
@@ -58,15 +56,16 @@ async function readOnce(directory: string): Promise<Credentials> {
   const secretAccessKey = await read('secret-access-key');
   const sessionToken = await read('session-token');
   const check = (name: string, value: string | undefined): string => {
-    if (isCredential(value)) return value;
     const problem = value === undefined ? 'does not exist' : 'contains no credential';
+    if (isCredential(value)) return value;
     throw new StoreError('denied', `The file ${join(directory, name)} ${problem}`);
   };
   return {
     accessKeyId: check('access-key-id', accessKeyId),
     secretAccessKey: check('secret-access-key', secretAccessKey),
     // An empty file is a key of a Secret that is not in use.
-    ...((sessionToken ?? '') !== '' && { sessionToken: check('session-token', sessionToken) }),
+    ...(sessionToken !== undefined &&
+      sessionToken !== '' && { sessionToken: check('session-token', sessionToken) }),
   };
 }
 

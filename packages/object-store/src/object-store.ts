@@ -44,7 +44,7 @@ export const maxObjectBytes = 64 * 1024 * 1024;
  * another one up to a `/`. An object has at most `maxObjectBytes`.
  *
  * Every method throws `StoreError`, has a deadline of its own, and retries what may be repeated.
- * What a call has stored is there for every later call of every process. An object is stored as a
+ * An object that a call has stored is there for every later call of every process. An object is stored as a
  * whole or not at all: no reader sees a part of it.
  */
 export interface ObjectStore {

@@ -29,9 +29,9 @@ export interface S3Answer {
 
 export interface S3Client {
   /**
-   * Returns a success, or 416 for a range behind the end; undefined: there is no such object. Rejects
-   * with a `StoreError`, or the reason of the signal. Requests are repeated, so that each must be one
-   * whose second execution has the effect of the first.
+   * Returns a success, or 416 for a range behind the end; undefined: there is no such object.
+   * Rejects with a `StoreError`, or the reason of the signal. Requests are repeated, so that each
+   * must be one whose second execution has the effect of the first.
    */
   call(call: S3Call): Promise<S3Answer | undefined>;
   /** Ends all connections. */
@@ -115,7 +115,7 @@ export function createS3Client(options: S3ClientOptions): S3Client {
       return { ...failed(failure.error, next), using, retryAfterMs: retryAfterMs(answer) };
     } catch (error) {
       signal.throwIfAborted();
-      // Of the source of the credentials.
+      // The source of the credentials has failed.
       if (error instanceof StoreError)
         return failed(error, passing.has(error.code) ? 'retry' : 'fail');
       return failed(connectionErrorOf(error), 'retry');

@@ -84,27 +84,23 @@ export function cachedCredentials(options: CredentialCacheOptions): CredentialSo
   let current: { readonly credentials: Credentials; readonly renewAtMs: number } | undefined;
   let running: Promise<Credentials> | undefined;
   let failures = 0;
-  /** Of the monotonic clock. */
+  /** Earliest time of the next attempt, of the monotonic clock. */
   let nextRenewalAt = -Infinity;
 
   const get = async (): Promise<Credentials> => {
-    try {
-      const credentials = await provider();
-      const { expiresAtMs = Infinity } = credentials;
-      const leftMs = expiresAtMs - clock.now();
-      if (leftMs <= 0)
-        throw new StoreError('unavailable', 'The credentials of the object store have ended');
-      current = {
-        credentials,
-        renewAtMs: expiresAtMs - Math.min(renewBeforeMs, leftMs / 2),
-      };
-      failures = 0;
-      return credentials;
-    } finally {
-      running = undefined;
-    }
+    const credentials = await provider();
+    const { expiresAtMs = Infinity } = credentials;
+    const leftMs = expiresAtMs - clock.now();
+    if (leftMs <= 0)
+      throw new StoreError('unavailable', 'The credentials of the object store have ended');
+    current = { credentials, renewAtMs: expiresAtMs - Math.min(renewBeforeMs, leftMs / 2) };
+    failures = 0;
+    return credentials;
   };
-  const getOnce = (): Promise<Credentials> => (running ??= get());
+  const getOnce = (): Promise<Credentials> =>
+    (running ??= get().finally(() => {
+      running = undefined;
+    }));
   const renew = (): void => {
     getOnce().catch((error: unknown) => {
       failures += 1;

@@ -2,7 +2,7 @@ import type { HttpAnswer } from './http-call.ts';
 import { StoreError, type StoreErrorCode } from './store-error.ts';
 import { readXml, textAt } from './xml.ts';
 
-/** What an answer of S3 other than a success means for the call. */
+/** Meaning of an answer of S3 other than a success for the call. */
 export interface S3Failure {
   /** `retry`: the same request may succeed soon. The others are done once for each call. */
   readonly next: 'fail' | 'retry' | 'refresh-credentials' | 'correct-clock' | 'add-checksums';

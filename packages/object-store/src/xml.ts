@@ -76,20 +76,23 @@ export function readXml(document: string): XmlElement | undefined {
 
 /** Returns the text without references; undefined for a reference that XML itself does not have. */
 function decode(text: string): string | undefined {
-  if (!text.includes('&')) return text;
-  let isValid = true;
-  const decoded = text.replaceAll(
-    reference,
-    (_all, decimal?: string, hexadecimal?: string, name?: string) => {
-      if (name !== undefined) return named[name] ?? '';
-      const code = decimal === undefined ? Number.parseInt(hexadecimal ?? '', 16) : Number(decimal);
-      const isCharacter = code > 0 && code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff);
-      if (isCharacter) return String.fromCodePoint(code);
-      isValid = false;
-      return '';
-    },
-  );
-  return isValid ? decoded : undefined;
+  let decoded = '';
+  let end = 0;
+  for (const match of text.matchAll(reference)) {
+    const character = characterOf(match);
+    if (character === undefined) return undefined;
+    decoded += `${text.slice(end, match.index)}${character}`;
+    end = match.index + match[0].length;
+  }
+  return end === 0 ? text : `${decoded}${text.slice(end)}`;
+}
+
+function characterOf([, decimal, hexadecimal = '', name]: RegExpExecArray): string | undefined {
+  if (name !== undefined) return named[name];
+  const code = decimal === undefined ? Number.parseInt(hexadecimal, 16) : Number(decimal);
+  // The bare `&` is none of both, and NaN.
+  const isCharacter = code > 0 && code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff);
+  return isCharacter ? String.fromCodePoint(code) : undefined;
 }
 
 export const childrenOf = (element: XmlElement, name: string): readonly XmlElement[] =>
