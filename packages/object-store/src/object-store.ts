@@ -35,13 +35,16 @@ export interface ListOptions extends StoreCallOptions {
   readonly limit?: number | undefined;
 }
 
+/** Maximum size of an object. */
+export const maxObjectBytes = 64 * 1024 * 1024;
+
 /**
  * A store of named bytes. Keys are segments of 1 to 200 characters from `A-Z a-z 0-9 . _ -`, other
  * than `.` and `..`, joined by `/`; at most 800 characters in all. No key is the beginning of
- * another one up to a `/`.
+ * another one up to a `/`. An object has at most `maxObjectBytes`.
  *
  * Every method throws `StoreError`, has a deadline of its own, and retries what may be repeated.
- * What a call has stored is there for every later call of every process. An object is stored as a
+ * An object that a call has stored is there for every later call of every process. An object is stored as a
  * whole or not at all: no reader sees a part of it.
  */
 export interface ObjectStore {

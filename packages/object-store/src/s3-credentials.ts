@@ -1,0 +1,121 @@
+import { backoffDelayMs } from '@conversation-operator/base/backoff';
+import { systemClock, type Clock } from '@conversation-operator/base/clock';
+import { silentLogger, type Logger } from '@conversation-operator/base/logger';
+import { containerCredentials } from './container-credentials.ts';
+import { directoryCredentials } from './directory-credentials.ts';
+import { instanceCredentials } from './instance-credentials.ts';
+import { StoreError } from './store-error.ts';
+import { webIdentityCredentials } from './web-identity.ts';
+
+export interface Credentials {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  readonly sessionToken?: string | undefined;
+  /** Milliseconds since 1970; undefined: the credentials do not end by themselves. */
+  readonly expiresAtMs?: number | undefined;
+}
+
+/**
+ * Returns credentials, the same object for as long as they are in use. `rejected`: credentials that
+ * the store has rejected, in place of which the source gets others, once for all calls that had
+ * these. Rejects with a `StoreError`: `denied` when there are none, `unavailable`, `throttled` or
+ * `timeout` when they can not be got now.
+ */
+export type CredentialSource = (rejected?: Credentials) => Promise<Credentials>;
+
+/** Where credentials come from: a file, or a service. Each call gets them anew. */
+export type CredentialProvider = () => Promise<Credentials>;
+
+export interface CredentialCacheOptions {
+  readonly provider: CredentialProvider;
+  /** Default: the clock of the system. */
+  readonly clock?: Clock | undefined;
+  /** Default: `Math.random`. */
+  readonly random?: (() => number) | undefined;
+  /** Default: none. */
+  readonly logger?: Logger | undefined;
+}
+
+export interface EnvironmentOptions extends Omit<CredentialCacheOptions, 'provider'> {
+  /** A folder with files, as a mounted Secret; before all other sources. */
+  readonly directory?: string | undefined;
+  /** Variables of AWS, as EKS and ECS set them. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Region whose STS is used. Default: AWS_REGION, AWS_DEFAULT_REGION, or the global STS. */
+  readonly region?: string | undefined;
+  /** Maximum time of one request for credentials, in milliseconds. Default 5000. */
+  readonly timeoutMs?: number | undefined;
+  /** Default: AWS_EC2_METADATA_SERVICE_ENDPOINT, or the link-local address of the service. */
+  readonly metadataUrl?: string | undefined;
+}
+
+const renewBeforeMs = 300_000;
+const renewalRetry = { baseMs: 5000, capMs: 60_000, jitter: 0.5 };
+
+/**
+ * Returns the source that the environment has: the folder with files, a web identity, the
+ * credentials of a container, or the role of the instance, in this order. Credentials are got with
+ * the first call, and renewed 5 minutes before their end.
+ */
+export function credentialsFromEnvironment(options: EnvironmentOptions): CredentialSource {
+  const { directory, clock = systemClock } = options;
+  if (directory !== undefined) return directoryCredentials({ directory, clock });
+  const { environment, timeoutMs = 5000, region, metadataUrl } = options;
+  const provider =
+    webIdentityCredentials({ environment, clock, timeoutMs, region }) ??
+    containerCredentials({ environment, clock, timeoutMs }) ??
+    instanceCredentials({ environment, clock, timeoutMs, metadataUrl }) ??
+    none;
+  return cachedCredentials({ ...options, provider });
+}
+
+const none: CredentialProvider = () =>
+  Promise.reject(
+    new StoreError('denied', 'There are no credentials of the object store in the environment'),
+  );
+
+/**
+ * Keeps credentials, and renews them in the background 5 minutes before their end, or in the half
+ * of a shorter life. Credentials whose renewal fails are in use until they end. One request for
+ * credentials is under way at once.
+ */
+export function cachedCredentials(options: CredentialCacheOptions): CredentialSource {
+  const { provider, clock = systemClock, random = Math.random, logger = silentLogger } = options;
+  let current: { readonly credentials: Credentials; readonly renewAtMs: number } | undefined;
+  let running: Promise<Credentials> | undefined;
+  let failures = 0;
+  /** Earliest time of the next attempt, of the monotonic clock. */
+  let nextRenewalAt = -Infinity;
+
+  const get = async (): Promise<Credentials> => {
+    const credentials = await provider();
+    const { expiresAtMs = Infinity } = credentials;
+    const leftMs = expiresAtMs - clock.now();
+    if (leftMs <= 0)
+      throw new StoreError('unavailable', 'The credentials of the object store have ended');
+    current = { credentials, renewAtMs: expiresAtMs - Math.min(renewBeforeMs, leftMs / 2) };
+    failures = 0;
+    return credentials;
+  };
+  const getOnce = (): Promise<Credentials> =>
+    (running ??= get().finally(() => {
+      running = undefined;
+    }));
+  const renew = (): void => {
+    getOnce().catch((error: unknown) => {
+      failures += 1;
+      nextRenewalAt = clock.monotonic() + backoffDelayMs(renewalRetry, failures, random);
+      logger.warn('The credentials of the object store could not be renewed', { error });
+    });
+  };
+
+  return async (rejected) => {
+    if (current === undefined) return await getOnce();
+    const { credentials, renewAtMs } = current;
+    const { expiresAtMs = Infinity } = credentials;
+    if (credentials === rejected || clock.now() >= expiresAtMs) return await getOnce();
+    const isDue = clock.now() >= renewAtMs && clock.monotonic() >= nextRenewalAt;
+    if (isDue && running === undefined) renew();
+    return credentials;
+  };
+}

@@ -1,0 +1,189 @@
+import { systemClock, type Clock } from '@conversation-operator/base/clock';
+import { inBatches, inParallel } from './in-parallel.ts';
+import {
+  behindAllKeys,
+  checkBody,
+  checkedList,
+  checkKey,
+  checkRange,
+  isBeginning,
+  isKey,
+} from './keys.ts';
+import {
+  maxObjectBytes,
+  type ByteRange,
+  type ListPage,
+  type ObjectStore,
+  type StoredName,
+} from './object-store.ts';
+import { runningCalls } from './running-calls.ts';
+import { s3Address, type S3AddressOptions } from './s3-address.ts';
+import { createS3Client, type S3Answer, type S3Client } from './s3-client.ts';
+import type { CredentialSource } from './s3-credentials.ts';
+import { readS3List } from './s3-list.ts';
+import { StoreError } from './store-error.ts';
+
+export interface S3StoreOptions extends S3AddressOptions {
+  /** Encryption that each put asks for. Default: that of the bucket. */
+  readonly serverSideEncryption?: 'AES256' | 'aws:kms' | undefined;
+  /** Id or ARN of the key; with `aws:kms` alone. Default: the key of the account. */
+  readonly kmsKeyId?: string | undefined;
+  readonly credentials: CredentialSource;
+  /** Maximum time of a request with its retries, in milliseconds. Default 10,000. */
+  readonly timeoutMs?: number | undefined;
+  /** Default: the clock of the system. */
+  readonly clock?: Clock | undefined;
+  /** Random numbers from 0 to below 1. Default: `Math.random`. */
+  readonly random?: (() => number) | undefined;
+}
+
+const maxListBytes = 4 * 1024 * 1024;
+const maxPutAnswerBytes = 64 * 1024;
+const deletionsAtOnce = 16;
+const deletionsOfBatch = 1000;
+
+/**
+ * Stores objects in a bucket of S3, or of a server that is compatible with it, under a prefix.
+ * Needs the permissions `s3:GetObject`, `s3:PutObject`, `s3:DeleteObject`, and `s3:ListBucket`,
+ * without which S3 answers `AccessDenied` for an object that does not exist. Throws an `invalid`
+ * error for settings that no bucket can have.
+ */
+export function createS3Store(options: S3StoreOptions): ObjectStore {
+  const { timeoutMs = 10_000, clock = systemClock, random = Math.random } = options;
+  const { region, credentials } = options;
+  const address = s3Address(options);
+  const encryption = encryptionOf(options);
+  const client = createS3Client({ region, credentials, timeoutMs, clock, random });
+  const calls = runningCalls();
+
+  return {
+    put: (key, body, { signal } = {}) =>
+      calls.run(async () => {
+        checkKey(key);
+        checkBody(key, body);
+        const answer = await client.call({
+          ...{ method: 'PUT', url: address.urlOf(key), headers: encryption, body, signal },
+          maxBytes: maxPutAnswerBytes,
+        });
+        if (answer === undefined) throw unexpected('a put', answer);
+      }),
+    get: (key, { range, signal } = {}) =>
+      calls.run(async () => {
+        checkKey(key);
+        if (range !== undefined) checkRange(range);
+        const answer = await client.call({
+          ...{ method: 'GET', url: address.urlOf(key), headers: rangeHeader(range), signal },
+          maxBytes: maxObjectBytes,
+        });
+        return answer === undefined ? undefined : bytesOf(answer, range);
+      }),
+    delete: (keys, { signal } = {}) =>
+      calls.run(async () => {
+        keys.forEach(checkKey);
+        // A request for each object: the one for several objects needs checksums, about which
+        // servers differ, and some do not have it.
+        for (const batch of inBatches(keys, deletionsOfBatch))
+          await inParallel(batch, deletionsAtOnce, async (key) => {
+            await client.call({
+              ...{ method: 'DELETE', url: address.urlOf(key), signal },
+              maxBytes: maxPutAnswerBytes,
+            });
+          });
+      }),
+    list: (listOptions) =>
+      calls.run(() =>
+        list(client, address, { ...checkedList(listOptions), signal: listOptions.signal }),
+      ),
+    async close() {
+      await calls.close();
+      await client.close();
+    },
+  };
+}
+
+function encryptionOf({
+  serverSideEncryption,
+  kmsKeyId,
+}: S3StoreOptions): Readonly<Record<string, string>> {
+  if (kmsKeyId !== undefined) {
+    const isKeyId = /^[\w:/.-]{1,2048}$/.test(kmsKeyId);
+    if (serverSideEncryption !== 'aws:kms' || !isKeyId)
+      throw new StoreError(
+        'invalid',
+        'Settings of the object store: kmsKeyId is no key, or without aws:kms',
+      );
+  }
+  return {
+    ...(serverSideEncryption !== undefined && {
+      'x-amz-server-side-encryption': serverSideEncryption,
+    }),
+    ...(kmsKeyId !== undefined && { 'x-amz-server-side-encryption-aws-kms-key-id': kmsKeyId }),
+  };
+}
+
+const rangeHeader = (range: ByteRange | undefined) =>
+  range === undefined
+    ? undefined
+    : { range: `bytes=${range.offset}-${range.offset + range.length - 1}` };
+
+/** The bytes of the range, also of a server that ignores ranges and answers the whole object. */
+function bytesOf(answer: S3Answer, range: ByteRange | undefined): Buffer {
+  const { status, header, body } = answer;
+  if (range === undefined) {
+    if (status !== 200) throw unexpected('a read', answer);
+    return body;
+  }
+  const { offset, length } = range;
+  if (status === 416) return body;
+  if (status === 200) return Buffer.from(body.subarray(offset, offset + length));
+  const start = /^bytes (\d{1,16})-/.exec(header('content-range') ?? '')?.[1];
+  if (status !== 206 || Number(start) !== offset || body.length > length)
+    throw unexpected('a range', answer);
+  return body;
+}
+
+async function list(
+  client: S3Client,
+  address: ReturnType<typeof s3Address>,
+  options: ReturnType<typeof checkedList> & { readonly signal: AbortSignal | undefined },
+): Promise<ListPage> {
+  const { prefix, summed, after, limit, signal } = options;
+  const first: Readonly<Record<string, string>> = {
+    'list-type': '2',
+    'max-keys': String(limit),
+    ...(`${address.prefix}${prefix}` !== '' && { prefix: `${address.prefix}${prefix}` }),
+    ...(summed && { delimiter: '/' }),
+  };
+  // The keys of a prefix are behind the prefix, and must not bring it again.
+  const start = after.endsWith('/') && summed ? `${after}${behindAllKeys}` : after;
+  const starting = after === '' ? {} : { 'start-after': `${address.prefix}${start}` };
+  let token: string | undefined;
+  for (;;) {
+    const continuing = token === undefined ? starting : { 'continuation-token': token };
+    const answer = await client.call({
+      ...{ method: 'GET', url: address.listUrl({ ...first, ...continuing }), signal },
+      maxBytes: maxListBytes,
+    });
+    if (answer?.status !== 200) throw unexpected('a list', answer);
+    const page = readS3List(answer.body);
+    const found = page.names.flatMap((name): readonly StoredName[] => {
+      const key = name.key.slice(address.prefix.length);
+      const isWanted = name.key.startsWith(`${address.prefix}${prefix}`) && key > after;
+      const isName = summed && key.endsWith('/') ? key !== prefix && isBeginning(key) : isKey(key);
+      return isWanted && isName ? [{ ...name, key }] : [];
+    });
+    const names = found.slice(0, limit);
+    const isLast = !page.isTruncated && found.length <= limit;
+    // A page of keys that are none of this store has no name after which the next one begins.
+    if (isLast || names.length > 0) return { names, next: isLast ? undefined : names.at(-1)?.key };
+    if (page.token === undefined || page.token === token)
+      throw new StoreError('invalid', 'A list of the object store does not continue');
+    token = page.token;
+  }
+}
+
+const unexpected = (call: string, answer: S3Answer | undefined): StoreError =>
+  new StoreError(
+    'invalid',
+    `The object store has answered ${call} with an unexpected ${answer?.status ?? 404}`,
+  );
