@@ -5,6 +5,7 @@ import type { CorsOrigins } from '@conversation-operator/http/server/cors';
 import type { ForwardingLimits } from '@conversation-operator/http/proxy/tunnel';
 import type { RateLimitOptions } from '@conversation-operator/http/limits/rate-limits';
 import type { SandboxKeys } from '../agent/keys.ts';
+import type { HistoryReader } from '../archive/history.ts';
 import type { MeasuredRuntime } from '../observability/runtime.ts';
 import type { RandomBytes } from './auth/key.ts';
 import type { Caches, ServiceCaches } from './lookup/cache.ts';
@@ -61,6 +62,8 @@ export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'
   readonly pools?: PoolSizes;
   /** Maximum time until the first byte of an agent's events, in milliseconds; 10 s by default. */
   readonly eventsFirstByteMs?: number;
+  /** Reads the archives of conversations; without it a conversation has events while it runs. */
+  readonly history?: HistoryReader;
   /** Limits of the memory of live streams that replace the defaults. */
   readonly liveStreams?: Partial<EventMemory>;
   /** Whether the deprecated interface under /api answers; otherwise its status is 410. */

@@ -10,6 +10,7 @@ import type { LiveState } from './stream/live-state.ts';
 import { accountRoutes, keyRoutes } from './v1/keys.ts';
 import { approvalRoutes } from './v1/approvals.ts';
 import { conversationRoutes, interruptRoute } from './v1/conversations.ts';
+import { downloadRoute } from './v1/download.ts';
 import { eventRoutes } from './v1/events.ts';
 import { gitRoutes } from './v1/git.ts';
 import { healthRoutes, type HealthOptions } from './v1/health.ts';
@@ -37,6 +38,7 @@ export function routesOf(
     ...startTaskRoutes(services, search),
     streamRoute(services, live),
     ...eventRoutes(services),
+    downloadRoute(services),
     ...approvalRoutes(services),
     ...pullRequestRoutes(services),
     ...lifeRoutes(services),

@@ -211,8 +211,11 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
       liveStreams: pool('liveStreams'),
       snapshots: pool('snapshots'),
       eventReads: pool('eventReads'),
+      historyReads: pool('historyReads'),
+      downloads: pool('downloads'),
     },
     events: new AgentEvents(),
+    history: options.history,
     control: new AgentControl(),
     /** Maximum time until the first byte of an agent's answer, in milliseconds. */
     agentFirstByteMs: options.eventsFirstByteMs ?? 10_000,

@@ -57,7 +57,7 @@ interface Description {
    */
   readonly maxForwardedBytes?: number;
   /** Media type of a success; JSON by default. */
-  readonly mediaType?: 'text/html' | 'text/event-stream' | 'text/plain';
+  readonly mediaType?: 'text/html' | 'text/event-stream' | 'text/plain' | 'application/zip';
 }
 
 export interface Route extends Description {

@@ -90,6 +90,13 @@ const pools = {
     ...{ what: 'reads of secrets', total: 64, perOwner: 16, perSandbox: 4 },
     queue: queue(5_000, 512, 128),
   },
+  // Archives
+  historyReads: {
+    ...{ what: 'reads of archived events', total: 64, perOwner: 16 },
+    queue: queue(5_000, 512, 128),
+  },
+  /** Each has a part of a history in memory, and a record of each event of it. */
+  downloads: { what: 'downloads', total: 8, perOwner: 2, retryAfterSeconds: 10 },
   // Git hosts
   clones: {
     ...{ what: 'clones', total: 128, perOwner: 32, perSandbox: 4, retryAfterSeconds: 10 },

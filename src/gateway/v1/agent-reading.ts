@@ -2,9 +2,11 @@ import type { Response } from 'express';
 import type { Release } from '@conversation-operator/base/shares';
 import type { AgentEndpoint } from '../../agent/agent.ts';
 import { agentEndpointOf } from '../../agent/endpoint.ts';
-import { AgentError } from '../../agent/errors.ts';
+import { AgentError, isAgentError } from '../../agent/errors.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
 import { ProblemError, unavailable } from '../errors/problem-error.ts';
 import { invalidRequest } from '../errors/validation.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
@@ -34,6 +36,22 @@ export interface Agent {
   readonly container: string;
 }
 
+/** Runs work until it is over, or the client has left: then its signal is aborted. */
+export async function untilLeft<R>(
+  response: Response,
+  work: (left: AbortSignal) => Promise<R>,
+): Promise<R> {
+  const leaving = new AbortController();
+  const leave = () => leaving.abort();
+  if (response.destroyed) leave();
+  response.once('close', leave);
+  try {
+    return await work(leaving.signal);
+  } finally {
+    response.off('close', leave);
+  }
+}
+
 /**
  * Asks the agent of a conversation, until the client leaves. An agent that is slow or silent holds
  * few places, all of them of its own owner. Throws problems alone: also where there is no place in
@@ -49,26 +67,39 @@ export const agentReading =
     begin: (agent: Agent, signal: AbortSignal) => Promise<T>,
     pass: (answer: T) => R | Promise<R>,
   ): Promise<R> => {
-    const { response } = call;
-    const { places, silentAgents } = services;
-    const agent = await agentOf(services, call);
-    const ending = new AbortController();
-    const leave = () => ending.abort();
-    response.once('close', leave);
-    let release: Release | undefined;
-    try {
-      release = await places.eventReads.wait(agent, { signal: ending.signal });
-      const ask = () => inTime(services, ending, () => begin(agent, ending.signal));
-      const asked = await silentAgents.call(agent.container, ask, isSilence);
-      if ('restMs' in asked) throw agentSilent(asked.restMs);
-      return await pass(asked.answer);
-    } catch (error) {
-      throw error instanceof AgentError ? problemOf(error) : error;
-    } finally {
-      release?.();
-      response.off('close', leave);
-    }
+    const conversation = await ownConversation(services, call);
+    const sandbox = await services.lookup.sandboxOf(conversation);
+    const agent = agentOf(services, conversation, sandbox);
+    return untilLeft(call.response, (left) => askAgent(services, agent, left, begin, pass));
   };
+
+/** The same for an agent that is known, until `left` is aborted. */
+export async function askAgent<T, R>(
+  services: Services,
+  agent: Agent,
+  left: AbortSignal,
+  begin: (agent: Agent, signal: AbortSignal) => Promise<T>,
+  pass: (answer: T) => R | Promise<R>,
+): Promise<R> {
+  const { places, silentAgents } = services;
+  const ending = new AbortController();
+  const leave = () => ending.abort(left.reason);
+  if (left.aborted) leave();
+  left.addEventListener('abort', leave);
+  let release: Release | undefined;
+  try {
+    release = await places.eventReads.wait(agent, { signal: ending.signal });
+    const ask = () => inTime(services, ending, () => begin(agent, ending.signal));
+    const asked = await silentAgents.call(agent.container, ask, isSilence);
+    if ('restMs' in asked) throw agentSilent(asked.restMs);
+    return await pass(asked.answer);
+  } catch (error) {
+    throw error instanceof AgentError ? problemOf(error) : error;
+  } finally {
+    release?.();
+    left.removeEventListener('abort', leave);
+  }
+}
 
 /** Gives up an agent that has not begun its answer in time; the rest of the answer may take longer. */
 async function inTime<T>(
@@ -103,12 +134,13 @@ const silentCodes: ReadonlySet<unknown> = new Set(['timeout', 'unreachable']);
 
 /**
  * The agent of a conversation. Its address is that of the sandbox's pod in the Sandbox resource,
- * never a part of the request.
+ * never a part of the request. Throws a problem where the sandbox does not run, and during a start.
  */
-async function agentOf(services: Services, call: OwnCall): Promise<Agent> {
-  const { lookup, keys } = services;
-  const conversation = await ownConversation(services, call);
-  const sandbox = await lookup.sandboxOf(conversation);
+export function agentOf(
+  { keys }: Pick<Services, 'keys'>,
+  conversation: CachedConversation,
+  sandbox: Sandbox | undefined,
+): Agent {
   const { phase } = sandboxViewOf(conversation, sandbox);
   if (phase !== 'RUNNING')
     throw wrongState(`The sandbox is in ${phase}; its agent answers while that runs.`);
@@ -119,8 +151,12 @@ async function agentOf(services: Services, call: OwnCall): Promise<Agent> {
   const { metadata, status } = sandbox;
   const container = `${metadata.uid} ${status?.podUID ?? ''} ${status?.containerID ?? ''}`;
   const id = conversationIdOf(conversation);
-  return { endpoint, id, owner: call.owner, sandbox: metadata.uid, container };
+  return { endpoint, id, owner: conversation.spec.owner, sandbox: metadata.uid, container };
 }
+
+/** Whether an agent has answered that it does not know the conversation. */
+export const isUnknownToAgent = (error: unknown): boolean =>
+  error instanceof ProblemError && isAgentError(error.cause, 'not-found');
 
 const wrongState = (detail: string, cause?: AgentError): ProblemError =>
   new ProblemError('wrong-state', detail, { cause });

@@ -4,10 +4,14 @@ import { z } from 'zod';
 import type { Response } from 'express';
 import { AgentError } from '../../agent/errors.ts';
 import type { EventQuery } from '../../agent/events.ts';
-import { type Route, endpoints } from '../http/route.ts';
+import type { HistoryPage } from '../../archive/history.ts';
+import { type HandlerResult, type Route, endpoints } from '../http/route.ts';
 import type { Services } from '../services.ts';
-import { countSchema, pageSchema } from '../presenters/schemas.ts';
-import { agentProblems, agentReading } from './agent-reading.ts';
+import { countSchema, pageFrame, pageSchema } from '../presenters/schemas.ts';
+import { askAgent } from './agent-reading.ts';
+import { agentPageId, historyFilterOf, historyQueryOf } from './history-query.ts';
+import { historyProblems, historyReading, readArchive } from './history-reading.ts';
+import { listText } from '@conversation-operator/http/body/json-list';
 import { compact } from '@conversation-operator/base/compact';
 import { conversationParams, eventFilters, eventSearch, type EventSearch } from './schemas.ts';
 
@@ -28,47 +32,85 @@ export const eventPage = pageSchema(
   }),
 );
 
-/** The events that an agent has stored of a conversation, forwarded while the agent runs. */
+/**
+ * The events of a conversation: those that its agent has stored, forwarded while the agent runs;
+ * otherwise those of the archive, in the same order and the same pages.
+ */
 export function eventRoutes(services: Services): readonly Route[] {
   const { events } = services;
-
-  const reading = agentReading(services);
+  const reading = historyReading(services);
 
   return [
     get(`${base}/search`, 'searchEvents', {
-      summary: 'What has happened in a conversation, page by page, from its agent while that runs',
+      summary:
+        'What has happened in a conversation, page by page: from its agent while that runs, else from the archive',
       params: conversationParams,
       query: eventSearch,
       responses: { 200: eventPage },
-      problems: agentProblems,
-      handle: async ({ query, ...call }) => {
-        await reading(
-          call,
-          ({ endpoint, id }, signal) => events.search(endpoint, id, queryOf(query), signal),
-          (answer) => passOn(answer, call.response),
-        );
-        return undefined;
-      },
+      problems: historyProblems,
+      handle: ({ query, ...call }) =>
+        reading<HandlerResult>(call, {
+          agent: async (agent, left) => {
+            await askAgent(
+              services,
+              agent,
+              left,
+              ({ endpoint, id }, signal) => events.search(endpoint, id, queryOf(query), signal),
+              (answer) => passOn(answer, call.response),
+            );
+            return undefined;
+          },
+          archive: async (conversation, left) => {
+            const wanted = historyQueryOf(query);
+            const page = await readArchive(services, conversation, left, (reader, state, signal) =>
+              reader.search(state, wanted, signal),
+            );
+            return { jsonText: pageText(page) };
+          },
+          starting: { jsonText: pageText({ events: [], nextPageId: null }) },
+        }),
     }),
     get(`${base}/count`, 'countEvents', {
       summary: 'How many events a search would find',
       params: conversationParams,
       query: eventFilters,
       responses: { 200: countSchema },
-      problems: agentProblems,
+      problems: historyProblems,
       handle: async ({ query, ...call }) => ({
-        json: await reading(
-          call,
-          ({ endpoint, id }, signal) => events.count(endpoint, id, queryOf(query), signal),
-          (count) => count,
-        ),
+        json: await reading<number>(call, {
+          agent: (agent, left) =>
+            askAgent(
+              services,
+              agent,
+              left,
+              ({ endpoint, id }, signal) => events.count(endpoint, id, queryOf(query), signal),
+              (count) => count,
+            ),
+          archive: (conversation, left) => {
+            const filter = historyFilterOf(query);
+            return readArchive(services, conversation, left, (reader, state, signal) =>
+              reader.count(state, filter, signal),
+            );
+          },
+          starting: 0,
+        }),
       }),
     }),
   ];
 }
 
-const queryOf = ({ kind, kind__eq, ...others }: Partial<EventSearch>): EventQuery =>
-  compact({ kind: kind__eq ?? kind, ...others });
+const pageText = ({ events, nextPageId }: HistoryPage): string =>
+  listText(
+    pageFrame(nextPageId),
+    events.map(({ json }) => json),
+  );
+
+const queryOf = ({ kind, kind__eq, page_id, ...others }: Partial<EventSearch>): EventQuery =>
+  compact({
+    kind: kind__eq ?? kind,
+    page_id: page_id === undefined ? undefined : agentPageId(page_id),
+    ...others,
+  });
 
 /**
  * Forwards a page. Closes the connection where the page is too long or incomplete, because the

@@ -1,0 +1,175 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { Response } from 'express';
+import { z } from 'zod';
+import { defaultStallMs } from '@conversation-operator/http/body/json-list';
+import { exportedHistory } from '../../archive/export.ts';
+import type { HistoryEvent } from '../../archive/history.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { conversationIdOf } from '../../resources/ids.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import { type HandlerResult, type Route, endpoints } from '../http/route.ts';
+import { presentConversation } from '../presenters/conversation.ts';
+import type { Services } from '../services.ts';
+import { askAgent, type AgentCall } from './agent-reading.ts';
+import { sourcesOf } from './conversation-record.ts';
+import { agentHistory } from './history-pages.ts';
+import { archiveProblem, historyProblems, historyReading, readArchive } from './history-reading.ts';
+import { conversationParams } from './schemas.ts';
+
+const { get } = endpoints('conversations');
+
+/**
+ * Maximum events of a download. The directory at the end of an archive needs some 130 bytes of
+ * memory for each event: 13 MB at this number.
+ */
+export const maxDownloadEvents = 100_000;
+
+/** The events of a download, all of which are to come. */
+interface Source {
+  /** Number of events, as far as it is known. */
+  readonly count: number;
+  readonly events: AsyncIterable<readonly HistoryEvent[]>;
+}
+
+/** A conversation as a ZIP archive, as OpenHands exports it. */
+export const downloadRoute = (services: Services): Route =>
+  get('/api/v1/app-conversations/{id}/download', 'downloadConversation', {
+    summary: 'A conversation as a ZIP archive: its record, and a JSON file for each event',
+    params: conversationParams,
+    responses: { 200: z.string().meta({ format: 'binary' }) },
+    mediaType: 'application/zip',
+    problems: ['invalid-request', ...historyProblems, 'history-too-large'],
+    handle: async (call) => {
+      const release = services.places.downloads.take({ owner: call.owner });
+      try {
+        return await download(services, call);
+      } finally {
+        release();
+      }
+    },
+  });
+
+const download = (services: Services, call: AgentCall): Promise<HandlerResult> => {
+  const { events } = services;
+  const send = (source: Source, conversation: CachedConversation, left: AbortSignal) =>
+    sendZip(services, call, { source, conversation, left });
+  return historyReading(services)<HandlerResult>(call, {
+    agent: async (agent, left, conversation) => {
+      const count = await askAgent(
+        services,
+        agent,
+        left,
+        ({ endpoint, id }, signal) => events.count(endpoint, id, {}, signal),
+        (found) => found,
+      );
+      return send({ count, events: agentHistory(services, agent, left) }, conversation, left);
+    },
+    archive: async (conversation, left) => {
+      const source = await readArchive(
+        services,
+        conversation,
+        left,
+        async (reader, state, signal): Promise<Source> => ({
+          count: await reader.count(state, {}, signal),
+          events: reader.all(state, 0, left),
+        }),
+      );
+      try {
+        return await send(source, conversation, left);
+      } catch (error) {
+        throw archiveProblem(error, left);
+      }
+    },
+  });
+};
+
+/**
+ * Sends the archive at the pace at which its client reads. A failure closes the connection, so that
+ * no client takes a part for the whole; a failure before the first events is a problem.
+ */
+async function sendZip(
+  services: Services,
+  { response }: AgentCall,
+  {
+    source: { count, events },
+    conversation,
+    left,
+  }: {
+    readonly source: Source;
+    readonly conversation: CachedConversation;
+    readonly left: AbortSignal;
+  },
+): Promise<HandlerResult> {
+  const id = conversationIdOf(conversation);
+  if (count > maxDownloadEvents) throw tooLarge(id, count);
+  const parts = bounded(events, id);
+  try {
+    const isHead = response.req.method === 'HEAD';
+    const ahead = isHead ? undefined : await begun(parts);
+    response.statusCode = 200;
+    response.setHeader('content-type', 'application/zip');
+    response.setHeader('content-disposition', `attachment; filename="conversation_${id}.zip"`);
+    if (ahead === undefined) {
+      response.end();
+      return undefined;
+    }
+    response.setTimeout(defaultStallMs, () => response.destroy());
+    const { session_api_key: _key, ...record } = presentConversation(
+      sourcesOf(services, conversation),
+      services.exposure,
+    );
+    const zip = exportedHistory(ahead, { record, time: services.clock.now() });
+    return { sentBytes: await sendAll(zip, response) };
+  } catch (error) {
+    if (left.aborted && response.headersSent) return undefined;
+    throw error;
+  } finally {
+    await parts.return();
+  }
+}
+
+/** Sends chunks at the pace of the client. Returns the number of bytes. */
+async function sendAll(chunks: AsyncIterable<Buffer>, response: Response): Promise<number> {
+  let bytes = 0;
+  await pipeline(
+    Readable.from(chunks, { objectMode: false }),
+    async function* (sent: AsyncIterable<Buffer>) {
+      for await (const chunk of sent) {
+        bytes += chunk.length;
+        yield chunk;
+      }
+    },
+    response,
+  );
+  return bytes;
+}
+
+/** An agent that works, or sends events without end, may have more of them than it has counted. */
+async function* bounded(
+  parts: AsyncIterable<readonly HistoryEvent[]>,
+  id: string,
+): AsyncGenerator<readonly HistoryEvent[], void, undefined> {
+  let count = 0;
+  for await (const part of parts) {
+    count += part.length;
+    if (count > maxDownloadEvents) throw tooLarge(id, count);
+    yield part;
+  }
+}
+
+/** The same items, once the first of them is there. */
+async function begun<T>(items: AsyncGenerator<T, void, undefined>): Promise<AsyncIterable<T>> {
+  const first = await items.next();
+  return (async function* () {
+    if (first.done === true) return;
+    yield first.value;
+    yield* items;
+  })();
+}
+
+const tooLarge = (id: string, count: number): ProblemError =>
+  new ProblemError(
+    'history-too-large',
+    `The conversation has ${count} events; a download has at most ${maxDownloadEvents}. The operators of the service export it with: conversation-operator archive export ${id}`,
+  );

@@ -1,0 +1,190 @@
+import type { Release } from '@conversation-operator/base/shares';
+import { found } from '@conversation-operator/kube/errors';
+import { StoreError } from '@conversation-operator/object-store/store-error';
+import type { ArchiveState } from '../../archive/address.ts';
+import { ArchiveError } from '../../archive/archive-error.ts';
+import type { HistoryReader } from '../../archive/history.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { conversations, startStatusOf, type Conversation } from '../../resources/conversation.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import { notFound, ProblemError, unavailable } from '../errors/problem-error.ts';
+import { sandboxViewOf } from '../presenters/conversation.ts';
+import type { Services } from '../services.ts';
+import {
+  agentOf,
+  agentProblems,
+  isUnknownToAgent,
+  untilLeft,
+  type Agent,
+  type AgentCall,
+} from './agent-reading.ts';
+import { archiveSourceOf, historySourceOf, noHistory } from './history-source.ts';
+import { ownConversation } from './own-objects.ts';
+
+/** The problems of an endpoint that reads the events of a conversation. */
+export const historyProblems = [
+  ...agentProblems,
+  'archive-disabled',
+  'archive-empty',
+  'archive-expired',
+  'archive-damaged',
+  'archive-unavailable',
+] as const;
+
+/** Maximum time for a read of an archive, from the request on, in milliseconds. */
+const archiveTimeoutMs = 15_000;
+
+/** A call of the archive, in the state that the head names. */
+export type ArchiveCall<R> = (
+  reader: HistoryReader,
+  state: ArchiveState,
+  signal: AbortSignal,
+) => Promise<R>;
+
+/** What to do with the events of a conversation, by the place that they are in. */
+interface Ways<R> {
+  readonly agent: (agent: Agent, left: AbortSignal, conversation: CachedConversation) => Promise<R>;
+  readonly archive: (conversation: CachedConversation, left: AbortSignal) => Promise<R>;
+  /** Result for a conversation whose start is not over; by default `archive-empty`. */
+  readonly starting?: R;
+}
+
+/**
+ * Reads the events of a conversation until the client leaves: from its agent while its sandbox
+ * runs, else from the archive. An agent that does not know the conversation any more is no reason
+ * to show nothing of what the archive has.
+ */
+export const historyReading =
+  (services: Services) =>
+  async <R>(call: AgentCall, ways: Ways<R>): Promise<R> => {
+    const conversation = await ownConversation(services, call);
+    const sandbox = await services.lookup.sandboxOf(conversation);
+    return untilLeft(call.response, (left) =>
+      readHistory(services, { conversation, sandbox, left, ways }),
+    );
+  };
+
+async function readHistory<R>(
+  services: Services,
+  {
+    conversation,
+    sandbox,
+    left,
+    ways,
+  }: {
+    readonly conversation: CachedConversation;
+    readonly sandbox: Sandbox | undefined;
+    readonly left: AbortSignal;
+    readonly ways: Ways<R>;
+  },
+): Promise<R> {
+  const facts = {
+    start: startStatusOf(conversation),
+    phase: sandboxViewOf(conversation, sandbox).phase,
+    readsArchives: services.history !== undefined,
+    archive: conversation.status?.archive,
+  };
+  const source = historySourceOf(facts);
+  switch (source.from) {
+    case 'nowhere':
+      if (ways.starting === undefined)
+        throw noHistory(facts.readsArchives ? 'archive-empty' : 'archive-disabled');
+      return ways.starting;
+    case 'agent':
+      try {
+        const agent = agentOf(services, conversation, sandbox);
+        return await ways.agent(agent, left, conversation);
+      } catch (error) {
+        const hasArchive = archiveSourceOf(facts).from === 'archive';
+        if (!isUnknownToAgent(error) || !hasArchive) throw error;
+        return ways.archive(conversation, left);
+      }
+    case 'archive':
+      return ways.archive(conversation, left);
+    case 'none':
+      throw noHistory(source.code);
+  }
+}
+
+/**
+ * Calls the archive of a conversation, in a place of its owner. The head of the cache may be
+ * outdated: where its objects are gone, the Conversation is read once from the API server. Throws
+ * problems alone.
+ */
+export async function readArchive<R>(
+  services: Services,
+  conversation: CachedConversation,
+  left: AbortSignal,
+  read: ArchiveCall<R>,
+): Promise<R> {
+  const { clock, places } = services;
+  const ending = new AbortController();
+  const { signal } = ending;
+  const leave = () => ending.abort(left.reason);
+  const late = new StoreError('timeout', 'The archive has not answered in time.');
+  const timer = clock.after(archiveTimeoutMs, () => ending.abort(late));
+  if (left.aborted) leave();
+  left.addEventListener('abort', leave);
+  let release: Release | undefined;
+  try {
+    release = await places.historyReads.wait({ owner: conversation.spec.owner }, { signal });
+    try {
+      return await readOnce(services, conversation, signal, read);
+    } catch (error) {
+      if (!isGone(error)) throw error;
+      const stored = await storedConversation(services, conversation);
+      return await readOnce(services, stored, signal, read);
+    }
+  } catch (error) {
+    throw archiveProblem(signal.aborted ? signal.reason : error, left);
+  } finally {
+    release?.();
+    timer.cancel();
+    left.removeEventListener('abort', leave);
+  }
+}
+
+async function readOnce<R>(
+  { history }: Services,
+  { metadata, status }: Pick<Conversation | CachedConversation, 'metadata' | 'status'>,
+  signal: AbortSignal,
+  read: ArchiveCall<R>,
+): Promise<R> {
+  const source = archiveSourceOf({ readsArchives: true, archive: status?.archive });
+  if (history === undefined) throw noHistory('archive-disabled');
+  if (source.from === 'none') throw noHistory(source.code);
+  const { namespace = '', uid } = metadata;
+  return read(history, { namespace, uid, head: source.head }, signal);
+}
+
+/** The conversation as the API server has it; 404 where it is gone. */
+async function storedConversation(
+  { client }: Services,
+  { metadata: { namespace = '', name, uid } }: CachedConversation,
+): Promise<Conversation> {
+  const stored = await found(client.get(conversations, namespace, name));
+  if (stored?.metadata.uid !== uid) throw notFound('conversation');
+  return stored;
+}
+
+const isGone = (error: unknown): boolean => error instanceof ArchiveError && error.code === 'gone';
+
+/** The problem of a failed read of an archive, for every thrown value. */
+export function archiveProblem(error: unknown, left: AbortSignal): unknown {
+  if (error instanceof ProblemError) return error;
+  if (left.aborted) return unavailable(undefined, error);
+  if (isGone(error)) return noHistory('archive-empty', error);
+  if (error instanceof ArchiveError)
+    return new ProblemError(
+      'archive-damaged',
+      'The archive of this conversation is damaged. The log of the gateway has the reason.',
+      { cause: error },
+    );
+  if (error instanceof StoreError)
+    return new ProblemError(
+      'archive-unavailable',
+      'The archive does not answer at the moment. Try again.',
+      { retryAfterSeconds: 5, cause: error },
+    );
+  return error;
+}
