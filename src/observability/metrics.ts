@@ -192,6 +192,48 @@ export function createMetrics(registry: Registry = new Registry()) {
       'Objects deleted by retention, by kind (Conversation, Sandbox) and rule: Finished, Failed, Paused, Records.',
       { kind: ['Conversation', 'Sandbox'], rule: ['Finished', 'Failed', 'Paused', 'Records'] },
     ),
+    archivedEvents: counter('archived_events_total', 'Events of agents added to archives.', {}),
+    archiveFailures: counter(
+      'archive_failures_total',
+      'Failed attempts to archive events of agents, by reason of the condition Archived.',
+      { reason: ['StoreDenied', 'StoreUnavailable', 'ArchiveDamaged', 'AgentUnreadable'] },
+    ),
+    archiveSeals: counter(
+      'archive_seals_total',
+      'Archives of conversations whose sandbox was paused, by result: complete (everything is archived), incomplete.',
+      { result: ['complete', 'incomplete'] },
+    ),
+    archiveSealSeconds: new Histogram({
+      ...plain('archive_seal_duration_seconds', 'How long a pause waits for the archive.'),
+      buckets: seconds,
+    }),
+    archiveDeletions: counter(
+      'archive_deletions_total',
+      'Deleted archives by cause: Conversation (it was deleted), Orphaned (found by the sweep), Expired.',
+      { cause: ['Conversation', 'Orphaned', 'Expired'] },
+    ),
+    archiveStoreRequests: counter(
+      'archive_store_requests_total',
+      'Requests to the store of archives by operation and result.',
+      {
+        operation: ['put', 'get', 'delete', 'list'],
+        result: [
+          ...['success', 'denied', 'missing', 'invalid', 'throttled', 'unavailable', 'timeout'],
+          'aborted',
+        ],
+      },
+    ),
+    archiveStoreSeconds: histogram(
+      'archive_store_request_duration_seconds',
+      'How long requests to the store of archives take.',
+      seconds,
+      { operation: ['put', 'get', 'delete', 'list'] },
+    ),
+    archiveStoreBytes: counter(
+      'archive_store_bytes_total',
+      'Bytes of objects written to and read from the store of archives.',
+      { operation: ['put', 'get'] },
+    ),
     sandboxes: gauge('sandboxes', 'Sandboxes by phase.', { phase: sandboxStatuses }),
     shardsLed: gauge(
       'shards_led',

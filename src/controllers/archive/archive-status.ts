@@ -12,8 +12,8 @@ import { storedConversation } from '../conversation/stored-conversation.ts';
 import { archivedCondition, archivedUpdate, type ArchiveReason } from './conditions.ts';
 
 export interface ArchiveChange {
-  /** Fields of `status.archive` that change. */
-  readonly archive?: Partial<ArchiveStatus>;
+  /** New value of `status.archive`. Absent: it stays. */
+  readonly archive?: ArchiveStatus | undefined;
   readonly reason?: ArchiveReason | undefined;
 }
 
@@ -24,7 +24,6 @@ export interface ArchiveStatusOptions {
 
 /** Attempts against other writers of the status, which write at most every second. */
 const maxAttempts = 5;
-const nothing: ArchiveStatus = { events: 0, bytes: 0 };
 
 /**
  * Stores what is archived, unless another writer has stored another head since `known` was read.
@@ -47,7 +46,7 @@ export async function storeArchiveStatus(
     if (archive === undefined && isShown) return current;
     const next = {
       ...status,
-      ...(archive === undefined ? {} : { archive: { ...nothing, ...status.archive, ...archive } }),
+      ...(archive === undefined ? {} : { archive }),
       ...(isShown
         ? {}
         : {

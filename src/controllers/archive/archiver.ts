@@ -17,7 +17,7 @@ import {
 } from '../../resources/cached-conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
-import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { defaultArchiveMaxBytes, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { Stores } from '../caches.ts';
 import { storedConversation } from '../conversation/stored-conversation.ts';
 import type { OperatorRuntime } from '../operator-runtime.ts';
@@ -53,6 +53,8 @@ export type ArchiveOutcome =
   | { readonly kind: 'again' | 'unknown' }
   | { readonly kind: 'failed'; readonly reason: ArchiveReason };
 
+type Step = ArchiveTarget & { readonly atEnd: ArchiveReason };
+
 /** Maximum events of one step: other conversations have their turn in between. */
 const maxEventsAtOnce = 2_000;
 
@@ -79,14 +81,19 @@ export class Archiver {
   /**
    * Archives a part of what the agent has. A step that is under way for the same conversation is
    * given up. Throws only what is no fault of agent, store or archive.
+   * @param atEnd Reason of the condition once the archive has everything.
    */
-  async extend(target: ArchiveTarget, signal: AbortSignal): Promise<ArchiveOutcome> {
+  async extend(
+    target: ArchiveTarget,
+    signal: AbortSignal,
+    atEnd: ArchiveReason = ArchiveReason.following,
+  ): Promise<ArchiveOutcome> {
     const { uid } = target.conversation.metadata;
     const before = this.#underWay.get(uid);
     before?.giveUp();
     const giving = new AbortController();
     const started = (before?.ended ?? Promise.resolve()).then(() =>
-      this.#step(target, AbortSignal.any([signal, giving.signal])),
+      this.#step({ ...target, atEnd }, AbortSignal.any([signal, giving.signal])),
     );
     const step = {
       ended: started.catch(() => undefined),
@@ -114,7 +121,7 @@ export class Archiver {
     return stored !== undefined;
   }
 
-  async #step(target: ArchiveTarget, signal: AbortSignal): Promise<ArchiveOutcome> {
+  async #step(target: Step, signal: AbortSignal): Promise<ArchiveOutcome> {
     signal.throwIfAborted();
     const { namespace, name, uid } = target.conversation.metadata;
     const newest = this.#newest.get(namespace, name);
@@ -138,7 +145,7 @@ export class Archiver {
    * deleted. In that case the archive begins anew with what the agent has.
    */
   async #copyAnew(
-    target: ArchiveTarget,
+    target: Step,
     known: CachedConversation,
     error: ArchiveError,
     signal: AbortSignal,
@@ -162,7 +169,7 @@ export class Archiver {
   }
 
   async #copy(
-    target: ArchiveTarget,
+    target: Step,
     head: string | undefined,
     signal: AbortSignal,
   ): Promise<ArchiveOutcome> {
@@ -189,13 +196,15 @@ export class Archiver {
     const { added, stoppedBy } = extension;
     const reason =
       stoppedBy !== 'limit'
-        ? ArchiveReason.following
+        ? stoppedBy === 'end'
+          ? target.atEnd
+          : ArchiveReason.following
         : ownerBytes < maxBytesOf(template)
           ? ArchiveReason.ownerLimitReached
           : ArchiveReason.limitReached;
     const stored = await this.record(
       conversation,
-      changeOf(extension, reason, this.#now()),
+      changeOf(conversation, extension, reason, this.#now()),
       signal,
     );
     if (!stored) return { kind: 'again' };
@@ -251,14 +260,14 @@ const isShown = ({ status }: CachedConversation, reason: ArchiveReason): boolean
   ) === true;
 
 const changeOf = (
+  { status }: CachedConversation,
   { head, events, bytes }: Extension,
   reason: ArchiveReason,
   now: string,
 ): ArchiveChange =>
-  head === undefined ? { reason } : { reason, archive: { head, events, bytes, time: now } };
-
-/** Default maximum of an archive in bytes. */
-const defaultMaxBytes = 256 * 1024 * 1024;
+  head === undefined
+    ? { reason }
+    : { reason, archive: { ...status?.archive, head, events, bytes, time: now } };
 
 const maxBytesOf = (template: SandboxTemplate | undefined): number =>
-  template?.spec.archive?.maxBytes ?? defaultMaxBytes;
+  template?.spec.archive.maxBytes ?? defaultArchiveMaxBytes;
