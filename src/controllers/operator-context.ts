@@ -2,6 +2,7 @@ import { EventRecorder } from '@conversation-operator/kube/events';
 import type { AgentClient } from '../agent/agent.ts';
 import { noAgentCredentials, type AgentCredentials } from '../agent/credentials.ts';
 import { AdmissionCache } from './admission/cache.ts';
+import { createArchives, type ArchiveOptions } from './archive/archives.ts';
 import { AdmissionReads } from './admission/reads.ts';
 import { UnresponsiveAgents } from './unresponsive-agents.ts';
 import type { OperatorCaches } from './caches.ts';
@@ -39,6 +40,8 @@ export interface OperatorOptions extends OperatorRuntime {
    * Default 15,000.
    */
   readonly pauseBoundMs?: number;
+  /** Where the events of agents are archived. Absent: they are not. */
+  readonly archive?: ArchiveOptions;
   /** Times of retention, where they differ from the defaults. */
   readonly retention?: Partial<RetentionTimes>;
 }
@@ -66,6 +69,8 @@ export function createContext(options: OperatorOptions) {
     /** Sandboxes whose agent does not answer. */
     unresponsive: new Channel(),
     retention: new Channel(),
+    /** Conversations whose agent may have new events. */
+    archive: new Channel(),
   };
   const events = new EventRecorder({
     ...options,
@@ -80,9 +85,17 @@ export function createContext(options: OperatorOptions) {
     ...{ stores, cache: admission, podCreations, channels },
   });
   const spares = new SpareClaims({ ...options, stores, admission });
+  const credentials = options.agentCredentials ?? noAgentCredentials;
+  const archives =
+    options.archive === undefined
+      ? undefined
+      : createArchives({
+          ...{ ...options, archive: options.archive, stores, credentials },
+          enqueue: (request, delayMs) => channels.archive.enqueue(request, delayMs),
+        });
   const conversations = new ConversationReconciler({
-    ...{ ...options, stores, events, unresponsiveAgents },
-    credentials: options.agentCredentials ?? noAgentCredentials,
+    ...{ ...options, stores, events, unresponsiveAgents, credentials },
+    onReport: (conversation, state) => archives?.reconciler.observe(conversation, state),
     onUnresponsive: (sandbox) => channels.unresponsive.enqueue(requestOf(sandbox)),
     refusalOf: (conversation) => admission.limits.refusalOf(conversation),
     claimSpare: (conversation, signal) => spares.claim(conversation, signal),
@@ -100,5 +113,7 @@ export function createContext(options: OperatorOptions) {
     reads,
     conversations,
     conversationsInWork,
+    archives: archives?.seal,
+    archiving: archives,
   };
 }

@@ -2,6 +2,7 @@ import { sleep } from '@conversation-operator/base/clock';
 import { Controller } from '@conversation-operator/kube/controller';
 import type { AgentNotification } from '../agent/notifications.ts';
 import { admissionController, lookupController, quotaController } from './admission-controllers.ts';
+import { archiveController, archiveSweepController } from './archive-controllers.ts';
 import { AgentNotifications } from './conversation/polling/agent-notifications.ts';
 import { startController, statusController } from './conversation-controllers.ts';
 import type { ControllerSpec } from './event-source.ts';
@@ -45,6 +46,8 @@ const otherControllers = [
   templateController,
   poolController,
   retentionController,
+  archiveController,
+  archiveSweepController,
 ];
 
 /** Runs every controller of the product. */
@@ -91,10 +94,12 @@ export class Operator {
   }
 
   /** Connects controllers with their sources. Returns the function that starts the controllers. */
-  #connect(definitions: readonly ((context: OperatorContext) => ControllerSpec)[]): () => void {
+  #connect(
+    definitions: readonly ((context: OperatorContext) => ControllerSpec | undefined)[],
+  ): () => void {
     const { clock, random, logger, metrics } = this.#context;
-    const controllers = definitions.map((definition) => {
-      const { sources, ...spec } = definition(this.#context);
+    const specs = definitions.flatMap((definition) => definition(this.#context) ?? []);
+    const controllers = specs.map(({ sources, ...spec }) => {
       const controller = new Controller({
         ...{ ...spec, clock, random, metrics },
         logger: logger.child({ controller: spec.name }),

@@ -16,13 +16,15 @@ export const workers = {
   template: 2,
   pool: 4,
   retention: 4,
+  archive: 8,
+  'archive-sweep': 1,
 } as const;
 
 /**
  * Maximum workers of one owner: a quarter, so that slow agents of one owner do not stop the work of
  * the others.
  */
-export const maxPerOwner = (name: 'conversation' | 'status' | 'sandbox'): number =>
+export const maxPerOwner = (name: 'conversation' | 'status' | 'sandbox' | 'archive'): number =>
   workers[name] / 4;
 
 /**

@@ -50,8 +50,8 @@ export class ClosedCounter<const R extends LabelRules> extends ClosedLabels {
     this.#counter = new Counter({ ...options, labelNames: this.labelNames });
   }
 
-  inc(labels: Labels<R>): void {
-    this.#counter.inc(this.closed(labels));
+  inc(labels: Labels<R>, value = 1): void {
+    this.#counter.inc(this.closed(labels), value);
   }
 
   get(): ReturnType<Counter['get']> {

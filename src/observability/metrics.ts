@@ -11,6 +11,16 @@ import { sandboxStatuses, startStatuses } from '../resources/conversation-status
 import type { PlainGauge } from './plain-gauge.ts';
 
 const seconds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+const storeResults = [
+  'success',
+  'aborted',
+  'denied',
+  'missing',
+  'invalid',
+  'throttled',
+  'unavailable',
+  'timeout',
+] as const;
 const stageSeconds = [0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120, 300];
 
 /** Every metric of the product, in one place. The values of a label form a bounded set. */
@@ -217,10 +227,7 @@ export function createMetrics(registry: Registry = new Registry()) {
       'Requests to the store of archives by operation and result.',
       {
         operation: ['put', 'get', 'delete', 'list'],
-        result: [
-          ...['success', 'denied', 'missing', 'invalid', 'throttled', 'unavailable', 'timeout'],
-          'aborted',
-        ],
+        result: storeResults,
       },
     ),
     archiveStoreSeconds: histogram(

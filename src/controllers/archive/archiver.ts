@@ -17,7 +17,7 @@ import {
 } from '../../resources/cached-conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
-import { defaultArchiveMaxBytes, type SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { archiveRulesOf } from '../../resources/sandbox-template.ts';
 import type { Stores } from '../caches.ts';
 import { storedConversation } from '../conversation/stored-conversation.ts';
 import type { OperatorRuntime } from '../operator-runtime.ts';
@@ -179,7 +179,7 @@ export class Archiver {
     const template = stores.templates.get(sandbox.metadata.namespace, sandbox.spec.templateName);
     const ownBytes = conversation.status?.archive?.bytes ?? 0;
     const ownerBytes = ownBytes + this.#options.ownerBytes(conversation);
-    const maxBytes = Math.min(maxBytesOf(template), ownerBytes);
+    const { maxBytes } = archiveRulesOf(template);
     const extension = await extendArchive({ namespace, uid }, head, {
       ...archive,
       source: agentSource({
@@ -189,7 +189,7 @@ export class Archiver {
         secrets: await archiveSecrets(this.#options, conversation, sandbox, template),
       }),
       salt: conversation.status?.archive?.expiredTime,
-      maxBytes,
+      maxBytes: Math.min(maxBytes, ownerBytes),
       maxEvents: maxEventsAtOnce,
       signal,
     });
@@ -199,7 +199,7 @@ export class Archiver {
         ? stoppedBy === 'end'
           ? target.atEnd
           : ArchiveReason.following
-        : ownerBytes < maxBytesOf(template)
+        : ownerBytes < maxBytes
           ? ArchiveReason.ownerLimitReached
           : ArchiveReason.limitReached;
     const stored = await this.record(
@@ -268,6 +268,3 @@ const changeOf = (
   head === undefined
     ? { reason }
     : { reason, archive: { ...status?.archive, head, events, bytes, time: now } };
-
-const maxBytesOf = (template: SandboxTemplate | undefined): number =>
-  template?.spec.archive.maxBytes ?? defaultArchiveMaxBytes;

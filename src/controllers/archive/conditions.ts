@@ -41,8 +41,14 @@ const isGood = (reason: ArchiveReason): boolean =>
 export const archivedUpdate = (reason: ArchiveReason): ConditionUpdate =>
   conditionUpdate(archivedCondition, isGood(reason), reason, messages[reason]);
 
+/** The reasons of a failure. */
+export type ArchiveFailure = Extract<
+  ArchiveReason,
+  'StoreDenied' | 'StoreUnavailable' | 'ArchiveDamaged' | 'AgentUnreadable'
+>;
+
 /** The reason that an error of the store or of the archive has; undefined for other errors. */
-export function reasonOf(error: unknown): ArchiveReason | undefined {
+export function reasonOf(error: unknown): ArchiveFailure | undefined {
   if (error instanceof ArchiveError) return ArchiveReason.damaged;
   if (!(error instanceof StoreError)) return undefined;
   return error.code === 'denied' || error.code === 'missing' || error.code === 'invalid'

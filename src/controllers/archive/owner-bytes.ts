@@ -36,7 +36,8 @@ export class OwnerBytes {
   /** Bytes that the quotas leave to a conversation beside those that it has; Infinity: no limit. */
   leftFor(conversation: CachedConversation): number {
     const { namespace } = conversation.metadata;
-    const caps = quotaCaps(this.#quotas.list(namespace));
+    const quotas = this.#quotas.list().filter(({ metadata }) => metadata.namespace === namespace);
+    const caps = quotaCaps(quotas);
     return Math.min(
       ...capsOf(caps, conversation.spec.owner, 'maxArchivedBytes').map(({ limit, scope }) => {
         const share = scope === 'Owner' ? ownerShare(conversation) : namespace;

@@ -54,6 +54,15 @@ export class ArchiveSchedule {
     });
   }
 
+  /** Makes the next read due at once: the last one has failed, or has left something. */
+  retry(uid: string): void {
+    const { reported, read } = this.#entries.get(uid) ?? {};
+    this.#entries.set(uid, {
+      ...(reported === undefined ? {} : { reported }),
+      ...(read === undefined ? {} : { read }),
+    });
+  }
+
   /** Whether the agent has reported something new since the last read began. */
   isBehind(uid: string): boolean {
     const { read, reported } = this.#entries.get(uid) ?? {};

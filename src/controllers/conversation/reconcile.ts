@@ -46,6 +46,8 @@ export interface ConversationReconcilerOptions
     Omit<StatusWriterOptions, 'coalescer' | 'answers'> {
   readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates' | 'pods' | 'claims'>;
   readonly credentials: AgentCredentials;
+  /** Called with each report of an agent about a conversation that has started. */
+  readonly onReport?: (conversation: CachedConversation, state: AgentConversation) => void;
 }
 
 /** Delay before a sandbox that the cache lacks is read again. */
@@ -217,7 +219,8 @@ export class ConversationReconciler {
     unresponsiveAgents.forget(sandbox.metadata.uid);
     scope.poll = poll;
     const { state } = poll;
-    if (state !== undefined)
+    if (state !== undefined) {
+      this.#options.onReport?.(stored, state);
       return {
         poll,
         state,
@@ -226,6 +229,7 @@ export class ConversationReconciler {
         id,
         shown: (text, maxLength) => this.#configurations.shown(text, stored, maxLength),
       };
+    }
     scope.status = {
       ...withQuestionClosed(scope.status, 'Withdrawn', isoTime(clock)),
       executionStatus: 'error',

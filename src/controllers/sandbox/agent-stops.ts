@@ -14,6 +14,8 @@ import {
   viewOfSandbox,
   type Sandbox,
 } from '../../resources/sandbox.ts';
+import { LRUCache } from 'lru-cache';
+import type { SandboxArchives } from '../archive/seal.ts';
 import { abortedAfter } from '../aborted-after.ts';
 import type { ElapsedTimes } from '../elapsed-times.ts';
 import type { AgentConnections } from './agent-connection.ts';
@@ -28,6 +30,8 @@ export interface AgentStopsOptions {
   readonly keys: SandboxKeys;
   readonly elapsed: ElapsedTimes;
   readonly connections: Pick<AgentConnections, 'isSilent'>;
+  /** Archives what the agent has, before its pod is deleted. Absent: there is no archive. */
+  readonly archives?: SandboxArchives | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
   /** How long a pause waits for the agent to stop its runs, in milliseconds. Default 15,000. */
@@ -61,6 +65,8 @@ const rejection =
 export class AgentStops {
   readonly #options: AgentStopsOptions;
   readonly #pauseBoundMs: number;
+  /** Times of the last pause that has been archived once, by the UID of the sandbox. */
+  readonly #archivedPauses = new LRUCache<string, string>({ max: 1_000 });
 
   constructor(options: AgentStopsOptions) {
     this.#options = options;
@@ -175,8 +181,9 @@ export class AgentStops {
       await this.#ask(endpoint, Promise.all(rejected));
       await this.#interrupt(endpoint, running, signal);
     }
-    if (this.#isInTime(scope, pauseTime) && running.length + waiting.length > 0)
-      return { progress, requeueAfterMs: stopIntervalMs };
+    const isBusy = this.#isInTime(scope, pauseTime) && running.length + waiting.length > 0;
+    if (endpoint !== undefined) await this.#archive(scope, endpoint, { pauseTime, isBusy }, signal);
+    if (isBusy) return { progress, requeueAfterMs: stopIntervalMs };
     await deleteObject(client, pods, pod, signal);
     return { progress };
   }
@@ -248,10 +255,36 @@ export class AgentStops {
     }
   }
 
-  #isInTime({ sandbox }: Scope, pauseTime: string): boolean {
-    return (
-      this.#options.elapsed.elapsedMs(`pause/${sandbox.metadata.uid}`, pauseTime) <
-      this.#pauseBoundMs
+  /**
+   * Archives what the agent has: once when the pause begins, because a run may not end in time, and
+   * once at the end of the runs. An agent or a store that hangs delays the pause up to its bound.
+   */
+  async #archive(
+    { sandbox }: Scope,
+    endpoint: AgentEndpoint,
+    { pauseTime, isBusy }: { readonly pauseTime: string; readonly isBusy: boolean },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { archives, connections } = this.#options;
+    const { uid } = sandbox.metadata;
+    if (archives === undefined || (isBusy && this.#archivedPauses.get(uid) === pauseTime)) return;
+    this.#archivedPauses.set(uid, pauseTime);
+    const leftMs = this.#leftMs(sandbox, pauseTime);
+    const isSilent = connections.isSilent(endpoint, sandbox);
+    await archives.seal(
+      sandbox,
+      endpoint,
+      isSilent ? Math.min(leftMs, silentPatienceMs) : leftMs,
+      signal,
     );
+  }
+
+  #isInTime({ sandbox }: Scope, pauseTime: string): boolean {
+    return this.#leftMs(sandbox, pauseTime) > 0;
+  }
+
+  /** Milliseconds until the pod is deleted in any case. */
+  #leftMs({ metadata }: Sandbox, pauseTime: string): number {
+    return this.#pauseBoundMs - this.#options.elapsed.elapsedMs(`pause/${metadata.uid}`, pauseTime);
   }
 }

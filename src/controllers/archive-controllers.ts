@@ -1,0 +1,66 @@
+import type { CachedConversation } from '../resources/cached-conversation.ts';
+import { startStatusOf } from '../resources/conversation.ts';
+import { handle, observe, requestOf, watch, type ControllerSpec } from './event-source.ts';
+import type { OperatorContext } from './operator-context.ts';
+import { maxPerOwner, ownerShare, workers } from './workers.ts';
+
+/** Whether an update of a conversation may make a step of its archive due. */
+const isRelevant = (conversation: CachedConversation, old: CachedConversation): boolean =>
+  startStatusOf(conversation) !== startStatusOf(old) ||
+  conversation.metadata.uid !== old.metadata.uid ||
+  conversation.metadata.deletionTimestamp !== old.metadata.deletionTimestamp ||
+  conversation.status?.sandboxStatus !== old.status?.sandboxStatus ||
+  conversation.status?.executionStatus !== old.status?.executionStatus;
+
+/** Copies the events of agents to archives, and deletes archives. */
+export function archiveController(context: OperatorContext): ControllerSpec | undefined {
+  const { caches, channels, stores, archiving } = context;
+  if (archiving === undefined) return undefined;
+  const { reconciler, ownerBytes } = archiving;
+  return {
+    name: 'archive',
+    workers: workers.archive,
+    shareOf: ({ namespace, name }) => ownerShare(stores.conversations.get(namespace, name)),
+    maxPerShare: maxPerOwner('archive'),
+    sources: [
+      observe(
+        caches.conversations,
+        (conversation) => ownerBytes.observe(conversation),
+        (conversation) => ownerBytes.forget(conversation),
+      ),
+      handle(caches.conversations, {
+        updated: (conversation, old) => {
+          if (conversation.metadata.uid !== old.metadata.uid) reconciler.forget(old);
+        },
+        deleted: (conversation) => reconciler.forget(conversation),
+      }),
+      watch(caches.conversations, (conversation) => [requestOf(conversation)], { isRelevant }),
+      channels.archive.source,
+    ],
+    reconcile: (request, signal) => reconciler.reconcile(request, signal),
+  };
+}
+
+/** Deletes archives without a conversation, in each namespace that has conversations or templates. */
+export function archiveSweepController(context: OperatorContext): ControllerSpec | undefined {
+  const { caches, archiving } = context;
+  if (archiving === undefined) return undefined;
+  const { sweep } = archiving;
+  const namespaceOf = ({ metadata: { namespace } }: { metadata: { namespace: string } }) => [
+    { namespace, name: '' },
+  ];
+  const isRelevant = () => false;
+  const delayMs = sweepDelayMs;
+  return {
+    name: 'archive-sweep',
+    workers: workers['archive-sweep'],
+    sources: [
+      watch(caches.conversations, namespaceOf, { isRelevant, delayMs }),
+      watch(caches.templates, namespaceOf, { isRelevant, delayMs }),
+    ],
+    reconcile: (request, signal) => sweep.reconcile(request, signal),
+  };
+}
+
+/** Delay before the first sweep of a process, and after the next conversation, in milliseconds. */
+const sweepDelayMs = 60_000;

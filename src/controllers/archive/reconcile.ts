@@ -1,0 +1,201 @@
+import { isoTime } from '@conversation-operator/base/clock';
+import { backoffDelayMs } from '@conversation-operator/base/backoff';
+import type { Request, Result } from '@conversation-operator/kube/controller';
+import { StoreError } from '@conversation-operator/object-store/store-error';
+import { agentEndpointOf } from '../../agent/endpoint.ts';
+import type { AgentConversation } from '../../agent/agent.ts';
+import { folderOf } from '../../archive/layout.ts';
+import { keysOf, removeArchive } from '../../archive/removal.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { startStatusOf } from '../../resources/conversation.ts';
+import { archiveRetentionMs, quotaCaps } from '../../resources/quota-caps.ts';
+import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import { archiveRulesOf } from '../../resources/sandbox-template.ts';
+import { abortedAfter } from '../aborted-after.ts';
+import type { Stores } from '../caches.ts';
+import { conversationKey } from '../conversation/conversation-key.ts';
+import { requestOf } from '../event-source.ts';
+import { LastingValues } from '../lasting-values.ts';
+import type { Archiver, ArchiverOptions } from './archiver.ts';
+import { ArchiveReason } from './conditions.ts';
+import { ArchiveSchedule, extendIntervalMs } from './schedule.ts';
+
+export interface ArchiveReconcilerOptions extends Omit<ArchiverOptions, 'ownerBytes' | 'stores'> {
+  readonly archiver: Archiver;
+  readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates' | 'quotas'>;
+  readonly enqueue: (request: Request, delayMs?: number) => void;
+}
+
+/** Maximum time of one step, in milliseconds. */
+const stepMs = 60_000;
+const againMs = 1_000;
+const failureBackoff = { baseMs: 5_000, capMs: 60_000, jitter: 0.2 };
+/** Maximum time between two checks of a retention, in milliseconds. */
+const retentionCheckMs = 3_600_000;
+/**
+ * Time for which this process has to see an archive as expired before it deletes it, in
+ * milliseconds: a wall clock that was set for a moment deletes nothing.
+ */
+const expiredForMs = 120_000;
+
+/**
+ * ArchiveReconciler copies the events of agents that run, deletes the archives of conversations
+ * that are gone, and those whose retention is over.
+ */
+export class ArchiveReconciler {
+  readonly #options: ArchiveReconcilerOptions;
+  readonly #schedule: ArchiveSchedule;
+  /** UIDs of deleted conversations, by namespace and name. */
+  readonly #deleted = new Map<string, Set<string>>();
+  /** Consecutive failures, by the UID of the conversation. */
+  readonly #failures = new Map<string, number>();
+  readonly #expired: LastingValues;
+
+  constructor(options: ArchiveReconcilerOptions) {
+    this.#options = options;
+    this.#schedule = new ArchiveSchedule(options);
+    this.#expired = new LastingValues(options);
+  }
+
+  /** Takes a report of an agent about one of its conversations. */
+  observe(conversation: CachedConversation, state: AgentConversation): void {
+    const report = `${state.updatedAt ?? ''} ${state.reportedStatus}`;
+    const waitMs = this.#schedule.observe(conversation.metadata.uid, report);
+    if (waitMs !== undefined) this.#options.enqueue(requestOf(conversation), waitMs);
+  }
+
+  /** Takes the deletion of a conversation, whose archive is deleted as well. */
+  forget({ metadata }: CachedConversation): void {
+    const key = conversationKey(metadata);
+    const uids = this.#deleted.get(key) ?? new Set();
+    this.#deleted.set(key, uids.add(metadata.uid));
+    this.#schedule.forget(metadata.uid);
+    this.#failures.delete(metadata.uid);
+  }
+
+  async reconcile(request: Request, signal: AbortSignal): Promise<Result> {
+    const { namespace, name } = request;
+    const removed = await this.#removeDeleted(request, signal);
+    const conversation = this.#options.archiver.conversation(namespace, name);
+    if (conversation === undefined || conversation.metadata.deletionTimestamp !== undefined)
+      return removed;
+    const { uid } = conversation.metadata;
+    const sandbox = this.#sandboxOf(conversation);
+    const isRunning =
+      viewOfSandbox(sandbox).phase === 'RUNNING' && startStatusOf(conversation) === 'READY';
+    if (sandbox !== undefined && isRunning) return this.#follow(conversation, sandbox, signal);
+    this.#schedule.forget(uid);
+    this.#failures.delete(uid);
+    return this.#expire(conversation, signal);
+  }
+
+  #sandboxOf({ metadata, status }: CachedConversation): Sandbox | undefined {
+    const { sandboxName, sandboxUID } = status ?? {};
+    if (sandboxName === undefined) return undefined;
+    const sandbox = this.#options.stores.sandboxes.get(metadata.namespace, sandboxName);
+    return sandbox?.metadata.uid === sandboxUID ? sandbox : undefined;
+  }
+
+  async #follow(
+    conversation: CachedConversation,
+    sandbox: Sandbox,
+    signal: AbortSignal,
+  ): Promise<Result> {
+    const { archiver, keys, clock, random, stores } = this.#options;
+    const { uid } = conversation.metadata;
+    const { namespace } = sandbox.metadata;
+    const template = stores.templates.get(namespace, sandbox.spec.templateName);
+    const endpoint = agentEndpointOf(sandbox, keys);
+    if (endpoint === undefined || !archiveRulesOf(template).enabled) return undefined;
+    const waitMs = this.#schedule.waitMs(uid);
+    if (waitMs > 0) return { requeueAfterMs: waitMs };
+    this.#schedule.begin(uid);
+    const bounded = abortedAfter(clock, stepMs, signal);
+    try {
+      const target = { conversation, sandbox, endpoint };
+      const outcome = await archiver.extend(target, bounded.signal);
+      if (outcome.kind === 'failed') {
+        const failures = (this.#failures.get(uid) ?? 0) + 1;
+        this.#failures.set(uid, failures);
+        this.#schedule.retry(uid);
+        return { requeueAfterMs: backoffDelayMs(failureBackoff, failures, random) };
+      }
+      this.#failures.delete(uid);
+      if (outcome.kind === 'more' || outcome.kind === 'again') {
+        this.#schedule.retry(uid);
+        return { requeueAfterMs: outcome.kind === 'more' ? 0 : againMs };
+      }
+      const grows =
+        outcome.kind === 'unknown' ||
+        (outcome.kind === 'end' && outcome.added > 0) ||
+        conversation.status?.executionStatus === 'running' ||
+        this.#schedule.isBehind(uid);
+      return grows ? { requeueAfterMs: this.#schedule.waitMs(uid) } : undefined;
+    } catch (error) {
+      if (!bounded.signal.aborted || signal.aborted) throw error;
+      this.#schedule.retry(uid);
+      return { requeueAfterMs: extendIntervalMs };
+    } finally {
+      bounded.cancel();
+    }
+  }
+
+  /** Deletes the archives of conversations that had this name. */
+  async #removeDeleted({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
+    const key = `${namespace}/${name}`;
+    const { archive, metrics, logger } = this.#options;
+    for (const uid of this.#deleted.get(key) ?? []) {
+      try {
+        if (await removeArchive(archive.store, { namespace, uid }, signal))
+          metrics.archiveDeletions.inc({ cause: 'Conversation' });
+      } catch (error) {
+        if (!(error instanceof StoreError)) throw error;
+        logger.warn('The archive of a deleted conversation could not be deleted', { name, error });
+        return { requeueAfterMs: failureBackoff.capMs };
+      }
+      this.#deleted.get(key)?.delete(uid);
+    }
+    this.#deleted.delete(key);
+    return undefined;
+  }
+
+  /** Deletes an archive whose retention is over. Only the archive of a sandbox at rest expires. */
+  async #expire(conversation: CachedConversation, signal: AbortSignal): Promise<Result> {
+    const { archiver, archive, stores, clock, metrics, logger } = this.#options;
+    const { metadata, spec, status } = conversation;
+    const { namespace, uid, name } = metadata;
+    const { head, time } = status?.archive ?? {};
+    if (head === undefined || time === undefined) return undefined;
+    const template = stores.templates.get(namespace, spec.templateName ?? '');
+    const quotas = stores.quotas.list().filter((quota) => quota.metadata.namespace === namespace);
+    const { retention } = archiveRulesOf(template);
+    const keptMs = archiveRetentionMs(quotaCaps(quotas), spec.owner, retention);
+    if (keptMs === undefined) return undefined;
+    const lastMs = Math.max(Date.parse(time), Date.parse(status?.lastActivityTime ?? time));
+    const leftMs = lastMs + keptMs - clock.now();
+    if (leftMs > 0) return { requeueAfterMs: Math.min(leftMs, retentionCheckMs) };
+    const expiredMs = this.#expired.lastsMs(uid, lastMs);
+    if (expiredMs < expiredForMs) return { requeueAfterMs: expiredForMs - expiredMs };
+    const expiredTime = isoTime(clock);
+    try {
+      const keys: string[] = [];
+      for await (const page of keysOf(archive.store, folderOf({ namespace, uid }), signal))
+        keys.push(...page);
+      // What is listed before this write belongs to the expired archive alone: a new one has names
+      // of its own.
+      const change = {
+        archive: { events: 0, bytes: 0, expiredTime },
+        reason: ArchiveReason.expired,
+      };
+      if (!(await archiver.record(conversation, change, signal)))
+        return { requeueAfterMs: againMs };
+      await archive.store.delete(keys, { signal });
+      metrics.archiveDeletions.inc({ cause: 'Expired' });
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error;
+      logger.warn('An expired archive could not be deleted', { conversation: name, error });
+      return { requeueAfterMs: failureBackoff.capMs };
+    }
+  }
+}

@@ -1,0 +1,73 @@
+import type { Request, Result } from '@conversation-operator/kube/controller';
+import { StoreError } from '@conversation-operator/object-store/store-error';
+import { isOwnStore } from '../../archive/installation.ts';
+import { archivesOf, removeArchive } from '../../archive/removal.ts';
+import { conversations } from '../../resources/conversation.ts';
+import type { OperatorRuntime } from '../operator-runtime.ts';
+import type { ArchiveWriting } from './archiver.ts';
+
+export interface ArchiveSweepOptions extends OperatorRuntime {
+  readonly archive: Pick<ArchiveWriting, 'store'>;
+}
+
+const sweepIntervalMs = 3_600_000;
+const retryMs = 60_000;
+
+/**
+ * Deletes the archives whose conversation was deleted while no operator saw it. The archives of a
+ * namespace are listed before its conversations: each of them was written for a conversation that
+ * existed, and a UID that is gone never comes back.
+ */
+export class ArchiveSweep {
+  readonly #options: ArchiveSweepOptions;
+  #isForeign = false;
+  /** Monotonic time of the last sweep, by namespace. */
+  readonly #sweptAt = new Map<string, number>();
+
+  constructor(options: ArchiveSweepOptions) {
+    this.#options = options;
+  }
+
+  async reconcile({ namespace }: Request, signal: AbortSignal): Promise<Result> {
+    const { logger, clock } = this.#options;
+    const sweptAt = this.#sweptAt.get(namespace) ?? -Infinity;
+    const restMs = sweptAt + sweepIntervalMs - clock.monotonic();
+    if (restMs > 0) return { requeueAfterMs: restMs };
+    try {
+      await this.#sweep(namespace, signal);
+      this.#sweptAt.set(namespace, clock.monotonic());
+      return { requeueAfterMs: sweepIntervalMs };
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error;
+      logger.warn('The store of the archive can not be used', { code: error.code, error });
+      return { requeueAfterMs: retryMs };
+    }
+  }
+
+  async #sweep(namespace: string, signal: AbortSignal): Promise<void> {
+    const { archive, client, keys, logger, metrics } = this.#options;
+    if (!(await isOwnStore(archive.store, namespace, keys, signal))) {
+      if (!this.#isForeign)
+        logger.error(
+          'The store has archives of another installation for the namespace. Orphaned archives are not deleted; give each installation a prefix of its own.',
+          { namespace },
+        );
+      this.#isForeign = true;
+      return;
+    }
+    const archived: string[] = [];
+    for await (const uid of archivesOf(archive.store, namespace, signal)) archived.push(uid);
+    if (archived.length === 0) return;
+    const { items } = await client.listMapped(conversations, ({ metadata }) => metadata.uid, {
+      ...{ namespace, metadataOnly: true, signal },
+    });
+    const present = new Set(items);
+    for (const uid of archived) {
+      if (present.has(uid)) continue;
+      if (await removeArchive(archive.store, { namespace, uid }, signal)) {
+        metrics.archiveDeletions.inc({ cause: 'Orphaned' });
+        logger.info('An archive without a conversation was deleted', { namespace, uid });
+      }
+    }
+  }
+}
