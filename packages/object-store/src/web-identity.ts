@@ -63,7 +63,10 @@ export function webIdentityCredentials(
 }
 
 /** The endpoint of the region, as all newer SDKs have it, unless the environment names another. */
-function stsUrl({ environment, region: given }: WebIdentityOptions): URL {
+export function stsUrl({
+  environment,
+  region: given,
+}: Pick<WebIdentityOptions, 'environment' | 'region'>): URL {
   const region = given ?? environment['AWS_REGION'] ?? environment['AWS_DEFAULT_REGION'] ?? '';
   const isGlobal = region === '' || environment['AWS_STS_REGIONAL_ENDPOINTS'] === 'legacy';
   const regional = `https://sts.${region}.amazonaws.com${region.startsWith('cn-') ? '.cn' : ''}`;

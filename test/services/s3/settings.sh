@@ -20,3 +20,9 @@ fail() {
   fi
   exit 1
 }
+
+# Whether the process of the file `pid` in the current folder is the server of that folder, and not
+# another one that has its id by now.
+running() {
+  [ -f pid ] && grep -qzxF "$PWD/data" "/proc/$(<pid)/cmdline" 2>/dev/null
+}
