@@ -19,11 +19,7 @@ export interface GitCommitsPage {
 const format = '%H%x1f%h%x1f%an%x1f%aI%x1f%s';
 
 /** The latest commits of HEAD, newest first; none where there is no repository or no commit. */
-export async function commitsOf(
-  git: Git,
-  folder: string,
-  limit: number,
-): Promise<GitCommitsPage> {
+export async function commitsOf(git: Git, folder: string, limit: number): Promise<GitCommitsPage> {
   const repository = await repositoryAt(git, folder);
   const head = repository === undefined ? undefined : await git.id(repository, 'HEAD');
   if (repository === undefined || head === undefined) return { commits: [], has_more: false };

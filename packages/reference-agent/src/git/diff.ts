@@ -69,10 +69,7 @@ async function versionAt(
 }
 
 const tooLarge = (bytes: number): HttpError =>
-  new HttpError(
-    400,
-    `File too large for git diff: ${bytes} bytes (max: ${maxDiffBytes} bytes)`,
-  );
+  new HttpError(400, `File too large for git diff: ${bytes} bytes (max: ${maxDiffBytes} bytes)`);
 
 /** Empty where the file can not be read, or is no UTF-8. A pipe in its place is not waited for. */
 async function textOf(path: string): Promise<string> {
