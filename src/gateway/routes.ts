@@ -11,6 +11,7 @@ import { accountRoutes, keyRoutes } from './v1/keys.ts';
 import { approvalRoutes } from './v1/approvals.ts';
 import { conversationRoutes, interruptRoute } from './v1/conversations.ts';
 import { eventRoutes } from './v1/events.ts';
+import { fileRoutes } from './v1/files.ts';
 import { gitRoutes } from './v1/git.ts';
 import { healthRoutes, type HealthOptions } from './v1/health.ts';
 import { lifeRoutes } from './v1/life.ts';
@@ -37,6 +38,7 @@ export function routesOf(
     ...startTaskRoutes(services, search),
     streamRoute(services, live),
     ...eventRoutes(services),
+    ...fileRoutes(services),
     ...approvalRoutes(services),
     ...pullRequestRoutes(services),
     ...lifeRoutes(services),

@@ -5,6 +5,7 @@ import { agentEndpointOf } from '../../agent/endpoint.ts';
 import { AgentError } from '../../agent/errors.ts';
 import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
+import { workingDirOf } from '../../resources/working-dir.ts';
 import { ProblemError, unavailable } from '../errors/problem-error.ts';
 import { invalidRequest } from '../errors/validation.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
@@ -32,6 +33,8 @@ export interface Agent {
   readonly sandbox: string;
   /** Names the container that the agent runs in. */
   readonly container: string;
+  /** Folder of the conversation as its record names it. */
+  readonly workingDir: string | undefined;
 }
 
 /**
@@ -119,7 +122,9 @@ async function agentOf(services: Services, call: OwnCall): Promise<Agent> {
   const { metadata, status } = sandbox;
   const container = `${metadata.uid} ${status?.podUID ?? ''} ${status?.containerID ?? ''}`;
   const id = conversationIdOf(conversation);
-  return { endpoint, id, owner: call.owner, sandbox: metadata.uid, container };
+  const template = lookup.templateNamed(sandbox.spec.templateName);
+  const workingDir = template && workingDirOf(template);
+  return { endpoint, id, owner: call.owner, sandbox: metadata.uid, container, workingDir };
 }
 
 const wrongState = (detail: string, cause?: AgentError): ProblemError =>

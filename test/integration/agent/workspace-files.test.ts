@@ -2,11 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { newUuid } from '@conversation-operator/kube/uuid';
-import {
-  maxFileBytes,
-  maxPathLength,
-  WorkspaceFiles,
-} from '../../../src/agent/workspace-files.ts';
+import { maxFileBytes, maxPathLength, WorkspaceFiles } from '../../../src/agent/workspace-files.ts';
 import { takeSnapshot } from '../../../src/agent/workspace-snapshot-taker.ts';
 import {
   snapshotChanges,
@@ -56,7 +52,17 @@ function repositoryWith(contents: Readonly<Record<string, string | Buffer>>): st
   return folder;
 }
 const namesIn = async (path: string) => (await files.files(endpoint, path, {})).names;
-const odd = ['a b', "it's", '"quoted"', 'line\nfeed', 'tab\t', 'größe 👍', '$(touch x)', '-n', '\\'];
+const odd = [
+  'a b',
+  "it's",
+  '"quoted"',
+  'line\nfeed',
+  'tab\t',
+  'größe 👍',
+  '$(touch x)',
+  '-n',
+  '\\',
+];
 
 describe('the files of a sandbox', () => {
   it.each([
@@ -103,7 +109,7 @@ describe('the files of a sandbox', () => {
   });
 
   it.each(['relative', '', 'a/../b', `/${'x'.repeat(maxPathLength)}`, '/a\0b'])(
-    'are not asked for at the path %.20j',
+    'are not asked for at a path %#',
     async (path) => {
       const refused = { code: 'refused' };
       await expect(files.files(endpoint, path, {})).rejects.toMatchObject(refused);
@@ -116,7 +122,7 @@ describe('the files of a sandbox', () => {
 
 describe('a file of a sandbox', () => {
   it.each(['text\n', '', '\ufeffmark', 'größe 👍\r\n', 'x'.repeat(maxFileBytes)])(
-    'is the text %.10j',
+    'is a text %#',
     async (text) => {
       const folder = folderWith({ 'a b&c=d': text });
       expect(await files.file(endpoint, join(folder, 'a b&c=d'), {})).toBe(text);
