@@ -80,19 +80,23 @@ export class WorkspaceFiles {
   /** The files below a folder, at most 10 000; none where there is no such folder. */
   async files(endpoint: AgentEndpoint, path: string, options: AgentCallOptions): Promise<FileList> {
     assertPath(path);
-    const { body } = await this.#api.call(endpoint, options, {
-      method: 'POST',
-      path: '/api/bash/execute_bash_command',
-      body: { command: listCommand(path), timeout: listTimeoutSeconds },
-      // The command changes nothing.
-      repeatable: true,
-      answer: commandOutputSchema,
-      maxBodyBytes: maxListOutput,
-    });
+    const { body } = await this.#api
+      .call(endpoint, options, {
+        method: 'POST',
+        path: '/api/bash/execute_bash_command',
+        body: { command: listCommand(path), timeout: listTimeoutSeconds },
+        // The command changes nothing.
+        repeatable: true,
+        answer: commandOutputSchema,
+        maxBodyBytes: maxListOutput,
+      })
+      .catch((error: unknown) => {
+        throw isAgentError(error, 'not-found') ? notListed(error) : error;
+      });
     if (body.exit_code === 0) return fileListOf(body.stdout ?? '');
     if (body.exit_code == null || body.exit_code === -1)
       throw new AgentError('refused', 'The folder has too many files to list them in time.');
-    throw new AgentError('refused', 'The sandbox could not list the files.');
+    throw notListed();
   }
 
   /** A text of at most 1 MiB; undefined where there is no such file. */
@@ -175,6 +179,9 @@ export class WorkspaceFiles {
     }
   }
 }
+
+const notListed = (cause?: AgentError): AgentError =>
+  new AgentError('refused', 'The sandbox can not list its files.', { cause });
 
 /** Maximum characters of a path. */
 export const maxPathLength = 4096;

@@ -285,6 +285,7 @@ describe('a conversation', () => {
       sub_conversation_ids: [],
       public: false,
       tags: {},
+      workspace: null,
       created_at: '2026-03-01T12:00:00.000000Z',
       updated_at: '2026-03-01T12:00:00.000000Z',
       conversation_url: null,
@@ -306,7 +307,10 @@ describe('a conversation', () => {
       { name: 'other', workingDir: '/other' },
       { name: 'agent', ...container },
     ];
-    const spec = { podTemplate: { spec: { containers } }, agent } as SandboxTemplate['spec'];
+    const spec = {
+      ...{ podTemplate: { spec: { containers } }, agent },
+      ...{ storage: { size: '1Gi', retain: false }, startDeadline: '5m' },
+    };
     const made = record(aConversation(ready), undefined, nothingExposed, { spec });
     expect(made.workspace).toEqual({ working_dir });
   });
