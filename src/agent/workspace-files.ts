@@ -115,7 +115,7 @@ export class WorkspaceFiles {
     }
   }
 
-  /** What differs in a folder from the base of its repository; empty without a repository. */
+  /** The changes of a folder against the base of its repository; none without a repository. */
   async changes(
     endpoint: AgentEndpoint,
     path: string,

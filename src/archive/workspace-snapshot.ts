@@ -7,7 +7,7 @@ const change = z.object({
 });
 const diff = z.object({ modified: z.string().nullable(), original: z.string().nullable() });
 
-/** What a conversation's folder was when its sandbox stopped. Paths are relative to the folder. */
+/** The folder of a conversation when its sandbox stopped. Paths are relative to the folder. */
 export const workspaceSnapshotSchema = z.object({
   version: z.literal(1),
   workingDir: z.string().startsWith('/'),

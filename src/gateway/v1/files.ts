@@ -117,7 +117,7 @@ function agentSource(
   };
 }
 
-/** What the agent refuses has a text for the client. */
+/** Converts a refusal of the agent, whose text is for the client. */
 async function shown<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer;

@@ -85,6 +85,7 @@ async function textOf(path: string): Promise<string> {
 
 /** The lines of a text without the end of the last one, as the server of the protocol has them. */
 function lines(text: string): string {
+  // eslint-disable-next-line no-control-regex -- Python ends lines at these as well
   const parts = text.split(/\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/);
   return (parts.at(-1) === '' ? parts.slice(0, -1) : parts).join('\n');
 }

@@ -72,7 +72,7 @@ export class Git {
     return line === '' ? undefined : line;
   }
 
-  /** Id of the commit or tree that a name stands for; undefined when there is none. */
+  /** Id of the commit or tree of this name; undefined when there is none. */
   id(folder: string, name: string): Promise<string | undefined> {
     return this.line(folder, 'rev-parse', '--verify', '--quiet', name);
   }

@@ -20,7 +20,7 @@ const commitsQuery = z.object({
   limit: z._default(z.coerce.number().check(z.int(), z.minimum(1), z.maximum(200)), 50),
 });
 
-/** What git says of the folders of the sandbox. `newGit` begins the limits of one request. */
+/** Reads of git in the folders of the sandbox. `newGit` begins the limits of one request. */
 export function gitRoutes(router: Router, newGit: () => Git): void {
   const on = router.on.bind(router);
   on('GET /api/git/changes', async (call) => {

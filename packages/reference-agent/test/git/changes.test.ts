@@ -263,11 +263,7 @@ describe('a hostile repository', () => {
       ['color.ui', 'always'],
     ] as const)
       repository.git(repository.folder, 'config', name, value);
-    const hook = repository.write(
-      'hooks/post-index-change',
-      `#!/bin/sh\n${evil}\n`,
-      repository.root,
-    );
+    const hook = repository.write('hooks/post-index-change', `${evil}\n`, repository.root);
     chmodSync(hook, 0o755);
     repository.write('.git/info/attributes', '* diff=evil\n');
     repository.write('a.txt', '2');
