@@ -12,9 +12,8 @@ export GIT_CEILING_DIRECTORIES="${PWD%/*}"
 unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
 cd -- "$folder" 2>/dev/null || exit 0
 
-git_files() {
-  git --no-pager -c core.fsmonitor=false -c core.hooksPath=/dev/null ls-files -z "$@" 2>/dev/null
-}
+quiet_git() { git --no-pager -c core.fsmonitor=false -c core.hooksPath=/dev/null "$@" 2>/dev/null; }
+git_files() { quiet_git ls-files -z "$@"; }
 found_in() {
   find "$1" \( -name .git -o -name node_modules \) -prune -o \( -type f -o -type l \) -print0 2>/dev/null
 }
@@ -26,7 +25,8 @@ in_repository() {
   done
 }
 
-if [ "$(git rev-parse --is-inside-work-tree 2>/dev/null)" = true ]; then
+# The files of a folder that is ignored itself are all ignored, and were asked for all the same.
+if [ "$(quiet_git rev-parse --is-inside-work-tree)" = true ] && ! quiet_git check-ignore --quiet .; then
   git_files --deleted | head -c "$max"
   printf '\000\000'
   in_repository | head -c "$max"

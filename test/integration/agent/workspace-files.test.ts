@@ -78,9 +78,11 @@ describe('the files of a sandbox', () => {
 
   it('are those of a repository that are there and not ignored', async () => {
     const folder = repositoryWith({ '.gitignore': 'ignored\n', gone: '1', kept: '1' });
-    write(folder, { ignored: '1', 'new/one': '1' });
+    write(folder, { ignored: '1', 'new/one': '1', 'build/ignored/a': '1' });
     rmSync(join(folder, 'gone'));
     expect(await namesIn(folder)).toEqual(['.gitignore', 'kept', 'new/one']);
+    expect(await namesIn(join(folder, 'build'))).toEqual([]);
+    expect(await namesIn(join(folder, 'build/ignored'))).toEqual(['a']);
   });
 
   it('include those of repositories in it', async () => {
