@@ -117,6 +117,18 @@ export class AgentHttp {
       });
     }
   }
+
+  /** Returns the body of a 2xx answer of any type; throws an `AgentError` for any other result. */
+  async bytes(baseUrl: string, options: AgentReading, maxBodyBytes: number): Promise<Buffer> {
+    try {
+      const call = callOf(baseUrl, { ...options, method: 'GET' });
+      const { status, bytes, text } = await this.#client.open(call);
+      if (!isSuccess(status)) throw errorOf(status, await text(defaultMaxBodyBytes));
+      return await bytes(maxBodyBytes);
+    } catch (error) {
+      throw agentErrorOf(error, { timeoutMs: options.timeoutMs, maxBodyBytes });
+    }
+  }
 }
 
 const isSuccess = (status: number): boolean => status >= 200 && status < 300;

@@ -109,6 +109,20 @@ export class OpenHandsApi {
     return this.#http.open(endpoint.baseUrl, { path, query, headers, timeoutMs, signal });
   }
 
+  /** The content of a file of the sandbox, up to `maxBytes`. */
+  bytes(
+    endpoint: AgentEndpoint,
+    { signal }: AgentCallOptions,
+    path: string,
+    query: NonNullable<AgentReading['query']>,
+    maxBytes: number,
+  ): Promise<Buffer> {
+    const headers = keyOf(endpoint);
+    const timeoutMs = this.#timeoutMs;
+    const options = { path, query, headers, timeoutMs, signal };
+    return this.#http.bytes(endpoint.baseUrl, options, maxBytes);
+  }
+
   /**
    * Returns the items of up to 20 pages within one deadline. The list ends with the first page that
    * `isEnough`, and with a page whose next page was read before: an agent that does not know a page

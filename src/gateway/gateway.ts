@@ -95,8 +95,9 @@ export function createGateway(options: GatewayOptions): Gateway {
     if (server.listening) await sleep(clock, Math.min(drainMs, lastCallMs));
     await closeServer(server, clock, graceMs);
     loadShedder.stop();
-    const { control, events } = services;
-    await Promise.all([agents.close(), events.close(), control.close(), keyUse.stop()]);
+    const { control, events, files } = services;
+    const clients = [agents, events, files, control];
+    await Promise.all([...clients.map((client) => client.close()), keyUse.stop()]);
     unfollow();
     await resealer.idle();
   };

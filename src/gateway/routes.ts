@@ -12,6 +12,7 @@ import { approvalRoutes } from './v1/approvals.ts';
 import { conversationRoutes, interruptRoute } from './v1/conversations.ts';
 import { downloadRoute } from './v1/download.ts';
 import { eventRoutes } from './v1/events.ts';
+import { fileRoutes } from './v1/files.ts';
 import { gitRoutes } from './v1/git.ts';
 import { healthRoutes, type HealthOptions } from './v1/health.ts';
 import { lifeRoutes } from './v1/life.ts';
@@ -39,6 +40,7 @@ export function routesOf(
     streamRoute(services, live),
     ...eventRoutes(services),
     downloadRoute(services),
+    ...fileRoutes(services),
     ...approvalRoutes(services),
     ...pullRequestRoutes(services),
     ...lifeRoutes(services),

@@ -15,6 +15,7 @@ import { defaultForwardingLimits } from '@conversation-operator/http/proxy/tunne
 import { LastResponses } from '@conversation-operator/http/server/last-responses';
 import { AgentControl } from '../agent/control.ts';
 import { AgentEvents } from '../agent/events.ts';
+import { WorkspaceFiles } from '../agent/workspace-files.ts';
 import { sealingUnder } from '../agent/sealing.ts';
 import { defaultTemplateName } from '../resources/sandbox-template.ts';
 import { Disclosures } from './auth/disclosures.ts';
@@ -216,6 +217,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     },
     events: new AgentEvents(),
     history: options.history,
+    files: new WorkspaceFiles(),
     control: new AgentControl(),
     /** Maximum time until the first byte of an agent's answer, in milliseconds. */
     agentFirstByteMs: options.eventsFirstByteMs ?? 10_000,

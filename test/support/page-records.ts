@@ -39,6 +39,7 @@ export const aConversation = (
   sub_conversation_ids: [],
   public: false,
   tags: {},
+  workspace: { working_dir: '/workspace/project' },
   created_at: before(number),
   updated_at: before(Math.min(number, 3)),
   conversation_url: null,

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { Download } from './download.ts';
 
 export interface Call {
   readonly request: IncomingMessage;
@@ -9,10 +10,10 @@ export interface Call {
   body(): Promise<unknown>;
 }
 
-export interface RouteResponse {
-  readonly status?: number;
-  readonly body: unknown;
-}
+/** JSON, or the content of a file. */
+export type RouteResponse =
+  | { readonly status?: number; readonly body: unknown }
+  | { readonly status?: number; readonly download: Download };
 
 export type Handler = (call: Call) => RouteResponse | Promise<RouteResponse>;
 

@@ -6,6 +6,9 @@ import { commandBody, hooksBody, initBody, parse, skillsBody, type WebhookBody }
 import { Commands } from './commands.ts';
 import { conversationRoutes, type Ready } from './conversation-routes.ts';
 import { Conversations } from './conversations.ts';
+import { dispositionOf, download, type Download } from './download.ts';
+import { Git } from './git/git.ts';
+import { gitRoutes } from './git/routes.ts';
 import { HttpError } from './http-error.ts';
 import { parseJson } from './json.ts';
 import { readBody } from './read-body.ts';
@@ -153,6 +156,11 @@ export class ReferenceServer {
     on('POST /api/file/upload', async ({ request, url }) => ({
       body: await upload(request, url.searchParams.get('path') ?? ''),
     }));
+    on('GET /api/file/download', async ({ url }) => {
+      this.#touch();
+      return { download: await download(url.searchParams.get('path') ?? '') };
+    });
+    gitRoutes(this.#router, () => this.#newGit());
     on('GET /api/tools', () => ({ body: ['terminal', 'finish'] }));
     on('POST /api/skills', async (call) => {
       const { load_project, project_dir } = parse(skillsBody, await call.body(), 'body');
@@ -292,6 +300,12 @@ export class ReferenceServer {
     };
   }
 
+  #newGit(): Git {
+    const { env } = this.#assertReady();
+    this.#touch();
+    return new Git({ guard: this.#commands.guard, env: commandEnvironment(env) });
+  }
+
   #serverInfo(): object {
     const secondsSince = (thenMs: number) => Math.floor((performance.now() - thenMs) / 1000);
     return {
@@ -317,8 +331,16 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
   throw new HttpError(422, [{ type: 'json_invalid', loc: ['body'], msg: 'JSON decode error' }]);
 }
 
-function send(response: ServerResponse, { status = 200, body }: RouteResponse): void {
-  if (response.destroyed) return;
+function send(response: ServerResponse, result: RouteResponse): void {
+  if (response.destroyed) {
+    if ('download' in result) result.download.content.destroy();
+    return;
+  }
+  if ('download' in result) {
+    sendFile(response, result.download);
+    return;
+  }
+  const { status = 200, body } = result;
   const text = JSON.stringify(body);
   // The connection is closed, because the parser would read the rest of an unread body as the next
   // request.
@@ -329,4 +351,21 @@ function send(response: ServerResponse, { status = 200, body }: RouteResponse): 
     ...closing,
   });
   response.end(text);
+}
+
+/** The connection breaks where the file has become shorter, because its length has been sent. */
+function sendFile(response: ServerResponse, { name, bytes, content }: Download): void {
+  response.writeHead(200, {
+    'content-type': 'application/octet-stream',
+    'content-length': bytes,
+    'content-disposition': dispositionOf(name),
+  });
+  let sent = 0;
+  content.on('data', (chunk: Buffer) => (sent += chunk.length));
+  content.once('error', () => response.destroy());
+  content.once('end', () => {
+    if (sent < bytes) response.destroy();
+  });
+  response.once('close', () => content.destroy());
+  content.pipe(response);
 }

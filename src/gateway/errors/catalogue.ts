@@ -44,6 +44,7 @@ export const problems = {
   'pull-requests-unsupported': { status: 422, title: 'No pull requests for this conversation' },
   'pull-request-invalid': { status: 422, title: 'The git host does not accept the pull request' },
   'branch-not-found': { status: 422, title: 'No such branch or tag' },
+  'workspace-unreadable': { status: 422, title: 'The files can not be shown' },
   'model-not-allowed': { status: 422, title: 'The sandbox spec does not allow this model' },
   'invalid-request': { status: 422, title: 'The request is not valid' },
   'share-exceeded': { status: 429, title: 'Too much at once of one owner' },

@@ -7,6 +7,8 @@ import { executionStatuses, sandboxStatuses } from '../../resources/conversation
 import { conversationIdOf } from '../../resources/ids.ts';
 import { kebabCase } from '../../resources/owner-mends.ts';
 import { viewOfSandbox, type Sandbox, type SandboxView } from '../../resources/sandbox.ts';
+import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { workingDirOf } from '../../resources/working-dir.ts';
 import { approvalSchema, presentApproval } from './approval.ts';
 import type { Reader } from '../auth/session-keys.ts';
 import type { Exposure } from './exposure.ts';
@@ -66,6 +68,10 @@ export const conversationSchema = z.object({
   sub_conversation_ids: z.array(idSchema),
   public: z.boolean(),
   tags: z.record(z.string(), z.string()),
+  workspace: z
+    .object({ working_dir: z.string() })
+    .nullable()
+    .describe('Folder of the conversation in its sandbox; null while its sandbox spec is unknown.'),
   created_at: timestampSchema,
   updated_at: timestampSchema,
   conversation_url: nullableText,
@@ -82,6 +88,8 @@ export interface ConversationSources {
   readonly sandbox: Sandbox | undefined;
   readonly parent: CachedConversation | undefined;
   readonly children: readonly CachedConversation[];
+  /** The template of the sandbox; undefined where it does not exist any more. */
+  readonly template: Pick<SandboxTemplate, 'spec'> | undefined;
 }
 
 /**
@@ -131,7 +139,7 @@ export function presentConversation(
   exposure: Exposure,
   reader?: Reader,
 ): z.output<typeof conversationSchema> {
-  const { conversation, sandbox, parent, children } = sources;
+  const { conversation, sandbox, parent, children, template } = sources;
   const { metadata, spec, status } = conversation;
   const id = conversationIdOf(conversation);
   const { phase, reason } = sandboxViewOf(conversation, sandbox);
@@ -162,6 +170,7 @@ export function presentConversation(
     sub_conversation_ids: children.map(conversationIdOf).sort(),
     public: spec.public ?? false,
     tags: { ...spec.tags },
+    workspace: template === undefined ? null : { working_dir: workingDirOf(template) },
     created_at: wireTime(metadata.creationTimestamp),
     updated_at: wireTime(updatedAt(conversation)),
     conversation_url: access === undefined ? null : `${access.agentUrl}/api/conversations/${id}`,

@@ -42,6 +42,10 @@ const kinds: Readonly<Record<string, Kind>> = {
   'searchEvents path id': 'conversation',
   'searchEvents query page_id': 'own',
   'countEvents path id': 'conversation',
+  'listFiles path id': 'conversation',
+  'readFile path id': 'conversation',
+  'listChanges path id': 'conversation',
+  'getDiff path id': 'conversation',
   'interruptConversation path id': 'conversation',
   'searchApprovals query page_id': 'cursor',
   'getApprovals path id': 'conversation',
@@ -100,6 +104,8 @@ const parameters: Readonly<Record<string, string>> = {
   name: 'TOKEN',
   repository: 'acme/shop',
   approval_id: openApproval.id,
+  path: '/workspace/project',
+  file_path: '/workspace/project/README.md',
 };
 
 const orders: Readonly<Record<string, string>> = {

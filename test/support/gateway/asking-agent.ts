@@ -12,7 +12,20 @@ const event = {
   extra: [1],
 };
 
+/** The answers about files and git, as JSON, which is a text as well. */
+const workspace: Readonly<Record<string, unknown>> = {
+  '/api/bash/execute_bash_command': {
+    exit_code: 0,
+    stdout: Buffer.from('\0\0README.md\0src/main.ts\0').toString('base64'),
+  },
+  '/api/file/download': { name: 'a file' },
+  '/api/git/changes': [{ status: 'UPDATED', path: 'README.md' }],
+  '/api/git/diff': { modified: 'new', original: 'old' },
+};
+
 function answerTo(path: string): unknown {
+  const known = workspace[path];
+  if (known !== undefined) return known;
   const [, api, conversations, id = '', ...rest] = path.split('/');
   if (api !== 'api' || conversations !== 'conversations') return {};
   switch (rest.join('/')) {
@@ -21,6 +34,7 @@ function answerTo(path: string): unknown {
         id,
         execution_status: 'waiting_for_confirmation',
         updated_at: '2026-01-01T00:00:00Z',
+        workspace: { working_dir: '/workspace/project' },
       };
     case 'events/count':
       return 7;

@@ -1,5 +1,6 @@
 import type { Conversation, ConversationSpec } from '../../../src/resources/conversation.ts';
 import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
+import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
 import { SandboxReason, type Sandbox, type SandboxState } from '../../../src/resources/sandbox.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import { startTaskIdOf } from '../../../src/resources/ids.ts';
@@ -90,9 +91,17 @@ const sessionKeysOf = (keyOf: (uid: string) => string) =>
     ring: { byReference: () => undefined },
     logger: silentLogger,
   });
-const record = (conversation: Conversation, sandbox?: Sandbox, exposure = nothingExposed) =>
+const record = (
+  conversation: Conversation,
+  sandbox?: Sandbox,
+  exposure = nothingExposed,
+  template?: Pick<SandboxTemplate, 'spec'>,
+) =>
   presentConversation(
-    { conversation: cachedConversation(conversation), sandbox, parent: undefined, children: [] },
+    {
+      ...{ conversation: cachedConversation(conversation), sandbox, template },
+      ...{ parent: undefined, children: [] },
+    },
     exposure,
     reader,
   );
@@ -276,11 +285,34 @@ describe('a conversation', () => {
       sub_conversation_ids: [],
       public: false,
       tags: {},
+      workspace: null,
       created_at: '2026-03-01T12:00:00.000000Z',
       updated_at: '2026-03-01T12:00:00.000000Z',
       conversation_url: null,
       session_api_key: null,
     });
+  });
+
+  it.each([
+    ['below the one of the template', { workingDir: '/workspace' }, {}, '/workspace/project'],
+    ['below the root', { workingDir: '/' }, {}, '/project'],
+    [
+      "below the one of the agent's container",
+      { workingDir: '/workspace' },
+      { workingDir: '/home/agent/' },
+      '/home/agent/project',
+    ],
+  ])('has its folder %s', (_case, agent, container, working_dir) => {
+    const containers = [
+      { name: 'other', workingDir: '/other' },
+      { name: 'agent', ...container },
+    ];
+    const spec = {
+      ...{ podTemplate: { spec: { containers } }, agent },
+      ...{ storage: { size: '1Gi', retain: false }, startDeadline: '5m' },
+    };
+    const made = record(aConversation(ready), undefined, nothingExposed, { spec });
+    expect(made.workspace).toEqual({ working_dir });
   });
 
   it('says how to reach its agent only while RUNNING', () => {

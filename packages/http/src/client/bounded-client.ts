@@ -77,12 +77,14 @@ export interface BoundedCall {
 export interface BoundedResponse {
   readonly status: number;
   readonly headers: Dispatcher.ResponseData['headers'];
-  /** The caller reads or destroys the body, unless it calls `text`. */
+  /** The caller reads or destroys the body, unless it calls `bytes` or `text`. */
   readonly body: Readable;
   /**
    * Reads the whole body. Rejects with a `CallError`; beyond `maxBytes` it closes the connection
    * instead of reading the rest.
    */
+  readonly bytes: (maxBytes: number) => Promise<Buffer>;
+  /** Reads the whole body as `bytes` does, as UTF-8. */
   readonly text: (maxBytes: number) => Promise<string>;
 }
 
@@ -148,11 +150,12 @@ export class BoundedClient {
       const response = await request(url, { dispatcher, method, headers, body: sent, signal });
       const { statusCode: status, body } = response;
       body.once('close', () => deadline.end());
-      const text = (maxBytes: number) =>
+      const bytes = (maxBytes: number) =>
         readBounded(body, maxBytes).catch((error: unknown) => {
           throw callErrorOf(error, call, deadline);
         });
-      return { status, headers: response.headers, body, text };
+      const text = async (maxBytes: number) => (await bytes(maxBytes)).toString('utf8');
+      return { status, headers: response.headers, body, bytes, text };
     } catch (error) {
       deadline.end();
       throw callErrorOf(error, call, deadline);
@@ -196,7 +199,7 @@ function callErrorOf(error: unknown, { signal }: BoundedCall, deadline: Deadline
 }
 
 /** Leaving the loop destroys the body and the connection. */
-async function readBounded(body: AsyncIterable<Buffer>, maxBytes: number): Promise<string> {
+async function readBounded(body: AsyncIterable<Buffer>, maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of body) {
@@ -204,5 +207,5 @@ async function readBounded(body: AsyncIterable<Buffer>, maxBytes: number): Promi
     if (size > maxBytes) throw new CallError('too-large');
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks).toString('utf8');
+  return Buffer.concat(chunks);
 }

@@ -1,0 +1,52 @@
+import * as z from 'zod/mini';
+import { parse } from '../bodies.ts';
+import { HttpError } from '../http-error.ts';
+import type { Call, Router } from '../router.ts';
+import { changesBelow, changesOf } from './changes.ts';
+import { commitsOf } from './commits.ts';
+import { commitDiff, fileDiff } from './diff.ts';
+import type { Git } from './git.ts';
+
+/** No name of a file or a ref contains a NUL. */
+const name = z.string().check(z.minLength(1), z.maxLength(4096), z.regex(/^[^\0]*$/));
+/** Hexadecimal alone: no option of git. */
+const sha = z.string().check(z.regex(/^[0-9a-fA-F]{4,64}$/));
+
+const folder = z.object({ path: name });
+const changesQuery = z.object({ path: name, ref: z.optional(name) });
+const diffQuery = z.extend(changesQuery, { commit: z.optional(sha) });
+const commitsQuery = z.object({
+  path: name,
+  limit: z._default(z.coerce.number().check(z.int(), z.minimum(1), z.maximum(200)), 50),
+});
+
+/** Reads of git in the folders of the sandbox. `newGit` begins the limits of one request. */
+export function gitRoutes(router: Router, newGit: () => Git): void {
+  const on = router.on.bind(router);
+  on('GET /api/git/changes', async (call) => {
+    const { path, ref } = queryOf(changesQuery, call);
+    return { body: await changesBelow(newGit(), path, ref) };
+  });
+  on('GET /api/git/diff', async (call) => {
+    const { path, ref, commit } = queryOf(diffQuery, call);
+    if (ref !== undefined && commit !== undefined)
+      throw new HttpError(400, "'ref' and 'commit' are mutually exclusive");
+    return {
+      body: await (commit === undefined
+        ? fileDiff(newGit(), path, ref)
+        : commitDiff(newGit(), path, commit)),
+    };
+  });
+  on('GET /api/git/commits', async (call) => {
+    const { path, limit } = queryOf(commitsQuery, call);
+    return { body: await commitsOf(newGit(), path, limit) };
+  });
+  on('GET /api/git/commits/:sha/changes', async (call) => {
+    const { path } = queryOf(folder, call);
+    const commit = parse(z.object({ sha }), call.params, 'query');
+    return { body: await changesOf(newGit(), path, commit.sha) };
+  });
+}
+
+const queryOf = <T>(schema: z.ZodMiniType<T>, { url }: Call): T =>
+  parse(schema, Object.fromEntries(url.searchParams), 'query');

@@ -1,0 +1,55 @@
+import { readFileSync } from 'node:fs';
+import { shellCommand } from './shell-quote.ts';
+
+/** The files below a folder. */
+export interface FileList {
+  /** Paths relative to the folder, sorted; bytes that are no UTF-8 are replaced. */
+  readonly names: readonly string[];
+  /** Whether the folder has more files. */
+  readonly isTruncated: boolean;
+}
+
+/** Maximum bytes of each of the two lists that the program prints. */
+const maxListBytes = 1024 * 1024;
+export const maxFiles = 10_000;
+/** Maximum characters of the output: both lists as base64, in lines. */
+export const maxListOutput = 3 * maxListBytes;
+
+const program = readFileSync(new URL('./workspace-files.sh', import.meta.url), 'utf8');
+
+/** Returns a command for /bin/sh that prints the files below a folder for `fileListOf`. */
+export const listCommand = (folder: string, maxBytes = maxListBytes): string =>
+  shellCommand(program, folder, maxBytes);
+
+const separator = Buffer.from([0, 0]);
+
+/** Returns the files in the output of `listCommand`. Output that is no list has no files. */
+export function fileListOf(output: string, max = maxFiles): FileList {
+  const bytes = Buffer.from(output, 'base64');
+  const at = bytes.indexOf(separator);
+  if (at < 0) return { names: [], isTruncated: false };
+  const [gone] = namesIn(bytes.subarray(0, at + 1));
+  const [names, rest] = namesIn(bytes.subarray(at + separator.length));
+  const isGone = new Set(gone);
+  const there = withoutFolders([...new Set(names)].filter((name) => !isGone.has(name))).toSorted();
+  return { names: there.slice(0, max), isTruncated: rest !== '' || there.length > max };
+}
+
+/** Names that end with a NUL, and the text after the last NUL. */
+function namesIn(bytes: Buffer): readonly [names: readonly string[], rest: string] {
+  const parts = bytes.toString('utf8').split('\0');
+  const names = parts.slice(0, -1).map((name) => name.replace(/^\.\//, ''));
+  return [names.filter((name) => name !== ''), parts.at(-1) ?? ''];
+}
+
+/** Git lists a repository in a repository as if it were a file. */
+function withoutFolders(names: readonly string[]): readonly string[] {
+  const folders = new Set<string>();
+  for (const name of names)
+    for (let at = name.lastIndexOf('/'); at > 0; at = name.lastIndexOf('/', at - 1)) {
+      const folder = name.slice(0, at);
+      if (folders.has(folder)) break;
+      folders.add(folder);
+    }
+  return names.filter((name) => !name.endsWith('/') && !folders.has(name));
+}

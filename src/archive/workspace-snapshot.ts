@@ -1,0 +1,87 @@
+import { posix } from 'node:path';
+import { z } from 'zod';
+
+const change = z.object({
+  status: z.enum(['MOVED', 'ADDED', 'DELETED', 'UPDATED']),
+  path: z.string(),
+});
+const diff = z.object({ modified: z.string().nullable(), original: z.string().nullable() });
+
+/** The folder of a conversation when its sandbox stopped. Paths are relative to the folder. */
+export const workspaceSnapshotSchema = z.object({
+  version: z.literal(1),
+  workingDir: z.string().startsWith('/'),
+  takenAt: z.iso.datetime(),
+  files: z.array(z.string()),
+  /** Whether the folder had more files, or their names could not be read. */
+  filesTruncated: z.boolean(),
+  changes: z.array(change),
+  diffs: z.record(z.string(), diff),
+  /** Whether there were more changes or diffs, or some could not be read. */
+  diffsTruncated: z.boolean(),
+});
+export type WorkspaceSnapshot = z.output<typeof workspaceSnapshotSchema>;
+export type SnapshotChange = z.output<typeof change>;
+export type SnapshotDiff = z.output<typeof diff>;
+
+const noDiff: SnapshotDiff = { modified: null, original: null };
+
+/** Names of the files below a folder, relative to it. */
+export const snapshotFiles = (snapshot: WorkspaceSnapshot, path: string): readonly string[] =>
+  below(
+    snapshot,
+    path,
+    snapshot.files,
+    (name) => name,
+    (_name, inside) => inside,
+  );
+
+/** The changes below a folder, with paths relative to it. */
+export const snapshotChanges = (
+  snapshot: WorkspaceSnapshot,
+  path: string,
+): readonly SnapshotChange[] =>
+  below(
+    snapshot,
+    path,
+    snapshot.changes,
+    (each) => each.path,
+    ({ status }, inside) => ({ status, path: inside }),
+  );
+
+/** The diff of a file; null in both versions where none is kept. */
+export const snapshotDiff = (snapshot: WorkspaceSnapshot, path: string): SnapshotDiff =>
+  keptDiff(snapshot, path) ?? noDiff;
+
+/** The content of a file that differed; '' for all others, whose content is not kept. */
+export const snapshotFile = (snapshot: WorkspaceSnapshot, path: string): string =>
+  keptDiff(snapshot, path)?.modified ?? '';
+
+function keptDiff(
+  { workingDir, diffs }: WorkspaceSnapshot,
+  path: string,
+): SnapshotDiff | undefined {
+  const name = relativeTo(workingDir, path);
+  return name !== undefined && Object.hasOwn(diffs, name) ? diffs[name] : undefined;
+}
+
+/** Path in the folder; undefined for a path elsewhere. The folder itself is ''. */
+function relativeTo(folder: string, path: string): string | undefined {
+  const name = posix.relative(folder, path);
+  return name === '..' || name.startsWith('../') ? undefined : name;
+}
+
+function below<T, R>(
+  { workingDir }: WorkspaceSnapshot,
+  path: string,
+  items: readonly T[],
+  nameOf: (item: T) => string,
+  withName: (item: T, name: string) => R,
+): readonly R[] {
+  const folder = relativeTo(workingDir, path);
+  if (folder === undefined) return [];
+  const start = folder === '' ? '' : `${folder}/`;
+  return items
+    .filter((item) => nameOf(item).startsWith(start))
+    .map((item) => withName(item, nameOf(item).slice(start.length)));
+}

@@ -1,0 +1,129 @@
+import { z } from 'zod';
+import { isAgentError } from '../../agent/errors.ts';
+import {
+  gitChangeSchema,
+  gitDiffSchema,
+  maxPathLength,
+  type GitChange,
+  type GitDiff,
+} from '../../agent/workspace-files.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import { type Route, endpoints } from '../http/route.ts';
+import type { Services } from '../services.ts';
+import { agentProblems, agentReading, type Agent, type AgentCall } from './agent-reading.ts';
+import { conversationParams } from './schemas.ts';
+import { WorkingDirs } from './working-dirs.ts';
+
+const base = '/api/v1/app-conversations/{id}';
+const { get } = endpoints('files');
+
+const absolutePath = z
+  .string()
+  .max(maxPathLength)
+  .regex(/^\/[^\0]*$/, 'must be an absolute path without NUL');
+const folderQuery = z.object({
+  path: absolutePath.describe('The folder: workspace.working_dir of the record, or another one.'),
+});
+const diffQuery = z.object({ path: absolutePath.describe('The file.') });
+const fileQuery = z.object({ file_path: absolutePath.describe('The file.') });
+
+/** Reads of the files of one conversation. Paths are as clients name them. */
+interface FileSource {
+  /** Paths relative to the folder. */
+  files(path: string): Promise<readonly string[]>;
+  /** Undefined: there is no such file. */
+  file(path: string): Promise<string | undefined>;
+  changes(path: string): Promise<readonly GitChange[]>;
+  diff(path: string): Promise<GitDiff>;
+}
+
+const problems = [...agentProblems, 'workspace-unreadable'] as const;
+
+/** The files of a conversation and what git says about them, from the sandbox. */
+export function fileRoutes(services: Services): readonly Route[] {
+  const ask = askingSource(services);
+  const common = { params: conversationParams, problems };
+  return [
+    get(`${base}/files`, 'listFiles', {
+      ...common,
+      summary:
+        'Paths of the files below a folder, relative to it: at most 10000, without those that git ignores',
+      query: folderQuery,
+      responses: { 200: z.array(z.string()) },
+      handle: async ({ query: { path }, ...call }) => ({
+        json: await ask(call, (source) => source.files(path)),
+      }),
+    }),
+    get(`${base}/file`, 'readFile', {
+      ...common,
+      summary: 'The content of a text file of at most 1 MiB; empty where there is no such file',
+      query: fileQuery,
+      responses: { 200: z.string() },
+      handle: async ({ query: { file_path: path }, ...call }) => ({
+        json: (await ask(call, (source) => source.file(path))) ?? '',
+      }),
+    }),
+    get(`${base}/git/changes`, 'listChanges', {
+      ...common,
+      summary:
+        'The files below a folder that differ from the base of its repository; empty without one',
+      query: folderQuery,
+      responses: { 200: z.array(gitChangeSchema) },
+      handle: async ({ query: { path }, ...call }) => ({
+        json: await ask(call, (source) => source.changes(path)),
+      }),
+    }),
+    get(`${base}/git/diff`, 'getDiff', {
+      ...common,
+      summary: 'A file as it is, and as it is at the base; null in both without a repository',
+      query: diffQuery,
+      responses: { 200: gitDiffSchema },
+      handle: async ({ query: { path }, ...call }) => ({
+        json: await ask(call, (source) => source.diff(path)),
+      }),
+    }),
+  ];
+}
+
+/**
+ * Chooses the source that answers a question: the agent while the sandbox is RUNNING; otherwise the
+ * problem that says why there is none.
+ */
+function askingSource(services: Services) {
+  const reading = agentReading(services);
+  const workingDirs = new WorkingDirs(services.files);
+  return <T>(call: AgentCall, question: (source: FileSource) => Promise<T>): Promise<T> =>
+    reading(
+      call,
+      (agent, signal) => shown(question(agentSource(services, workingDirs, agent, signal))),
+      (answer) => answer,
+    );
+}
+
+/** The agent, which may have the folder of the conversation at another path than the record. */
+function agentSource(
+  { files }: Pick<Services, 'files'>,
+  workingDirs: WorkingDirs,
+  agent: Agent,
+  signal: AbortSignal,
+): FileSource {
+  const { endpoint } = agent;
+  const at = (path: string) => workingDirs.pathAt(agent, path, signal);
+  return {
+    files: async (path) => (await files.files(endpoint, await at(path), { signal })).names,
+    file: async (path) => files.file(endpoint, await at(path), { signal }),
+    changes: async (path) => files.changes(endpoint, await at(path), { signal }),
+    diff: async (path) => files.diff(endpoint, await at(path), { signal }),
+  };
+}
+
+/** Converts a refusal of the agent, whose text is for the client. */
+async function shown<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    throw isAgentError(error, 'refused') && error.status !== 422
+      ? new ProblemError('workspace-unreadable', error.message, { cause: error })
+      : error;
+  }
+}

@@ -1,0 +1,216 @@
+import { fakeAgent, type FakeAgent } from '../../unit/agent/fake-agent.ts';
+import { dashedUuid, newUuid } from '@conversation-operator/kube/uuid';
+import { maxFileBytes } from '../../../src/agent/workspace-files.ts';
+import type { StartStatus } from '../../../src/resources/conversation-status.ts';
+import type { SandboxState } from '../../../src/resources/sandbox.ts';
+import { TestGateway } from '../../support/gateway/test-gateway.ts';
+
+const time = '2026-01-01T00:00:00Z';
+const is = (type: string) => ({
+  ...{ type, status: 'True' as const, reason: type, message: '', lastTransitionTime: time },
+});
+
+describe('the files of a conversation', () => {
+  let gateway: TestGateway;
+  let agent: FakeAgent;
+  beforeEach(async () => {
+    gateway = await TestGateway.start();
+  });
+  afterEach(async () => {
+    await gateway.stop();
+  });
+
+  const id = newUuid(Date.now());
+  const base = `/api/v1/app-conversations/${id}`;
+  const bash = 'POST /api/bash/execute_bash_command';
+  const conversation = `GET /api/conversations/${dashedUuid(id)}`;
+  /** A local sandbox, whose agent works elsewhere than the record says. */
+  const own = '/data/volumes/1/project';
+  const setUp = async (
+    answers: Parameters<typeof fakeAgent>[0] = {},
+    wish: { replicas?: 0 | 1; start?: StartStatus } = {},
+  ) => {
+    agent = await fakeAgent({
+      [conversation]: { body: { id: dashedUuid(id), workspace: { working_dir: own } } },
+      ...answers,
+    });
+    const running: SandboxState = {
+      podIP: '127.0.0.1',
+      agentPort: Number(new URL(agent.endpoint.baseUrl).port),
+      conditions: [is('Admitted'), is('Ready')],
+    };
+    await gateway.addSandbox('sbx', { replicas: wish.replicas ?? 1, status: running });
+    const start = wish.start ?? 'READY';
+    await gateway.addConversation(id, {
+      status: {
+        start: { status: start, transitions: [{ status: start, time }] },
+        sandboxName: 'sbx',
+      },
+    });
+    return { [Symbol.asyncDispose]: () => agent[Symbol.asyncDispose]() };
+  };
+  const names = (...all: readonly string[]) =>
+    Buffer.from(`\0\0${all.map((name) => `${name}\0`).join('')}`).toString('base64');
+
+  it('are read in the folder that the record shows, wherever the agent has it', async () => {
+    await using _agent = await setUp({
+      [bash]: { body: { exit_code: 0, stdout: names('b', 'a/c') } },
+      'GET /api/file/download': {
+        text: 'the text',
+        headers: { 'content-type': 'application/octet-stream' },
+      },
+      'GET /api/git/changes': { body: [{ status: 'ADDED', path: 'b', more: 1 }] },
+      'GET /api/git/diff': { body: { modified: 'new', original: null } },
+    });
+    const [record] = (await gateway.get(`/api/v1/app-conversations?ids=${id}`)).json as {
+      readonly workspace: { readonly working_dir: string };
+    }[];
+    const folder = record?.workspace.working_dir ?? '';
+    expect(folder).toBe('/workspace/project');
+    expect(await gateway.get(`${base}/files?path=${folder}`)).toMatchObject({
+      ...{ status: 200, json: ['a/c', 'b'] },
+    });
+    expect(await gateway.get(`${base}/file?file_path=${folder}/a%20b`)).toMatchObject({
+      ...{ status: 200, json: 'the text' },
+    });
+    expect(await gateway.get(`${base}/git/changes?path=${folder}`)).toMatchObject({
+      ...{ status: 200, json: [{ status: 'ADDED', path: 'b' }] },
+    });
+    expect(await gateway.get(`${base}/git/diff?path=${folder}/b`)).toMatchObject({
+      ...{ status: 200, json: { modified: 'new', original: null } },
+    });
+    const asked = agent.requests.map(({ route, query }) => [route, query['path']]);
+    expect(asked).toEqual([
+      [conversation, undefined],
+      [bash, undefined],
+      ['GET /api/file/download', `${own}/a b`],
+      ['GET /api/git/changes', own],
+      ['GET /api/git/diff', `${own}/b`],
+    ]);
+    const { body } = agent.requests[1] ?? {};
+    expect((body as { readonly command: string }).command).toContain(`set -- '${own}'`);
+  });
+
+  it('are read at other paths as they are', async () => {
+    await using _agent = await setUp({ 'GET /api/git/changes': { body: [] } });
+    for (const path of ['/workspace/project2', '/', own])
+      expect(await gateway.get(`${base}/git/changes?path=${path}`)).toMatchObject({ json: [] });
+    expect(agent.requests.map(({ query }) => query['path'])).toEqual([
+      '/workspace/project2',
+      '/',
+      own,
+    ]);
+  });
+
+  it('that do not exist are empty', async () => {
+    await using _agent = await setUp({ [bash]: { body: { exit_code: 0, stdout: null } } });
+    expect(await gateway.get(`${base}/file?file_path=/absent`)).toMatchObject({
+      ...{ status: 200, json: '' },
+    });
+    expect(await gateway.get(`${base}/files?path=/absent`)).toMatchObject({ json: [] });
+  });
+
+  it.each([
+    'files',
+    'files?path=',
+    'files?path=relative',
+    `files?path=/${'x'.repeat(4096)}`,
+    'file?path=/a',
+    'file?file_path=a',
+    'git/changes?path=..',
+    'git/diff?file_path=/a',
+  ])('are not asked for by %.30s', async (query) => {
+    await using _agent = await setUp();
+    expect(await gateway.get(`${base}/${query}`)).toMatchObject({
+      ...{ status: 422, json: { code: 'invalid-request' } },
+    });
+    expect(agent.requests).toEqual([]);
+  });
+
+  it.each<[string, string, Parameters<typeof fakeAgent>[0], string]>([
+    [
+      'a binary file',
+      'file?file_path=/a',
+      { 'GET /api/file/download': { text: 'a\0b' } },
+      'The file is no text.',
+    ],
+    [
+      'a large file',
+      'file?file_path=/a',
+      { 'GET /api/file/download': { text: 'x'.repeat(maxFileBytes + 1) } },
+      `The file has more than ${maxFileBytes} bytes.`,
+    ],
+    [
+      'what git refuses',
+      'git/diff?path=/a',
+      { 'GET /api/git/diff': { status: 400, body: { detail: 'File does not exist: /a' } } },
+      'The agent answered 400: File does not exist: /a',
+    ],
+    [
+      'too many changes',
+      'git/changes?path=/a',
+      {
+        'GET /api/git/changes': {
+          body: Array.from({ length: 60_000 }, () => ({ status: 'ADDED', path: 'x'.repeat(60) })),
+        },
+      },
+      'The repository has too many changes to show.',
+    ],
+    [
+      'an agent that knows nothing of git',
+      'git/changes?path=/a',
+      {},
+      'The agent does not report what git says.',
+    ],
+    [
+      'a folder that takes too long',
+      'files?path=/a',
+      { [bash]: { body: { exit_code: -1, stdout: null } } },
+      'The folder has too many files to list them in time.',
+    ],
+    ['an agent that lists nothing', 'files?path=/a', {}, 'The sandbox can not list its files.'],
+    [
+      'a sandbox without the programs',
+      'files?path=/a',
+      { [bash]: { body: { exit_code: 127, stdout: null } } },
+      'The sandbox can not list its files.',
+    ],
+  ])('are refused with words: %s', async (_case, query, answers, detail) => {
+    await using _agent = await setUp(answers);
+    expect(await gateway.get(`${base}/${query}`)).toMatchObject({
+      ...{ status: 422, json: { code: 'workspace-unreadable', detail } },
+    });
+  });
+
+  it.each<[string, { replicas?: 0 | 1; start?: StartStatus }]>([
+    ['is paused', { replicas: 0 }],
+    ['is starting', { start: 'WORKING' }],
+  ])('are in no state to be read while the sandbox %s', async (_case, wish) => {
+    await using _agent = await setUp({}, wish);
+    for (const query of ['files?path=/a', 'file?file_path=/a', 'git/changes?path=/a'])
+      expect(await gateway.get(`${base}/${query}`)).toMatchObject({
+        ...{ status: 409, json: { code: 'wrong-state' } },
+      });
+    expect(agent.requests).toEqual([]);
+  });
+
+  it.each([
+    ['breaks off', 'reset' as const],
+    ['answers with something else', { body: { error: true } }],
+    ['fails', { status: 500, body: { detail: 'Internal Server Error' } }],
+  ])('are unavailable where the agent %s', async (_case, answer) => {
+    await using _agent = await setUp({ 'GET /api/git/changes': answer });
+    expect(await gateway.get(`${base}/git/changes?path=/a`)).toMatchObject({
+      ...{ status: 503, json: { code: 'unavailable' } },
+    });
+  });
+
+  it('are given up where the agent is silent', async () => {
+    await gateway.stop();
+    gateway = await TestGateway.start({ eventsFirstByteMs: 100 });
+    await using _agent = await setUp({ 'GET /api/git/changes': 'hang' });
+    expect(await gateway.get(`${base}/git/changes?path=/a`)).toMatchObject({
+      ...{ status: 504, json: { code: 'agent-timeout' } },
+    });
+  });
+});
