@@ -1,4 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import type { ObjectStore } from '../src/object-store.ts';
 import { s3Address } from '../src/s3-address.ts';
@@ -83,6 +86,32 @@ describe('a store in a bucket', () => {
     await store.delete(['a/b']);
     expect(fake.objects.size).toBe(0);
     expect(fake.faults).toEqual([]);
+  });
+
+  it('deletes an object once, though a proxy does so twice', async () => {
+    fake.faults.push('repeat', 'repeat');
+    await put();
+    await store.delete(['a/b']);
+    expect(await store.get('a/b')).toBeUndefined();
+  });
+
+  it('rejects a body in very small chunks', async () => {
+    const server = createServer((_request, response) => {
+      let left = 5000;
+      const write = () => {
+        left -= 1;
+        if (left === 0) response.end();
+        else if (!response.destroyed) response.write('x', () => setImmediate(write));
+      };
+      write();
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const slow = storeOf(fake, { endpoint: `http://127.0.0.1:${port}` });
+    expect(await codeOf(slow.get('a'))).toBe('invalid');
+    await slow.close();
+    server.closeAllConnections();
+    server.close();
   });
 
   it.each<[Fault, string, string]>([
