@@ -1,8 +1,8 @@
 import { createFolderStore } from '../src/folder-store.ts';
 
 /**
- * Process that stores objects in the folder of its argument until it is killed, several at once, and
- * prints the key of each when it is stored. Each object contains its key alone, many times.
+ * Process that stores objects in the folder of its argument until it is killed, several at once,
+ * and prints the key of each when it is stored. Each object contains its key alone, many times.
  */
 const [, , directory = '', name = ''] = process.argv;
 const store = createFolderStore({ directory });
