@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { systemClock } from '@conversation-operator/base/clock';
 import type { ObjectStore } from '@conversation-operator/object-store/object-store';
 import type { Credentials } from '@conversation-operator/object-store/s3-credentials';
 import {
@@ -61,16 +62,16 @@ describe('a store in a bucket of a real server', () => {
     expect(await codeOf(store.delete(['a']))).toBe('missing');
   });
 
-  it.each<[string, Credentials]>([
-    ['an unknown key', { accessKeyId: 'unknown', secretAccessKey: 'x' }],
-    ['another secret', { accessKeyId: '', secretAccessKey: 'x' }],
-  ])('is denied for %s', async (_name, credentials) => {
+  it.each<[string, Partial<Credentials>]>([
+    ['an unknown key', { accessKeyId: 'unknown' }],
+    ['another secret', { secretAccessKey: 'another' }],
+  ])('is denied for %s', async (_name, other) => {
+    const credentials = { ...server.credentials, ...other };
     const store = open({ bucket: 'a-bucket', credentials: () => Promise.resolve(credentials) });
     expect(await codeOf(store.put('a', body))).toBe('denied');
   });
 
   it('corrects a clock that is an hour slow', async () => {
-    const { systemClock } = await import('@conversation-operator/base/clock');
     const clock = { ...systemClock, now: () => Date.now() - 3_600_000 };
     const store = open({ bucket: 'a-bucket', clock });
     await store.put('clock', body);
@@ -94,7 +95,7 @@ describe('a store in a bucket of a real server', () => {
         writers.every(({ acknowledged }) => acknowledged.size >= 3),
       );
       await server.kill();
-      const records = await Promise.all(writers.map(({ stop }) => stop()));
+      const records = await Promise.all(writers.map((each) => each.stop()));
       await server.restart();
       const sent = new Map(records.flatMap((record) => [...record.sent]));
       const acknowledged = new Set(records.flatMap((record) => [...record.acknowledged]));
@@ -127,9 +128,9 @@ const sumOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex'
 function writer(store: ObjectStore, name: string) {
   const sent = new Map<string, string>();
   const acknowledged = new Set<string>();
-  let isStopped = false;
+  const stopped = new AbortController();
   const work = (async () => {
-    for (let index = 0; !isStopped; index += 1) {
+    for (let index = 0; !stopped.signal.aborted; index += 1) {
       const [key, bytes] = [`${name}/${index}`, randomBytes(65_536)];
       sent.set(key, sumOf(bytes));
       await store.put(key, bytes);
@@ -139,7 +140,7 @@ function writer(store: ObjectStore, name: string) {
   return {
     acknowledged,
     async stop() {
-      isStopped = true;
+      stopped.abort();
       await work;
       return { sent, acknowledged };
     },

@@ -43,9 +43,9 @@ export const maxObjectBytes = 64 * 1024 * 1024;
  * than `.` and `..`, joined by `/`; at most 800 characters in all. No key is the beginning of
  * another one up to a `/`. An object has at most `maxObjectBytes`.
  *
- * Every method throws `StoreError`, has a deadline of its own, and retries what may be repeated.
- * An object that a call has stored is there for every later call of every process. An object is stored as a
- * whole or not at all: no reader sees a part of it.
+ * Every method throws `StoreError`, has a deadline of its own, and retries what may be repeated. An
+ * object that a call has stored is there for every later call of every process. An object is stored
+ * as a whole or not at all: no reader sees a part of it.
  */
 export interface ObjectStore {
   /** Stores an object, in place of one of the same key. Durable when the promise resolves. */

@@ -20,10 +20,13 @@ const throttled: ReadonlySet<string> = new Set([
   ...['TooManyRequests', 'BandwidthLimitExceeded', 'RequestThrottled', 'SlowDownRead'],
   'SlowDownWrite',
 ]);
-/** Codes of credentials that another credential may replace; AWS answers some with 400. */
+/**
+ * Codes of credentials that another credential may replace. AWS answers some with 400, and the
+ * Versity gateway an unknown access key with 404 and a code of its own.
+ */
 const rejectedCredentials: ReadonlySet<string> = new Set([
   ...['ExpiredToken', 'InvalidToken', 'TokenRefreshRequired', 'InvalidAccessKeyId'],
-  'ExpiredTokenException',
+  ...['ExpiredTokenException', 'XAdminUserNotFound'],
 ]);
 /** Failures of a transfer, and conflicts with another request, that end by themselves. */
 const passing: ReadonlySet<string> = new Set([
@@ -96,5 +99,11 @@ export function oneLine(text: string): string {
   return line.length > maxMessageLength ? `${line.slice(0, maxMessageLength)}…` : line;
 }
 
+/** Shorter texts are no secrets of any server, and parts of ordinary words. */
+const minSecretLength = 4;
+
+/** The text without the secrets. */
 export const withoutSecrets = (text: string, secrets: readonly string[]): string =>
-  secrets.reduce((rest, secret) => (secret === '' ? rest : rest.replaceAll(secret, '***')), text);
+  secrets
+    .filter(({ length }) => length >= minSecretLength)
+    .reduce((rest, secret) => rest.replaceAll(secret, '***'), text);

@@ -17,6 +17,8 @@ export type Fault =
   | 'drop'
   /** The connection is closed after the request has had its effect. */
   | 'drop-after-effect'
+  /** The request has its effect twice, as when a proxy repeats it. */
+  | 'repeat'
   /** The response ends in the middle of its body. */
   | 'truncate'
   /** There is never a response. */
@@ -114,7 +116,8 @@ export async function startFakeS3(bucket = 'a-bucket'): Promise<FakeS3> {
         return;
       }
       const answer = answerOf(fake, seen);
-      if (fault === 'none') {
+      if (fault === 'repeat') answerOf(fake, seen);
+      if (fault === 'none' || fault === 'repeat') {
         const date = new Date(Date.now() + fake.skewMs).toUTCString();
         response.writeHead(answer.status, { date, ...answer.headers }).end(answer.body);
       } else if (fault === 'truncate') {
@@ -130,7 +133,7 @@ export async function startFakeS3(bucket = 'a-bucket'): Promise<FakeS3> {
   return fake;
 }
 
-function inject(response: ServerResponse, fault: Exclude<Fault, 'none'>): void {
+function inject(response: ServerResponse, fault: Fault): void {
   if (typeof fault === 'string') {
     response.socket?.destroy();
     return;

@@ -9,9 +9,11 @@ import {
   utimes,
   writeFile,
 } from 'node:fs/promises';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import { folderErrorOf } from '../src/folder-error.ts';
@@ -27,6 +29,7 @@ import {
   someKeys,
 } from './store-contract.ts';
 
+const writerFile = fileURLToPath(new URL('folder-writer.ts', import.meta.url));
 const newFolder = async () => {
   const directory = await mkdtemp(join(tmpdir(), 'folder-store-'));
   return {
@@ -157,6 +160,26 @@ describe('a store in a folder', () => {
     expect(await readdir(join(directory, '.unfinished~'))).toEqual([]);
     await using later = closing(folder.open());
     expect(await later.get('a')).toBeUndefined();
+  });
+
+  it('has every object as a whole whose writer was killed, and those that were acknowledged', async () => {
+    for (let round = 0; round < 3; round += 1) {
+      const name = `round-${round}`;
+      const child = spawn(process.execPath, [writerFile, folder.directory, name], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      const acknowledged: string[] = [];
+      for await (const line of createInterface({ input: child.stdout })) {
+        acknowledged.push(line);
+        if (acknowledged.length === 60) child.kill('SIGKILL');
+      }
+      await using store = closing(folder.open());
+      const found = keysOf(await listAll(store, { prefix: `${name}/` }));
+      // The writer deletes those.
+      const isKept = (key: string) => key.split('/')[2] !== '9';
+      expect(acknowledged.filter((key) => isKept(key) && !found.includes(key))).toEqual([]);
+      for (const key of found) expect(String(await store.get(key))).toBe(`${key} `.repeat(5000));
+    }
   });
 
   it('reads a folder that is larger than its memory allows, in pieces', async () => {

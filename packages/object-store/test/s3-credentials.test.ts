@@ -293,11 +293,9 @@ describe('credentials of the environment', () => {
           status: 400,
           body: failure('ExpiredTokenException', 'The header.claims.signature ended'),
         },
-        ...[
-          'denied',
-          'The security token service answers 400: ExpiredTokenException: The *** ended',
-        ],
-      ] as [string, Response, string, string],
+        'denied',
+        'The security token service answers 400: ExpiredTokenException: The *** ended',
+      ],
       [
         'a role of others',
         { status: 403, body: failure('AccessDenied') },
@@ -308,8 +306,9 @@ describe('credentials of the environment', () => {
       [
         'an issuer out of reach',
         { status: 400, body: failure('IDPCommunicationError') },
-        ...['unavailable', 'IDPCommunicationError'],
-      ] as [string, Response, string, string],
+        'unavailable',
+        'IDPCommunicationError',
+      ],
       ['a failure', { status: 500 }, 'unavailable', 'answers 500'],
       ['another document', { body: '<html/>' }, 'unavailable', 'no valid credentials'],
       ['no document', { body: 'x'.repeat(100_000) }, 'unavailable', 'no valid credentials'],

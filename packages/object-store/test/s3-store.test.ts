@@ -1,4 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import type { ObjectStore } from '../src/object-store.ts';
 import { s3Address } from '../src/s3-address.ts';
@@ -85,12 +88,39 @@ describe('a store in a bucket', () => {
     expect(fake.faults).toEqual([]);
   });
 
+  it('deletes an object once, though a proxy does so twice', async () => {
+    fake.faults.push('repeat', 'repeat');
+    await put();
+    await store.delete(['a/b']);
+    expect(await store.get('a/b')).toBeUndefined();
+  });
+
+  it('rejects a body in very small chunks', async () => {
+    const server = createServer((_request, response) => {
+      let left = 5000;
+      const write = () => {
+        left -= 1;
+        if (left === 0) response.end();
+        else if (!response.destroyed) response.write('x', () => setImmediate(write));
+      };
+      write();
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const slow = storeOf(fake, { endpoint: `http://127.0.0.1:${port}` });
+    expect(await codeOf(slow.get('a'))).toBe('invalid');
+    await slow.close();
+    server.closeAllConnections();
+    server.close();
+  });
+
   it.each<[Fault, string, string]>([
     [{ status: 500 }, 'unavailable', 'The object store answers 500'],
     [
       { status: 503, code: 'ServiceUnavailable', message: 'Wait\n please' },
-      ...['unavailable', 'The object store answers 503 ServiceUnavailable: Wait please'],
-    ] as [Fault, string, string],
+      'unavailable',
+      'The object store answers 503 ServiceUnavailable: Wait please',
+    ],
     [
       { status: 503, code: 'SlowDown' },
       'throttled',
@@ -121,15 +151,17 @@ describe('a store in a bucket', () => {
         ...{ status: 301, code: 'PermanentRedirect' },
         headers: { 'x-amz-bucket-region': 'eu-west-9', location: 'http://127.0.0.1:1/' },
       },
-      ...['invalid', 'the bucket is in the region eu-west-9'],
-    ] as [Fault, string, string],
+      'invalid',
+      'the bucket is in the region eu-west-9',
+    ],
     [
       {
         status: 400,
         body: '<Error><Code>AuthorizationHeaderMalformed</Code><Region>eu-west-9</Region></Error>',
       },
-      ...['invalid', 'the bucket is in the region eu-west-9'],
-    ] as [Fault, string, string],
+      'invalid',
+      'the bucket is in the region eu-west-9',
+    ],
     [{ status: 307, headers: { location: 'http://127.0.0.1:1/' } }, 'invalid', '307'],
   ])('does not repeat what would fail again: %j', async (fault, code, message) => {
     for (const call of [put, () => store.get('a/b'), () => store.list({ prefix: '' })]) {
@@ -369,23 +401,24 @@ describe('the settings of a store in a bucket', () => {
     ],
     [
       { region: 'cn-north-1', bucket: 'with.dot' },
-      ...[
-        'https://s3.cn-north-1.amazonaws.com.cn/with.dot/k/1',
-        'https://s3.cn-north-1.amazonaws.com.cn/with.dot?a=b%20c',
-      ],
-    ] as [Partial<S3StoreOptions>, string, string],
+      'https://s3.cn-north-1.amazonaws.com.cn/with.dot/k/1',
+      'https://s3.cn-north-1.amazonaws.com.cn/with.dot?a=b%20c',
+    ],
     [
       { endpoint: 'http://127.0.0.1:9000/' },
-      ...['http://127.0.0.1:9000/a-bucket/k/1', 'http://127.0.0.1:9000/a-bucket?a=b%20c'],
-    ] as [Partial<S3StoreOptions>, string, string],
+      'http://127.0.0.1:9000/a-bucket/k/1',
+      'http://127.0.0.1:9000/a-bucket?a=b%20c',
+    ],
     [
       { endpoint: 'http://host/s3/', prefix: 'p/q/' },
-      ...['http://host/s3/a-bucket/p/q/k/1', 'http://host/s3/a-bucket?a=b%20c'],
-    ] as [Partial<S3StoreOptions>, string, string],
+      'http://host/s3/a-bucket/p/q/k/1',
+      'http://host/s3/a-bucket?a=b%20c',
+    ],
     [
       { endpoint: 'https://host:1', pathStyle: false, prefix: 'p' },
-      ...['https://a-bucket.host:1/p/k/1', 'https://a-bucket.host:1/?a=b%20c'],
-    ] as [Partial<S3StoreOptions>, string, string],
+      'https://a-bucket.host:1/p/k/1',
+      'https://a-bucket.host:1/?a=b%20c',
+    ],
   ])('%j have these URLs', (options, object, list) => {
     const address = s3Address({ ...fine, ...options });
     expect(address.urlOf('k/1').href).toBe(object);

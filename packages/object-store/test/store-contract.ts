@@ -77,7 +77,7 @@ export function expectedNames(
   return inOrder.filter((name) => Buffer.compare(Buffer.from(name), Buffer.from(after)) > 0);
 }
 
-/** What `ObjectStore` guarantees, of any store. */
+/** Tests every guarantee of `ObjectStore` with one kind of store. */
 export function describeStoreContract(name: string, options: StoreContractOptions): void {
   describe(`${name} as an object store`, () => {
     let place: StorePlace;

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { z } from 'zod';
 import type { ObjectStore } from '@conversation-operator/object-store/object-store';
+import type { Credentials } from '@conversation-operator/object-store/s3-credentials';
 import { createS3Store, type S3StoreOptions } from '@conversation-operator/object-store/s3-store';
 import { eventually } from '../../support/eventually.ts';
 
@@ -23,6 +24,7 @@ const startedSchema = z.object({
 /** A real S3 server, in a process of its own. */
 export interface S3Server extends AsyncDisposable {
   readonly url: string;
+  readonly credentials: Credentials;
   newBucket(name: string): Promise<void>;
   /** A store in a bucket, with the credentials of the server unless others are given. */
   store(options: Partial<S3StoreOptions> & { readonly bucket: string }): ObjectStore;
@@ -42,7 +44,10 @@ export async function startS3Server(): Promise<S3Server> {
   const { url, region, accessKeyId, secretAccessKey } = server;
   return {
     url,
-    newBucket: async (name) => void (await mkdir(join(state, 'data', name))),
+    credentials: { accessKeyId, secretAccessKey },
+    async newBucket(name) {
+      await mkdir(join(state, 'data', name));
+    },
     store: (options) =>
       createS3Store({
         ...{ endpoint: url, region },
@@ -56,7 +61,9 @@ export async function startS3Server(): Promise<S3Server> {
     restart: async () => {
       server = await start(new URL(url).port);
     },
-    [Symbol.asyncDispose]: async () => void (await run(program('down'), [state])),
+    async [Symbol.asyncDispose]() {
+      await run(program('down'), [state]);
+    },
   };
 }
 
