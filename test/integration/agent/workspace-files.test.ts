@@ -3,7 +3,7 @@ import { mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'nod
 import { dirname, join } from 'node:path';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import { maxFileBytes, maxPathLength, WorkspaceFiles } from '../../../src/agent/workspace-files.ts';
-import { takeSnapshot } from '../../../src/agent/workspace-snapshot-taker.ts';
+import { takeSnapshot } from '../../../src/archive/take-snapshot.ts';
 import {
   snapshotChanges,
   snapshotDiff,

@@ -1,7 +1,7 @@
-import type { WorkspaceSnapshot } from '../archive/workspace-snapshot.ts';
-import type { AgentCallOptions, AgentEndpoint } from './agent.ts';
-import { AgentError, isAgentError } from './errors.ts';
-import type { GitChange, GitDiff, WorkspaceFiles } from './workspace-files.ts';
+import type { WorkspaceSnapshot } from './workspace-snapshot.ts';
+import type { AgentCallOptions, AgentEndpoint } from '../agent/agent.ts';
+import { AgentError, isAgentError } from '../agent/errors.ts';
+import type { GitChange, GitDiff, WorkspaceFiles } from '../agent/workspace-files.ts';
 
 export interface SnapshotLimits extends AgentCallOptions {
   /** Time of the snapshot, ISO 8601 in UTC. */

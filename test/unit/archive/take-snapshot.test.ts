@@ -1,7 +1,7 @@
 import type { AgentEndpoint } from '../../../src/agent/agent.ts';
 import { AgentError, type AgentErrorCode } from '../../../src/agent/errors.ts';
 import type { GitChange, GitDiff } from '../../../src/agent/workspace-files.ts';
-import { takeSnapshot, type SnapshotLimits } from '../../../src/agent/workspace-snapshot-taker.ts';
+import { takeSnapshot, type SnapshotLimits } from '../../../src/archive/take-snapshot.ts';
 import { workspaceSnapshotSchema } from '../../../src/archive/workspace-snapshot.ts';
 
 const endpoint: AgentEndpoint = { baseUrl: 'http://127.0.0.1:1', sessionKey: 'key' };
