@@ -42,6 +42,7 @@ const kinds: Readonly<Record<string, Kind>> = {
   'searchEvents path id': 'conversation',
   'searchEvents query page_id': 'own',
   'countEvents path id': 'conversation',
+  'downloadConversation path id': 'conversation',
   'interruptConversation path id': 'conversation',
   'searchApprovals query page_id': 'cursor',
   'getApprovals path id': 'conversation',
