@@ -146,7 +146,7 @@ describe('a download', () => {
     expect(response.status).toBe(200);
     const chunks: Uint8Array[] = [];
     const read = async () => {
-      for await (const chunk of response.body ?? []) chunks.push(chunk);
+      for await (const chunk of response.body ?? []) chunks.push(chunk as Uint8Array);
     };
     await expect(read()).rejects.toThrow();
     await expect(unzip(Buffer.concat(chunks))).rejects.toThrow(/BadZipFile/);

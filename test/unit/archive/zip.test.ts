@@ -50,7 +50,7 @@ describe('a ZIP archive', () => {
     expect(names).toEqual(Array.from({ length: count }, (_, index) => `${index}`));
   });
 
-  it('is cut off by a failure before its directory', async () => {
+  it('ends without its directory after a failure', async () => {
     const failing = async function* () {
       yield* given([file('a', 'x')]);
       throw new Error('lost');
