@@ -1,5 +1,5 @@
 import { promisify } from 'node:util';
-import { crc32, deflateRaw } from 'node:zlib';
+import { crc32, deflateRaw, deflateRawSync } from 'node:zlib';
 
 /** A file of an archive. */
 export interface ZipFile {
@@ -28,6 +28,8 @@ const deflated = 8;
 const plainVersion = 20;
 const zip64Version = 45;
 const slabBytes = 64 * 1024;
+/** Maximum bytes that are compressed at once: for more, other threads are worth their overhead. */
+const maxSyncBytes = 2048;
 
 const deflate = promisify(deflateRaw);
 
@@ -71,7 +73,7 @@ export async function* zipArchive(
 }
 
 async function packed({ name, content }: ZipFile): Promise<Packed> {
-  const data = await deflate(content);
+  const data = content.length <= maxSyncBytes ? deflateRawSync(content) : await deflate(content);
   return { name: Buffer.from(name), data, crc: crc32(content), bytes: content.length };
 }
 

@@ -1,8 +1,10 @@
 import type { AgentNotification } from '../agent/notifications.ts';
+import { archiveConfigOf } from '../config/archive.ts';
 import { readGatewayConfig } from '../config/cluster.ts';
 import { NotificationSender } from '../gateway/callback-server/notification-sender.ts';
 import { createGateway } from '../gateway/gateway.ts';
 import { gatewayCaches, serviceCaches } from '../gateway/lookup/cache.ts';
+import { openArchive } from './archive-store.ts';
 import { serveAgentSide } from './agent-side.ts';
 import { gatewaySettings, webDirectories } from './gateway-settings.ts';
 import { gitCredentials, gitDirectory } from './git-directory.ts';
@@ -27,6 +29,7 @@ export async function gateway({ version, programFolder }: GatewayProgram): Promi
   startReflectors([...Object.values(caches), ...Object.values(ofService)], stack);
   const credentials = gitCredentials(config, runtime, stack);
   const pullRequests = pullRequestService(config, { client, credentials, caches }, runtime, stack);
+  const archive = openArchive(archiveConfigOf(config), keys, runtime, stack);
   const server = createGateway({
     client,
     namespace,
@@ -39,6 +42,7 @@ export async function gateway({ version, programFolder }: GatewayProgram): Promi
     ...webDirectories(programFolder, config),
     ...gitDirectory(config, credentials, runtime, stack),
     pullRequests,
+    ...(archive === undefined ? {} : { history: archive.reader }),
     drainMs: config.DRAIN_SECONDS * 1000,
     clock,
     logger,

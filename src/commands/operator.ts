@@ -1,6 +1,8 @@
 import { hostname } from 'node:os';
 import { randomBytes } from 'node:crypto';
 import { createAgentClient } from '../agent/kinds.ts';
+import { AgentEvents } from '../agent/events.ts';
+import { archiveConfigOf } from '../config/archive.ts';
 import { readOperatorConfig } from '../config/cluster.ts';
 import { preparationLimits } from '../config/environment.ts';
 import { createCaches, reflectorsOf } from '../controllers/caches.ts';
@@ -12,6 +14,7 @@ import { ShardClient } from '../controllers/shards/shard-client.ts';
 import { shardOf } from '../controllers/shards/shard-of.ts';
 import { shareOfMetrics } from '../observability/gauge-shares.ts';
 import { operatorLeaseName } from '../resources/lease-names.ts';
+import { openArchive } from './archive-store.ts';
 import { mountedAgentCredentials } from './credential-files.ts';
 import {
   interrupted,
@@ -63,6 +66,9 @@ export async function operator(): Promise<void> {
   const agentCredentials = mountedAgentCredentials(config.AGENT_CREDENTIALS_DIR, logger);
   const agent = createAgentClient();
   stack.defer(() => agent.close());
+  const archive = openArchive(archiveConfigOf(config), keys, runtime, stack);
+  const events = new AgentEvents();
+  stack.defer(() => events.close());
   const stop = new AbortController();
   const ended = lead(
     {
@@ -92,6 +98,7 @@ export async function operator(): Promise<void> {
           ...scope,
           pauseBoundMs: config.PAUSE_TIMEOUT_SECONDS * 1000,
           preparation: preparationLimits(config),
+          ...(archive === undefined ? {} : { archive: { ...archive, events } }),
           ...(config.AGENT_SIDE_URL === undefined
             ? { maxPollMs: maxPollWithoutNotificationsMs }
             : { agentSide: { url: config.AGENT_SIDE_URL, namespace } }),

@@ -1,7 +1,8 @@
 import type { AgentNotification } from '../agent/notifications.ts';
 import { createAgentClient } from '../agent/kinds.ts';
 import { preparationLimits } from '../config/environment.ts';
-import { readUpConfig, type UpConfig } from '../config/up.ts';
+import { AgentEvents } from '../agent/events.ts';
+import { readUpConfig, upArchiveOf, type UpConfig } from '../config/up.ts';
 import { createCaches, reflectorsOf } from '../controllers/caches.ts';
 import { Operator } from '../controllers/operator.ts';
 import { issueKey, type IssuedKey } from '../gateway/auth/issue-key.ts';
@@ -13,6 +14,7 @@ import { Reflector } from '@conversation-operator/kube/reflector';
 import { apiKeys, type ApiKey } from '../resources/api-key.ts';
 import { ownerSettings, type OwnerSettings } from '../resources/owner-settings.ts';
 import { conversationQuotas } from '../resources/conversation-quota.ts';
+import { createLocalArchive, openArchive } from './archive-store.ts';
 import { serveAgentSide } from './agent-side.ts';
 import { mountedAgentCredentials } from './credential-files.ts';
 import { CommandError, portInUse } from './command-error.ts';
@@ -202,6 +204,10 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   );
   folder.write(portFile, String(agentSidePort));
 
+  createLocalArchive(upArchiveOf(config));
+  const archive = openArchive(upArchiveOf(config), keys, runtime, stack);
+  const events = new AgentEvents();
+  stack.defer(() => events.close());
   const agent = createAgentClient();
   stack.defer(() => agent.close());
   const operator = new Operator({
@@ -216,6 +222,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     pauseBoundMs: config.PAUSE_TIMEOUT_SECONDS * 1000,
     agentSide: { url: `http://${loopback}:${agentSidePort}`, namespace },
     preparation: preparationLimits(config),
+    ...(archive === undefined ? {} : { archive: { ...archive, events } }),
   });
   stack.defer(() => operator.stop());
   await operator.start();
@@ -241,6 +248,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     ...webDirectories(programFolder, config),
     ...gitDirectory(config, credentials, runtime, stack),
     pullRequests,
+    ...(archive === undefined ? {} : { history: archive.reader }),
     clock: runtime.clock,
     logger,
     metrics,

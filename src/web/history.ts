@@ -1,12 +1,8 @@
 import { computed, signal } from '@preact/signals';
 import { api, ApiError, messageOf } from './api.ts';
-import { entriesOf, idOf, isEvent, type AgentEvent } from './entries.ts';
+import { entriesOf, isEvent } from './entries.ts';
+import { EventLog, type EventPage } from './event-log.ts';
 import { Refresher } from './refresher.ts';
-
-interface EventPage {
-  readonly items: readonly AgentEvent[];
-  readonly next_page_id: string | null;
-}
 
 /** The service passes on what an agent answers, as it is. */
 interface Answer {
@@ -15,26 +11,25 @@ interface Answer {
 }
 
 const pageSize = 50;
-/** Maximum pages of one refresh: after these without a known event, they replace the events. */
-const maxPagesBehind = 5;
 
 /** The events of one conversation: the newest page first, older ones on demand. */
 export class History {
-  /** Oldest first. */
-  readonly events = signal<readonly AgentEvent[]>([]);
+  readonly #log = new EventLog((from) => this.#page(from));
+  readonly events = this.#log.events;
+  readonly older = this.#log.older;
   readonly entries = computed(() => entriesOf(this.events.value));
-  /** Where the older events begin; null: there are none; undefined: nothing has arrived yet. */
-  readonly older = signal<string | null | undefined>(undefined);
   readonly isLoadingOlder = signal(false);
   readonly problem = signal<string | undefined>(undefined);
-  /** Whether the agent can not be asked at the moment, because its sandbox does not run. */
-  readonly isAway = signal(false);
+  /** Why there are no further events to read; undefined where there may be. */
+  readonly absence = signal<string | undefined>(undefined);
+  /** Address of the record and all events as a ZIP archive. */
+  readonly downloadPath: string;
   readonly #path: string;
-  readonly #ids = new Set<string>();
-  readonly #refresher = new Refresher(() => this.#read());
+  readonly #refresher = new Refresher(() => this.#attempt(() => this.#log.refresh()));
 
   constructor(conversationId: string) {
     this.#path = `/api/v1/conversation/${conversationId}/events/search`;
+    this.downloadPath = `/api/v1/app-conversations/${conversationId}/download`;
   }
 
   /** Reads what is new. A call during another one makes it read once more. */
@@ -43,57 +38,23 @@ export class History {
   }
 
   async loadOlder(): Promise<void> {
-    const from = this.older.peek();
-    if (from === null || from === undefined || this.isLoadingOlder.peek()) return;
+    if (this.isLoadingOlder.peek()) return;
     this.isLoadingOlder.value = true;
-    try {
-      const { items, next_page_id: next } = await this.#page(from);
-      // A refresh may have replaced everything meanwhile.
-      if (this.older.peek() !== from) return;
-      this.events.value = [...this.#unknown(items).reverse(), ...this.events.peek()];
-      this.older.value = next;
-      this.problem.value = undefined;
-    } catch (error) {
-      this.#fail(error);
-    } finally {
-      this.isLoadingOlder.value = false;
-    }
+    await this.#attempt(() => this.#log.readOlder());
+    this.isLoadingOlder.value = false;
   }
 
-  async #read(): Promise<void> {
+  /** Never rejects. The events that are shown already stay after a failure. */
+  async #attempt(read: () => Promise<void>): Promise<void> {
     try {
-      const news: AgentEvent[] = [];
-      let from: string | undefined;
-      for (let pages = 1; ; pages++) {
-        const { items, next_page_id: next } = await this.#page(from);
-        news.push(...items);
-        const isJoined = items.some((event) => this.#ids.has(idOf(event)));
-        if (isJoined) break;
-        if (next === null || pages === maxPagesBehind || this.#ids.size === 0) {
-          this.#ids.clear();
-          this.events.value = [];
-          this.older.value = next;
-          break;
-        }
-        from = next;
-      }
-      const added = this.#unknown(news);
-      if (added.length > 0) this.events.value = [...this.events.peek(), ...added.reverse()];
+      await read();
       this.problem.value = undefined;
-      this.isAway.value = false;
+      this.absence.value = undefined;
     } catch (error) {
-      this.#fail(error);
+      const absence = absenceOf(error);
+      this.absence.value = absence;
+      this.problem.value = absence === undefined ? messageOf(error) : undefined;
     }
-  }
-
-  /** The events of these that are not shown yet, in their order. */
-  #unknown(events: readonly AgentEvent[]): AgentEvent[] {
-    return events.filter((event) => {
-      const id = idOf(event);
-      if (this.#ids.has(id)) return false;
-      this.#ids.add(id);
-      return true;
-    });
   }
 
   async #page(from: string | undefined): Promise<EventPage> {
@@ -104,10 +65,18 @@ export class History {
       throw new ApiError({ detail: 'The answer of the agent is no list of events.' });
     return { items: items.filter(isEvent), next_page_id: typeof next === 'string' ? next : null };
   }
+}
 
-  #fail(error: unknown): void {
-    const code = error instanceof ApiError ? error.problem.code : undefined;
-    this.isAway.value = code === 'wrong-state';
-    this.problem.value = code === 'wrong-state' ? undefined : messageOf(error);
-  }
+const absences: Readonly<Record<string, string>> = {
+  'archive-disabled':
+    'This service keeps no history: the events are with the agent, which answers while its sandbox runs.',
+  'archive-empty': 'No events of this conversation are archived.',
+  'archive-expired': 'The history was deleted, because its retention was over.',
+};
+
+/** The sentence for a conversation without events to read; undefined for every other failure. */
+function absenceOf(error: unknown): string | undefined {
+  if (!(error instanceof ApiError)) return undefined;
+  const { code = '' } = error.problem;
+  return code === 'wrong-state' ? error.message : absences[code];
 }

@@ -195,7 +195,7 @@ it('bounds an event of a million characters', async () => {
   expect((await page.locator('.message-text').innerText()).length).toBe(20_025);
 });
 
-it('says that a paused agent can not be asked for its events', async () => {
+it('says why a paused conversation has no events', async () => {
   const { page } = window;
   service.snapshots = service.snapshots.map((snapshot) => ({
     ...snapshot,
@@ -205,7 +205,7 @@ it('says that a paused agent can not be asked for its events', async () => {
   }));
   service.answers.set(events, {
     status: 409,
-    json: { code: 'wrong-state', detail: 'It is paused.' },
+    json: { code: 'archive-disabled', detail: 'It is paused.' },
   });
   await open();
   await page.getByText('The events are with the agent').waitFor();

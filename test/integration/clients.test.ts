@@ -12,6 +12,7 @@ import { Installation } from '../support/installation.ts';
 import { kubectl } from '../support/kubectl.ts';
 import { leaksIn, withoutFields, type Secrets } from '../support/leaks.ts';
 import { recordingProxy } from '../support/recording-proxy.ts';
+import { unzip } from '../support/unzip.ts';
 
 const run = promisify(execFile);
 const folder = mkdtempSync(join(tmpdir(), 'clients-'));
@@ -86,7 +87,6 @@ const beyond: Readonly<
   renameProfile: [(it) => it.renameProfile(none, 'other'), refused],
   activateProfile: [(it) => it.activateProfile(none), refused],
   getSuggestedTasks: [(it) => it.getSuggestedTasks(), refused],
-  downloadConversation: [(it, id) => it.downloadConversation(id), refused],
   readConversationFile: [(it, id) => it.readConversationFile(id, 'README.md'), refused],
   switchConversationProfile: [(it, id) => it.switchConversationProfile(id, none), refused],
   switchConversationAcpModel: [(it, id) => it.switchConversationAcpModel(id, none), refused],
@@ -119,6 +119,7 @@ const covered = [
   ...[
     'resumeSandbox',
     'updateConversationPublicFlag',
+    'downloadConversation',
     'deleteConversation',
     'getCurrentApiKey',
     'getSettings',
@@ -217,6 +218,12 @@ describe("the official client's CloudClient, against the built program", () => {
       `/api/v1/conversation/${id}/events/search?limit=100`,
     );
     expect(events.items.map(({ kind }) => kind)).toContain('MessageEvent');
+    const download = await client.downloadConversation(id);
+    const files = await unzip(Buffer.from(await download.arrayBuffer()));
+    expect(files).toHaveLength(events.items.length + 1);
+    expect(JSON.parse(files.at(-1)?.[1] ?? '')).toMatchObject({
+      ...{ id, event_count: events.items.length },
+    });
     const [found] = await client.getSandboxes([sandbox]);
     const { conversation_url: url, session_api_key: key } = (await record()) as {
       conversation_url?: string;

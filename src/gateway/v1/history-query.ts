@@ -2,7 +2,7 @@ import type { HistoryFilter, HistoryQuery } from '../../archive/history.ts';
 import { invalidField } from '../errors/validation.ts';
 import type { EventSearch } from './schemas.ts';
 
-/** What `next_page_id` of an archive has behind the id of the event. */
+/** End of a `next_page_id` of an archive, behind the id of the event. */
 const position = /@\d{1,10}$/;
 
 /** The `page_id` for an agent, which knows the ids of its events alone. */

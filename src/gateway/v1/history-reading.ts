@@ -41,7 +41,7 @@ export type ArchiveCall<R> = (
   signal: AbortSignal,
 ) => Promise<R>;
 
-/** What to do with the events of a conversation, by the place that they are in. */
+/** Readers of the events of a conversation, by the place that they are in. */
 interface Ways<R> {
   readonly agent: (agent: Agent, left: AbortSignal, conversation: CachedConversation) => Promise<R>;
   readonly archive: (conversation: CachedConversation, left: AbortSignal) => Promise<R>;
@@ -153,14 +153,14 @@ async function readOnce<R>(
   const source = archiveSourceOf({ readsArchives: true, archive: status?.archive });
   if (history === undefined) throw noHistory('archive-disabled');
   if (source.from === 'none') throw noHistory(source.code);
-  const { namespace = '', uid } = metadata;
+  const { namespace, uid } = metadata;
   return read(history, { namespace, uid, head: source.head }, signal);
 }
 
 /** The conversation as the API server has it; 404 where it is gone. */
 async function storedConversation(
   { client }: Services,
-  { metadata: { namespace = '', name, uid } }: CachedConversation,
+  { metadata: { namespace, name, uid } }: CachedConversation,
 ): Promise<Conversation> {
   const stored = await found(client.get(conversations, namespace, name));
   if (stored?.metadata.uid !== uid) throw notFound('conversation');

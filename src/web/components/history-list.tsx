@@ -111,9 +111,16 @@ export function HistoryList({ history, asks }: HistoryListProps) {
       <div class="history-head">
         <h2 id="history">Events</h2>
         {entries.length > 0 && (
-          <button type="button" class="small quiet" onClick={() => void copy()}>
-            {isCopied.value ? 'Copied' : 'Copy as Markdown'}
-          </button>
+          <div class="history-tools">
+            <button type="button" class="small quiet" onClick={() => void copy()}>
+              {isCopied.value ? 'Copied' : 'Copy as Markdown'}
+            </button>
+            {history.absence.value === undefined && (
+              <a class="button small quiet" href={history.downloadPath} download>
+                Download
+              </a>
+            )}
+          </div>
         )}
       </div>
       {typeof older === 'string' && (
@@ -132,11 +139,7 @@ export function HistoryList({ history, asks }: HistoryListProps) {
       {entries.map((entry) => (
         <OneEntry key={entry.id} entry={entry} asks={asks} />
       ))}
-      {history.isAway.value && (
-        <p class="quiet-text">
-          The events are with the agent, which answers while its sandbox runs.
-        </p>
-      )}
+      {history.absence.value !== undefined && <p class="quiet-text">{history.absence.value}</p>}
       {/* Without a connection, the header says so. */}
       {history.problem.value !== undefined && stream.state.value.isOpen && (
         <p class="problem" role="alert">

@@ -46,6 +46,7 @@ const kinds: Readonly<Record<string, Kind>> = {
   'readFile path id': 'conversation',
   'listChanges path id': 'conversation',
   'getDiff path id': 'conversation',
+  'downloadConversation path id': 'conversation',
   'interruptConversation path id': 'conversation',
   'searchApprovals query page_id': 'cursor',
   'getApprovals path id': 'conversation',
