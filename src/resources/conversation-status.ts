@@ -66,6 +66,9 @@ const startStepSchema = z.object({
   ),
 });
 
+/** A path that clients are shown. */
+export const workingDirSchema = text(1024).startsWith('/');
+
 export const conversationStatusSchema = z.object({
   observedGeneration: observedGeneration(),
   start: optional(
@@ -95,6 +98,10 @@ export const conversationStatusSchema = z.object({
   sandboxUID: optional(
     text(64),
     'UID of the sandbox; a sandbox recreated under the same name has a different UID.',
+  ),
+  workingDir: optional(
+    workingDirSchema,
+    'Absolute path of the folder that the agent works in, as the agent has it. Absent until the agent has the conversation.',
   ),
   sandboxStatus: optional(
     z.enum(sandboxStatuses),

@@ -5,7 +5,6 @@ import { agentEndpointOf } from '../../agent/endpoint.ts';
 import { AgentError } from '../../agent/errors.ts';
 import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import { workingDirOf } from '../../resources/working-dir.ts';
 import { ProblemError, unavailable } from '../errors/problem-error.ts';
 import { invalidRequest } from '../errors/validation.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
@@ -33,8 +32,6 @@ export interface Agent {
   readonly sandbox: string;
   /** Names the container that the agent runs in. */
   readonly container: string;
-  /** Folder of the conversation as its record names it. */
-  readonly workingDir: string | undefined;
 }
 
 /**
@@ -122,9 +119,7 @@ async function agentOf(services: Services, call: OwnCall): Promise<Agent> {
   const { metadata, status } = sandbox;
   const container = `${metadata.uid} ${status?.podUID ?? ''} ${status?.containerID ?? ''}`;
   const id = conversationIdOf(conversation);
-  const template = lookup.templateNamed(sandbox.spec.templateName);
-  const workingDir = template && workingDirOf(template);
-  return { endpoint, id, owner: call.owner, sandbox: metadata.uid, container, workingDir };
+  return { endpoint, id, owner: call.owner, sandbox: metadata.uid, container };
 }
 
 const wrongState = (detail: string, cause?: AgentError): ProblemError =>

@@ -8,9 +8,14 @@ import type {
 } from '../../../agent/agent.ts';
 import { AgentError } from '../../../agent/errors.ts';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
+import { compact } from '@conversation-operator/base/compact';
 import { isNewerVersion } from '@conversation-operator/kube/object';
 import type { Store } from '@conversation-operator/kube/store';
 import type { Conversation } from '../../../resources/conversation.ts';
+import {
+  workingDirSchema,
+  type ConversationStatus,
+} from '../../../resources/conversation-status.ts';
 import { conversationIdOf } from '../../../resources/ids.ts';
 import { gitPolicyOf } from '../../../resources/git-settings.ts';
 import type { Sandbox } from '../../../resources/sandbox.ts';
@@ -81,10 +86,14 @@ export const createConversation =
     });
     return {
       sandbox,
-      status: withTransition(started, 'READY', now),
+      status: withTransition({ ...started, ...shownFolder(workingDir) }, 'READY', now),
       wait: { afterMs: firstPollMs },
     };
   };
+
+/** The agent has reported the path, which may be none that can be stored. */
+const shownFolder = (path: string): Pick<ConversationStatus, 'workingDir'> =>
+  path.isWellFormed() ? compact({ workingDir: workingDirSchema.safeParse(path).data }) : {};
 
 /**
  * Returns the sandbox as the cache has it after the previous stages: its container may be another
