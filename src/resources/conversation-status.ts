@@ -66,8 +66,8 @@ const startStepSchema = z.object({
   ),
 });
 
-/** A path that clients are shown. */
-export const workingDirSchema = text(1024).startsWith('/');
+/** Maximum characters of the path of a conversation's folder. */
+export const maxWorkingDirLength = 1024;
 
 export const conversationStatusSchema = z.object({
   observedGeneration: observedGeneration(),
@@ -100,7 +100,7 @@ export const conversationStatusSchema = z.object({
     'UID of the sandbox; a sandbox recreated under the same name has a different UID.',
   ),
   workingDir: optional(
-    workingDirSchema,
+    text(maxWorkingDirLength).startsWith('/'),
     'Absolute path of the folder that the agent works in, as the agent has it. Absent until the agent has the conversation.',
   ),
   sandboxStatus: optional(

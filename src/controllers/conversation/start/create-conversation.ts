@@ -8,14 +8,9 @@ import type {
 } from '../../../agent/agent.ts';
 import { AgentError } from '../../../agent/errors.ts';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
-import { compact } from '@conversation-operator/base/compact';
 import { isNewerVersion } from '@conversation-operator/kube/object';
 import type { Store } from '@conversation-operator/kube/store';
 import type { Conversation } from '../../../resources/conversation.ts';
-import {
-  workingDirSchema,
-  type ConversationStatus,
-} from '../../../resources/conversation-status.ts';
 import { conversationIdOf } from '../../../resources/ids.ts';
 import { gitPolicyOf } from '../../../resources/git-settings.ts';
 import type { Sandbox } from '../../../resources/sandbox.ts';
@@ -30,7 +25,7 @@ import { agentToolsOf, type AgentToolsOptions } from './agent-tools.ts';
 import { pushNotice } from './push-notice.ts';
 import type { AgentStageContext, Stage, StartScope } from './stage.ts';
 import { StartErrorCode, StartFailure } from './start-failure.ts';
-import { withTransition } from './start-status.ts';
+import { withTransition, withWorkingDir } from './start-status.ts';
 
 export interface CreateConversationOptions
   extends AwaitAgentOptions, Omit<AgentToolsOptions, 'keys'> {
@@ -86,14 +81,10 @@ export const createConversation =
     });
     return {
       sandbox,
-      status: withTransition({ ...started, ...shownFolder(workingDir) }, 'READY', now),
+      status: withTransition(withWorkingDir(started, workingDir), 'READY', now),
       wait: { afterMs: firstPollMs },
     };
   };
-
-/** The agent has reported the path, which may be none that can be stored. */
-const shownFolder = (path: string): Pick<ConversationStatus, 'workingDir'> =>
-  path.isWellFormed() ? compact({ workingDir: workingDirSchema.safeParse(path).data }) : {};
 
 /**
  * Returns the sandbox as the cache has it after the previous stages: its container may be another
