@@ -1,0 +1,41 @@
+import { createHash } from 'node:crypto';
+import type { ArchiveAddress } from './address.ts';
+
+/**
+ * Kinds of objects of an archive, by their folder.
+ *
+ * - h: heads. A head lists the segments, and contains the events that fill no segment yet.
+ * - s: segments of about 1 MiB of events.
+ * - f: snapshots of the files of the sandbox.
+ */
+export type ArchiveObjectKind = 'h' | 's' | 'f';
+
+const namePattern = /^([0-9]{10})-([0-9a-f]{24})$/;
+const positionDigits = 10;
+const hashDigits = 24;
+
+/** The folder of all objects of an archive, with a `/` at its end. */
+export const folderOf = ({ namespace, uid }: ArchiveAddress): string => `${namespace}/${uid}/`;
+
+export const keyOf = (address: ArchiveAddress, kind: ArchiveObjectKind, name: string): string =>
+  `${folderOf(address)}${kind}/${name}`;
+
+/** The beginning of a SHA-256: two texts of one archive never have the same one by chance. */
+export const hashOf = (...texts: readonly (string | Uint8Array)[]): string => {
+  const hash = createHash('sha256');
+  for (const text of texts) hash.update(text);
+  return hash.digest('hex').slice(0, hashDigits);
+};
+
+/**
+ * The name of an object: a position in the log of the agent, and a hash of the content. Two writers
+ * that have read the same events write the same objects, and no write replaces other content.
+ */
+export const nameOf = (position: number, hash: string): string =>
+  `${String(position).padStart(positionDigits, '0')}-${hash}`;
+
+/** The position in a name; undefined where the text is no name. */
+export const positionOf = (name: string): number | undefined => {
+  const digits = namePattern.exec(name)?.[1];
+  return digits === undefined ? undefined : Number(digits);
+};
