@@ -16,6 +16,7 @@ import { folderOf, positionOf } from '../archive/layout.ts';
 import { archivesOf, keysOf, removeArchive } from '../archive/removal.ts';
 import { conversations, type Conversation } from '../resources/conversation.ts';
 import { conversationIdOf } from '../resources/ids.ts';
+import { agedMs } from './claims.ts';
 import { withClient, type ClusterOptions } from './cluster-client.ts';
 import { CommandError } from './command-error.ts';
 import { textTable } from './text-table.ts';
@@ -39,6 +40,8 @@ export interface ArchivedConversation extends ArchiveAddress {
 export interface Archive extends ArchiveAddress {
   /** Undefined: no Conversation has this UID. */
   readonly conversation: ArchivedConversation | undefined;
+  /** Whether the store has an object of the archive. */
+  readonly isStored: boolean;
 }
 
 const archivedConversation = ({ metadata, status }: Conversation): ArchivedConversation => ({
@@ -56,11 +59,13 @@ async function archivesIn(
   namespace: string,
   store: Pick<ObjectStore, 'list'>,
 ): Promise<readonly Archive[]> {
-  const uids = new Set(await Array.fromAsync(archivesOf(store, namespace)));
+  const stored = new Set(await Array.fromAsync(archivesOf(store, namespace)));
   const { items } = await client.listMapped(conversations, archivedConversation, { namespace });
   const byUid = new Map(items.map((conversation) => [conversation.uid, conversation]));
-  for (const { uid, head } of items) if (head !== undefined) uids.add(uid);
-  return [...uids].sort().map((uid) => ({ namespace, uid, conversation: byUid.get(uid) }));
+  const named = items.filter(({ head }) => head !== undefined).map(({ uid }) => uid);
+  return [...stored.union(new Set(named))].sort().map((uid) => ({
+    ...{ namespace, uid, conversation: byUid.get(uid), isStored: stored.has(uid) },
+  }));
 }
 
 /** The newest head of an archive, by the position in its name; undefined where there is none. */
@@ -81,10 +86,12 @@ export async function newestHead(
   return newest;
 }
 
+type Source = Omit<Archive, 'isStored'>;
+
 /** The state of an archive that its Conversation names; of an orphan, that of its newest head. */
 async function stateOf(
   { store }: ArchiveAccess,
-  { namespace, uid, conversation }: Archive,
+  { namespace, uid, conversation }: Source,
 ): Promise<ArchiveState | undefined> {
   const head = conversation?.head ?? (await newestHead(store, { namespace, uid }));
   return head === undefined ? undefined : { namespace, uid, head };
@@ -130,7 +137,7 @@ function idIn(json: string): unknown {
 }
 
 /** Reads every event of an archive. Throws `StoreError`. */
-export async function verified(access: ArchiveAccess, archive: Archive): Promise<Verified> {
+export async function verified(access: ArchiveAccess, archive: Source): Promise<Verified> {
   const { conversation } = archive;
   const ids = new Set<string>();
   const damaged = (detail: string): Verified => ({
@@ -207,7 +214,9 @@ async function withStore<R>(work: Promise<R>): Promise<R> {
     return await work;
   } catch (error) {
     if (!(error instanceof StoreError)) throw error;
-    throw new CommandError(`the archive can't be read: ${error.message}`, { cause: error });
+    throw new CommandError(`the store of the archive has failed: ${error.message}`, {
+      cause: error,
+    });
   }
 }
 
@@ -253,7 +262,7 @@ export const exportArchive = (
 ): Promise<void> =>
   withClient(options, async (client, namespace) => {
     const stored = await found(client.get(conversations, namespace, name));
-    const archive: Archive =
+    const archive: Source =
       stored === undefined
         ? { namespace, uid: name, conversation: undefined }
         : { namespace, uid: stored.metadata.uid, conversation: archivedConversation(stored) };
@@ -276,7 +285,7 @@ const recordOf = (name: string, stored: Conversation | undefined): object =>
 
 async function writeArchive(
   access: ArchiveAccess,
-  archive: Archive,
+  archive: Source,
   {
     name,
     output,
@@ -348,7 +357,7 @@ export function timeOf(json: string): number | undefined {
 /** Throws `StoreError`. */
 export async function orphanOf(
   access: ArchiveAccess,
-  archive: Archive,
+  archive: Source,
   nowMs: number,
 ): Promise<Orphan> {
   const { namespace, uid } = archive;
@@ -366,19 +375,21 @@ export async function orphanOf(
 export interface PruneArchivesOptions extends ClusterOptions {
   /** Without it nothing is deleted. */
   readonly delete?: boolean;
-  readonly olderThanMs: number;
+  /** A duration like 12h or 30d. */
+  readonly olderThan: string;
 }
 
 /** Shows the archives without a Conversation; with `--delete` the command deletes them. */
 export const pruneArchives = (
   names: readonly string[],
-  { olderThanMs, delete: isToDelete = false, ...options }: PruneArchivesOptions,
+  { olderThan, delete: isToDelete = false, ...options }: PruneArchivesOptions,
   access: ArchiveAccess,
-): Promise<void> =>
-  withClient(options, (client, namespace) => {
-    const selection = { names, olderThanMs };
-    return withStore(pruneIn(client, namespace, { access, selection, isToDelete }));
-  });
+): Promise<void> => {
+  const selection = { names, olderThanMs: agedMs(olderThan) };
+  return withClient(options, (client, namespace) =>
+    withStore(pruneIn(client, namespace, { access, selection, isToDelete })),
+  );
+};
 
 async function pruneIn(
   client: KubeClient,
@@ -422,8 +433,8 @@ async function pruneIn(
 
 /** Refuses a store none of whose archives is of this cluster: it may be that of another one. */
 export function refuseForeign(archives: readonly Archive[], namespace: string): void {
-  if (archives.length === 0 || archives.some(({ conversation }) => conversation !== undefined))
-    return;
+  const stored = archives.filter(({ isStored }) => isStored);
+  if (stored.length === 0 || stored.some(({ conversation }) => conversation !== undefined)) return;
   throw new CommandError(
     `no archive of the store belongs to a Conversation of namespace ${namespace}: name the archives where this is the right cluster`,
   );
