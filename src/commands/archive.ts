@@ -63,7 +63,7 @@ async function archivesIn(
   const { items } = await client.listMapped(conversations, archivedConversation, { namespace });
   const byUid = new Map(items.map((conversation) => [conversation.uid, conversation]));
   const named = items.filter(({ head }) => head !== undefined).map(({ uid }) => uid);
-  return [...stored.union(new Set(named))].sort().map((uid) => ({
+  return [...new Set([...stored, ...named])].sort().map((uid) => ({
     ...{ namespace, uid, conversation: byUid.get(uid), isStored: stored.has(uid) },
   }));
 }

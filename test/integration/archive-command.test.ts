@@ -74,7 +74,8 @@ describe('conversation-operator archive', () => {
   /** Runs a command as the program does, and returns its output. */
   async function run(...args: readonly string[]) {
     const output = { stdout: '', stderr: '' };
-    const writes = [process.stdout.write, process.stderr.write] as const;
+    const { stdout, stderr } = process;
+    const writes = [stdout.write.bind(stdout), stderr.write.bind(stderr)] as const;
     const into = (name: keyof typeof output) => (chunk: string | Uint8Array) => {
       output[name] += Buffer.from(chunk as Uint8Array).toString();
       return true;
@@ -92,13 +93,13 @@ describe('conversation-operator archive', () => {
           },
         }),
     });
-    process.stdout.write = into('stdout') as typeof process.stdout.write;
-    process.stderr.write = into('stderr') as typeof process.stderr.write;
+    stdout.write = into('stdout');
+    stderr.write = into('stderr');
     try {
       const cluster = ['--kubeconfig', server.kubeconfig, '--namespace', 'default'];
       await program.parseAsync(['archive', ...args, ...cluster], { from: 'user' });
     } finally {
-      [process.stdout.write, process.stderr.write] = writes;
+      [stdout.write, stderr.write] = writes;
     }
     return output;
   }
@@ -134,7 +135,7 @@ describe('conversation-operator archive', () => {
 
   it('verify reads an archive again that has got another head meanwhile', async () => {
     let isFirst = true;
-    history.before = async (_method) => {
+    history.before = async () => {
       if (!isFirst) return;
       isFirst = false;
       await archive('two', 7);
