@@ -128,6 +128,25 @@ describe('a download', () => {
     await expect(bytesOf(response)).rejects.toThrow();
   });
 
+  it('breaks where the agent forgets the conversation in the middle, and begins no second time', async () => {
+    const log = answerFromLog(() => many);
+    agent.answer = (request, response) => {
+      if (request.url?.includes('page_id') === true) response.statusCode = 404;
+      log(request, response);
+    };
+    await setUp(1, history.archived(many));
+    await expect(bytesOf(await open())).rejects.toThrow();
+    expect(history.calls).toEqual([]);
+  });
+
+  it('comes from the archive where the agent does not know the conversation', async () => {
+    agent.answer = (_request, response) => {
+      response.writeHead(404, { 'content-type': 'application/json' }).end('{"detail":"Not Found"}');
+    };
+    await setUp(1, history.archived(many));
+    expect((await unzip(await bytesOf(await open()))).slice(0, -1)).toEqual(filesOf(many));
+  });
+
   it('reads large events in smaller pages', async () => {
     const large = storedEvents(100).map((event) => ({ ...event, text: 'x'.repeat(100_000) }));
     agent.answer = answerFromLog(() => large);
