@@ -132,8 +132,9 @@ export class ArchiveReconciler {
         this.#schedule.isBehind(uid);
       return grows ? { requeueAfterMs: this.#schedule.waitMs(uid) } : undefined;
     } catch (error) {
-      if (!bounded.signal.aborted || signal.aborted) throw error;
+      // The caller tries again soon, and no wait for the next read may delay that.
       this.#schedule.retry(uid);
+      if (!bounded.signal.aborted || signal.aborted) throw error;
       return { requeueAfterMs: extendIntervalMs };
     } finally {
       bounded.cancel();
