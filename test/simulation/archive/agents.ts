@@ -107,7 +107,9 @@ export class ModelAgent {
     const id = `${name}-${index}-${Math.floor(random.next() * 1e6).toString(36)}`;
     const dice = random.next();
     const length =
-      dice < 0.002 ? 300_000 : dice < 0.02 ? random.whole(1_000, 40_000) : random.whole(0, textLength);
+      dice < 0.02 && textLength >= 2_000
+        ? random.whole(1_000, dice < 0.002 ? 300_000 : 40_000)
+        : random.whole(0, textLength);
     const secret = random.chance(0.03) ? random.pick(secrets) : undefined;
     const timestamp = random.chance(0.1) ? random.pick(timestamps) : timestamps[0];
     const kind = random.pick(['MessageEvent', 'ActionEvent', 'ObservationEvent']);
@@ -120,7 +122,7 @@ export class ModelAgent {
 /** A text that compression does not make much smaller, up to a length. */
 function noise(random: Random, length: number): string {
   const parts: string[] = [];
-  for (let left = Math.min(length, 4_000); left > 0; left -= 6)
+  for (let left = Math.min(length, 400); left > 0; left -= 6)
     parts.push(Math.floor(random.next() * 2 ** 31).toString(36));
   return parts.join('').slice(0, length).padEnd(length, 'x');
 }

@@ -108,7 +108,8 @@ class Run {
     const operators = random.chance(0.4) ? 2 : 1;
     for (let count = 0; count < operators; count++) this.#startOperator();
     this.#beginTrouble(operators);
-    await this.#pass(random.between(2, 9) * 60_000);
+    const minutes = this.#world.retentionMs === undefined ? [2, 7] : [8, 25];
+    await this.#pass(random.between(minutes[0] ?? 2, minutes[1] ?? 7) * 60_000);
     await this.#calm();
     await this.#useQuietly();
     await this.#end();
@@ -125,25 +126,25 @@ class Run {
     const world = this.#world;
     const { scheduler } = { scheduler: this.#scheduler };
     const random = this.#random.fork('trouble');
-    this.#often('writes', 2_000, 20_000, (dice) => {
+    this.#often('writes', 1_000, 20_000, (dice) => {
       const member = dice.pick(world.living);
       if (member === undefined || member.place.phase === 'paused') return;
       if (member.agent.state !== 'down')
         world.write(member, dice.chance(0.1) ? dice.whole(80, 260) : dice.whole(1, 25));
     });
-    this.#often('store', 5_000, 60_000, (dice) => {
+    this.#often('store', 3_000, 40_000, (dice) => {
       world.store.mode = dice.chance(0.4) ? 'fine' : (dice.pick(storeModes) ?? 'fine');
       this.#trace.note(`the store is ${world.store.mode}`);
     });
-    this.#often('api', 5_000, 60_000, (dice) => {
+    this.#often('api', 3_000, 40_000, (dice) => {
       world.api.mode = dice.chance(0.5) ? 'fine' : (dice.pick(apiModes) ?? 'fine');
       this.#trace.note(`the API server is ${world.api.mode}`);
     });
-    this.#often('agents', 5_000, 60_000, (dice) => {
+    this.#often('agents', 2_000, 40_000, (dice) => {
       const member = dice.pick(world.living);
       if (member?.place.phase === 'running') this.#disturb(member, dice);
     });
-    this.#often('pauses', 10_000, 90_000, (dice) => {
+    this.#often('pauses', 5_000, 60_000, (dice) => {
       const place = dice.pick(world.places);
       const operator = dice.pick(world.operators.filter(({ isAlive }) => isAlive));
       if (place?.phase === 'running' && operator !== undefined)
@@ -164,7 +165,7 @@ class Run {
         scheduler.after(dice.between(1_000, 400_000), () => operator.machine.thaw());
       } else operator.lagMs = dice.pick([20, 500, 5_000, 60_000]) ?? 20;
     });
-    this.#often('clocks', 20_000, 120_000, (dice) => {
+    this.#often('clocks', 10_000, 90_000, (dice) => {
       const operator = dice.pick(world.operators);
       if (operator === undefined) return;
       const byMs = dice.between(600_000, 86_400_000);
@@ -173,7 +174,7 @@ class Run {
     });
     this.#often('others', 3_000, 30_000, (dice) => {
       const member = dice.pick(world.living);
-      if (member !== undefined) this.#spawn(() => world.touch(member));
+      if (member !== undefined) this.#spawn(() => world.touch(member, dice));
     });
     this.#often('readers', 5_000, 40_000, (dice) => {
       const member = dice.pick(world.living);
@@ -206,11 +207,17 @@ class Run {
       agent.slownessMs = dice.pick([10, 200, 4_000]) ?? 10;
       return;
     }
+    if (dice.chance(0.2)) {
+      // The pod is replaced between two pages.
+      agent.lose(dice.chance(0.3) ? Infinity : dice.whole(1, 60));
+      this.#trace.note(`the agent of ${uid} has ${agent.log.length} events left`);
+      return;
+    }
     const hangs = dice.chance(0.35);
     agent.state = hangs ? 'hanging' : 'down';
     const lost = hangs || dice.chance(0.6) ? 0 : dice.chance(0.3) ? Infinity : dice.whole(1, 30);
     this.#trace.note(`the agent of ${uid} is ${agent.state}, and loses ${lost}`);
-    this.#scheduler.after(dice.between(50, 60_000), () => {
+    this.#scheduler.after(dice.between(50, dice.chance(0.5) ? 500 : 60_000), () => {
       agent.lose(lost);
       if (place.phase !== 'paused' && agent.state !== 'running') agent.state = 'running';
       this.#world.report(member);
@@ -226,7 +233,7 @@ class Run {
         if (place.phase === 'pausing') this.#world.write(member, dice.whole(1, 10));
       });
     await this.#world.pause(place, operator, maxMs);
-    const restMs = dice.chance(0.6) ? dice.between(3_000, 60_000) : dice.between(60_000, 900_000);
+    const restMs = dice.chance(0.6) ? dice.between(3_000, 40_000) : dice.between(60_000, 600_000);
     this.#scheduler.after(restMs, () => {
       if (!this.#isTroubled || place.phase !== 'paused') return;
       for (const { agent } of place.members)
@@ -334,9 +341,31 @@ class Run {
     }
     for (const member of world.living)
       if (dice.chance(0.3)) await this.#do(() => world.delete(member));
+    if (dice.chance(0.5)) await this.#disturbEnd(dice);
     await this.#pass(sweepMs);
     await this.#do(() => world.checks.checkRemains(world.isForeign));
     this.#findings.check();
+  }
+
+  /** The deletions of the end fail too, and the process that makes them ends. */
+  async #disturbEnd(dice: Random): Promise<void> {
+    const world = this.#world;
+    for (let left = 600_000; left > 0;) {
+      const ms = dice.between(5_000, 60_000);
+      await this.#pass(ms);
+      left -= ms;
+      world.store.mode = dice.chance(0.5) ? 'fine' : (dice.pick(storeModes) ?? 'fine');
+      world.api.mode = dice.chance(0.7) ? 'fine' : (dice.pick(apiModes) ?? 'fine');
+      if (!dice.chance(0.2)) continue;
+      for (const operator of world.operators) world.kill(operator);
+      this.#startOperator().lagMs = 200;
+    }
+    world.store.mode = 'fine';
+    world.api.mode = 'fine';
+    // Late writes arrive before the last sweep, as those of a process that has ended.
+    await this.#pass(recoveryMs);
+    for (const operator of world.operators) world.kill(operator);
+    this.#startOperator().lagMs = 200;
   }
 
   /** Does something in a step of its own, and whatever follows, until it has ended. */

@@ -78,8 +78,8 @@ export class World {
     });
     this.isForeign = random.chance(0.1);
     this.maxBytes = random.chance(0.25) ? random.whole(2_000, 60_000) : noLimit;
-    this.retentionMs = random.chance(0.5) ? (random.pick([2, 4, 8]) ?? 4) * 60_000 : undefined;
-    this.#textLength = random.pick([20, 300, 2_000]) ?? 300;
+    this.retentionMs = random.chance(0.5) ? (random.pick([1.5, 3]) ?? 3) * 60_000 : undefined;
+    this.#textLength = random.chance(0.15) ? 16_000 : random.whole(10, 200);
     this.network = new AgentNetwork(scheduler, trace);
     this.checks = new ArchiveChecks({
       findings,
@@ -189,12 +189,15 @@ export class World {
   }
 
   /** Another part of the product writes the status. */
-  async touch({ name }: Member): Promise<void> {
+  async touch({ name }: Member, random: Random): Promise<void> {
     const { scheduler } = this.#options;
     const stored = await this.#stored(name);
     if (stored === undefined) return;
-    const lastActivityTime = new Date(scheduler.now()).toISOString();
-    const status = { ...stored.status, lastActivityTime };
+    const lastActivityTime = random.chance(0.1)
+      ? new Date(scheduler.now()).toISOString()
+      : stored.status?.lastActivityTime;
+    const executionStatus = random.chance(0.5) ? 'running' : 'idle';
+    const status = { ...stored.status, lastActivityTime, executionStatus } as const;
     await this.#client.updateStatus(conversations, { ...stored, status }, { from: stored.status });
     await this.#publish();
   }
