@@ -46,6 +46,7 @@ export interface ArchiveChecksOptions {
   /** Undefined: archives do not expire. */
   readonly retentionMs: number | undefined;
   readonly now: () => number;
+  readonly onExpired: (uid: string) => void;
 }
 
 /** Stored bytes beside the events of a page: the manifest, and the checksums of ids. */
@@ -177,6 +178,7 @@ export class ArchiveChecks {
     subject.content = undefined;
     subject.sealed.clear();
     subject.hasExpired = true;
+    this.#options.onExpired(subject.uid);
   }
 
   /** Reads the events behind those that are known, and now and then all of them. */
@@ -231,6 +233,9 @@ export class ArchiveChecks {
         );
       last = event?.index ?? last;
     });
+    // Of an agent that lies, ids are compared with those of the last segment.
+    if (agent.lies && needed.size === 1 && new Set(ids).size !== ids.length)
+      findings.report('the archive has events of the agent, in order and once', `${uid} repeats`);
     const leak = jsons.find((json) => secrets.some((secret) => json.includes(secret)));
     if (leak !== undefined) findings.report('no archive contains a secret', leak.slice(0, 80));
     const bytes = [...needed.values()].reduce((sum, one) => sum + one, 0);

@@ -17,6 +17,8 @@ export interface FaultyApiOptions {
   readonly trace: Trace;
   /** Called after each write, before its answer. */
   readonly onWrite: () => Promise<void>;
+  /** Called after each list, before its answer. */
+  readonly onList: () => void;
 }
 
 /** Deadline of a call, as that of the real client. */
@@ -36,7 +38,7 @@ export class FaultyApi {
   }
 
   of(machine: Machine): KubeClient {
-    const { scheduler, client, trace, onWrite } = this.#options;
+    const { scheduler, client, trace, onWrite, onList } = this.#options;
     return new InterceptedClient(client, ({ verb, name }, { signal }, run) => {
       signal?.throwIfAborted();
       const isWrite = verb !== 'get' && verb !== 'list';
@@ -64,6 +66,7 @@ export class FaultyApi {
           const result = await run({});
           trace.note(`${machine.name} ${verb} ${name ?? ''}`);
           if (isWrite) await onWrite();
+          if (verb === 'list') onList();
           answer = () => settled.resolve(result);
         } catch (error) {
           trace.note(`${machine.name} ${verb} ${name ?? ''}: ${String(error)}`);

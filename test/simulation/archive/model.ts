@@ -38,6 +38,7 @@ const maxSteps = 200_000;
 /** Time in which everything recovers from the last fault: late writes, back-offs, timed out steps. */
 const recoveryMs = 8 * 60_000;
 const sweepMs = 3_900_000;
+const maxPlaces = 8;
 /** Age from which an event is archived, without faults and behind one short fault. */
 const archivedAfterMs = 31_000;
 const afterFaultMs = 41_000;
@@ -77,6 +78,8 @@ class Run {
       trace: this.#trace,
       findings: this.#findings,
       store,
+      onExpired: (uid) => this.#resumeSoon(uid),
+      onListed: () => this.#createSoon(),
     });
   }
 
@@ -239,6 +242,30 @@ class Run {
       for (const { agent } of place.members)
         if (dice.chance(0.1)) agent.lose(dice.chance(0.3) ? Infinity : dice.whole(1, 30));
       this.#spawn(() => this.#world.resume(place));
+    });
+  }
+
+  /** A new archive begins while the objects of the old one are deleted. */
+  #resumeSoon(uid: string): void {
+    const dice = this.#random.nextOf('resume');
+    const place = this.#world.members.find((member) => member.uid === uid)?.place;
+    if (!this.#isTroubled || place === undefined || dice.chance(0.5)) return;
+    this.#scheduler.after(dice.between(1, 2_000), () => {
+      if (place.phase === 'paused') this.#spawn(() => this.#world.resume(place));
+    });
+  }
+
+  /** A conversation begins while an operator compares archives with conversations. */
+  #createSoon(): void {
+    const world = this.#world;
+    const dice = this.#random.nextOf('create');
+    if (!this.#isTroubled || world.places.length >= maxPlaces || dice.chance(0.5)) return;
+    this.#scheduler.after(dice.between(1, 100), () => {
+      this.#spawn(async () => {
+        await world.addPlace();
+        const member = world.places.at(-1)?.members[0];
+        if (member !== undefined) world.write(member, 3);
+      });
     });
   }
 

@@ -39,6 +39,10 @@ export interface WorldOptions {
   readonly findings: Findings;
   /** The store without faults. */
   readonly store: ObjectStore;
+  /** Called when an archive has expired, while its objects may still be deleted. */
+  readonly onExpired: (uid: string) => void;
+  /** Called when an operator has read which conversations there are. */
+  readonly onListed: () => void;
 }
 
 const namespace = 'default';
@@ -70,7 +74,7 @@ export class World {
 
   constructor(options: WorldOptions) {
     this.#options = options;
-    const { scheduler, random, trace, findings, store } = options;
+    const { scheduler, random, trace, findings, store, onExpired, onListed } = options;
     this.codec = createCodec({
       keys: this.#keys,
       encrypt: random.chance(0.3),
@@ -83,6 +87,7 @@ export class World {
     this.network = new AgentNetwork(scheduler, trace);
     this.checks = new ArchiveChecks({
       findings,
+      onExpired,
       store: this.#readable(store),
       codec: this.codec,
       namespace,
@@ -99,6 +104,7 @@ export class World {
     this.api = new FaultyApi({
       ...{ scheduler, trace, client: this.#client, random: random.fork('api') },
       onWrite: () => this.#publish(),
+      onList: onListed,
     });
   }
 
