@@ -87,8 +87,12 @@ export class SandboxSeal implements SandboxArchives {
     { bounded, signal }: { readonly bounded: AbortSignal; readonly signal: AbortSignal },
   ): Promise<boolean> {
     const { archiver } = this.#options;
-    const { namespace, name } = conversation.metadata;
-    const newest = () => archiver.conversation(namespace, name) ?? conversation;
+    const { namespace, name, uid } = conversation.metadata;
+    // Another conversation may have got the name, and the events of this agent are not its own.
+    const newest = () => {
+      const known = archiver.conversation(namespace, name);
+      return known?.metadata.uid === uid ? known : conversation;
+    };
     let isReported = false;
     try {
       for (let attempt = 1; attempt <= maxAttempts;) {
