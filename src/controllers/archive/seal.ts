@@ -65,7 +65,8 @@ export class SandboxSeal implements SandboxArchives {
       signal,
     );
     try {
-      await Promise.all(
+      // All of them end within the bound, also where one fails.
+      const seals = await Promise.allSettled(
         targets.map(async (conversation) => {
           const isComplete = await this.#sealOne(conversation, sandbox, endpoint, {
             bounded: bounded.signal,
@@ -74,6 +75,7 @@ export class SandboxSeal implements SandboxArchives {
           metrics.archiveSeals.inc({ result: isComplete ? 'complete' : 'incomplete' });
         }),
       );
+      for (const one of seals) if (one.status === 'rejected') throw one.reason;
     } finally {
       bounded.cancel();
       metrics.archiveSealSeconds.observe((clock.monotonic() - startedAt) / 1000);
@@ -128,7 +130,8 @@ export class SandboxSeal implements SandboxArchives {
         if (old.length > 0) await archive.store.delete(old, { signal });
       }
     } catch (error) {
-      if (!(error instanceof StoreError)) throw error;
+      // The archive is complete all the same.
+      if (!signal.aborted && !(error instanceof StoreError)) throw error;
     }
   }
 }
