@@ -43,7 +43,7 @@ export const archiveMutants: Readonly<Record<string, ArchiveMutant>> = {
   },
   'the log of a restored volume is taken from its beginning': {
     file: extend,
-    from: 'const from = await unknownFrom(archive, source, signal); if (from === undefined) return; page = await read(from);',
+    from: 'const from = await unknownFrom(archive, source, signal); if (from === undefined) return; page = await readNamed(from);',
     to: '',
     rules: [
       'a complete seal has everything',
@@ -53,9 +53,26 @@ export const archiveMutants: Readonly<Record<string, ArchiveMutant>> = {
   },
   'a restored volume has nothing new': {
     file: extend,
-    from: 'if (from === undefined) return; page = await read(from);',
-    to: 'return;',
+    from: 'if (from === undefined) return; page = await readNamed(from);',
+    to: 'return void from;',
     rules: ['a complete seal has everything', 'a crash loses the last seconds alone'],
+  },
+  'a page that the agent does not know any more is taken for the named one': {
+    file: extend,
+    from: 'checkBeginning(page, from);',
+    to: '',
+    rules: [
+      'a complete seal has everything',
+      'the archive has events of the agent, in order and once',
+    ],
+    seeds: 1_000,
+  },
+  'a pause archives the agent for the next conversation of that name': {
+    file: seal,
+    from: 'return known?.metadata.uid === uid ? known : conversation;',
+    to: 'return known ?? conversation;',
+    rules: ['the archive has events of the agent, in order and once'],
+    seeds: 1_000,
   },
   'an id is archived as often as the agent repeats it': {
     file: extend,
