@@ -190,7 +190,10 @@ export class ArchiveChecks {
       const { manifest } = await OpenArchive.open({ store, codec }, address, head);
       const ids = [...(content?.ids.slice(0, from) ?? [])];
       const jsons: string[] = [];
-      for await (const part of createHistoryReader({ store, codec }).all({ ...address, head }, from))
+      for await (const part of createHistoryReader({ store, codec }).all(
+        { ...address, head },
+        from,
+      ))
         for (const { id, json } of part) {
           ids.push(id);
           jsons.push(json);
@@ -203,7 +206,10 @@ export class ArchiveChecks {
         needed.set(key, (await store.get(key))?.length ?? 0);
       return { head, ids, from, jsons, needed };
     } catch (error) {
-      findings.report('the objects of a fresh head exist and are whole', `${uid}: ${String(error)}`);
+      findings.report(
+        'the objects of a fresh head exist and are whole',
+        `${uid}: ${String(error)}`,
+      );
       return undefined;
     }
   }
@@ -213,8 +219,7 @@ export class ArchiveChecks {
     const { uid, agent, secrets, content, sealed } = subject;
     const before = content?.ids ?? [];
     const moved = before.findIndex((id, index) => ids[index] !== id);
-    if (moved !== -1)
-      findings.report('archived events stay where they are', `${uid} at ${moved}`);
+    if (moved !== -1) findings.report('archived events stay where they are', `${uid} at ${moved}`);
     const missing = missingOf(sealed, ids);
     if (missing !== undefined)
       findings.report('archived events stay where they are', `${uid} lacks ${missing}`);

@@ -56,7 +56,9 @@ export class FaultyApi {
         deliver();
       };
       const fail = (error: Error) => end(() => machine.deliver(() => settled.reject(error)));
-      const timer = scheduler.after(deadlineMs, () => fail(new TransportError('no answer in time')));
+      const timer = scheduler.after(deadlineMs, () =>
+        fail(new TransportError('no answer in time')),
+      );
       const onAbort = () => end(() => settled.reject(signal?.reason as Error));
       signal?.addEventListener('abort', onAbort, { once: true });
       const execute = async () => {

@@ -168,7 +168,11 @@ export class FaultyStore {
       case 'shaky': {
         const dice = random.next();
         const againMs = isWrite && random.chance(0.1) ? random.between(10, 240_000) : undefined;
-        const plan: Plan = { delayMs: quick, isLate, ...(againMs === undefined ? {} : { againMs }) };
+        const plan: Plan = {
+          delayMs: quick,
+          isLate,
+          ...(againMs === undefined ? {} : { againMs }),
+        };
         if (dice < 0.08) return { ...plan, failure: { code: 'unavailable', when: 'before' } };
         if (dice < 0.16) return { ...plan, failure: { code: 'unavailable', when: 'after' } };
         if (dice < 0.22) return { ...plan, delayMs: random.between(1_000, 200_000) };

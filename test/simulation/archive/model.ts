@@ -426,6 +426,5 @@ class Run {
   }
 }
 
-
 export const replayCommandOf = ({ seed }: Pick<ModelOptions, 'seed'>): string =>
   `node test/simulation/archive/main.ts --seed ${seed}`;

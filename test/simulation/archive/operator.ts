@@ -3,13 +3,19 @@ import type { SandboxKeys } from '../../../src/agent/keys.ts';
 import { agentEndpointOf } from '../../../src/agent/endpoint.ts';
 import type { Codec } from '../../../src/archive/codec.ts';
 import { measuredStore } from '../../../src/archive/measured-store.ts';
-import { archiveController, archiveSweepController } from '../../../src/controllers/archive-controllers.ts';
+import {
+  archiveController,
+  archiveSweepController,
+} from '../../../src/controllers/archive-controllers.ts';
 import { createArchives } from '../../../src/controllers/archive/archives.ts';
 import { conversationIndexers } from '../../../src/controllers/caches.ts';
 import { Channel } from '../../../src/controllers/event-source.ts';
 import type { OperatorContext } from '../../../src/controllers/operator-context.ts';
 import { createMetrics, type Metrics } from '../../../src/observability/metrics.ts';
-import { cachedConversation, type CachedConversation } from '../../../src/resources/cached-conversation.ts';
+import {
+  cachedConversation,
+  type CachedConversation,
+} from '../../../src/resources/cached-conversation.ts';
 import type { Conversation } from '../../../src/resources/conversation.ts';
 import type { ConversationQuota } from '../../../src/resources/conversation-quota.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
@@ -71,7 +77,12 @@ export class ModelOperator {
     for (const sandbox of options.sandboxes) this.#sandboxes.set(sandbox);
     for (const one of options.conversations) this.#conversations.set(cachedOf(one));
     const runtime = { clock, random: random.fork('jitter').next, logger: trace.logger(name) };
-    const caches = { conversations: this.#conversations, sandboxes: this.#sandboxes, templates, quotas };
+    const caches = {
+      conversations: this.#conversations,
+      sandboxes: this.#sandboxes,
+      templates,
+      quotas,
+    };
     const stores = {
       conversations: this.#conversations.store,
       sandboxes: this.#sandboxes.store,
@@ -100,7 +111,12 @@ export class ModelOperator {
       enqueue: (request, delayMs) => channels.archive.enqueue(request, delayMs),
     });
     // The parts of the context that these two controllers read.
-    const context = { caches, channels, stores, archiving: this.#archiving } as unknown as OperatorContext;
+    const context = {
+      caches,
+      channels,
+      stores,
+      archiving: this.#archiving,
+    } as unknown as OperatorContext;
     for (const spec of [archiveController(context), archiveSweepController(context)]) {
       if (spec === undefined) throw new Error('the operator has an archive');
       const controller = new Controller({ ...runtime, ...spec });
@@ -146,7 +162,10 @@ export class ModelOperator {
    * Archives what an agent has, as the pause of its sandbox does. Resolves with whether everything
    * is archived, and never where the process ends before that.
    */
-  seal(sandbox: Sandbox, maxMs: number): Promise<{ readonly isComplete: boolean; readonly tookMs: number }> {
+  seal(
+    sandbox: Sandbox,
+    maxMs: number,
+  ): Promise<{ readonly isComplete: boolean; readonly tookMs: number }> {
     const { keys, scheduler, api } = this.#options;
     const { machine } = this;
     const run = this.#sealed.then(async () => {

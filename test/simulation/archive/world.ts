@@ -4,7 +4,14 @@ import { createCodec, type Codec } from '../../../src/archive/codec.ts';
 import { conversations, type Conversation } from '../../../src/resources/conversation.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import { SandboxCondition } from '../../../src/resources/sandbox.ts';
-import { admitted, aConversation, aQuota, aSandbox, aTemplate, condition } from '../../support/builders.ts';
+import {
+  admitted,
+  aConversation,
+  aQuota,
+  aSandbox,
+  aTemplate,
+  condition,
+} from '../../support/builders.ts';
 import { FakeKubeClient } from '../../support/fake-kube-client.ts';
 import type { Random } from '../random.ts';
 import type { Trace } from '../trace.ts';
@@ -218,7 +225,9 @@ export class World {
     trace.note(`${name} pauses ${place.sandbox.metadata.name} within ${maxMs.toFixed(0)} ms`);
     place.phase = 'pausing';
     this.#change(place, { ...place.sandbox, spec: { ...place.sandbox.spec, replicas: 0 } });
-    const logs = place.members.map(({ uid, agent }) => [uid, agent.log.map(({ id }) => id)] as const);
+    const logs = place.members.map(
+      ({ uid, agent }) => [uid, agent.log.map(({ id }) => id)] as const,
+    );
     const died = Promise.withResolvers<undefined>();
     operator.machine.onDeath(() => died.resolve(undefined));
     const wasFrozen = operator.machine.frozen;
@@ -277,7 +286,12 @@ export class World {
       secrets,
       textLength: this.#textLength,
     });
-    const { storedBytes: _bytes, firstWords: _words, lacksSteps: _lacks, ...base } = aConversation({
+    const {
+      storedBytes: _bytes,
+      firstWords: _words,
+      lacksSteps: _lacks,
+      ...base
+    } = aConversation({
       name,
       status: {
         start: { status: 'READY', transitions: [] },
@@ -310,7 +324,11 @@ export class World {
       const stored = await this.#stored(name);
       if (stored?.status === undefined) continue;
       const status = { ...stored.status, sandboxStatus };
-      await this.#client.updateStatus(conversations, { ...stored, status }, { from: stored.status });
+      await this.#client.updateStatus(
+        conversations,
+        { ...stored, status },
+        { from: stored.status },
+      );
     }
     await this.#publish();
   }
