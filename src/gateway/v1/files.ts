@@ -7,10 +7,21 @@ import {
   type GitChange,
   type GitDiff,
 } from '../../agent/workspace-files.ts';
+import {
+  snapshotChanges,
+  snapshotDiff,
+  snapshotFile,
+  snapshotFiles,
+  type WorkspaceSnapshot,
+} from '../../archive/workspace-snapshot.ts';
+import { sandboxViewOf } from '../presenters/conversation.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { type Route, endpoints } from '../http/route.ts';
 import type { Services } from '../services.ts';
-import { agentProblems, agentReading, type Agent, type AgentCall } from './agent-reading.ts';
+import { agentReading, untilLeft, type Agent, type AgentCall } from './agent-reading.ts';
+import { historyProblems, readArchive } from './history-reading.ts';
+import { noHistory } from './history-source.ts';
+import { ownConversation } from './own-objects.ts';
 import { conversationParams } from './schemas.ts';
 import { WorkingDirs } from './working-dirs.ts';
 
@@ -37,7 +48,7 @@ interface FileSource {
   diff(path: string): Promise<GitDiff>;
 }
 
-const problems = [...agentProblems, 'workspace-unreadable'] as const;
+const problems = [...historyProblems, 'workspace-unreadable'] as const;
 
 /** The files of a conversation and what git says about them, from the sandbox. */
 export function fileRoutes(services: Services): readonly Route[] {
@@ -47,7 +58,7 @@ export function fileRoutes(services: Services): readonly Route[] {
     get(`${base}/files`, 'listFiles', {
       ...common,
       summary:
-        'Paths of the files below a folder, relative to it: at most 10000, without those that git ignores',
+        'Paths of the files below a folder, relative to it: at most 10000, without those that git ignores. Of a sandbox that does not run, as they were at its last pause',
       query: folderQuery,
       responses: { 200: z.array(z.string()) },
       handle: async ({ query: { path }, ...call }) => ({
@@ -56,7 +67,8 @@ export function fileRoutes(services: Services): readonly Route[] {
     }),
     get(`${base}/file`, 'readFile', {
       ...common,
-      summary: 'The content of a text file of at most 1 MiB; empty where there is no such file',
+      summary:
+        'The content of a text file of at most 1 MiB; empty where there is no such file. Of a sandbox that does not run, only changed files are kept',
       query: fileQuery,
       responses: { 200: z.string() },
       handle: async ({ query: { file_path: path }, ...call }) => ({
@@ -86,19 +98,38 @@ export function fileRoutes(services: Services): readonly Route[] {
 }
 
 /**
- * Chooses the source that answers a question: the agent while the sandbox is RUNNING; otherwise the
- * problem that says why there is none.
+ * Chooses the source that answers a question: the agent while the sandbox is RUNNING, else the
+ * snapshot of the last pause.
  */
 function askingSource(services: Services) {
   const reading = agentReading(services);
   const workingDirs = new WorkingDirs(services.files);
-  return <T>(call: AgentCall, question: (source: FileSource) => Promise<T>): Promise<T> =>
-    reading(
+  return async <T>(call: AgentCall, question: (source: FileSource) => Promise<T>): Promise<T> => {
+    const conversation = await ownConversation(services, call);
+    const { phase } = sandboxViewOf(conversation, await services.lookup.sandboxOf(conversation));
+    if (phase !== 'RUNNING' && conversation.status?.archive?.files !== undefined)
+      return untilLeft(call.response, (left) =>
+        readArchive(services, conversation, left, async (reader, state, signal) => {
+          const snapshot = await reader.files(state, signal);
+          if (snapshot === undefined) throw noHistory('archive-empty');
+          return question(snapshotSource(snapshot));
+        }),
+      );
+    return reading(
       call,
       (agent, signal) => shown(question(agentSource(services, workingDirs, agent, signal))),
       (answer) => answer,
     );
+  };
 }
+
+/** The files as they were when the sandbox was paused. */
+const snapshotSource = (snapshot: WorkspaceSnapshot): FileSource => ({
+  files: (path) => Promise.resolve(snapshotFiles(snapshot, path)),
+  file: (path) => Promise.resolve(snapshotFile(snapshot, path)),
+  changes: (path) => Promise.resolve(snapshotChanges(snapshot, path)),
+  diff: (path) => Promise.resolve(snapshotDiff(snapshot, path)),
+});
 
 /** The agent, which may have the folder of the conversation at another path than the record. */
 function agentSource(

@@ -154,7 +154,8 @@ async function readOnce<R>(
   if (history === undefined) throw noHistory('archive-disabled');
   if (source.from === 'none') throw noHistory(source.code);
   const { namespace, uid } = metadata;
-  return read(history, { namespace, uid, head: source.head }, signal);
+  const { files } = status?.archive ?? {};
+  return read(history, { namespace, uid, head: source.head, files }, signal);
 }
 
 /** The conversation as the API server has it; 404 where it is gone. */
