@@ -119,6 +119,23 @@ async function pause(id: string): Promise<void> {
   await up.reaches(id, { sandbox_status: 'PAUSED' });
 }
 
+/** Waits until all events that the agent has are in the archive as well. */
+const archived = (id: string): Promise<unknown> =>
+  eventually(`the archive to have all events of ${id}`, async () => {
+    const { body: count } = await up.call('GET', `/api/v1/conversation/${id}/events/count`);
+    const path = 'jsonpath={.status.archive.events}';
+    const { stdout } = await kubectl(up.kubeconfig, ['get', 'conversation', id, '-o', path]);
+    return typeof count === 'number' && count > 0 && Number(stdout) === count;
+  });
+
+function end(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // The process has ended already.
+  }
+}
+
 describe('the history of a conversation on its page', () => {
   step('is read while the agent works', async () => {
     const task = await up.start(counting);
@@ -193,5 +210,60 @@ describe('the history of a conversation on its page', () => {
     expect(after.texts.slice(0, seen.texts.length)).toEqual(seen.texts);
     expect(after.texts.filter((text) => text.includes('Count pears'))).toHaveLength(1);
     seen = after;
+  });
+
+  step('stays when the sandbox is deleted', async () => {
+    const { page } = window;
+    expect((await up.call('DELETE', `/api/v1/sandboxes/${sandboxOf(apples)}`)).status).toBe(200);
+    await up.reaches(apples, { sandbox_status: 'MISSING' });
+    await page.locator('.pill', { hasText: 'Gone' }).waitFor();
+    expect(await shown()).toEqual(seen);
+    await opened(apples);
+    await loadAll();
+    expect(await shown()).toEqual(seen);
+    await page.getByText('you can read this conversation, not continue it').waitFor();
+    expect(await page.getByLabel('Message').count()).toBe(0);
+    await expectReadable('a history without a sandbox');
+  });
+
+  step('stays when the agent fails for good, beside the reason', async () => {
+    const { page } = window;
+    plums = await started(`Count plums:\n${block('echo 9 plums')}`);
+    await opened(plums);
+    await page.locator('.pill', { hasText: 'Finished' }).waitFor();
+    await answered().waitFor();
+    seenPlums = await shown();
+    await archived(plums);
+    await eventually(
+      'an agent that has ended three times',
+      async () => {
+        for (const pid of up.agentProcesses()) end(pid);
+        return (await up.conversation(plums)).sandbox_status === 'ERROR';
+      },
+      120_000,
+    );
+    await page.locator('.pill', { hasText: 'Failed' }).waitFor();
+    expect(await shown()).toEqual(seenPlums);
+    await opened(plums);
+    expect(await shown()).toEqual(seenPlums);
+    await page.getByText(/ended/).first().waitFor();
+    await page.getByPlaceholder('A message starts its sandbox again.').waitFor();
+    await expectReadable('a history of a failed sandbox');
+  });
+
+  step('says of a start that has failed why there is none', async () => {
+    const { page } = window;
+    const { id: taskId } = await up.start('Count nuts', {
+      selected_repository: 'acme/app',
+      selected_branch: 'nuts',
+    });
+    const task = await up.over(taskId);
+    const id = z.string().parse(task.app_conversation_id);
+    await up.reaches(id, { sandbox_status: 'ERROR' });
+    await page.goto(`${up.url}/c/${id}`);
+    await page.getByText('No events of this conversation are archived.').waitFor();
+    await page.getByText('no agent takes messages here').waitFor();
+    expect(await page.getByRole('link', { name: 'Download' }).count()).toBe(0);
+    await expectReadable('a failed start without a history');
   });
 });
