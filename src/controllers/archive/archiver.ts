@@ -32,7 +32,7 @@ export interface ArchiveWriting {
   readonly codec: Codec;
   readonly events: Pick<AgentEvents, 'search'>;
   /** Reads the files of sandboxes at their pause. Absent: they are not archived. */
-  readonly files?: Pick<WorkspaceFiles, 'workingDir' | 'files' | 'changes' | 'diff'> | undefined;
+  readonly files?: Pick<WorkspaceFiles, 'files' | 'changes' | 'diff'> | undefined;
 }
 
 export interface ArchiverOptions extends OperatorRuntime {

@@ -171,7 +171,7 @@ export class ArchiveReconciler {
     const { retention } = archiveRulesOf(template);
     const keptMs = archiveRetentionMs(quotaCaps(quotas), spec.owner, retention);
     if (keptMs === undefined) return undefined;
-    const lastMs = Math.max(Date.parse(time), Date.parse(status?.lastActivityTime ?? time));
+    const lastMs = Math.max(Date.parse(time), Date.parse(status.lastActivityTime ?? time));
     const leftMs = lastMs + keptMs - clock.now();
     if (leftMs > 0) return { requeueAfterMs: Math.min(leftMs, retentionCheckMs) };
     const expiredMs = this.#expired.lastsMs(uid, lastMs);

@@ -10,9 +10,7 @@ import { AgentError } from '../../agent/errors.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { startStatusOf } from '../../resources/conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
-import { conversationIdOf } from '../../resources/ids.ts';
 import { archiveRulesOf } from '../../resources/sandbox-template.ts';
-import { workingDirOf } from '../../resources/working-dir.ts';
 import { StoreError } from '@conversation-operator/object-store/store-error';
 import { abortedAfter } from '../aborted-after.ts';
 import { bySandbox, type Stores } from '../caches.ts';
@@ -91,7 +89,7 @@ export class SandboxSeal implements SandboxArchives {
     if (limitMs <= 0) bounded.abort();
     const target = { sandbox, endpoint };
     const snapshot =
-      isLast && limitMs > 0 ? this.#snapshot(target, conversations, bounded.signal) : undefined;
+      isLast && limitMs > 0 ? this.#snapshot(endpoint, conversations, bounded.signal) : undefined;
     const sealing: Sealing = {
       ...{ target, isLast, bounded: bounded.signal, signal },
       snapshot: snapshot ?? Promise.resolve(undefined),
@@ -157,25 +155,19 @@ export class SandboxSeal implements SandboxArchives {
     return isReported ? 'reported' : 'incomplete';
   }
 
-  /** The files of the sandbox, under the path that its template has for them. */
+  /** The files of the folder in which the first conversation of the sandbox works. */
   async #snapshot(
-    { sandbox, endpoint }: Sealing['target'],
+    endpoint: AgentEndpoint,
     [first]: readonly CachedConversation[],
     signal: AbortSignal,
   ): Promise<WorkspaceSnapshot | undefined> {
-    const { archive, clock, stores } = this.#options;
-    const { namespace } = sandbox.metadata;
-    const template = stores.templates.get(namespace, sandbox.spec.templateName);
-    if (archive.files === undefined || first === undefined || template === undefined)
-      return undefined;
+    const { archive, clock } = this.#options;
+    const { workingDir } = first?.status ?? {};
+    if (archive.files === undefined || workingDir === undefined) return undefined;
     const bounded = abortedAfter(clock, snapshotMs, signal);
     try {
-      const options = { signal: bounded.signal };
-      const id = conversationIdOf(first);
-      const folder = await archive.files.workingDir(endpoint, id, options);
-      const takenAt = isoTime(clock);
-      const snapshot = await takeSnapshot(archive.files, endpoint, folder, { ...options, takenAt });
-      return { ...snapshot, workingDir: workingDirOf(template) };
+      const options = { signal: bounded.signal, takenAt: isoTime(clock) };
+      return await takeSnapshot(archive.files, endpoint, workingDir, options);
     } catch (error) {
       if (error instanceof AgentError || bounded.signal.aborted) return undefined;
       throw error;

@@ -23,7 +23,6 @@ import { historyProblems, readArchive } from './history-reading.ts';
 import { noHistory } from './history-source.ts';
 import { ownConversation } from './own-objects.ts';
 import { conversationParams } from './schemas.ts';
-import { WorkingDirs } from './working-dirs.ts';
 
 const base = '/api/v1/app-conversations/{id}';
 const { get } = endpoints('files');
@@ -38,7 +37,7 @@ const folderQuery = z.object({
 const diffQuery = z.object({ path: absolutePath.describe('The file.') });
 const fileQuery = z.object({ file_path: absolutePath.describe('The file.') });
 
-/** Reads of the files of one conversation. Paths are as clients name them. */
+/** Reads of the files of one conversation, by absolute paths. */
 interface FileSource {
   /** Paths relative to the folder. */
   files(path: string): Promise<readonly string[]>;
@@ -103,7 +102,6 @@ export function fileRoutes(services: Services): readonly Route[] {
  */
 function askingSource(services: Services) {
   const reading = agentReading(services);
-  const workingDirs = new WorkingDirs(services.files);
   return async <T>(call: AgentCall, question: (source: FileSource) => Promise<T>): Promise<T> => {
     const conversation = await ownConversation(services, call);
     const { phase } = sandboxViewOf(conversation, await services.lookup.sandboxOf(conversation));
@@ -117,7 +115,7 @@ function askingSource(services: Services) {
       );
     return reading(
       call,
-      (agent, signal) => shown(question(agentSource(services, workingDirs, agent, signal))),
+      (agent, signal) => shown(question(agentSource(services, agent, signal))),
       (answer) => answer,
     );
   };
@@ -131,22 +129,16 @@ const snapshotSource = (snapshot: WorkspaceSnapshot): FileSource => ({
   diff: (path) => Promise.resolve(snapshotDiff(snapshot, path)),
 });
 
-/** The agent, which may have the folder of the conversation at another path than the record. */
-function agentSource(
+const agentSource = (
   { files }: Pick<Services, 'files'>,
-  workingDirs: WorkingDirs,
-  agent: Agent,
+  { endpoint }: Agent,
   signal: AbortSignal,
-): FileSource {
-  const { endpoint } = agent;
-  const at = (path: string) => workingDirs.pathAt(agent, path, signal);
-  return {
-    files: async (path) => (await files.files(endpoint, await at(path), { signal })).names,
-    file: async (path) => files.file(endpoint, await at(path), { signal }),
-    changes: async (path) => files.changes(endpoint, await at(path), { signal }),
-    diff: async (path) => files.diff(endpoint, await at(path), { signal }),
-  };
-}
+): FileSource => ({
+  files: async (path) => (await files.files(endpoint, path, { signal })).names,
+  file: (path) => files.file(endpoint, path, { signal }),
+  changes: (path) => files.changes(endpoint, path, { signal }),
+  diff: (path) => files.diff(endpoint, path, { signal }),
+});
 
 /** Converts a refusal of the agent, whose text is for the client. */
 async function shown<T>(answer: Promise<T>): Promise<T> {
