@@ -119,8 +119,17 @@ async function pause(id: string): Promise<void> {
   await up.reaches(id, { sandbox_status: 'PAUSED' });
 }
 
-/** Waits until all events that the agent has are in the archive as well. */
-const archived = (id: string): Promise<unknown> =>
+/** Waits until the condition Archived of a conversation has this reason. */
+async function archived(id: string, reason: 'Complete' | 'Following'): Promise<void> {
+  const path = 'jsonpath={.status.conditions[?(@.type=="Archived")].reason}';
+  await eventually(`the archive of ${id} to be ${reason}`, async () => {
+    const { stdout } = await kubectl(up.kubeconfig, ['get', 'conversation', id, '-o', path]);
+    return stdout === reason;
+  });
+}
+
+/** Waits until all events that an agent has shown are in the archive as well. */
+const followed = (id: string): Promise<unknown> =>
   eventually(`the archive to have all events of ${id}`, async () => {
     const { body: count } = await up.call('GET', `/api/v1/conversation/${id}/events/count`);
     const path = 'jsonpath={.status.archive.events}';
@@ -138,6 +147,10 @@ function end(pid: number): void {
 
 describe('the history of a conversation on its page', () => {
   step('is read while the agent works', async () => {
+    plums = await started(`Count plums:\n${block('echo 9 plums')}`);
+    await opened(plums);
+    await answered().waitFor();
+    seenPlums = await shown();
     const task = await up.start(counting);
     apples = z.string().parse((await up.over(task.id)).app_conversation_id);
     await opened(apples);
@@ -152,6 +165,7 @@ describe('the history of a conversation on its page', () => {
     await pause(apples);
     await window.page.locator('.pill', { hasText: 'Paused' }).waitFor();
     await expect(shown()).resolves.toEqual(seen);
+    await archived(apples, 'Complete');
   });
 
   step('is the same when the paused conversation is opened again, newest part first', async () => {
@@ -214,6 +228,13 @@ describe('the history of a conversation on its page', () => {
 
   step('stays when the sandbox is deleted', async () => {
     const { page } = window;
+    await pause(apples);
+    // Also a page that was opened before the archive has everything shows everything soon.
+    await opened(apples);
+    await archived(apples, 'Complete');
+    await page.locator('details', { hasText: '8 pears' }).last().waitFor({ state: 'attached' });
+    await loadAll();
+    expect(await shown()).toEqual(seen);
     expect((await up.call('DELETE', `/api/v1/sandboxes/${sandboxOf(apples)}`)).status).toBe(200);
     await up.reaches(apples, { sandbox_status: 'MISSING' });
     await page.locator('.pill', { hasText: 'Gone' }).waitFor();
@@ -228,19 +249,16 @@ describe('the history of a conversation on its page', () => {
 
   step('stays when the agent fails for good, beside the reason', async () => {
     const { page } = window;
-    plums = await started(`Count plums:\n${block('echo 9 plums')}`);
     await opened(plums);
     await page.locator('.pill', { hasText: 'Finished' }).waitFor();
-    await answered().waitFor();
-    seenPlums = await shown();
-    await archived(plums);
+    await followed(plums);
     await eventually(
       'an agent that has ended three times',
       async () => {
         for (const pid of up.agentProcesses()) end(pid);
         return (await up.conversation(plums)).sandbox_status === 'ERROR';
       },
-      120_000,
+      50_000,
     );
     await page.locator('.pill', { hasText: 'Failed' }).waitFor();
     expect(await shown()).toEqual(seenPlums);
@@ -257,8 +275,10 @@ describe('the history of a conversation on its page', () => {
       selected_repository: 'acme/app',
       selected_branch: 'nuts',
     });
-    const task = await up.over(taskId);
-    const id = z.string().parse(task.app_conversation_id);
+    await up.over(taskId);
+    const { body } = await up.call('GET', '/api/v1/app-conversations/search?title__contains=nuts');
+    const { items } = z.object({ items: z.array(z.object({ id: z.string() })) }).parse(body);
+    const id = items[0]?.id ?? '';
     await up.reaches(id, { sandbox_status: 'ERROR' });
     await page.goto(`${up.url}/c/${id}`);
     await page.getByText('No events of this conversation are archived.').waitFor();
