@@ -92,6 +92,12 @@ function MessageForm({ id, placeholder, onSent }: MessageFormProps) {
 /** Between two reads of the events of an agent that works. */
 const readIntervalMs = 2_000;
 
+/**
+ * Delays after which the events are read again once a sandbox does not run any more: a pause shows
+ * at once, and takes up to 15 s to archive the last events of its agent.
+ */
+const settlingDelaysMs = [2_000, 6_000, 16_000] as const;
+
 /** The page does not show whether a conversation is absent, deleted, or of another owner. */
 export const Missing = () => (
   <main class="missing">
@@ -175,6 +181,12 @@ function Present({ row }: { readonly row: Row }) {
     }, readIntervalMs);
     return () => clearInterval(timer);
   }, [row]);
+  const status = sandboxStatusOf(facts);
+  useEffect(() => {
+    if (status === 'RUNNING' || status === 'STARTING') return undefined;
+    const timers = settlingDelaysMs.map((ms) => setTimeout(() => void history.refresh(), ms));
+    return () => timers.forEach((timer) => clearTimeout(timer));
+  }, [row, status]);
   return (
     <main class="conversation-page">
       <div class="conversation-head">
