@@ -75,7 +75,7 @@ describe('conversation-operator archive', () => {
   async function run(...args: readonly string[]) {
     const output = { stdout: '', stderr: '' };
     const { stdout, stderr } = process;
-    const writes = [stdout.write.bind(stdout), stderr.write.bind(stderr)] as const;
+    const writes = { stdout: stdout.write.bind(stdout), stderr: stderr.write.bind(stderr) };
     const into = (name: keyof typeof output) => (chunk: string | Uint8Array) => {
       output[name] += Buffer.from(chunk as Uint8Array).toString();
       return true;
@@ -99,7 +99,8 @@ describe('conversation-operator archive', () => {
       const cluster = ['--kubeconfig', server.kubeconfig, '--namespace', 'default'];
       await program.parseAsync(['archive', ...args, ...cluster], { from: 'user' });
     } finally {
-      [stdout.write, stderr.write] = writes;
+      stdout.write = writes.stdout;
+      stderr.write = writes.stderr;
     }
     return output;
   }
