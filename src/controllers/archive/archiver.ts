@@ -26,7 +26,7 @@ import { storeArchiveStatus, type ArchiveChange } from './archive-status.ts';
 import { ArchiveReason, reasonOf } from './conditions.ts';
 import { archiveSecrets } from './secrets.ts';
 
-/** What the operator needs to write archives. */
+/** The store of the archives, and the agents whose events and files are archived. */
 export interface ArchiveWriting {
   readonly store: ObjectStore;
   readonly codec: Codec;

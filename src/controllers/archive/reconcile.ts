@@ -167,7 +167,7 @@ export class ArchiveReconciler {
     const { head, time = '' } = status?.archive ?? {};
     const { lastActivityTime: activeTime = time } = status ?? {};
     if (head === undefined) return undefined;
-    const template = stores.templates.get(namespace, spec.templateName ?? '');
+    const template = stores.templates.get(namespace, spec.templateName);
     const quotas = stores.quotas.list().filter((quota) => quota.metadata.namespace === namespace);
     const { retention } = archiveRulesOf(template);
     const keptMs = archiveRetentionMs(quotaCaps(quotas), spec.owner, retention);
@@ -182,8 +182,8 @@ export class ArchiveReconciler {
       const keys: string[] = [];
       for await (const page of keysOf(archive.store, folderOf({ namespace, uid }), signal))
         keys.push(...page);
-      // What is listed before this write belongs to the expired archive alone: a new one has names
-      // of its own.
+      // The keys that are listed before this write belong to the expired archive alone: a new one
+      // has names of its own.
       const change = {
         archive: { events: 0, bytes: 0, expiredTime },
         reason: ArchiveReason.expired,
