@@ -281,7 +281,7 @@ describe('the history of a conversation on its page', () => {
     const id = items[0]?.id ?? '';
     await up.reaches(id, { sandbox_status: 'ERROR' });
     await page.goto(`${up.url}/c/${id}`);
-    await page.getByText('No events of this conversation are archived.').waitFor();
+    await page.getByText('No events of this conversation are stored.').waitFor();
     await page.getByText('no agent takes messages here').waitFor();
     expect(await page.getByRole('link', { name: 'Download' }).count()).toBe(0);
     await expectReadable('a failed start without a history');
