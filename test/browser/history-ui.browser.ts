@@ -1,7 +1,6 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Download } from 'playwright-core';
 import { z } from 'zod';
 import { eventually } from '../support/eventually.ts';
 import { GitServer } from '../support/git-server.ts';
@@ -72,12 +71,34 @@ async function showsHistory(): Promise<void> {
   expect(await chat().getByText('All blocks succeeded.').count()).toBe(1);
 }
 
+/** The events of the archive that the menu of the conversation downloads. */
+async function downloaded(): Promise<readonly unknown[]> {
+  const card = part('conversation-card').filter({ hasText: 'Change the shop' }).first();
+  await card.hover();
+  await card.getByTestId('ellipsis-button').click();
+  const [download] = await Promise.all([
+    window.page.waitForEvent('download'),
+    part('download-trajectory-button').first().click(),
+  ]);
+  const files = await unzip(readFileSync(await download.path()));
+  return files
+    .filter(([name]) => name.startsWith('event_'))
+    .map(([, text]) => JSON.parse(text) as unknown);
+}
+
+function end(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // The process has ended already.
+  }
+}
+
 /** Opens the panel beside the chat, which begins with the files. */
 const openPanel = (): Promise<void> => part('right-panel-toggle').first().click();
 
 describe("the history of a conversation in the official web UI, on the service's own origin", () => {
   step('shows the files of a conversation that runs', async () => {
-    const { page } = window;
     shop = await started(changing, { selected_repository: 'acme/shop', selected_branch: 'main' });
     await up.reaches(shop, { execution_status: 'finished' });
     await open(shop);
@@ -87,13 +108,120 @@ describe("the history of a conversation in the official web UI, on the service's
     await tree.getByText('README.md').click();
     await part('files-tab-content').getByText('pears').first().waitFor();
     await tree.getByText('src').first().waitFor();
-    void page;
   });
 
   step('shows what differs from the repository', async () => {
     await part('conversation-tab-commits').click();
     await part('uncommitted-changes-row').waitFor();
-    await window.picture('x');
+    await part('uncommitted-changes-row').click();
+    await part('uncommitted-changes-row-content').getByText('README.md').first().waitFor();
+    await part('uncommitted-changes-row-content').getByText('plums.txt').first().waitFor();
+  });
+
+  step('shows the history of a paused one, and pauses no agent that works for it', async () => {
+    await k(
+      ...['patch', 'cq', 'default', '--type', 'merge', '-p'],
+      '{"spec":{"limit":1,"onExceeded":"PauseOldest","minActiveSeconds":0}}',
+    );
+    // The page with the chat would resume the sandbox as soon as the sandbox is paused.
+    await window.page.goto(`${up.url}/settings`);
+    expect((await up.call('POST', `/api/v1/sandboxes/${sandboxOf(shop)}/pause`)).status).toBe(200);
+    await up.reaches(shop, { sandbox_status: 'PAUSED' });
+    const end = join(ends, 'digging');
+    digging = await started(
+      `Dig:\n${block(`until [ -e '${end}' ]; do sleep 0.2; done; echo digging is over`)}`,
+    );
+    await up.reaches(digging, { execution_status: 'running' });
+    const container = await containerOf(digging);
+    const resumed = window.page.waitForResponse((response) =>
+      response.url().endsWith(`/api/v1/sandboxes/${sandboxOf(shop)}/resume`),
+    );
+    await open(shop);
+    await showsHistory();
+    expect((await resumed).status()).toBe(200);
+    await up.reaches(shop, {
+      sandbox_status: 'STARTING',
+      sandbox_status_reason: 'waiting-for-idle-sandbox',
+    });
+    await showsHistory();
+    expect(await up.conversation(digging)).toMatchObject({
+      sandbox_status: 'RUNNING',
+      execution_status: 'running',
+    });
+    expect(await containerOf(digging)).toBe(container);
+  });
+
+  step('has its files as they were, for which the page asks once an agent answers', async () => {
+    const { workspace } = await up.conversation(shop);
+    const folder = workspace?.working_dir ?? '';
+    const reads = async (path: string): Promise<unknown> =>
+      (await up.call('GET', `/api/v1/app-conversations/${shop}/${path}`)).body;
+    await expect(reads(`files?path=${folder}`)).resolves.toEqual(['README.md', 'src/plums.txt']);
+    await expect(reads(`git/changes?path=${folder}`)).resolves.toHaveLength(2);
+  });
+
+  step('downloads it', async () => {
+    const events = await downloaded();
+    const { body } = await up.call('GET', `/api/v1/conversation/${shop}/events/count`);
+    expect(events).toHaveLength(z.number().parse(body));
+    expect(events.at(-1)).toMatchObject({ kind: expect.any(String) as unknown });
+  });
+
+  step('continues it once there is room, with each event once', async () => {
+    writeFileSync(join(ends, 'digging'), '');
+    await up.reaches(shop, { sandbox_status: 'RUNNING' });
+    await eventually('an open WebSocket', () =>
+      window.sockets.some(({ open: isOpen, url }) => isOpen && url.includes(shop)),
+    );
+    await part('chat-input').click();
+    await window.page.keyboard.type('Thanks.');
+    await part('submit-button').click();
+    await chat().getByText('the message has none').waitFor();
+    await showsHistory();
+  });
+
+  step('shows the whole history of one whose sandbox is deleted, read-only', async () => {
+    await window.page.goto(`${up.url}/settings`);
+    expect((await up.call('POST', `/api/v1/sandboxes/${sandboxOf(shop)}/pause`)).status).toBe(200);
+    await eventually('everything to be archived', async () =>
+      /Complete/.test(await k('get', 'conversation', shop, '-o', 'jsonpath={.status.conditions}')),
+    );
+    expect((await up.call('DELETE', `/api/v1/sandboxes/${sandboxOf(shop)}`)).status).toBe(200);
+    await up.reaches(shop, { sandbox_status: 'MISSING' });
+    await open(shop);
+    await showsHistory();
+    await chat().getByText('the message has none').waitFor();
+    expect((await downloaded()).length).toBeGreaterThan(0);
+  });
+
+  step('shows the whole history of one that has failed', async () => {
+    await up.reaches(digging, { sandbox_status: 'RUNNING', execution_status: 'finished' });
+    await eventually(
+      'the archive to have the end of the run',
+      async () => {
+        const { body } = await up.call('GET', `/api/v1/conversation/${digging}/events/count`);
+        const path = 'jsonpath={.status.archive.events}';
+        return (await k('get', 'conversation', digging, '-o', path)) === String(body);
+      },
+      50_000,
+    );
+  });
+
+  step('shows it after that', async () => {
+    await eventually(
+      'an agent that has ended three times',
+      async () => {
+        for (const pid of up.agentProcesses()) end(pid);
+        return (await up.conversation(digging)).sandbox_status === 'ERROR';
+      },
+      55_000,
+    );
+    await open(digging);
+    await chat().getByText('digging is over').first().waitFor();
+  });
+
+  it('has announced no fault', () => {
+    expect(complaints(window.announced)).toEqual([]);
+    expect([...window.outside]).toEqual([]);
   });
 });
-void [writeFileSync, readFileSync, eventually, unzip, complaints, digging, containerOf] as unknown as Download;
