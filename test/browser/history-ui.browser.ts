@@ -94,6 +94,11 @@ function end(pid: number): void {
   }
 }
 
+async function expectReadOnly(): Promise<void> {
+  await window.page.getByText('The history above is read-only.').waitFor();
+  expect(await part('chat-input').count()).toBe(0);
+}
+
 /** Opens the panel beside the chat, which begins with the files. */
 const openPanel = (): Promise<void> => part('right-panel-toggle').first().click();
 
@@ -168,10 +173,15 @@ describe("the history of a conversation in the official web UI, on the service's
   });
 
   step('continues it once there is room, with each event once', async () => {
+    const before = window.sockets.length;
     writeFileSync(join(ends, 'digging'), '');
     await up.reaches(shop, { sandbox_status: 'RUNNING' });
-    await eventually('an open WebSocket', () =>
-      window.sockets.some(({ open: isOpen, url }) => isOpen && url.includes(shop)),
+    await eventually('a WebSocket with news', () =>
+      window.sockets
+        .slice(before)
+        .some(
+          ({ open: isOpen, url, received }) => isOpen && url.includes(shop) && received.length > 0,
+        ),
     );
     await part('chat-input').click();
     await window.page.keyboard.type('Thanks.');
@@ -191,10 +201,11 @@ describe("the history of a conversation in the official web UI, on the service's
     await open(shop);
     await showsHistory();
     await chat().getByText('the message has none').waitFor();
+    await expectReadOnly();
     expect((await downloaded()).length).toBeGreaterThan(0);
   });
 
-  step('shows the whole history of one that has failed', async () => {
+  step('has everything in the archive soon after the end of a run', async () => {
     await up.reaches(digging, { sandbox_status: 'RUNNING', execution_status: 'finished' });
     await eventually(
       'the archive to have the end of the run',
@@ -207,7 +218,7 @@ describe("the history of a conversation in the official web UI, on the service's
     );
   });
 
-  step('shows it after that', async () => {
+  step('shows the whole history of one that has failed, read-only', async () => {
     await eventually(
       'an agent that has ended three times',
       async () => {
@@ -218,6 +229,8 @@ describe("the history of a conversation in the official web UI, on the service's
     );
     await open(digging);
     await chat().getByText('digging is over').first().waitFor();
+    await chat().getByText('All blocks succeeded.').waitFor();
+    await expectReadOnly();
   });
 
   it('has announced no fault', () => {
