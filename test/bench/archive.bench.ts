@@ -145,8 +145,7 @@ report({
   target: { atLeast: 85 },
 });
 const meanBytes = 1744;
-const allowed =
-  (archiving.events * meanBytes) / mebibyte + (agents * (archiving.seconds + 2)) / 28;
+const allowed = (archiving.events * meanBytes) / mebibyte + (agents * (archiving.seconds + 2)) / 28;
 report({
   what: `${what}: puts, of one per MiB and one per 28 s and agent`,
   value: (100 * archiving.puts) / allowed,
