@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { Command, Option } from 'commander';
 import packageJson from '../package.json' with { type: 'json' };
+import { addArchiveCommand } from './commands/archive-command.ts';
 import type { PruneOptions } from './commands/claims.ts';
 import type { ClusterOptions } from './commands/cluster-client.ts';
 import { CommandError } from './commands/command-error.ts';
@@ -16,7 +17,7 @@ const { version, description } = packageJson;
  */
 const explained = (error: unknown): string | undefined => {
   if (error instanceof CommandError || error instanceof ConfigError) return error.message;
-  const known = ['KubeconfigError', 'ListenError', 'ApiError', 'TransportError'];
+  const known = ['KubeconfigError', 'ListenError', 'ApiError', 'TransportError', 'StoreError'];
   return error instanceof Error && known.includes(error.name) ? error.message : undefined;
 };
 
@@ -129,6 +130,11 @@ inCluster(
   .action(async (names: readonly string[], options: PruneOptions) =>
     (await import('./commands/claims.ts')).pruneClaims(names, options),
   );
+
+addArchiveCommand(program, {
+  inCluster,
+  open: async () => (await import('./commands/archive-access.ts')).openArchiveAccess(),
+});
 
 program
   .command('crds')

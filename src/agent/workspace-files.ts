@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { AgentCallOptions, AgentEndpoint } from './agent.ts';
 import { AgentError, isAgentError } from './errors.ts';
-import { OpenHandsApi, pathOf } from './openhands-api.ts';
+import { OpenHandsApi } from './openhands-api.ts';
 import { fileListOf, listCommand, maxListOutput, type FileList } from './workspace-list.ts';
 import { commandOutputSchema } from './wire.ts';
 
@@ -33,9 +33,6 @@ export const gitCommitsSchema = z.object({
 export type GitCommits = z.output<typeof gitCommitsSchema>;
 
 const changesSchema = z.array(gitChangeSchema);
-const workspaceSchema = z.object({
-  workspace: z.object({ working_dir: z.string().startsWith('/').max(4096) }),
-});
 
 /** Maximum bytes of a file that is read. */
 export const maxFileBytes = 1024 * 1024;
@@ -43,8 +40,6 @@ export const maxFileBytes = 1024 * 1024;
 const maxGitBytes = 4 * 1024 * 1024;
 /** Maximum bytes of the two versions of a file, each up to 1 MiB, as JSON. */
 const maxDiffBytes = 6 * 1024 * 1024;
-/** Maximum bytes of a conversation, as the operator reads it. */
-const maxConversationBytes = 2 * 1024 * 1024;
 const listTimeoutSeconds = 8;
 
 export interface WorkspaceFilesOptions {
@@ -64,17 +59,6 @@ export class WorkspaceFiles {
 
   constructor({ timeoutMs = 30_000, connectTimeoutMs = 3000 }: WorkspaceFilesOptions = {}) {
     this.#api = new OpenHandsApi({ timeoutMs, connectTimeoutMs });
-  }
-
-  /** Absolute path of the folder that a conversation works in, as the agent has it. */
-  async workingDir(
-    endpoint: AgentEndpoint,
-    id: string,
-    options: AgentCallOptions,
-  ): Promise<string> {
-    const limit = { maxBodyBytes: maxConversationBytes };
-    const found = await this.#api.get(endpoint, options, pathOf(id), workspaceSchema, limit);
-    return found.workspace.working_dir;
   }
 
   /** The files below a folder, at most 10 000; none where there is no such folder. */

@@ -8,4 +8,6 @@ export interface ArchiveAddress {
 export interface ArchiveState extends ArchiveAddress {
   /** `status.archive.head` of the Conversation. */
   readonly head: string;
+  /** `status.archive.files`: name of the snapshot of files. Absent: there is none. */
+  readonly files?: string | undefined;
 }

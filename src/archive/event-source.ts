@@ -11,7 +11,7 @@ export interface SourcePage {
 }
 
 /**
- * The log of an agent for one conversation. What an agent answers is a claim of its own: ids may
+ * The log of an agent for one conversation. The answers of an agent are its own claims: ids may
  * repeat, and pages may have no end.
  */
 export interface EventSource {

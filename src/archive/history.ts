@@ -1,4 +1,5 @@
 import type { ArchiveState } from './address.ts';
+import type { WorkspaceSnapshot } from './workspace-snapshot.ts';
 
 /** Which events of a conversation a reader asks for. */
 export interface HistoryFilter {
@@ -53,9 +54,6 @@ export interface HistoryReader {
     from?: number,
     signal?: AbortSignal,
   ): AsyncIterable<readonly HistoryEvent[]>;
-  /**
-   * The snapshot of the files, as JSON of `workspaceSnapshotSchema`; undefined where there is none.
-   * @param name `status.archive.files` of the Conversation.
-   */
-  files(state: ArchiveState & { readonly files: string }, signal?: AbortSignal): Promise<unknown>;
+  /** The files when the sandbox was last paused; undefined where there is no snapshot. */
+  files(state: ArchiveState, signal?: AbortSignal): Promise<WorkspaceSnapshot | undefined>;
 }

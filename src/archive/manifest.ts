@@ -46,7 +46,7 @@ const manifestSchema = z.object({
 
 export type Frame = z.output<typeof frameSchema>;
 export type Segment = z.output<typeof segmentSchema>;
-/** What a head lists. Only the last segment may be a tail. */
+/** The content of a head. Only the last segment may be a tail. */
 export type Manifest = z.output<typeof manifestSchema>;
 
 const lengthBytes = 4;

@@ -1,8 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { ArchiveState } from './address.ts';
-import { ArchiveError } from './archive-error.ts';
 import type { HistoryEvent, HistoryFilter, HistoryQuery, HistoryReader } from './history.ts';
-import { keyOf } from './layout.ts';
+import { readSnapshot } from './stored-snapshot.ts';
 import { eventsOf, type Segment } from './manifest.ts';
 import { OpenArchive, type ArchiveObjects } from './open-archive.ts';
 
@@ -78,20 +77,10 @@ export function createHistoryReader(options: HistoryReaderOptions): HistoryReade
         yield events.filter(({ position }) => position >= from);
       }
     },
-    files: async (state, signal) => {
-      const { namespace, uid, files } = state;
-      const address = { namespace, uid };
-      const packed = await options.store.get(keyOf(address, 'f', files), { signal });
-      if (packed === undefined)
-        throw new ArchiveError('gone', `The files ${files} of the archive ${uid} do not exist.`);
-      const text = options.codec.unpack(address, filesPlace, packed).toString();
-      return JSON.parse(text) as unknown;
-    },
+    files: async ({ files, ...state }, signal) =>
+      files === undefined ? undefined : readSnapshot(options, state, files, signal),
   };
 }
-
-/** Place of the snapshot of files in its archive. */
-export const filesPlace = 'files';
 
 /** The position where a page begins; an unknown page begins as the first one does. */
 async function startOf(

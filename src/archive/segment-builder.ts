@@ -52,7 +52,7 @@ interface OpenFrame {
 }
 
 /**
- * Packs events into one segment. What a segment contains, and where its frames end, follows from
+ * Packs events into one segment. The content of a segment, and the ends of its frames, follow from
  * its start and the events alone, so that two writers of the same events write the same segments.
  * The salt is a part of the name of the segment.
  */

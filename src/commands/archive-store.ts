@@ -19,6 +19,12 @@ export interface Archive {
 }
 
 /** Opens the archive that the settings name, until the stack ends; undefined: there is none. */
+export function openArchive<C extends ArchiveConfig>(
+  config: C,
+  keys: SandboxKeys,
+  runtime: MeasuredRuntime,
+  stack: AsyncDisposableStack,
+): Archive | Extract<C, undefined>;
 export function openArchive(
   config: ArchiveConfig,
   keys: SandboxKeys,

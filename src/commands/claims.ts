@@ -145,7 +145,8 @@ const unitsMs: Readonly<Record<string, number>> = {
   d: 86_400_000,
 };
 
-function agedMs(text: string): number {
+/** Milliseconds of the value of `--older-than`. Throws `CommandError`. */
+export function agedMs(text: string): number {
   const [, count, unit = ''] = /^(\d+)([smhd])$/.exec(text) ?? [];
   const unitMs = unitsMs[unit];
   if (unitMs === undefined)

@@ -67,6 +67,9 @@ export function mountedMasterKeys({
   return { keys, close: () => clearInterval(timer) };
 }
 
+/** Master keys from files, the current one first. */
+export const readMasterKeys = (files: readonly string[]): SandboxKeys => keysOf(readAll(files));
+
 const readAll = (files: readonly string[]): readonly Buffer[] =>
   files.map((file) => {
     try {

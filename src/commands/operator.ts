@@ -2,6 +2,7 @@ import { hostname } from 'node:os';
 import { randomBytes } from 'node:crypto';
 import { createAgentClient } from '../agent/kinds.ts';
 import { AgentEvents } from '../agent/events.ts';
+import { WorkspaceFiles } from '../agent/workspace-files.ts';
 import { archiveConfigOf } from '../config/archive.ts';
 import { readOperatorConfig } from '../config/cluster.ts';
 import { preparationLimits } from '../config/environment.ts';
@@ -69,6 +70,8 @@ export async function operator(): Promise<void> {
   const archive = openArchive(archiveConfigOf(config), keys, runtime, stack);
   const events = new AgentEvents();
   stack.defer(() => events.close());
+  const files = new WorkspaceFiles();
+  stack.defer(() => files.close());
   const stop = new AbortController();
   const ended = lead(
     {
@@ -98,7 +101,7 @@ export async function operator(): Promise<void> {
           ...scope,
           pauseBoundMs: config.PAUSE_TIMEOUT_SECONDS * 1000,
           preparation: preparationLimits(config),
-          ...(archive === undefined ? {} : { archive: { ...archive, events } }),
+          ...(archive === undefined ? {} : { archive: { ...archive, events, files } }),
           ...(config.AGENT_SIDE_URL === undefined
             ? { maxPollMs: maxPollWithoutNotificationsMs }
             : { agentSide: { url: config.AGENT_SIDE_URL, namespace } }),

@@ -2,6 +2,7 @@ import type { AgentNotification } from '../agent/notifications.ts';
 import { createAgentClient } from '../agent/kinds.ts';
 import { preparationLimits } from '../config/environment.ts';
 import { AgentEvents } from '../agent/events.ts';
+import { WorkspaceFiles } from '../agent/workspace-files.ts';
 import { readUpConfig, upArchiveOf, type UpConfig } from '../config/up.ts';
 import { createCaches, reflectorsOf } from '../controllers/caches.ts';
 import { Operator } from '../controllers/operator.ts';
@@ -208,6 +209,8 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   const archive = openArchive(upArchiveOf(config), keys, runtime, stack);
   const events = new AgentEvents();
   stack.defer(() => events.close());
+  const files = new WorkspaceFiles();
+  stack.defer(() => files.close());
   const agent = createAgentClient();
   stack.defer(() => agent.close());
   const operator = new Operator({
@@ -222,7 +225,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     pauseBoundMs: config.PAUSE_TIMEOUT_SECONDS * 1000,
     agentSide: { url: `http://${loopback}:${agentSidePort}`, namespace },
     preparation: preparationLimits(config),
-    ...(archive === undefined ? {} : { archive: { ...archive, events } }),
+    ...(archive === undefined ? {} : { archive: { ...archive, events, files } }),
   });
   stack.defer(() => operator.stop());
   await operator.start();

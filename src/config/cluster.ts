@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { archiveSettings, checkArchive } from './archive.ts';
 import {
   count,
+  fileList,
   flag,
   httpUrl,
   listOf,
@@ -26,7 +27,7 @@ const cluster = {
    * Files with master keys, the current one first, separated by commas. Each holds at least 32
    * bytes.
    */
-  MASTER_KEY_FILES: z.string('must name at least one file').transform((text) => text.split(',')),
+  MASTER_KEY_FILES: fileList,
   METRICS_PORT: port().default(9464),
 };
 

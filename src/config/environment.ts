@@ -120,6 +120,11 @@ export const urlsByProvider = (fallback: string, url: z.ZodType<string>, example
     .pipe(z.record(z.string(), url, form));
 };
 
+/** Files, separated by commas. */
+export const fileList = z
+  .string('must name at least one file')
+  .transform((text) => text.split(','));
+
 /** Settings that every process which serves REST or runs controllers understands. */
 export const shared = {
   ...logging,

@@ -2,22 +2,22 @@ import type { Clock } from '@conversation-operator/base/clock';
 
 /**
  * A signal that is aborted with the given one, or after `delayMs`. The caller calls `cancel` when
- * the signal is not needed any more.
+ * the signal is not needed any more; `abort` does not wait for the delay.
  */
 export function abortedAfter(
   clock: Clock,
   delayMs: number,
   signal: AbortSignal,
-): { readonly signal: AbortSignal; readonly cancel: () => void } {
+): { readonly signal: AbortSignal; readonly cancel: () => void; readonly abort: () => void } {
   const controller = new AbortController();
-  const timer = clock.after(delayMs, () =>
-    controller.abort(new Error(`no answer within ${delayMs} ms`)),
-  );
+  const abort = () => controller.abort(new Error(`no answer within ${delayMs} ms`));
+  const timer = clock.after(delayMs, abort);
   const passOn = () => controller.abort(signal.reason);
   signal.addEventListener('abort', passOn, { once: true });
   if (signal.aborted) passOn();
   return {
     signal: controller.signal,
+    abort,
     cancel: () => {
       timer.cancel();
       signal.removeEventListener('abort', passOn);

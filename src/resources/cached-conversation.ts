@@ -137,6 +137,7 @@ function cachedStatus(
   interner: Interner,
 ): ConversationStatus {
   interner.share(status, 'executionDetail', 'sandboxStatusReason', 'sandboxName', 'sandboxUID');
+  interner.share(status, 'workingDir');
   for (const transition of status.start?.transitions ?? [])
     interner.share(transition, 'status', 'time');
   for (const condition of status.conditions ?? [])

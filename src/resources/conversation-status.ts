@@ -66,6 +66,9 @@ const startStepSchema = z.object({
   ),
 });
 
+/** Maximum characters of the path of a conversation's folder. */
+export const maxWorkingDirLength = 1024;
+
 export const conversationStatusSchema = z.object({
   observedGeneration: observedGeneration(),
   start: optional(
@@ -95,6 +98,10 @@ export const conversationStatusSchema = z.object({
   sandboxUID: optional(
     text(64),
     'UID of the sandbox; a sandbox recreated under the same name has a different UID.',
+  ),
+  workingDir: optional(
+    text(maxWorkingDirLength).startsWith('/'),
+    'Absolute path of the folder that the agent works in, as the agent has it. Absent until the agent has the conversation.',
   ),
   sandboxStatus: optional(
     z.enum(sandboxStatuses),

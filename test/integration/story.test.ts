@@ -40,6 +40,13 @@ describe('a conversation', () => {
       sandbox_id: sandbox,
     });
     expect(up.agentProcesses()).not.toEqual([]);
+    const read = async (path: string) =>
+      (await up.call('GET', `/api/v1/app-conversations/${path}`)).body;
+    const [record] = (await read(`?ids=${id}`)) as { workspace: { working_dir: string } }[];
+    const folder = encodeURIComponent(record?.workspace.working_dir ?? '');
+    expect(await read(`${id}/files?path=${folder}`)).toEqual(['kept.txt']);
+    expect(await read(`${id}/file?file_path=${folder}/kept.txt`)).toBe('kept\n');
+    expect(await read(`${id}/git/changes?path=${folder}`)).toEqual([]);
 
     const { stdout } = await k(`get conversations ${id}`);
     const [head, row] = stdout.trim().split('\n');

@@ -110,7 +110,7 @@ describe('a store in a bucket of a real server', () => {
     }
   });
 
-  it('stores what it is given while the server starts again', async () => {
+  it('is unavailable while the server is, and continues once it is there again', async () => {
     const store = open({ bucket: 'a-bucket', prefix: 'restart' });
     await store.put('before', body);
     await server.kill();

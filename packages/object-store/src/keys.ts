@@ -6,12 +6,6 @@ const maxNamesOfPage = 1000;
 const segment = /^[A-Za-z0-9._-]{1,200}$/;
 const beginning = /^[A-Za-z0-9._-]{0,200}$/;
 
-/**
- * Character behind every character of keys, in the order of their bytes: `a/~` is behind all keys
- * that begin with `a/`, and before all other names behind them.
- */
-export const behindAllKeys = '~';
-
 export const isSegment = (text: string): boolean =>
   segment.test(text) && text !== '.' && text !== '..';
 

@@ -1,14 +1,6 @@
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import { inBatches, inParallel } from './in-parallel.ts';
-import {
-  behindAllKeys,
-  checkBody,
-  checkedList,
-  checkKey,
-  checkRange,
-  isBeginning,
-  isKey,
-} from './keys.ts';
+import { checkBody, checkedList, checkKey, checkRange, isBeginning, isKey } from './keys.ts';
 import {
   maxObjectBytes,
   type ByteRange,
@@ -154,9 +146,7 @@ async function list(
     ...(`${address.prefix}${prefix}` !== '' && { prefix: `${address.prefix}${prefix}` }),
     ...(summed && { delimiter: '/' }),
   };
-  // The keys of a prefix are behind the prefix, and must not bring it again.
-  const start = after.endsWith('/') && summed ? `${after}${behindAllKeys}` : after;
-  const starting = after === '' ? {} : { 'start-after': `${address.prefix}${start}` };
+  const starting = after === '' ? {} : { 'start-after': `${address.prefix}${after}` };
   let token: string | undefined;
   for (;;) {
     const continuing = token === undefined ? starting : { 'continuation-token': token };
@@ -166,6 +156,7 @@ async function list(
     });
     if (answer?.status !== 200) throw unexpected('a list', answer);
     const page = readS3List(answer.body);
+    // The keys of a prefix are behind it, so that a page that starts after it has it again.
     const found = page.names.flatMap((name): readonly StoredName[] => {
       const key = name.key.slice(address.prefix.length);
       const isWanted = name.key.startsWith(`${address.prefix}${prefix}`) && key > after;
@@ -174,7 +165,7 @@ async function list(
     });
     const names = found.slice(0, limit);
     const isLast = !page.isTruncated && found.length <= limit;
-    // A page of keys that are none of this store has no name after which the next one begins.
+    // A page of nothing but such keys has no name after which the next one begins.
     if (isLast || names.length > 0) return { names, next: isLast ? undefined : names.at(-1)?.key };
     if (page.token === undefined || page.token === token)
       throw new StoreError('invalid', 'A list of the object store does not continue');

@@ -181,6 +181,14 @@ describe('a store in a bucket', () => {
     expect(error.message.length).toBeLessThan(300);
   });
 
+  it('does not read an error that is as large as an object', async () => {
+    const message = 'x'.repeat(100_000);
+    fake.objects.set('a', Buffer.alloc(200_000));
+    fake.faults.push({ status: 403, code: 'AccessDenied', message });
+    await expect(store.get('a')).rejects.toThrow(/^The object store answers 403$/);
+    expect(await store.get('a')).toHaveLength(200_000);
+  });
+
   it('gets other credentials once when the store rejects those in use', async () => {
     const [first, second] = [1, 2].map((index) => ({
       ...{ accessKeyId: `KEY${index}`, secretAccessKey: `secret${index}` },

@@ -6,6 +6,7 @@ import type { AgentCredentials } from '../../agent/credentials.ts';
 import type { AgentEndpoint } from '../../agent/agent.ts';
 import { AgentError, isAgentError } from '../../agent/errors.ts';
 import type { AgentEvents } from '../../agent/events.ts';
+import type { WorkspaceFiles } from '../../agent/workspace-files.ts';
 import { agentSource } from '../../archive/agent-source.ts';
 import { ArchiveError } from '../../archive/archive-error.ts';
 import type { Codec } from '../../archive/codec.ts';
@@ -25,11 +26,13 @@ import { storeArchiveStatus, type ArchiveChange } from './archive-status.ts';
 import { ArchiveReason, reasonOf } from './conditions.ts';
 import { archiveSecrets } from './secrets.ts';
 
-/** What the operator needs to write archives. */
+/** The store of the archives, and the agents whose events and files are archived. */
 export interface ArchiveWriting {
   readonly store: ObjectStore;
   readonly codec: Codec;
   readonly events: Pick<AgentEvents, 'search'>;
+  /** Reads the files of sandboxes at their pause. Absent: they are not archived. */
+  readonly files?: Pick<WorkspaceFiles, 'files' | 'changes' | 'diff'> | undefined;
 }
 
 export interface ArchiverOptions extends OperatorRuntime {
@@ -52,8 +55,6 @@ export type ArchiveOutcome =
   /** Another writer was faster, or the agent does not answer or does not know the conversation. */
   | { readonly kind: 'again' | 'unknown' }
   | { readonly kind: 'failed'; readonly reason: ArchiveReason };
-
-type Step = ArchiveTarget & { readonly atEnd: ArchiveReason };
 
 /** Maximum events of one step: other conversations have their turn in between. */
 const maxEventsAtOnce = 2_000;
@@ -81,19 +82,14 @@ export class Archiver {
   /**
    * Archives a part of what the agent has. A step that is under way for the same conversation is
    * given up. Throws only what is no fault of agent, store or archive.
-   * @param atEnd Reason of the condition once the archive has everything.
    */
-  async extend(
-    target: ArchiveTarget,
-    signal: AbortSignal,
-    atEnd: ArchiveReason = ArchiveReason.following,
-  ): Promise<ArchiveOutcome> {
+  async extend(target: ArchiveTarget, signal: AbortSignal): Promise<ArchiveOutcome> {
     const { uid } = target.conversation.metadata;
     const before = this.#underWay.get(uid);
     before?.giveUp();
     const giving = new AbortController();
     const started = (before?.ended ?? Promise.resolve()).then(() =>
-      this.#step({ ...target, atEnd }, AbortSignal.any([signal, giving.signal])),
+      this.#step(target, AbortSignal.any([signal, giving.signal])),
     );
     const step = {
       ended: started.catch(() => undefined),
@@ -121,7 +117,7 @@ export class Archiver {
     return stored !== undefined;
   }
 
-  async #step(target: Step, signal: AbortSignal): Promise<ArchiveOutcome> {
+  async #step(target: ArchiveTarget, signal: AbortSignal): Promise<ArchiveOutcome> {
     signal.throwIfAborted();
     const { namespace, name, uid } = target.conversation.metadata;
     const newest = this.#newest.get(namespace, name);
@@ -145,7 +141,7 @@ export class Archiver {
    * deleted. In that case the archive begins anew with what the agent has.
    */
   async #copyAnew(
-    target: Step,
+    target: ArchiveTarget,
     known: CachedConversation,
     error: ArchiveError,
     signal: AbortSignal,
@@ -169,7 +165,7 @@ export class Archiver {
   }
 
   async #copy(
-    target: Step,
+    target: ArchiveTarget,
     head: string | undefined,
     signal: AbortSignal,
   ): Promise<ArchiveOutcome> {
@@ -196,9 +192,7 @@ export class Archiver {
     const { added, stoppedBy } = extension;
     const reason =
       stoppedBy !== 'limit'
-        ? stoppedBy === 'end'
-          ? target.atEnd
-          : ArchiveReason.following
+        ? ArchiveReason.following
         : ownerBytes < maxBytes
           ? ArchiveReason.ownerLimitReached
           : ArchiveReason.limitReached;

@@ -164,14 +164,15 @@ export class ArchiveReconciler {
     const { archiver, archive, stores, clock, metrics, logger } = this.#options;
     const { metadata, spec, status } = conversation;
     const { namespace, uid, name } = metadata;
-    const { head, time } = status?.archive ?? {};
-    if (head === undefined || time === undefined) return undefined;
-    const template = stores.templates.get(namespace, spec.templateName ?? '');
+    const { head, time = '' } = status?.archive ?? {};
+    const { lastActivityTime: activeTime = time } = status ?? {};
+    if (head === undefined) return undefined;
+    const template = stores.templates.get(namespace, spec.templateName);
     const quotas = stores.quotas.list().filter((quota) => quota.metadata.namespace === namespace);
     const { retention } = archiveRulesOf(template);
     const keptMs = archiveRetentionMs(quotaCaps(quotas), spec.owner, retention);
     if (keptMs === undefined) return undefined;
-    const lastMs = Math.max(Date.parse(time), Date.parse(status?.lastActivityTime ?? time));
+    const lastMs = Math.max(Date.parse(time), Date.parse(activeTime));
     const leftMs = lastMs + keptMs - clock.now();
     if (leftMs > 0) return { requeueAfterMs: Math.min(leftMs, retentionCheckMs) };
     const expiredMs = this.#expired.lastsMs(uid, lastMs);
@@ -181,8 +182,8 @@ export class ArchiveReconciler {
       const keys: string[] = [];
       for await (const page of keysOf(archive.store, folderOf({ namespace, uid }), signal))
         keys.push(...page);
-      // What is listed before this write belongs to the expired archive alone: a new one has names
-      // of its own.
+      // The keys that are listed before this write belong to the expired archive alone: a new one
+      // has names of its own.
       const change = {
         archive: { events: 0, bytes: 0, expiredTime },
         reason: ArchiveReason.expired,

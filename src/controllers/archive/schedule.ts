@@ -9,9 +9,9 @@ export const extendIntervalMs = 28_000;
 interface Entry {
   /** Monotonic time at which the last read began; absent: this process has not read the log. */
   readonly readAt?: number;
-  /** What the agent last reported before that read. */
+  /** The last report of the agent before that read. */
   readonly read?: string;
-  /** What the agent has reported last. */
+  /** The last report of the agent. */
   readonly reported?: string;
 }
 

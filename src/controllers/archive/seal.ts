@@ -1,6 +1,12 @@
-import { folderOf, positionOf } from '../../archive/layout.ts';
+import { isoTime } from '@conversation-operator/base/clock';
+import { hiding } from '../../archive/agent-source.ts';
+import { folderOf, keyOf, positionOf } from '../../archive/layout.ts';
 import { keysOf } from '../../archive/removal.ts';
+import { storeSnapshot } from '../../archive/stored-snapshot.ts';
+import { takeSnapshot } from '../../archive/take-snapshot.ts';
+import type { WorkspaceSnapshot } from '../../archive/workspace-snapshot.ts';
 import type { AgentEndpoint } from '../../agent/agent.ts';
+import { AgentError } from '../../agent/errors.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { startStatusOf } from '../../resources/conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
@@ -8,22 +14,29 @@ import { archiveRulesOf } from '../../resources/sandbox-template.ts';
 import { StoreError } from '@conversation-operator/object-store/store-error';
 import { abortedAfter } from '../aborted-after.ts';
 import { bySandbox, type Stores } from '../caches.ts';
-import type { Archiver, ArchiverOptions } from './archiver.ts';
+import type { Archiver, ArchiverOptions, ArchiveTarget } from './archiver.ts';
 import { ArchiveReason } from './conditions.ts';
+import { archiveSecrets } from './secrets.ts';
 
 /** Archives what an agent has before its pod ends. */
 export interface SandboxArchives {
   /**
    * Archives everything that the agent has when the call begins. Ends in time in any case; what is
    * missing then stays on the volume.
-   * @param maxMs Maximum milliseconds of the call.
    */
   seal(
     sandbox: Sandbox,
     endpoint: AgentEndpoint,
-    maxMs: number,
+    options: SealOptions,
     signal: AbortSignal,
   ): Promise<void>;
+}
+
+export interface SealOptions {
+  /** Maximum milliseconds of the call; 0: it only records that the archive is incomplete. */
+  readonly maxMs: number;
+  /** Whether the pod is deleted after this call. Otherwise runs are still under way. */
+  readonly isLast: boolean;
 }
 
 export interface SandboxSealOptions extends Omit<ArchiverOptions, 'ownerBytes' | 'stores'> {
@@ -33,8 +46,21 @@ export interface SandboxSealOptions extends Omit<ArchiverOptions, 'ownerBytes' |
   readonly isStoreFailing: () => boolean;
 }
 
+/** The parts of one call, for each conversation. */
+interface Sealing {
+  readonly target: Omit<ArchiveTarget, 'conversation'>;
+  readonly isLast: boolean;
+  /** Aborted at the end of the time of the call. */
+  readonly bounded: AbortSignal;
+  readonly signal: AbortSignal;
+  /** The files of the sandbox; undefined where the agent can not show them in time. */
+  readonly snapshot: Promise<WorkspaceSnapshot | undefined>;
+}
+
 /** Maximum time of a pause for a store that fails, in milliseconds. */
 const failingStoreMs = 1_000;
+/** Maximum time of a pause for the snapshot of files, in milliseconds. */
+const snapshotMs = 3_000;
 const maxAttempts = 3;
 
 export class SandboxSeal implements SandboxArchives {
@@ -47,31 +73,32 @@ export class SandboxSeal implements SandboxArchives {
   async seal(
     sandbox: Sandbox,
     endpoint: AgentEndpoint,
-    maxMs: number,
+    { maxMs, isLast }: SealOptions,
     signal: AbortSignal,
   ): Promise<void> {
     const { stores, clock, metrics, isStoreFailing } = this.#options;
     const { namespace, name } = sandbox.metadata;
     const template = stores.templates.get(namespace, sandbox.spec.templateName);
-    if (maxMs <= 0 || !archiveRulesOf(template).enabled) return;
-    const targets = stores.conversations
+    const conversations = stores.conversations
       .byIndex(bySandbox, `${namespace}/${name}`)
       .filter((conversation) => isIn(conversation, sandbox));
-    if (targets.length === 0) return;
+    if (conversations.length === 0 || !archiveRulesOf(template).enabled) return;
     const startedAt = clock.monotonic();
-    const bounded = abortedAfter(
-      clock,
-      isStoreFailing() ? Math.min(failingStoreMs, maxMs) : maxMs,
-      signal,
-    );
+    const limitMs = isStoreFailing() ? Math.min(failingStoreMs, maxMs) : maxMs;
+    const bounded = abortedAfter(clock, Math.max(0, limitMs), signal);
+    if (limitMs <= 0) bounded.abort();
+    const target = { sandbox, endpoint };
+    const snapshot =
+      isLast && limitMs > 0 ? this.#snapshot(endpoint, conversations, bounded.signal) : undefined;
+    const sealing: Sealing = {
+      ...{ target, isLast, bounded: bounded.signal, signal },
+      snapshot: snapshot ?? Promise.resolve(undefined),
+    };
     try {
       await Promise.all(
-        targets.map(async (conversation) => {
-          const isComplete = await this.#sealOne(conversation, sandbox, endpoint, {
-            bounded: bounded.signal,
-            signal,
-          });
-          metrics.archiveSeals.inc({ result: isComplete ? 'complete' : 'incomplete' });
+        conversations.map(async (conversation) => {
+          const isComplete = await this.#sealOne(conversation, sealing);
+          if (isLast) metrics.archiveSeals.inc({ result: isComplete ? 'complete' : 'incomplete' });
         }),
       );
     } finally {
@@ -80,51 +107,118 @@ export class SandboxSeal implements SandboxArchives {
     }
   }
 
-  async #sealOne(
-    conversation: CachedConversation,
-    sandbox: Sandbox,
-    endpoint: AgentEndpoint,
-    { bounded, signal }: { readonly bounded: AbortSignal; readonly signal: AbortSignal },
-  ): Promise<boolean> {
+  /** Returns whether the archive has everything. */
+  async #sealOne(known: CachedConversation, sealing: Sealing): Promise<boolean> {
     const { archiver } = this.#options;
-    const { namespace, name } = conversation.metadata;
-    const newest = () => archiver.conversation(namespace, name) ?? conversation;
+    const { bounded, signal, isLast } = sealing;
+    const { namespace, name, uid } = known.metadata;
+    const newest = () => {
+      const conversation = archiver.conversation(namespace, name);
+      return conversation?.metadata.uid === uid ? conversation : known;
+    };
+    const result = await this.#copyAll(newest, sealing);
+    if (!isLast || result === 'reported') return false;
+    if (result === 'incomplete') {
+      await archiver.record(newest(), { reason: ArchiveReason.incomplete }, signal);
+      return false;
+    }
+    const before = newest().status?.archive?.files;
+    const files = await this.#storeFiles(newest(), sealing);
+    const { archive } = newest().status ?? {};
+    const change =
+      files === undefined || archive === undefined ? {} : { archive: { ...archive, files } };
+    const reason = ArchiveReason.complete;
+    const stored = await archiver.record(newest(), { ...change, reason }, signal);
+    if (stored)
+      await this.#deleteReplaced(newest(), files === undefined ? undefined : before, bounded);
+    return stored;
+  }
+
+  /** Copies until nothing is left. `reported`: the condition of the conversation says why not. */
+  async #copyAll(
+    newest: () => CachedConversation,
+    { target, bounded, signal }: Sealing,
+  ): Promise<'complete' | 'incomplete' | 'reported'> {
     let isReported = false;
     try {
       for (let attempt = 1; attempt <= maxAttempts;) {
-        const target = { conversation: newest(), sandbox, endpoint };
-        const { kind } = await archiver.extend(target, bounded, ArchiveReason.complete);
-        if (kind === 'end') {
-          await this.#deleteOldHeads(newest(), bounded);
-          return true;
-        }
-        if (kind === 'limit') return false;
+        const conversation = newest();
+        const { kind } = await this.#options.archiver.extend({ ...target, conversation }, bounded);
+        if (kind === 'end') return 'complete';
+        if (kind === 'limit') return 'reported';
         isReported = kind === 'failed';
         if (kind !== 'more') attempt++;
       }
     } catch (error) {
       if (!bounded.aborted || signal.aborted) throw error;
     }
-    if (!isReported) await archiver.record(newest(), { reason: ArchiveReason.incomplete }, signal);
-    return false;
+    return isReported ? 'reported' : 'incomplete';
   }
 
-  /** Deletes the heads that processes have left which ended before they could delete them. */
-  async #deleteOldHeads(
+  /** The files of the folder in which the first conversation of the sandbox works. */
+  async #snapshot(
+    endpoint: AgentEndpoint,
+    [first]: readonly CachedConversation[],
+    signal: AbortSignal,
+  ): Promise<WorkspaceSnapshot | undefined> {
+    const { archive, clock } = this.#options;
+    const { workingDir } = first?.status ?? {};
+    if (archive.files === undefined || workingDir === undefined) return undefined;
+    const bounded = abortedAfter(clock, snapshotMs, signal);
+    try {
+      const options = { signal: bounded.signal, takenAt: isoTime(clock) };
+      return await takeSnapshot(archive.files, endpoint, workingDir, options);
+    } catch (error) {
+      if (error instanceof AgentError || bounded.signal.aborted) return undefined;
+      throw error;
+    } finally {
+      bounded.cancel();
+    }
+  }
+
+  async #storeFiles(
+    conversation: CachedConversation,
+    { snapshot, target, bounded }: Sealing,
+  ): Promise<string | undefined> {
+    const { archive, stores } = this.#options;
+    const { namespace, uid } = conversation.metadata;
+    const { sandbox } = target;
+    try {
+      const files = await snapshot;
+      const { events } = conversation.status?.archive ?? {};
+      if (files === undefined || events === undefined) return undefined;
+      const template = stores.templates.get(namespace, sandbox.spec.templateName);
+      const secrets = await archiveSecrets(this.#options, conversation, sandbox, template);
+      const options = { events, hide: hiding(secrets), signal: bounded };
+      return await storeSnapshot(archive, { namespace, uid }, files, options);
+    } catch (error) {
+      if (error instanceof StoreError || bounded.aborted) return undefined;
+      throw error;
+    }
+  }
+
+  /**
+   * Deletes the snapshot before, and the heads that processes have left which ended before they
+   * could delete them.
+   */
+  async #deleteReplaced(
     { metadata, status }: CachedConversation,
+    before: string | undefined,
     signal: AbortSignal,
   ): Promise<void> {
-    const { archive } = this.#options;
-    const { head } = status?.archive ?? {};
-    if (head === undefined) return;
+    const { store } = this.#options.archive;
+    const { head, files } = status?.archive ?? {};
     const folder = `${folderOf(metadata)}h/`;
     try {
-      for await (const keys of keysOf(archive.store, folder, signal)) {
+      if (before !== undefined && before !== files)
+        await store.delete([keyOf(metadata, 'f', before)], { signal });
+      if (head === undefined) return;
+      for await (const keys of keysOf(store, folder, signal)) {
         const old = keys.filter((key) => isOlder(key.slice(folder.length), head));
-        if (old.length > 0) await archive.store.delete(old, { signal });
+        if (old.length > 0) await store.delete(old, { signal });
       }
     } catch (error) {
-      if (!(error instanceof StoreError)) throw error;
+      if (!(error instanceof StoreError) && !signal.aborted) throw error;
     }
   }
 }

@@ -10,8 +10,8 @@ export interface ArchiveSecretsOptions {
 }
 
 /**
- * The secrets that the operator knows and a process in the sandbox may print: the keys and tokens of
- * the sandbox, and the API key of the model.
+ * The secrets that the operator knows and a process in the sandbox may print: the keys and tokens
+ * of the sandbox, and the API key of the model.
  */
 export async function archiveSecrets(
   { keys, credentials }: ArchiveSecretsOptions,

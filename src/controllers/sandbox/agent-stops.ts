@@ -269,14 +269,11 @@ export class AgentStops {
     const { uid } = sandbox.metadata;
     if (archives === undefined || (isBusy && this.#archivedPauses.get(uid) === pauseTime)) return;
     this.#archivedPauses.set(uid, pauseTime);
-    const leftMs = this.#leftMs(sandbox, pauseTime);
-    const isSilent = connections.isSilent(endpoint, sandbox);
-    await archives.seal(
-      sandbox,
-      endpoint,
-      isSilent ? Math.min(leftMs, silentPatienceMs) : leftMs,
-      signal,
-    );
+    const leftMs = Math.max(0, this.#leftMs(sandbox, pauseTime));
+    const maxMs = connections.isSilent(endpoint, sandbox)
+      ? Math.min(leftMs, silentPatienceMs)
+      : leftMs;
+    await archives.seal(sandbox, endpoint, { maxMs, isLast: !isBusy }, signal);
   }
 
   #isInTime({ sandbox }: Scope, pauseTime: string): boolean {

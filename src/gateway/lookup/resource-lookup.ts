@@ -89,13 +89,8 @@ export class ResourceLookup {
     return mapLimited(names, (name) => this.sandbox(owner, name));
   }
 
-  /** The template of this name in the cache, even while it is being deleted. */
-  templateNamed(name: string): SandboxTemplate | undefined {
-    return this.#caches.templates.store.get(this.#namespace, name);
-  }
-
   async template(name: string): Promise<SandboxTemplate | undefined> {
-    const cached = this.templateNamed(name);
+    const cached = this.#caches.templates.store.get(this.#namespace, name);
     const template = cached ?? (await this.#read(sandboxTemplates, name));
     return template !== undefined && isLive(template) ? template : undefined;
   }

@@ -27,6 +27,7 @@ const responseHeaders = {
   Deprecation: text('Since when this is deprecated, RFC 9745.'),
   Sunset: text('When it was announced to be removed, RFC 8594.'),
   Link: text('The successor of this.'),
+  'Content-Disposition': text('The name of the file.'),
   NextLink: perhaps('The next page, as rel="next", where there is one.'),
 } as const;
 type Header = Exclude<keyof typeof responseHeaders, 'NextLink'>;
@@ -46,6 +47,9 @@ function headersOf(
       ? (['RateLimit-Policy', 'RateLimit'] as const)
       : []),
     ...(route.deprecated === true ? (['Deprecation', 'Sunset', 'Link'] as const) : []),
+    ...(route.mediaType === 'application/zip' && status === 200
+      ? (['Content-Disposition'] as const)
+      : []),
   ];
   const references = Object.fromEntries(
     names.map((name) => [name, { $ref: `#/components/headers/${name}` }]),

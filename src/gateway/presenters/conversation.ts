@@ -7,8 +7,6 @@ import { executionStatuses, sandboxStatuses } from '../../resources/conversation
 import { conversationIdOf } from '../../resources/ids.ts';
 import { kebabCase } from '../../resources/owner-mends.ts';
 import { viewOfSandbox, type Sandbox, type SandboxView } from '../../resources/sandbox.ts';
-import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { workingDirOf } from '../../resources/working-dir.ts';
 import { approvalSchema, presentApproval } from './approval.ts';
 import type { Reader } from '../auth/session-keys.ts';
 import type { Exposure } from './exposure.ts';
@@ -71,7 +69,7 @@ export const conversationSchema = z.object({
   workspace: z
     .object({ working_dir: z.string() })
     .nullable()
-    .describe('Folder of the conversation in its sandbox; null while its sandbox spec is unknown.'),
+    .describe('Folder of the conversation in its sandbox; null before the agent works there.'),
   created_at: timestampSchema,
   updated_at: timestampSchema,
   conversation_url: nullableText,
@@ -88,8 +86,6 @@ export interface ConversationSources {
   readonly sandbox: Sandbox | undefined;
   readonly parent: CachedConversation | undefined;
   readonly children: readonly CachedConversation[];
-  /** The template of the sandbox; undefined where it does not exist any more. */
-  readonly template: Pick<SandboxTemplate, 'spec'> | undefined;
 }
 
 /**
@@ -139,7 +135,7 @@ export function presentConversation(
   exposure: Exposure,
   reader?: Reader,
 ): z.output<typeof conversationSchema> {
-  const { conversation, sandbox, parent, children, template } = sources;
+  const { conversation, sandbox, parent, children } = sources;
   const { metadata, spec, status } = conversation;
   const id = conversationIdOf(conversation);
   const { phase, reason } = sandboxViewOf(conversation, sandbox);
@@ -170,7 +166,7 @@ export function presentConversation(
     sub_conversation_ids: children.map(conversationIdOf).sort(),
     public: spec.public ?? false,
     tags: { ...spec.tags },
-    workspace: template === undefined ? null : { working_dir: workingDirOf(template) },
+    workspace: status?.workingDir === undefined ? null : { working_dir: status.workingDir },
     created_at: wireTime(metadata.creationTimestamp),
     updated_at: wireTime(updatedAt(conversation)),
     conversation_url: access === undefined ? null : `${access.agentUrl}/api/conversations/${id}`,

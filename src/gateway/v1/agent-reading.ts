@@ -7,7 +7,6 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
-import { workingDirOf } from '../../resources/working-dir.ts';
 import { ProblemError, unavailable } from '../errors/problem-error.ts';
 import { invalidRequest } from '../errors/validation.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
@@ -35,8 +34,6 @@ export interface Agent {
   readonly sandbox: string;
   /** Names the container that the agent runs in. */
   readonly container: string;
-  /** Folder of the conversation as its record names it. */
-  readonly workingDir: string | undefined;
 }
 
 /** Runs work until it is over, or the client has left: then its signal is aborted. */
@@ -140,7 +137,7 @@ const silentCodes: ReadonlySet<unknown> = new Set(['timeout', 'unreachable']);
  * never a part of the request. Throws a problem where the sandbox does not run, and during a start.
  */
 export function agentOf(
-  { keys, lookup }: Pick<Services, 'keys' | 'lookup'>,
+  { keys }: Pick<Services, 'keys'>,
   conversation: CachedConversation,
   sandbox: Sandbox | undefined,
 ): Agent {
@@ -155,9 +152,7 @@ export function agentOf(
   const container = `${metadata.uid} ${status?.podUID ?? ''} ${status?.containerID ?? ''}`;
   const id = conversationIdOf(conversation);
   const { owner } = conversation.spec;
-  const template = lookup.templateNamed(sandbox.spec.templateName);
-  const workingDir = template && workingDirOf(template);
-  return { endpoint, id, owner, sandbox: metadata.uid, container, workingDir };
+  return { endpoint, id, owner, sandbox: metadata.uid, container };
 }
 
 /** Whether an agent has answered that it does not know the conversation. */

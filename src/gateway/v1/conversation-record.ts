@@ -18,7 +18,6 @@ export const sourcesOf = (
   sandbox,
   parent: lookup.parentOf(conversation),
   children: lookup.children(conversation),
-  template: lookup.templateNamed((sandbox ?? conversation).spec.templateName),
 });
 
 /**
@@ -53,7 +52,6 @@ const recordEnd = 'null}';
 const isSame = (one: ConversationSources, other: ConversationSources): boolean =>
   one.sandbox === other.sandbox &&
   one.parent === other.parent &&
-  one.template === other.template &&
   one.children.length === other.children.length &&
   one.children.every((child, index) => child === other.children[index]);
 

@@ -145,8 +145,11 @@ async function sendAll(chunks: AsyncIterable<Buffer>, response: Response): Promi
   return bytes;
 }
 
-/** An agent that works, or sends events without end, may have more of them than it has counted. */
-async function* bounded(
+/**
+ * The same parts, up to the maximum of a download: an agent that works, or sends events without
+ * end, may have more of them than it has counted.
+ */
+export async function* bounded(
   parts: AsyncIterable<readonly HistoryEvent[]>,
   id: string,
 ): AsyncGenerator<readonly HistoryEvent[], void, undefined> {

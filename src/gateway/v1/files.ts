@@ -7,12 +7,22 @@ import {
   type GitChange,
   type GitDiff,
 } from '../../agent/workspace-files.ts';
+import {
+  snapshotChanges,
+  snapshotDiff,
+  snapshotFile,
+  snapshotFiles,
+  type WorkspaceSnapshot,
+} from '../../archive/workspace-snapshot.ts';
+import { sandboxViewOf } from '../presenters/conversation.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { type Route, endpoints } from '../http/route.ts';
 import type { Services } from '../services.ts';
-import { agentProblems, agentReading, type Agent, type AgentCall } from './agent-reading.ts';
+import { agentReading, untilLeft, type Agent, type AgentCall } from './agent-reading.ts';
+import { historyProblems, readArchive } from './history-reading.ts';
+import { noHistory } from './history-source.ts';
+import { ownConversation } from './own-objects.ts';
 import { conversationParams } from './schemas.ts';
-import { WorkingDirs } from './working-dirs.ts';
 
 const base = '/api/v1/app-conversations/{id}';
 const { get } = endpoints('files');
@@ -27,7 +37,7 @@ const folderQuery = z.object({
 const diffQuery = z.object({ path: absolutePath.describe('The file.') });
 const fileQuery = z.object({ file_path: absolutePath.describe('The file.') });
 
-/** Reads of the files of one conversation. Paths are as clients name them. */
+/** Reads of the files of one conversation, by absolute paths. */
 interface FileSource {
   /** Paths relative to the folder. */
   files(path: string): Promise<readonly string[]>;
@@ -37,7 +47,7 @@ interface FileSource {
   diff(path: string): Promise<GitDiff>;
 }
 
-const problems = [...agentProblems, 'workspace-unreadable'] as const;
+const problems = [...historyProblems, 'workspace-unreadable'] as const;
 
 /** The files of a conversation and what git says about them, from the sandbox. */
 export function fileRoutes(services: Services): readonly Route[] {
@@ -47,7 +57,7 @@ export function fileRoutes(services: Services): readonly Route[] {
     get(`${base}/files`, 'listFiles', {
       ...common,
       summary:
-        'Paths of the files below a folder, relative to it: at most 10000, without those that git ignores',
+        'Paths of the files below a folder, relative to it: at most 10000, without those that git ignores. Of a sandbox that does not run, as they were at its last pause',
       query: folderQuery,
       responses: { 200: z.array(z.string()) },
       handle: async ({ query: { path }, ...call }) => ({
@@ -56,7 +66,8 @@ export function fileRoutes(services: Services): readonly Route[] {
     }),
     get(`${base}/file`, 'readFile', {
       ...common,
-      summary: 'The content of a text file of at most 1 MiB; empty where there is no such file',
+      summary:
+        'The content of a text file of at most 1 MiB; empty where there is no such file. Of a sandbox that does not run, only changed files are kept',
       query: fileQuery,
       responses: { 200: z.string() },
       handle: async ({ query: { file_path: path }, ...call }) => ({
@@ -86,36 +97,48 @@ export function fileRoutes(services: Services): readonly Route[] {
 }
 
 /**
- * Chooses the source that answers a question: the agent while the sandbox is RUNNING; otherwise the
- * problem that says why there is none.
+ * Chooses the source that answers a question: the agent while the sandbox is RUNNING, else the
+ * snapshot of the last pause.
  */
 function askingSource(services: Services) {
   const reading = agentReading(services);
-  const workingDirs = new WorkingDirs(services.files);
-  return <T>(call: AgentCall, question: (source: FileSource) => Promise<T>): Promise<T> =>
-    reading(
+  return async <T>(call: AgentCall, question: (source: FileSource) => Promise<T>): Promise<T> => {
+    const conversation = await ownConversation(services, call);
+    const { phase } = sandboxViewOf(conversation, await services.lookup.sandboxOf(conversation));
+    if (phase !== 'RUNNING' && conversation.status?.archive?.files !== undefined)
+      return untilLeft(call.response, (left) =>
+        readArchive(services, conversation, left, async (reader, state, signal) => {
+          const snapshot = await reader.files(state, signal);
+          if (snapshot === undefined) throw noHistory('archive-empty');
+          return question(snapshotSource(snapshot));
+        }),
+      );
+    return reading(
       call,
-      (agent, signal) => shown(question(agentSource(services, workingDirs, agent, signal))),
+      (agent, signal) => shown(question(agentSource(services, agent, signal))),
       (answer) => answer,
     );
-}
-
-/** The agent, which may have the folder of the conversation at another path than the record. */
-function agentSource(
-  { files }: Pick<Services, 'files'>,
-  workingDirs: WorkingDirs,
-  agent: Agent,
-  signal: AbortSignal,
-): FileSource {
-  const { endpoint } = agent;
-  const at = (path: string) => workingDirs.pathAt(agent, path, signal);
-  return {
-    files: async (path) => (await files.files(endpoint, await at(path), { signal })).names,
-    file: async (path) => files.file(endpoint, await at(path), { signal }),
-    changes: async (path) => files.changes(endpoint, await at(path), { signal }),
-    diff: async (path) => files.diff(endpoint, await at(path), { signal }),
   };
 }
+
+/** The files as they were when the sandbox was paused. */
+const snapshotSource = (snapshot: WorkspaceSnapshot): FileSource => ({
+  files: (path) => Promise.resolve(snapshotFiles(snapshot, path)),
+  file: (path) => Promise.resolve(snapshotFile(snapshot, path)),
+  changes: (path) => Promise.resolve(snapshotChanges(snapshot, path)),
+  diff: (path) => Promise.resolve(snapshotDiff(snapshot, path)),
+});
+
+const agentSource = (
+  { files }: Pick<Services, 'files'>,
+  { endpoint }: Agent,
+  signal: AbortSignal,
+): FileSource => ({
+  files: async (path) => (await files.files(endpoint, path, { signal })).names,
+  file: (path) => files.file(endpoint, path, { signal }),
+  changes: (path) => files.changes(endpoint, path, { signal }),
+  diff: (path) => files.diff(endpoint, path, { signal }),
+});
 
 /** Converts a refusal of the agent, whose text is for the client. */
 async function shown<T>(answer: Promise<T>): Promise<T> {

@@ -1,3 +1,4 @@
+import type { Response } from 'express';
 import type { Release } from '@conversation-operator/base/shares';
 import { found } from '@conversation-operator/kube/errors';
 import { StoreError } from '@conversation-operator/object-store/store-error';
@@ -60,7 +61,7 @@ export const historyReading =
     const conversation = await ownConversation(services, call);
     const sandbox = await services.lookup.sandboxOf(conversation);
     return untilLeft(call.response, (left) =>
-      readHistory(services, { conversation, sandbox, left, ways }),
+      readHistory(services, { conversation, sandbox, left, ways, response: call.response }),
     );
   };
 
@@ -71,11 +72,13 @@ async function readHistory<R>(
     sandbox,
     left,
     ways,
+    response,
   }: {
     readonly conversation: CachedConversation;
     readonly sandbox: Sandbox | undefined;
     readonly left: AbortSignal;
     readonly ways: Ways<R>;
+    readonly response: Pick<Response, 'headersSent'>;
   },
 ): Promise<R> {
   const facts = {
@@ -96,7 +99,7 @@ async function readHistory<R>(
         return await ways.agent(agent, left, conversation);
       } catch (error) {
         const hasArchive = archiveSourceOf(facts).from === 'archive';
-        if (!isUnknownToAgent(error) || !hasArchive) throw error;
+        if (!isUnknownToAgent(error) || !hasArchive || response.headersSent) throw error;
         return ways.archive(conversation, left);
       }
     case 'archive':
@@ -154,7 +157,8 @@ async function readOnce<R>(
   if (history === undefined) throw noHistory('archive-disabled');
   if (source.from === 'none') throw noHistory(source.code);
   const { namespace, uid } = metadata;
-  return read(history, { namespace, uid, head: source.head }, signal);
+  const { files } = status?.archive ?? {};
+  return read(history, { namespace, uid, head: source.head, files }, signal);
 }
 
 /** The conversation as the API server has it; 404 where it is gone. */

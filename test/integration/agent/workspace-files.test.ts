@@ -1,7 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { newUuid } from '@conversation-operator/kube/uuid';
 import { maxFileBytes, maxPathLength, WorkspaceFiles } from '../../../src/agent/workspace-files.ts';
 import { takeSnapshot } from '../../../src/archive/take-snapshot.ts';
 import {
@@ -230,18 +229,6 @@ describe('what git says in a sandbox', () => {
       expect((await call({ ...endpoint, sessionKey: 'wrong' }, `GET ${path}`)).status).toBe(401);
     },
   );
-});
-
-describe('the folder of a conversation', () => {
-  it('is the one that it was created with', async () => {
-    const id = newUuid(Date.now());
-    const { client, workingDir } = volume;
-    await client.createConversation(endpoint, { id, workingDir });
-    expect(await files.workingDir(endpoint, id, {})).toBe(workingDir);
-    await expect(files.workingDir(endpoint, newUuid(0), {})).rejects.toMatchObject({
-      code: 'not-found',
-    });
-  });
 });
 
 describe('a snapshot of a sandbox', () => {

@@ -84,28 +84,7 @@ describe('a download', () => {
     expect(agent.connections.size > 0).toBe(replicas === 1);
   });
 
-  it('has events without end of no agent', async () => {
-    let asked = 0;
-    agent.answer = (request, response) => {
-      const { pathname, searchParams } = new URL(request.url ?? '', 'http://agent');
-      asked += 1;
-      const first = Number(searchParams.get('page_id') ?? 0);
-      const items = Array.from({ length: 100 }, (_, index) => ({ id: `${first + index}` }));
-      response.setHeader('content-type', 'application/json');
-      response.end(
-        pathname.endsWith('/count')
-          ? '100'
-          : JSON.stringify({ items, next_page_id: `${first + 100}` }),
-      );
-    };
-    await setUp(1);
-    const response = await open();
-    expect(response.status).toBe(200);
-    await expect(bytesOf(response)).rejects.toThrow();
-    expect(asked).toBeLessThan(1100);
-  });
-
-  it.each<[string, (asked: number) => object]>([
+  it.each<[string, () => object]>([
     ['begins again', () => ({ items: storedEvents(100), next_page_id: 'e100' })],
     [
       'sends more than was asked for',
@@ -120,12 +99,31 @@ describe('a download', () => {
         log(request, response);
         return;
       }
-      response.setHeader('content-type', 'application/json').end(JSON.stringify(second(100)));
+      response.setHeader('content-type', 'application/json').end(JSON.stringify(second()));
     };
     await setUp(1);
     const response = await open();
     expect(response.status).toBe(200);
     await expect(bytesOf(response)).rejects.toThrow();
+  });
+
+  it('breaks where the agent forgets the conversation in the middle, and begins no second time', async () => {
+    const log = answerFromLog(() => many);
+    agent.answer = (request, response) => {
+      if (request.url?.includes('page_id') === true) response.statusCode = 404;
+      log(request, response);
+    };
+    await setUp(1, history.archived(many));
+    await expect(bytesOf(await open())).rejects.toThrow();
+    expect(history.calls).toEqual([]);
+  });
+
+  it('comes from the archive where the agent does not know the conversation', async () => {
+    agent.answer = (_request, response) => {
+      response.writeHead(404, { 'content-type': 'application/json' }).end('{"detail":"Not Found"}');
+    };
+    await setUp(1, history.archived(many));
+    expect((await unzip(await bytesOf(await open()))).slice(0, -1)).toEqual(filesOf(many));
   });
 
   it('reads large events in smaller pages', async () => {

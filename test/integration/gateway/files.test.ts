@@ -1,5 +1,5 @@
 import { fakeAgent, type FakeAgent } from '../../unit/agent/fake-agent.ts';
-import { dashedUuid, newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/kube/uuid';
 import { maxFileBytes } from '../../../src/agent/workspace-files.ts';
 import type { StartStatus } from '../../../src/resources/conversation-status.ts';
 import type { SandboxState } from '../../../src/resources/sandbox.ts';
@@ -23,17 +23,12 @@ describe('the files of a conversation', () => {
   const id = newUuid(Date.now());
   const base = `/api/v1/app-conversations/${id}`;
   const bash = 'POST /api/bash/execute_bash_command';
-  const conversation = `GET /api/conversations/${dashedUuid(id)}`;
-  /** A local sandbox, whose agent works elsewhere than the record says. */
-  const own = '/data/volumes/1/project';
+  const folder = '/workspace/project';
   const setUp = async (
     answers: Parameters<typeof fakeAgent>[0] = {},
     wish: { replicas?: 0 | 1; start?: StartStatus } = {},
   ) => {
-    agent = await fakeAgent({
-      [conversation]: { body: { id: dashedUuid(id), workspace: { working_dir: own } } },
-      ...answers,
-    });
+    agent = await fakeAgent(answers);
     const running: SandboxState = {
       podIP: '127.0.0.1',
       agentPort: Number(new URL(agent.endpoint.baseUrl).port),
@@ -45,6 +40,7 @@ describe('the files of a conversation', () => {
       status: {
         start: { status: start, transitions: [{ status: start, time }] },
         sandboxName: 'sbx',
+        workingDir: folder,
       },
     });
     return { [Symbol.asyncDispose]: () => agent[Symbol.asyncDispose]() };
@@ -52,7 +48,7 @@ describe('the files of a conversation', () => {
   const names = (...all: readonly string[]) =>
     Buffer.from(`\0\0${all.map((name) => `${name}\0`).join('')}`).toString('base64');
 
-  it('are read in the folder that the record shows, wherever the agent has it', async () => {
+  it('are read from the agent, in the folder that the record shows', async () => {
     await using _agent = await setUp({
       [bash]: { body: { exit_code: 0, stdout: names('b', 'a/c') } },
       'GET /api/file/download': {
@@ -65,8 +61,7 @@ describe('the files of a conversation', () => {
     const [record] = (await gateway.get(`/api/v1/app-conversations?ids=${id}`)).json as {
       readonly workspace: { readonly working_dir: string };
     }[];
-    const folder = record?.workspace.working_dir ?? '';
-    expect(folder).toBe('/workspace/project');
+    expect(record?.workspace.working_dir).toBe(folder);
     expect(await gateway.get(`${base}/files?path=${folder}`)).toMatchObject({
       ...{ status: 200, json: ['a/c', 'b'] },
     });
@@ -79,27 +74,17 @@ describe('the files of a conversation', () => {
     expect(await gateway.get(`${base}/git/diff?path=${folder}/b`)).toMatchObject({
       ...{ status: 200, json: { modified: 'new', original: null } },
     });
-    const asked = agent.requests.map(({ route, query }) => [route, query['path']]);
-    expect(asked).toEqual([
-      [conversation, undefined],
+    expect(agent.requests.map(({ route, query }) => [route, query['path']])).toEqual([
       [bash, undefined],
-      ['GET /api/file/download', `${own}/a b`],
-      ['GET /api/git/changes', own],
-      ['GET /api/git/diff', `${own}/b`],
+      ['GET /api/file/download', `${folder}/a b`],
+      ['GET /api/git/changes', folder],
+      ['GET /api/git/diff', `${folder}/b`],
     ]);
-    const { body } = agent.requests[1] ?? {};
-    expect((body as { readonly command: string }).command).toContain(`set -- '${own}'`);
-  });
-
-  it('are read at other paths as they are', async () => {
-    await using _agent = await setUp({ 'GET /api/git/changes': { body: [] } });
-    for (const path of ['/workspace/project2', '/', own])
-      expect(await gateway.get(`${base}/git/changes?path=${path}`)).toMatchObject({ json: [] });
-    expect(agent.requests.map(({ query }) => query['path'])).toEqual([
-      '/workspace/project2',
-      '/',
-      own,
-    ]);
+    const { body } = agent.requests[0] ?? {};
+    expect((body as { readonly command: string }).command).toContain(`set -- '${folder}'`);
+    const [sandbox] = gateway.caches.sandboxes.store.list();
+    const key = gateway.keys.sessionKey(sandbox?.metadata.uid ?? '');
+    for (const { headers } of agent.requests) expect(headers['x-session-api-key']).toBe(key);
   });
 
   it('that do not exist are empty', async () => {

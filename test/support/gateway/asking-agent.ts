@@ -34,7 +34,6 @@ function answerTo(path: string): unknown {
         id,
         execution_status: 'waiting_for_confirmation',
         updated_at: '2026-01-01T00:00:00Z',
-        workspace: { working_dir: '/workspace/project' },
       };
     case 'events/count':
       return 7;

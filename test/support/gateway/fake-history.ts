@@ -77,7 +77,7 @@ export class FakeHistory implements HistoryReader {
     }
   }
 
-  files(): Promise<unknown> {
+  files(): Promise<undefined> {
     return Promise.resolve(undefined);
   }
 

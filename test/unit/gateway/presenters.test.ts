@@ -1,6 +1,5 @@
 import type { Conversation, ConversationSpec } from '../../../src/resources/conversation.ts';
 import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
-import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
 import { SandboxReason, type Sandbox, type SandboxState } from '../../../src/resources/sandbox.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import { startTaskIdOf } from '../../../src/resources/ids.ts';
@@ -91,17 +90,9 @@ const sessionKeysOf = (keyOf: (uid: string) => string) =>
     ring: { byReference: () => undefined },
     logger: silentLogger,
   });
-const record = (
-  conversation: Conversation,
-  sandbox?: Sandbox,
-  exposure = nothingExposed,
-  template?: Pick<SandboxTemplate, 'spec'>,
-) =>
+const record = (conversation: Conversation, sandbox?: Sandbox, exposure = nothingExposed) =>
   presentConversation(
-    {
-      ...{ conversation: cachedConversation(conversation), sandbox, template },
-      ...{ parent: undefined, children: [] },
-    },
+    { conversation: cachedConversation(conversation), sandbox, parent: undefined, children: [] },
     exposure,
     reader,
   );
@@ -293,26 +284,9 @@ describe('a conversation', () => {
     });
   });
 
-  it.each([
-    ['below the one of the template', { workingDir: '/workspace' }, {}, '/workspace/project'],
-    ['below the root', { workingDir: '/' }, {}, '/project'],
-    [
-      "below the one of the agent's container",
-      { workingDir: '/workspace' },
-      { workingDir: '/home/agent/' },
-      '/home/agent/project',
-    ],
-  ])('has its folder %s', (_case, agent, container, working_dir) => {
-    const containers = [
-      { name: 'other', workingDir: '/other' },
-      { name: 'agent', ...container },
-    ];
-    const spec = {
-      ...{ podTemplate: { spec: { containers } }, agent },
-      ...{ storage: { size: '1Gi', retain: false }, startDeadline: '5m' },
-    };
-    const made = record(aConversation(ready), undefined, nothingExposed, { spec });
-    expect(made.workspace).toEqual({ working_dir });
+  it('names the folder that its agent works in, whatever its state', () => {
+    const conversation = aConversation({ ...ready, workingDir: '/workspace/project' });
+    expect(record(conversation).workspace).toEqual({ working_dir: '/workspace/project' });
   });
 
   it('says how to reach its agent only while RUNNING', () => {

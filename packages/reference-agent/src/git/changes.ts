@@ -48,7 +48,7 @@ export async function changesBelow(
   return changes.sort((a, b) => (a.path < b.path ? -1 : Number(a.path > b.path)));
 }
 
-/** Files that a commit changed against its first parent; undefined where there is no repository. */
+/** Files that a commit changed against its first parent; none where there is no repository. */
 export async function changesOf(
   git: Git,
   folder: string,

@@ -25,7 +25,7 @@ import { agentToolsOf, type AgentToolsOptions } from './agent-tools.ts';
 import { pushNotice } from './push-notice.ts';
 import type { AgentStageContext, Stage, StartScope } from './stage.ts';
 import { StartErrorCode, StartFailure } from './start-failure.ts';
-import { withTransition } from './start-status.ts';
+import { withTransition, withWorkingDir } from './start-status.ts';
 
 export interface CreateConversationOptions
   extends AwaitAgentOptions, Omit<AgentToolsOptions, 'keys'> {
@@ -81,7 +81,7 @@ export const createConversation =
     });
     return {
       sandbox,
-      status: withTransition(started, 'READY', now),
+      status: withTransition(withWorkingDir(started, workingDir), 'READY', now),
       wait: { afterMs: firstPollMs },
     };
   };

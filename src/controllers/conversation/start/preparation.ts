@@ -1,7 +1,6 @@
 import type { AgentClient, AgentEndpoint } from '../../../agent/agent.ts';
 import { AgentError } from '../../../agent/errors.ts';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
-import { projectFolder } from '../../../resources/working-dir.ts';
 import { lastWords } from '../../readable-output.ts';
 import type { CloneAccess } from './clone-access.ts';
 import { cloneScript, ticketFile } from './clone-script.ts';
@@ -15,7 +14,7 @@ import {
 } from './git-access.ts';
 import { cloneFailure, setupFailure, type PreparationLimits } from './preparation-failures.ts';
 import type { GitHosts } from './repository.ts';
-import { setupScriptFor, workspaceScript } from './setup-script.ts';
+import { projectFolder, setupScriptFor, workspaceScript } from './setup-script.ts';
 import { shellQuote } from './shell-quote.ts';
 import { StartErrorCode, StartFailure } from './start-failure.ts';
 import {

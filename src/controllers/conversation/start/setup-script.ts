@@ -2,6 +2,9 @@ import { readFileSync } from 'node:fs';
 import type { CommitIdentity } from './commit-identity.ts';
 import { shellCommand } from './shell-quote.ts';
 
+/** Folder of the working tree, below the agent's working directory. */
+export const projectFolder = 'project';
+
 /** Creates a folder for a conversation without a repository, and prints its absolute path. */
 export const workspaceScript = readFileSync(new URL('./workspace.sh', import.meta.url), 'utf8');
 

@@ -1,11 +1,24 @@
 import { plainText } from '../../../resources/plain-text.ts';
-import type { ConversationStatus, StartStatus } from '../../../resources/conversation-status.ts';
+import {
+  maxWorkingDirLength,
+  type ConversationStatus,
+  type StartStatus,
+} from '../../../resources/conversation-status.ts';
 import type { StartFailure } from './start-failure.ts';
 
 /** Pure changes of the status of a start. */
 
 /** Maximum length of an error, in characters. */
 const maxErrorLength = 2048;
+
+/**
+ * Records the folder of the conversation. The sandbox has reported the path, and one that can not
+ * be stored as it is counts as unknown.
+ */
+export function withWorkingDir(status: ConversationStatus, path: string): ConversationStatus {
+  const isStorable = path.startsWith('/') && plainText(path, maxWorkingDirLength) === path;
+  return isStorable ? { ...status, workingDir: path } : status;
+}
 
 /** Adds a status to the start. READY and ERROR are final. */
 export function withTransition(

@@ -10,7 +10,10 @@ import { AgentConfigurations } from '../../../../src/controllers/conversation/ag
 import { withAgentReport } from '../../../../src/controllers/conversation/execution/decide.ts';
 import { withInFlight } from '../../../../src/controllers/conversation/messages/message-status.ts';
 import { StartFailure } from '../../../../src/controllers/conversation/start/start-failure.ts';
-import { withFailure } from '../../../../src/controllers/conversation/start/start-status.ts';
+import {
+  withFailure,
+  withWorkingDir,
+} from '../../../../src/controllers/conversation/start/start-status.ts';
 import { noAgentCredentials } from '../../../../src/agent/credentials.ts';
 import type { Json } from '../../../../packages/local-cluster/src/json/json.ts';
 import type { Schema } from '../../../../packages/local-cluster/src/schema/structural-schema.ts';
@@ -170,6 +173,19 @@ it('whatever an agent says of a conversation, its status can be stored, or it ha
   );
   // Much of it is understood, else nothing would have been tried.
   expect(read).toBeGreaterThan(100);
+});
+
+it('whatever a sandbox says of its folder, its status can be stored', () => {
+  expect(withWorkingDir(earlier, "/it's a/project")).toEqual({
+    ...earlier,
+    workingDir: "/it's a/project",
+  });
+  expect(withWorkingDir(earlier, `/${'x'.repeat(1024)}`)).toEqual(earlier);
+  fc.assert(
+    fc.property(fc.constantFrom('', '/'), text, (start, path) => {
+      expectStorable(withWorkingDir(earlier, start + path));
+    }),
+  );
 });
 
 it('nonsense about the rest is no reason to lose sight of what it does', () => {

@@ -1,0 +1,40 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { SandboxKeys } from '../agent/keys.ts';
+import {
+  readArchiveToolConfig,
+  toolArchiveOf,
+  type ArchiveToolConfig,
+} from '../config/archive-tool.ts';
+import type { ArchiveAccess } from './archive.ts';
+import { openArchive } from './archive-store.ts';
+import { CommandError } from './command-error.ts';
+import { DataFolder } from './data-folder.ts';
+import { localMasterKey, readMasterKeys } from './master-keys.ts';
+import { createRuntime, loggerOf } from './process.ts';
+
+/** Opens the archive that the environment names, for the commands of a person. */
+export function openArchiveAccess(): Promise<ArchiveAccess & AsyncDisposable> {
+  const config = readArchiveToolConfig(process.env);
+  const archive = toolArchiveOf(config);
+  if (archive.kind === 'folder' && !existsSync(archive.directory))
+    throw new CommandError(
+      `there is no archive in ${archive.directory}: set ARCHIVE_DIR or ARCHIVE_S3_BUCKET as for the server, or DATA_DIR as for make run`,
+    );
+  const stack = new AsyncDisposableStack();
+  const runtime = createRuntime(loggerOf({ LOG_LEVEL: 'error', LOG_FORMAT: undefined }));
+  const { store, reader } = openArchive(archive, keysOf(config), runtime, stack);
+  return Promise.resolve({
+    ...{ store, reader },
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  });
+}
+
+/** The keys of the server; without any a random one, which opens what is not encrypted. */
+function keysOf({ MASTER_KEY_FILES: files, DATA_DIR: directory }: ArchiveToolConfig): SandboxKeys {
+  if (files !== undefined) return readMasterKeys(files);
+  return existsSync(join(directory, 'master-key'))
+    ? localMasterKey(new DataFolder(directory))
+    : new SandboxKeys([randomBytes(32)]);
+}

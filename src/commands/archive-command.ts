@@ -1,0 +1,59 @@
+import type { Command } from 'commander';
+import type { ArchiveAccess, ExportOptions, PruneArchivesOptions } from './archive.ts';
+import type { ClusterOptions } from './cluster-client.ts';
+
+export interface ArchiveCommandOptions {
+  /** Adds the options of a command that reads a cluster. */
+  readonly inCluster: (command: Command) => Command;
+  /** Opens the archive that the settings of the environment name. */
+  readonly open: () => Promise<ArchiveAccess & AsyncDisposable>;
+}
+
+/** Adds `archive`, with the settings of the server for the place and the keys of the archive. */
+export function addArchiveCommand(
+  program: Command,
+  { inCluster, open }: ArchiveCommandOptions,
+): void {
+  const archive = program
+    .command('archive')
+    .description("histories of conversations, in the archive of the server's settings");
+
+  inCluster(
+    archive
+      .command('verify [names...]')
+      .description('read the archives of these conversations or UIDs, or all, and show damage'),
+  ).action(async (names: readonly string[], options: ClusterOptions) => {
+    await using access = await open();
+    await (await import('./archive.ts')).verifyArchives(names, options, access);
+  });
+
+  inCluster(
+    archive
+      .command('export <name>')
+      .description('write the events of a conversation, or of the archive of a UID'),
+  )
+    .option(
+      '-o, --output <file>',
+      'lines of JSON, or a ZIP archive where it ends in .zip; by default lines on standard output',
+    )
+    .action(async (name: string, options: ExportOptions) => {
+      await using access = await open();
+      await (await import('./archive.ts')).exportArchive(name, options, access);
+    });
+
+  inCluster(
+    archive
+      .command('prune [uids...]')
+      .description('show those whose conversation is gone, and delete them with --delete'),
+  )
+    .option('--delete', 'delete them')
+    .option(
+      '--older-than <time>',
+      'only those whose last event is so long ago, for example 12h or 30d',
+      '1d',
+    )
+    .action(async (names: readonly string[], options: PruneArchivesOptions) => {
+      await using access = await open();
+      await (await import('./archive.ts')).pruneArchives(names, options, access);
+    });
+}

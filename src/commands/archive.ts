@@ -1,0 +1,441 @@
+import { once } from 'node:events';
+import { createWriteStream } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import { Readable, type Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { humanDuration } from '@conversation-operator/kube/human-duration';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { found } from '@conversation-operator/kube/errors';
+import type { ObjectStore } from '@conversation-operator/object-store/object-store';
+import { StoreError } from '@conversation-operator/object-store/store-error';
+import type { ArchiveAddress, ArchiveState } from '../archive/address.ts';
+import { ArchiveError } from '../archive/archive-error.ts';
+import { exportedHistory } from '../archive/export.ts';
+import type { HistoryEvent, HistoryReader } from '../archive/history.ts';
+import { folderOf, positionOf } from '../archive/layout.ts';
+import { archivesOf, keysOf, removeArchive } from '../archive/removal.ts';
+import { conversations, type Conversation } from '../resources/conversation.ts';
+import { conversationIdOf } from '../resources/ids.ts';
+import { agedMs } from './claims.ts';
+import { withClient, type ClusterOptions } from './cluster-client.ts';
+import { CommandError } from './command-error.ts';
+import { textTable } from './text-table.ts';
+
+/** The archive that the settings of the environment name. */
+export interface ArchiveAccess {
+  readonly store: Pick<ObjectStore, 'list' | 'delete'>;
+  readonly reader: Pick<HistoryReader, 'search' | 'all'>;
+}
+
+/** A Conversation, as far as its archive is concerned. */
+export interface ArchivedConversation extends ArchiveAddress {
+  readonly name: string;
+  /** `status.archive.head`. Undefined: nothing is archived. */
+  readonly head: string | undefined;
+  /** `status.archive.events`. */
+  readonly events: number;
+}
+
+/** An archive, and the Conversation that it belongs to. */
+export interface Archive extends ArchiveAddress {
+  /** Undefined: no Conversation has this UID. */
+  readonly conversation: ArchivedConversation | undefined;
+  /** Whether the store has an object of the archive. */
+  readonly isStored: boolean;
+}
+
+const archivedConversation = ({ metadata, status }: Conversation): ArchivedConversation => ({
+  ...{ namespace: metadata.namespace, uid: metadata.uid, name: metadata.name },
+  ...{ head: status?.archive?.head, events: status?.archive?.events ?? 0 },
+});
+
+/**
+ * The archives of a namespace, by UID, and the Conversations whose archive is not there. Archives
+ * come first: a Conversation is older than its archive, so that none of these archives lacks a
+ * Conversation that comes later.
+ */
+async function archivesIn(
+  client: KubeClient,
+  namespace: string,
+  store: Pick<ObjectStore, 'list'>,
+): Promise<readonly Archive[]> {
+  const stored = new Set(await Array.fromAsync(archivesOf(store, namespace)));
+  const { items } = await client.listMapped(conversations, archivedConversation, { namespace });
+  const byUid = new Map(items.map((conversation) => [conversation.uid, conversation]));
+  const named = items.filter(({ head }) => head !== undefined).map(({ uid }) => uid);
+  return [...new Set([...stored, ...named])].sort().map((uid) => ({
+    ...{ namespace, uid, conversation: byUid.get(uid), isStored: stored.has(uid) },
+  }));
+}
+
+/** The newest head of an archive, by the position in its name; undefined where there is none. */
+export async function newestHead(
+  store: Pick<ObjectStore, 'list'>,
+  address: ArchiveAddress,
+): Promise<string | undefined> {
+  const prefix = `${folderOf(address)}h/`;
+  let newest: string | undefined;
+  for await (const keys of keysOf(store, prefix)) {
+    for (const key of keys) {
+      const name = key.slice(prefix.length);
+      const position = positionOf(name);
+      const isNewer = position !== undefined && position >= (positionOf(newest ?? '') ?? 0);
+      if (isNewer) newest = name;
+    }
+  }
+  return newest;
+}
+
+type Source = Omit<Archive, 'isStored'>;
+
+/** The state of an archive that its Conversation names; of an orphan, that of its newest head. */
+async function stateOf(
+  { store }: ArchiveAccess,
+  { namespace, uid, conversation }: Source,
+): Promise<ArchiveState | undefined> {
+  const head = conversation?.head ?? (await newestHead(store, { namespace, uid }));
+  return head === undefined ? undefined : { namespace, uid, head };
+}
+
+type Verdict =
+  | 'intact'
+  /** No Conversation has the archive. */
+  | 'orphaned'
+  /** The archive has no head. */
+  | 'empty'
+  | 'damaged';
+
+export interface Verified {
+  readonly verdict: Verdict;
+  /** Number of events that were read. */
+  readonly events: number;
+  /** Cause of the damage; empty without one. */
+  readonly detail: string;
+}
+
+/**
+ * The first fault of events in the order of an archive: a gap, an id that came before, or JSON that
+ * is not that of the event; undefined without one. Pure, but for the ids that it adds.
+ */
+export function faultOf(
+  { id, position, json }: HistoryEvent,
+  expected: { readonly position: number; readonly ids: Set<string> },
+): string | undefined {
+  if (position !== expected.position)
+    return `event ${expected.position} is missing: event ${position} follows`;
+  if (expected.ids.has(id)) return `event ${position} has the id of an earlier one`;
+  expected.ids.add(id);
+  return idIn(json) === id ? undefined : `event ${position} is not the JSON of its id`;
+}
+
+function idIn(json: string): unknown {
+  try {
+    return (JSON.parse(json) as { readonly id?: unknown } | null)?.id;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Reads every event of an archive. Throws `StoreError`. */
+export async function verified(access: ArchiveAccess, archive: Source): Promise<Verified> {
+  const { conversation } = archive;
+  const ids = new Set<string>();
+  const damaged = (detail: string): Verified => ({
+    ...{ verdict: 'damaged', events: ids.size, detail },
+  });
+  try {
+    const state = await stateOf(access, archive);
+    if (state === undefined) return { verdict: 'empty', events: 0, detail: '' };
+    let position = 0;
+    for await (const events of access.reader.all(state)) {
+      for (const event of events) {
+        const fault = faultOf(event, { position, ids });
+        if (fault !== undefined) return damaged(fault);
+        position += 1;
+      }
+    }
+    if (conversation !== undefined && position !== conversation.events)
+      return damaged(`the Conversation counts ${conversation.events} events`);
+    return {
+      verdict: conversation === undefined ? 'orphaned' : 'intact',
+      events: position,
+      detail: '',
+    };
+  } catch (error) {
+    if (error instanceof ArchiveError) return damaged(error.message);
+    throw error;
+  }
+}
+
+/**
+ * The same for an archive that the operator may extend meanwhile: damage counts only where the
+ * Conversation still names the head that was read.
+ */
+async function verifiedLive(
+  access: ArchiveAccess,
+  archive: Archive,
+  client: KubeClient,
+): Promise<Verified> {
+  const result = await verified(access, archive);
+  if (result.verdict !== 'damaged' || archive.conversation === undefined) return result;
+  const now = await storedConversation(client, archive.namespace, archive.conversation.name);
+  const isChanged = now?.uid === archive.uid && now.head !== archive.conversation.head;
+  return isChanged ? verified(access, { ...archive, conversation: now }) : result;
+}
+
+async function storedConversation(client: KubeClient, namespace: string, name: string) {
+  const stored = await found(client.get(conversations, namespace, name));
+  return stored === undefined ? undefined : archivedConversation(stored);
+}
+
+/** The archives of these names, of Conversations or UIDs; without names all of them. */
+function chosenOf(
+  archives: readonly Archive[],
+  names: readonly string[],
+  namespace: string,
+): readonly Archive[] {
+  const isNamed = ({ uid, conversation }: Archive, name: string) =>
+    uid === name || conversation?.name === name;
+  const unknown = names.filter((name) => !archives.some((archive) => isNamed(archive, name)));
+  if (unknown.length > 0)
+    throw new CommandError(
+      `there is no archive of ${unknown.join(', ')} in namespace ${namespace}`,
+    );
+  return names.length === 0
+    ? archives
+    : archives.filter((archive) => names.some((name) => isNamed(archive, name)));
+}
+
+const nameOf = ({ conversation }: Archive): string => conversation?.name ?? '';
+
+/** Failures of the store are one line: the settings, the rights or the network are wrong. */
+async function withStore<R>(work: Promise<R>): Promise<R> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+    throw new CommandError(`the store of the archive has failed: ${error.message}`, {
+      cause: error,
+    });
+  }
+}
+
+/** Reads whole archives, and shows their state. The exit code is 1 where one is damaged. */
+export const verifyArchives = (
+  names: readonly string[],
+  options: ClusterOptions,
+  access: ArchiveAccess,
+): Promise<void> =>
+  withClient(options, (client, namespace) =>
+    withStore(verifyIn(client, namespace, { names, access })),
+  );
+
+async function verifyIn(
+  client: KubeClient,
+  namespace: string,
+  { names, access }: { readonly names: readonly string[]; readonly access: ArchiveAccess },
+): Promise<void> {
+  const chosen = chosenOf(await archivesIn(client, namespace, access.store), names, namespace);
+  const rows: (readonly string[])[] = [];
+  for (const archive of chosen) {
+    const { verdict, events, detail } = await verifiedLive(access, archive, client);
+    rows.push([nameOf(archive), archive.uid, verdict, String(events), detail]);
+    if (verdict === 'damaged') process.exitCode = 1;
+  }
+  if (rows.length === 0) process.stderr.write('There are no archives.\n');
+  else
+    process.stdout.write(
+      `${textTable([['CONVERSATION', 'UID', 'STATE', 'EVENTS', 'DETAIL'], ...rows])}\n`,
+    );
+}
+
+export interface ExportOptions extends ClusterOptions {
+  /** A file; the ending .zip makes it a ZIP archive. By default lines of JSON on standard output. */
+  readonly output?: string;
+}
+
+/** Writes all events of an archive. An incomplete file never has the name that was asked for. */
+export const exportArchive = (
+  name: string,
+  { output, ...options }: ExportOptions,
+  access: ArchiveAccess,
+): Promise<void> =>
+  withClient(options, async (client, namespace) => {
+    const stored = await found(client.get(conversations, namespace, name));
+    const archive: Source =
+      stored === undefined
+        ? { namespace, uid: name, conversation: undefined }
+        : { namespace, uid: stored.metadata.uid, conversation: archivedConversation(stored) };
+    await withStore(
+      writeArchive(access, archive, { name, output, record: recordOf(name, stored) }),
+    );
+  });
+
+const recordOf = (name: string, stored: Conversation | undefined): object =>
+  stored === undefined
+    ? { archive: name }
+    : {
+        id: conversationIdOf(stored),
+        created_by_user_id: stored.spec.owner,
+        title: stored.spec.title ?? stored.status?.title ?? null,
+        selected_repository: stored.spec.repository?.name ?? null,
+        selected_branch: stored.spec.repository?.branch ?? null,
+        created_at: stored.metadata.creationTimestamp,
+      };
+
+async function writeArchive(
+  access: ArchiveAccess,
+  archive: Source,
+  {
+    name,
+    output,
+    record,
+  }: { readonly name: string; readonly output: string | undefined; readonly record: object },
+): Promise<void> {
+  const state = await stateOf(access, archive);
+  if (state === undefined) throw new CommandError(`nothing is archived of ${name}`);
+  try {
+    const events = access.reader.all(state);
+    if (output === undefined) await writeTo(process.stdout, linesOf(events));
+    else if (output.endsWith('.zip'))
+      await writeFile(output, exportedHistory(events, { record, time: Date.now() }));
+    else await writeFile(output, linesOf(events));
+  } catch (error) {
+    if (!(error instanceof ArchiveError)) throw error;
+    throw new CommandError(`the archive of ${name} is damaged: ${error.message}`, { cause: error });
+  }
+}
+
+async function* linesOf(
+  parts: AsyncIterable<readonly HistoryEvent[]>,
+): AsyncGenerator<Buffer, void, undefined> {
+  for await (const events of parts)
+    yield Buffer.from(events.map(({ json }) => `${json}\n`).join(''));
+}
+
+async function writeTo(stream: Writable, chunks: AsyncIterable<Buffer>): Promise<void> {
+  for await (const chunk of chunks) if (!stream.write(chunk)) await once(stream, 'drain');
+}
+
+async function writeFile(path: string, chunks: AsyncIterable<Buffer>): Promise<void> {
+  const partial = `${path}.part`;
+  try {
+    await pipeline(Readable.from(chunks), createWriteStream(partial, { flush: true, mode: 0o600 }));
+    await rename(partial, path);
+  } catch (error) {
+    await rm(partial, { force: true });
+    throw error;
+  }
+}
+
+/** An archive without a Conversation. */
+export interface Orphan extends ArchiveAddress {
+  /** Time since its last event; undefined where that can't be read. */
+  readonly ageMs: number | undefined;
+}
+
+export interface PruneSelection {
+  /** UIDs. Empty: all of them. */
+  readonly names: readonly string[];
+  readonly olderThanMs: number;
+}
+
+/** Whether an orphan may be deleted, and was asked for. One that can't be read is named. Pure. */
+export const isPrunable = ({ uid, ageMs }: Orphan, { names, olderThanMs }: PruneSelection) =>
+  names.length === 0
+    ? ageMs !== undefined && ageMs >= olderThanMs
+    : names.includes(uid) && (ageMs === undefined || ageMs >= olderThanMs);
+
+/** The time of an event, which agents state in UTC without a zone; undefined without one. */
+export function timeOf(json: string): number | undefined {
+  const { timestamp } = JSON.parse(json) as { readonly timestamp?: unknown };
+  const isLocal = typeof timestamp === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]+$/.test(timestamp);
+  const time = isLocal ? Date.parse(`${timestamp}Z`) : Number.NaN;
+  return Number.isNaN(time) ? undefined : time;
+}
+
+/** Throws `StoreError`. */
+export async function orphanOf(
+  access: ArchiveAccess,
+  archive: Source,
+  nowMs: number,
+): Promise<Orphan> {
+  const { namespace, uid } = archive;
+  try {
+    const state = await stateOf(access, archive);
+    const page = state && (await access.reader.search(state, { descending: true, limit: 1 }));
+    const time = timeOf(page?.events[0]?.json ?? '{}');
+    return { namespace, uid, ageMs: time === undefined ? undefined : nowMs - time };
+  } catch (error) {
+    if (!(error instanceof ArchiveError) && !(error instanceof SyntaxError)) throw error;
+    return { namespace, uid, ageMs: undefined };
+  }
+}
+
+export interface PruneArchivesOptions extends ClusterOptions {
+  /** Without it nothing is deleted. */
+  readonly delete?: boolean;
+  /** A duration like 12h or 30d. */
+  readonly olderThan: string;
+}
+
+/** Shows the archives without a Conversation; with `--delete` the command deletes them. */
+export const pruneArchives = (
+  names: readonly string[],
+  { olderThan, delete: isToDelete = false, ...options }: PruneArchivesOptions,
+  access: ArchiveAccess,
+): Promise<void> => {
+  const selection = { names, olderThanMs: agedMs(olderThan) };
+  return withClient(options, (client, namespace) =>
+    withStore(pruneIn(client, namespace, { access, selection, isToDelete })),
+  );
+};
+
+async function pruneIn(
+  client: KubeClient,
+  namespace: string,
+  {
+    access,
+    selection,
+    isToDelete,
+  }: {
+    readonly access: ArchiveAccess;
+    readonly selection: PruneSelection;
+    readonly isToDelete: boolean;
+  },
+): Promise<void> {
+  const { names } = selection;
+  const all = await archivesIn(client, namespace, access.store);
+  const chosen = chosenOf(all, names, namespace);
+  const used = chosen.filter(({ conversation }) => conversation !== undefined);
+  if (names.length > 0 && used.length > 0)
+    throw new CommandError(`${used.map(nameOf).join(', ')} exists, and so does its archive`);
+  const orphaned = chosen.filter(({ conversation }) => conversation === undefined);
+  if (names.length === 0) refuseForeign(all, namespace);
+  const orphans: Orphan[] = [];
+  for (const archive of orphaned) orphans.push(await orphanOf(access, archive, Date.now()));
+  const prunable = orphans.filter((orphan) => isPrunable(orphan, selection));
+  if (prunable.length === 0) {
+    process.stderr.write('No archive is to be deleted.\n');
+    return;
+  }
+  if (isToDelete) for (const orphan of prunable) await removeArchive(access.store, orphan);
+  const rows = prunable.map(({ uid, ageMs }) => [
+    ...[uid, ageMs === undefined ? 'unknown' : humanDuration(ageMs)],
+    ...(isToDelete ? ['deleted'] : []),
+  ]);
+  const head = ['UID', 'LAST EVENT', ...(isToDelete ? ['RESULT'] : [])];
+  process.stdout.write(`${textTable([head, ...rows])}\n`);
+  if (isToDelete) return;
+  const these = prunable.length === 1 ? 'this archive is' : `these ${prunable.length} archives are`;
+  process.stderr.write(`Nothing was deleted. With --delete, ${these}.\n`);
+}
+
+/** Refuses a store none of whose archives is of this cluster: it may be that of another one. */
+export function refuseForeign(archives: readonly Archive[], namespace: string): void {
+  const stored = archives.filter(({ isStored }) => isStored);
+  if (stored.length === 0 || stored.some(({ conversation }) => conversation !== undefined)) return;
+  throw new CommandError(
+    `no archive of the store belongs to a Conversation of namespace ${namespace}: name the archives where this is the right cluster`,
+  );
+}
