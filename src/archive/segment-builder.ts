@@ -139,13 +139,13 @@ export class SegmentBuilder {
   }
 
   /** Whether the event belongs to the next segment, so that this one is complete. */
-  isFullFor({ json }: AgentEvent): boolean {
-    return !this.isEmpty && this.#raw + Buffer.byteLength(json) + 1 > segmentBytes;
+  isFullFor({ bytes }: AgentEvent): boolean {
+    return !this.isEmpty && this.#raw + bytes + 1 > segmentBytes;
   }
 
   add(event: AgentEvent): void {
     const { id, kind, timestamp, json } = event;
-    const bytes = Buffer.byteLength(json) + 1;
+    const bytes = event.bytes + 1;
     this.#open.lines.push(json);
     this.#open.raw += bytes;
     this.#raw += bytes;
@@ -189,7 +189,7 @@ export class SegmentBuilder {
   #openFrame(): readonly TailFrame[] {
     const { position, lines, raw } = this.#open;
     if (lines.length === 0) return [];
-    const text = `${lines.join('\n')}\n`;
+    const text = Buffer.from(`${lines.join('\n')}\n`);
     const body = this.#codec.pack(this.#address, framePlace(position), text);
     return [{ frame: { bytes: body.length, events: lines.length, hash: hashOf(text), raw }, body }];
   }
