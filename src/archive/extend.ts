@@ -77,6 +77,9 @@ export async function extendArchive(
   return ended('end');
 }
 
+/** Consecutive pages without a valid event after which an agent has nothing new. */
+const maxEmptyPages = 10;
+
 /** The pages of the agent's log behind the archived events. */
 async function* newPages(
   archive: OpenArchive,
@@ -98,8 +101,9 @@ async function* newPages(
     if (from === undefined) return;
     page = await readNamed(from);
   }
-  for (;;) {
-    if (page.events.length > 0) yield page;
+  for (let empty = 0; empty < maxEmptyPages;) {
+    empty = page.events.length > 0 ? 0 : empty + 1;
+    if (empty === 0) yield page;
     const { next } = page;
     if (next === undefined) return;
     page = await readNamed(next);
