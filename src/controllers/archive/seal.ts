@@ -90,6 +90,8 @@ export class SandboxSeal implements SandboxArchives {
     const target = { sandbox, endpoint };
     const snapshot =
       isLast && limitMs > 0 ? this.#snapshot(endpoint, conversations, bounded.signal) : undefined;
+    // A call that ends early does not wait for the snapshot.
+    snapshot?.catch(() => undefined);
     const sealing: Sealing = {
       ...{ target, isLast, bounded: bounded.signal, signal },
       snapshot: snapshot ?? Promise.resolve(undefined),

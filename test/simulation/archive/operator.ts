@@ -176,7 +176,12 @@ export class ModelOperator {
       const waitedMs = api.waitedMs.get(machine) ?? 0;
       let isFailed = false;
       try {
-        await this.#archiving.seal.seal(sandbox, endpoint, maxMs, new AbortController().signal);
+        await this.#archiving.seal.seal(
+          sandbox,
+          endpoint,
+          { maxMs, isLast: true },
+          new AbortController().signal,
+        );
       } catch {
         // The API server does not answer; the pause tries again.
         isFailed = true;
