@@ -174,7 +174,7 @@ export class ArchiveReconciler {
     const { retention } = archiveRulesOf(template);
     const keptMs = archiveRetentionMs(quotaCaps(quotas), spec.owner, retention);
     if (keptMs === undefined) return undefined;
-    const lastMs = Math.max(Date.parse(time), Date.parse(status?.lastActivityTime ?? time));
+    const lastMs = Math.max(Date.parse(time), Date.parse(status.lastActivityTime ?? time));
     const leftMs = lastMs + keptMs - clock.now();
     if (leftMs > 0) {
       this.#expired.forget(uid);
@@ -199,8 +199,8 @@ export class ArchiveReconciler {
         keys.push(...page);
       const isOver = conversation.status?.archive?.head === undefined;
       if (isOver && keys.length === 0) return undefined;
-      // What is listed before this write belongs to the expired archive alone: a new one has names
-      // of its own, and a writer that has begun before this write can not store its head.
+      // Objects listed before this write belong to the expired archive alone: a new one has names of
+      // its own, and a writer that has begun before this write can not store its head.
       const change = {
         archive: { events: 0, bytes: 0, expiredTime },
         reason: ArchiveReason.expired,
