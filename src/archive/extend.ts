@@ -67,8 +67,12 @@ export async function extendArchive(
     stoppedBy,
   });
   if (before >= maxBytes) return ended('limit');
-  for await (const { events } of newPages(archive, source, signal)) {
-    const added = await growth.add(events, signal);
+  for await (const page of newPages(archive, source, signal)) {
+    if (page === 'changed') {
+      if (growth.added > 0) return ended('more');
+      throw new AgentError('malformed', 'The log of the agent has changed while it was read.');
+    }
+    const added = await growth.add(page.events, signal);
     if (growth.bytes >= maxBytes) return ended('limit');
     // An agent that answers in circles has nothing new.
     if (added === 0) return ended('end');
@@ -80,47 +84,47 @@ export async function extendArchive(
 /** Consecutive pages without a valid event after which an agent has nothing new. */
 const maxEmptyPages = 10;
 
-/** The pages of the agent's log behind the archived events. */
+/**
+ * The pages of the agent's log behind the archived events. An agent that has just named a page does
+ * not know it any more where its volume was replaced in between, and answers with its first page,
+ * which the archive may have: `changed`. The next call begins with the log as it is then.
+ */
 async function* newPages(
   archive: OpenArchive,
   source: EventSource,
   signal: AbortSignal,
-): AsyncGenerator<SourcePage> {
+): AsyncGenerator<SourcePage | 'changed'> {
   const { lastId } = archive.manifest;
   const read = (from: string | undefined) => source.page(from, { descending: false, signal });
-  const readNamed = async (from: string) => {
-    const page = await read(from);
-    checkBeginning(page, from);
-    return page;
-  };
   let page = await read(lastId);
   if (lastId !== undefined && page.events[0]?.id === lastId)
     page = { ...page, events: page.events.slice(1) };
   else if (lastId !== undefined) {
     const from = await unknownFrom(archive, source, signal);
     if (from === undefined) return;
-    page = await readNamed(from);
+    page = await read(from);
+    if (!isNamed(page, from)) {
+      yield 'changed';
+      return;
+    }
   }
   for (let empty = 0; empty < maxEmptyPages;) {
     empty = page.events.length > 0 ? 0 : empty + 1;
     if (empty === 0) yield page;
     const { next } = page;
     if (next === undefined) return;
-    page = await readNamed(next);
+    page = await read(next);
+    if (!isNamed(page, next)) {
+      yield 'changed';
+      return;
+    }
     if (page.next === next) page = { ...page, next: undefined };
   }
 }
 
-/**
- * An agent that has just named a page does not know it any more where its volume was replaced in
- * between, and answers with its first page, which the archive may have. The next call begins with
- * the log as it is then.
- */
-function checkBeginning({ events }: SourcePage, from: string): void {
-  const [first] = events;
-  if (first === undefined || first.id === from || from.length > maxIdLength) return;
-  throw new AgentError('malformed', 'The log of the agent has changed while it was read.');
-}
+/** Whether a page begins with the event that names it. A name that no event has names any page. */
+const isNamed = ({ events: [first] }: SourcePage, from: string): boolean =>
+  first === undefined || first.id === from || from.length > maxIdLength;
 
 /** An archive to which events are added: its complete segments, and the segment under way. */
 class Growth {

@@ -132,6 +132,8 @@ export class AgentNetwork implements Pick<AgentEvents, 'search'> {
   readonly #agents = new Map<string, ModelAgent>();
   readonly #scheduler: IoScheduler;
   readonly #trace: Trace;
+  /** Called after each page. */
+  onPage: (agent: ModelAgent) => void = () => undefined;
 
   constructor(scheduler: IoScheduler, trace: Trace) {
     this.#scheduler = scheduler;
@@ -167,16 +169,21 @@ export class AgentNetwork implements Pick<AgentEvents, 'search'> {
     if (signal.aborted) onAbort();
     this.#scheduler.after(agent?.slowness ?? 1, () => {
       if (signal.aborted) return;
-      if (agent === undefined || agent.state === 'down') return fail('unreachable');
+      if (agent === undefined || agent.state === 'down') {
+        fail('unreachable');
+        return;
+      }
       const text = agent.page(query);
       this.#trace.note(`page of ${id.slice(-4)} from ${query['page_id'] ?? 'the end'}`);
       if (agent.state === 'hanging') {
         body = new Readable({ read: () => undefined });
         body.push(text.slice(0, text.length / 2));
-        return resolve(body);
+        resolve(body);
+        return;
       }
       end();
       resolve(Readable.from([Buffer.from(text)]));
+      this.onPage(agent);
     });
     return promise;
   }

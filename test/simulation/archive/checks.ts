@@ -7,7 +7,7 @@ import type { Conversation } from '../../../src/resources/conversation.ts';
 import type { ModelAgent } from './agents.ts';
 import type { Findings } from './findings.ts';
 
-/** What an archive has, as read from the store alone. */
+/** The content of an archive, as read from the store alone. */
 interface Content {
   readonly head: string;
   readonly ids: readonly string[];
@@ -15,7 +15,7 @@ interface Content {
   readonly needed: ReadonlyMap<string, number>;
 }
 
-/** What was read of it: the JSON of the events from a position on. */
+/** A read of it: the JSON of the events from a position on. */
 interface Read extends Content {
   readonly from: number;
   readonly jsons: readonly string[];
@@ -107,7 +107,10 @@ export class ArchiveChecks {
     }
     const head = status?.archive?.head;
     if (head === subject.content?.head) return;
-    if (head === undefined) return this.#onExpiry(subject);
+    if (head === undefined) {
+      this.#onExpiry(subject);
+      return;
+    }
     const content = await this.#read(subject, head);
     if (content === undefined) return;
     this.#compare(subject, content);
@@ -238,7 +241,7 @@ export class ArchiveChecks {
         );
       last = event?.index ?? last;
     });
-    // Of an agent that lies, ids are compared with those of the last segment.
+    // The ids of an agent that lies are compared with those of the last segment.
     if (agent.lies && needed.size === 1 && new Set(ids).size !== ids.length)
       findings.report('the archive has events of the agent, in order and once', `${uid} repeats`);
     const leak = jsons.find((json) => secrets.some((secret) => json.includes(secret)));

@@ -62,7 +62,10 @@ export class FaultyApi {
       const onAbort = () => end(() => settled.reject(signal?.reason as Error));
       signal?.addEventListener('abort', onAbort, { once: true });
       const execute = async () => {
-        if (fails === 'before') return fail(new ApiError(500, { message: 'failed' }));
+        if (fails === 'before') {
+          fail(new ApiError(500, { message: 'failed' }));
+          return;
+        }
         let answer: () => void;
         try {
           const result = await run({});
@@ -72,9 +75,12 @@ export class FaultyApi {
           answer = () => settled.resolve(result);
         } catch (error) {
           trace.note(`${machine.name} ${verb} ${name ?? ''}: ${String(error)}`);
-          answer = () => settled.reject(error as Error);
+          answer = () => settled.reject(error);
         }
-        if (fails === 'after') return fail(new TransportError('the answer is lost'));
+        if (fails === 'after') {
+          fail(new TransportError('the answer is lost'));
+          return;
+        }
         scheduler.after(answerMs, () => end(() => machine.deliver(answer)));
       };
       scheduler.after(delayMs, () => void execute().catch(settled.reject));

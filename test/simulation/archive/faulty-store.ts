@@ -108,12 +108,15 @@ export class FaultyStore {
     const onAbort = () => end(() => reject(signal?.reason as Error));
     signal?.addEventListener('abort', onAbort, { once: true });
     const run = async () => {
-      if (plan.failure?.when === 'before') return fail(plan.failure.code);
+      if (plan.failure?.when === 'before') {
+        fail(plan.failure.code);
+        return;
+      }
       const isWanted = isOpen && machine.alive;
       if (!isWanted && plan.isLate !== true) return;
       const result = await this.#effect(verb, keys, isWanted ? what : `${what} (late)`, effect);
-      if (plan.failure !== undefined) return fail(plan.failure.code);
-      if (plan.answers !== false) end(() => machine.deliver(() => resolve(result)));
+      if (plan.failure !== undefined) fail(plan.failure.code);
+      else if (plan.answers !== false) end(() => machine.deliver(() => resolve(result)));
     };
     scheduler.after(plan.delayMs, () => void run().catch(reject));
     if (plan.againMs !== undefined)

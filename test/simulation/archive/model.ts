@@ -156,12 +156,13 @@ class Run {
     this.#often('deaths', 15_000, 120_000, (dice) => {
       const operator = dice.pick(world.operators);
       if (operator === undefined) return;
-      if (dice.chance(0.5)) {
+      const kind = dice.next();
+      if (kind < 0.5) {
         world.kill(operator);
         scheduler.after(dice.between(100, 40_000), () => {
           if (this.#isTroubled && world.operators.length < operators) this.#startOperator();
         });
-      } else if (dice.chance(0.5)) {
+      } else if (kind < 0.75) {
         world.thawed.add(operator);
         operator.machine.freeze();
         this.#trace.note(`${operator.machine.name} is frozen`);
@@ -179,6 +180,13 @@ class Run {
       const member = dice.pick(world.living);
       if (member !== undefined) this.#spawn(() => world.touch(member, dice));
     });
+    const restores = this.#random.fork('restores');
+    world.network.onPage = (agent) => {
+      const member = world.members.find((one) => one.agent === agent);
+      if (!this.#isTroubled || member?.place.phase !== 'running' || !restores.chance(0.02)) return;
+      agent.lose(restores.chance(0.3) ? Infinity : restores.whole(1, 60));
+      this.#trace.note(`the agent of ${member.uid} has ${agent.log.length} events left`);
+    };
     this.#often('readers', 5_000, 40_000, (dice) => {
       const member = dice.pick(world.living);
       if (member !== undefined) this.#walk(member);
@@ -397,16 +405,16 @@ class Run {
 
   /** Does something in a step of its own, and whatever follows, until it has ended. */
   async #do(work: () => Promise<unknown>): Promise<void> {
-    let isDone = false;
+    const state = { isDone: false };
     this.#scheduler.after(0, () => {
       this.#spawn(async () => {
         await work();
-        isDone = true;
+        state.isDone = true;
       });
     });
     const limit = this.#scheduler.monotonic() + 600_000;
-    while (!isDone && (await this.#step(limit)));
-    if (!isDone) throw new Error('the model waits for something that does not happen');
+    while (!state.isDone && (await this.#step(limit)));
+    if (!state.isDone) throw new Error('the model waits for something that does not happen');
   }
 
   #spawn(work: () => Promise<unknown>): void {

@@ -11,6 +11,7 @@ import { createArchives } from '../../../src/controllers/archive/archives.ts';
 import { conversationIndexers } from '../../../src/controllers/caches.ts';
 import { Channel } from '../../../src/controllers/event-source.ts';
 import type { OperatorContext } from '../../../src/controllers/operator-context.ts';
+import { ClosedCounter } from '../../../src/observability/closed-metrics.ts';
 import { createMetrics, type Metrics } from '../../../src/observability/metrics.ts';
 import {
   cachedConversation,
@@ -47,6 +48,21 @@ export interface ModelOperatorOptions {
 }
 
 const sharedMetrics = createMetrics();
+const sealLabels = { result: ['complete', 'incomplete'] } as const;
+
+/** The counter of seals, which hands on each result. */
+class SealResults extends ClosedCounter<typeof sealLabels> {
+  readonly #take: (result: string) => void;
+
+  constructor(take: (result: string) => void) {
+    super({ name: 'seals', help: 'Results of seals.', registers: [], labels: sealLabels });
+    this.#take = take;
+  }
+
+  override inc({ result }: { readonly result: string }): void {
+    this.#take(result);
+  }
+}
 
 /** One run of the operator, with the caches, the queues and the parts that archive. */
 export class ModelOperator {
@@ -92,9 +108,7 @@ export class ModelOperator {
     const channels = { archive: new Channel() };
     const metrics: Metrics = {
       ...sharedMetrics,
-      archiveSeals: {
-        inc: ({ result }: { readonly result: string }) => void this.#results.push(result),
-      } as Metrics['archiveSeals'],
+      archiveSeals: new SealResults((result) => this.#results.push(result)),
     };
     this.#archiving = createArchives({
       ...runtime,

@@ -237,7 +237,14 @@ export class World {
       trace.note(`${name} has paused ${place.sandbox.metadata.name}: ${isComplete}`);
       if (tookMs > maxMs + sealToleranceMs && !wasFrozen && !this.#wasFrozen(operator))
         findings.report('a seal ends in time', `${tookMs.toFixed(0)} ms of ${maxMs.toFixed(0)} ms`);
-      if (isComplete) for (const [uid, ids] of logs) this.checks.onSealed(uid, ids);
+      for (const [index, [uid, ids]] of isComplete ? logs.entries() : []) {
+        // A volume that is replaced meanwhile has lost what nothing can archive any more.
+        const left = new Set(place.members[index]?.agent.log.map(({ id }) => id));
+        this.checks.onSealed(
+          uid,
+          ids.filter((id) => left.has(id)),
+        );
+      }
     }
     place.phase = 'paused';
     for (const { agent } of place.members) agent.state = 'down';

@@ -65,14 +65,14 @@ export const archiveMutants: Readonly<Record<string, ArchiveMutant>> = {
       'a complete seal has everything',
       'the archive has events of the agent, in order and once',
     ],
-    seeds: 1_000,
+    seeds: rare,
   },
   'a pause archives the agent for the next conversation of that name': {
     file: seal,
     from: 'return known?.metadata.uid === uid ? known : conversation;',
     to: 'return known ?? conversation;',
     rules: ['the archive has events of the agent, in order and once'],
-    seeds: 1_000,
+    seeds: rare,
   },
   'an id is archived as often as the agent repeats it': {
     file: extend,
