@@ -83,7 +83,7 @@ async function loadAll(): Promise<number> {
   }
 }
 
-/** What has been written by REST since the start, as the audit has it. */
+/** Names of the writes by REST since the start, from the audit. */
 const writes = (): readonly string[] =>
   up.output
     .split('\n')

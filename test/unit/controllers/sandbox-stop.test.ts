@@ -230,6 +230,29 @@ it('interrupts the runs of an agent whose pod the cache shows as it was before t
   expect([...new Set(agent.asked)]).toEqual(['c1', 'c2']);
 });
 
+it('archives the end of a pause once, also while the cache shows the pod that it has deleted', async () => {
+  const agent = new BusyAgent({});
+  const seals: boolean[] = [];
+  const seal = (
+    _sandbox: unknown,
+    _endpoint: unknown,
+    { isLast }: { readonly isLast: boolean },
+  ) => {
+    seals.push(isLast);
+    return Promise.resolve();
+  };
+  const scene = new SandboxScene({ agent, archives: { seal } });
+  const paused = aSandbox({ status: running });
+  scene.client.put(sandboxes, { ...paused, spec: { ...paused.spec, replicas: 0 } });
+  scene.client.put(pods, aRunningPod(paused));
+  scene.client.put(persistentVolumeClaims, aClaim(paused));
+  scene.stalePod = aRunningPod(paused);
+  for (let round = 0; round < 6; round++) await scene.clock.run(scene.reconcile());
+  await agent.close();
+  expect(await scene.pod()).toBeUndefined();
+  expect(seals).toEqual([false, true]);
+});
+
 it('is not RUNNING after a resume while the cache shows a pod that the pause has deleted', async () => {
   const agent = new BusyAgent({});
   const scene = new SandboxScene({ agent });
