@@ -22,6 +22,8 @@ export interface ExtendOptions extends ArchiveObjects {
    * has not had: its objects may still be deleted. Absent: there was none.
    */
   readonly salt?: string | undefined;
+  /** Id of the current master key, by which a sweep recognizes archives of this installation. */
+  readonly installation: string;
   /** Maximum stored bytes of the archive. The last page may exceed it. */
   readonly maxBytes: number;
   /** Events after which a call ends, with the page that it has read. */
@@ -60,7 +62,7 @@ export async function extendArchive(
 ): Promise<Extension> {
   const { source, maxBytes, maxEvents, signal } = options;
   const archive = await OpenArchive.open(options, address, head, signal);
-  const growth = new Growth(options, archive, options.salt);
+  const growth = new Growth(options, archive);
   const before = storedBytesOf(archive.manifest);
   const ended = async (stoppedBy: Extension['stoppedBy']): Promise<Extension> => ({
     ...(await growth.store(signal)),
@@ -128,7 +130,7 @@ const isNamed = ({ events: [first] }: SourcePage, from: string): boolean =>
 
 /** An archive to which events are added: its complete segments, and the segment under way. */
 class Growth {
-  readonly #objects: ArchiveObjects;
+  readonly #objects: ArchiveObjects & Pick<ExtendOptions, 'installation'>;
   readonly #address: ArchiveAddress;
   readonly #manifest: Manifest;
   readonly #segments: Manifest['segments'];
@@ -137,10 +139,13 @@ class Growth {
   #lastId: string | undefined;
   #added = 0;
 
-  constructor(objects: ArchiveObjects, { address, manifest, tail }: OpenArchive, salt?: string) {
+  constructor(
+    objects: ArchiveObjects & Pick<ExtendOptions, 'installation' | 'salt'>,
+    { address, manifest, tail }: OpenArchive,
+  ) {
     this.#objects = objects;
     this.#address = address;
-    this.#manifest = manifest.segments.length > 0 ? manifest : emptyManifest(address, salt);
+    this.#manifest = manifest.segments.length > 0 ? manifest : emptyManifest(address, objects.salt);
     this.#lastId = manifest.lastId;
     const { codec } = objects;
     const last = manifest.segments.at(-1);
@@ -184,12 +189,13 @@ class Growth {
       return { head: undefined, events: eventsOf(this.#manifest), bytes, added };
     }
     const tail = this.#builder.tail();
+    const { store, codec, installation } = this.#objects;
     const manifest: Manifest = {
       ...this.#manifest,
+      installation,
       segments: [...this.#segments, tail.segment],
       ...(this.#lastId === undefined ? {} : { lastId: this.#lastId }),
     };
-    const { store, codec } = this.#objects;
     const { name, body } = packHead(codec, this.#address, manifest, tail.body);
     await store.put(keyOf(this.#address, 'h', name), body, { signal });
     const bytes = storedBytesOf({ ...manifest, segments: this.#segments }) + body.length;

@@ -1,22 +1,34 @@
-import type { ObjectStore } from '@conversation-operator/object-store/object-store';
 import type { SandboxKeys } from '../agent/keys.ts';
+import type { ArchiveAddress } from './address.ts';
+import { ArchiveError } from './archive-error.ts';
+import { folderOf, keyOf } from './layout.ts';
+import { unpackHead } from './manifest.ts';
+import type { ArchiveObjects } from './open-archive.ts';
+import { keysOf } from './removal.ts';
 
 /**
- * Marks the archives of a namespace as those of this installation, by the id of its master key.
- * Returns whether they are: another installation that uses the same store by mistake must not
- * delete what it does not know. Throws `StoreError`.
+ * Whether this installation has written the archive: its newest head names a master key that is
+ * known here. Another installation may use the same store by mistake, and must not delete what it
+ * does not know. Throws `StoreError`.
  */
-export async function isOwnStore(
-  store: Pick<ObjectStore, 'get' | 'put'>,
-  namespace: string,
-  keys: Pick<SandboxKeys, 'knows' | 'currentKeyId'>,
+export async function isOwnArchive(
+  { store, codec }: ArchiveObjects,
+  address: ArchiveAddress,
+  keys: Pick<SandboxKeys, 'knows'>,
   signal?: AbortSignal,
 ): Promise<boolean> {
-  const key = `${namespace}/installation`;
-  const stored = (await store.get(key, { signal }))?.toString();
-  if (stored !== undefined && !keys.knows(stored)) return false;
-  // A rotated key is dropped some day.
-  if (stored !== keys.currentKeyId)
-    await store.put(key, Buffer.from(keys.currentKeyId), { signal });
-  return true;
+  const folder = `${folderOf(address)}h/`;
+  let newest: string | undefined;
+  for await (const page of keysOf(store, folder, signal)) newest = page.at(-1) ?? newest;
+  if (newest === undefined) return false;
+  const name = newest.slice(folder.length);
+  const body = await store.get(keyOf(address, 'h', name), { signal });
+  if (body === undefined) return false;
+  try {
+    const { installation } = unpackHead(codec, address, name, body).manifest;
+    return installation !== undefined && keys.knows(installation);
+  } catch (error) {
+    if (error instanceof ArchiveError) return false;
+    throw error;
+  }
 }

@@ -37,6 +37,8 @@ const segmentSchema = z.object({
 const manifestSchema = z.object({
   version: z.literal(1),
   uid: z.string(),
+  /** Id of the master key of the installation that has written the head. */
+  installation: z.optional(z.string()),
   /** Part of the names of all objects. Absent: the archive has never been deleted. */
   salt: z.optional(z.string()),
   segments: z.array(segmentSchema),

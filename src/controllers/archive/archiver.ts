@@ -184,6 +184,7 @@ export class Archiver {
         id: conversationIdOf(conversation),
         secrets: await archiveSecrets(this.#options, conversation, sandbox, template),
       }),
+      installation: this.#options.keys.currentKeyId,
       salt: conversation.status?.archive?.expiredTime,
       maxBytes: Math.min(maxBytes, ownerBytes),
       maxEvents: maxEventsAtOnce,

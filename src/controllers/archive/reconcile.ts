@@ -60,7 +60,8 @@ export class ArchiveReconciler {
   /** Takes a report of an agent about one of its conversations. */
   observe(conversation: CachedConversation, state: AgentConversation): void {
     const report = `${state.updatedAt ?? ''} ${state.reportedStatus}`;
-    const waitMs = this.#schedule.observe(conversation.metadata.uid, report);
+    const isRunning = state.executionStatus === 'running';
+    const waitMs = this.#schedule.observe(conversation.metadata.uid, report, isRunning);
     if (waitMs !== undefined) this.#options.enqueue(requestOf(conversation), waitMs);
   }
 

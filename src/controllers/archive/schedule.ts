@@ -5,6 +5,8 @@ import type { Clock } from '@conversation-operator/base/clock';
  * within 30 s.
  */
 export const extendIntervalMs = 28_000;
+/** The same at the end of a run, after which a sandbox may be deleted. */
+export const endIntervalMs = 5_000;
 
 interface Entry {
   /** Monotonic time at which the last read began; absent: this process has not read the log. */
@@ -13,6 +15,9 @@ interface Entry {
   readonly read?: string;
   /** The last report of the agent. */
   readonly reported?: string;
+  readonly isRunning?: boolean;
+  /** Whether a run has ended since the last read. */
+  readonly hasEnded?: boolean;
 }
 
 /**
@@ -32,35 +37,34 @@ export class ArchiveSchedule {
    * Records a report of the agent about a conversation: a text that differs when the log may have
    * grown. Returns the milliseconds until a read that this report makes due; undefined: none.
    */
-  observe(uid: string, report: string): number | undefined {
+  observe(uid: string, report: string, isRunning: boolean): number | undefined {
     const entry = this.#entries.get(uid);
     if (entry?.reported === report) return undefined;
-    this.#entries.set(uid, { ...entry, reported: report });
+    const hasEnded = entry?.hasEnded === true || (entry?.isRunning === true && !isRunning);
+    this.#entries.set(uid, { ...entry, reported: report, isRunning, hasEnded });
     return this.waitMs(uid);
   }
 
   /** Milliseconds until the next read may begin. */
   waitMs(uid: string): number {
-    const { readAt = -Infinity } = this.#entries.get(uid) ?? {};
-    return Math.max(0, readAt + extendIntervalMs - this.#clock.monotonic());
+    const { readAt = -Infinity, hasEnded } = this.#entries.get(uid) ?? {};
+    const intervalMs = hasEnded === true ? endIntervalMs : extendIntervalMs;
+    return Math.max(0, readAt + intervalMs - this.#clock.monotonic());
   }
 
   /** Records that a read begins. */
   begin(uid: string): void {
-    const { reported } = this.#entries.get(uid) ?? {};
+    const { reported, isRunning = false } = this.#entries.get(uid) ?? {};
     this.#entries.set(uid, {
-      readAt: this.#clock.monotonic(),
+      ...{ readAt: this.#clock.monotonic(), isRunning },
       ...(reported === undefined ? {} : { reported, read: reported }),
     });
   }
 
   /** Makes the next read due at once: the last one has failed, or has left something. */
   retry(uid: string): void {
-    const { reported, read } = this.#entries.get(uid) ?? {};
-    this.#entries.set(uid, {
-      ...(reported === undefined ? {} : { reported }),
-      ...(read === undefined ? {} : { read }),
-    });
+    const { readAt: _readAt, ...entry } = this.#entries.get(uid) ?? {};
+    this.#entries.set(uid, entry);
   }
 
   /** Whether the agent has reported something new since the last read began. */

@@ -1,17 +1,18 @@
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { StoreError } from '@conversation-operator/object-store/store-error';
-import { isOwnStore } from '../../archive/installation.ts';
+import { isOwnArchive } from '../../archive/installation.ts';
 import { archivesOf, removeArchive } from '../../archive/removal.ts';
 import { conversations } from '../../resources/conversation.ts';
 import type { OperatorRuntime } from '../operator-runtime.ts';
 import type { ArchiveWriting } from './archiver.ts';
 
 export interface ArchiveSweepOptions extends OperatorRuntime {
-  readonly archive: Pick<ArchiveWriting, 'store'>;
+  readonly archive: Pick<ArchiveWriting, 'store' | 'codec'>;
 }
 
 const sweepIntervalMs = 3_600_000;
 const retryMs = 60_000;
+const maxForeign = 10_000;
 
 /**
  * Deletes the archives whose conversation was deleted while no operator saw it. The archives of a
@@ -20,7 +21,8 @@ const retryMs = 60_000;
  */
 export class ArchiveSweep {
   readonly #options: ArchiveSweepOptions;
-  #isForeign = false;
+  /** UIDs of archives that the log has named. */
+  readonly #foreign = new Set<string>();
   /** Monotonic time of the last sweep, by namespace. */
   readonly #sweptAt = new Map<string, number>();
 
@@ -46,15 +48,6 @@ export class ArchiveSweep {
 
   async #sweep(namespace: string, signal: AbortSignal): Promise<void> {
     const { archive, client, keys, logger, metrics } = this.#options;
-    if (!(await isOwnStore(archive.store, namespace, keys, signal))) {
-      if (!this.#isForeign)
-        logger.error(
-          'The store has archives of another installation for the namespace. Orphaned archives are not deleted; give each installation a prefix of its own.',
-          { namespace },
-        );
-      this.#isForeign = true;
-      return;
-    }
     const archived: string[] = [];
     for await (const uid of archivesOf(archive.store, namespace, signal)) archived.push(uid);
     if (archived.length === 0) return;
@@ -64,6 +57,15 @@ export class ArchiveSweep {
     const present = new Set(items);
     for (const uid of archived) {
       if (present.has(uid)) continue;
+      if (!(await isOwnArchive(archive, { namespace, uid }, keys, signal))) {
+        if (!this.#foreign.has(uid))
+          logger.warn(
+            'The store has an archive of another installation, which is not deleted. Give each installation a prefix of its own.',
+            { namespace, uid },
+          );
+        if (this.#foreign.size < maxForeign) this.#foreign.add(uid);
+        continue;
+      }
       if (await removeArchive(archive.store, { namespace, uid }, signal)) {
         metrics.archiveDeletions.inc({ cause: 'Orphaned' });
         logger.info('An archive without a conversation was deleted', { namespace, uid });

@@ -116,7 +116,7 @@ function crashFailure(
     case 'ContainerCannotRun':
       return startFailure(name, loops);
     default: {
-      const message = `The container ${name} ended ${restartCount} times, the last time with exit code ${ended.exitCode}.`;
+      const message = `The container ${name} ended ${restartCount === 1 ? 'once' : `${restartCount} times, the last time`} with exit code ${ended.exitCode}.`;
       return { code: FailureCode.crashLoop, message, policy };
     }
   }

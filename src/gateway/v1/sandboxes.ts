@@ -171,11 +171,29 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     handle: async (call) => {
       const { client, feeds } = services;
       const object = await ownSandbox(services, call);
+      if (services.history !== undefined) await endAgent(services, object);
       await deleteOne(client, sandboxes, object, feeds.sandboxes);
       return success;
     },
   }),
 ];
+
+/** Maximum time of a deletion for the archive, in milliseconds. */
+const endMs = 10_000;
+
+/**
+ * Pauses a sandbox before its deletion, so that the operator archives what its agent has. A sandbox
+ * whose pause does not end in time is deleted all the same.
+ */
+async function endAgent(
+  { client, feeds }: Pick<Services, 'client' | 'feeds'>,
+  { metadata: { namespace, name }, status }: Sandbox,
+): Promise<void> {
+  if (status?.podUID === undefined) return;
+  await found(client.mergePatch(sandboxes, namespace, name, { spec: { replicas: 0 } }));
+  const hasEnded = (seen: Sandbox | undefined) => seen?.status?.podUID === undefined;
+  await feeds.sandboxes.settled(name, hasEnded, endMs);
+}
 
 async function startSandbox(
   services: Services,

@@ -22,7 +22,7 @@ function archiveWith(codec: Codec, changes: Partial<ExtendOptions> = {}) {
   const extend = (head: string | undefined) =>
     extendArchive(address, head, {
       ...{ ...objects, source: log.source, signal },
-      ...{ maxBytes: Infinity, maxEvents: Infinity },
+      ...{ maxBytes: Infinity, maxEvents: Infinity, installation: 'here' },
       ...changes,
     });
   return { ...memory, log, extend, reader: createHistoryReader(objects) };

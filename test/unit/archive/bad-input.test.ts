@@ -21,7 +21,14 @@ function archiveOf(source: EventSource, maxBytes = Infinity) {
   const memory = memoryStore();
   const objects = { store: memory.store, codec };
   const extend = (head?: string) =>
-    extendArchive(address, head, { ...objects, source, maxBytes, maxEvents, signal });
+    extendArchive(address, head, {
+      ...objects,
+      source,
+      maxBytes,
+      maxEvents,
+      installation: 'here',
+      signal,
+    });
   /** Extends it step by step, as the operator does, until there is no more to add. */
   const extendAll = async (): Promise<{ readonly steps: number; readonly last: Extension }> => {
     let head: string | undefined;

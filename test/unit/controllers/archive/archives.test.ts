@@ -284,22 +284,25 @@ describe('deletion', () => {
     expect(memory.objects.size).toBe(0);
   });
 
-  it('is found by the sweep, but not in a store of another installation', async () => {
-    const { archives, memory, reconcile, agent, lines, clock } = scene();
+  it('is found by the sweep, but not where another installation has written the archive', async () => {
+    const { archives, memory, reconcile, agent, lines, clock, client, known } = scene();
     agent.events = events(3);
     await reconcile();
-    memory.objects.set('default/orphan/h/x', Buffer.from('x'));
-    memory.objects.set('default/installation', Buffer.from('another'));
+    const [[key = '', body = Buffer.alloc(0)] = []] = [...memory.objects];
+    memory.objects.set('default/unreadable/h/0000000001-aaaaaaaaaaaaaaaaaaaaaaaa', body);
+    memory.objects.set('default/without-head/s/x', body);
     const sweep = () =>
       clock.run(archives.sweep.reconcile({ namespace: 'default', name: '' }, signal));
     await sweep();
-    expect(memory.objects.has('default/orphan/h/x')).toBe(true);
-    expect(lines.filter(({ level }) => level === 'error')).toHaveLength(1);
-    memory.objects.delete('default/installation');
+    expect(memory.objects.has(key)).toBe(true);
+    const { namespace, name } = known.metadata;
+    await client.delete(conversations, namespace, name);
+    expect(await sweep()).toEqual({ requeueAfterMs: 3_600_000 });
     await clock.advance(3_600_000);
     await sweep();
-    expect(memory.objects.has('default/orphan/h/x')).toBe(false);
+    expect(memory.objects.has(key)).toBe(false);
     expect(memory.objects.size).toBe(2);
+    expect(lines.filter(({ level }) => level === 'warn')).toHaveLength(2);
   });
 
   it('follows the retention, and a resumed conversation gets a new archive', async () => {
