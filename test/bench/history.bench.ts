@@ -108,4 +108,4 @@ async function measure(place: string, { store, env }: BenchStore, atMost: number
 }
 
 await measure('folder', openFolder(join(folder, 'archive')), 100);
-await measure('S3', await openBucket(stack), 300);
+await measure('S3', await openBucket(stack, join(folder, 'credentials')), 300);

@@ -1,6 +1,9 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { once } from 'node:events';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { Installation } from '../support/installation.ts';
@@ -11,6 +14,13 @@ const pauseBoundMs = 15_000;
 /** What a busy machine may add. */
 const graceMs = 20_000;
 
+/** Without keys of its own the program asks the metadata service of the machine. */
+const credentials = mkdtempSync(join(tmpdir(), 'conversation-operator-keys-'));
+writeFileSync(join(credentials, 'access-key-id'), 'key');
+writeFileSync(join(credentials, 'secret-access-key'), 'secret');
+afterAll(() => rmSync(credentials, { recursive: true }));
+
+let requests = 0;
 let server: Server | undefined;
 let up: Installation | undefined;
 
@@ -21,14 +31,18 @@ afterEach(async () => {
 });
 
 async function startWith(store: RequestListener) {
-  server = createServer(store).listen(0, '127.0.0.1');
+  requests = 0;
+  server = createServer((request, response) => {
+    requests++;
+    store(request, response);
+  }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const metricsPort = await freePort();
   const running = await Installation.start({
     env: {
       ARCHIVE_S3_BUCKET: 'history',
       ARCHIVE_S3_ENDPOINT: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-      ...{ AWS_ACCESS_KEY_ID: 'key', AWS_SECRET_ACCESS_KEY: 'secret' },
+      ARCHIVE_S3_CREDENTIALS_DIR: credentials,
       METRICS_PORT: String(metricsPort),
     },
   });
@@ -67,6 +81,7 @@ it.each<[string, RequestListener, string]>([
       },
       60_000,
     );
+    expect(requests).toBeGreaterThan(0);
     const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
     expect(metrics).toMatch(
       new RegExp(
