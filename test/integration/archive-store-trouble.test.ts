@@ -11,7 +11,7 @@ import { kubectl } from '../support/kubectl.ts';
 
 /** Maximum time of a pause in this test, in milliseconds: the default of PAUSE_TIMEOUT_SECONDS. */
 const pauseBoundMs = 15_000;
-/** What a busy machine may add. */
+/** Time that a busy machine may add, in milliseconds. */
 const graceMs = 20_000;
 
 /** Without keys of its own the program asks the metadata service of the machine. */
