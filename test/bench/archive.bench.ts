@@ -21,6 +21,8 @@ const agents = Number(process.env['AGENTS'] ?? 200);
 const eventsPerSecond = 5;
 const windowMs = Number(process.env['WINDOW_MS'] ?? 60_000);
 const windows = 3;
+/** Minimum share of the events of a window that are archived in it, as long as none wait. */
+const minShare = 0.85;
 /** Until the archive has what the agents had before, and reads come at their interval. */
 const settleMs = 75_000;
 const nodeName = 'bench-node';
@@ -66,7 +68,10 @@ interface Spent {
   readonly seconds: number;
 }
 
-/** Runs both programs, and measures them in windows, of which the cheapest one counts. */
+/**
+ * Runs both programs, and measures them in windows, of which the cheapest one counts. A window in
+ * which the archive falls behind counts only where all do.
+ */
 async function measure(env: Readonly<Record<string, string>>): Promise<Spent> {
   const operator = await startOperator(server, folder, env);
   const gateway = await startGateway(server, env);
@@ -110,7 +115,12 @@ async function measure(env: Readonly<Record<string, string>>): Promise<Spent> {
         seconds: ms / 1000,
       });
     }
-    const [best] = spent.toSorted((one, other) => one.percent - other.percent);
+    const isWhole = ({ events, seconds }: Spent): boolean =>
+      events >= minShare * agents * eventsPerSecond * seconds;
+    const whole = spent.filter((each) => !('ARCHIVE_DIR' in env) || isWhole(each));
+    const [best] = (whole.length > 0 ? whole : spent).toSorted(
+      (one, other) => one.percent - other.percent,
+    );
     if (best === undefined) throw new Error('nothing was measured');
     return best;
   } finally {
@@ -142,7 +152,7 @@ report({
   what: `${what}: archived events, of those that came meanwhile`,
   value: (100 * archiving.events) / expected,
   unit: '%',
-  target: { atLeast: 85 },
+  target: { atLeast: 100 * minShare },
 });
 const meanBytes = 1744;
 const allowed = (archiving.events * meanBytes) / mebibyte + (agents * (archiving.seconds + 2)) / 28;

@@ -1,4 +1,5 @@
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
 import { createFolderStore } from '../../packages/object-store/src/folder-store.ts';
 import type { ObjectStore } from '../../packages/object-store/src/object-store.ts';
@@ -24,17 +25,25 @@ export function openFolder(directory: string): BenchStore {
   return { store: createFolderStore({ directory }), env: { ARCHIVE_DIR: directory } };
 }
 
-/** A bucket of a real S3 server on this machine, until the stack ends. */
-export async function openBucket(stack: AsyncDisposableStack): Promise<BenchStore> {
+/**
+ * A bucket of a real S3 server on this machine, until the stack ends. Programs get its keys from a
+ * folder, because without one they ask the metadata service of the machine.
+ */
+export async function openBucket(
+  stack: AsyncDisposableStack,
+  credentials: string,
+): Promise<BenchStore> {
   const bucket = 'bench';
   const server = stack.use(await startS3Server());
   await server.newBucket(bucket);
-  const { accessKeyId, secretAccessKey } = server.credentials;
+  mkdirSync(credentials);
+  writeFileSync(join(credentials, 'access-key-id'), server.credentials.accessKeyId);
+  writeFileSync(join(credentials, 'secret-access-key'), server.credentials.secretAccessKey);
   return {
     store: server.store({ bucket }),
     env: {
       ...{ ARCHIVE_S3_BUCKET: bucket, ARCHIVE_S3_ENDPOINT: server.url },
-      ...{ AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey },
+      ARCHIVE_S3_CREDENTIALS_DIR: credentials,
     },
   };
 }

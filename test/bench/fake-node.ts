@@ -40,7 +40,7 @@ async function bodyOf(request: IncomingMessage): Promise<Record<string, unknown>
   return text === '' ? {} : (JSON.parse(text) as Record<string, unknown>);
 }
 
-/** What the agent says of a conversation; a log that grows was updated at its last event. */
+/** Report of the agent about a conversation; a log that grows was updated at its last event. */
 function reportOf({ info, startedMs }: KnownConversation): object {
   if (Number(perSecond) === 0) return info;
   const events = eventsOf(startedMs);
