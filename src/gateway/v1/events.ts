@@ -113,7 +113,7 @@ export function eventRoutes(services: Services): readonly Route[] {
           agent: (agent, left) => agentEvents(services, agent, left, ids),
           archive: (conversation, left) =>
             readArchive(services, conversation, left, (reader, state, signal) =>
-              archivedEvents(reader.byIds(state, ids, signal)),
+              archivedEvents(reader.byIds(state, ids, signal), ids),
             ),
           starting: new Map(),
         });
