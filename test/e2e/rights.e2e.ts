@@ -1,23 +1,9 @@
-import { readFileSync } from 'node:fs';
 import { eventually } from '../support/eventually.ts';
 import { getJson, kubectl } from './support/cluster.ts';
 import { readFacts, release } from './support/installation.ts';
+import { committed, components, rightsOf, type Component } from './support/rights.ts';
 
 const facts = readFacts();
-const components = ['operator', 'gateway'] as const;
-type Component = (typeof components)[number];
-
-const normal = (table: string): readonly string[] =>
-  table
-    .trim()
-    .split('\n')
-    .map((line) => line.trim().replaceAll(/\s+/g, ' '));
-const committed = (name: string) =>
-  normal(readFileSync(new URL(`rights/${name}.txt`, import.meta.url), 'utf8'));
-const rightsOf = async (component: Component, namespace: string) => {
-  const account = `system:serviceaccount:${facts.namespace}:${release}-${component}`;
-  return normal(await kubectl(`auth can-i --list --namespace ${namespace} --as=${account}`));
-};
 
 /**
  * Calls the API server from within a pod, with the token that is mounted there; answers with the
@@ -163,12 +149,12 @@ const notOfTheOther: Readonly<Record<Component, readonly Call[]>> = {
 
 describe.each(components)('the service account of the %s', (component) => {
   it('has the rights that are committed, and no other', async () => {
-    expect(await rightsOf(component, facts.sandboxes)).toEqual(committed(component));
+    expect(await rightsOf(facts, component, facts.sandboxes)).toEqual(committed(component));
   });
 
   it('has none that not everybody has, in any other namespace', async () => {
     for (const namespace of [facts.namespace, 'default', 'kube-system']) {
-      expect(await rightsOf(component, namespace)).toEqual(committed('elsewhere'));
+      expect(await rightsOf(facts, component, namespace)).toEqual(committed('elsewhere'));
     }
   });
 

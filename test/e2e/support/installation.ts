@@ -22,6 +22,7 @@ export const owners = [
   'upgrade',
   'chaos',
   'push',
+  'history',
 ] as const;
 export type Owner = (typeof owners)[number];
 
@@ -100,13 +101,15 @@ export interface ValuesOptions extends Pick<Facts, 'tools' | 'gitUrl'> {
     /** Name of a Secret. */
     readonly credentials: string;
   };
+  /** Values of `archive`. By default there is none. */
+  readonly archive?: object;
 }
 
 /**
  * The values that an administrator sets on a cluster like this one; everything else is as the chart
  * has it.
  */
-export function chartValues({ tools, gitUrl, forge }: ValuesOptions): object {
+export function chartValues({ tools, gitUrl, forge, archive }: ValuesOptions): object {
   const { repository, tag } = agentImage();
   const toolsAt = (port: number) => ({
     to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': tools } } }],
@@ -119,6 +122,7 @@ export function chartValues({ tools, gitUrl, forge }: ValuesOptions): object {
       ...(forge === undefined ? [] : [{ provider: 'forgejo', url: forge.url }]),
     ],
     ...(forge === undefined ? {} : { gitCredentials: { existingSecret: forge.credentials } }),
+    ...(archive === undefined ? {} : { archive }),
     gateway: { publicUrl },
     networkPolicies: {
       // Sandboxes clone from there, and the gateway asks for the repository first.

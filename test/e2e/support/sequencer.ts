@@ -21,6 +21,8 @@ const order = [
   'chaos',
   // Leaves another chart with other settings.
   'push',
+  // Leaves the chart with the settings of the others.
+  'history',
   'uninstall',
 ];
 

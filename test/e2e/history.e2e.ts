@@ -1,0 +1,493 @@
+import { z } from 'zod';
+import { chartFolder } from '../../helm/tools/render.ts';
+import { archivedCondition } from '../../src/controllers/archive/conditions.ts';
+import { sandboxLabel } from '../../src/resources/sandbox.ts';
+import { say } from '../forge/support/agent-at-work.ts';
+import { eventually } from '../support/eventually.ts';
+import { unzip } from '../support/unzip.ts';
+import { closeServer } from './support/closed-server.ts';
+import { apply, getJson, kubectl } from './support/cluster.ts';
+import {
+  agentImage,
+  chartValues,
+  helm,
+  release,
+  report,
+  TestedInstallation,
+} from './support/installation.ts';
+import { podsThatReach, selected } from './support/network-policies.ts';
+import { committed, components, rightsOf, type Component } from './support/rights.ts';
+import { startS3OfCluster, type S3OfCluster } from './support/s3-pod.ts';
+
+const up = new TestedInstallation('history');
+const { namespace, sandboxes, tools } = up.facts;
+const bucket = 'history';
+const prefix = 'e2e';
+const credentials = 'e2e-history';
+const readyMs = 60_000;
+/** What an agent has stored is archived within 30 s; the rest is for a small machine. */
+const archivedMs = 35_000;
+/** First bytes of an object: a frame of zstd, and a sealed one. */
+const [plain, sealed] = [0x28, 0xe1];
+
+const inRelease = (args: string) => kubectl(`--namespace ${namespace} ${args}`);
+const podsOf = (component: Component) =>
+  selected(namespace, {
+    matchLabels: {
+      'app.kubernetes.io/instance': release,
+      'app.kubernetes.io/component': component,
+    },
+  });
+const both = async () => (await Promise.all(components.map(podsOf))).flat().toSorted();
+
+const eventSchema = z.looseObject({ id: z.string(), kind: z.string(), timestamp: z.string() });
+type Event = z.output<typeof eventSchema>;
+const pageSchema = z.object({ items: z.array(eventSchema), next_page_id: z.string().nullable() });
+
+const recordSchema = z.object({
+  metadata: z.object({ uid: z.string() }),
+  status: z.object({
+    archive: z
+      .object({ head: z.string(), events: z.number(), bytes: z.number(), time: z.string() })
+      .optional(),
+    conditions: z
+      .array(z.object({ type: z.string(), status: z.string(), reason: z.string() }))
+      .default([]),
+  }),
+});
+
+let store: S3OfCluster;
+let closed: AsyncDisposable;
+
+/** The store is closed to all pods but those whose policies open it now. */
+async function closeStore(): Promise<void> {
+  closed = await closeServer(store.target, [namespace, sandboxes]);
+}
+
+async function upgrade(archive: object | undefined): Promise<void> {
+  const before = await both();
+  await helm(
+    [
+      ...['upgrade', release, chartFolder, '--namespace', namespace],
+      ...['--wait', '--timeout', '180s'],
+    ],
+    chartValues({ ...up.facts, ...(archive === undefined ? {} : { archive }) }),
+  );
+  await eventually(
+    'the pods of before to be gone',
+    async () => !(await both()).some((pod) => before.includes(pod)),
+    readyMs,
+  );
+  await closeStore();
+}
+const archiveValues = ({ encrypt }: { readonly encrypt: boolean }) => ({
+  encrypt,
+  s3: { bucket, prefix, endpoint: store.url, secretName: credentials },
+});
+
+beforeAll(async () => {
+  const { repository, tag } = agentImage();
+  const begun = performance.now();
+  store = await startS3OfCluster(tools, `${repository}:${tag}`);
+  report('an S3 server in a pod', `${((performance.now() - begun) / 1000).toFixed(1)} s`);
+  await store.newBucket(bucket);
+  await apply({
+    ...{ apiVersion: 'v1', kind: 'Secret', metadata: { name: credentials, namespace } },
+    stringData: store.secret,
+  });
+  await upgrade(archiveValues({ encrypt: false }));
+}, 400_000);
+afterAll(async () => {
+  for (const id of started.splice(0)) await up.call('DELETE', `/api/v1/app-conversations/${id}`);
+  await closed[Symbol.asyncDispose]();
+  await store[Symbol.asyncDispose]();
+}, 60_000);
+
+const started: string[] = [];
+interface Started {
+  readonly id: string;
+  readonly sandbox: string;
+}
+async function start(text: string): Promise<Started> {
+  const task = await up.over((await up.start(text)).id, readyMs);
+  expect(task).toMatchObject({ status: 'READY', error: null });
+  const id = task.app_conversation_id ?? '';
+  started.push(id);
+  return { id, sandbox: task.sandbox_id ?? '' };
+}
+async function startAndFinish(text: string): Promise<Started> {
+  const made = await start(text);
+  await up.reaches(made.id, { execution_status: 'finished' }, readyMs);
+  return made;
+}
+/** Sends a message to an agent that runs, and waits until the agent has done what it asks. */
+async function ask({ id, sandbox }: Started, blocks: readonly string[]): Promise<void> {
+  const mark = `asked-${++asked}`;
+  await say(up, id, script([...blocks, `touch ../${mark}`]));
+  await eventually(
+    'what the message asks to be done',
+    () => up.inSandbox(sandbox, `ls /workspace/${mark}`),
+    readyMs,
+  );
+  await up.reaches(id, { execution_status: 'finished' }, readyMs);
+}
+let asked = 0;
+/** A message to the reference agent, which calls a tool for each block. */
+const script = (blocks: readonly string[]): string =>
+  blocks.map((block) => ['```sh', block, '```'].join('\n')).join('\n');
+
+async function pause({ id, sandbox }: Started): Promise<void> {
+  expect((await up.call('POST', `/api/v1/sandboxes/${sandbox}/pause`)).status).toBe(200);
+  await up.reaches(id, { sandbox_status: 'PAUSED' }, readyMs);
+}
+async function resume({ id, sandbox }: Started): Promise<void> {
+  expect((await up.call('POST', `/api/v1/sandboxes/${sandbox}/resume`)).status).toBe(200);
+  await up.reaches(id, { sandbox_status: 'RUNNING' }, readyMs);
+}
+
+const eventsPath = (id: string, what: string) => `/api/v1/conversation/${id}/events/${what}`;
+async function page(id: string, limit: number, pageId: string | null) {
+  const query = `limit=${limit}${pageId === null ? '' : `&page_id=${encodeURIComponent(pageId)}`}`;
+  const { status, body } = await up.call('GET', eventsPath(id, `search?${query}`));
+  if (status !== 200) throw new Error(`${status}: ${JSON.stringify(body)}`);
+  return pageSchema.parse(body);
+}
+/** All events of a conversation, in the order of its pages. */
+async function read(
+  id: string,
+  { limit = 100, between = (_pages: number) => Promise.resolve() } = {},
+): Promise<readonly Event[]> {
+  const events: Event[] = [];
+  let pages = 0;
+  let pageId: string | null = null;
+  do {
+    const { items, next_page_id: next } = await page(id, limit, pageId);
+    events.push(...items);
+    pageId = next;
+    if (pageId !== null) await between(++pages);
+  } while (pageId !== null);
+  return events;
+}
+const calls = (events: readonly Event[]) => events.filter(({ kind }) => kind === 'ActionEvent');
+
+const recordOf = async (id: string) =>
+  recordSchema.parse(await getJson(`--namespace ${sandboxes} conversation ${id}`));
+async function archiveOf(id: string) {
+  const { status } = await recordOf(id);
+  const condition = status.conditions.find(({ type }) => type === archivedCondition);
+  return { events: status.archive?.events ?? 0, reason: condition?.reason };
+}
+/** The keys of the objects of a conversation. */
+const keysOf = async (uid: string) =>
+  (await store.keys(bucket)).filter((key) => key.startsWith(`${prefix}/${sandboxes}/${uid}/`));
+
+/** The events of a download by the names of their files, and the record. */
+async function download(id: string) {
+  const response = await fetch(`${up.url}/api/v1/app-conversations/${id}/download`, {
+    headers: { authorization: `Bearer ${up.key}` },
+  });
+  expect(response.status).toBe(200);
+  const files = await unzip(Buffer.from(await response.arrayBuffer()));
+  const [, meta = ''] = files.at(-1) ?? [];
+  return { events: files.slice(0, -1), meta: JSON.parse(meta) as object };
+}
+
+it('the notes of the release say where the history is', async () => {
+  expect(await helm(['get', 'notes', release, '--namespace', namespace])).toContain(
+    `History is kept in the bucket ${bucket}, under ${prefix}/: docs/history.md.`,
+  );
+});
+
+it('the network policies open the store to the operators and gateways alone', async () => {
+  expect(await podsThatReach(namespace, store.target)).toEqual(await both());
+  expect(await podsThatReach(sandboxes, store.target)).toEqual([]);
+});
+
+it.each(components)('the %s reads no Secret, and has no right more', async (component) => {
+  expect(await rightsOf(up.facts, component, sandboxes)).toEqual(committed(component));
+  for (const place of [namespace, 'default'])
+    expect(await rightsOf(up.facts, component, place)).toEqual(committed('elsewhere'));
+  const account = `system:serviceaccount:${namespace}:${release}-${component}`;
+  for (const place of [namespace, sandboxes])
+    for (const verb of ['get', 'list', 'watch']) {
+      const review = await kubectl(
+        'create -o jsonpath={.status.allowed} -f -',
+        JSON.stringify({
+          ...{ apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview' },
+          spec: {
+            user: account,
+            resourceAttributes: { namespace: place, verb, resource: 'secrets', name: credentials },
+          },
+        }),
+      );
+      expect([place, verb, review]).toEqual([place, verb, 'false']);
+    }
+});
+
+describe('a conversation', () => {
+  let it1: Started;
+  let uid: string;
+  /** What the agent had at the last pause. */
+  let events: readonly Event[];
+
+  beforeAll(async () => {
+    it1 = await startAndFinish(script(['echo one', 'echo two >&2', 'seq 100', 'ls -la /']));
+    ({ uid } = (await recordOf(it1.id)).metadata);
+  }, 120_000);
+
+  it('can not reach the store from its sandbox', async () => {
+    const curl = `curl --max-time 5 --silent --output /dev/null ${store.url}/health; echo $?`;
+    // A network plugin drops or refuses connections.
+    expect(await up.inSandbox(it1.sandbox, curl)).toMatch(/^(7|28)$/);
+  });
+
+  it('is archived while its agent runs', async () => {
+    events = await read(it1.id);
+    expect(calls(events)).toHaveLength(4);
+    await eventually(
+      'its events to be archived',
+      async () => (await archiveOf(it1.id)).events === events.length,
+      archivedMs,
+    );
+    expect(await archiveOf(it1.id)).toMatchObject({ reason: 'Following' });
+    expect(await keysOf(uid)).not.toEqual([]);
+  }, 60_000);
+
+  it('has the same events in the same order once it is paused, and kubectl shows it', async () => {
+    const begun = performance.now();
+    await pause(it1);
+    report('a pause with its archive', `${((performance.now() - begun) / 1000).toFixed(1)} s`);
+    expect(await read(it1.id)).toEqual(events);
+    expect(await up.call('GET', eventsPath(it1.id, 'count'))).toMatchObject({
+      status: 200,
+      body: events.length,
+    });
+    const yaml = await up.k(`get conversation ${it1.id} -o yaml`);
+    expect(yaml).toMatch(
+      new RegExp(`^  archive:\n    bytes: \\d+\n    events: ${events.length}\n`, 'm'),
+    );
+    expect(yaml).toMatch(
+      /message: The archive has all events of the agent\.\n +(observedGeneration: \d+\n +)?reason: Complete\n +status: "True"\n +type: Archived/,
+    );
+    await up.k(`wait --for=condition=Archived conversation/${it1.id} --timeout=1s`);
+  }, 90_000);
+
+  it('has the events after a resume too, in pages that a pause and a resume come between', async () => {
+    await resume(it1);
+    // More than a segment of a megabyte.
+    const large = 'head -c 30000 /dev/urandom | base64 -w 0';
+    await ask(
+      it1,
+      Array.from({ length: 36 }, () => large),
+    );
+    const live = await read(it1.id);
+    expect(live.slice(0, events.length)).toEqual(events);
+    expect(calls(live)).toHaveLength(4 + 37);
+    events = live;
+    const paged = await read(it1.id, {
+      limit: 20,
+      between: async (pages) => {
+        if (pages === 1) await pause(it1);
+        if (pages === 3) await resume(it1);
+      },
+    });
+    expect(paged).toEqual(live);
+    await pause(it1);
+    expect(await read(it1.id, { limit: 20 })).toEqual(live);
+    expect(await archiveOf(it1.id)).toEqual({ events: live.length, reason: 'Complete' });
+    expect((await keysOf(uid)).some((key) => key.includes(`/${uid}/s/`))).toBe(true);
+  }, 240_000);
+
+  it('is read by gateways that have just begun', async () => {
+    await inRelease(`rollout restart deployment ${release}-gateway`);
+    await inRelease(`rollout status deployment ${release}-gateway --timeout=120s`);
+    await eventually('the gateways of before to be gone', async () => {
+      return (await podsOf('gateway')).length === 2;
+    });
+    await closeStore();
+    expect(await read(it1.id)).toEqual(events);
+  }, 180_000);
+
+  it('is the same download from the agent, from the archive, and after its sandbox', async () => {
+    await resume(it1);
+    const live = await download(it1.id);
+    expect(live.events.map(([, text]) => JSON.parse(text) as unknown)).toEqual(events);
+    expect(live.meta).toMatchObject({ id: it1.id, event_count: events.length });
+    await pause(it1);
+    expect((await download(it1.id)).events).toEqual(live.events);
+    expect((await up.call('DELETE', `/api/v1/sandboxes/${it1.sandbox}`)).status).toBe(200);
+    await up.reaches(it1.id, { sandbox_status: 'MISSING' }, readyMs);
+    await eventually(
+      'its volume to be gone',
+      async () => (await up.k(`get pod,pvc ${it1.sandbox} --ignore-not-found -o name`)) === '',
+      readyMs,
+    );
+    expect(await read(it1.id, { limit: 50 })).toEqual(events);
+    const gone = await download(it1.id);
+    expect(gone.events).toEqual(live.events);
+    expect(gone.meta).toMatchObject({ sandbox_status: 'MISSING', event_count: events.length });
+  }, 240_000);
+
+  it('leaves no object in the bucket when it is deleted', async () => {
+    const before = await keysOf(uid);
+    expect(before).not.toEqual([]);
+    expect((await up.call('DELETE', `/api/v1/app-conversations/${it1.id}`)).status).toBe(200);
+    await eventually(
+      'its objects to be gone',
+      async () => (await keysOf(uid)).length === 0,
+      readyMs,
+    );
+    expect((await up.call('GET', eventsPath(it1.id, 'search'))).status).toBe(404);
+  }, 90_000);
+});
+
+describe('a conversation whose pod is lost in the middle of a run', () => {
+  it.each([
+    ['is drained', drain],
+    [
+      'is deleted by force',
+      (sandbox: string) => up.k(`delete pod ${sandbox} --force --grace-period=0`),
+    ],
+  ])(
+    'has lost nothing that is older than 30 s when it %s, and everything comes after it',
+    async (_sentence, lose) => {
+      const made = await start(script(Array.from({ length: 30 }, () => 'sleep 2')));
+      const before = await eventually(
+        'events that are older',
+        async () => {
+          const live = await read(made.id);
+          const old = live.filter(
+            ({ timestamp }) => Date.parse(`${timestamp}Z`) < Date.now() - archivedMs,
+          );
+          return old.length >= 8 && { live, old: old.length };
+        },
+        90_000,
+      );
+      const { events: archived } = await archiveOf(made.id);
+      expect(archived).toBeGreaterThanOrEqual(before.old);
+      expect(await up.conversation(made.id)).toMatchObject({ execution_status: 'running' });
+      const pod = await up.k(`get pod ${made.sandbox} -o jsonpath={.metadata.uid}`);
+      await lose(made.sandbox);
+      // Meanwhile the archive answers where the agent can not.
+      const meanwhile = await eventually('events without the agent', () => read(made.id), readyMs);
+      expect(meanwhile.length).toBeGreaterThanOrEqual(before.old);
+      expect(meanwhile.slice(0, before.old)).toEqual(before.live.slice(0, before.old));
+      await eventually(
+        'another pod',
+        async () =>
+          ![pod, ''].includes(
+            await up.k(`get pod ${made.sandbox} -o jsonpath={.metadata.uid} --ignore-not-found`),
+          ),
+        readyMs,
+      );
+      await up.reaches(
+        made.id,
+        { sandbox_status: 'RUNNING', execution_status: 'finished' },
+        120_000,
+      );
+      const live = await read(made.id);
+      expect(live.slice(0, before.live.length)).toEqual(before.live);
+      await pause(made);
+      expect(await read(made.id)).toEqual(live);
+      expect(await archiveOf(made.id)).toEqual({ events: live.length, reason: 'Complete' });
+      await up.call('DELETE', `/api/v1/app-conversations/${made.id}`);
+    },
+    400_000,
+  );
+});
+
+/** As an administrator drains a node, but for one pod. */
+async function drain(sandbox: string): Promise<void> {
+  const node = await up.k(`get pod ${sandbox} -o jsonpath={.spec.nodeName}`);
+  try {
+    await kubectl([
+      ...['drain', node, '--force', '--ignore-daemonsets', '--delete-emptydir-data'],
+      ...[`--pod-selector=${sandboxLabel}=${sandbox}`, '--timeout=60s'],
+    ]);
+  } finally {
+    await kubectl(`uncordon ${node}`);
+  }
+}
+
+it('a pause that loses its operator in the middle archives everything', async () => {
+  const made = await start(script(Array.from({ length: 40 }, () => 'sleep 1')));
+  const before = await eventually(
+    'a run that has begun',
+    async () => {
+      const live = await read(made.id);
+      return calls(live).length >= 3 && live;
+    },
+    readyMs,
+  );
+  const holder = await up.k('get lease conversation-operator -o jsonpath={.spec.holderIdentity}');
+  const leader = (await podsOf('operator')).find((name) => holder.includes(name)) ?? '';
+  await Promise.all([
+    pause(made),
+    inRelease(`delete pod ${leader} --force --grace-period=0 --wait=false`),
+  ]);
+  const paused = await read(made.id);
+  const { reason, events } = await archiveOf(made.id);
+  expect([reason, events]).toEqual(['Complete', paused.length]);
+  expect(paused.slice(0, before.length)).toEqual(before);
+  await inRelease(`rollout status deployment ${release}-operator --timeout=90s`);
+  await closeStore();
+  await resume(made);
+  const live = await read(made.id);
+  expect(live.slice(0, paused.length)).toEqual(paused);
+  await up.call('DELETE', `/api/v1/app-conversations/${made.id}`);
+}, 240_000);
+
+describe('a setting that changes', () => {
+  let kept: Started;
+  let events: readonly Event[];
+  const firstBytes = async (id: string) => {
+    const keys = await keysOf((await recordOf(id)).metadata.uid);
+    return Promise.all(keys.map((key) => store.firstByte(bucket, key)));
+  };
+
+  it('encrypts what is archived after it, and what was before stays readable', async () => {
+    kept = await startAndFinish(script(['echo kept']));
+    events = await read(kept.id);
+    await pause(kept);
+    expect(new Set(await firstBytes(kept.id))).toEqual(new Set([plain]));
+    await upgrade(archiveValues({ encrypt: true }));
+    expect(await read(kept.id)).toEqual(events);
+    const other = await startAndFinish(script(['echo secret']));
+    const live = await read(other.id);
+    await pause(other);
+    expect(await read(other.id)).toEqual(live);
+    expect(new Set(await firstBytes(other.id))).toEqual(new Set([sealed]));
+    expect((await up.call('DELETE', `/api/v1/app-conversations/${other.id}`)).status).toBe(200);
+  }, 300_000);
+
+  it('leaves nothing in the bucket but what lives and the mark of the installation', async () => {
+    const { uid } = (await recordOf(kept.id)).metadata;
+    await eventually(
+      'the objects of others to be gone',
+      async () =>
+        (await store.keys(bucket)).every(
+          (key) =>
+            key.startsWith(`${prefix}/${sandboxes}/${uid}/`) ||
+            key === `${prefix}/${sandboxes}/installation`,
+        ),
+      readyMs,
+    );
+  }, 90_000);
+
+  it('has no history of a paused conversation without an archive', async () => {
+    await upgrade(undefined);
+    expect(await up.call('GET', eventsPath(kept.id, 'search'))).toMatchObject({
+      status: 409,
+      body: { code: 'archive-disabled' },
+    });
+    expect(await up.call('GET', `/api/v1/app-conversations/${kept.id}/download`)).toMatchObject({
+      status: 409,
+      body: { code: 'archive-disabled' },
+    });
+    expect(await helm(['get', 'notes', release, '--namespace', namespace])).toContain(
+      'History of conversations exists only while their agents run',
+    );
+    await resume(kept);
+    expect(await read(kept.id)).toEqual(events);
+  }, 300_000);
+});

@@ -1,0 +1,26 @@
+import { readFileSync } from 'node:fs';
+import { kubectl } from './cluster.ts';
+import { release, type Facts } from './installation.ts';
+
+export const components = ['operator', 'gateway'] as const;
+export type Component = (typeof components)[number];
+
+const normal = (table: string): readonly string[] =>
+  table
+    .trim()
+    .split('\n')
+    .map((line) => line.trim().replaceAll(/\s+/g, ' '));
+
+/** The rights that `test/e2e/rights` lists. */
+export const committed = (name: Component | 'elsewhere'): readonly string[] =>
+  normal(readFileSync(new URL(`../rights/${name}.txt`, import.meta.url), 'utf8'));
+
+/** What the service account of a process may do in a namespace, by the API server's judgement. */
+export async function rightsOf(
+  facts: Facts,
+  component: Component,
+  namespace: string,
+): Promise<readonly string[]> {
+  const account = `system:serviceaccount:${facts.namespace}:${release}-${component}`;
+  return normal(await kubectl(`auth can-i --list --namespace ${namespace} --as=${account}`));
+}
