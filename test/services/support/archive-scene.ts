@@ -91,7 +91,7 @@ export class ArchiveScene {
   /** Waits for a reason of the condition Archived. */
   async reaches(id: string, reason: string): Promise<void> {
     const path = `jsonpath={.status.conditions[?(@.type=="Archived")].reason}`;
-    await this.k('wait', `conversation/${id}`, `--for=${path}=${reason}`, '--timeout=100s');
+    await this.k('wait', `conversation/${id}`, `--for=${path}=${reason}`, '--timeout=70s');
   }
 
   async uid(id: string): Promise<string> {
