@@ -87,8 +87,13 @@ describe('an installation with an archive in a bucket of a real server', () => {
       expect(objects.filter((key) => key.includes('/h/'))).toHaveLength(1);
       const count = await scene.up.call('GET', `/api/v1/conversation/${id}/events/count`);
       expect(count.body).toBe(live.length);
+      const ids = [live.at(-1)?.id ?? '', 'none', live[0]?.id ?? ''];
+      const byIds = `/api/v1/conversation/${id}/events?${ids.map((each) => `id=${each}`).join('&')}`;
+      const ofArchive = await scene.up.call('GET', byIds);
+      expect(ofArchive.body).toEqual([live.at(-1), null, live[0]]);
 
       await scene.resumed(id, sandbox);
+      expect((await scene.up.call('GET', byIds)).body).toEqual(ofArchive.body);
       await scene.up.call('POST', `/api/v1/app-conversations/${id}/send-message`, {
         content: [{ type: 'text', text: commands('echo later') }],
       });
@@ -275,8 +280,12 @@ describe('an installation that is killed', () => {
       await scene.reaches(id, 'Complete');
       expect(await scene.events(id)).toEqual(live);
       expect(await scene.exported(id)).toEqual(live);
+      await eventually(
+        'the first sweep, a minute after the start',
+        async () => keysOf(await listAll(store, { prefix: `default/${uid}/` })).length === 0,
+        120_000,
+      );
       expect([...(await scene.verified())]).toEqual([[id, `intact ${live.length}`]]);
-      expect(keysOf(await listAll(store, { prefix: `default/${uid}/` }))).toEqual([]);
     },
     testMs,
   );
