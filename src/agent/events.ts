@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { AgentEndpoint } from './agent.ts';
+import { isAgentError } from './errors.ts';
 import { OpenHandsApi, pathOf } from './openhands-api.ts';
 import { countSchema } from './wire.ts';
 
@@ -11,6 +12,17 @@ export interface AgentEventsOptions {
 }
 
 export type EventQuery = Readonly<Record<string, string | number>>;
+
+export interface EventRead {
+  readonly conversation: string;
+  /** Id of the event, of which nothing is known. */
+  readonly event: string;
+  readonly maxBytes: number;
+}
+
+/** Names beside those of events in the path of the agent, and steps to its other paths. */
+const otherNames: ReadonlySet<string> = new Set(['', '.', '..', 'search', 'count']);
+const isEventName = (id: string): boolean => id.isWellFormed() && !otherNames.has(id);
 
 /** Reads the events of conversations for clients of the gateway. Throws `AgentError`. */
 export class AgentEvents {
@@ -31,6 +43,25 @@ export class AgentEvents {
     signal: AbortSignal,
   ): Promise<Readable> {
     return this.#api.stream(endpoint, { signal }, `${pathOf(id)}/events/search`, query);
+  }
+
+  /**
+   * The JSON of an event, not validated; undefined where the agent does not know the event, or the
+   * conversation. Throws for an answer of more than `maxBytes`.
+   */
+  async event(
+    endpoint: AgentEndpoint,
+    { conversation, event, maxBytes }: EventRead,
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    if (!isEventName(event)) return undefined;
+    const path = `${pathOf(conversation)}/events/${encodeURIComponent(event)}`;
+    try {
+      return (await this.#api.bytes(endpoint, { signal }, path, {}, maxBytes)).toString();
+    } catch (error) {
+      if (isAgentError(error, 'not-found')) return undefined;
+      throw error;
+    }
   }
 
   async count(

@@ -46,6 +46,15 @@ export interface HistoryReader {
   search(state: ArchiveState, query: HistoryQuery, signal?: AbortSignal): Promise<HistoryPage>;
   count(state: ArchiveState, filter: HistoryFilter, signal?: AbortSignal): Promise<number>;
   /**
+   * The events with these ids, in no particular order; ids that the archive lacks are left out.
+   * Reads at most one frame at a time, so that a caller bounds what is in memory.
+   */
+  byIds(
+    state: ArchiveState,
+    ids: readonly string[],
+    signal?: AbortSignal,
+  ): AsyncIterable<HistoryEvent>;
+  /**
    * All events from a position on, in parts of about 100, oldest first. Throws `damaged` also
    * where the number of events is not that of the head.
    */

@@ -4,6 +4,7 @@ import type { HistoryEvent, HistoryFilter, HistoryQuery, HistoryReader } from '.
 import { readSnapshot } from './stored-snapshot.ts';
 import { eventsOf, type Segment } from './manifest.ts';
 import { OpenArchive, type ArchiveObjects } from './open-archive.ts';
+import { checksumOf } from './segment-builder.ts';
 
 /** Maximum bytes of text of a page, unless its first event is larger. */
 const maxPageBytes = 8 * 1024 * 1024;
@@ -14,6 +15,8 @@ const segmentBytes = 1024;
 const checksumBytes = 4;
 /** Maximum frames of one read of a filtered search. */
 const framesAtOnce = 8;
+/** Segments whose ids are read at once in a search for ids. */
+const segmentsAtOnce = 8;
 
 export interface HistoryReaderOptions extends ArchiveObjects {
   /** Maximum bytes of the heads in memory; 16 MiB by default. */
@@ -70,6 +73,9 @@ export function createHistoryReader(options: HistoryReaderOptions): HistoryReade
       return { events, nextPageId: null };
     },
     count: async (state, filter, signal) => countOf(await open(state, signal), filter, signal),
+    byIds: async function* (state, ids, signal) {
+      yield* withIds(await open(state, signal), ids, signal);
+    },
     all: async function* (state, from = 0, signal) {
       const archive = await open(state, signal);
       for (const place of placesOf(archive, from, false)) {
@@ -98,16 +104,19 @@ async function startOf(
 
 /** The frames from the one with a position on. */
 function placesOf(archive: OpenArchive, from: number, descending: boolean): FramePlace[] {
-  const places: FramePlace[] = [];
-  for (const segment of archive.manifest.segments) {
-    let { start } = segment;
-    segment.frames.forEach(({ events }, index) => {
-      const end = start + events;
-      if (descending ? start <= from : end > from) places.push({ segment, index, start, end });
-      start = end;
-    });
-  }
+  const places = archive.manifest.segments
+    .flatMap(placesIn)
+    .filter(({ start, end }) => (descending ? start <= from : end > from));
   return descending ? places.reverse() : places;
+}
+
+function placesIn(segment: Segment): FramePlace[] {
+  let end = segment.start;
+  return segment.frames.map(({ events }, index) => {
+    const start = end;
+    end += events;
+    return { segment, index, start, end };
+  });
 }
 
 /** The events that a filter matches, from a position on, in the order of the query. */
@@ -172,6 +181,34 @@ async function readAll(
       return [{ id: String(id), position: position + index, json, kind, timestamp }];
     }),
   );
+}
+
+/** The events with these ids. The search ends when it has found all of them, the newest first. */
+async function* withIds(
+  archive: OpenArchive,
+  ids: readonly string[],
+  signal?: AbortSignal,
+): AsyncGenerator<Read> {
+  const wanted = new Set(ids);
+  const checksums = new Set(ids.map(checksumOf));
+  const segments = archive.manifest.segments.toReversed();
+  for (let index = 0; index < segments.length; index += segmentsAtOnce) {
+    const found = await Promise.all(
+      segments.slice(index, index + segmentsAtOnce).map(async (segment) => {
+        const known = await archive.checksums(segment, signal);
+        const places = placesIn(segment).map((place) => ({
+          ...place,
+          ids: known.slice(place.start - segment.start, place.end - segment.start),
+        }));
+        return places.filter((place) => place.ids.some((checksum) => checksums.has(checksum)));
+      }),
+    );
+    for (const place of found.flat())
+      for (const event of await readAll(archive, [place], signal)) {
+        if (wanted.delete(event.id)) yield event;
+        if (wanted.size === 0) return;
+      }
+  }
 }
 
 const isFiltering = ({ kind, from, before }: HistoryFilter): boolean =>

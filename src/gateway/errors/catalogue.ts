@@ -34,7 +34,7 @@ export const problems = {
   'archive-expired': { status: 410, title: 'The history was deleted after its retention' },
   'legacy-api-removed': { status: 410, title: 'The legacy interface is switched off' },
   'body-too-large': { status: 413, title: 'The body is too large' },
-  'history-too-large': { status: 413, title: 'Too many events for a download' },
+  'history-too-large': { status: 413, title: 'Too many events for one answer' },
   'unsupported-media-type': { status: 415, title: 'Unsupported media type' },
   'expectation-failed': { status: 417, title: 'The expectation can not be met' },
   'idempotency-key-reused': {

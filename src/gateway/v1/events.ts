@@ -11,26 +11,31 @@ import { countSchema, pageFrame, pageSchema } from '../presenters/schemas.ts';
 import { askAgent } from './agent-reading.ts';
 import { agentPageId, historyFilterOf, historyQueryOf } from './history-query.ts';
 import { historyProblems, historyReading, readArchive } from './history-reading.ts';
-import { listText } from '@conversation-operator/http/body/json-list';
+import { refuseTooMany } from '../http/fields.ts';
+import { agentEvents, archivedEvents, type EventTexts } from './events-by-id.ts';
+import { listText, plainFrame } from '@conversation-operator/http/body/json-list';
 import { compact } from '@conversation-operator/base/compact';
-import { conversationParams, eventFilters, eventSearch, type EventSearch } from './schemas.ts';
+import {
+  conversationParams,
+  eventFilters,
+  eventIds,
+  eventSearch,
+  type EventSearch,
+} from './schemas.ts';
 
 const base = '/api/v1/conversation/{id}/events';
 const { get } = endpoints('events');
 /** Maximum bytes of one page. */
 const maxBytes = 32 * 1024 * 1024;
 
-export const eventPage = pageSchema(
-  z.looseObject({
-    id: z.string().optional(),
-    kind: z
-      .string()
-      .optional()
-      .describe('For example MessageEvent, ActionEvent, ObservationEvent.'),
-    timestamp: z.string().optional().describe("The agent's local time, without a zone."),
-    source: z.string().optional(),
-  }),
-);
+const eventSchema = z.looseObject({
+  id: z.string().optional(),
+  kind: z.string().optional().describe('For example MessageEvent, ActionEvent, ObservationEvent.'),
+  timestamp: z.string().optional().describe("The agent's local time, without a zone."),
+  source: z.string().optional(),
+});
+export const eventPage = pageSchema(eventSchema);
+const eventList = z.array(eventSchema.nullable());
 
 /**
  * The events of a conversation: those that its agent has stored, forwarded while the agent runs;
@@ -95,6 +100,30 @@ export function eventRoutes(services: Services): readonly Route[] {
           starting: 0,
         }),
       }),
+    }),
+    get(base, 'getEvents', {
+      summary: 'Events by id, in the order asked; null for unknown ones',
+      params: conversationParams,
+      query: eventIds,
+      responses: { 200: eventList },
+      problems: ['too-many-ids', ...historyProblems, 'history-too-large'],
+      handle: async ({ query: { id: ids }, ...call }) => {
+        refuseTooMany(ids);
+        const events = await reading<EventTexts>(call, {
+          agent: (agent, left) => agentEvents(services, agent, left, ids),
+          archive: (conversation, left) =>
+            readArchive(services, conversation, left, (reader, state, signal) =>
+              archivedEvents(reader.byIds(state, ids, signal), ids),
+            ),
+          starting: new Map(),
+        });
+        return {
+          jsonText: listText(
+            plainFrame,
+            ids.map((id) => events.get(id) ?? 'null'),
+          ),
+        };
+      },
     }),
   ];
 }

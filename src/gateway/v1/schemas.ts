@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { maxIdLength } from '../../archive/agent-event.ts';
 import { confirmationPolicy, toolNames } from '../../resources/agent-settings.ts';
 import {
   gitProviders,
@@ -195,6 +196,8 @@ export const eventSearch = eventFilters.extend({
   ...paging,
   page_id: z.string().min(1).max(256).optional().describe('next_page_id of the answer before.'),
 });
+
+export const eventIds = z.object({ id: repeated(z.string().min(1).max(maxIdLength)) });
 
 export type EventSearch = z.output<typeof eventSearch>;
 

@@ -42,6 +42,8 @@ const kinds: Readonly<Record<string, Kind>> = {
   'searchEvents path id': 'conversation',
   'searchEvents query page_id': 'own',
   'countEvents path id': 'conversation',
+  'getEvents path id': 'conversation',
+  'getEvents query id': 'own',
   'listFiles path id': 'conversation',
   'readFile path id': 'conversation',
   'listChanges path id': 'conversation',

@@ -27,7 +27,7 @@ const codeOf = ({ status, json }: Answer): string =>
 /** Deadlines of archives pass at once. */
 const hasty: Clock = {
   ...systemClock,
-  after: (delayMs, callback) => systemClock.after(delayMs === 15_000 ? 30 : delayMs, callback),
+  after: (delayMs, callback) => systemClock.after(delayMs === 15_000 ? 500 : delayMs, callback),
 };
 
 const history = new FakeHistory();
@@ -48,6 +48,8 @@ afterEach(async () => {
 });
 
 const path = (what: string) => `/api/v1/conversation/${id}/events/${what}`;
+const byId = (...ids: readonly string[]) =>
+  `/api/v1/conversation/${id}/events?${ids.map((each) => `id=${encodeURIComponent(each)}`).join('&')}`;
 interface Wish {
   readonly archive?: ArchiveStatus;
   readonly replicas?: 0 | 1;
@@ -94,11 +96,14 @@ describe('the events of a conversation', () => {
     agent.answer = answerFromLog(() => storedEvents(3));
     await setUp(wish);
     const [found, count] = [await gateway.get(path('search')), await gateway.get(path('count'))];
-    expect([codeOf(found), codeOf(count)]).toEqual([code, code]);
+    const byIds = await gateway.get(byId('e2', 'none', 'e0', 'e2'));
+    expect([found, count, byIds].map(codeOf)).toEqual([code, code, code]);
     const isThere = code === '200' && ofDownload === '200';
     if (code === '200') {
       expect(idsOf(found)).toEqual(isThere ? ['e0', 'e1', 'e2'] : []);
       expect(count.json).toBe(isThere ? 3 : 0);
+      const [first, , third] = isThere ? storedEvents(3) : [null, null, null];
+      expect(byIds.json).toEqual([third, null, first, third]);
     }
     const download = `/api/v1/app-conversations/${id}/download`;
     if (isThere) expect((await gateway.open('HEAD', download)).statusCode).toBe(200);
@@ -127,7 +132,8 @@ describe('the events of a conversation', () => {
     history.before = () => {
       throw error();
     };
-    const urls = [path('search'), path('count'), `/api/v1/app-conversations/${id}/download`];
+    const download = `/api/v1/app-conversations/${id}/download`;
+    const urls = [path('search'), path('count'), byId('e1'), download];
     for (const url of urls) {
       const answer = await gateway.get(url);
       expect(codeOf(answer)).toBe(code);
@@ -244,8 +250,64 @@ describe('the events of a conversation', () => {
     await setUp({ replicas: 1, archive: history.archived(storedEvents(3)) });
     expect(idsOf(await gateway.get(path('search')))).toEqual(['e0', 'e1', 'e2']);
     expect(await gateway.get(path('count'))).toMatchObject({ status: 200, json: 3 });
+    expect(await gateway.get(byId('e1'))).toMatchObject({ status: 200, json: [{ id: 'e1' }] });
     await gateway.setStatus(id, { archive: null } as never);
     expect(codeOf(await gateway.get(path('search')))).toBe('409 wrong-state');
+    expect(codeOf(await gateway.get(byId('e1')))).toBe('409 wrong-state');
+  });
+
+  it.each([
+    ['running', 1 as const],
+    ['paused', 0 as const],
+  ])('are read by at most 100 ids: %s', async (_case, replicas) => {
+    gateway = await TestGateway.start({ history });
+    const stored = storedEvents(120);
+    const asked: string[] = [];
+    const answer = answerFromLog(() => stored);
+    agent.answer = (request, response) => {
+      asked.push(request.url ?? '');
+      answer(request, response);
+    };
+    await setUp({ replicas, archive: history.archived(stored) });
+    const ids = stored.slice(20).map((event) => event.id);
+    expect((await gateway.get(byId(...ids))).json).toEqual(stored.slice(20));
+    expect(codeOf(await gateway.get(byId(...ids, 'e0')))).toBe('400 too-many-ids');
+    expect(codeOf(await gateway.get(byId('x'.repeat(129))))).toBe('422 invalid-request');
+    expect(codeOf(await gateway.get(`/api/v1/conversation/${id}/events`))).toBe(
+      '422 invalid-request',
+    );
+    // Names of other paths of the agent, and texts that lead out of the path of events.
+    asked.length = 0;
+    const strange = ['search', 'count', '.', '..', '../../x', 'a?b=c', 'e1#'];
+    const answered = await gateway.get(byId(...strange, 'e1'));
+    expect(answered.json).toEqual([...strange.map(() => null), stored[1]]);
+    const outside = asked.filter((url) => !/\/events\/[^/?]*$/.test(url));
+    expect(outside).toEqual([]);
+  });
+
+  it.each<[string, NonNullable<StubAgent['answer']>]>([
+    ['another event', (_request, response) => void response.end('{"id":"e7"}')],
+    ['no JSON', (_request, response) => void response.end('e1')],
+    ['more than 8 MiB', (_request, response) => void response.end(Buffer.alloc(8_388_609, 32))],
+  ])('are none where the agent sends %s', async (_case, answer) => {
+    gateway = await TestGateway.start({ history });
+    agent.answer = answer;
+    await setUp({ replicas: 1 });
+    expect(codeOf(await gateway.get(byId('e1')))).toMatch(/^503 /);
+  });
+
+  it.each([
+    ['running', 1 as const],
+    ['paused', 0 as const],
+  ])('have at most 8 MiB in one answer: %s', async (_case, replicas) => {
+    gateway = await TestGateway.start({ history });
+    const large = storedEvents(5).map((event) => ({ ...event, text: 'x'.repeat(2_000_000) }));
+    agent.answer = answerFromLog(() => large);
+    await setUp({ replicas, archive: history.archived(large) });
+    const ids = large.map((event) => event.id);
+    expect(codeOf(await gateway.get(byId(...ids)))).toBe('413 history-too-large');
+    expect(codeOf(await gateway.get(byId(...ids.slice(1))))).toBe('200');
+    expect(codeOf(await gateway.get(byId(...ids.map(() => 'e1'))))).toBe('413 history-too-large');
   });
 
   it.each(['TIMESTAMP', 'TIMESTAMP_DESC'])(
@@ -274,7 +336,8 @@ describe('the events of a conversation', () => {
   it('are of their owner alone', async () => {
     gateway = await TestGateway.start({ history });
     await setUp({ archive: history.archived(storedEvents(3)) });
-    for (const url of [path('search'), path('count'), `/api/v1/app-conversations/${id}/download`])
+    const download = `/api/v1/app-conversations/${id}/download`;
+    for (const url of [path('search'), path('count'), byId('e1'), download])
       expect(codeOf(await gateway.get(url, { key: gateway.bob }))).toBe('404 not-found');
     expect(history.calls).toEqual([]);
   });

@@ -62,6 +62,7 @@ describe("another owner's ids behave exactly like unknown ones", () => {
       () => hello.initial_message,
     ],
     ['search for events', 'GET', (id) => `/api/v1/conversation/${id}/events/search`, undefined],
+    ['read of an event', 'GET', (id) => `/api/v1/conversation/${id}/events?id=1`, undefined],
     ['count of events', 'GET', (id) => `/api/v1/conversation/${id}/events/count`, undefined],
     [
       'list of files',

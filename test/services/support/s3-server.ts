@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -24,7 +25,11 @@ const startedSchema = z.object({
 /** A real S3 server, in a process of its own. */
 export interface S3Server extends AsyncDisposable {
   readonly url: string;
+  readonly region: string;
+  /** Those that the server accepts now. */
   readonly credentials: Credentials;
+  /** The folder with the objects of a bucket. */
+  folderOf(bucket: string): string;
   newBucket(name: string): Promise<void>;
   /** A store in a bucket, with the credentials of the server unless others are given. */
   store(options: Partial<S3StoreOptions> & { readonly bucket: string }): ObjectStore;
@@ -32,6 +37,11 @@ export interface S3Server extends AsyncDisposable {
   kill(): Promise<void>;
   /** Serves the same state at the same address again. */
   restart(): Promise<void>;
+  /** Serves the same state with other credentials, and rejects those before. */
+  rotateKeys(): Promise<void>;
+  /** Takes connections and answers nothing, until `wake`. */
+  hang(): void;
+  wake(): void;
 }
 
 export async function startS3Server(): Promise<S3Server> {
@@ -41,25 +51,47 @@ export async function startS3Server(): Promise<S3Server> {
     return startedSchema.parse(JSON.parse(stdout));
   };
   let server = await start('0');
-  const { url, region, accessKeyId, secretAccessKey } = server;
+  const { url, region } = server;
+  const folderOf = (bucket: string) => join(state, 'data', bucket);
+  const credentials = (): Credentials => {
+    const { accessKeyId, secretAccessKey } = server;
+    return { accessKeyId, secretAccessKey };
+  };
+  const kill = async () => {
+    process.kill(server.pid, 'SIGKILL');
+    await eventually('the server has ended', () => !isRunning(server.pid));
+  };
+  const restart = async () => {
+    server = await start(new URL(url).port);
+  };
   return {
-    url,
-    credentials: { accessKeyId, secretAccessKey },
+    ...{ url, region, folderOf, kill, restart },
+    get credentials() {
+      return credentials();
+    },
     async newBucket(name) {
-      await mkdir(join(state, 'data', name));
+      await mkdir(folderOf(name));
     },
     store: (options) =>
       createS3Store({
         ...{ endpoint: url, region },
-        credentials: () => Promise.resolve({ accessKeyId, secretAccessKey }),
+        credentials: () => Promise.resolve(credentials()),
         ...options,
       }),
-    kill: async () => {
-      process.kill(server.pid, 'SIGKILL');
-      await eventually('the server has ended', () => !isRunning(server.pid));
+    rotateKeys: async () => {
+      await kill();
+      const [access, secret] = [randomBytes(8), randomBytes(20)].map((key) => key.toString('hex'));
+      await writeFile(
+        join(state, 'secrets'),
+        `access=test${access ?? ''}\nsecret=${secret ?? ''}\n`,
+      );
+      await restart();
     },
-    restart: async () => {
-      server = await start(new URL(url).port);
+    hang: () => {
+      process.kill(server.pid, 'SIGSTOP');
+    },
+    wake: () => {
+      process.kill(server.pid, 'SIGCONT');
     },
     async [Symbol.asyncDispose]() {
       await run(program('down'), [state]);

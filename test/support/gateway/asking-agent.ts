@@ -40,8 +40,10 @@ function answerTo(path: string): unknown {
     case 'interrupt':
     case 'events/respond_to_confirmation':
       return { success: true };
-    default:
+    case 'events/search':
       return { items: [event], next_page_id: null };
+    default:
+      return { ...event, id: decodeURIComponent(rest.at(-1) ?? '') };
   }
 }
 

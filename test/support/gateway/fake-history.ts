@@ -31,7 +31,7 @@ const matches = ({ kind, timestamp }: StoredEvent, filter: HistoryFilter): boole
   (filter.from === undefined || timestamp >= filter.from) &&
   (filter.before === undefined || timestamp < filter.before);
 
-type Method = 'search' | 'count' | 'all';
+type Method = 'search' | 'count' | 'byIds' | 'all';
 
 /** Archives in memory, with the semantics of `HistoryReader`. */
 export class FakeHistory implements HistoryReader {
@@ -67,6 +67,11 @@ export class FakeHistory implements HistoryReader {
   async count(state: ArchiveState, filter: HistoryFilter, signal?: AbortSignal) {
     const all = await this.#read('count', state, signal);
     return all.filter(({ event }) => matches(event, filter)).length;
+  }
+
+  async *byIds(state: ArchiveState, ids: readonly string[], signal?: AbortSignal) {
+    const all = await this.#read('byIds', state, signal);
+    for (const event of all.toReversed()) if (ids.includes(event.id)) yield eventOf(event);
   }
 
   async *all(state: ArchiveState, from = 0, signal?: AbortSignal) {

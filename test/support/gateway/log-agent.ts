@@ -3,7 +3,7 @@ import type { StubAgent } from './stub-agent.ts';
 
 /**
  * Answers as an agent whose log has these events: `page_id` is the id of the first event of a page,
- * and an unknown one means the first page.
+ * and an unknown one means the first page. Single events are read by their ids.
  */
 export const answerFromLog =
   (events: () => readonly StoredEvent[]): NonNullable<StubAgent['answer']> =>
@@ -15,10 +15,17 @@ export const answerFromLog =
       0,
     );
     const end = start + Number(query.get('limit') ?? 100);
+    const name = /\/events\/([^/]+)$/.exec(pathname)?.[1] ?? '';
+    response.setHeader('content-type', 'application/json');
+    if (!['search', 'count'].includes(name)) {
+      const event = events().find(({ id }) => id === decodeURIComponent(name));
+      response.statusCode = event === undefined ? 404 : 200;
+      response.end(JSON.stringify(event ?? { detail: 'Not Found' }));
+      return;
+    }
     const page = {
       items: ordered.slice(start, end),
       next_page_id: ordered[end]?.id ?? null,
     };
-    response.setHeader('content-type', 'application/json');
     response.end(JSON.stringify(pathname.endsWith('/count') ? ordered.length : page));
   };

@@ -100,6 +100,11 @@ describe.each(codecs)('an archive of %s parts', (_name, codec) => {
           for await (const part of reader.all({ ...address, head }))
             all.push(...part.map(({ json }) => json));
           expect(all).toEqual(log.events.map(({ json }) => json));
+          const chosen = log.events.filter((_event, index) => index % 3 === 0);
+          const found: string[] = [];
+          const ids = ['none', ...chosen.flatMap(({ id }) => [id, id])];
+          for await (const { json } of reader.byIds({ ...address, head }, ids)) found.push(json);
+          expect(found.toSorted()).toEqual(chosen.map(({ json }) => json).toSorted());
         },
       ),
       { numRuns: 40 },
