@@ -7,6 +7,8 @@ export interface AgentEvent {
   readonly timestamp: string | undefined;
   /** JSON without line breaks. */
   readonly json: string;
+  /** Bytes of the JSON. */
+  readonly bytes: number;
 }
 
 export const maxIdLength = 128;
@@ -40,15 +42,22 @@ export function agentEventOf(text: string): AgentEvent | undefined {
         : undefined,
   };
   const bytes = Buffer.byteLength(text);
-  if (bytes > maxEventBytes) return { ...known, json: placeholderOf({ ...known, source }, bytes) };
-  return { ...known, json: /[\r\n]/.test(text) ? JSON.stringify(fields) : text };
+  if (bytes > maxEventBytes) return withJson(known, placeholderOf({ ...known, source }, bytes));
+  if (/[\r\n]/.test(text)) return withJson(known, JSON.stringify(fields));
+  return { ...known, json: text, bytes };
 }
 
 /** An event in place of one that is too large to be read. */
 export function omittedEvent(id: string, bytes: number): AgentEvent {
   const known = { id, kind: 'unknown', timestamp: undefined };
-  return { ...known, json: placeholderOf(known, bytes) };
+  return withJson(known, placeholderOf(known, bytes));
 }
+
+const withJson = (known: Omit<AgentEvent, 'json' | 'bytes'>, json: string): AgentEvent => ({
+  ...known,
+  json,
+  bytes: Buffer.byteLength(json),
+});
 
 function placeholderOf({ source, ...known }: Fields, bytes: number): string {
   return JSON.stringify({

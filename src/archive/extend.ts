@@ -1,5 +1,6 @@
 import type { ArchiveAddress } from './address.ts';
-import type { AgentEvent } from './agent-event.ts';
+import { AgentError } from '../agent/errors.ts';
+import { maxIdLength, type AgentEvent } from './agent-event.ts';
 import type { EventSource, SourcePage } from './event-source.ts';
 import { keyOf } from './layout.ts';
 import {
@@ -76,6 +77,9 @@ export async function extendArchive(
   return ended('end');
 }
 
+/** Consecutive pages without a valid event after which an agent has nothing new. */
+const maxEmptyPages = 10;
+
 /** The pages of the agent's log behind the archived events. */
 async function* newPages(
   archive: OpenArchive,
@@ -84,21 +88,38 @@ async function* newPages(
 ): AsyncGenerator<SourcePage> {
   const { lastId } = archive.manifest;
   const read = (from: string | undefined) => source.page(from, { descending: false, signal });
+  const readNamed = async (from: string) => {
+    const page = await read(from);
+    checkBeginning(page, from);
+    return page;
+  };
   let page = await read(lastId);
   if (lastId !== undefined && page.events[0]?.id === lastId)
     page = { ...page, events: page.events.slice(1) };
   else if (lastId !== undefined) {
     const from = await unknownFrom(archive, source, signal);
     if (from === undefined) return;
-    page = await read(from);
+    page = await readNamed(from);
   }
-  for (;;) {
-    if (page.events.length > 0) yield page;
+  for (let empty = 0; empty < maxEmptyPages;) {
+    empty = page.events.length > 0 ? 0 : empty + 1;
+    if (empty === 0) yield page;
     const { next } = page;
     if (next === undefined) return;
-    page = await read(next);
+    page = await readNamed(next);
     if (page.next === next) page = { ...page, next: undefined };
   }
+}
+
+/**
+ * An agent that has just named a page does not know it any more where its volume was replaced in
+ * between, and answers with its first page, which the archive may have. The next call begins with
+ * the log as it is then.
+ */
+function checkBeginning({ events }: SourcePage, from: string): void {
+  const [first] = events;
+  if (first === undefined || first.id === from || from.length > maxIdLength) return;
+  throw new AgentError('malformed', 'The log of the agent has changed while it was read.');
 }
 
 /** An archive to which events are added: its complete segments, and the segment under way. */

@@ -13,6 +13,9 @@ import {
 } from './manifest.ts';
 import { checksumOf, checksumsIn, framePlace, idOf, idsPlace, linesOf } from './segment-builder.ts';
 
+/** Maximum segments whose checksums are read at a time. */
+const segmentsAtOnce = 8;
+
 export interface ArchiveObjects {
   readonly store: ObjectStore;
   readonly codec: Codec;
@@ -32,6 +35,8 @@ export class OpenArchive {
   /** The packed tail segment; empty without one. */
   readonly tail: Buffer;
   readonly #objects: ArchiveObjects;
+  /** The checksums that were read, 4 bytes for each event. */
+  readonly #checksums = new Map<Segment, Uint32Array>();
 
   private constructor(
     objects: ArchiveObjects,
@@ -98,21 +103,30 @@ export class OpenArchive {
   }
 
   /** The checksums of the ids of a segment, in the order of its events. */
-  async checksums(segment: Segment, signal?: AbortSignal): Promise<readonly number[]> {
+  async checksums(segment: Segment, signal?: AbortSignal): Promise<Uint32Array> {
+    const known = this.#checksums.get(segment);
+    if (known !== undefined) return known;
     const range = { offset: frameBytesOf(segment), length: segment.idBytes };
     const packed = await this.#read(segment, range, signal);
     const ids = this.#objects.codec.unpack(this.address, idsPlace(segment.start), packed);
-    return checksumsIn(ids);
+    const checksums = checksumsIn(ids);
+    this.#checksums.set(segment, checksums);
+    return checksums;
   }
 
   /**
    * The position of the event with this id; undefined where the archive has none. The search reads
-   * the checksums of the segments, the newest first where `descending`.
+   * the checksums of the segments, the newest first where `descending`, and keeps them.
    */
   async locate(id: string, descending: boolean, signal?: AbortSignal): Promise<number | undefined> {
     const checksum = checksumOf(id);
     const { segments } = this.manifest;
-    for (const segment of descending ? segments.toReversed() : segments) {
+    const ordered = descending ? segments.toReversed() : segments;
+    for (const [at, segment] of ordered.entries()) {
+      if (at % segmentsAtOnce === 0) {
+        const ahead = ordered.slice(at, at + segmentsAtOnce);
+        await Promise.all(ahead.map((each) => this.checksums(each, signal)));
+      }
       const checksums = await this.checksums(segment, signal);
       for (let index = checksums.indexOf(checksum); index !== -1;) {
         if ((await this.#idAt(segment, index, signal)) === id) return segment.start + index;

@@ -9,8 +9,9 @@ import { OpenArchive, type ArchiveObjects } from './open-archive.ts';
 const maxPageBytes = 8 * 1024 * 1024;
 /** Maximum bytes of the heads that a process keeps. */
 const defaultCacheBytes = 16 * 1024 * 1024;
-/** Bytes of a head in memory for each of its stored bytes: the manifest is compressed. */
-const memoryFactor = 4;
+/** Bytes of a segment of a head in memory, and of the checksum of an event. */
+const segmentBytes = 1024;
+const checksumBytes = 4;
 /** Maximum frames of one read of a filtered search. */
 const framesAtOnce = 8;
 
@@ -37,7 +38,9 @@ export function createHistoryReader(options: HistoryReaderOptions): HistoryReade
   const heads = new LRUCache<string, OpenArchive>({
     maxSize: options.cacheBytes ?? defaultCacheBytes,
     sizeCalculation: ({ tail, manifest }) =>
-      tail.length + 1024 + memoryFactor * 256 * manifest.segments.length,
+      tail.length +
+      segmentBytes * (manifest.segments.length + 1) +
+      checksumBytes * eventsOf(manifest),
   });
 
   /** Heads never change, so a known one is not read again. */
@@ -123,8 +126,9 @@ async function* matching(
   const places = placesOf(archive, from, descending).filter(({ segment }) =>
     mayMatch(segment, filter),
   );
+  const isCandidate = candidatesOf(filter);
   for (const batch of batchesOf(places, isFiltering(filter) ? Infinity : limit + 1)) {
-    const events = await readAll(archive, batch, signal);
+    const events = await readAll(archive, batch, signal, isCandidate);
     const inOrder = descending ? events.toReversed() : events;
     for (const event of inOrder) {
       const isBehind = descending ? event.position <= from : event.position >= from;
@@ -152,11 +156,12 @@ function* batchesOf(places: readonly FramePlace[], wanted: number): Generator<Fr
   if (batch.length > 0) yield batch;
 }
 
-/** The events of frames of one segment, in the order of the log. */
+/** The events of frames of one segment whose JSON may match, in the order of the log. */
 async function readAll(
   archive: OpenArchive,
   batch: readonly FramePlace[],
   signal?: AbortSignal,
+  isCandidate: (json: string) => boolean = () => true,
 ): Promise<Read[]> {
   const [first] = batch;
   if (first === undefined) return [];
@@ -164,12 +169,13 @@ async function readAll(
   const [low, high] = [Math.min(...indexes), Math.max(...indexes)];
   const frames = await archive.frames(first.segment, low, high + 1, signal);
   return frames.flatMap(({ position, lines }) =>
-    lines.map((json, index) => {
+    lines.flatMap((json, index) => {
+      if (!isCandidate(json)) return [];
       const { id, kind, timestamp } = JSON.parse(json) as Record<
         'id' | 'kind' | 'timestamp',
         unknown
       >;
-      return { id: String(id), position: position + index, json, kind, timestamp };
+      return [{ id: String(id), position: position + index, json, kind, timestamp }];
     }),
   );
 }
@@ -179,6 +185,13 @@ const isFiltering = ({ kind, from, before }: HistoryFilter): boolean =>
 
 /** The name of a class may be given with its module. */
 const kindOf = ({ kind }: HistoryFilter): string | undefined => kind?.split('.').at(-1);
+
+/** Whether an event may match, before it is parsed: JSON has a word as it is, or with `\u`. */
+function candidatesOf(filter: HistoryFilter): (json: string) => boolean {
+  const kind = kindOf(filter);
+  if (kind === undefined || !/^\w+$/.test(kind)) return () => true;
+  return (json) => json.includes(kind) || json.includes('\\u');
+}
 
 function isMatch(event: Pick<Read, 'kind' | 'timestamp'>, filter: HistoryFilter): boolean {
   const { from, before } = filter;
@@ -230,7 +243,7 @@ async function countOf(
       const places = segment.frames
         .map((_, frame) => ({ segment, index: frame, start: 0, end: 0 }))
         .slice(index, index + framesAtOnce);
-      const events = await readAll(archive, places, signal);
+      const events = await readAll(archive, places, signal, candidatesOf(filter));
       count += events.filter((event) => isMatch(event, filter)).length;
     }
   }

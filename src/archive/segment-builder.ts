@@ -27,10 +27,11 @@ const idChecksumBytes = 4;
 export const checksumOf = (id: string): number => crc32(id);
 
 /** The checksums of the ids of a segment, in the order of its events. */
-export function checksumsIn(ids: Buffer): readonly number[] {
-  return Array.from({ length: ids.length / idChecksumBytes }, (_, index) =>
-    ids.readUInt32LE(index * idChecksumBytes),
-  );
+export function checksumsIn(ids: Buffer): Uint32Array {
+  const checksums = new Uint32Array(ids.length / idChecksumBytes);
+  for (let index = 0; index < checksums.length; index++)
+    checksums[index] = ids.readUInt32LE(index * idChecksumBytes);
+  return checksums;
 }
 
 /** A frame of a tail, and its stored bytes. */
@@ -61,7 +62,11 @@ export class SegmentBuilder {
   readonly #address: ArchiveAddress;
   readonly #start: number;
   readonly #frames: TailFrame[] = [];
-  readonly #ids: number[] = [];
+  /** Checksums of the ids, in the order of the events. */
+  readonly #checksums: number[] = [];
+  readonly #knownChecksums = new Set<number>();
+  /** The ids, once a checksum has repeated: frames are unpacked for it. */
+  #ids: Set<string> | undefined;
   #open: OpenFrame;
   #raw = 0;
   #from: string | undefined;
@@ -98,7 +103,7 @@ export class SegmentBuilder {
       position += events;
     }
     const ids = codec.unpack(address, idsPlace(segment.start), body.subarray(offset));
-    builder.#ids.push(...checksumsIn(ids));
+    for (const checksum of checksumsIn(ids)) builder.#addChecksum(checksum);
     builder.#from = segment.from;
     builder.#to = segment.to;
     builder.#comparable = segment.events === 0 || segment.from !== undefined;
@@ -111,11 +116,11 @@ export class SegmentBuilder {
   }
 
   get end(): number {
-    return this.#start + this.#ids.length;
+    return this.#start + this.#checksums.length;
   }
 
   get isEmpty(): boolean {
-    return this.#ids.length === 0;
+    return this.#checksums.length === 0;
   }
 
   /** Stored bytes of the full frames. */
@@ -123,28 +128,29 @@ export class SegmentBuilder {
     return this.#frames.reduce((sum, { body }) => sum + body.length, 0);
   }
 
-  /** Whether the segment has an event with this id. */
+  /**
+   * Whether the segment has an event with this id. An agent can choose ids with one checksum, so
+   * each frame is unpacked once at most.
+   */
   has(id: string): boolean {
-    const checksum = checksumOf(id);
-    for (let index = this.#ids.indexOf(checksum); index !== -1;) {
-      if (this.#idAt(index) === id) return true;
-      index = this.#ids.indexOf(checksum, index + 1);
-    }
-    return false;
+    if (!this.#knownChecksums.has(checksumOf(id))) return false;
+    this.#ids ??= this.#readIds();
+    return this.#ids.has(id);
   }
 
   /** Whether the event belongs to the next segment, so that this one is complete. */
-  isFullFor({ json }: AgentEvent): boolean {
-    return !this.isEmpty && this.#raw + Buffer.byteLength(json) + 1 > segmentBytes;
+  isFullFor({ bytes }: AgentEvent): boolean {
+    return !this.isEmpty && this.#raw + bytes + 1 > segmentBytes;
   }
 
   add(event: AgentEvent): void {
     const { id, kind, timestamp, json } = event;
-    const bytes = Buffer.byteLength(json) + 1;
+    const bytes = event.bytes + 1;
     this.#open.lines.push(json);
     this.#open.raw += bytes;
     this.#raw += bytes;
-    this.#ids.push(checksumOf(id));
+    this.#addChecksum(checksumOf(id));
+    this.#ids?.add(id);
     this.#observe(kind, timestamp);
     if (this.#open.lines.length >= frameEvents || this.#open.raw >= frameBytes) this.#closeFrame();
   }
@@ -164,12 +170,12 @@ export class SegmentBuilder {
   }
 
   #pack(frames: readonly TailFrame[]): PackedSegment {
-    const ids = Buffer.alloc(this.#ids.length * idChecksumBytes);
-    this.#ids.forEach((id, index) => ids.writeUInt32LE(id, index * idChecksumBytes));
+    const ids = Buffer.alloc(this.#checksums.length * idChecksumBytes);
+    this.#checksums.forEach((one, index) => ids.writeUInt32LE(one, index * idChecksumBytes));
     const packedIds = this.#codec.pack(this.#address, idsPlace(this.#start), ids);
     const segment: Segment = {
       start: this.#start,
-      events: this.#ids.length,
+      events: this.#checksums.length,
       frames: frames.map(({ frame }) => frame),
       idBytes: packedIds.length,
       ...(this.#comparable && this.#from !== undefined && this.#to !== undefined
@@ -183,7 +189,7 @@ export class SegmentBuilder {
   #openFrame(): readonly TailFrame[] {
     const { position, lines, raw } = this.#open;
     if (lines.length === 0) return [];
-    const text = `${lines.join('\n')}\n`;
+    const text = Buffer.from(`${lines.join('\n')}\n`);
     const body = this.#codec.pack(this.#address, framePlace(position), text);
     return [{ frame: { bytes: body.length, events: lines.length, hash: hashOf(text), raw }, body }];
   }
@@ -200,19 +206,21 @@ export class SegmentBuilder {
     this.#open = { position, lines: linesOf(text), raw: frame.raw };
   }
 
-  #idAt(index: number): string {
-    const position = this.#start + index;
-    if (position >= this.#open.position)
-      return idOf(this.#open.lines[position - this.#open.position]);
-    let start = this.#start;
+  #addChecksum(checksum: number): void {
+    this.#checksums.push(checksum);
+    this.#knownChecksums.add(checksum);
+  }
+
+  #readIds(): Set<string> {
+    const ids = new Set<string>();
+    let position = this.#start;
     for (const { frame, body } of this.#frames) {
-      if (position < start + frame.events) {
-        const text = this.#codec.unpack(this.#address, framePlace(start), body).toString();
-        return idOf(linesOf(text)[position - start]);
-      }
-      start += frame.events;
+      const text = this.#codec.unpack(this.#address, framePlace(position), body).toString();
+      for (const line of linesOf(text)) ids.add(idOf(line));
+      position += frame.events;
     }
-    return '';
+    for (const line of this.#open.lines) ids.add(idOf(line));
+    return ids;
   }
 
   #observe(kind: string, timestamp: string | undefined): void {

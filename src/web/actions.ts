@@ -1,5 +1,5 @@
 import { api, messageOf } from './api.ts';
-import { sandboxIdOf, sandboxStatusOf, type Facts } from './facts.ts';
+import { isFailedStart, sandboxIdOf, sandboxStatusOf, type Facts } from './facts.ts';
 import type { Row } from './row.ts';
 
 export type ActionName = 'pause' | 'interrupt' | 'resume' | 'start-again';
@@ -13,9 +13,6 @@ export interface Offer {
 
 /** The state of an accepted action is forgotten after this time without news. */
 const settleMs = 10_000;
-
-const isFailedStart = ({ task, sandbox }: Facts): boolean =>
-  task?.status === 'ERROR' || sandbox === undefined;
 
 /** The actions beside the name of a conversation: as a rule one, and never more than two. */
 export function offersOf(facts: Facts): readonly Offer[] {

@@ -42,3 +42,7 @@ export const templateOf = ({ sandbox, task }: Facts): string | undefined =>
 
 export const sandboxIdOf = ({ conversation, task }: Facts): string | undefined =>
   conversation?.sandbox_id ?? task?.sandbox_id ?? undefined;
+
+/** Whether an ERROR is that of the start, which no resume mends. */
+export const isFailedStart = ({ task, sandbox }: Facts): boolean =>
+  task?.status === 'ERROR' || sandbox === undefined;

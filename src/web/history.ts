@@ -70,7 +70,7 @@ export class History {
 const absences: Readonly<Record<string, string>> = {
   'archive-disabled':
     'This service keeps no history: the events are with the agent, which answers while its sandbox runs.',
-  'archive-empty': 'No events of this conversation are archived.',
+  'archive-empty': 'No events of this conversation are stored.',
   'archive-expired': 'The history was deleted, because its retention was over.',
 };
 

@@ -6,21 +6,30 @@ import { loadConnection } from '../../packages/kube/src/kubeconfig.ts';
 import { Reflector } from '../../packages/kube/src/reflector.ts';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { connectTo, namespace } from './api-server.ts';
+import { pageText } from './event-log.ts';
 
 /**
  * A node as KWOK has them: its pods run as soon as they are there, at loopback addresses, and one
  * server at all of these addresses answers for their agents. `fake-node.ts KUBECONFIG NODE PORT`.
- * Prints a line once it is ready.
+ * With `EVENTS RATE` behind it, each conversation runs and has that many events, and RATE more each
+ * second, which come in a log of their own. Prints a line once it is ready.
  */
-const [kubeconfig = '', name = '', port = ''] = process.argv.slice(2);
+const [kubeconfig = '', name = '', port = '', first = '', perSecond = '0'] = process.argv.slice(2);
+const hasEvents = first !== '';
 const { connection } = await loadConnection({ kubeconfig });
 const { client } = connectTo(connection);
 const beatMs = 10_000;
 
+interface KnownConversation {
+  readonly info: Readonly<Record<string, unknown>>;
+  /** Time of the start, in milliseconds since 1970. */
+  readonly startedMs: number;
+}
+
 interface Agent {
   hasKeys: boolean;
-  /** Its answers about its conversations, by id. */
-  readonly conversations: Map<string, object>;
+  /** By id without hyphens. */
+  readonly conversations: Map<string, KnownConversation>;
 }
 const newAgent = (): Agent => ({ hasKeys: false, conversations: new Map() });
 const agents = new Map<string, Agent>();
@@ -31,7 +40,27 @@ async function bodyOf(request: IncomingMessage): Promise<Record<string, unknown>
   return text === '' ? {} : (JSON.parse(text) as Record<string, unknown>);
 }
 
-/** The answer of an agent whose conversations are idle; undefined: it has no such path. */
+/** What the agent says of a conversation; a log that grows was updated at its last event. */
+function reportOf({ info, startedMs }: KnownConversation): object {
+  if (Number(perSecond) === 0) return info;
+  const events = eventsOf(startedMs);
+  return {
+    ...info,
+    updated_at: new Date(startedMs + (events * 1000) / Number(perSecond)).toISOString(),
+  };
+}
+
+const eventsOf = (startedMs: number): number =>
+  Number(first) + Math.floor(((Date.now() - startedMs) * Number(perSecond)) / 1000);
+
+/** Text is JSON already. */
+const textOf = (answer: unknown): string =>
+  typeof answer === 'string' ? answer : JSON.stringify(answer);
+
+/**
+ * The answer of an agent whose conversations are idle, unless they have events; undefined: it has
+ * no such path.
+ */
 function answerOf(
   { conversations }: Agent,
   [method, path, query]: readonly [string, string, URLSearchParams],
@@ -53,17 +82,28 @@ function answerOf(
       return 0;
     case '/api/conversations': {
       if (method !== 'POST')
-        return query.getAll('ids').map((id) => conversations.get(id.replaceAll('-', '')) ?? null);
+        return query.getAll('ids').map((id) => {
+          const known = conversations.get(id.replaceAll('-', ''));
+          return known === undefined ? null : reportOf(known);
+        });
       const id = String(body['conversation_id']);
-      const now = new Date().toISOString();
-      const info = { id, execution_status: 'idle', created_at: now, updated_at: now };
-      conversations.set(id.replaceAll('-', ''), { ...info, tags: body['tags'] });
+      const startedMs = Date.now();
+      const now = new Date(startedMs).toISOString();
+      const execution_status = hasEvents ? 'running' : 'idle';
+      const info = { id, execution_status, created_at: now, updated_at: now };
+      const known = { info: { ...info, tags: body['tags'] }, startedMs };
+      conversations.set(id.replaceAll('-', ''), known);
       return info;
     }
-    default:
-      return conversations.get(
-        (/^\/api\/conversations\/([\da-f-]+)$/.exec(path)?.[1] ?? '').replaceAll('-', ''),
-      );
+    default: {
+      const [, id = '', rest] =
+        /^\/api\/conversations\/([\da-f-]+)(?:\/events\/(search|count))?$/.exec(path) ?? [];
+      const known = conversations.get(id.replaceAll('-', ''));
+      if (known === undefined || rest === undefined)
+        return known === undefined ? undefined : reportOf(known);
+      const events = hasEvents ? eventsOf(known.startedMs) : 0;
+      return rest === 'count' ? events : pageText(events, query);
+    }
   }
 }
 
@@ -82,7 +122,7 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
   const isNew = pathname === '/api/conversations' && method === 'POST';
   const status = answer === undefined ? 404 : isNew ? 201 : 200;
   response.writeHead(status, { 'content-type': 'application/json' });
-  response.end(JSON.stringify(answer ?? { detail: `no ${pathname}` }));
+  response.end(textOf(answer ?? { detail: `no ${pathname}` }));
 }
 createServer((request, response) => void serve(request, response)).listen(Number(port), '0.0.0.0');
 

@@ -54,6 +54,8 @@ export interface OperatorProgram {
   /** Milliseconds of processor that it has used so far. */
   processorMs(): number;
   residentMiB(): number;
+  /** Maximum that it has had resident so far. */
+  maxResidentMiB(): number;
   /** Whether its caches are filled; it may not lead. */
   isReady(): Promise<boolean>;
   /** The sum of a metric over the series that `isCounted`. */
@@ -71,14 +73,20 @@ export interface OperatorProgram {
 export async function startOperator(
   { kubeconfig }: ApiServer,
   folder: string,
+  env: Readonly<Record<string, string>> = {},
 ): Promise<OperatorProgram> {
   const metricsPort = await freePort();
-  const child = spawn(process.execPath, [...operatorFlags, program, 'operator'], {
+  const profile =
+    process.env['PROFILE'] === undefined
+      ? []
+      : ['--cpu-prof', `--cpu-prof-dir=${process.env['PROFILE']}`];
+  const child = spawn(process.execPath, [...operatorFlags, ...profile, program, 'operator'], {
     env: {
       ...imageEnvironment,
       ...{ PATH: process.env['PATH'], HOME: folder, KUBECONFIG: kubeconfig },
       ...{ NAMESPACE: namespace, MASTER_KEY_FILES: join(folder, 'master'), LOG_LEVEL: 'warn' },
       ...{ METRICS_PORT: String(metricsPort), HEALTH_PORT: '0' },
+      ...env,
     },
     stdio: ['ignore', 'inherit', 'inherit'],
   });
@@ -105,6 +113,7 @@ export async function startOperator(
       return ((Number(fields[11]) + Number(fields[12])) * 1000) / clockTicksPerSecond;
     },
     residentMiB: () => Number(/VmRSS:\s+(\d+)/.exec(fileOf('status'))?.[1]) / 1024,
+    maxResidentMiB: () => Number(/VmHWM:\s+(\d+)/.exec(fileOf('status'))?.[1]) / 1024,
     isReady: async () => (await fetch(`http://127.0.0.1:${metricsPort}/ready`)).ok,
     metric,
     requests: () =>

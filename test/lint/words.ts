@@ -25,6 +25,7 @@ const covered = [
   'test/**/run',
   'test/cluster/{build,down,running,up,with-control-plane}',
   'test/forge/{build,down,up}',
+  'test/services/s3/{build,down,up}',
 ];
 /** Generated files, released notes, and the files that contain the words to refuse them. */
 const excluded = [

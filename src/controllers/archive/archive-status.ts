@@ -26,9 +26,9 @@ export interface ArchiveStatusOptions {
 const maxAttempts = 5;
 
 /**
- * Stores what is archived, unless another writer has stored another head since `known` was read.
- * Returns the conversation as stored, or as it is without a change; undefined when another head is
- * stored, or the conversation is gone.
+ * Stores what is archived, unless another writer has stored another head since `known` was read, or
+ * the archive has expired since. Returns the conversation as stored, or as it is without a change;
+ * undefined when another head is stored, or the conversation is gone.
  */
 export async function storeArchiveStatus(
   { client, clock }: ArchiveStatusOptions,
@@ -40,7 +40,7 @@ export async function storeArchiveStatus(
   for (let attempt = 1; ; attempt++) {
     const { status = {}, metadata } = current;
     if (metadata.deletionTimestamp !== undefined) return undefined;
-    if (status.archive?.head !== known.status?.archive?.head) return undefined;
+    if (!isSameArchive(status.archive, known.status?.archive)) return undefined;
     const shown = findCondition(status.conditions, archivedCondition)?.reason;
     const isShown = reason === undefined || shown === reason;
     if (archive === undefined && isShown) return current;
@@ -73,3 +73,10 @@ export async function storeArchiveStatus(
     current = cachedConversation(stored);
   }
 }
+
+/**
+ * Whether a head belongs behind another one. Between two states without a head there may have been
+ * an archive, whose expiry deletes the objects of the first one.
+ */
+const isSameArchive = (one: ArchiveStatus | undefined, other: ArchiveStatus | undefined): boolean =>
+  one?.head === other?.head && one?.expiredTime === other?.expiredTime;

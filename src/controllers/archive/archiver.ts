@@ -203,21 +203,25 @@ export class Archiver {
     );
     if (!stored) return { kind: 'again' };
     metrics.archivedEvents.inc({}, added);
-    if (extension.head !== undefined) await this.#deleteHead(conversation, head, extension.head);
+    if (extension.head !== undefined && head !== extension.head)
+      await this.#deleteHead(conversation, head, signal);
     return { kind: stoppedBy, added };
   }
 
-  /** No reader needs the replaced head any more. A head that stays is deleted at the next pause. */
+  /**
+   * No reader needs the replaced head any more. A head that stays is deleted at the next pause: the
+   * archive is stored, and a pause does not wait for a deletion.
+   */
   async #deleteHead(
     { metadata: { namespace, uid } }: CachedConversation,
     head: string | undefined,
-    current: string,
+    signal: AbortSignal,
   ): Promise<void> {
-    if (head === undefined || head === current) return;
+    if (head === undefined) return;
     try {
-      await this.#options.archive.store.delete([keyOf({ namespace, uid }, 'h', head)]);
+      await this.#options.archive.store.delete([keyOf({ namespace, uid }, 'h', head)], { signal });
     } catch (error) {
-      if (!(error instanceof StoreError)) throw error;
+      if (!signal.aborted && !(error instanceof StoreError)) throw error;
     }
   }
 

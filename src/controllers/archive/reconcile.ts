@@ -132,8 +132,9 @@ export class ArchiveReconciler {
         this.#schedule.isBehind(uid);
       return grows ? { requeueAfterMs: this.#schedule.waitMs(uid) } : undefined;
     } catch (error) {
-      if (!bounded.signal.aborted || signal.aborted) throw error;
+      // The caller tries again soon, and no wait for the next read may delay that.
       this.#schedule.retry(uid);
+      if (!bounded.signal.aborted || signal.aborted) throw error;
       return { requeueAfterMs: extendIntervalMs };
     } finally {
       bounded.cancel();
@@ -161,12 +162,13 @@ export class ArchiveReconciler {
 
   /** Deletes an archive whose retention is over. Only the archive of a sandbox at rest expires. */
   async #expire(conversation: CachedConversation, signal: AbortSignal): Promise<Result> {
-    const { archiver, archive, stores, clock, metrics, logger } = this.#options;
+    const { stores, clock } = this.#options;
     const { metadata, spec, status } = conversation;
-    const { namespace, uid, name } = metadata;
-    const { head, time = '' } = status?.archive ?? {};
+    const { namespace, uid } = metadata;
+    const { head, time = '', expiredTime } = status?.archive ?? {};
     const { lastActivityTime: activeTime = time } = status ?? {};
-    if (head === undefined) return undefined;
+    if (head === undefined)
+      return expiredTime === undefined ? undefined : this.#removeExpired(conversation, signal);
     const template = stores.templates.get(namespace, spec.templateName);
     const quotas = stores.quotas.list().filter((quota) => quota.metadata.namespace === namespace);
     const { retention } = archiveRulesOf(template);
@@ -174,16 +176,31 @@ export class ArchiveReconciler {
     if (keptMs === undefined) return undefined;
     const lastMs = Math.max(Date.parse(time), Date.parse(activeTime));
     const leftMs = lastMs + keptMs - clock.now();
-    if (leftMs > 0) return { requeueAfterMs: Math.min(leftMs, retentionCheckMs) };
+    if (leftMs > 0) {
+      this.#expired.forget(uid);
+      return { requeueAfterMs: Math.min(leftMs, retentionCheckMs) };
+    }
     const expiredMs = this.#expired.lastsMs(uid, lastMs);
     if (expiredMs < expiredForMs) return { requeueAfterMs: expiredForMs - expiredMs };
+    return this.#removeExpired(conversation, signal);
+  }
+
+  /**
+   * Deletes what is stored of an archive that has expired, also what an earlier attempt has left:
+   * its process ended, or the store failed.
+   */
+  async #removeExpired(conversation: CachedConversation, signal: AbortSignal): Promise<Result> {
+    const { archiver, archive, clock, metrics, logger } = this.#options;
+    const { namespace, uid, name } = conversation.metadata;
     const expiredTime = isoTime(clock);
     try {
       const keys: string[] = [];
       for await (const page of keysOf(archive.store, folderOf({ namespace, uid }), signal))
         keys.push(...page);
+      const isOver = conversation.status?.archive?.head === undefined;
+      if (isOver && keys.length === 0) return undefined;
       // The keys that are listed before this write belong to the expired archive alone: a new one
-      // has names of its own.
+      // has names of its own, and a writer that has begun before can not store its head.
       const change = {
         archive: { events: 0, bytes: 0, expiredTime },
         reason: ArchiveReason.expired,

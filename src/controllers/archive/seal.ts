@@ -90,17 +90,21 @@ export class SandboxSeal implements SandboxArchives {
     const target = { sandbox, endpoint };
     const snapshot =
       isLast && limitMs > 0 ? this.#snapshot(endpoint, conversations, bounded.signal) : undefined;
+    // A call that ends early does not wait for the snapshot.
+    snapshot?.catch(() => undefined);
     const sealing: Sealing = {
       ...{ target, isLast, bounded: bounded.signal, signal },
       snapshot: snapshot ?? Promise.resolve(undefined),
     };
     try {
-      await Promise.all(
+      // All of them end within the bound, also where one fails.
+      const seals = await Promise.allSettled(
         conversations.map(async (conversation) => {
           const isComplete = await this.#sealOne(conversation, sealing);
           if (isLast) metrics.archiveSeals.inc({ result: isComplete ? 'complete' : 'incomplete' });
         }),
       );
+      for (const one of seals) if (one.status === 'rejected') throw one.reason;
     } finally {
       bounded.cancel();
       metrics.archiveSealSeconds.observe((clock.monotonic() - startedAt) / 1000);
@@ -112,6 +116,7 @@ export class SandboxSeal implements SandboxArchives {
     const { archiver } = this.#options;
     const { bounded, signal, isLast } = sealing;
     const { namespace, name, uid } = known.metadata;
+    // Another conversation may have got the name, and the events of this agent are not its own.
     const newest = () => {
       const conversation = archiver.conversation(namespace, name);
       return conversation?.metadata.uid === uid ? conversation : known;
@@ -218,6 +223,7 @@ export class SandboxSeal implements SandboxArchives {
         if (old.length > 0) await store.delete(old, { signal });
       }
     } catch (error) {
+      // The archive is complete all the same.
       if (!(error instanceof StoreError) && !signal.aborted) throw error;
     }
   }

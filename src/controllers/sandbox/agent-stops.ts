@@ -38,6 +38,12 @@ export interface AgentStopsOptions {
   readonly pauseBoundMs?: number | undefined;
 }
 
+interface ArchivedPause {
+  readonly pauseTime: string;
+  /** Whether the runs had ended. */
+  readonly isLast: boolean;
+}
+
 /** Delay before the next read of the runs of an agent that stops. */
 const stopIntervalMs = 200;
 /** Maximum number of interrupted conversations that the status holds. */
@@ -65,8 +71,8 @@ const rejection =
 export class AgentStops {
   readonly #options: AgentStopsOptions;
   readonly #pauseBoundMs: number;
-  /** Times of the last pause that has been archived once, by the UID of the sandbox. */
-  readonly #archivedPauses = new LRUCache<string, string>({ max: 1_000 });
+  /** The last pause that has been archived, by the UID of the sandbox. */
+  readonly #archivedPauses = new LRUCache<string, ArchivedPause>({ max: 1_000 });
 
   constructor(options: AgentStopsOptions) {
     this.#options = options;
@@ -258,6 +264,8 @@ export class AgentStops {
   /**
    * Archives what the agent has: once when the pause begins, because a run may not end in time, and
    * once at the end of the runs. An agent or a store that hangs delays the pause up to its bound.
+   * Until the cache shows that the pod is deleted, its stop is repeated: the agent that has ended
+   * by then must not make a complete archive count as incomplete.
    */
   async #archive(
     { sandbox }: Scope,
@@ -267,13 +275,16 @@ export class AgentStops {
   ): Promise<void> {
     const { archives, connections } = this.#options;
     const { uid } = sandbox.metadata;
-    if (archives === undefined || (isBusy && this.#archivedPauses.get(uid) === pauseTime)) return;
-    this.#archivedPauses.set(uid, pauseTime);
+    if (archives === undefined) return;
+    const before = this.#archivedPauses.get(uid);
+    if (before?.pauseTime === pauseTime && before.isLast === !isBusy) return;
+    this.#archivedPauses.set(uid, { pauseTime, isLast: false });
     const leftMs = Math.max(0, this.#leftMs(sandbox, pauseTime));
     const maxMs = connections.isSilent(endpoint, sandbox)
       ? Math.min(leftMs, silentPatienceMs)
       : leftMs;
     await archives.seal(sandbox, endpoint, { maxMs, isLast: !isBusy }, signal);
+    if (!isBusy) this.#archivedPauses.set(uid, { pauseTime, isLast: true });
   }
 
   #isInTime({ sandbox }: Scope, pauseTime: string): boolean {

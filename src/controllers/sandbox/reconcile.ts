@@ -15,6 +15,7 @@ import {
   viewOfSandbox,
   type Sandbox,
 } from '../../resources/sandbox.ts';
+import type { SandboxArchives } from '../archive/seal.ts';
 import type { UnresponsiveAgents } from '../unresponsive-agents.ts';
 import { ElapsedTimes } from '../elapsed-times.ts';
 import { lastWords } from '../readable-output.ts';
@@ -49,6 +50,8 @@ export interface SandboxReconcilerOptions extends CreationsOptions, AgentConnect
   readonly unresponsiveAgents?: UnresponsiveAgents;
   /** How long a pause waits for the agent to stop its runs, in milliseconds. Default 15,000. */
   readonly pauseBoundMs?: number;
+  /** Archives what agents have, before their pods are deleted. Absent: there is no archive. */
+  readonly archives?: SandboxArchives | undefined;
 }
 
 /**

@@ -4,6 +4,7 @@ import { branchOf, repositoryOf, sandboxStatusOf, titleOf } from '../facts.ts';
 import { History } from '../history.ts';
 import { usePage } from '../page-state.ts';
 import { Questions } from '../questions.ts';
+import { replyOf } from '../reply.ts';
 import type { Row } from '../row.ts';
 import type { StartTask } from '../wire.ts';
 import { ActionProblem } from './action-problem.tsx';
@@ -22,11 +23,12 @@ import { newKey } from '../draft.ts';
 
 interface MessageFormProps {
   readonly id: string;
+  readonly placeholder: string;
   readonly onSent: () => void;
 }
 
 /** A message for the agent. A second attempt after a lost answer sends the same message once. */
-function MessageForm({ id, onSent }: MessageFormProps) {
+function MessageForm({ id, placeholder, onSent }: MessageFormProps) {
   const text = useSignal('');
   const isSending = useSignal(false);
   const problem = useSignal<string | undefined>(undefined);
@@ -63,7 +65,7 @@ function MessageForm({ id, onSent }: MessageFormProps) {
       <textarea
         id="reply"
         aria-label="Message"
-        placeholder="Write to the agent"
+        placeholder={placeholder}
         rows={3}
         value={text.value}
         onInput={(event) => {
@@ -89,6 +91,12 @@ function MessageForm({ id, onSent }: MessageFormProps) {
 
 /** Between two reads of the events of an agent that works. */
 const readIntervalMs = 2_000;
+
+/**
+ * Delays after which the events are read again once a sandbox does not run any more: a pause shows
+ * at once, and takes up to 15 s to archive the last events of its agent.
+ */
+const settlingDelaysMs = [2_000, 6_000, 16_000] as const;
 
 /** The page does not show whether a conversation is absent, deleted, or of another owner. */
 export const Missing = () => (
@@ -142,6 +150,7 @@ function Present({ row }: { readonly row: Row }) {
   const title = titleOf(facts);
   const repository = repositoryOf(facts);
   const branch = branchOf(facts);
+  const reply = replyOf(facts);
   const isStarting = facts.task !== undefined && facts.task.status !== 'READY';
   const end = () => {
     mode.value = undefined;
@@ -172,6 +181,12 @@ function Present({ row }: { readonly row: Row }) {
     }, readIntervalMs);
     return () => clearInterval(timer);
   }, [row]);
+  const status = sandboxStatusOf(facts);
+  useEffect(() => {
+    if (status === 'RUNNING' || status === 'STARTING') return undefined;
+    const timers = settlingDelaysMs.map((ms) => setTimeout(() => void history.refresh(), ms));
+    return () => timers.forEach((timer) => clearTimeout(timer));
+  }, [row, status]);
   return (
     <main class="conversation-page">
       <div class="conversation-head">
@@ -207,9 +222,16 @@ function Present({ row }: { readonly row: Row }) {
           onAnswered={() => void history.refresh()}
         />
       )}
-      {facts.conversation !== undefined && (
-        <MessageForm id={row.id} onSent={() => void history.refresh()} />
-      )}
+      {facts.conversation !== undefined &&
+        (reply.isPossible ? (
+          <MessageForm
+            id={row.id}
+            placeholder={reply.placeholder}
+            onSent={() => void history.refresh()}
+          />
+        ) : (
+          <p class="quiet-text">{reply.why}</p>
+        ))}
       <InTheCluster row={row} />
     </main>
   );

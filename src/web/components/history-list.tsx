@@ -93,6 +93,7 @@ export function HistoryList({ history, asks }: HistoryListProps) {
     return () => removeEventListener('scroll', measure);
   }, []);
   useLayoutEffect(() => {
+    isCopied.value = false;
     const height = document.documentElement.scrollHeight;
     const { first, height: before, atEnd } = last.current;
     const [{ id } = { id: '' }] = entries;

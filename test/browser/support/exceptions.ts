@@ -31,14 +31,9 @@ const exceptions: readonly Exception[] = [
     why: 'models and agents are configured with the sandboxes, not by their users',
   },
   {
-    what: /^GET 404$/,
-    url: at(String.raw`/api/v1/app-conversations/\w+/files\?`),
-    why: 'files are not listed: the tab stays empty',
-  },
-  {
     what: /^GET 409$/,
     url: at(String.raw`/api/v1/conversation/\w+/events/search\?`),
-    why: 'events come from an agent that runs, and the page asks also while the sandbox is paused',
+    why: 'a start that has failed has left no events to read, and the page asks for them',
   },
   {
     what: /^GET net::ERR_ABORTED$/,

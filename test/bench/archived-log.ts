@@ -1,0 +1,79 @@
+import { mkdirSync } from 'node:fs';
+import type { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
+import { createFolderStore } from '../../packages/object-store/src/folder-store.ts';
+import type { ObjectStore } from '../../packages/object-store/src/object-store.ts';
+import { SandboxKeys } from '../../src/agent/keys.ts';
+import { agentEventOf } from '../../src/archive/agent-event.ts';
+import { createCodec } from '../../src/archive/codec.ts';
+import type { EventSource } from '../../src/archive/event-source.ts';
+import { extendArchive } from '../../src/archive/extend.ts';
+import { conversations } from '../../src/resources/conversation.ts';
+import { startS3Server } from '../services/support/s3-server.ts';
+import { namespace } from './api-server.ts';
+import { eventId, eventText, indexOf } from './event-log.ts';
+import { masterKey } from './gateway-process.ts';
+
+/** A store, and the environment in which programs use the same one. */
+export interface BenchStore {
+  readonly store: ObjectStore;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export function openFolder(directory: string): BenchStore {
+  mkdirSync(directory);
+  return { store: createFolderStore({ directory }), env: { ARCHIVE_DIR: directory } };
+}
+
+/** A bucket of a real S3 server on this machine, until the stack ends. */
+export async function openBucket(stack: AsyncDisposableStack): Promise<BenchStore> {
+  const bucket = 'bench';
+  const server = stack.use(await startS3Server());
+  await server.newBucket(bucket);
+  const { accessKeyId, secretAccessKey } = server.credentials;
+  return {
+    store: server.store({ bucket }),
+    env: {
+      ...{ ARCHIVE_S3_BUCKET: bucket, ARCHIVE_S3_ENDPOINT: server.url },
+      ...{ AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey },
+    },
+  };
+}
+
+const pageSize = 100;
+
+/** A log of that many events, without the way over HTTP. */
+const logOf = (count: number): EventSource => ({
+  page: (from) => {
+    const start = from === undefined ? 0 : indexOf(from);
+    const end = Math.min(start + pageSize, count);
+    const events = Array.from({ length: end - start }, (_, index) =>
+      agentEventOf(eventText(start + index)),
+    ).filter((event) => event !== undefined);
+    return Promise.resolve({ events, invalid: 0, next: end < count ? eventId(end) : undefined });
+  },
+});
+
+/** Stores the archive of a conversation, and what its status says of it. */
+export async function addArchive(
+  client: HttpKubeClient,
+  store: ObjectStore,
+  { id, events }: { readonly id: string; readonly events: number },
+): Promise<void> {
+  const { metadata } = await client.get(conversations, namespace, id);
+  const codec = createCodec({ keys: new SandboxKeys([masterKey]), encrypt: false });
+  const extension = await extendArchive({ namespace, uid: metadata.uid }, undefined, {
+    ...{ store, codec, source: logOf(events) },
+    ...{ maxBytes: Infinity, maxEvents: Infinity, signal: new AbortController().signal },
+  });
+  const { head, bytes } = extension;
+  if (head === undefined || extension.events !== events)
+    throw new Error('the archive is not whole');
+  const archive = { head, events, bytes, time: '2026-03-01T12:00:04Z' };
+  await client.mergePatch(
+    conversations,
+    namespace,
+    id,
+    { status: { archive } },
+    { subresource: 'status' },
+  );
+}

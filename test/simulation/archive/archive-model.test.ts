@@ -1,0 +1,49 @@
+import { mutatedText } from '../mutants/mutated-source.ts';
+import { firstSeed } from '../first-seed.ts';
+import { replayCommandOf, runModel } from './model.ts';
+import { archiveMutants } from './mutants/archive-mutants.ts';
+
+const first = firstSeed();
+const timeoutMs = 600_000;
+
+async function mustBeClean(seed: number, isInMemory: boolean): Promise<void> {
+  const { failure } = await runModel({ seed, isInMemory });
+  if (failure !== undefined)
+    throw new Error(`seed ${seed}: ${failure.message}\nAgain: ${replayCommandOf({ seed })}`);
+}
+
+describe(`from seed ${first} on, the archive keeps its promises`, () => {
+  it.each([
+    ['in a folder', 40, false, first],
+    ['in memory', 60, true, first + 40],
+    ['in memory', 60, true, first + 100],
+    ['in memory', 60, true, first + 160],
+  ])(
+    '%s, with %i seeds',
+    async (_place, seeds, isInMemory, from) => {
+      for (let seed = from; seed < from + seeds; seed++) await mustBeClean(seed, isInMemory);
+    },
+    timeoutMs,
+  );
+});
+
+it(
+  'a seed is the same run every time, wherever the objects are',
+  async () => {
+    for (const seed of [2, 5]) {
+      const [files, memory] = [
+        await runModel({ seed }),
+        await runModel({ seed, isInMemory: true, keepLines: 10 }),
+      ];
+      expect(memory).toMatchObject({ hash: files.hash, steps: files.steps });
+    }
+  },
+  timeoutMs,
+);
+
+it.each(Object.entries(archiveMutants))(
+  'the product has the text once that the mutant changes in which %s',
+  (_name, mutant) => {
+    expect(mutatedText(mutant)).not.toBe('');
+  },
+);

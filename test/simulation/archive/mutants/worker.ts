@@ -1,0 +1,12 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import { mutateSource, type SourceMutation } from '../../mutants/mutated-source.ts';
+import type { ModelOutcome } from '../model.ts';
+
+mutateSource(workerData as SourceMutation);
+const { runModel } = await import('../model.ts');
+
+parentPort?.on('message', (seed: number) => {
+  void runModel({ seed, isInMemory: true }).then(({ failure }) =>
+    parentPort?.postMessage(failure satisfies ModelOutcome['failure']),
+  );
+});

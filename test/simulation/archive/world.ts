@@ -1,0 +1,375 @@
+import type { ObjectStore } from '@conversation-operator/object-store/object-store';
+import { SandboxKeys } from '../../../src/agent/keys.ts';
+import { createCodec, type Codec } from '../../../src/archive/codec.ts';
+import { conversations, type Conversation } from '../../../src/resources/conversation.ts';
+import type { Sandbox } from '../../../src/resources/sandbox.ts';
+import { SandboxCondition } from '../../../src/resources/sandbox.ts';
+import {
+  admitted,
+  aConversation,
+  aQuota,
+  aSandbox,
+  aTemplate,
+  condition,
+} from '../../support/builders.ts';
+import { FakeKubeClient } from '../../support/fake-kube-client.ts';
+import type { Random } from '../random.ts';
+import type { Trace } from '../trace.ts';
+import { AgentNetwork, ModelAgent } from './agents.ts';
+import { ArchiveChecks } from './checks.ts';
+import { FaultyApi } from './faulty-api.ts';
+import { FaultyStore } from './faulty-store.ts';
+import type { Findings } from './findings.ts';
+import type { IoScheduler } from './io-scheduler.ts';
+import { ModelOperator } from './operator.ts';
+
+/** A conversation with its agent, and the sandbox that both are in. */
+export interface Member {
+  readonly name: string;
+  readonly uid: string;
+  readonly agent: ModelAgent;
+  readonly place: Place;
+}
+
+/** A sandbox. Its agents share their state. */
+export interface Place {
+  sandbox: Sandbox;
+  readonly members: Member[];
+  /** running: the agent may answer; pausing: a seal is under way; paused: there is no pod. */
+  phase: 'running' | 'pausing' | 'paused';
+}
+
+export interface WorldOptions {
+  readonly scheduler: IoScheduler;
+  readonly random: Random;
+  readonly trace: Trace;
+  readonly findings: Findings;
+  /** The store without faults. */
+  readonly store: ObjectStore;
+  /** Called when an archive has expired, while its objects may still be deleted. */
+  readonly onExpired: (uid: string) => void;
+  /** Called when an operator has read which conversations there are. */
+  readonly onListed: () => void;
+}
+
+const namespace = 'default';
+const apiKey = 'sk-the-key-of-the-model-0123456789';
+const noLimit = 256 * 1024 * 1024;
+const sealToleranceMs = 500;
+
+/** The objects, the agents and the operators of one run. */
+export class World {
+  readonly store: FaultyStore;
+  readonly api: FaultyApi;
+  readonly checks: ArchiveChecks;
+  readonly network: AgentNetwork;
+  readonly codec: Codec;
+  readonly places: Place[] = [];
+  operators: ModelOperator[] = [];
+  /** Whether the store has the mark of another installation. */
+  readonly isForeign: boolean;
+  readonly maxBytes: number;
+  readonly retentionMs: number | undefined;
+  readonly #options: WorldOptions;
+  readonly #client = new FakeKubeClient();
+  readonly #keys = new SandboxKeys([Buffer.alloc(32, 7)]);
+  /** Versions as the operators have been notified of them, by UID. */
+  readonly #known = new Map<string, Conversation>();
+  readonly #textLength: number;
+  #names = 0;
+  #starts = 0;
+
+  constructor(options: WorldOptions) {
+    this.#options = options;
+    const { scheduler, random, trace, findings, store, onExpired, onListed } = options;
+    this.codec = createCodec({
+      keys: this.#keys,
+      encrypt: random.chance(0.3),
+      random: (bytes) => Buffer.from(Array.from({ length: bytes }, () => random.whole(0, 255))),
+    });
+    this.isForeign = random.chance(0.1);
+    this.maxBytes = random.chance(0.25) ? random.whole(2_000, 60_000) : noLimit;
+    this.retentionMs = random.chance(0.5) ? (random.pick([1.5, 3]) ?? 3) * 60_000 : undefined;
+    this.#textLength = random.chance(0.15) ? 16_000 : random.whole(10, 200);
+    this.network = new AgentNetwork(scheduler, trace);
+    this.checks = new ArchiveChecks({
+      findings,
+      onExpired,
+      store: this.#readable(store),
+      codec: this.codec,
+      namespace,
+      maxBytes: this.maxBytes,
+      retentionMs: this.retentionMs,
+      now: () => scheduler.monotonic(),
+    });
+    this.store = new FaultyStore({
+      ...{ scheduler, trace, store, random: random.fork('store') },
+      onWrite: (verb, keys) => {
+        if (verb === 'delete') this.checks.onDeleted(keys);
+      },
+    });
+    this.api = new FaultyApi({
+      ...{ scheduler, trace, client: this.#client, random: random.fork('api') },
+      onWrite: () => this.#publish(),
+      onList: onListed,
+    });
+  }
+
+  async begin(): Promise<void> {
+    const { random, store, scheduler } = this.#options;
+    if (this.isForeign)
+      for (const [key, text] of [
+        [`${namespace}/installation`, 'abcdefabcdef'],
+        [`${namespace}/foreign-1/h/0000000001-abcdefabcdefabcdefabcdef`, 'not ours'],
+      ] as const)
+        await scheduler.io(() => store.put(key, Buffer.from(text)));
+    const places = random.whole(1, 2);
+    for (let count = 0; count < places; count++) await this.addPlace();
+  }
+
+  get members(): readonly Member[] {
+    return this.places.flatMap(({ members }) => members);
+  }
+
+  get living(): readonly Member[] {
+    return this.members.filter(({ uid }) => !this.checks.isDeleted(uid));
+  }
+
+  async addPlace(name?: string): Promise<void> {
+    const { random } = this.#options;
+    const number = ++this.#names;
+    const podIP = `127.0.1.${number}`;
+    const sandbox = aSandbox({
+      name: `sbx-${number}`,
+      status: {
+        podIP,
+        agentPort: 8000,
+        conditions: [admitted, condition(SandboxCondition.ready, 'True', 'Running')],
+      },
+    });
+    const place: Place = { sandbox, members: [], phase: 'running' };
+    const count = random.chance(0.2) ? 2 : 1;
+    for (let index = 0; index < count; index++) {
+      const own = index === 0 && name !== undefined ? name : nameOf(number, index);
+      this.#addMember(place, own, `uid-${number}-${index}`);
+    }
+    this.places.push(place);
+    for (const operator of this.operators) operator.sandboxChanged(sandbox);
+    await this.#publish();
+  }
+
+  startOperator(): ModelOperator {
+    const { random, scheduler, trace } = this.#options;
+    const name = `operator-${++this.#starts}`;
+    trace.note(`${name} starts`);
+    const operator = new ModelOperator({
+      ...{ name, scheduler, trace, random: random.fork(name) },
+      ...{ store: this.store, api: this.api, network: this.network },
+      ...{ codec: this.codec, keys: this.#keys, apiKey },
+      conversations: [...this.#known.values()],
+      sandboxes: this.places.map(({ sandbox }) => sandbox),
+      template: aTemplate({
+        agent: { port: 8000, workingDir: '/workspace', credential: 'model' },
+        archive: { enabled: true, maxBytes: this.maxBytes },
+      }),
+      quotas:
+        this.retentionMs === undefined
+          ? []
+          : [aQuota('retention', { archiveRetention: `${this.retentionMs / 1000}s` })],
+    });
+    this.operators.push(operator);
+    for (const member of this.living)
+      if (member.agent.state === 'running') this.#report(operator, member);
+    return operator;
+  }
+
+  kill(operator: ModelOperator): void {
+    this.#options.trace.note(`${operator.machine.name} is killed`);
+    operator.machine.crash();
+    this.operators = this.operators.filter((one) => one !== operator);
+  }
+
+  /** The agent writes, and reports that to the operators a little later. */
+  write(member: Member, count: number): void {
+    const { scheduler, random } = this.#options;
+    member.agent.write(count);
+    scheduler.after(random.between(50, 900), () => this.report(member));
+  }
+
+  report(member: Member): void {
+    if (member.agent.state !== 'running' || member.place.phase === 'paused') return;
+    for (const operator of this.operators) this.#report(operator, member);
+  }
+
+  /** Another part of the product writes the status. */
+  async touch({ name }: Member, random: Random): Promise<void> {
+    const { scheduler } = this.#options;
+    const stored = await this.#stored(name);
+    if (stored === undefined) return;
+    const lastActivityTime = random.chance(0.1)
+      ? new Date(scheduler.now()).toISOString()
+      : stored.status?.lastActivityTime;
+    const executionStatus = random.chance(0.5) ? 'running' : 'idle';
+    const status = { ...stored.status, lastActivityTime, executionStatus } as const;
+    await this.#client.updateStatus(conversations, { ...stored, status }, { from: stored.status });
+    await this.#publish();
+  }
+
+  /**
+   * Pauses a sandbox: its agent is archived within the bound, and then its pod is deleted. Returns
+   * whether everything was archived; undefined where the operator has ended meanwhile.
+   */
+  async pause(place: Place, operator: ModelOperator, maxMs: number): Promise<boolean | undefined> {
+    const { findings, trace } = this.#options;
+    const { name } = operator.machine;
+    trace.note(`${name} pauses ${place.sandbox.metadata.name} within ${maxMs.toFixed(0)} ms`);
+    place.phase = 'pausing';
+    this.#change(place, { ...place.sandbox, spec: { ...place.sandbox.spec, replicas: 0 } });
+    const logs = place.members.map(
+      ({ uid, agent }) => [uid, agent.log.map(({ id }) => id)] as const,
+    );
+    const died = Promise.withResolvers<undefined>();
+    operator.machine.onDeath(() => died.resolve(undefined));
+    const wasFrozen = operator.machine.frozen;
+    const sealed = await Promise.race([operator.seal(place.sandbox, maxMs), died.promise]);
+    if (sealed !== undefined) {
+      const { isComplete, tookMs } = sealed;
+      trace.note(`${name} has paused ${place.sandbox.metadata.name}: ${isComplete}`);
+      if (tookMs > maxMs + sealToleranceMs && !wasFrozen && !this.#wasFrozen(operator))
+        findings.report('a seal ends in time', `${tookMs.toFixed(0)} ms of ${maxMs.toFixed(0)} ms`);
+      if (isComplete) for (const [uid, ids] of logs) this.checks.onSealed(uid, ids);
+    }
+    place.phase = 'paused';
+    for (const { agent } of place.members) agent.state = 'down';
+    await this.#setStatuses(place, 'PAUSED');
+    return sealed?.isComplete;
+  }
+
+  async resume(place: Place): Promise<void> {
+    this.#options.trace.note(`${place.sandbox.metadata.name} is resumed`);
+    place.phase = 'running';
+    this.#change(place, { ...place.sandbox, spec: { ...place.sandbox.spec, replicas: 1 } });
+    for (const { agent } of place.members) agent.state = 'running';
+    await this.#setStatuses(place, 'RUNNING');
+    for (const member of place.members) this.report(member);
+  }
+
+  async delete({ name, uid }: Member): Promise<void> {
+    const stored = await this.#stored(name);
+    if (stored?.metadata.uid !== uid) return;
+    this.#options.trace.note(`${uid} is deleted`);
+    await this.#client.delete(conversations, namespace, name, { uid });
+    await this.#publish();
+  }
+
+  /** Reads the conversation as a reader with a fresh status does. */
+  async headOf({ name, uid }: Member): Promise<string | undefined> {
+    const stored = await this.#stored(name);
+    return stored?.metadata.uid === uid ? stored.status?.archive?.head : undefined;
+  }
+
+  /** A process that was frozen has not counted its time. */
+  #wasFrozen(operator: ModelOperator): boolean {
+    return this.thawed.has(operator);
+  }
+
+  /** Operators that were frozen at some time. */
+  readonly thawed = new Set<ModelOperator>();
+
+  #addMember(place: Place, name: string, uid: string): void {
+    const { random, scheduler } = this.#options;
+    const { sandbox } = place;
+    const secrets = [apiKey, this.#keys.sessionKey(sandbox.metadata.uid)];
+    const agent = new ModelAgent({
+      ...{ name: uid, scheduler, random: random.fork(uid) },
+      lies: random.chance(0.06),
+      secrets,
+      textLength: this.#textLength,
+    });
+    const {
+      storedBytes: _bytes,
+      firstWords: _words,
+      lacksSteps: _lacks,
+      ...base
+    } = aConversation({
+      name,
+      status: {
+        start: { status: 'READY', transitions: [] },
+        sandboxName: sandbox.metadata.name,
+        sandboxUID: sandbox.metadata.uid,
+        sandboxStatus: 'RUNNING',
+        executionStatus: random.chance(0.5) ? 'running' : 'idle',
+      },
+    });
+    this.#client.put(conversations, { ...base, metadata: { ...base.metadata, namespace, uid } });
+    this.network.connect(`http://${sandbox.status?.podIP ?? ''}:8000`, name, agent);
+    this.checks.add(uid, agent, secrets);
+    place.members.push({ name, uid, agent, place });
+  }
+
+  #report(operator: ModelOperator, { uid, agent }: Member): void {
+    const conversation = this.#known.get(uid);
+    if (conversation !== undefined) operator.observe(conversation, agent.report);
+  }
+
+  #change(place: Place, sandbox: Sandbox): void {
+    const { metadata } = sandbox;
+    const resourceVersion = String(Number(metadata.resourceVersion) + 1);
+    place.sandbox = { ...sandbox, metadata: { ...metadata, resourceVersion } };
+    for (const operator of this.operators) operator.sandboxChanged(place.sandbox);
+  }
+
+  async #setStatuses(place: Place, sandboxStatus: 'RUNNING' | 'PAUSED'): Promise<void> {
+    for (const { name } of place.members) {
+      const stored = await this.#stored(name);
+      if (stored?.status === undefined) continue;
+      const status = { ...stored.status, sandboxStatus };
+      await this.#client.updateStatus(
+        conversations,
+        { ...stored, status },
+        { from: stored.status },
+      );
+    }
+    await this.#publish();
+  }
+
+  async #stored(name: string): Promise<Conversation | undefined> {
+    try {
+      return await this.#client.get(conversations, namespace, name);
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Checks what was stored, and notifies the operators of it. */
+  async #publish(): Promise<void> {
+    const { items } = await this.#client.list(conversations);
+    const present = new Set(items.map(({ metadata }) => metadata.uid));
+    for (const [uid, conversation] of this.#known) {
+      if (present.has(uid)) continue;
+      this.#known.delete(uid);
+      await this.checks.onConversation(conversation, true);
+      for (const operator of this.operators) operator.conversationChanged(conversation, true);
+    }
+    for (const conversation of items) {
+      const { uid, resourceVersion } = conversation.metadata;
+      if (this.#known.get(uid)?.metadata.resourceVersion === resourceVersion) continue;
+      this.#known.set(uid, conversation);
+      await this.checks.onConversation(conversation, false);
+      for (const operator of this.operators) operator.conversationChanged(conversation, false);
+    }
+  }
+
+  /** The store for the checks, whose reads belong to the step in which they begin. */
+  #readable(store: ObjectStore): ObjectStore {
+    const { scheduler } = this.#options;
+    return {
+      ...store,
+      get: (key, options) => scheduler.io(() => store.get(key, options)),
+      list: (options) => scheduler.io(() => store.list(options)),
+    };
+  }
+}
+
+const nameOf = (number: number, index: number): string =>
+  `019aa6a65c4d7b1e8f1f2f7f4f3a${String(number).padStart(2, '0')}${String(index).padStart(2, '0')}`;

@@ -1,0 +1,332 @@
+import { Readable } from 'node:stream';
+import { noAgentCredentials } from '../../../../src/agent/credentials.ts';
+import type { AgentConversation } from '../../../../src/agent/agent.ts';
+import { AgentError } from '../../../../src/agent/errors.ts';
+import type { EventQuery } from '../../../../src/agent/events.ts';
+import { createCodec } from '../../../../src/archive/codec.ts';
+import { measuredStore } from '../../../../src/archive/measured-store.ts';
+import { createHistoryReader } from '../../../../src/archive/reader.ts';
+import { createArchives } from '../../../../src/controllers/archive/archives.ts';
+import { conversationIndexers, sandboxIndexers } from '../../../../src/controllers/caches.ts';
+import { createMetrics } from '../../../../src/observability/metrics.ts';
+import {
+  cachedConversation,
+  type CachedConversation,
+} from '../../../../src/resources/cached-conversation.ts';
+import { findCondition } from '../../../../src/resources/conditions.ts';
+import type { ConversationQuota } from '../../../../src/resources/conversation-quota.ts';
+import type { ConversationStatus } from '../../../../src/resources/conversation-status.ts';
+import { conversations } from '../../../../src/resources/conversation.ts';
+import type { Sandbox } from '../../../../src/resources/sandbox.ts';
+import type { SandboxTemplate } from '../../../../src/resources/sandbox-template.ts';
+import { IndexedStore } from '../../../../packages/kube/src/store.ts';
+import { StoreError } from '../../../../packages/object-store/src/store-error.ts';
+import { eventJson } from '../../../support/archive/agent-log.ts';
+import { memoryStore } from '../../../support/archive/memory-store.ts';
+import {
+  aConversation,
+  aQuota,
+  aSandbox,
+  aTemplate,
+  admitted,
+  condition,
+  noonMs,
+} from '../../../support/builders.ts';
+import { FakeKubeClient } from '../../../support/fake-kube-client.ts';
+import { recordingLogger } from '../../../support/recording-logger.ts';
+import { sceneKeys } from '../../../support/sandbox-scene.ts';
+import { VirtualClock } from '../../../support/virtual-clock.ts';
+
+const sandbox: Sandbox = aSandbox({
+  status: {
+    conditions: [admitted, condition('Ready', 'True', 'Running')],
+    ...{ observedGeneration: 1, replicas: 1, podIP: '127.70.0.1', agentPort: 8000 },
+    masterKeyId: sceneKeys.currentKeyId,
+  },
+});
+const started: ConversationStatus = {
+  start: { status: 'READY', transitions: [] },
+  ...{ sandboxName: 'sbx-1', sandboxUID: sandbox.metadata.uid, sandboxStatus: 'RUNNING' },
+  ...{ executionStatus: 'finished', workingDir: '/workspace/project' },
+};
+const { signal } = new AbortController();
+
+/** The archives of one operator, its store, and the agent of its conversation. */
+function scene({
+  template = aTemplate(),
+  quota,
+}: { readonly template?: SandboxTemplate; readonly quota?: ConversationQuota } = {}) {
+  const client = new FakeKubeClient();
+  const clock = new VirtualClock(noonMs);
+  const metrics = createMetrics();
+  const { logger, lines } = recordingLogger();
+  const memory = memoryStore();
+  const stores = {
+    conversations: new IndexedStore<CachedConversation>(conversationIndexers),
+    sandboxes: new IndexedStore<Sandbox>(sandboxIndexers),
+    templates: new IndexedStore<SandboxTemplate>(),
+    quotas: new IndexedStore<ConversationQuota>(),
+  };
+  const known = aConversation({ status: started });
+  client.put(conversations, known);
+  stores.sandboxes.set(sandbox);
+  stores.templates.set(template);
+  if (quota !== undefined) stores.quotas.set(quota);
+  const agent: { events: string[]; error?: AgentError } = { events: [] };
+  const faults: { error?: StoreError | undefined } = {};
+  const failing =
+    <A extends unknown[], R>(call: (...args: A) => Promise<R>) =>
+    (...args: A): Promise<R> =>
+      faults.error === undefined ? call(...args) : Promise.reject(faults.error);
+  const store = measuredStore(
+    {
+      ...memory.store,
+      put: failing(memory.store.put.bind(memory.store)),
+      get: failing(memory.store.get.bind(memory.store)),
+    },
+    { clock, metrics },
+  );
+  const codec = createCodec({ keys: sceneKeys, encrypt: false });
+  const search = (_endpoint: unknown, _id: string, query: EventQuery) => {
+    if (agent.error !== undefined) return Promise.reject(agent.error);
+    const idOf = (event: string) => (JSON.parse(event) as { id: string }).id;
+    const start = Math.max(
+      0,
+      agent.events.findIndex((event) => idOf(event) === query['page_id']),
+    );
+    const items = agent.events.slice(start, start + Number(query['limit']));
+    const next = agent.events[start + items.length];
+    const page = `{"items":[${items.join()}],"next_page_id":${next === undefined ? 'null' : JSON.stringify(idOf(next))}}`;
+    return Promise.resolve(Readable.from([Buffer.from(page)]));
+  };
+  const files = {
+    files: () => Promise.resolve({ names: ['README.md'], isTruncated: false }),
+    changes: () => Promise.resolve([{ status: 'UPDATED', path: 'README.md' } as const]),
+    diff: () => Promise.resolve({ original: 'old', modified: `new ${keyOfSandbox}` }),
+  };
+  const enqueued: number[] = [];
+  const archives = createArchives({
+    ...{ client, clock, metrics, logger, stores, keys: sceneKeys, random: () => 0 },
+    archive: { store, codec, events: { search }, files },
+    credentials: noAgentCredentials,
+    enqueue: (_request, delayMs = 0) => void enqueued.push(delayMs),
+  });
+  const refresh = async () => {
+    const stored = await client.get(conversations, 'default', known.metadata.name);
+    const cached = cachedConversation(stored);
+    stores.conversations.set(cached);
+    archives.ownerBytes.observe(cached);
+    return cached;
+  };
+  const reconcile = async () => {
+    await refresh();
+    const { namespace, name } = known.metadata;
+    const result = await clock.run(archives.reconciler.reconcile({ namespace, name }, signal));
+    const { status } = await refresh();
+    return { result, status, reason: findCondition(status?.conditions, 'Archived')?.reason };
+  };
+  const reader = createHistoryReader({ store: memory.store, codec });
+  return {
+    ...{ client, clock, archives, agent, faults, memory, lines, enqueued, metrics },
+    ...{ stores, reconcile, refresh, reader, known },
+  };
+}
+
+const keyOfSandbox = sceneKeys.sessionKey(sandbox.metadata.uid, sceneKeys.currentKeyId);
+const events = (number: number) =>
+  Array.from({ length: number }, (_, index) => eventJson(`e${index}`));
+const endpoint = { baseUrl: 'http://127.70.0.1:8000', sessionKey: keyOfSandbox };
+
+describe('an agent that runs', () => {
+  it('is read every 28 s for as long as it has something new', async () => {
+    const { agent, clock, reconcile, memory } = scene();
+    agent.events = events(250);
+    const first = await reconcile();
+    expect(first.result).toEqual({ requeueAfterMs: 28_000 });
+    expect(first.status?.archive).toMatchObject({
+      events: 250,
+      time: expect.any(String) as string,
+    });
+    expect(first.reason).toBe('Following');
+    const [head] = memory.objects.keys();
+    expect((await reconcile()).result).toEqual({ requeueAfterMs: 28_000 });
+    await clock.advance(28_000);
+    agent.events = events(251);
+    expect((await reconcile()).status?.archive?.events).toBe(251);
+    expect([...memory.objects.keys()]).not.toContain(head);
+    await clock.advance(28_000);
+    expect((await reconcile()).result).toBeUndefined();
+  });
+
+  it('is read again when it reports something new', async () => {
+    const { archives, known, enqueued, reconcile } = scene();
+    const report = { updatedAt: '2026-01-01T00:00:00Z', reportedStatus: 'idle' };
+    const observe = (state: Partial<AgentConversation>) =>
+      archives.reconciler.observe(known, { ...report, ...state } as AgentConversation);
+    observe({});
+    await reconcile();
+    observe({});
+    observe({ updatedAt: '2026-01-01T00:00:01Z' });
+    expect(enqueued).toEqual([0, 28_000]);
+  });
+
+  it('is not read where its template says so', async () => {
+    const template = aTemplate({ archive: { enabled: false, maxBytes: 1 } });
+    const { agent, reconcile, memory } = scene({ template });
+    agent.events = events(3);
+    expect((await reconcile()).result).toBeUndefined();
+    expect(memory.calls.put).toBe(0);
+  });
+
+  it('is read no further beyond the limits, which the condition names', async () => {
+    const small = scene({ template: aTemplate({ archive: { enabled: true, maxBytes: 100 } }) });
+    small.agent.events = events(5_000);
+    expect((await small.reconcile()).reason).toBe('LimitReached');
+    const quota = aQuota('q', { scope: 'Owner', maxArchivedBytes: 100 });
+    const owned = scene({ quota });
+    owned.agent.events = events(5_000);
+    const { reason, status } = await owned.reconcile();
+    expect(reason).toBe('OwnerLimitReached');
+    expect(status?.archive?.events).toBeLessThan(5_000);
+  });
+});
+
+describe('a store that fails', () => {
+  it.each([
+    ['denied', 'StoreDenied'],
+    ['unavailable', 'StoreUnavailable'],
+  ] as const)('%s is shown once, and tried again', async (code, reason) => {
+    const { agent, faults, reconcile, lines, metrics, client, known } = scene();
+    agent.events = events(3);
+    faults.error = new StoreError(code, 'the store fails');
+    const first = await reconcile();
+    expect(first.reason).toBe(reason);
+    expect(first.result).toEqual({ requeueAfterMs: 5_000 });
+    const { metadata } = await client.get(conversations, 'default', known.metadata.name);
+    expect((await reconcile()).result).toEqual({ requeueAfterMs: 10_000 });
+    const later = await client.get(conversations, 'default', known.metadata.name);
+    expect(later.metadata.resourceVersion).toBe(metadata.resourceVersion);
+    expect(lines.filter(({ level }) => level === 'warn')).toHaveLength(1);
+    expect((await metrics.archiveFailures.get()).values).toMatchObject([
+      { labels: { reason }, value: 2 },
+    ]);
+    faults.error = undefined;
+    expect(await reconcile()).toMatchObject({
+      reason: 'Following',
+      status: { archive: { events: 3 } },
+    });
+  });
+
+  it('delays a pause for a second at most once it has failed', async () => {
+    const { agent, archives, clock, faults, reconcile, refresh } = scene();
+    agent.events = events(3);
+    faults.error = new StoreError('timeout', 'late');
+    await reconcile();
+    const startedAt = clock.monotonic();
+    await clock.run(archives.seal.seal(sandbox, endpoint, { maxMs: 15_000, isLast: true }, signal));
+    expect(clock.monotonic() - startedAt).toBeLessThanOrEqual(1_000);
+    expect(findCondition((await refresh()).status?.conditions, 'Archived')?.reason).toBe(
+      'StoreUnavailable',
+    );
+  });
+});
+
+describe('a pause', () => {
+  it('archives everything, and the files without secrets', async () => {
+    const { agent, archives, clock, memory, reader, refresh } = scene();
+    agent.events = [...events(3), eventJson('last', { text: keyOfSandbox })];
+    await refresh();
+    memory.objects.set(
+      `default/${(await refresh()).metadata.uid}/h/0000000001-${'0'.repeat(24)}`,
+      Buffer.from('left'),
+    );
+    await clock.run(archives.seal.seal(sandbox, endpoint, { maxMs: 15_000, isLast: true }, signal));
+    const { metadata, status } = await refresh();
+    expect(findCondition(status?.conditions, 'Archived')).toMatchObject({
+      status: 'True',
+      reason: 'Complete',
+    });
+    const { head = '', files } = status?.archive ?? {};
+    const state = { namespace: 'default', uid: metadata.uid, head, files };
+    expect(await reader.count(state, {})).toBe(4);
+    const snapshot = await reader.files(state);
+    expect(snapshot).toMatchObject({
+      ...{ workingDir: '/workspace/project', files: ['README.md'] },
+      diffs: { 'README.md': { original: 'old', modified: 'new <secret-hidden>' } },
+    });
+    const page = await reader.search(state, { descending: true, limit: 1 });
+    expect(page.events[0]?.json).toContain('<secret-hidden>');
+    expect([...memory.objects.keys()]).toHaveLength(2);
+  });
+
+  it('is incomplete where the agent does not answer, and says so', async () => {
+    const { agent, archives, clock, refresh } = scene();
+    await refresh();
+    agent.error = new AgentError('unreachable', 'gone');
+    await clock.run(archives.seal.seal(sandbox, endpoint, { maxMs: 15_000, isLast: true }, signal));
+    const { status } = await refresh();
+    expect(findCondition(status?.conditions, 'Archived')?.reason).toBe('Incomplete');
+  });
+});
+
+describe('deletion', () => {
+  it('removes the archive of a deleted conversation, also after a failure', async () => {
+    const { agent, archives, client, faults, memory, reconcile, stores, known, clock } = scene();
+    agent.events = events(3);
+    await reconcile();
+    expect(memory.objects.size).toBe(1);
+    const { namespace, name } = known.metadata;
+    stores.conversations.delete(namespace, name);
+    archives.reconciler.forget(known);
+    await client.delete(conversations, namespace, name);
+    faults.error = undefined;
+    await clock.run(archives.reconciler.reconcile({ namespace, name }, signal));
+    expect(memory.objects.size).toBe(0);
+  });
+
+  it('is found by the sweep, but not in a store of another installation', async () => {
+    const { archives, memory, reconcile, agent, lines, clock } = scene();
+    agent.events = events(3);
+    await reconcile();
+    memory.objects.set('default/orphan/h/x', Buffer.from('x'));
+    memory.objects.set('default/installation', Buffer.from('another'));
+    const sweep = () =>
+      clock.run(archives.sweep.reconcile({ namespace: 'default', name: '' }, signal));
+    await sweep();
+    expect(memory.objects.has('default/orphan/h/x')).toBe(true);
+    expect(lines.filter(({ level }) => level === 'error')).toHaveLength(1);
+    memory.objects.delete('default/installation');
+    await clock.advance(3_600_000);
+    await sweep();
+    expect(memory.objects.has('default/orphan/h/x')).toBe(false);
+    expect(memory.objects.size).toBe(2);
+  });
+
+  it('follows the retention, and a resumed conversation gets a new archive', async () => {
+    const template = aTemplate({ archive: { enabled: true, maxBytes: 10_000, retention: '1h' } });
+    const { agent, client, clock, memory, reconcile, stores, known } = scene({ template });
+    agent.events = events(3);
+    const { status } = await reconcile();
+    const { head } = status?.archive ?? {};
+    stores.sandboxes.delete('default', 'sbx-1');
+    expect((await reconcile()).result).toEqual({ requeueAfterMs: 3_600_000 });
+    await clock.advance(3_600_000);
+    expect((await reconcile()).result).toEqual({ requeueAfterMs: 120_000 });
+    await clock.advance(120_000);
+    const expired = await reconcile();
+    expect(expired.reason).toBe('Expired');
+    expect(expired.status?.archive).toEqual({
+      events: 0,
+      bytes: 0,
+      expiredTime: expect.any(String) as string,
+    });
+    expect(memory.objects.size).toBe(0);
+    stores.sandboxes.set(sandbox);
+    const again = await reconcile();
+    expect(again.status?.archive).toMatchObject({ events: 3 });
+    expect(again.status?.archive?.head).not.toBe(head);
+    expect(
+      (await client.get(conversations, 'default', known.metadata.name)).status?.archive?.head,
+    ).toBe(again.status?.archive?.head);
+  });
+});
