@@ -15,7 +15,10 @@ export interface HistoryFilter {
 export interface HistoryQuery extends HistoryFilter {
   /** Whether the newest events come first. */
   readonly descending: boolean;
-  /** `nextPageId` of an earlier page, or the id of an event. An unknown one: the first page. */
+  /**
+   * `nextPageId` of an earlier page, or the id of an event. An unknown one is of an event behind
+   * those of the archive: no page, or the first one where the newest events come first.
+   */
   readonly pageId?: string | undefined;
   /** 1 to 100. */
   readonly limit: number;

@@ -88,18 +88,24 @@ export function createHistoryReader(options: HistoryReaderOptions): HistoryReade
   };
 }
 
-/** The position where a page begins; an unknown page begins as the first one does. */
+/**
+ * The position where a page begins. An unknown page is one of events that the archive does not have
+ * yet: oldest first, the history ends there; newest first, it begins with what the archive has. A
+ * client that has the page from an agent, which is paused meanwhile, gets no event twice.
+ */
 async function startOf(
   archive: OpenArchive,
   { pageId, descending }: HistoryQuery,
   signal?: AbortSignal,
 ): Promise<number> {
   const end = eventsOf(archive.manifest);
-  const first = descending ? end - 1 : 0;
-  if (pageId === undefined) return first;
+  if (pageId === undefined) return descending ? end - 1 : 0;
   const position = Number(/@([0-9]{1,10})$/.exec(pageId)?.[1] ?? NaN);
   if (position < end) return position;
-  return (await archive.locate(pageId.replace(/@[0-9]{1,10}$/, ''), descending, signal)) ?? first;
+  return (
+    (await archive.locate(pageId.replace(/@[0-9]{1,10}$/, ''), descending, signal)) ??
+    (descending ? end - 1 : end)
+  );
 }
 
 /** The frames from the one with a position on. */

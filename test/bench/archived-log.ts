@@ -71,7 +71,7 @@ export async function addArchive(
   const { metadata } = await client.get(conversations, namespace, id);
   const codec = createCodec({ keys: new SandboxKeys([masterKey]), encrypt: false });
   const extension = await extendArchive({ namespace, uid: metadata.uid }, undefined, {
-    ...{ store, codec, source: logOf(events) },
+    ...{ store, codec, source: logOf(events), installation: 'bench' },
     ...{ maxBytes: Infinity, maxEvents: Infinity, signal: new AbortController().signal },
   });
   const { head, bytes } = extension;

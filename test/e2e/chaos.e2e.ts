@@ -1,16 +1,21 @@
-import { execFile } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { z } from 'zod';
 import { eventually } from '../support/eventually.ts';
 import { AgentWatch } from './support/agent-watch.ts';
-import { apply, crash, getJson, kubectl, restart, stateFolder } from './support/cluster.ts';
+import {
+  apply,
+  containerTask,
+  crash,
+  getJson,
+  kubectl,
+  restart,
+  stateFolder,
+} from './support/cluster.ts';
 import { TestedInstallation, release, report } from './support/installation.ts';
 import { startPersistently } from './support/persistent-start.ts';
 import { ReadWatch } from './support/read-watch.ts';
 
-const execute = promisify(execFile);
 const up = new TestedInstallation('chaos');
 const { namespace, sandboxes } = up.facts;
 const inRelease = (args: string) => kubectl(`--namespace ${namespace} ${args}`);
@@ -113,18 +118,7 @@ async function stopApiServer(): Promise<void> {
   await gatewaysReady();
   await crash('apiserver');
   const down = new Promise((resolve) => setTimeout(resolve, outageMs));
-  const id = (before?.containerID ?? '').replace('containerd://', '');
-  await execute('ctr', [
-    '-a',
-    join(stateFolder ?? '', 'containerd.sock'),
-    '-n',
-    'k8s.io',
-    'tasks',
-    'kill',
-    '-s',
-    'SIGKILL',
-    id,
-  ]);
+  await containerTask(before?.containerID ?? '', 'kill --signal SIGKILL');
   await down;
   await restart();
   await eventually(

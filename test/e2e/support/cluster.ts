@@ -60,6 +60,17 @@ export async function crash(name: 'apiserver' | 'kubelet'): Promise<void> {
   });
 }
 
+/**
+ * Acts on a container by its ID in the status of its pod, as `ctr tasks` does, without the kubelet
+ * and the API server: `kill --signal SIGKILL`, `pause`, `resume`. Only with a cluster of
+ * test/cluster.
+ */
+export async function containerTask(containerID: string, args: string): Promise<void> {
+  const socket = join(stateFolder ?? '', 'containerd.sock');
+  const id = containerID.replace('containerd://', '');
+  await execute('ctr', ['-a', socket, '-n', 'k8s.io', 'tasks', ...args.split(' '), id]);
+}
+
 /** Starts again what has been ended. */
 export async function restart(): Promise<void> {
   const { KUBECONFIG: _kubeconfig, ...env } = process.env;

@@ -15,7 +15,7 @@ const normal = (table: string): readonly string[] =>
 export const committed = (name: Component | 'elsewhere'): readonly string[] =>
   normal(readFileSync(new URL(`../rights/${name}.txt`, import.meta.url), 'utf8'));
 
-/** What the service account of a process may do in a namespace, by the API server's judgement. */
+/** Rights of the service account of a process in a namespace, by the API server's judgement. */
 export async function rightsOf(
   facts: Facts,
   component: Component,

@@ -123,10 +123,20 @@ describe.each(codecs)('an archive of %s parts', (_name, codec) => {
         expect(events).toMatchObject([{ id: `e${position}`, position }]);
       }
     }
-    const unknown = { descending: true, limit: 1, pageId: 'no such event' };
-    const { events } = await reader.search({ ...address, head }, unknown);
-    expect(events).toMatchObject([{ id: 'e949' }]);
   });
+
+  it.each(['not-archived-yet', 'not-archived-yet@7', 'e2@7'])(
+    'ends a list, and begins one with the newest event, for the page %s behind the archive',
+    async (pageId) => {
+      const { log, extend, reader } = archiveWith(codec);
+      log.events.push(...['e0', 'e1'].map((id) => eventOf(eventJson(id))));
+      const { head = '' } = await extend(undefined);
+      const search = (descending: boolean) =>
+        reader.search({ ...address, head }, { descending, limit: 5, pageId });
+      expect(await search(false)).toEqual({ events: [], nextPageId: null });
+      expect((await search(true)).events.map(({ id }) => id)).toEqual(['e1', 'e0']);
+    },
+  );
 });
 
 function timeOf(seconds: number): string;

@@ -254,6 +254,7 @@ describe('an agent with bad events', () => {
     const { store } = memoryStore();
     const extension = await extendArchive(address, undefined, {
       ...{ store, codec: counting, source, signal, maxEvents: Infinity, maxBytes: Infinity },
+      installation: 'here',
     });
     expect(extension.events).toBe(ids.length);
     expect(unpacked).toBeLessThan(100);
