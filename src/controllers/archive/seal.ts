@@ -60,7 +60,7 @@ interface Sealing {
 /** Maximum time of a pause for a store that fails, in milliseconds. */
 const failingStoreMs = 1_000;
 /** Maximum time of a pause for the snapshot of files, in milliseconds. */
-const snapshotMs = 8_000;
+const snapshotMs = 3_000;
 const maxAttempts = 3;
 
 export class SandboxSeal implements SandboxArchives {
