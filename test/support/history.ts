@@ -94,7 +94,10 @@ export async function eventAnswers(
   return answers;
 }
 
-/** Lists, changes, differences and contents of changed files below a folder. */
+/**
+ * Lists, changes, differences and contents of changed files below a folder; the contents without
+ * the ends of their last lines, which an agent leaves out of differences.
+ */
 export async function fileAnswers(up: Installation, id: string, folder: string) {
   const base = `/api/v1/app-conversations/${id}`;
   const read = async (path: string): Promise<unknown> => (await fetchOk(up, base + path)).json();
@@ -104,7 +107,8 @@ export async function fileAnswers(up: Installation, id: string, folder: string) 
     changes.map(async ({ path }) => {
       const file = encodeURIComponent(`${folder}/${path}`);
       const diff = await read(`/git/diff?path=${file}`);
-      return { path, diff, content: await read(`/file?file_path=${file}`) };
+      const content = z.string().parse(await read(`/file?file_path=${file}`));
+      return { path, diff, content: content.trimEnd() };
     }),
   );
   return { files: await read(`/files?path=${at}`), changes, changed };
@@ -131,6 +135,16 @@ export const archiveFolder = (up: Installation, { namespace, uid }: ArchiveOwner
 interface ArchiveOwner {
   readonly namespace: string;
   readonly uid: string;
+}
+
+/** Expects that the second log begins with the first one. Returns the rest. */
+export function grown(before: readonly string[], after: readonly string[]): readonly string[] {
+  const lost = before.findIndex((text, index) => text !== after[index]);
+  const [wanted, found] = [before[lost], after[lost]].map((text) => text?.slice(0, 500));
+  if (lost !== -1) throw new Error(`event ${lost} was ${wanted}, and is ${found}`);
+  const ids = after.map((text) => eventOf(text).id);
+  if (new Set(ids).size < ids.length) throw new Error(`ids repeat: ${ids.join(' ')}`);
+  return after.slice(before.length);
 }
 
 const frameMark = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);

@@ -6,7 +6,7 @@ import { AgentError, isAgentError } from '../../agent/errors.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import type { Sandbox } from '../../resources/sandbox.ts';
+import type { Sandbox, SandboxView } from '../../resources/sandbox.ts';
 import { ProblemError, unavailable } from '../errors/problem-error.ts';
 import { invalidRequest } from '../errors/validation.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
@@ -133,16 +133,25 @@ const isSilence = (error: unknown): boolean =>
 const silentCodes: ReadonlySet<unknown> = new Set(['timeout', 'unreachable']);
 
 /**
+ * Whether a paused sandbox has its agent still, which answers until its last events and its files
+ * are archived. Pure.
+ */
+export const isStopping = (phase: SandboxView['phase'], sandbox: Sandbox | undefined): boolean =>
+  phase === 'PAUSED' && sandbox?.status?.containerID !== undefined;
+
+/**
  * The agent of a conversation. Its address is that of the sandbox's pod in the Sandbox resource,
  * never a part of the request. Throws a problem where the sandbox does not run, and during a start.
+ * @param mayStop Whether the agent of a sandbox that stops will do.
  */
 export function agentOf(
   { keys }: Pick<Services, 'keys'>,
   conversation: CachedConversation,
   sandbox: Sandbox | undefined,
+  { mayStop = false } = {},
 ): Agent {
   const { phase } = sandboxViewOf(conversation, sandbox);
-  if (phase !== 'RUNNING')
+  if (phase !== 'RUNNING' && !(mayStop && isStopping(phase, sandbox)))
     throw wrongState(`The sandbox is in ${phase}; its agent answers while that runs.`);
   if (!isStartOver(startStatusOf(conversation)))
     throw wrongState('The conversation is still starting; it has no events yet.');
@@ -158,6 +167,11 @@ export function agentOf(
 /** Whether an agent has answered that it does not know the conversation. */
 export const isUnknownToAgent = (error: unknown): boolean =>
   error instanceof ProblemError && isAgentError(error.cause, 'not-found');
+
+/** Whether an agent has not answered, or has not been asked because it did not answer lately. */
+export const isAgentLost = (error: unknown): boolean =>
+  error instanceof ProblemError && lostCodes.has(error.code);
+const lostCodes: ReadonlySet<unknown> = new Set(['agent-silent', 'agent-timeout', 'unavailable']);
 
 const wrongState = (detail: string, cause?: AgentError): ProblemError =>
   new ProblemError('wrong-state', detail, { cause });

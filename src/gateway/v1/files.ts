@@ -18,7 +18,15 @@ import { sandboxViewOf } from '../presenters/conversation.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { type Route, endpoints } from '../http/route.ts';
 import type { Services } from '../services.ts';
-import { agentReading, untilLeft, type Agent, type AgentCall } from './agent-reading.ts';
+import {
+  agentOf,
+  askAgent,
+  isAgentLost,
+  isStopping,
+  untilLeft,
+  type Agent,
+  type AgentCall,
+} from './agent-reading.ts';
 import { historyProblems, readArchive } from './history-reading.ts';
 import { noHistory } from './history-source.ts';
 import { ownConversation } from './own-objects.ts';
@@ -97,27 +105,39 @@ export function fileRoutes(services: Services): readonly Route[] {
 }
 
 /**
- * Chooses the source that answers a question: the agent while the sandbox is RUNNING, else the
- * snapshot of the last pause.
+ * Chooses the source that answers a question: the agent while the sandbox is RUNNING, and until a
+ * pause has taken its snapshot, else the snapshot of the last pause.
  */
 function askingSource(services: Services) {
-  const reading = agentReading(services);
   return async <T>(call: AgentCall, question: (source: FileSource) => Promise<T>): Promise<T> => {
     const conversation = await ownConversation(services, call);
-    const { phase } = sandboxViewOf(conversation, await services.lookup.sandboxOf(conversation));
-    if (phase !== 'RUNNING' && conversation.status?.archive?.files !== undefined)
-      return untilLeft(call.response, (left) =>
-        readArchive(services, conversation, left, async (reader, state, signal) => {
-          const snapshot = await reader.files(state, signal);
-          if (snapshot === undefined) throw noHistory('archive-empty');
-          return question(snapshotSource(snapshot));
-        }),
+    const sandbox = await services.lookup.sandboxOf(conversation);
+    const { phase } = sandboxViewOf(conversation, sandbox);
+    const stops = isStopping(phase, sandbox);
+    const hasSnapshot = conversation.status?.archive?.files !== undefined;
+    const fromAgent = (left: AbortSignal) =>
+      askAgent(
+        services,
+        agentOf(services, conversation, sandbox, { mayStop: true }),
+        left,
+        (agent, signal) => shown(question(agentSource(services, agent, signal))),
+        (answer) => answer,
       );
-    return reading(
-      call,
-      (agent, signal) => shown(question(agentSource(services, agent, signal))),
-      (answer) => answer,
-    );
+    const fromSnapshot = (left: AbortSignal) =>
+      readArchive(services, conversation, left, async (reader, state, signal) => {
+        const snapshot = await reader.files(state, signal);
+        if (snapshot === undefined) throw noHistory('archive-empty');
+        return question(snapshotSource(snapshot));
+      });
+    return untilLeft(call.response, async (left) => {
+      if (phase !== 'RUNNING' && !stops && hasSnapshot) return fromSnapshot(left);
+      try {
+        return await fromAgent(left);
+      } catch (error) {
+        if (!stops || !hasSnapshot || !isAgentLost(error)) throw error;
+        return fromSnapshot(left);
+      }
+    });
   };
 }
 

@@ -14,6 +14,8 @@ import type { Services } from '../services.ts';
 import {
   agentOf,
   agentProblems,
+  isAgentLost,
+  isStopping,
   isUnknownToAgent,
   untilLeft,
   type Agent,
@@ -52,8 +54,8 @@ interface Ways<R> {
 
 /**
  * Reads the events of a conversation until the client leaves: from its agent while its sandbox
- * runs, else from the archive. An agent that does not know the conversation any more is no reason
- * to show nothing of what the archive has.
+ * runs or stops, else from the archive. An agent that does not know the conversation any more is no
+ * reason to show nothing of what the archive has.
  */
 export const historyReading =
   (services: Services) =>
@@ -81,9 +83,10 @@ async function readHistory<R>(
     readonly response: Pick<Response, 'headersSent'>;
   },
 ): Promise<R> {
+  const { phase } = sandboxViewOf(conversation, sandbox);
   const facts = {
     start: startStatusOf(conversation),
-    phase: sandboxViewOf(conversation, sandbox).phase,
+    ...{ phase, isStopping: isStopping(phase, sandbox) },
     readsArchives: services.history !== undefined,
     archive: conversation.status?.archive,
   };
@@ -95,11 +98,13 @@ async function readHistory<R>(
       return ways.starting;
     case 'agent':
       try {
-        const agent = agentOf(services, conversation, sandbox);
+        const agent = agentOf(services, conversation, sandbox, { mayStop: true });
         return await ways.agent(agent, left, conversation);
       } catch (error) {
         const hasArchive = archiveSourceOf(facts).from === 'archive';
-        if (!isUnknownToAgent(error) || !hasArchive || response.headersSent) throw error;
+        // The agent of a sandbox that stops may be gone by now.
+        const isOver = isUnknownToAgent(error) || (facts.isStopping && isAgentLost(error));
+        if (!isOver || !hasArchive || response.headersSent) throw error;
         return ways.archive(conversation, left);
       }
     case 'archive':

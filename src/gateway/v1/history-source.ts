@@ -7,6 +7,8 @@ import { ProblemError } from '../errors/problem-error.ts';
 export interface HistoryFacts {
   readonly start: StartStatus;
   readonly phase: SandboxView['phase'];
+  /** Whether the sandbox is paused, and its agent still answers. */
+  readonly isStopping: boolean;
   /** Whether the gateway reads archives at all. */
   readonly readsArchives: boolean;
   readonly archive: ArchiveStatus | undefined;
@@ -27,7 +29,9 @@ export type HistorySource =
 /** Pure. */
 export function historySourceOf(facts: HistoryFacts): HistorySource {
   if (!isStartOver(facts.start)) return { from: 'nowhere' };
-  return facts.phase === 'RUNNING' ? { from: 'agent' } : archiveSourceOf(facts);
+  // The archive lacks the last events until the end of the stop.
+  const isWithAgent = facts.phase === 'RUNNING' || (facts.isStopping && facts.readsArchives);
+  return isWithAgent ? { from: 'agent' } : archiveSourceOf(facts);
 }
 
 /** The same where the agent can not be asked. Pure. */

@@ -1,11 +1,19 @@
 import { fakeAgent, type FakeAgent } from '../../unit/agent/fake-agent.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import { maxFileBytes } from '../../../src/agent/workspace-files.ts';
+import type { WorkspaceSnapshot } from '../../../src/archive/workspace-snapshot.ts';
+import type { ArchiveStatus } from '../../../src/resources/archive-status.ts';
 import type { StartStatus } from '../../../src/resources/conversation-status.ts';
 import type { SandboxState } from '../../../src/resources/sandbox.ts';
+import { FakeHistory, headOf, storedEvents } from '../../support/gateway/fake-history.ts';
 import { TestGateway } from '../../support/gateway/test-gateway.ts';
 
 const time = '2026-01-01T00:00:00Z';
+const snapshot: WorkspaceSnapshot = {
+  ...{ version: 1, workingDir: '/workspace/project', takenAt: time },
+  ...{ files: ['of the snapshot'], filesTruncated: false },
+  ...{ changes: [], diffs: {}, diffsTruncated: false },
+};
 const is = (type: string) => ({
   ...{ type, status: 'True' as const, reason: type, message: '', lastTransitionTime: time },
 });
@@ -26,13 +34,14 @@ describe('the files of a conversation', () => {
   const folder = '/workspace/project';
   const setUp = async (
     answers: Parameters<typeof fakeAgent>[0] = {},
-    wish: { replicas?: 0 | 1; start?: StartStatus } = {},
+    wish: { replicas?: 0 | 1; start?: StartStatus; stops?: boolean; archive?: ArchiveStatus } = {},
   ) => {
     agent = await fakeAgent(answers);
     const running: SandboxState = {
       podIP: '127.0.0.1',
       agentPort: Number(new URL(agent.endpoint.baseUrl).port),
       conditions: [is('Admitted'), is('Ready')],
+      ...(wish.stops === true ? { containerID: 'container-1' } : {}),
     };
     await gateway.addSandbox('sbx', { replicas: wish.replicas ?? 1, status: running });
     const start = wish.start ?? 'READY';
@@ -41,6 +50,7 @@ describe('the files of a conversation', () => {
         start: { status: start, transitions: [{ status: start, time }] },
         sandboxName: 'sbx',
         workingDir: folder,
+        ...(wish.archive === undefined ? {} : { archive: wish.archive }),
       },
     });
     return { [Symbol.asyncDispose]: () => agent[Symbol.asyncDispose]() };
@@ -93,6 +103,20 @@ describe('the files of a conversation', () => {
       ...{ status: 200, json: '' },
     });
     expect(await gateway.get(`${base}/files?path=/absent`)).toMatchObject({ json: [] });
+  });
+
+  it('are read from the agent while the sandbox stops, and then from the snapshot', async () => {
+    const history = new FakeHistory();
+    history.files = () => Promise.resolve(snapshot);
+    await gateway.stop();
+    gateway = await TestGateway.start({ history });
+    const answers = { [bash]: { body: { exit_code: 0, stdout: names('of the agent') } } };
+    const archive = { ...history.archived(storedEvents(1)), files: headOf(1) };
+    await using running = await setUp(answers, { replicas: 0, stops: true, archive });
+    const files = async () => (await gateway.get(`${base}/files?path=${folder}`)).json;
+    expect(await files()).toEqual(['of the agent']);
+    await running[Symbol.asyncDispose]();
+    expect(await files()).toEqual(['of the snapshot']);
   });
 
   it.each([

@@ -54,9 +54,13 @@ interface Wish {
   readonly archive?: ArchiveStatus;
   readonly replicas?: 0 | 1;
   readonly start?: StartStatus;
+  /** Whether the agent of the paused sandbox runs still. */
+  readonly stops?: boolean;
 }
-async function setUp({ archive, replicas = 0, start = 'READY' }: Wish): Promise<void> {
-  await gateway.addSandbox('sbx', { replicas, status: agent.status });
+async function setUp(wish: Wish): Promise<void> {
+  const { archive, replicas = 0, start = 'READY', stops = false } = wish;
+  const status = { ...agent.status, ...(stops ? { containerID: 'container-1' } : {}) };
+  await gateway.addSandbox('sbx', { replicas, status });
   await gateway.addConversation(id, {
     status: {
       start: { status: start, transitions: [{ status: start, time }] },
@@ -140,6 +144,17 @@ describe('the events of a conversation', () => {
       expect(answer.headers['retry-after']).toBe(retryAfter);
       expect(answer.text).not.toContain('10.1.2.3');
     }
+  });
+
+  it('while the sandbox stops: from the agent, and from the archive once that is gone', async () => {
+    gateway = await TestGateway.start({ history });
+    agent.answer = answerFromLog(() => storedEvents(5));
+    await setUp({ archive: history.archived(storedEvents(3)), stops: true });
+    expect(idsOf(await gateway.get(path('search')))).toHaveLength(5);
+    expect((await gateway.get(path('count'))).json).toBe(5);
+    await agent.stop();
+    expect(idsOf(await gateway.get(path('search')))).toHaveLength(3);
+    expect((await gateway.get(path('count'))).json).toBe(3);
   });
 
   it('when the archive hangs: 503 after the deadline, and the read is aborted', async () => {

@@ -1,5 +1,6 @@
 import type { ArchiveState } from '../../../src/archive/address.ts';
 import { ArchiveError } from '../../../src/archive/archive-error.ts';
+import type { WorkspaceSnapshot } from '../../../src/archive/workspace-snapshot.ts';
 import type {
   HistoryEvent,
   HistoryFilter,
@@ -82,7 +83,7 @@ export class FakeHistory implements HistoryReader {
     }
   }
 
-  files(): Promise<undefined> {
+  files(): Promise<WorkspaceSnapshot | undefined> {
     return Promise.resolve(undefined);
   }
 

@@ -4,7 +4,7 @@ const head = '0000000007-0123456789abcdef01234567';
 const stored = { head, events: 7, bytes: 100 };
 const expired = { events: 0, bytes: 0, expiredTime: '2026-01-01T00:00:00Z' };
 const facts = (more: Partial<HistoryFacts>): HistoryFacts => ({
-  ...{ start: 'READY', phase: 'PAUSED', readsArchives: true, archive: stored },
+  ...{ start: 'READY', phase: 'PAUSED', isStopping: false, readsArchives: true, archive: stored },
   ...more,
 });
 const none = (code: string) => ({ from: 'none', code });
@@ -17,6 +17,16 @@ describe('the events of a conversation', () => {
       'are with the agent also where the service keeps no history',
       { phase: 'RUNNING', readsArchives: false, archive: undefined },
       { from: 'agent' },
+    ],
+    [
+      'are with the agent until the stop of a pause has archived the last of them',
+      { isStopping: true },
+      { from: 'agent' },
+    ],
+    [
+      'are not read from an agent that stops where the service keeps no history',
+      { isStopping: true, readsArchives: false },
+      none('archive-disabled'),
     ],
     ['are archived while the sandbox is paused', { phase: 'PAUSED' }, archive],
     ['are archived while it is resumed', { phase: 'STARTING' }, archive],
