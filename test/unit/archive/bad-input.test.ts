@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { isAgentError } from '../../../src/agent/errors.ts';
+import { AgentError } from '../../../src/agent/errors.ts';
 import { crc32 } from 'node:zlib';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { agentSource } from '../../../src/archive/agent-source.ts';
@@ -172,7 +172,7 @@ describe('an agent with bad events', () => {
     // An agent that answers with another page than the named one can not be read.
     const end = await archive.extendAll().then(
       ({ last }) => last.stoppedBy,
-      (error: unknown) => (isAgentError(error) ? error.code : error),
+      (error: unknown) => (error instanceof AgentError ? error.code : error),
     );
     expect(['end', 'malformed']).toContain(end);
     expect(archive.calls.put).toBeLessThanOrEqual(2);
