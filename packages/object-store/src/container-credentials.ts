@@ -7,7 +7,7 @@ import {
   isCredential,
 } from './credential-call.ts';
 import { readCredentialFile } from './credential-files.ts';
-import type { CredentialProvider } from './s3-credentials.ts';
+import type { CredentialProvider } from './credentials.ts';
 import { StoreError } from './store-error.ts';
 
 export interface ContainerCredentialsOptions {

@@ -3,7 +3,7 @@ import type { Clock } from '@conversation-operator/base/clock';
 import { systemCodeOf } from '@conversation-operator/base/system-code';
 import { withDeadline } from './call-deadline.ts';
 import { sendHttp, type HttpAnswer } from './http-call.ts';
-import type { Credentials } from './s3-credentials.ts';
+import type { Credentials } from './credentials.ts';
 import { StoreError, type StoreErrorCode } from './store-error.ts';
 
 export interface CredentialCall {

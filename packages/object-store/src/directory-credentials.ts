@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { Clock } from '@conversation-operator/base/clock';
 import { isCredential } from './credential-call.ts';
 import { readCredentialFile } from './credential-files.ts';
-import type { Credentials, CredentialSource } from './s3-credentials.ts';
+import type { Credentials, CredentialSource } from './credentials.ts';
 import { StoreError } from './store-error.ts';
 
 export interface DirectoryCredentialsOptions {

@@ -6,7 +6,7 @@ import {
   fieldsOf,
   isCredential,
 } from './credential-call.ts';
-import type { CredentialProvider } from './s3-credentials.ts';
+import type { CredentialProvider } from './credentials.ts';
 import { StoreError } from './store-error.ts';
 
 export interface InstanceCredentialsOptions {

@@ -7,7 +7,7 @@ import { sleep, type Clock } from '@conversation-operator/base/clock';
 import { systemCodeOf } from '@conversation-operator/base/system-code';
 import { withDeadline } from './call-deadline.ts';
 import { sendHttp, type HttpAnswer } from './http-call.ts';
-import type { CredentialSource, Credentials } from './s3-credentials.ts';
+import type { CredentialSource, Credentials } from './credentials.ts';
 import { maxErrorBytes, s3FailureOf, type S3Failure } from './s3-errors.ts';
 import { StoreError } from './store-error.ts';
 

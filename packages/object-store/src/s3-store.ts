@@ -11,7 +11,7 @@ import {
 import { runningCalls } from './running-calls.ts';
 import { s3Address, type S3AddressOptions } from './s3-address.ts';
 import { createS3Client, type S3Answer, type S3Client } from './s3-client.ts';
-import type { CredentialSource } from './s3-credentials.ts';
+import type { CredentialSource } from './credentials.ts';
 import { readS3List } from './s3-list.ts';
 import { StoreError } from './store-error.ts';
 

@@ -288,7 +288,8 @@ describe('deletion', () => {
     const { archives, memory, reconcile, agent, lines, clock, client, known } = scene();
     agent.events = events(3);
     await reconcile();
-    const [[key = '', body = Buffer.alloc(0)] = []] = [...memory.objects];
+    const [stored] = memory.objects;
+    const [key, body] = stored ?? ['', Buffer.alloc(0)];
     memory.objects.set('default/unreadable/h/0000000001-aaaaaaaaaaaaaaaaaaaaaaaa', body);
     memory.objects.set('default/without-head/s/x', body);
     const sweep = () =>
