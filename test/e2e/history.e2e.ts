@@ -26,6 +26,8 @@ const bucket = 'history';
 const prefix = 'e2e';
 const credentials = 'e2e-history';
 const readyMs = 60_000;
+/** The claim of a start may have to wait for a binder that repeats itself once a minute. */
+const startMs = 150_000;
 /** Events of an agent are archived within 30 s; the rest is for a small machine. */
 const archivedMs = 35_000;
 /** First bytes of an object: a frame of zstd, and a sealed one. */
@@ -110,7 +112,7 @@ interface Started {
   readonly sandbox: string;
 }
 async function start(text: string): Promise<Started> {
-  const task = await up.over((await up.start(text)).id, readyMs);
+  const task = await up.over((await up.start(text)).id, startMs);
   expect(task).toMatchObject({ status: 'READY', error: null });
   const id = task.app_conversation_id ?? '';
   started.push(id);

@@ -1,6 +1,6 @@
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import { isConflict } from '@conversation-operator/kube/errors';
+import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import {
   cachedConversation,
   type CachedConversation,
@@ -66,6 +66,7 @@ export async function storeArchiveStatus(
       );
       return cachedConversation(answer);
     } catch (error) {
+      if (isNotFound(error)) return undefined;
       if (!isConflict(error) || attempt === maxAttempts) throw error;
     }
     const stored = await storedConversation(client, known, signal);
