@@ -159,14 +159,13 @@ export class ArchiveChecks {
   }
 
   /** At the end, after a sweep: nothing is left that belongs to no living conversation. */
-  async checkRemains(isForeign: boolean): Promise<void> {
+  async checkRemains(): Promise<void> {
     const { findings, namespace } = this.#options;
     for (const key of await this.#keys(`${namespace}/`)) {
       const [, uid = ''] = key.split('/');
       const subject = this.#subjects.get(uid);
       if (subject === undefined) continue;
-      if (subject.isDeleted && !isForeign)
-        findings.report('nothing of a deleted conversation remains', key);
+      if (subject.isDeleted) findings.report('nothing of a deleted conversation remains', key);
       if (!subject.isDeleted && subject.hasExpired && subject.content === undefined)
         findings.report('nothing of an expired archive remains', key);
     }
