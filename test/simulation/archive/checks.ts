@@ -31,7 +31,8 @@ interface Subject {
   /** When the archive has grown last, in milliseconds of the simulation. */
   grownAt: number;
   isDeleted: boolean;
-  hasExpired: boolean;
+  /** Number of archives of the conversation that have expired. */
+  expiries: number;
   /** Number of heads so far. */
   heads: number;
 }
@@ -74,7 +75,7 @@ export class ArchiveChecks {
       sealed: new Set(),
       grownAt: 0,
       isDeleted: false,
-      hasExpired: false,
+      expiries: 0,
       heads: 0,
     });
   }
@@ -83,8 +84,8 @@ export class ArchiveChecks {
     return this.#subjects.get(uid)?.content?.ids ?? [];
   }
 
-  hasExpired(uid: string): boolean {
-    return this.#subjects.get(uid)?.hasExpired === true;
+  expiriesOf(uid: string): number {
+    return this.#subjects.get(uid)?.expiries ?? 0;
   }
 
   isDeleted(uid: string): boolean {
@@ -159,15 +160,14 @@ export class ArchiveChecks {
   }
 
   /** At the end, after a sweep: nothing is left that belongs to no living conversation. */
-  async checkRemains(isForeign: boolean): Promise<void> {
+  async checkRemains(): Promise<void> {
     const { findings, namespace } = this.#options;
     for (const key of await this.#keys(`${namespace}/`)) {
       const [, uid = ''] = key.split('/');
       const subject = this.#subjects.get(uid);
       if (subject === undefined) continue;
-      if (subject.isDeleted && !isForeign)
-        findings.report('nothing of a deleted conversation remains', key);
-      if (!subject.isDeleted && subject.hasExpired && subject.content === undefined)
+      if (subject.isDeleted) findings.report('nothing of a deleted conversation remains', key);
+      if (!subject.isDeleted && subject.expiries > 0 && subject.content === undefined)
         findings.report('nothing of an expired archive remains', key);
     }
   }
@@ -180,7 +180,7 @@ export class ArchiveChecks {
       findings.report('no archive expires before its time', `${subject.uid} after ${ageMs} ms`);
     subject.content = undefined;
     subject.sealed.clear();
-    subject.hasExpired = true;
+    subject.expiries++;
     this.#options.onExpired(subject.uid);
   }
 

@@ -29,7 +29,7 @@ export async function walkHistory(options: HistoryWalkOptions): Promise<void> {
   const namespace = 'default';
   const { uid, agent } = member;
   const before = checks.idsOf(uid);
-  const hadExpired = checks.hasExpired(uid);
+  const expiries = checks.expiriesOf(uid);
   const machine = new Machine(`reader of ${uid}`, scheduler);
   const reader = createHistoryReader({ store: store.of(machine), codec });
   const descending = random.chance(0.5);
@@ -53,7 +53,7 @@ export async function walkHistory(options: HistoryWalkOptions): Promise<void> {
     } catch (error) {
       if (error instanceof ArchiveError && error.code === 'gone') {
         const fresh = await world.headOf(member);
-        if (fresh === undefined || checks.hasExpired(uid) !== hadExpired) return;
+        if (fresh === undefined || checks.expiriesOf(uid) !== expiries) return;
         if (fresh === goneHead)
           findings.report('the objects of a fresh head exist and are whole', `${uid}: ${fresh}`);
         goneHead = head = fresh;
@@ -65,7 +65,7 @@ export async function walkHistory(options: HistoryWalkOptions): Promise<void> {
       await sleep(machine.clock, random.between(100, 10_000));
     }
   } while (head !== undefined);
-  if (head === undefined || checks.isDeleted(uid) || checks.hasExpired(uid) !== hadExpired) return;
+  if (head === undefined || checks.isDeleted(uid) || checks.expiriesOf(uid) !== expiries) return;
   const read = descending ? ids.toReversed() : ids;
   const now = checks.idsOf(uid);
   const wrong = read.findIndex((id, index) => now[index] !== id);

@@ -378,7 +378,7 @@ class Run {
       if (dice.chance(0.3)) await this.#do(() => world.delete(member));
     if (dice.chance(0.5)) await this.#disturbEnd(dice);
     await this.#pass(sweepMs);
-    await this.#do(() => world.checks.checkRemains(world.isForeign));
+    await this.#do(() => world.checks.checkRemains());
     this.#findings.check();
   }
 

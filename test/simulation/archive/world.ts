@@ -1,6 +1,8 @@
 import type { ObjectStore } from '@conversation-operator/object-store/object-store';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { createCodec, type Codec } from '../../../src/archive/codec.ts';
+import { keyOf } from '../../../src/archive/layout.ts';
+import { emptyManifest, packHead } from '../../../src/archive/manifest.ts';
 import { conversations, type Conversation } from '../../../src/resources/conversation.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import { SandboxCondition } from '../../../src/resources/sandbox.ts';
@@ -66,8 +68,8 @@ export class World {
   readonly codec: Codec;
   readonly places: Place[] = [];
   operators: ModelOperator[] = [];
-  /** Whether the store has the mark of another installation. */
-  readonly isForeign: boolean;
+  /** Whether the store has an archive of another installation. */
+  readonly #isForeign: boolean;
   readonly maxBytes: number;
   readonly retentionMs: number | undefined;
   readonly #options: WorldOptions;
@@ -87,7 +89,7 @@ export class World {
       encrypt: random.chance(0.3),
       random: (bytes) => Buffer.from(Array.from({ length: bytes }, () => random.whole(0, 255))),
     });
-    this.isForeign = random.chance(0.1);
+    this.#isForeign = random.chance(0.1);
     this.maxBytes = random.chance(0.25) ? random.whole(2_000, 60_000) : noLimit;
     this.retentionMs = random.chance(0.5) ? (random.pick([1.5, 3]) ?? 3) * 60_000 : undefined;
     this.#textLength = random.chance(0.15) ? 16_000 : random.whole(10, 200);
@@ -116,13 +118,8 @@ export class World {
   }
 
   async begin(): Promise<void> {
-    const { random, store, scheduler } = this.#options;
-    if (this.isForeign)
-      for (const [key, text] of [
-        [`${namespace}/installation`, 'abcdefabcdef'],
-        [`${namespace}/foreign-1/h/0000000001-abcdefabcdefabcdefabcdef`, 'not ours'],
-      ] as const)
-        await scheduler.io(() => store.put(key, Buffer.from(text)));
+    const { random } = this.#options;
+    if (this.#isForeign) await this.#addForeign();
     const places = random.whole(1, 2);
     for (let count = 0; count < places; count++) await this.addPlace();
   }
@@ -312,6 +309,17 @@ export class World {
     this.network.connect(`http://${sandbox.status?.podIP ?? ''}:8000`, name, agent);
     this.checks.add(uid, agent, secrets);
     place.members.push({ name, uid, agent, place });
+  }
+
+  /** An archive that can be read here, but whose head names a master key that nothing here knows. */
+  async #addForeign(): Promise<void> {
+    const { scheduler, store } = this.#options;
+    const address = { namespace, uid: 'foreign-1' };
+    const keys = new SandboxKeys([Buffer.alloc(32, 8)]);
+    const manifest = { ...emptyManifest(address), installation: keys.currentKeyId };
+    const codec = createCodec({ keys, encrypt: false });
+    const { name, body } = packHead(codec, address, manifest, Buffer.alloc(0));
+    await scheduler.io(() => store.put(keyOf(address, 'h', name), body));
   }
 
   #report(operator: ModelOperator, { uid, agent }: Member): void {

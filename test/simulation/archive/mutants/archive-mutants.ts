@@ -24,8 +24,8 @@ export const archiveMutants: Readonly<Record<string, ArchiveMutant>> = {
   },
   'a seal is complete after a failure': {
     file: seal,
-    from: "if (kind === 'end') {",
-    to: "if (kind === 'end' || kind === 'failed') {",
+    from: "if (kind === 'end') return 'complete';",
+    to: "if (kind === 'end' || kind === 'failed') return 'complete';",
     rules: ['a complete seal has everything'],
   },
   'the status names a head before its object is stored': {
@@ -43,7 +43,7 @@ export const archiveMutants: Readonly<Record<string, ArchiveMutant>> = {
   },
   'the log of a restored volume is taken from its beginning': {
     file: extend,
-    from: 'const from = await unknownFrom(archive, source, signal); if (from === undefined) return; page = await readNamed(from);',
+    from: "const from = await unknownFrom(archive, source, signal); if (from === undefined) return; page = await read(from); if (!isNamed(page, from)) { yield 'changed'; return; }",
     to: '',
     rules: [
       'a complete seal has everything',
@@ -53,14 +53,14 @@ export const archiveMutants: Readonly<Record<string, ArchiveMutant>> = {
   },
   'a restored volume has nothing new': {
     file: extend,
-    from: 'if (from === undefined) return; page = await readNamed(from);',
+    from: 'if (from === undefined) return; page = await read(from);',
     to: 'return void from;',
     rules: ['a complete seal has everything', 'a crash loses the last seconds alone'],
   },
   'a page that the agent does not know any more is taken for the named one': {
     file: extend,
-    from: 'checkBeginning(page, from);',
-    to: '',
+    from: 'first === undefined || first.id === from || from.length > maxIdLength;',
+    to: 'true;',
     rules: [
       'a complete seal has everything',
       'the archive has events of the agent, in order and once',
@@ -69,8 +69,8 @@ export const archiveMutants: Readonly<Record<string, ArchiveMutant>> = {
   },
   'a pause archives the agent for the next conversation of that name': {
     file: seal,
-    from: 'return known?.metadata.uid === uid ? known : conversation;',
-    to: 'return known ?? conversation;',
+    from: 'return conversation?.metadata.uid === uid ? conversation : known;',
+    to: 'return conversation ?? known;',
     rules: ['the archive has events of the agent, in order and once'],
     seeds: rare,
   },
@@ -112,7 +112,7 @@ export const archiveMutants: Readonly<Record<string, ArchiveMutant>> = {
   },
   'a pause leaves replaced heads': {
     file: seal,
-    from: 'if (old.length > 0) await archive.store.delete(old, { signal });',
+    from: 'if (old.length > 0) await store.delete(old, { signal });',
     to: 'void old;',
     rules: ['replaced heads are deleted'],
   },
@@ -172,16 +172,16 @@ export const archiveMutants: Readonly<Record<string, ArchiveMutant>> = {
     to: 'if (present.has(uid) || archived.length > 0) continue;',
     rules: ['nothing of a deleted conversation remains'],
   },
-  'the sweep ignores the mark of another installation': {
+  'the sweep takes each archive for its own': {
     file: 'src/archive/installation.ts',
-    from: 'if (stored !== undefined && !keys.knows(stored)) return false;',
-    to: '',
+    from: 'return installation !== undefined && keys.knows(installation);',
+    to: 'return true;',
     rules: ['nothing of another installation is deleted'],
   },
   'a pause waits for the archive without its bound': {
     file: seal,
-    from: 'isStoreFailing() ? Math.min(failingStoreMs, maxMs) : maxMs,',
-    to: '600_000,',
+    from: 'isStoreFailing() ? Math.min(failingStoreMs, maxMs) : maxMs;',
+    to: '600_000;',
     rules: ['a seal ends in time'],
   },
   'a pause waits for the deletion of a replaced head': {
