@@ -87,7 +87,6 @@ const beyond: Readonly<
   renameProfile: [(it) => it.renameProfile(none, 'other'), refused],
   activateProfile: [(it) => it.activateProfile(none), refused],
   getSuggestedTasks: [(it) => it.getSuggestedTasks(), refused],
-  readConversationFile: [(it, id) => it.readConversationFile(id, 'README.md'), refused],
   switchConversationProfile: [(it, id) => it.switchConversationProfile(id, none), refused],
   switchConversationAcpModel: [(it, id) => it.switchConversationAcpModel(id, none), refused],
   listAutomations: [(it) => it.listAutomations(), refused],
@@ -120,6 +119,7 @@ const covered = [
     'resumeSandbox',
     'updateConversationPublicFlag',
     'downloadConversation',
+    'readConversationFile',
     'deleteConversation',
     'getCurrentApiKey',
     'getSettings',
@@ -218,6 +218,8 @@ describe("the official client's CloudClient, against the built program", () => {
       `/api/v1/conversation/${id}/events/search?limit=100`,
     );
     expect(events.items.map(({ kind }) => kind)).toContain('MessageEvent');
+    // The client returns the JSON as a text.
+    expect(await client.readConversationFile(id, '/workspace/no-such-file')).toBe('""');
     const download = await client.downloadConversation(id);
     const files = await unzip(Buffer.from(await download.arrayBuffer()));
     expect(files).toHaveLength(events.items.length + 1);
@@ -403,11 +405,12 @@ describe('what all of this leaves behind', () => {
 
   it('is no secret in an answer, but to the owner of a sandbox its session key', () => {
     for (const { request, headers, body } of proxy.exchanges) {
-      const seen = `${JSON.stringify(headers)}\n${withoutFields(body, 'session_api_key')}`;
+      const seen = `${JSON.stringify(headers)}\n${withoutFields(body, 'session_api_key', 'working_dir')}`;
       // An agent says itself in which folder it works; here that is one of this machine.
-      const secret = request.includes('/events/search')
-        ? { ...all(), 'data folder': secrets['API key'] ?? '' }
-        : all();
+      const secret =
+        request.includes('/events/search') || request.includes('/download')
+          ? { ...all(), 'data folder': secrets['API key'] ?? '' }
+          : all();
       expect([request, leaksIn(seen, secret)]).toEqual([request, []]);
     }
   });
