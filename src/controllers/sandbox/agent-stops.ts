@@ -283,7 +283,19 @@ export class AgentStops {
     const maxMs = connections.isSilent(endpoint, sandbox)
       ? Math.min(leftMs, silentPatienceMs)
       : leftMs;
-    await archives.seal(sandbox, endpoint, { maxMs, isLast: !isBusy }, signal);
+    try {
+      await archives.seal(sandbox, endpoint, { maxMs, isLast: !isBusy }, signal);
+    } catch (error) {
+      // Until the bound, the next attempt may succeed. No pause lasts longer for its archive.
+      if (signal.aborted || this.#leftMs(sandbox, pauseTime) > 0) throw error;
+      this.#options.logger.warn(
+        'The pause of a sandbox has ended before its archive was complete',
+        {
+          sandbox: sandbox.metadata.name,
+          error,
+        },
+      );
+    }
     if (!isBusy) this.#archivedPauses.set(uid, { pauseTime, isLast: true });
   }
 

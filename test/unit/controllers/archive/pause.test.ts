@@ -31,7 +31,7 @@ const paused: SandboxState = {
 };
 
 /** A sandbox that is being paused, and the calls of its archive. */
-function pausing(pauseBoundMs = 15_000) {
+function pausing(pauseBoundMs = 15_000, fails = () => false) {
   const agent = new RunningAgent();
   const seals: (SealOptions & { readonly hasPod: boolean })[] = [];
   const scene: SandboxScene = new SandboxScene({
@@ -40,6 +40,7 @@ function pausing(pauseBoundMs = 15_000) {
       seal: async (_sandbox, { baseUrl }, options) => {
         expect(baseUrl).toBe('http://127.70.0.1:8000');
         seals.push({ ...options, hasPod: (await scene.pod()) !== undefined });
+        if (fails()) throw new Error('the API server does not accept the status');
       },
     },
   });
@@ -81,5 +82,14 @@ it('leaves the archive no time after the bound of the pause', async () => {
   await scene.clock.advance(5_001);
   await reconcile();
   expect(seals.at(-1)).toEqual({ maxMs: 0, isLast: true, hasPod: true });
+  expect(await scene.pod()).toBeUndefined();
+});
+
+it('ends a pause at its bound, also where the archive fails every time', async () => {
+  const { scene, reconcile } = pausing(5_000, () => true);
+  await expect(reconcile()).rejects.toThrow('does not accept the status');
+  expect(await scene.pod()).toBeDefined();
+  await scene.clock.advance(5_001);
+  await reconcile();
   expect(await scene.pod()).toBeUndefined();
 });
