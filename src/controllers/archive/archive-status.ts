@@ -20,6 +20,11 @@ export interface ArchiveChange {
 export interface ArchiveStatusOptions {
   readonly client: KubeClient;
   readonly clock: Clock;
+  /**
+   * Called with each version that is read or stored: the next attempt has to begin with it, also
+   * where a cache does not show it yet.
+   */
+  readonly observe?: (conversation: CachedConversation) => void;
 }
 
 /** Attempts against other writers of the status, which write at most every second. */
@@ -31,7 +36,7 @@ const maxAttempts = 5;
  * undefined when another head is stored, or the conversation is gone.
  */
 export async function storeArchiveStatus(
-  { client, clock }: ArchiveStatusOptions,
+  { client, clock, observe = () => undefined }: ArchiveStatusOptions,
   known: CachedConversation,
   { archive, reason }: ArchiveChange,
   signal: AbortSignal,
@@ -64,7 +69,9 @@ export async function storeArchiveStatus(
         { ...current, status: next },
         { signal, from: current.status },
       );
-      return cachedConversation(answer);
+      const updated = cachedConversation(answer);
+      observe(updated);
+      return updated;
     } catch (error) {
       if (isNotFound(error)) return undefined;
       if (!isConflict(error) || attempt === maxAttempts) throw error;
@@ -72,6 +79,7 @@ export async function storeArchiveStatus(
     const stored = await storedConversation(client, known, signal);
     if (stored === undefined) return undefined;
     current = cachedConversation(stored);
+    observe(current);
   }
 }
 

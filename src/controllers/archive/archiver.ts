@@ -112,9 +112,10 @@ export class Archiver {
     change: ArchiveChange,
     signal: AbortSignal,
   ): Promise<boolean> {
-    const stored = await storeArchiveStatus(this.#options, conversation, change, signal);
-    if (stored !== undefined) this.#newest.observe(stored);
-    return stored !== undefined;
+    const { client, clock } = this.#options;
+    const observe = (version: CachedConversation) => this.#newest.observe(version);
+    const options = { client, clock, observe };
+    return (await storeArchiveStatus(options, conversation, change, signal)) !== undefined;
   }
 
   async #step(target: ArchiveTarget, signal: AbortSignal): Promise<ArchiveOutcome> {

@@ -259,6 +259,30 @@ describe('a pause', () => {
     expect([...memory.objects.keys()]).toHaveLength(2);
   });
 
+  it('is complete where the answer to the write before was lost, and the cache is behind', async () => {
+    const { agent, archives, client, clock, refresh, known } = scene();
+    agent.events = events(3);
+    const cached = await refresh();
+    const update = client.updateStatus.bind(client);
+    let isLost = false;
+    Object.assign(client, {
+      updateStatus: async (...args: Parameters<typeof update>) => {
+        const answer = await update(...args);
+        if (isLost) return answer;
+        isLost = true;
+        throw new Error('the answer is lost');
+      },
+    });
+    const seal = () =>
+      clock.run(archives.seal.seal(sandbox, endpoint, { maxMs: 15_000, isLast: true }, signal));
+    await expect(seal()).rejects.toThrow('lost');
+    const stored = await client.get(conversations, 'default', known.metadata.name);
+    expect(stored.metadata.resourceVersion).not.toBe(cached.metadata.resourceVersion);
+    await seal();
+    const { status } = await refresh();
+    expect(findCondition(status?.conditions, 'Archived')?.reason).toBe('Complete');
+  });
+
   it('is incomplete where the agent does not answer, and says so', async () => {
     const { agent, archives, clock, refresh } = scene();
     await refresh();
