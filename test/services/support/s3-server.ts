@@ -26,7 +26,7 @@ const startedSchema = z.object({
 export interface S3Server extends AsyncDisposable {
   readonly url: string;
   readonly region: string;
-  /** Those that the server accepts now. */
+  /** Credentials that the server accepts now. */
   readonly credentials: Credentials;
   /** The folder with the objects of a bucket. */
   folderOf(bucket: string): string;
