@@ -2,8 +2,7 @@ import type { Clock } from '@conversation-operator/base/clock';
 import {
   callForCredentials,
   codeOfStatus,
-  credentialsOf,
-  fieldsOf,
+  credentialsOfJson,
   isCredential,
 } from './credential-call.ts';
 import { readCredentialFile } from './credential-files.ts';
@@ -52,16 +51,7 @@ export function containerCredentials({
       ...{ method: 'GET', url, headers, clock, timeoutMs, service },
     });
     if (status !== 200) throw new StoreError(codeOfStatus(status), `${service} answers ${status}`);
-    const fields = fieldsOf(body);
-    return credentialsOf(
-      {
-        accessKeyId: fields['AccessKeyId'],
-        secretAccessKey: fields['SecretAccessKey'],
-        sessionToken: fields['Token'],
-        expiration: fields['Expiration'],
-      },
-      service,
-    );
+    return credentialsOfJson(body, service);
   };
 }
 

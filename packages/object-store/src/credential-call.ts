@@ -72,8 +72,22 @@ export function credentialsOf(fields: CredentialFields, service: string): Creden
 export const isCredential = (value: unknown): value is string =>
   typeof value === 'string' && /^[\x21-\x7e]{1,16384}$/.test(value);
 
+/** The same for an answer in JSON, as containers and instances get it. */
+export function credentialsOfJson(body: Buffer | undefined, service: string): Credentials {
+  const fields = fieldsOf(body);
+  return credentialsOf(
+    {
+      accessKeyId: fields['AccessKeyId'],
+      secretAccessKey: fields['SecretAccessKey'],
+      sessionToken: fields['Token'],
+      expiration: fields['Expiration'],
+    },
+    service,
+  );
+}
+
 /** Returns the fields of a JSON object; none for another text. */
-export function fieldsOf(body: Buffer | undefined): Readonly<Record<string, unknown>> {
+function fieldsOf(body: Buffer | undefined): Readonly<Record<string, unknown>> {
   try {
     const value: unknown = JSON.parse(body?.toString('utf8') ?? '');
     return typeof value === 'object' && value !== null ? { ...value } : {};

@@ -2,8 +2,7 @@ import type { Clock } from '@conversation-operator/base/clock';
 import {
   callForCredentials,
   codeOfStatus,
-  credentialsOf,
-  fieldsOf,
+  credentialsOfJson,
   isCredential,
 } from './credential-call.ts';
 import type { CredentialProvider } from './credentials.ts';
@@ -60,15 +59,6 @@ export function instanceCredentials({
     const role = roles?.toString('latin1').split('\n')[0]?.trim() ?? '';
     if (!/^[\w+=,.@-]{1,64}$/.test(role)) throw new StoreError('denied', `${service} has no role`);
     const found = await ask('GET', `meta-data/iam/security-credentials/${role}`, headers);
-    const fields = fieldsOf(found);
-    return credentialsOf(
-      {
-        accessKeyId: fields['AccessKeyId'],
-        secretAccessKey: fields['SecretAccessKey'],
-        sessionToken: fields['Token'],
-        expiration: fields['Expiration'],
-      },
-      service,
-    );
+    return credentialsOfJson(found, service);
   };
 }
