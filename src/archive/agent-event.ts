@@ -67,6 +67,9 @@ function placeholderOf({ source, ...known }: Fields, bytes: number): string {
   });
 }
 
+/** The value of the id in the JSON of an event; undefined for other texts. */
+export const idIn = (json: string): unknown => parse(json)?.id;
+
 function parse(text: string): Fields | undefined {
   try {
     const value: unknown = JSON.parse(text);

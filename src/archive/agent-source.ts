@@ -47,7 +47,7 @@ export function agentSource({ events, endpoint, id, secrets }: AgentSourceOption
     };
     const stream = await events.search(endpoint, id, query, signal);
     const { text, end, bytes } = await bounded(stream, limit === 1 ? maxParsedBytes : maxPageBytes);
-    if (text !== undefined) return pageOf(hide(text));
+    if (text !== undefined) return pageOf(hide(text), limit);
     return limit === 1 && from !== undefined ? omittedPage(from, end, bytes) : undefined;
   };
   return {
@@ -61,10 +61,13 @@ export function agentSource({ events, endpoint, id, secrets }: AgentSourceOption
   };
 }
 
-function pageOf(text: string): SourcePage {
+function pageOf(text: string, limit: number): SourcePage {
   const page = splitPage(text);
-  if (page === undefined)
-    throw new AgentError('malformed', "The agent's answer is no page of events.");
+  if (page === undefined || page.items.length > limit)
+    throw new AgentError(
+      'malformed',
+      "The agent's answer is not the page of events that was asked for.",
+    );
   const events = page.items.map(agentEventOf).filter((event) => event !== undefined);
   return { events, invalid: page.items.length - events.length, next: page.next };
 }

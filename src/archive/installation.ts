@@ -1,10 +1,10 @@
 import type { SandboxKeys } from '../agent/keys.ts';
 import type { ArchiveAddress } from './address.ts';
 import { ArchiveError } from './archive-error.ts';
-import { folderOf, keyOf } from './layout.ts';
+import { keyOf } from './layout.ts';
 import { unpackHead } from './manifest.ts';
 import type { ArchiveObjects } from './open-archive.ts';
-import { keysOf } from './removal.ts';
+import { newestHead } from './removal.ts';
 
 /**
  * Whether this installation has written the archive: its newest head names a master key that is
@@ -17,11 +17,8 @@ export async function isOwnArchive(
   keys: Pick<SandboxKeys, 'knows'>,
   signal?: AbortSignal,
 ): Promise<boolean> {
-  const folder = `${folderOf(address)}h/`;
-  let newest: string | undefined;
-  for await (const page of keysOf(store, folder, signal)) newest = page.at(-1) ?? newest;
-  if (newest === undefined) return false;
-  const name = newest.slice(folder.length);
+  const name = await newestHead(store, address, signal);
+  if (name === undefined) return false;
   const body = await store.get(keyOf(address, 'h', name), { signal });
   if (body === undefined) return false;
   try {

@@ -1,6 +1,6 @@
 import type { ObjectStore } from '@conversation-operator/object-store/object-store';
 import type { ArchiveAddress } from './address.ts';
-import { folderOf } from './layout.ts';
+import { folderOf, positionOf } from './layout.ts';
 
 type Listing = Pick<ObjectStore, 'list'>;
 
@@ -16,6 +16,23 @@ export async function* keysOf(
     yield names.map(({ key }) => key);
     after = next;
   } while (after !== undefined);
+}
+
+/** The newest head of an archive, by the position in its name; undefined where there is none. */
+export async function newestHead(
+  store: Listing,
+  address: ArchiveAddress,
+  signal?: AbortSignal,
+): Promise<string | undefined> {
+  const prefix = `${folderOf(address)}h/`;
+  let newest: string | undefined;
+  // Names sort as their positions do.
+  for await (const keys of keysOf(store, prefix, signal))
+    for (const key of keys) {
+      const name = key.slice(prefix.length);
+      if (positionOf(name) !== undefined) newest = name;
+    }
+  return newest;
 }
 
 /** The UIDs of the archives of a namespace. */

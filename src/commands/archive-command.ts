@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import type { ArchiveAccess, ExportOptions, PruneArchivesOptions } from './archive.ts';
+import type { ArchiveAccess, PruneArchivesOptions } from './archive.ts';
+import type { ExportOptions } from './archive-export.ts';
 import type { ClusterOptions } from './cluster-client.ts';
 
 export interface ArchiveCommandOptions {
@@ -38,7 +39,7 @@ export function addArchiveCommand(
     )
     .action(async (name: string, options: ExportOptions) => {
       await using access = await open();
-      await (await import('./archive.ts')).exportArchive(name, options, access);
+      await (await import('./archive-export.ts')).exportArchive(name, options, access);
     });
 
   inCluster(

@@ -1,21 +1,14 @@
-import { once } from 'node:events';
-import { createWriteStream } from 'node:fs';
-import { rename, rm } from 'node:fs/promises';
-import { Readable, type Writable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import { humanDuration } from '@conversation-operator/kube/human-duration';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { found } from '@conversation-operator/kube/errors';
 import type { ObjectStore } from '@conversation-operator/object-store/object-store';
 import { StoreError } from '@conversation-operator/object-store/store-error';
+import { idIn } from '../archive/agent-event.ts';
 import type { ArchiveAddress, ArchiveState } from '../archive/address.ts';
 import { ArchiveError } from '../archive/archive-error.ts';
-import { exportedHistory } from '../archive/export.ts';
 import type { HistoryEvent, HistoryReader } from '../archive/history.ts';
-import { folderOf, positionOf } from '../archive/layout.ts';
-import { archivesOf, keysOf, removeArchive } from '../archive/removal.ts';
+import { archivesOf, newestHead, removeArchive } from '../archive/removal.ts';
 import { conversations, type Conversation } from '../resources/conversation.ts';
-import { conversationIdOf } from '../resources/ids.ts';
 import { agedMs } from './claims.ts';
 import { withClient, type ClusterOptions } from './cluster-client.ts';
 import { CommandError } from './command-error.ts';
@@ -44,7 +37,7 @@ export interface Archive extends ArchiveAddress {
   readonly isStored: boolean;
 }
 
-const archivedConversation = ({ metadata, status }: Conversation): ArchivedConversation => ({
+export const archivedConversation = ({ metadata, status }: Conversation): ArchivedConversation => ({
   ...{ namespace: metadata.namespace, uid: metadata.uid, name: metadata.name },
   ...{ head: status?.archive?.head, events: status?.archive?.events ?? 0 },
 });
@@ -68,30 +61,12 @@ async function archivesIn(
   }));
 }
 
-/** The newest head of an archive, by the position in its name; undefined where there is none. */
-export async function newestHead(
-  store: Pick<ObjectStore, 'list'>,
-  address: ArchiveAddress,
-): Promise<string | undefined> {
-  const prefix = `${folderOf(address)}h/`;
-  let newest: string | undefined;
-  for await (const keys of keysOf(store, prefix)) {
-    for (const key of keys) {
-      const name = key.slice(prefix.length);
-      const position = positionOf(name);
-      const isNewer = position !== undefined && position >= (positionOf(newest ?? '') ?? 0);
-      if (isNewer) newest = name;
-    }
-  }
-  return newest;
-}
-
-type Source = Omit<Archive, 'isStored'>;
+export type ArchiveSource = Omit<Archive, 'isStored'>;
 
 /** The state of an archive that its Conversation names; of an orphan, that of its newest head. */
-async function stateOf(
+export async function stateOf(
   { store }: ArchiveAccess,
-  { namespace, uid, conversation }: Source,
+  { namespace, uid, conversation }: ArchiveSource,
 ): Promise<ArchiveState | undefined> {
   const head = conversation?.head ?? (await newestHead(store, { namespace, uid }));
   return head === undefined ? undefined : { namespace, uid, head };
@@ -128,16 +103,8 @@ export function faultOf(
   return idIn(json) === id ? undefined : `event ${position} is not the JSON of its id`;
 }
 
-function idIn(json: string): unknown {
-  try {
-    return (JSON.parse(json) as { readonly id?: unknown } | null)?.id;
-  } catch {
-    return undefined;
-  }
-}
-
 /** Reads every event of an archive. Throws `StoreError`. */
-export async function verified(access: ArchiveAccess, archive: Source): Promise<Verified> {
+export async function verified(access: ArchiveAccess, archive: ArchiveSource): Promise<Verified> {
   const { conversation } = archive;
   const ids = new Set<string>();
   const damaged = (detail: string): Verified => ({
@@ -209,7 +176,7 @@ function chosenOf(
 const nameOf = ({ conversation }: Archive): string => conversation?.name ?? '';
 
 /** Failures of the store are one line: the settings, the rights or the network are wrong. */
-async function withStore<R>(work: Promise<R>): Promise<R> {
+export async function withStore<R>(work: Promise<R>): Promise<R> {
   try {
     return await work;
   } catch (error) {
@@ -249,85 +216,6 @@ async function verifyIn(
     );
 }
 
-export interface ExportOptions extends ClusterOptions {
-  /** A file; the ending .zip makes it a ZIP archive. By default lines of JSON on standard output. */
-  readonly output?: string;
-}
-
-/** Writes all events of an archive. An incomplete file never has the name that was asked for. */
-export const exportArchive = (
-  name: string,
-  { output, ...options }: ExportOptions,
-  access: ArchiveAccess,
-): Promise<void> =>
-  withClient(options, async (client, namespace) => {
-    const stored = await found(client.get(conversations, namespace, name));
-    const archive: Source =
-      stored === undefined
-        ? { namespace, uid: name, conversation: undefined }
-        : { namespace, uid: stored.metadata.uid, conversation: archivedConversation(stored) };
-    await withStore(
-      writeArchive(access, archive, { name, output, record: recordOf(name, stored) }),
-    );
-  });
-
-const recordOf = (name: string, stored: Conversation | undefined): object =>
-  stored === undefined
-    ? { archive: name }
-    : {
-        id: conversationIdOf(stored),
-        created_by_user_id: stored.spec.owner,
-        title: stored.spec.title ?? stored.status?.title ?? null,
-        selected_repository: stored.spec.repository?.name ?? null,
-        selected_branch: stored.spec.repository?.branch ?? null,
-        created_at: stored.metadata.creationTimestamp,
-      };
-
-async function writeArchive(
-  access: ArchiveAccess,
-  archive: Source,
-  {
-    name,
-    output,
-    record,
-  }: { readonly name: string; readonly output: string | undefined; readonly record: object },
-): Promise<void> {
-  const state = await stateOf(access, archive);
-  if (state === undefined) throw new CommandError(`nothing is archived of ${name}`);
-  try {
-    const events = access.reader.all(state);
-    if (output === undefined) await writeTo(process.stdout, linesOf(events));
-    else if (output.endsWith('.zip'))
-      await writeFile(output, exportedHistory(events, { record, time: Date.now() }));
-    else await writeFile(output, linesOf(events));
-  } catch (error) {
-    if (!(error instanceof ArchiveError)) throw error;
-    throw new CommandError(`the archive of ${name} is damaged: ${error.message}`, { cause: error });
-  }
-}
-
-async function* linesOf(
-  parts: AsyncIterable<readonly HistoryEvent[]>,
-): AsyncGenerator<Buffer, void, undefined> {
-  for await (const events of parts)
-    yield Buffer.from(events.map(({ json }) => `${json}\n`).join(''));
-}
-
-async function writeTo(stream: Writable, chunks: AsyncIterable<Buffer>): Promise<void> {
-  for await (const chunk of chunks) if (!stream.write(chunk)) await once(stream, 'drain');
-}
-
-async function writeFile(path: string, chunks: AsyncIterable<Buffer>): Promise<void> {
-  const partial = `${path}.part`;
-  try {
-    await pipeline(Readable.from(chunks), createWriteStream(partial, { flush: true, mode: 0o600 }));
-    await rename(partial, path);
-  } catch (error) {
-    await rm(partial, { force: true });
-    throw error;
-  }
-}
-
 /** An archive without a Conversation. */
 export interface Orphan extends ArchiveAddress {
   /** Time since its last event; undefined where that can't be read. */
@@ -357,7 +245,7 @@ export function timeOf(json: string): number | undefined {
 /** Throws `StoreError`. */
 export async function orphanOf(
   access: ArchiveAccess,
-  archive: Source,
+  archive: ArchiveSource,
   nowMs: number,
 ): Promise<Orphan> {
   const { namespace, uid } = archive;

@@ -46,8 +46,6 @@ export interface ConversationReconcilerOptions
     Omit<StatusWriterOptions, 'coalescer' | 'answers'> {
   readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates' | 'pods' | 'claims'>;
   readonly credentials: AgentCredentials;
-  /** Called with each report of an agent about a conversation that has started. */
-  readonly onReport?: (conversation: CachedConversation, state: AgentConversation) => void;
 }
 
 /** Delay before a sandbox that the cache lacks is read again. */
@@ -219,8 +217,7 @@ export class ConversationReconciler {
     unresponsiveAgents.forget(sandbox.metadata.uid);
     scope.poll = poll;
     const { state } = poll;
-    if (state !== undefined) {
-      this.#options.onReport?.(stored, state);
+    if (state !== undefined)
       return {
         poll,
         state,
@@ -229,7 +226,6 @@ export class ConversationReconciler {
         id,
         shown: (text, maxLength) => this.#configurations.shown(text, stored, maxLength),
       };
-    }
     scope.status = {
       ...withQuestionClosed(scope.status, 'Withdrawn', isoTime(clock)),
       executionStatus: 'error',

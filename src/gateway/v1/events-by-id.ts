@@ -1,3 +1,4 @@
+import { idIn } from '../../archive/agent-event.ts';
 import type { HistoryEvent } from '../../archive/history.ts';
 import { AgentError } from '../../agent/errors.ts';
 import { ProblemError } from '../errors/problem-error.ts';
@@ -74,12 +75,4 @@ function collected(ids: readonly string[]) {
       texts.set(id, json);
     },
   };
-}
-
-function idIn(json: string): unknown {
-  try {
-    return (JSON.parse(json) as { readonly id?: unknown } | null)?.id;
-  } catch {
-    return undefined;
-  }
 }

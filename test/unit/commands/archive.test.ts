@@ -1,7 +1,6 @@
 import {
   faultOf,
   isPrunable,
-  newestHead,
   orphanOf,
   refuseForeign,
   timeOf,
@@ -9,6 +8,7 @@ import {
   type Archive,
   type ArchivedConversation,
 } from '../../../src/commands/archive.ts';
+import { newestHead } from '../../../src/archive/removal.ts';
 import { ArchiveError } from '../../../src/archive/archive-error.ts';
 import { StoreError } from '../../../packages/object-store/src/store-error.ts';
 import { memoryStore } from '../../support/archive/memory-store.ts';

@@ -21,6 +21,8 @@ export interface ConversationPollerOptions extends Pick<Runtime, 'clock' | 'rand
   readonly stores: Pick<Stores, 'templates'>;
   /** Maximum time between two polls in milliseconds, for agents that send no webhooks. */
   readonly maxPollMs?: number | undefined;
+  /** Called with each report of an agent about a conversation. */
+  readonly onReport?: (conversation: CachedConversation, state: AgentConversation) => void;
 }
 
 /** Answered poll of a conversation, until its outcome is stored. */
@@ -120,9 +122,11 @@ export class ConversationPoller {
       return { laterMs: waitMs, isUnresponsive: this.#bulkhead.isUnresponsive(target.agent) };
     this.#lastAgents.set(key, target.agent);
     const polled = await this.#agents.poll(target, conversationIdOf(conversation), signal);
-    return 'laterMs' in polled
-      ? { ...polled, isUnresponsive: this.#bulkhead.isUnresponsive(target.agent) }
-      : { target, beganAt: polled.beganAt, subject, sandbox, state: polled.answer };
+    if ('laterMs' in polled)
+      return { ...polled, isUnresponsive: this.#bulkhead.isUnresponsive(target.agent) };
+    const { answer: state, beganAt } = polled;
+    if (state !== undefined) this.#options.onReport?.(conversation, state);
+    return { target, beganAt, subject, sandbox, state };
   }
 
   /**
