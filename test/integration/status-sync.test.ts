@@ -62,7 +62,7 @@ describe('what agents do reaches the conversation', () => {
       timeoutMs,
     );
 
-  /** Every version that is written while `work` runs. */
+  /** Every version that is written while `work` runs, and the one that it ends with. */
   async function versionsDuring(
     id: string,
     work: () => Promise<unknown>,
@@ -85,6 +85,10 @@ describe('what agents do reaches the conversation', () => {
       }
     })();
     await work();
+    const { resourceVersion: last } = (await stored(id)).metadata;
+    await eventually(`version ${last ?? ''} of ${id}`, () =>
+      seen.some(({ metadata }) => metadata.resourceVersion === last),
+    );
     stop.abort();
     await watching;
     return seen;

@@ -19,7 +19,7 @@ import {
 } from '../../../src/resources/cached-conversation.ts';
 import type { Conversation } from '../../../src/resources/conversation.ts';
 import type { ConversationQuota } from '../../../src/resources/conversation-quota.ts';
-import type { Sandbox } from '../../../src/resources/sandbox.ts';
+import { viewOfSandbox, type Sandbox } from '../../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
 import { TestCache } from '../../support/test-cache.ts';
 import { Machine } from '../machine.ts';
@@ -155,11 +155,25 @@ export class ModelOperator {
     this.#later(() => this.#sandboxes.set(sandbox));
   }
 
-  /** The agent of a conversation has reported a state. */
-  observe({ metadata }: Conversation, report: string): void {
+  /**
+   * The agent of a conversation has reported a state. The operator asks an agent only as soon as its
+   * caches show that the sandbox runs.
+   */
+  observe(conversation: Conversation, report: string): void {
+    const { metadata } = conversation;
+    const { scheduler } = this.#options;
     this.machine.deliver(() => {
       const known = this.#conversations.store.get(metadata.namespace, metadata.name);
       if (known?.metadata.uid !== metadata.uid) return;
+      const sandbox = this.#sandboxes.store.get(
+        metadata.namespace,
+        known.status?.sandboxName ?? '',
+      );
+      if (viewOfSandbox(sandbox).phase !== 'RUNNING') {
+        const waitMs = this.#arrivesAt - scheduler.monotonic();
+        if (waitMs > 0) scheduler.after(waitMs, () => this.observe(conversation, report));
+        return;
+      }
       this.#archiving.reconciler.observe(known, {
         id: metadata.name,
         executionStatus: 'idle',
