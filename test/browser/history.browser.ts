@@ -47,7 +47,8 @@ afterAll(async () => {
 const step = steps(() => window);
 const sandboxOf = (id: string): string => `sbx-${id}`;
 const answered = () => window.page.getByText('All blocks succeeded.');
-const older = () => window.page.getByRole('button', { name: 'Older events' });
+/** The button has another name while it loads. */
+const older = () => window.page.getByRole('button', { name: /^(Older events|Loading…)$/ });
 
 /** The list of a page: the texts of its entries in their order, and what it copies. */
 interface Shown {
