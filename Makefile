@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # The parts of `make lint`, the longest first.
 lint := rules types formatting imports words descriptions shell-programs
-.PHONY: help run test test-simulation mutants test-ui test-agent test-acp test-forge test-services e2e simulate fuzz lint quick-tests $(lint) build crds images manifests conformance faults bench cluster-up cluster-down clean
+.PHONY: help run test test-simulation mutants archive-mutants test-ui test-agent test-acp test-forge test-services e2e simulate fuzz lint quick-tests $(lint) build crds images manifests conformance faults bench cluster-up cluster-down clean
 
 # npm's `node` package brings the Node that this project wants, whatever the system has.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
@@ -29,6 +29,9 @@ test-simulation: $(installed) ## The simulation with hundreds of seeds (FIRST_SE
 
 mutants: $(installed) ## The mistakes that the simulation has to notice, each within 80 seeds (FIRST_SEED; random by default)
 	@node test/simulation/mutants/main.ts
+
+archive-mutants: $(installed) ## The mistakes that the model of the archive has to notice (FIRST_SEED; random by default)
+	@node test/simulation/archive/mutants/main.ts
 
 test-ui: $(built) ## The official web UI and our own pages in a real browser; pictures in artifacts/ui (CHROMIUM; see test/browser/run)
 	@test/browser/run

@@ -30,6 +30,8 @@ const zip64Version = 45;
 const slabBytes = 64 * 1024;
 /** Maximum bytes that are compressed at once: for more, other threads are worth their overhead. */
 const maxSyncBytes = 2048;
+/** Files that are compressed at a time: each of them takes a quarter of a mebibyte meanwhile. */
+const filesAtOnce = 4;
 
 const deflate = promisify(deflateRaw);
 
@@ -52,7 +54,7 @@ export async function* zipArchive(
   const at = dosTime(time);
   for await (const part of parts) {
     const chunks: Buffer[] = [];
-    for (const file of await Promise.all(part.map(packed))) {
+    for await (const file of allPacked(part)) {
       const record = directoryRecord(file, at, offset);
       if (used + record.length > slab.length) {
         directory.push(slab.subarray(0, used));
@@ -70,6 +72,11 @@ export async function* zipArchive(
   yield* directory;
   const bytes = directory.reduce((sum, { length }) => sum + length, 0);
   yield endOfDirectory({ files, bytes, offset });
+}
+
+async function* allPacked(files: readonly ZipFile[]): AsyncGenerator<Packed> {
+  for (let index = 0; index < files.length; index += filesAtOnce)
+    yield* await Promise.all(files.slice(index, index + filesAtOnce).map(packed));
 }
 
 async function packed({ name, content }: ZipFile): Promise<Packed> {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { eventually } from '../support/eventually.ts';
@@ -17,6 +17,8 @@ export interface GatewayProcess {
   memoryMiB(): number;
   /** The most that it has had resident so far. */
   maxMemoryMiB(): number;
+  /** Number of its open files and connections. */
+  openFiles(): number;
   close(): Promise<void>;
 }
 
@@ -43,8 +45,12 @@ export async function startGateway(
   env: Readonly<Record<string, string>> = {},
   {
     memoryMiB,
+    flags = [],
   }: {
-    /** As in a container with this limit: Node then takes half of it for its heap. */ readonly memoryMiB?: number;
+    /** As in a container with this limit: Node then takes half of it for its heap. */
+    readonly memoryMiB?: number;
+    /** Flags of Node in addition to those of the image. */
+    readonly flags?: readonly string[];
   } = {},
 ): Promise<GatewayProcess> {
   const folder = mkdtempSync(join(tmpdir(), 'bench-gateway-'));
@@ -55,23 +61,27 @@ export async function startGateway(
       ? []
       : ['--cpu-prof', `--cpu-prof-dir=${process.env['PROFILE']}`];
   const heap = memoryMiB === undefined ? [] : [`--max-old-space-size=${memoryMiB / 2}`];
-  const child = spawn(process.execPath, [...imageFlags, ...heap, ...profile, program, 'gateway'], {
-    env: {
-      PATH: process.env['PATH'],
-      HOME: folder,
-      ...imageEnvironment,
-      KUBECONFIG: kubeconfig,
-      NAMESPACE: namespace,
-      MASTER_KEY_FILES: masterKeyFile,
-      METRICS_PORT: '0',
-      HOST: '127.0.0.1',
-      PORT: '0',
-      LOG_FORMAT: 'json',
-      ...withoutLimits,
-      ...env,
+  const child = spawn(
+    process.execPath,
+    [...imageFlags, ...heap, ...flags, ...profile, program, 'gateway'],
+    {
+      env: {
+        PATH: process.env['PATH'],
+        HOME: folder,
+        ...imageEnvironment,
+        KUBECONFIG: kubeconfig,
+        NAMESPACE: namespace,
+        MASTER_KEY_FILES: masterKeyFile,
+        METRICS_PORT: '0',
+        HOST: '127.0.0.1',
+        PORT: '0',
+        LOG_FORMAT: 'json',
+        ...withoutLimits,
+        ...env,
+      },
+      stdio: ['ignore', 'ignore', 'pipe'],
     },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
+  );
   let output: string | undefined = '';
   child.stderr.on('data', (chunk: Buffer) => {
     if (output !== undefined) output += chunk.toString();
@@ -93,6 +103,7 @@ export async function startGateway(
       return (Number(fields[11]) + Number(fields[12])) / clockTicksPerSecond;
     },
     memoryMiB: () => Number(/VmRSS:\s+(\d+)/.exec(fileOf('status'))?.[1]) / 1024,
+    openFiles: () => readdirSync(`/proc/${child.pid ?? 0}/fd`).length,
     maxMemoryMiB: () => Number(/VmHWM:\s+(\d+)/.exec(fileOf('status'))?.[1]) / 1024,
     close: async () => {
       const exited = once(child, 'exit');

@@ -14,12 +14,15 @@ import { addArchive, openFolder } from './archived-log.ts';
 import { startChild } from './child.ts';
 import { report } from './figure.ts';
 import { masterKey, startGateway } from './gateway-process.ts';
+import { operatorFlags } from './image.ts';
 import { createDefaults, startOperator } from './operator-program.ts';
 import { addPausedConversations, newKey } from './population.ts';
 
 /**
  * The memory of an operator, as built, that archives a gigabyte of events of one conversation, and
- * of a gateway that serves them, against the same programs with nothing to do.
+ * of a gateway that serves them, against the same programs with nothing to do. The image lets the
+ * heap of a gateway grow far before it is collected, so a second gateway, which is collected early,
+ * shows what it needs.
  */
 const meanBytes = 1744;
 const gigabytes = Number(process.env['GIGABYTES'] ?? 1);
@@ -105,26 +108,29 @@ const { status } = await client.get(conversations, namespace, name);
 await client.mergePatch(sandboxes, namespace, status?.sandboxName ?? '', { spec: { replicas: 0 } });
 await eventually('the sandbox is paused', async () => {
   const { status: paused } = await client.get(sandboxes, namespace, status?.sandboxName ?? '');
-  return paused?.phase === 'PAUSED';
+  // Until the end of the stop, the agent answers.
+  return paused?.phase === 'PAUSED' && paused.containerID === undefined;
 });
 await operator.stop();
 
 const [part = ''] = await addPausedConversations(client, 1);
 await addArchive(client, store, { id: part, events: maxDownloadEvents });
-const gateway = await startGateway(server, env);
-stack.defer(() => gateway.close());
-const request = async (path: string): Promise<Response> => {
-  const answer = await fetch(`http://127.0.0.1:${gateway.port}/api/v1/${path}`, {
-    headers: { authorization: `Bearer ${key}` },
-  });
-  if (!answer.ok) throw new Error(await answer.text());
-  return answer;
-};
+type Get = (path: string) => Promise<Response>;
 
-async function pageThrough(): Promise<void> {
+const getFrom =
+  (port: number): Get =>
+  async (path) => {
+    const answer = await fetch(`http://127.0.0.1:${port}/api/v1/${path}`, {
+      headers: { authorization: `Bearer ${key}` },
+    });
+    if (!answer.ok) throw new Error(await answer.text());
+    return answer;
+  };
+
+async function pageThrough(get: Get): Promise<void> {
   let read = 0;
   for (let page: string | null = ''; page !== null;) {
-    const answer = await request(
+    const answer = await get(
       `conversation/${name}/events/search?limit=${pageSize}${page === '' ? '' : `&page_id=${encodeURIComponent(page)}`}`,
     );
     const { items, next_page_id: next } = (await answer.json()) as {
@@ -137,17 +143,17 @@ async function pageThrough(): Promise<void> {
   if (read !== events) throw new Error(`${read} events in place of ${events}`);
 }
 
-async function countKinds(): Promise<void> {
+async function countKinds(get: Get): Promise<void> {
   const count = async (query: string): Promise<number> =>
-    (await (await request(`conversation/${name}/events/count?${query}`)).json()) as number;
+    (await (await get(`conversation/${name}/events/count?${query}`)).json()) as number;
   const kinds = ['ActionEvent', 'ObservationEvent', 'MessageEvent', 'CondensationEvent'];
   let sum = 0;
-  for (const kind of kinds) sum += await count(`kind=${kind}`);
+  for (const kind of kinds) sum += await count(`kind__eq=${kind}`);
   if (sum !== events) throw new Error(`${sum} events in place of ${events}`);
 }
 
-async function download(): Promise<void> {
-  const answer = await request(`app-conversations/${part}/download`);
+async function download(get: Get): Promise<void> {
+  const answer = await get(`app-conversations/${part}/download`);
   const chunks: AsyncIterable<Uint8Array> | null = answer.body;
   if (chunks === null) throw new Error('no download');
   let bytes = 0;
@@ -155,20 +161,53 @@ async function download(): Promise<void> {
   process.stderr.write(`  ${bytes} bytes of a download\n`);
 }
 
-await delay(idleMs);
-const resident = () => gateway.memoryMiB();
-const idle = resident();
-const target = { atMost };
-const parts: readonly (readonly [string, () => Promise<void>])[] = [
+const leavers = 200;
+
+/** Clients that leave a download after its first bytes. */
+async function leave(get: Get): Promise<void> {
+  for (let left = 0; left < leavers; left++) {
+    const { body } = await get(`app-conversations/${part}/download`);
+    const reader = body?.getReader();
+    await reader?.read();
+    await reader?.cancel();
+  }
+  await delay(1000);
+}
+
+const parts: readonly (readonly [string, (get: Get) => Promise<void>])[] = [
   [`all pages of ${pageSize}`, pageThrough],
   ['counts of the kinds', countKinds],
   [`download of ${maxDownloadEvents} events`, download],
+  [`${leavers} downloads that their clients leave`, leave],
 ];
-for (const [which, work] of parts) {
-  const before = resident();
-  const partBegan = performance.now();
-  const value = before - idle + (await growth(resident, work));
-  report({ what: `${what}: more memory of the gateway, ${which}`, value, unit: 'MiB', target });
-  const seconds = (performance.now() - partBegan) / 1000;
-  report({ what: `${what}: time of ${which}`, value: seconds, unit: 's' });
+
+async function measureGateway(kind: string, flags: readonly string[], bounds: object) {
+  const gateway = await startGateway(server, env, { flags });
+  try {
+    await delay(idleMs);
+    const resident = () => gateway.memoryMiB();
+    const idle = resident();
+    const idleFiles = gateway.openFiles();
+    for (const [which, work] of parts) {
+      const before = resident();
+      const partBegan = performance.now();
+      const more = await growth(resident, () => work(getFrom(gateway.port)));
+      const value = before - idle + more;
+      report({ what: `${what}: more memory of ${kind}, ${which}`, value, unit: 'MiB', ...bounds });
+      const seconds = (performance.now() - partBegan) / 1000;
+      report({ what: `${what}: time of ${which}`, value: seconds, unit: 's' });
+    }
+    report({
+      what: `${what}: more open files of ${kind} at the end`,
+      value: gateway.openFiles() - idleFiles,
+      unit: 'files',
+      target: { atMost: 20 },
+    });
+  } finally {
+    await gateway.close();
+  }
 }
+
+await measureGateway('a gateway', [], {});
+const early = operatorFlags.filter((flag) => flag.startsWith('--heap-growing-percent='));
+await measureGateway('a gateway that is collected early', early, { target: { atMost } });

@@ -222,9 +222,11 @@ export class World {
     trace.note(`${name} pauses ${place.sandbox.metadata.name} within ${maxMs.toFixed(0)} ms`);
     place.phase = 'pausing';
     this.#change(place, { ...place.sandbox, spec: { ...place.sandbox.spec, replicas: 0 } });
-    const logs = place.members.map(
-      ({ uid, agent }) => [uid, agent.log.map(({ id }) => id)] as const,
-    );
+    const logs = place.members.map(({ uid, agent }) => ({
+      uid,
+      ids: agent.log.map(({ id }) => id),
+      expiries: this.checks.expiriesOf(uid),
+    }));
     const died = Promise.withResolvers<undefined>();
     operator.machine.onDeath(() => died.resolve(undefined));
     const wasFrozen = operator.machine.frozen;
@@ -234,7 +236,9 @@ export class World {
       trace.note(`${name} has paused ${place.sandbox.metadata.name}: ${isComplete}`);
       if (tookMs > maxMs + sealToleranceMs && !wasFrozen && !this.#wasFrozen(operator))
         findings.report('a seal ends in time', `${tookMs.toFixed(0)} ms of ${maxMs.toFixed(0)} ms`);
-      for (const [index, [uid, ids]] of isComplete ? logs.entries() : []) {
+      for (const [index, { uid, ids, expiries }] of isComplete ? logs.entries() : []) {
+        // The archive has expired while the process of the pause was frozen.
+        if (this.checks.expiriesOf(uid) !== expiries) continue;
         // A volume that is replaced meanwhile has lost what nothing can archive any more.
         const left = new Set(place.members[index]?.agent.log.map(({ id }) => id));
         this.checks.onSealed(

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { firstSeed } from '../../first-seed.ts';
@@ -6,10 +7,12 @@ import type { ModelOutcome } from '../model.ts';
 import { archiveMutants, type ArchiveMutant } from './archive-mutants.ts';
 
 const defaultSeeds = 80;
+const seedsOf = ({ seeds = defaultSeeds }: ArchiveMutant): number => seeds;
 
 /** Searches for a seed that fails by one of the promises that the mutant breaks. */
 async function hunt(name: string, mutant: ArchiveMutant, first: number): Promise<boolean> {
-  const { file, from, to, rules, seeds = defaultSeeds } = mutant;
+  const { file, from, to, rules } = mutant;
+  const seeds = seedsOf(mutant);
   const worker = new Worker(new URL('worker.ts', import.meta.url), {
     workerData: { file, from, to },
   });
@@ -37,15 +40,18 @@ async function main(): Promise<boolean> {
   const only = new RegExp(values.only);
   const first = firstSeed(values['first-seed']);
   process.stdout.write(`Mutants from seed ${first} on; FIRST_SEED=${first} repeats this run\n`);
-  const survivors: string[] = [];
-  let count = 0;
-  for (const [name, mutant] of Object.entries(archiveMutants)) {
-    if (!only.test(name)) continue;
-    count++;
-    if (!(await hunt(name, mutant, first))) survivors.push(name);
-  }
-  process.stdout.write(`${count - survivors.length} passed, ${survivors.length} failed\n`);
-  return survivors.length === 0 && count > 0;
+  const chosen = Object.entries(archiveMutants).filter(([name]) => only.test(name));
+  if (chosen.length === 0) throw new Error(`no mutant has a name that matches: ${values.only}`);
+  // The hunts that may take longest are not the last ones.
+  chosen.sort(([, one], [, other]) => seedsOf(other) - seedsOf(one));
+  const waiting = chosen.values();
+  let killed = 0;
+  const lane = async () => {
+    for (const [name, mutant] of waiting) if (await hunt(name, mutant, first)) killed++;
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, lane));
+  process.stdout.write(`${killed} passed, ${chosen.length - killed} failed\n`);
+  return killed === chosen.length;
 }
 
 process.exitCode = (await main()) ? 0 : 1;
