@@ -86,7 +86,7 @@ describe('what agents do reaches the conversation', () => {
     })();
     await work();
     const { resourceVersion: last } = (await stored(id)).metadata;
-    await eventually(`version ${last ?? ''} of ${id}`, () =>
+    await eventually(`version ${last} of ${id}`, () =>
       seen.some(({ metadata }) => metadata.resourceVersion === last),
     );
     stop.abort();

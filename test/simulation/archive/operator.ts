@@ -156,8 +156,8 @@ export class ModelOperator {
   }
 
   /**
-   * The agent of a conversation has reported a state. The operator asks an agent only as soon as its
-   * caches show that the sandbox runs.
+   * The agent of a conversation has reported a state. The operator asks an agent as soon as its
+   * caches show that the sandbox runs, and not before.
    */
   observe(conversation: Conversation, report: string): void {
     const { metadata } = conversation;
