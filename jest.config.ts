@@ -17,7 +17,7 @@ const config: Config = {
   modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/.data/', '<rootDir>/.cache/'],
   // A busy machine takes ten times as long as a quiet one, and a test that hangs is seen soon
   // enough.
-  testTimeout: 60_000,
+  testTimeout: 200_000,
   // Many tests wait for processes that they start, so more of them run at once than a small machine
   // has cores.
   maxWorkers: 4,

@@ -73,12 +73,12 @@ beforeAll(async () => {
     status: { ...ready, sandboxName: 'sbx-1', sandboxUID: metadata.uid },
   });
   window = await Window.open({ firstPicture: 91 });
-}, 60_000);
+});
 afterAll(async () => {
   await window.close();
   await gateway.stop();
   await agent.stop();
-}, 30_000);
+});
 
 const step = steps(() => window);
 

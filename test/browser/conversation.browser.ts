@@ -19,11 +19,11 @@ let window: Window;
 beforeAll(async () => {
   service = await FakeService.start();
   window = await Window.open({ firstPicture: 71 });
-}, 60_000);
+});
 afterAll(async () => {
   await window.close();
   await service.stop();
-}, 30_000);
+});
 beforeEach(() => {
   const { conversations, ...others } = everyKind();
   const own = aConversation(2, { title });

@@ -20,11 +20,11 @@ let window: Window;
 beforeAll(async () => {
   service = await FakeService.start();
   window = await Window.open({ firstPicture: 95 });
-}, 60_000);
+});
 afterAll(async () => {
   await window.close();
   await service.stop();
-}, 30_000);
+});
 
 describe.each([
   ['a day ahead', dayMs],

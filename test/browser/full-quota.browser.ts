@@ -114,13 +114,13 @@ beforeAll(async () => {
   await up.reaches(pears, { sandbox_status: 'PAUSED', sandbox_status_reason: 'quota' });
   for (const id of [digging, sowing]) await up.reaches(id, { execution_status: 'running' });
   containers = await Promise.all([containerOf(digging), containerOf(sowing)]);
-}, 180_000);
+});
 afterAll(async () => {
   await window.close();
   await up.stop();
   ui.close();
   rmSync(ends, { recursive: true, force: true });
-}, 30_000);
+});
 
 describe('the official web UI, while a quota is full of agents that work', () => {
   step(

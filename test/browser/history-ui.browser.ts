@@ -31,13 +31,13 @@ beforeAll(async () => {
   window = await Window.open({ firstPicture: 131 });
   await window.page.goto(/http:\S+\/login\?token=\S+/.exec(up.output)?.[0] ?? '');
   await window.page.waitForURL(`${up.url}/`);
-}, 180_000);
+});
 afterAll(async () => {
   await window.close();
   await up.stop();
   await git.stop();
   rmSync(ends, { recursive: true, force: true });
-}, 30_000);
+});
 
 const step = steps(() => window);
 const part = (name: string) => window.page.getByTestId(name);

@@ -36,13 +36,13 @@ beforeAll(async () => {
   await window.page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
   await window.page.goto(/http:\S+\/login\?token=\S+/.exec(up.output)?.[0] ?? '');
   await window.page.waitForURL(`${up.url}/`);
-}, 180_000);
+});
 afterAll(async () => {
   await window.close();
   await up.stop();
   await git.stop();
   rmSync(ends, { recursive: true, force: true });
-}, 30_000);
+});
 
 const step = steps(() => window);
 const sandboxOf = (id: string): string => `sbx-${id}`;

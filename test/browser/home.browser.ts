@@ -17,11 +17,11 @@ const snapshot = () => [{ ...everyKind(), quota: aQuota(), last: true }];
 beforeAll(async () => {
   service = await FakeService.start();
   window = await Window.open({ firstPicture: 41 });
-}, 60_000);
+});
 afterAll(async () => {
   await window.close();
   await service.stop();
-}, 30_000);
+});
 beforeEach(async () => {
   service.snapshots = snapshot();
   service.calls.length = 0;

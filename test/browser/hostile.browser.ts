@@ -50,11 +50,11 @@ let window: Window;
 beforeAll(async () => {
   service = await FakeService.start();
   window = await Window.open({ firstPicture: 97 });
-}, 60_000);
+});
 afterAll(async () => {
   await window.close();
   await service.stop();
-}, 30_000);
+});
 beforeEach(() => {
   const records = everyKind();
   const step = { name: 'setup', state: 'running', exit_code: 1, output: '' } as const;

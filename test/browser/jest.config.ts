@@ -7,7 +7,7 @@ const config: Config = {
   testMatch: ['<rootDir>/test/browser/**/*.browser.ts'],
   // A browser and its servers need both cores.
   maxWorkers: 1,
-  testTimeout: 60_000,
+  testTimeout: 200_000,
 };
 
 export default config;

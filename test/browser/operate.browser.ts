@@ -28,11 +28,11 @@ const threeKeys = () => [
 beforeAll(async () => {
   service = await FakeService.start();
   window = await Window.open({ firstPicture: 81 });
-}, 60_000);
+});
 afterAll(async () => {
   await window.close();
   await service.stop();
-}, 30_000);
+});
 beforeEach(() => {
   service.snapshots = [
     { conversations: [], start_tasks: [], sandboxes: [], quota: aQuota(), last: true },

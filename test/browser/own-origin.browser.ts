@@ -11,11 +11,11 @@ let id: string;
 beforeAll(async () => {
   up = await Installation.start();
   window = await Window.open({ firstPicture: 81 });
-}, 180_000);
+});
 afterAll(async () => {
   await window.close();
   await up.stop();
-}, 30_000);
+});
 
 const step = steps(() => window);
 const part = (name: string) => window.page.getByTestId(name);

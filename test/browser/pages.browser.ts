@@ -6,11 +6,11 @@ let window: Window;
 beforeAll(async () => {
   up = await Installation.start({ env: { UI: 'false' } });
   window = await Window.open({ firstPicture: 31 });
-}, 60_000);
+});
 afterAll(async () => {
   await window.close();
   await up.stop();
-}, 30_000);
+});
 afterEach(() => {
   expect(window.faults()).toEqual([]);
   expect([...window.outside]).toEqual([]);

@@ -21,12 +21,12 @@ beforeAll(async () => {
   ]);
   if (code !== 0) throw new Error(stderr);
   window = await Window.open({ firstPicture: 61 });
-}, 180_000);
+});
 afterAll(async () => {
   await window.close();
   await up.stop();
   await git.stop();
-}, 30_000);
+});
 
 const step = steps(() => window);
 const heading = (name: string) => window.page.getByRole('heading', { name });

@@ -110,11 +110,11 @@ let window: Window;
 beforeAll(async () => {
   agent = await StubAgent.start();
   window = await Window.open({ firstPicture: 91 });
-}, 60_000);
+});
 afterAll(async () => {
   await window.close();
   await agent.stop();
-}, 30_000);
+});
 afterEach(() => window.page.context().clearCookies());
 
 describe.each(Object.entries(layouts))('A page of an agent %s', (_where, layout) => {

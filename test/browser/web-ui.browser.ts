@@ -38,13 +38,13 @@ beforeAll(async () => {
     env: { CORS_ORIGINS: ui.url, GIT_HOSTS: JSON.stringify({ github: git.url }) },
   });
   window = await Window.open();
-}, 180_000);
+});
 afterAll(async () => {
   await window.close();
   await up.stop();
   await git.stop();
   ui.close();
-}, 30_000);
+});
 
 const step = steps(() => window);
 const part = (name: string) => window.page.getByTestId(name);

@@ -126,7 +126,7 @@ describe('a start that fails because of', () => {
         up.start('Hello.', { sandbox_spec_id: templateName(cause), conversation_id: idOf(cause) }),
       ),
     );
-  }, 120_000);
+  });
   afterAll(async () => {
     await Promise.all(
       causes.map((cause) => up.call('DELETE', `/api/v1/app-conversations/${idOf(cause)}`)),
@@ -134,7 +134,7 @@ describe('a start that fails because of', () => {
     await unrestrictNamespace();
     await up.k(['delete', 'sandboxtemplates', ...causes.map(templateName), '--ignore-not-found']);
     await up.k('delete conversationquota of-causes --ignore-not-found');
-  }, 60_000);
+  });
 
   it.each(causes.map((cause) => ({ ...cause, cause })))(
     '$name ends with the code $code, a text, and an Event',
@@ -188,7 +188,7 @@ describe('a start that fails because of', () => {
       'TemplateNotFound',
     );
     await up.k('delete conversation no-template');
-  }, 60_000);
+  });
 
   it('a template that the API server refuses is reported to its author beforehand', async () => {
     const invalid = causes.filter(({ code }) =>
@@ -202,7 +202,7 @@ describe('a start that fails because of', () => {
     const ofDefault =
       'get sandboxtemplate default -o jsonpath={.status.conditions[?(@.type=="Valid")].status}';
     expect(await up.k(ofDefault)).toBe('True');
-  }, 60_000);
+  });
 });
 
 describe('a start continues by itself', () => {

@@ -172,13 +172,13 @@ describe('while starts run', () => {
     });
     agents = await AgentWatch.start(sandboxes, 'chaos');
     reads = new ReadWatch(up);
-  }, 60_000);
+  });
   afterAll(async () => {
     agents.stop();
     await reads.stop();
     await up.k('delete conversationquota of-chaos --ignore-not-found');
     await Promise.all(started.map((id) => up.call('DELETE', `/api/v1/app-conversations/${id}`)));
-  }, 60_000);
+  });
 
   /**
    * Three starts are under way when it happens, and three more come while it does. Through a

@@ -104,7 +104,7 @@ afterAll(async () => {
   for (const id of started.splice(0)) await up.call('DELETE', `/api/v1/app-conversations/${id}`);
   await closed[Symbol.asyncDispose]();
   await store[Symbol.asyncDispose]();
-}, 60_000);
+});
 
 const started: string[] = [];
 interface Started {
@@ -261,7 +261,7 @@ describe('a conversation', () => {
   beforeAll(async () => {
     talk = await startAndFinish(script(['echo one', 'echo two >&2', 'seq 100', 'ls -la /']));
     ({ uid } = (await recordOf(talk.id)).metadata);
-  }, 120_000);
+  });
 
   it('can not reach the store from its sandbox', async () => {
     const curl = `curl --max-time 5 --silent --output /dev/null ${store.url}/health; echo $?`;
@@ -279,7 +279,7 @@ describe('a conversation', () => {
     );
     expect(await archiveOf(talk.id)).toMatchObject({ reason: 'Following' });
     expect(await keysOf(uid)).not.toEqual([]);
-  }, 60_000);
+  });
 
   it('has the same events in the same order once it is paused, and kubectl shows it', async () => {
     const begun = performance.now();
@@ -298,7 +298,7 @@ describe('a conversation', () => {
       /message: The archive has all events of the agent\.\n +(observedGeneration: \d+\n +)?reason: Complete\n +status: "True"\n +type: Archived/,
     );
     await up.k(`wait --for=condition=Archived conversation/${talk.id} --timeout=10s`);
-  }, 90_000);
+  });
 
   it('has the events after a resume too, in pages that a pause and a resume come between', async () => {
     await resume(talk);
@@ -343,7 +343,7 @@ describe('a conversation', () => {
     });
     await closeStore();
     expect(printsOf(await read(talk.id))).toEqual(printsOf(events));
-  }, 180_000);
+  });
 
   it('is the same download from the agent, from the archive, and after its sandbox', async () => {
     await resume(talk);
@@ -377,7 +377,7 @@ describe('a conversation', () => {
       readyMs,
     );
     expect((await up.call('GET', eventsPath(talk.id, 'search'))).status).toBe(404);
-  }, 90_000);
+  });
 });
 
 describe('a conversation whose pod is lost in the middle of a run', () => {
@@ -552,7 +552,7 @@ describe('a setting that changes', () => {
         ),
       readyMs,
     );
-  }, 90_000);
+  });
 
   it('has no history of a paused conversation without an archive', async () => {
     await upgrade(undefined);

@@ -30,7 +30,7 @@ describe('an installation on an empty cluster', () => {
     await expect(
       helm(['test', release, '--namespace', facts.namespace, '--timeout', '60s']),
     ).resolves.toContain('Succeeded');
-  }, 90_000);
+  });
 
   it('makes a default template that the API server accepts, and a quota', async () => {
     await kubectl(

@@ -12,7 +12,7 @@ const config: Config = {
   testSequencer: '<rootDir>/test/e2e/support/sequencer.ts',
   // One installation, so one part after the other.
   maxWorkers: 1,
-  testTimeout: 120_000,
+  testTimeout: 200_000,
 };
 
 export default config;

@@ -15,7 +15,7 @@ describe('a sandbox whose pod is lost', () => {
     sandbox = task.sandbox_id ?? '';
     await up.reaches(id, { execution_status: 'finished' }, withinMs);
     volume = await up.k(`get pvc ${sandbox} -o jsonpath={.metadata.uid}`);
-  }, 120_000);
+  });
   afterAll(() => up.call('DELETE', `/api/v1/app-conversations/${id}`));
 
   const podUid = () => up.k(`get pod ${sandbox} -o jsonpath={.metadata.uid} --ignore-not-found`);

@@ -31,7 +31,7 @@ describe('the official client', () => {
     const [record] = await client.getConversations([id]);
     expect(record).toMatchObject({ id, selected_repository: 'acme/shop' });
     sandbox = record?.sandbox_id ?? '';
-  }, 90_000);
+  });
 
   it('lists it', async () => {
     const { items } = await client.searchConversations();

@@ -18,7 +18,7 @@ beforeAll(async () => {
     firstPicture: 201,
     rules: [`MAP ${hostname} ${new URL(forward.url).host}`],
   });
-}, 60_000);
+});
 afterAll(async () => {
   await window.close();
   forward.close();
@@ -58,7 +58,7 @@ describe('a person with a browser', () => {
     await window.picture('the page on a cluster');
     expect(faults()).toEqual([]);
     expect([...window.outside].filter((host) => host !== hostname)).toEqual([]);
-  }, 120_000);
+  });
 
   it('sees how it started, with the lines of kubectl', async () => {
     const { page } = window;

@@ -30,7 +30,7 @@ describe('a pool on a cluster', () => {
       }),
     );
     await isFull();
-  }, 120_000);
+  });
   afterAll(async () => {
     await up.k(['delete', 'sandboxpool', 'e2e', '--ignore-not-found']);
     await eventually(
@@ -39,7 +39,7 @@ describe('a pool on a cluster', () => {
         (await up.k('get sandboxes -l conversation-operator.dev/pool=e2e -o name')).trim() === '',
       withinMs,
     );
-  }, 120_000);
+  });
 
   it('gives a start its spare, and its pod the owner', async () => {
     const spares = await up.k(

@@ -111,7 +111,7 @@ afterAll(async () => {
   await up.call('DELETE', `/api/v1/secrets/${secret.name}`);
   await closed[Symbol.asyncDispose]();
   await host.forge.close();
-}, 60_000);
+});
 
 const inProject = (script: string) => up.inSandbox(sandbox, `cd /workspace/project && ${script}`);
 
@@ -142,7 +142,7 @@ it('a private repository is cloned in a sandbox that can not reach its host', as
     code: 0,
     output: expect.stringContaining('refs/heads/main') as string,
   });
-}, 150_000);
+});
 
 it('the agent pushes its branch and opens a pull request, which kubectl shows', async () => {
   const { forge, url } = host;
@@ -173,7 +173,7 @@ it('the agent pushes its branch and opens a pull request, which kubectl shows', 
     `get events --field-selector involvedObject.name=${conversation} -o jsonpath={.items[*].reason}`,
   );
   expect(reasons.split(' ')).toEqual(expect.arrayContaining(['Pushed', 'PullRequestOpened']));
-}, 120_000);
+});
 
 it('a push to main is refused with a reason, and the host has nothing of it', async () => {
   const before = await host.forge.branches(shop);
@@ -183,7 +183,7 @@ it('a push to main is refused with a reason, and the host has nothing of it', as
     output: expect.stringContaining('the default branch may not be pushed') as string,
   });
   expect(await host.forge.branches(shop)).toEqual(before);
-}, 90_000);
+});
 
 it('a token that is replaced in its Secret during a pause counts after it', async () => {
   await up.call('POST', `/api/v1/sandboxes/${sandbox}/pause`);
@@ -224,7 +224,7 @@ it('a secret is in the environment of a command', async () => {
     code: 0,
     output: `${digestOf(secret.value)}  -\n`,
   });
-}, 90_000);
+});
 
 it('neither the secret nor a token is in a resource or a log', async () => {
   const secrets = { ...tokens, [secret.name]: secret.value };
@@ -255,6 +255,6 @@ it('neither the secret nor a token is in a resource or a log', async () => {
     const log = await kubectl(`--namespace ${place} logs ${pod}`);
     expect([pod, leaksIn(log, secrets)]).toEqual([pod, []]);
   }
-}, 120_000);
+});
 
 const operators = () => selected(namespace, { matchLabels: componentLabels('operator') });

@@ -58,7 +58,7 @@ describe('a quota of three', () => {
     expect((await paused()).map((record) => record.sandbox_status_reason)).toEqual(
       Array.from({ length: starts - limit }, () => 'quota'),
     );
-  }, 150_000);
+  });
 
   it('has never had more than three agents at once', () => {
     expect(watch.maxAtOnce).toBe(limit);
@@ -94,7 +94,7 @@ describe('a quota of three', () => {
       withinMs,
     );
     expect(watch.maxAtOnce).toBe(limit);
-  }, 150_000);
+  });
 
   it('brings all back when the limit is raised, but the one that its owner has paused', async () => {
     const [kept] = await paused();
@@ -119,5 +119,5 @@ describe('a quota of three', () => {
       sandbox_status: 'PAUSED',
       sandbox_status_reason: 'user',
     });
-  }, 180_000);
+  });
 });

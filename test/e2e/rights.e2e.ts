@@ -218,4 +218,4 @@ it('comes up by itself once a RoleBinding is there that was missing', async () =
   // As Helm does it: the next upgrade owns what it finds.
   await kubectl('apply --server-side --field-manager=helm -f -', before);
   await eventually('it to be ready', async () => (await ready(newest)) === 'true/0', 90_000);
-}, 180_000);
+});

@@ -62,7 +62,7 @@ describe('a conversation on a cluster', () => {
     expect(await inProject(sandbox, `cat README.md kept.txt ${setUpFile}`)).toBe(
       `${readme}\nkept\ndone`,
     );
-  }, 90_000);
+  });
 
   it('is shown by kubectl', async () => {
     const [head, row] = (await up.k(`get conversations ${id}`)).split('\n');
@@ -172,7 +172,7 @@ describe('a conversation on a cluster', () => {
     expect(await up.k(`get conv ${other.id}`)).toContain('MISSING');
     expect((await up.call('POST', `/api/v1/sandboxes/${other.sandbox}/resume`)).status).toBe(404);
     await up.call('DELETE', `/api/v1/app-conversations/${other.id}`);
-  }, 90_000);
+  });
 });
 
 describe('a repository', () => {
@@ -186,7 +186,7 @@ describe('a repository', () => {
       `feature\n${feature}`,
     );
     await up.call('DELETE', `/api/v1/app-conversations/${id}`);
-  }, 90_000);
+  });
 
   it('is refused when it has a name that does not exist, and leaves nothing', async () => {
     expect(
@@ -242,5 +242,5 @@ describe('a start', () => {
       `${median.toFixed(2)} s (${sorted.map((each) => each.toFixed(1)).join(' ')})`,
     );
     expect(median).toBeLessThanOrEqual(4);
-  }, 180_000);
+  });
 });

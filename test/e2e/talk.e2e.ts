@@ -47,7 +47,7 @@ describe('talking to an agent on a cluster', () => {
     id = task.app_conversation_id ?? '';
     sandbox = task.sandbox_id ?? '';
     await up.reaches(id, { execution_status: 'finished' }, readyMs);
-  }, 120_000);
+  });
   afterAll(() => up.call('DELETE', `/api/v1/app-conversations/${id}`));
 
   const send = (text: string) =>
@@ -62,7 +62,7 @@ describe('talking to an agent on a cluster', () => {
     expect(
       items.filter(({ kind, ['source']: source }) => kind === 'MessageEvent' && source === 'user'),
     ).toHaveLength(2);
-  }, 90_000);
+  });
 
   it('messages to a paused sandbox resume it, and are delivered in order, each once', async () => {
     await up.call('POST', `/api/v1/sandboxes/${sandbox}/pause`);
@@ -82,7 +82,7 @@ describe('talking to an agent on a cluster', () => {
     expect(await up.k(`get conversation ${id} -o jsonpath={.status.messages.lastDelivered}`)).toBe(
       '4',
     );
-  }, 150_000);
+  });
 
   it('the agent is reached through the gateway with the key of its conversation, over HTTP and WebSocket', async () => {
     const { conversation_url: url, session_api_key: key } = await up.conversation(id);
@@ -102,5 +102,5 @@ describe('talking to an agent on a cluster', () => {
     );
     expect(events.filter(({ kind }) => kind === 'MessageEvent').length).toBeGreaterThanOrEqual(5);
     await expect(follow(socket, 'wrong', () => true)).rejects.toThrow(/closed/);
-  }, 90_000);
+  });
 });

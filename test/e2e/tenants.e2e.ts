@@ -91,7 +91,7 @@ describe('an owner with kubectl who wants the start of another one', () => {
     for (const { metadata, spec } of all.items)
       if (spec.owner === mallory) await up.k(['delete', 'sandbox', metadata.name]);
     await up.k(['delete', 'conversations', '--field-selector', `spec.owner=${bob}`]);
-  }, 120_000);
+  });
 
   it('may neither name the conversation, nor take the name of its sandbox', async () => {
     const conversation = await start('e2e-refused');
@@ -103,7 +103,7 @@ describe('an owner with kubectl who wants the start of another one', () => {
     expect(await attempt(sandboxOfMallory('e2e-any', conversation))).toMatch(/owner references/);
     expect(await attempt(sandboxOfMallory(nameFor('e2e-squatted')))).toMatch(/names like sbx-/);
     expect((await sandboxOf('e2e-refused')).spec.owner).toBe(bob);
-  }, 120_000);
+  });
 
   // An administrator passes the policies, as mallory does on a cluster without them.
   it('gets nothing by the name of its sandbox, nor by a later reference', async () => {

@@ -66,7 +66,7 @@ describe('an uninstall', () => {
     );
     expect(await belongings()).toBe(before);
     expect(await up.inSandbox(sandbox, 'cat /workspace/project/kept.txt')).toBe('kept');
-  }, 180_000);
+  });
 
   it('is undone by an install of the same release, which takes everything over', async () => {
     await helm(

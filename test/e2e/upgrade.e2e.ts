@@ -49,7 +49,7 @@ describe('an upgrade from the previous chart', () => {
     await up.reaches(paused.id, { sandbox_status: 'PAUSED' }, withinMs);
     secrets = await secretData();
     expect(await crdVersion()).toBe(previousVersion);
-  }, 180_000);
+  });
   afterAll(() =>
     Promise.all(
       [running, paused].map(({ id }) => up.call('DELETE', `/api/v1/app-conversations/${id}`)),
@@ -98,7 +98,7 @@ describe('an upgrade from the previous chart', () => {
       `get sandboxtemplate default -o jsonpath={.metadata.labels.helm\\.sh/chart}`,
     );
     expect(chart).not.toContain(previousVersion);
-  }, 90_000);
+  });
 
   it('has touched neither what runs, nor files, nor keys', async () => {
     expect(await podOf(running.sandbox)).toBe(running.pod);
@@ -114,7 +114,7 @@ describe('an upgrade from the previous chart', () => {
     await up.call('POST', `/api/v1/sandboxes/${paused.sandbox}/resume`);
     await up.reaches(paused.id, { sandbox_status: 'RUNNING' }, withinMs);
     expect(await up.inSandbox(paused.sandbox, 'cat /workspace/project/kept.txt')).toBe('kept');
-  }, 150_000);
+  });
 
   it('can be rolled back, with the same care', async () => {
     await helm([

@@ -7,7 +7,7 @@ const config: Config = {
   testMatch: ['<rootDir>/test/forge/**/*.forge.ts'],
   // Each file has a forge and an installation of its own.
   maxWorkers: 2,
-  testTimeout: 120_000,
+  testTimeout: 200_000,
 };
 
 export default config;

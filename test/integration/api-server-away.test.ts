@@ -96,7 +96,7 @@ describe.each(['operator', 'gateway'] as const)('the %s', (command) => {
     await front();
     await eventually('it is ready', async () => (await ready()) === 200, 60_000);
     expect(await stop()).toBe(0);
-  }, 120_000);
+  });
 
   it('says at its start which right it lacks, and works by itself once it has it', async () => {
     const rights = await front();
@@ -115,7 +115,7 @@ describe.each(['operator', 'gateway'] as const)('the %s', (command) => {
     rights.refuse = () => undefined;
     await eventually('it is ready', async () => (await ready()) === 200, 60_000);
     expect(await stop()).toBe(0);
-  }, 120_000);
+  });
 });
 
 it('the gateway ends its streams once they would show an old state, and serves them again by itself', async () => {
@@ -156,7 +156,7 @@ it('the gateway ends its streams once they would show an old state, and serves t
     60_000,
   );
   await again.body?.cancel();
-}, 120_000);
+});
 
 it.each([
   ['list', ['keys', 'list']],

@@ -53,7 +53,7 @@ describe('conversation-operator archive', () => {
       uids[name] = await kube(server.kubeconfig, [
         ...['get', 'conversation', name, '-o', 'jsonpath={.metadata.uid}'],
       ]);
-  }, 60_000);
+  });
   afterAll(async () => {
     await server.close();
     await rm(folder, { recursive: true });

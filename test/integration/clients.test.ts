@@ -55,12 +55,12 @@ beforeAll(async () => {
   up = await Installation.start({ env: { ...git, LOG_LEVEL: 'debug' } });
   proxy = await recordingProxy(up.url);
   client = new CloudClient({ host: proxy.url, apiKey: up.key });
-}, 60_000);
+});
 afterAll(async () => {
   await proxy.close();
   await up.stop();
   rmSync(folder, { recursive: true, force: true });
-}, 60_000);
+});
 
 const ready = (taskId: string) =>
   eventually('READY', async () => {
@@ -211,7 +211,7 @@ describe("the official client's CloudClient, against the built program", () => {
     await reaches({ execution_status: 'finished', sandbox_status: 'RUNNING' });
     sandbox = (await record())?.sandbox_id ?? '';
     expect((await client.searchConversations()).items.map((item) => item.id)).toEqual([id]);
-  }, 60_000);
+  });
 
   it('reads what has happened, from the service and from the agent behind it', async () => {
     const events = await client.get<{ items: readonly { kind: string }[] }>(
@@ -258,7 +258,7 @@ describe("the official client's CloudClient, against the built program", () => {
     expect(
       readFileSync(join(up.dataDir, 'node', 'volumes', volume, 'project', 'kept.txt'), 'utf8'),
     ).toBe('The shop.\n');
-  }, 60_000);
+  });
 
   it('renames it and shares it', async () => {
     expect(
@@ -333,13 +333,13 @@ describe('scripts as in the public documentation, with our address and key', () 
       expect.stringMatching(/^page 1 (true|false)$/),
       'streamed WORKING WAITING_FOR_SANDBOX PREPARING_REPOSITORY SETTING_UP_SKILLS READY true',
     ]);
-  }, 60_000);
+  });
 
   it('start and poll with Python', async () => {
     const [readyLine = '', ...rest] = await script('python3', 'start_and_poll.py');
     expect(readyLine.split(' ')).toEqual(['ready', id]);
     expect(rest).toEqual(['ended finished RUNNING', 'found True True', 'unknown []']);
-  }, 60_000);
+  });
 
   it('start by the deprecated interface with curl', async () => {
     const [line = ''] = await script('bash', 'legacy.sh');
@@ -348,7 +348,7 @@ describe('scripts as in the public documentation, with our address and key', () 
       'a conversation',
       async () => (await client.getConversations([line.split(' ')[1] ?? ''])).length === 1,
     );
-  }, 60_000);
+  });
 });
 
 describe('what all of this leaves behind', () => {

@@ -12,7 +12,7 @@ beforeAll(async () => {
   up = await Installation.start({
     env: { GIT_HOSTS: JSON.stringify({ forgejo: host.url }), GIT_CHECK: 'false' },
   });
-}, 60_000);
+});
 afterAll(async () => {
   await up.stop();
   await host.stop();
@@ -74,7 +74,7 @@ it('gives slot, pod and volume back, and keeps the record with what went wrong',
   expect(await up.call('POST', `/api/v1/sandboxes/${task.sandbox_id ?? ''}/resume`)).toMatchObject({
     status: 404,
   });
-}, 60_000);
+});
 
 it('never resumes automatically, whatever room there is', async () => {
   await limit(0);
@@ -94,7 +94,7 @@ it('leaves a sandbox alone that another conversation works in', async () => {
     execution_status: 'finished',
   });
   expect(await k('get sandboxes -o name')).toContain(works.sandbox_id);
-}, 60_000);
+});
 
 it('a sandbox without a conversation that fails its first start stays as a record, without pod and volume', async () => {
   const template = (name: string, storage: object) => ({
@@ -125,4 +125,4 @@ it('a sandbox without a conversation that fails its first start stays as a recor
     );
     expect(await up.call('POST', `/api/v1/sandboxes/${id}/resume`)).toMatchObject({ status: 409 });
   }
-}, 60_000);
+});

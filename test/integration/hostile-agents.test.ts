@@ -15,7 +15,7 @@ let up: Installation;
 beforeAll(async () => {
   up = await Installation.start();
   await addHostileTemplates(up, [...silentBehaviours, 'refuses'], `${startDeadlineSeconds}s`);
-}, 90_000);
+});
 afterAll(async () => {
   expect(await up.stop()).toBe(0);
 });
@@ -38,7 +38,7 @@ it('sandboxes whose agents are hostile report so at their deadline, and other st
     'jsonpath={..status.start.errorCode}',
   ]);
   expect(codes.stdout.split(' ')).toEqual(silentBehaviours.map(() => 'StartDeadlineExceeded'));
-}, 180_000);
+});
 
 it('an agent that refuses its conversation ends the start at once, with a message that no terminal obeys', async () => {
   const { id } = await up.start('Hello.', { sandbox_spec_id: 'refuses' });

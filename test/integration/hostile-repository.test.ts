@@ -187,7 +187,7 @@ beforeAll(async () => {
       up.start('Hello.', request).then(({ id }) => up.over(id, 120_000)),
     );
   }
-}, 120_000);
+});
 afterAll(async () => {
   await Promise.allSettled(tasks.values());
   await up.stop();
@@ -209,7 +209,7 @@ const volumeOf = async (sandbox: string | null) =>
 describe('beside hostile repositories', () => {
   it('a harmless one starts', async () => {
     expect(await begin('hostile/harmless')).toMatchObject(ready);
-  }, 120_000);
+  });
 });
 
 describe('a repository with', () => {
@@ -319,5 +319,5 @@ describe('a repository that', () => {
     await Promise.allSettled(tasks.values());
     const environments = up.agentProcesses().map((pid) => `/proc/${pid}/environ`);
     expect(spawnSync('grep', ['-lsa', 'CO_STEP=', ...environments]).stdout.toString()).toBe('');
-  }, 130_000);
+  });
 });

@@ -6,10 +6,10 @@ const k = (args: string, input?: string) => kubectl(up.kubeconfig, args.split(' 
 
 beforeAll(async () => {
   up = await Installation.start();
-}, 30_000);
+});
 afterAll(async () => {
   expect(await up.stop()).toBe(0);
-}, 30_000);
+});
 
 const create = async (name: string, text: string): Promise<void> => {
   const spec = { owner: 'local', initialMessage: { content: [{ type: 'text', text }] } };
@@ -55,7 +55,7 @@ it('kubectl wait sees a conversation become ready, come to its end, and pause an
   expect(await waitFor('Ready', 'conversation/waited')).toEqual(met('waited'));
   expect(await waitFor('Paused=false', sandbox)).toMatchObject({ code: 0 });
   expect(await reasonOf('conversation/waited', 'Paused')).toBe('NotPaused');
-}, 120_000);
+});
 
 it('kubectl wait for the end of a conversation that has just received a message waits for the run of that message', async () => {
   await create('continued', 'Nothing to do.');
@@ -84,7 +84,7 @@ it('kubectl wait for the end of a conversation that has just received a message 
       '{.status.messages.lastDelivered}/{.status.executionStatus}',
     ),
   ).toBe('1/finished');
-}, 120_000);
+});
 
 it('a start that fails is not ready, and finished', async () => {
   const spec = { owner: 'local', templateName: 'nothing' };
@@ -101,7 +101,7 @@ it('a start that fails is not ready, and finished', async () => {
   expect(
     await field('conversation/failed', '{.status.conditions[?(@.type=="Ready")].message}'),
   ).toBe('The start has failed: TemplateNotFound.');
-}, 60_000);
+});
 
 it('kubectl get shows the title first, shortened', async () => {
   await create(
@@ -134,4 +134,4 @@ it('kubectl get shows the title first, shortened', async () => {
   ]);
   expect(title).toMatch(/^Find out why/);
   expect(title.length).toBeLessThanOrEqual(40);
-}, 60_000);
+});

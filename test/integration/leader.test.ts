@@ -227,5 +227,5 @@ describe('of two processes', () => {
       expect(lastOf('holder')?.who).toBe(successor.identity);
     }
     expect(wrongWrites().filter((entry) => !wasUnderWay(entry))).toEqual([]);
-  }, 60_000);
+  });
 });

@@ -21,7 +21,7 @@ beforeAll(async () => {
   })
     .toString()
     .trim();
-}, 60_000);
+});
 afterAll(async () => {
   await up.stop();
   rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
@@ -50,4 +50,4 @@ it('follows who leads, and reads every kind that it shows', async () => {
     return state?.is_live === false ? state : undefined;
   });
   expect(left.holder).not.toBeNull();
-}, 60_000);
+});

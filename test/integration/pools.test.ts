@@ -187,7 +187,7 @@ it('tries spares that never boot one at a time, and says so', async () => {
   const { stdout } = await k('get events --field-selector reason=SpareFailed -o name');
   expect(stdout).not.toBe('');
   await k('delete sandboxpool broken');
-}, 60_000);
+});
 
 it('keeps two pools of one template, each with its own number', async () => {
   await apply('SandboxPool', 'one', { replicas: 1 });
@@ -254,4 +254,4 @@ it('gives way to sandboxes of owners under a limit of the namespace', async () =
     return owned.length === 2 && owned.every(({ status }) => status?.phase === 'RUNNING');
   });
   await reaches('WaitingForRoom');
-}, 60_000);
+});

@@ -102,4 +102,4 @@ it('an agent is reached at an origin of its own, the same over pause, resume and
     const now = await status(url, key).catch(() => 401);
     return now === 401;
   });
-}, 90_000);
+});

@@ -114,4 +114,4 @@ it('accepts no more of what kubectl makes than a quota lets be stored, and loses
     ),
   );
   expect(await k(['get', 'pvc', '-o', 'name'])).not.toContain('persistentvolumeclaim/two');
-}, 120_000);
+});

@@ -189,7 +189,7 @@ it('lets the stricter of two for the same hold, and names both on both until one
     'the conflict to be over',
     async () => (await conflictOf('default'))?.status === 'False',
   );
-}, 60_000);
+});
 
 it('reports no quota once the last one is deleted', async () => {
   await k('delete conversationquota default');
@@ -216,4 +216,4 @@ it('pauses what it has said that it would', async () => {
     'get sandboxes --field-selector status.phase=PAUSED -o jsonpath={.items[*].metadata.name}',
   );
   expect(paused.stdout).toBe(start.pauses[0]?.sandbox_id);
-}, 60_000);
+});

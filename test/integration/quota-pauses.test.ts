@@ -199,7 +199,7 @@ it('pauses an idle sandbox for a bare resume, and for a resume that continues it
   await paused(other, 'quota');
   await up.reaches(interrupted, { sandbox_status: 'RUNNING', execution_status: 'running' });
   await k('delete', 'conversation', busy, looker, idle, interrupted, other);
-}, 60_000);
+});
 
 it('pauses an idle sandbox, and lets it run again when a person asks for it', async () => {
   await patch('cq', 'default', { limit: 10 });

@@ -93,4 +93,4 @@ it('lets six starts through a limit of two, and never more than two agents at on
     sandbox_status: 'PAUSED',
     sandbox_status_reason: 'user',
   });
-}, 150_000);
+});

@@ -27,7 +27,7 @@ beforeAll(async () => {
   up = await Installation.start({
     env: { GIT_HOSTS: hosts, GIT_CREDENTIALS_DIR: folder, LOG_LEVEL: 'debug' },
   });
-}, 60_000);
+});
 afterEach(() => host.gates.clear());
 afterAll(async () => {
   await up.stop();
@@ -143,7 +143,7 @@ describe('an installation with a git host', () => {
       expect(during + after + up.output).not.toContain(secret);
       expect(spawnSync('grep', ['-rlF', secret, up.dataDir]).stdout.toString()).toBe('');
     }
-  }, 60_000);
+  });
 
   it('leaves the shells of the agent the settings of git, and the token in one file alone', async () => {
     const ask = 'git remote get-url';
@@ -171,7 +171,7 @@ describe('an installation with a git host', () => {
     expect(stdout + processes() + up.output).not.toContain(token);
     const found = spawnSync('grep', ['-rlF', '-e', token, up.dataDir]).stdout.toString();
     expect(found.trim().split('\n')).toEqual([file]);
-  }, 60_000);
+  });
 
   it('pushes what the agent has committed, also after a pause, and not to the default branch', async () => {
     const branches = () =>
@@ -229,7 +229,7 @@ describe('an installation with a git host', () => {
     const { stdout: events } = await kubectl(up.kubeconfig, ['get', 'events', '-o', 'yaml']);
     expect(events).toContain('Pushed refs/heads/agent/first');
     expect(`${events}${up.output}${processes()}`).not.toMatch(new RegExp(`${password}|${encoded}`));
-  }, 120_000);
+  });
 
   it('clones again when everything is killed in the middle of it', async () => {
     const before = new Set(up.agentProcesses());
@@ -246,5 +246,5 @@ describe('an installation with a git host', () => {
     expect(
       readdirSync(join(project, '..', '.agent')).filter((name) => name.startsWith('clone')),
     ).toEqual([]);
-  }, 90_000);
+  });
 });

@@ -201,4 +201,4 @@ it('gateways are replaced one after the other under load, and no request fails',
   expect(load.lastAnswers).toBeGreaterThan(4);
   const { items } = await client.list(conversations, { namespace });
   expect(items).toHaveLength(idempotencyKeys.size);
-}, 60_000);
+});

@@ -141,7 +141,7 @@ describe('a start', () => {
     expect(
       await field(`conversation ${conversation}`, '{.status.start.errorCode}{.status.start.error}'),
     ).toBe('');
-  }, 60_000);
+  });
 });
 
 it('a template that makes no pod says so before a start uses it, and no more once it is mended', async () => {
@@ -182,7 +182,7 @@ it('a pod that is deleted is replaced on the same volume, and its sandbox says w
       'utf8',
     ),
   ).toBe('kept\n');
-}, 60_000);
+});
 
 /** A start that has become READY, and has done what the message says. */
 async function started(text: string, more: object = {}) {
@@ -218,7 +218,7 @@ describe('a retained volume', () => {
     );
     expect(stdout.trim().split(/\s+/)).toEqual([claim, 'local', id]);
     expect(readFileSync(join(volume, 'project', 'kept.txt'), 'utf8')).toBe('kept\n');
-  }, 60_000);
+  });
 
   it("is never given to another owner's sandbox of the same name", async () => {
     await apply('Sandbox', claim, { owner: 'mallory', templateName: 'keep' });
@@ -231,7 +231,7 @@ describe('a retained volume', () => {
     expect(await field('pods', '{.items[*].metadata.name}')).not.toContain(claim);
     await k(`delete sandbox ${claim}`);
     expect(await field(`pvc ${claim}`, '{.status.phase}')).toBe('Bound');
-  }, 60_000);
+  });
 
   it("is taken up by its owner's", async () => {
     await apply('Sandbox', claim, { owner: 'local', templateName: 'keep' });
@@ -251,7 +251,7 @@ describe('a retained volume', () => {
     await eventually('Events', async () => (await eventsOf(claim)).includes('Normal/VolumeReused'));
     await k('delete conv continued');
     await k(`delete sandbox ${claim}`);
-  }, 60_000);
+  });
 
   it('goes when its claim is deleted by hand', async () => {
     await eventually(
@@ -260,5 +260,5 @@ describe('a retained volume', () => {
     );
     expect((await k(`delete pvc ${claim}`)).code).toBe(0);
     await eventually('its files to go', () => !existsSync(volume));
-  }, 60_000);
+  });
 });

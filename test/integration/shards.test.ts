@@ -139,7 +139,7 @@ describe('operators with shards', () => {
     await two.exited;
     expect(await leaders(2)).toEqual(['', '']);
     expect(await commonHolder()).toBe('');
-  }, 180_000);
+  });
 
   it('wait for those of another number of shards', async () => {
     const plain = await startOperator('plain', 1);
@@ -158,5 +158,5 @@ describe('operators with shards', () => {
     four.process.kill('SIGTERM');
     await eventually('two leads', async () => (await commonHolder()) === 'shards-2');
     await work();
-  }, 180_000);
+  });
 });

@@ -106,4 +106,4 @@ it('a leader keeps its lease while its own writes occupy each of its connections
   expect(
     log.match(/"message":"(Started leading|Stopped leading|Lease could not be renewed)"/g),
   ).toEqual(['"message":"Started leading"']);
-}, 180_000);
+});

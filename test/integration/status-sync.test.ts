@@ -40,7 +40,7 @@ describe('what agents do reaches the conversation', () => {
       logger: silentLogger,
     });
     client = new HttpKubeClient({ transport });
-  }, 60_000);
+  });
   afterAll(async () => {
     await transport.close();
     await up.stop();
@@ -109,7 +109,7 @@ describe('what agents do reaches the conversation', () => {
     });
     expect(post.status).toBe(200);
     await reaches(id, 'running', 30_000);
-  }, 90_000);
+  });
 
   it('one write for each change, and none in between', async () => {
     const id = await aConversation('sleep 6; echo; sleep 6');

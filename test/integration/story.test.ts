@@ -104,7 +104,7 @@ describe('a conversation', () => {
       () => !readdirSync(join(up.dataDir, 'node', 'volumes')).includes(volume),
     );
     expect((await up.call('GET', `/api/v1/app-conversations?ids=${id}`)).body).toEqual([]);
-  }, 60_000);
+  });
 
   it('pauses by kubectl scale as by REST, and is MISSING once its sandbox is deleted', async () => {
     const { id, sandbox } = await started('Nothing to do.');
@@ -123,7 +123,7 @@ describe('a conversation', () => {
     );
     expect((await up.call('POST', `/api/v1/sandboxes/${sandbox}/resume`)).status).toBe(404);
     await up.call('DELETE', `/api/v1/app-conversations/${id}`);
-  }, 60_000);
+  });
 
   it('keeps a run that its owner has stopped until a request to continue', async () => {
     const { id, sandbox } = await started(
@@ -141,7 +141,7 @@ describe('a conversation', () => {
       sandbox_status: 'RUNNING',
     });
     await up.call('DELETE', `/api/v1/app-conversations/${id}`);
-  }, 60_000);
+  });
 
   it('stops a run also when its sandbox is resumed at once, as the official web UI does, and resumes it when the agent is asked to', async () => {
     const { id, sandbox } = await started(
@@ -162,7 +162,7 @@ describe('a conversation', () => {
     expect(run.status).toBe(200);
     await up.reaches(id, { execution_status: 'finished' });
     await up.call('DELETE', `/api/v1/app-conversations/${id}`);
-  }, 60_000);
+  });
 
   it('joins a sandbox that is paused, which then resumes, and leaves it there when it is deleted', async () => {
     const { body } = await up.call('POST', '/api/v1/sandboxes');
@@ -182,7 +182,7 @@ describe('a conversation', () => {
     expect((await up.call('DELETE', `/api/v1/sandboxes/${sandbox}`)).body).toEqual({
       success: true,
     });
-  }, 60_000);
+  });
 
   it('resumes by itself when its pod is lost', async () => {
     const { id, sandbox } = await started(
@@ -198,7 +198,7 @@ describe('a conversation', () => {
     await up.reaches(id, { sandbox_status: 'RUNNING' });
     await up.reaches(id, { execution_status: 'finished' });
     await up.call('DELETE', `/api/v1/app-conversations/${id}`);
-  }, 60_000);
+  });
 });
 
 describe('a streamed start', () => {
@@ -282,7 +282,7 @@ describe('what kubectl applies', () => {
       next_page_id: null,
     });
     expect((await k('delete conv by-hand')).code).toBe(0);
-  }, 60_000);
+  });
 
   it.each([
     ['a wrong type', { owner: 'local', title: 7 }, 'spec.title'],
@@ -337,7 +337,7 @@ describe('what kubectl applies', () => {
       app_conversation_id: null,
     });
     await k('delete sbt nowhere');
-  }, 60_000);
+  });
 });
 
 describe('the legacy interface', () => {
@@ -379,5 +379,5 @@ describe('manifests/examples', () => {
       0,
     );
     expect((await k(`delete -f ${folder}`)).code).toBe(0);
-  }, 60_000);
+  });
 });

@@ -67,7 +67,7 @@ describe('an installation with an archive in a bucket of a real server', () => {
     settings = await archiveSettings(server, bucket, { folder });
     store = server.store({ bucket, prefix: settings.ARCHIVE_S3_PREFIX });
     scene = await start(settings);
-  }, 90_000);
+  });
   afterAll(async () => {
     await store.close();
   });

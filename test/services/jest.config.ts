@@ -7,7 +7,7 @@ const config: Config = {
   testMatch: ['<rootDir>/test/services/**/*.services.ts'],
   // Each file has servers of its own.
   maxWorkers: 2,
-  testTimeout: 120_000,
+  testTimeout: 200_000,
 };
 
 export default config;

@@ -5,7 +5,7 @@
 export async function eventually<T>(
   what: string,
   check: () => Promise<T | undefined | false> | T | undefined | false,
-  timeoutMs = 45_000,
+  timeoutMs = 90_000,
 ): Promise<T> {
   const deadline = performance.now() + timeoutMs;
   let last: unknown;

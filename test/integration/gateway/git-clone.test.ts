@@ -146,7 +146,7 @@ beforeAll(async () => {
     ...{ clock: systemClock, logger: silentLogger, metrics: createMetrics() },
   });
   url = `http://127.0.0.1:${(await side.listen()).port}`;
-}, 60_000);
+});
 afterEach(() => {
   host.faults.clear();
   host.gates.clear();

@@ -104,7 +104,7 @@ beforeAll(async () => {
     ...{ clock: systemClock, logger: silentLogger, metrics: createMetrics() },
   });
   url = `http://127.0.0.1:${(await side.listen()).port}`;
-}, 60_000);
+});
 afterEach(() => {
   host.faults.clear();
   events.length = 0;
@@ -477,7 +477,7 @@ describe('a hostile git host', () => {
     expect(code).not.toBe(0);
     expect(output).toContain('The git host can not be asked');
     expect(await pushesOf(slow)).toMatchObject([{ outcome: 'Unknown' }]);
-  }, 30_000);
+  });
 });
 
 describe('the token of a sandbox', () => {

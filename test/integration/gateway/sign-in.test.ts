@@ -203,7 +203,7 @@ describe('A person signs in', () => {
     expect(signInKeys()).toHaveLength(50);
     // They are none of the keys that a person may make.
     expect((await gateway.post('/api/keys', { name: 'one more' })).status).toBe(201);
-  }, 60_000);
+  });
 
   it('and earlier links and sessions that have expired are deleted', async () => {
     await aLink();
