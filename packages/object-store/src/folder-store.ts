@@ -152,14 +152,20 @@ function foldersOf(directory: string, key: string): readonly string[] {
 }
 
 async function makeFolder(directory: string, folder: string): Promise<void> {
-  try {
-    await mkdir(folder, 0o770);
-  } catch (error) {
-    if (systemCodeOf(error) !== 'EEXIST') throw error;
-    const found = await lstat(folder);
-    if (found.isDirectory()) return;
-    const name = folder.slice(directory.length + 1);
-    throw new StoreError('invalid', `${name} is no folder of the store`, { cause: error });
+  for (;;) {
+    const found = await unless(['ENOENT'], lstat(folder));
+    if (found?.isDirectory() === true) return;
+    if (found !== undefined) {
+      const name = folder.slice(directory.length + 1);
+      throw new StoreError('invalid', `${name} is no folder of the store`);
+    }
+    try {
+      await mkdir(folder, 0o770);
+      return;
+    } catch (error) {
+      // Another process was faster.
+      if (systemCodeOf(error) !== 'EEXIST') throw error;
+    }
   }
 }
 

@@ -193,8 +193,8 @@ export const archiveMutants: Readonly<Record<string, ArchiveMutant>> = {
   },
   'no secret is hidden': {
     file: 'src/archive/agent-source.ts',
-    from: 'return pageOf(hide(text));',
-    to: 'return pageOf(text);',
+    from: 'return pageOf(hide(text), limit);',
+    to: 'return pageOf(text, limit);',
     rules: ['no archive contains a secret'],
   },
   'the limit of an archive is ignored': {
