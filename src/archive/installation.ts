@@ -7,25 +7,32 @@ import type { ArchiveObjects } from './open-archive.ts';
 import { newestHead } from './removal.ts';
 
 /**
- * Whether this installation has written the archive: its newest head names a master key that is
- * known here. Another installation may use the same store by mistake, and must not delete what it
- * does not know. Throws `StoreError`.
+ * Whose archive it is:
+ *
+ * - own: its newest head names a master key that is known here.
+ * - foreign: another installation has written it, or it can't be read. Another installation may use
+ *   the same store by mistake, and must not delete what it does not know.
+ * - headless: it has no head, so no reader can use it. Its first head follows, or its writer has
+ *   ended.
  */
-export async function isOwnArchive(
+export type ArchiveOrigin = 'own' | 'foreign' | 'headless';
+
+/** Throws `StoreError`. */
+export async function originOf(
   { store, codec }: ArchiveObjects,
   address: ArchiveAddress,
   keys: Pick<SandboxKeys, 'knows'>,
   signal?: AbortSignal,
-): Promise<boolean> {
+): Promise<ArchiveOrigin> {
   const name = await newestHead(store, address, signal);
-  if (name === undefined) return false;
-  const body = await store.get(keyOf(address, 'h', name), { signal });
-  if (body === undefined) return false;
+  const body =
+    name === undefined ? undefined : await store.get(keyOf(address, 'h', name), { signal });
+  if (name === undefined || body === undefined) return 'headless';
   try {
     const { installation } = unpackHead(codec, address, name, body).manifest;
-    return installation !== undefined && keys.knows(installation);
+    return installation !== undefined && keys.knows(installation) ? 'own' : 'foreign';
   } catch (error) {
-    if (error instanceof ArchiveError) return false;
+    if (error instanceof ArchiveError) return 'foreign';
     throw error;
   }
 }

@@ -50,16 +50,24 @@ export async function* archivesOf(
   } while (after !== undefined);
 }
 
-/** Deletes all objects of an archive. Returns whether there were any. */
+/**
+ * Deletes all objects of an archive, and the heads as the last ones: they say whose archive it is
+ * for as long as anything of it is left. Returns whether there were any.
+ */
 export async function removeArchive(
   store: Pick<ObjectStore, 'list' | 'delete'>,
   address: ArchiveAddress,
   signal?: AbortSignal,
 ): Promise<boolean> {
+  const headFolder = `${folderOf(address)}h/`;
+  const heads: string[] = [];
   let found = false;
   for await (const keys of keysOf(store, folderOf(address), signal)) {
     found ||= keys.length > 0;
-    await store.delete(keys, { signal });
+    heads.push(...keys.filter((key) => key.startsWith(headFolder)));
+    const others = keys.filter((key) => !key.startsWith(headFolder));
+    if (others.length > 0) await store.delete(others, { signal });
   }
+  if (heads.length > 0) await store.delete(heads, { signal });
   return found;
 }

@@ -1,8 +1,9 @@
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { StoreError } from '@conversation-operator/object-store/store-error';
-import { isOwnArchive } from '../../archive/installation.ts';
+import { originOf, type ArchiveOrigin } from '../../archive/installation.ts';
 import { archivesOf, removeArchive } from '../../archive/removal.ts';
 import { conversations } from '../../resources/conversation.ts';
+import { LastingValues } from '../lasting-values.ts';
 import type { OperatorRuntime } from '../operator-runtime.ts';
 import type { ArchiveWriting } from './archiver.ts';
 
@@ -12,6 +13,11 @@ export interface ArchiveSweepOptions extends OperatorRuntime {
 
 const sweepIntervalMs = 3_600_000;
 const retryMs = 60_000;
+/**
+ * Time in milliseconds after which an archive without a head is the remains of a writer that has
+ * ended: a step of a writer takes a minute at most.
+ */
+const headlessForMs = 1_800_000;
 const maxForeign = 10_000;
 
 /**
@@ -23,11 +29,14 @@ export class ArchiveSweep {
   readonly #options: ArchiveSweepOptions;
   /** UIDs of archives that the log has named. */
   readonly #foreign = new Set<string>();
+  /** Archives without a head. */
+  readonly #headless: LastingValues;
   /** Monotonic time of the last sweep, by namespace. */
   readonly #sweptAt = new Map<string, number>();
 
   constructor(options: ArchiveSweepOptions) {
     this.#options = options;
+    this.#headless = new LastingValues(options);
   }
 
   async reconcile({ namespace }: Request, signal: AbortSignal): Promise<Result> {
@@ -57,19 +66,28 @@ export class ArchiveSweep {
     const present = new Set(items);
     for (const uid of archived) {
       if (present.has(uid)) continue;
-      if (!(await isOwnArchive(archive, { namespace, uid }, keys, signal))) {
-        if (!this.#foreign.has(uid))
-          logger.warn(
-            'The store has an archive of another installation, which is not deleted. Give each installation a prefix of its own.',
-            { namespace, uid },
-          );
-        if (this.#foreign.size < maxForeign) this.#foreign.add(uid);
-        continue;
-      }
+      const origin = await originOf(archive, { namespace, uid }, keys, signal);
+      if (origin === 'foreign') this.#reportForeign(namespace, uid);
+      if (origin !== 'own' && !this.#isAbandoned(uid, origin)) continue;
       if (await removeArchive(archive.store, { namespace, uid }, signal)) {
         metrics.archiveDeletions.inc({ cause: 'Orphaned' });
         logger.info('An archive without a conversation was deleted', { namespace, uid });
       }
     }
+  }
+  /** Whether the archive has had no head for so long that none follows. */
+  #isAbandoned(uid: string, origin: ArchiveOrigin): boolean {
+    if (origin === 'headless') return this.#headless.lastsMs(uid, origin) >= headlessForMs;
+    this.#headless.forget(uid);
+    return false;
+  }
+
+  #reportForeign(namespace: string, uid: string): void {
+    if (!this.#foreign.has(uid))
+      this.#options.logger.warn(
+        'The store has an archive of another installation, which is not deleted. Give each installation a prefix of its own.',
+        { namespace, uid },
+      );
+    if (this.#foreign.size < maxForeign) this.#foreign.add(uid);
   }
 }

@@ -133,7 +133,7 @@ export class AgentNetwork implements Pick<AgentEvents, 'search'> {
   readonly #scheduler: IoScheduler;
   readonly #trace: Trace;
   /** Called after each page. */
-  onPage: (agent: ModelAgent) => void = () => undefined;
+  onPage: (agent: ModelAgent, isLast: boolean) => void = () => undefined;
 
   constructor(scheduler: IoScheduler, trace: Trace) {
     this.#scheduler = scheduler;
@@ -183,7 +183,7 @@ export class AgentNetwork implements Pick<AgentEvents, 'search'> {
       }
       end();
       resolve(Readable.from([Buffer.from(text)]));
-      this.onPage(agent);
+      this.onPage(agent, text.endsWith('"next_page_id":null}'));
     });
     return promise;
   }

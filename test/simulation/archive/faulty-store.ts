@@ -13,7 +13,7 @@ import type { IoScheduler } from './io-scheduler.ts';
  * - down: every call fails at once.
  * - denied, full: writes fail.
  * - hanging: no call gets an answer; writes may take effect minutes later.
- * - slow: every call takes seconds.
+ * - slow: every call takes seconds; slowDeletes, slowLists: such a call does.
  */
 export const storeModes = [
   'fine',
@@ -24,6 +24,7 @@ export const storeModes = [
   'hanging',
   'slow',
   'slowDeletes',
+  'slowLists',
 ] as const;
 export type StoreMode = (typeof storeModes)[number];
 
@@ -168,6 +169,8 @@ export class FaultyStore {
         return { delayMs: random.between(500, 9_000), isLate };
       case 'slowDeletes':
         return { delayMs: verb === 'delete' ? random.between(5_000, 90_000) : quick, isLate };
+      case 'slowLists':
+        return { delayMs: verb === 'list' ? random.between(500, 9_000) : quick };
       case 'shaky': {
         const dice = random.next();
         const againMs = isWrite && random.chance(0.1) ? random.between(10, 240_000) : undefined;

@@ -37,7 +37,8 @@ const folder = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 const maxSteps = 200_000;
 /** Time in which everything recovers from the last fault: late writes, back-offs, timed out steps. */
 const recoveryMs = 8 * 60_000;
-const sweepMs = 3_900_000;
+/** Time in which remains without a head are seen by two sweeps. */
+const sweepMs = 7_500_000;
 const maxPlaces = 8;
 /** Age from which an event is archived, without faults and behind one short fault. */
 const archivedAfterMs = 31_000;
@@ -174,6 +175,10 @@ class Run {
       if (operator === undefined) return;
       const byMs = dice.between(600_000, 86_400_000);
       operator.machine.jumpWallClock(byMs);
+      // Archives at rest are examined while the clock is wrong.
+      for (const member of world.living)
+        if (member.place.phase === 'paused' && dice.chance(0.7))
+          this.#spawn(() => world.touch(member, dice));
       scheduler.after(dice.between(1_000, 60_000), () => operator.machine.jumpWallClock(-byMs));
     });
     this.#often('others', 3_000, 30_000, (dice) => {
@@ -181,9 +186,10 @@ class Run {
       if (member !== undefined) this.#spawn(() => world.touch(member, dice));
     });
     const restores = this.#random.fork('restores');
-    world.network.onPage = (agent) => {
+    world.network.onPage = (agent, isLast) => {
       const member = world.members.find((one) => one.agent === agent);
-      if (!this.#isTroubled || member?.place.phase !== 'running' || !restores.chance(0.02)) return;
+      if (!this.#isTroubled || member?.place.phase !== 'running') return;
+      if (!restores.chance(isLast ? 0.02 : 0.2)) return;
       agent.lose(restores.chance(0.3) ? Infinity : restores.whole(1, 60));
       this.#trace.note(`the agent of ${member.uid} has ${agent.log.length} events left`);
     };
@@ -243,6 +249,16 @@ class Run {
       this.#scheduler.after(dice.between(10, maxMs), () => {
         if (place.phase === 'pausing') this.#world.write(member, dice.whole(1, 10));
       });
+    // The conversation is deleted meanwhile, and another one gets its name.
+    if (member !== undefined && dice.chance(0.15))
+      this.#scheduler.after(dice.between(1, 300), () => {
+        this.#spawn(async () => {
+          await this.#world.delete(member);
+          await this.#world.addPlace(member.name);
+          const next = this.#world.places.at(-1)?.members[0];
+          if (next !== undefined) this.#world.write(next, 3);
+        });
+      });
     await this.#world.pause(place, operator, maxMs);
     const restMs = dice.chance(0.6) ? dice.between(3_000, 40_000) : dice.between(60_000, 600_000);
     this.#scheduler.after(restMs, () => {
@@ -257,8 +273,10 @@ class Run {
   #resumeSoon(uid: string): void {
     const dice = this.#random.nextOf('resume');
     const place = this.#world.members.find((member) => member.uid === uid)?.place;
-    if (!this.#isTroubled || place === undefined || dice.chance(0.5)) return;
-    this.#scheduler.after(dice.between(1, 2_000), () => {
+    if (!this.#isTroubled || place === undefined || dice.chance(0.3)) return;
+    const mode = dice.pick(['slowDeletes', 'slowLists', undefined] as const);
+    if (mode !== undefined) this.#world.store.mode = mode;
+    this.#scheduler.after(dice.between(1, dice.chance(0.5) ? 100 : 2_000), () => {
       if (place.phase === 'paused') this.#spawn(() => this.#world.resume(place));
     });
   }

@@ -339,9 +339,9 @@ export class World {
   }
 
   async #setStatuses(place: Place, sandboxStatus: 'RUNNING' | 'PAUSED'): Promise<void> {
-    for (const { name } of place.members) {
+    for (const { name, uid } of place.members) {
       const stored = await this.#stored(name);
-      if (stored?.status === undefined) continue;
+      if (stored?.status === undefined || stored.metadata.uid !== uid) continue;
       const status = { ...stored.status, sandboxStatus };
       await this.#client.updateStatus(
         conversations,

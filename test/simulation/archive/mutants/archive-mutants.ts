@@ -172,10 +172,17 @@ export const archiveMutants: Readonly<Record<string, ArchiveMutant>> = {
     to: 'if (present.has(uid) || archived.length > 0) continue;',
     rules: ['nothing of a deleted conversation remains'],
   },
+  'the sweep leaves archives without a head': {
+    file: 'src/controllers/archive/sweep.ts',
+    from: 'return this.#headless.lastsMs(uid, origin) >= headlessForMs;',
+    to: 'return false;',
+    rules: ['nothing of a deleted conversation remains'],
+    seeds: rare,
+  },
   'the sweep takes each archive for its own': {
     file: 'src/archive/installation.ts',
-    from: 'return installation !== undefined && keys.knows(installation);',
-    to: 'return true;',
+    from: "return installation !== undefined && keys.knows(installation) ? 'own' : 'foreign';",
+    to: "return 'own';",
     rules: ['nothing of another installation is deleted'],
   },
   'a pause waits for the archive without its bound': {
