@@ -37,6 +37,8 @@ const retentionCheckMs = 3_600_000;
  * milliseconds: a wall clock that was set for a moment deletes nothing.
  */
 const expiredForMs = 120_000;
+/** Maximum time between two checks meanwhile, so that one of them sees the clock right again. */
+const expiryCheckMs = 20_000;
 
 /**
  * ArchiveReconciler copies the events of agents that run, deletes the archives of conversations
@@ -182,7 +184,8 @@ export class ArchiveReconciler {
       return { requeueAfterMs: Math.min(leftMs, retentionCheckMs) };
     }
     const expiredMs = this.#expired.lastsMs(uid, lastMs);
-    if (expiredMs < expiredForMs) return { requeueAfterMs: expiredForMs - expiredMs };
+    if (expiredMs < expiredForMs)
+      return { requeueAfterMs: Math.min(expiredForMs - expiredMs, expiryCheckMs) };
     return this.#removeExpired(conversation, signal);
   }
 

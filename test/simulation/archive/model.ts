@@ -40,6 +40,8 @@ const recoveryMs = 8 * 60_000;
 /** Time in which remains without a head are seen by two sweeps. */
 const sweepMs = 7_500_000;
 const maxPlaces = 8;
+/** Minimum time for which the clock of an operator is right between two moments, in milliseconds. */
+const clockRestMs = 30_000;
 /** Age from which an event is archived, without faults and behind one short fault. */
 const archivedAfterMs = 31_000;
 const afterFaultMs = 41_000;
@@ -172,14 +174,16 @@ class Run {
     });
     this.#often('clocks', 10_000, 90_000, (dice) => {
       const operator = dice.pick(world.operators);
-      if (operator === undefined) return;
+      if (operator === undefined || scheduler.monotonic() < operator.clockRestsUntil) return;
       const byMs = dice.between(600_000, 86_400_000);
       operator.machine.jumpWallClock(byMs);
       // Archives at rest are examined while the clock is wrong.
       for (const member of world.living)
         if (member.place.phase === 'paused' && dice.chance(0.7))
           this.#spawn(() => world.touch(member, dice));
-      scheduler.after(dice.between(1_000, 60_000), () => operator.machine.jumpWallClock(-byMs));
+      const wrongMs = dice.between(1_000, 60_000);
+      operator.clockRestsUntil = scheduler.monotonic() + wrongMs + clockRestMs;
+      scheduler.after(wrongMs, () => operator.machine.jumpWallClock(-byMs));
     });
     this.#often('others', 3_000, 30_000, (dice) => {
       const member = dice.pick(world.living);

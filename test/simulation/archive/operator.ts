@@ -79,6 +79,8 @@ export class ModelOperator {
   #arrivesAt = 0;
   /** Maximum delay of a change on its way to the caches, in milliseconds. */
   lagMs = 50;
+  /** Time until which its wall clock is not set wrong again. */
+  clockRestsUntil = 0;
 
   constructor(options: ModelOperatorOptions) {
     this.#options = options;

@@ -91,7 +91,7 @@ export class World {
     });
     this.#isForeign = random.chance(0.1);
     this.maxBytes = random.chance(0.25) ? random.whole(2_000, 60_000) : noLimit;
-    this.retentionMs = random.chance(0.5) ? (random.pick([1.5, 3]) ?? 3) * 60_000 : undefined;
+    this.retentionMs = random.chance(0.5) ? (random.pick([1.5, 3, 10]) ?? 3) * 60_000 : undefined;
     this.#textLength = random.chance(0.15) ? 16_000 : random.whole(10, 200);
     this.network = new AgentNetwork(scheduler, trace);
     this.checks = new ArchiveChecks({

@@ -172,13 +172,6 @@ export const archiveMutants: Readonly<Record<string, ArchiveMutant>> = {
     to: 'if (present.has(uid) || archived.length > 0) continue;',
     rules: ['nothing of a deleted conversation remains'],
   },
-  'the sweep leaves archives without a head': {
-    file: 'src/controllers/archive/sweep.ts',
-    from: 'return this.#headless.lastsMs(uid, origin) >= headlessForMs;',
-    to: 'return false;',
-    rules: ['nothing of a deleted conversation remains'],
-    seeds: rare,
-  },
   'the sweep takes each archive for its own': {
     file: 'src/archive/installation.ts',
     from: "return installation !== undefined && keys.knows(installation) ? 'own' : 'foreign';",

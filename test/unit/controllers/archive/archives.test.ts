@@ -343,7 +343,7 @@ describe('deletion', () => {
     stores.sandboxes.delete('default', 'sbx-1');
     expect((await reconcile()).result).toEqual({ requeueAfterMs: 3_600_000 });
     await clock.advance(3_600_000);
-    expect((await reconcile()).result).toEqual({ requeueAfterMs: 120_000 });
+    expect((await reconcile()).result).toEqual({ requeueAfterMs: 20_000 });
     await clock.advance(120_000);
     const expired = await reconcile();
     expect(expired.reason).toBe('Expired');
