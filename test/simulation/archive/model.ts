@@ -133,10 +133,12 @@ class Run {
     const { scheduler } = { scheduler: this.#scheduler };
     const random = this.#random.fork('trouble');
     this.#often('writes', 1_000, 20_000, (dice) => {
-      const member = dice.pick(world.living);
+      // Where archives have a limit, one of them reaches it by far.
+      const isMany = world.isLimited && dice.chance(0.7);
+      const member = isMany ? world.living[0] : dice.pick(world.living);
       if (member === undefined || member.place.phase === 'paused') return;
       if (member.agent.state !== 'down')
-        world.write(member, dice.chance(0.1) ? dice.whole(80, 260) : dice.whole(1, 25));
+        world.write(member, isMany || dice.chance(0.1) ? dice.whole(80, 260) : dice.whole(1, 25));
     });
     this.#often('store', 3_000, 40_000, (dice) => {
       world.store.mode = dice.chance(0.4) ? 'fine' : (dice.pick(storeModes) ?? 'fine');

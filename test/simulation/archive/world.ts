@@ -186,6 +186,10 @@ export class World {
     this.operators = this.operators.filter((one) => one !== operator);
   }
 
+  get isLimited(): boolean {
+    return this.maxBytes < noLimit;
+  }
+
   /** The agent writes, and reports that to the operators a little later. */
   write(member: Member, count: number): void {
     const { scheduler, random } = this.#options;
