@@ -210,20 +210,20 @@ describe('while starts run', () => {
     expect(agents.maxAtOnce).toBeLessThanOrEqual(limit);
   }
 
-  it('the leading operator is deleted', () => endure(deleteLeader), 300_000);
-  it('a gateway is deleted', () => endure(deleteGateway), 300_000);
-  it('the node is drained', () => endure(drainNode), 300_000);
+  it('the leading operator is deleted', () => endure(deleteLeader), 600_000);
+  it('a gateway is deleted', () => endure(deleteGateway), 600_000);
+  it('the node is drained', () => endure(drainNode), 600_000);
   // Until it has asked its pods anew, none of them is ready for this version's kubelet, and no
   // other node has a gateway here.
   (ofOwnCluster ? it : it.skip)(
     'the kubelet is restarted',
     () => endure(restartKubelet, { readable: false }),
-    300_000,
+    600_000,
   );
   (ofOwnCluster ? it : it.skip)(
     'the API server is down for 10 s',
     () => endure(stopApiServer),
-    300_000,
+    600_000,
   );
 
   it('no start is lost or doubled', async () => {

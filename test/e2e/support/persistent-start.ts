@@ -28,12 +28,13 @@ async function persistently(ask: () => Promise<Answer>, withinMs: number): Promi
 
 /**
  * A start under an id that the client chooses, so that asking again is safe; resolves once it is
- * READY or in ERROR.
+ * READY or in ERROR. A scheduler that has missed that a volume is bound, because the API server was
+ * away, places the pod up to 5 minutes later.
  */
 export async function startPersistently(
   user: RestUser,
   text: string,
-  withinMs = 180_000,
+  withinMs = 400_000,
 ): Promise<StartTask> {
   const body = { ...saying(text), conversation_id: randomUUID() };
   const { status, body: accepted } = await persistently(
