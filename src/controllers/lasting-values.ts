@@ -10,21 +10,26 @@ const maxRemembered = 20_000;
  */
 export class LastingValues {
   readonly #clock: Clock;
-  readonly #known = new LRUCache<string, { readonly value: unknown; readonly since: number }>({
-    max: maxRemembered,
-  });
+  readonly #known = new LRUCache<
+    string,
+    { readonly value: unknown; readonly since: number; readonly seenAt: number }
+  >({ max: maxRemembered });
 
   constructor({ clock }: { readonly clock: Clock }) {
     this.#clock = clock;
   }
 
-  /** Milliseconds since this process has first observed that the key has this value. */
-  lastsMs(key: string, value: unknown): number {
+  /**
+   * Milliseconds since this process has first observed that the key has this value, without a gap
+   * of more than `maxGapMs` between two observations.
+   */
+  lastsMs(key: string, value: unknown, maxGapMs = Infinity): number {
     const now = this.#clock.monotonic();
     const known = this.#known.get(key);
-    if (known !== undefined && known.value === value) return now - known.since;
-    this.#known.set(key, { value, since: now });
-    return 0;
+    const isSame = known?.value === value && now - (known?.seenAt ?? now) <= maxGapMs;
+    const since = known !== undefined && isSame ? known.since : now;
+    this.#known.set(key, { value, since, seenAt: now });
+    return now - since;
   }
 
   forget(key: string): void {

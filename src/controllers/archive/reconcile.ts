@@ -39,6 +39,8 @@ const retentionCheckMs = 3_600_000;
 const expiredForMs = 120_000;
 /** Maximum time between two checks meanwhile, so that one of them sees the clock right again. */
 const expiryCheckMs = 20_000;
+/** Maximum time between two checks that count as one period, in milliseconds. */
+const expiryGapMs = 60_000;
 
 /**
  * ArchiveReconciler copies the events of agents that run, deletes the archives of conversations
@@ -183,7 +185,7 @@ export class ArchiveReconciler {
       this.#expired.forget(uid);
       return { requeueAfterMs: Math.min(leftMs, retentionCheckMs) };
     }
-    const expiredMs = this.#expired.lastsMs(uid, lastMs);
+    const expiredMs = this.#expired.lastsMs(uid, lastMs, expiryGapMs);
     if (expiredMs < expiredForMs)
       return { requeueAfterMs: Math.min(expiredForMs - expiredMs, expiryCheckMs) };
     return this.#removeExpired(conversation, signal);

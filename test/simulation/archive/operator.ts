@@ -190,11 +190,12 @@ export class ModelOperator {
 
   /**
    * Archives what an agent has, as the pause of its sandbox does. Resolves with whether everything
-   * is archived, and never where the process ends before that.
+   * is archived of this many conversations, and never where the process ends before that.
    */
   seal(
     sandbox: Sandbox,
     maxMs: number,
+    members: number,
   ): Promise<{ readonly isComplete: boolean; readonly tookMs: number }> {
     const { keys, scheduler, api } = this.#options;
     const { machine } = this;
@@ -218,7 +219,9 @@ export class ModelOperator {
       }
       const apiMs = (api.waitedMs.get(machine) ?? 0) - waitedMs;
       const isComplete =
-        !isFailed && this.#results.length > 0 && this.#results.every((one) => one === 'complete');
+        !isFailed &&
+        this.#results.length >= Math.max(1, members) &&
+        this.#results.every((one) => one === 'complete');
       return { isComplete, tookMs: scheduler.monotonic() - startedAt - apiMs };
     });
     this.#sealed = run.catch(() => undefined);

@@ -234,7 +234,8 @@ export class World {
     const died = Promise.withResolvers<undefined>();
     operator.machine.onDeath(() => died.resolve(undefined));
     const wasFrozen = operator.machine.frozen;
-    const sealed = await Promise.race([operator.seal(place.sandbox, maxMs), died.promise]);
+    const members = place.members.filter(({ uid }) => !this.checks.isDeleted(uid)).length;
+    const sealed = await Promise.race([operator.seal(place.sandbox, maxMs, members), died.promise]);
     if (sealed !== undefined) {
       const { isComplete, tookMs } = sealed;
       trace.note(`${name} has paused ${place.sandbox.metadata.name}: ${isComplete}`);
