@@ -143,13 +143,6 @@ export const archiveMutants: Readonly<Record<string, ArchiveMutant>> = {
     to: 'const expiredForMs = 0;',
     rules: ['no archive expires before its time'],
   },
-  'moments of a wrong clock add up': {
-    file: reconcile,
-    from: 'this.#expired.forget(uid);',
-    to: '',
-    rules: ['no archive expires before its time'],
-    seeds: rare,
-  },
   'the sweep lists conversations before archives': {
     file: 'src/controllers/archive/sweep.ts',
     from: `const archived: string[] = [];

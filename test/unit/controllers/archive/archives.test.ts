@@ -334,6 +334,32 @@ describe('deletion', () => {
     expect(lines.filter(({ level }) => level === 'warn')).toHaveLength(1);
   });
 
+  it('does not follow the retention where the clock is wrong at several moments, with a check or without one in between', async () => {
+    const template = aTemplate({ archive: { enabled: true, maxBytes: 10_000, retention: '1h' } });
+    const { agent, clock, memory, reconcile, stores } = scene({ template });
+    agent.events = events(3);
+    await reconcile();
+    stores.sandboxes.delete('default', 'sbx-1');
+    const check = async () => (await reconcile()).result;
+    const whileWrong = async () => {
+      clock.jumpWallClock(86_400_000);
+      expect(await check()).toEqual({ requeueAfterMs: 20_000 });
+      clock.jumpWallClock(-86_400_000);
+    };
+    for (const [restMs, checks] of [
+      [50_000, 1],
+      [50_000, 1],
+      [50_000, 1],
+      [500_000, 0],
+      [500_000, 0],
+    ] as const) {
+      await whileWrong();
+      if (checks > 0) expect(await check()).not.toEqual({ requeueAfterMs: 20_000 });
+      await clock.advance(restMs);
+    }
+    expect(memory.objects.size).toBe(1);
+  });
+
   it('follows the retention, and a resumed conversation gets a new archive', async () => {
     const template = aTemplate({ archive: { enabled: true, maxBytes: 10_000, retention: '1h' } });
     const { agent, client, clock, memory, reconcile, stores, known } = scene({ template });
