@@ -541,7 +541,7 @@ describe('a setting that changes', () => {
   }, 300_000);
 
   it('leaves nothing in the bucket but what lives and the mark of the installation', async () => {
-    // What an operator could not delete is found by the sweep of the next one, after a minute.
+    // The sweep of the next operator finds after a minute the remains of one that has ended.
     await eventually(
       'the objects of deleted conversations to be gone',
       async () => {
