@@ -116,13 +116,6 @@ export const archiveMutants: Readonly<Record<string, ArchiveMutant>> = {
     to: 'void old;',
     rules: ['replaced heads are deleted'],
   },
-  'a new archive has the names of the expired one': {
-    file: archiver,
-    from: 'salt: conversation.status?.archive?.expiredTime,',
-    to: '',
-    rules: ['no object of a current head is deleted'],
-    seeds: rare,
-  },
   'an expiry deletes what a new archive has stored': {
     file: reconcile,
     from: 'await archive.store.delete(keys, { signal });',
