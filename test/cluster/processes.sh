@@ -16,7 +16,11 @@ start() {
   running "$name" && return
   # The lock of this script must not go to what outlives it.
   setsid "$@" >"$state/logs/$name.log" 2>&1 </dev/null 9>&- &
-  echo $! >"$state/$name.pid"
+  local pid=$!
+  echo "$pid" >"$state/$name.pid"
+  # Until the new process runs the command, its command line is the one of this script, which
+  # `running` takes for another process.
+  while kill -0 "$pid" 2>/dev/null && ! running "$name"; do sleep 0.02; done
 }
 
 # await NAME SECONDS WHAT COMMAND...: until the command succeeds; fails when the time is over or the
