@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { validUtf8 } from '@conversation-operator/base/utf8';
 import type { AgentEndpoint } from './agent.ts';
 import { isAgentError } from './errors.ts';
 import { OpenHandsApi, pathOf } from './openhands-api.ts';
@@ -46,18 +47,18 @@ export class AgentEvents {
   }
 
   /**
-   * The JSON of an event, not validated; undefined where the agent does not know the event, or the
-   * conversation. Throws for an answer of more than `maxBytes`.
+   * The JSON of an event in UTF-8, not validated; undefined where the agent does not know the
+   * event, or the conversation. Throws for an answer of more than `maxBytes`.
    */
   async event(
     endpoint: AgentEndpoint,
     { conversation, event, maxBytes }: EventRead,
     signal: AbortSignal,
-  ): Promise<string | undefined> {
+  ): Promise<Buffer | undefined> {
     if (!isEventName(event)) return undefined;
     const path = `${pathOf(conversation)}/events/${encodeURIComponent(event)}`;
     try {
-      return (await this.#api.bytes(endpoint, { signal }, path, {}, maxBytes)).toString();
+      return validUtf8(await this.#api.bytes(endpoint, { signal }, path, {}, maxBytes));
     } catch (error) {
       if (isAgentError(error, 'not-found')) return undefined;
       throw error;

@@ -5,10 +5,8 @@ export interface AgentEvent {
   readonly kind: string;
   /** Local time of the agent; undefined where the event has no text of at most 64 characters. */
   readonly timestamp: string | undefined;
-  /** JSON without line breaks. */
-  readonly json: string;
-  /** Bytes of the JSON. */
-  readonly bytes: number;
+  /** JSON in UTF-8, without line breaks. */
+  readonly json: Buffer;
 }
 
 export const maxIdLength = 128;
@@ -29,7 +27,7 @@ interface Fields {
  * is no object with an id. An event that is too large loses all fields but those that name it, and
  * `archive_omitted_bytes` has its size.
  */
-export function agentEventOf(text: string): AgentEvent | undefined {
+export function agentEventOf(text: Buffer): AgentEvent | undefined {
   const fields = parse(text);
   const { id, kind, timestamp, source } = fields ?? {};
   if (typeof id !== 'string' || id === '' || id.length > maxIdLength) return undefined;
@@ -41,38 +39,33 @@ export function agentEventOf(text: string): AgentEvent | undefined {
         ? timestamp
         : undefined,
   };
-  const bytes = Buffer.byteLength(text);
-  if (bytes > maxEventBytes) return withJson(known, placeholderOf({ ...known, source }, bytes));
-  if (/[\r\n]/.test(text)) return withJson(known, JSON.stringify(fields));
-  return { ...known, json: text, bytes };
+  if (text.length > maxEventBytes)
+    return { ...known, json: placeholderOf({ ...known, source }, text.length) };
+  const hasLines = text.includes('\n') || text.includes('\r');
+  return { ...known, json: hasLines ? Buffer.from(JSON.stringify(fields)) : text };
 }
 
 /** An event in place of one that is too large to be read. */
 export function omittedEvent(id: string, bytes: number): AgentEvent {
   const known = { id, kind: 'unknown', timestamp: undefined };
-  return withJson(known, placeholderOf(known, bytes));
+  return { ...known, json: placeholderOf(known, bytes) };
 }
 
-const withJson = (known: Omit<AgentEvent, 'json' | 'bytes'>, json: string): AgentEvent => ({
-  ...known,
-  json,
-  bytes: Buffer.byteLength(json),
-});
-
-function placeholderOf({ source, ...known }: Fields, bytes: number): string {
-  return JSON.stringify({
+function placeholderOf({ source, ...known }: Fields, bytes: number): Buffer {
+  const fields = {
     ...known,
     ...(typeof source === 'string' ? { source: source.slice(0, maxKindLength) } : {}),
     archive_omitted_bytes: bytes,
-  });
+  };
+  return Buffer.from(JSON.stringify(fields));
 }
 
 /** The value of the id in the JSON of an event; undefined for other texts. */
-export const idIn = (json: string): unknown => parse(json)?.id;
+export const idIn = (json: Buffer): unknown => parse(json)?.id;
 
-function parse(text: string): Fields | undefined {
+function parse(text: Buffer): Fields | undefined {
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = JSON.parse(text.toString());
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
   } catch {
     return undefined;

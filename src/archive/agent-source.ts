@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { validUtf8 } from '@conversation-operator/base/utf8';
 import type { AgentEndpoint } from '../agent/agent.ts';
 import { AgentError } from '../agent/errors.ts';
 import type { AgentEvents } from '../agent/events.ts';
@@ -61,7 +62,7 @@ export function agentSource({ events, endpoint, id, secrets }: AgentSourceOption
   };
 }
 
-function pageOf(text: string, limit: number): SourcePage {
+function pageOf(text: Buffer, limit: number): SourcePage {
   const page = splitPage(text);
   if (page === undefined || page.items.length > limit)
     throw new AgentError(
@@ -80,8 +81,8 @@ function omittedPage(from: string, end: string, bytes: number): SourcePage {
 }
 
 interface Answer {
-  /** Undefined where the answer is larger than the maximum. */
-  readonly text: string | undefined;
+  /** In UTF-8. Undefined where the answer is larger than the maximum. */
+  readonly text: Buffer | undefined;
   readonly end: string;
   readonly bytes: number;
 }
@@ -100,14 +101,18 @@ async function bounded(stream: Readable, maxBytes: number): Promise<Answer> {
     // A smaller page follows; only a single event is read to its end.
     if (bytes > maxBytes && maxBytes === maxPageBytes) break;
   }
-  const text = bytes > maxBytes ? undefined : Buffer.concat(chunks).toString();
+  const text = bytes > maxBytes ? undefined : validUtf8(Buffer.concat(chunks));
   return { text, end: end.toString(), bytes };
 }
 
 /** Replaces secrets, as they are in JSON. */
-export function hiding(secrets: readonly string[]): (text: string) => string {
+export function hiding(secrets: readonly string[]): (text: Buffer) => Buffer {
   const texts = secrets
     .filter(({ length }) => length >= minSecretLength)
     .flatMap((secret) => [...new Set([secret, JSON.stringify(secret).slice(1, -1)])]);
-  return (text) => texts.reduce((left, secret) => left.replaceAll(secret, hidden), text);
+  const bytes = texts.map((text) => Buffer.from(text));
+  return (text) =>
+    bytes.some((secret) => text.includes(secret))
+      ? Buffer.from(texts.reduce((left, each) => left.replaceAll(each, hidden), text.toString()))
+      : text;
 }

@@ -10,9 +10,12 @@ export interface Codec {
   /** Differs between codecs that pack the same text to different lengths. */
   readonly variant: string;
   /** `place` names the part within the archive; a part opens in its own place only. */
-  pack(address: ArchiveAddress, place: string, text: string | Uint8Array): Buffer;
-  /** Throws `ArchiveError` with the code damaged. */
-  unpack(address: ArchiveAddress, place: string, packed: Uint8Array): Buffer;
+  pack(address: ArchiveAddress, place: string, text: Uint8Array): Buffer;
+  /**
+   * Throws `ArchiveError` with the code damaged.
+   * @param bytes Length of the text where it is known: memory for more is not taken then.
+   */
+  unpack(address: ArchiveAddress, place: string, packed: Uint8Array, bytes?: number): Buffer;
 }
 
 export interface CodecOptions {
@@ -33,9 +36,19 @@ const cipher = 'aes-256-gcm';
 /** Maximum bytes of a part. A segment of one large event is the longest. */
 const maxPartBytes = 64 * 1024 * 1024;
 const maxKeys = 1000;
+/** Bytes of the buffers that zstd fills: a frame is packed into one or two. */
+const chunkSize = 64 * 1024;
+/** With this much left in a buffer, zstd takes no second one. */
+const restBytes = 64;
 const compression = {
   params: { [constants.ZSTD_c_compressionLevel]: 3, [constants.ZSTD_c_checksumFlag]: 1 },
+  chunkSize,
 };
+/** Versions of zstd pack the same text to different lengths. */
+const zstdVersion = process.versions['zstd'] ?? '';
+
+const chunkBytesFor = (length: number | undefined): number =>
+  length === undefined ? chunkSize : Math.min(length, maxPartBytes) + restBytes;
 
 /**
  * Each archive has a key of its own, so that random nonces never repeat under one key.
@@ -58,13 +71,10 @@ export function createCodec({ keys, encrypt, random = randomBytes }: CodecOption
 
   return {
     get variant() {
-      return encrypt ? keys.currentKeyId : '';
+      return encrypt ? `${zstdVersion} ${keys.currentKeyId}` : zstdVersion;
     },
     pack: (address, place, text) => {
-      const compressed = zstdCompressSync(
-        typeof text === 'string' ? Buffer.from(text) : text,
-        compression,
-      );
+      const compressed = zstdCompressSync(text, compression);
       if (!encrypt) return compressed;
       const keyId = keys.currentKeyId;
       const nonce = random(nonceBytes);
@@ -74,11 +84,14 @@ export function createCodec({ keys, encrypt, random = randomBytes }: CodecOption
       const sealed = [encryption.update(compressed), encryption.final()];
       return Buffer.concat([...header, ...sealed, encryption.getAuthTag()]);
     },
-    unpack: (address, place, packed) => {
+    unpack: (address, place, packed, length) => {
       const bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength);
       try {
         const compressed = bytes[0] === sealedMark ? unseal(address, place, bytes) : bytes;
-        return zstdDecompressSync(compressed, { maxOutputLength: maxPartBytes });
+        return zstdDecompressSync(compressed, {
+          maxOutputLength: maxPartBytes,
+          chunkSize: chunkBytesFor(length),
+        });
       } catch (error) {
         if (error instanceof ArchiveError) throw error;
         const message = `The part ${place} of the archive ${address.uid} is damaged.`;

@@ -34,12 +34,8 @@ async function* filesOf(
   let count = 0;
   for await (const events of parts) {
     count += events.length;
-    yield events.map((event) => file(eventFileName(event), event.json));
+    yield events.map((event) => ({ name: eventFileName(event), content: event.json }));
   }
-  yield [file('meta.json', JSON.stringify({ ...record, event_count: count }, undefined, 2))];
+  const meta = JSON.stringify({ ...record, event_count: count }, undefined, 2);
+  yield [{ name: 'meta.json', content: Buffer.from(meta) }];
 }
-
-const file = (name: string, text: string): ZipFile => ({
-  name,
-  content: Buffer.from(`${text}\n`),
-});

@@ -29,8 +29,8 @@ export interface HistoryEvent {
   readonly id: string;
   /** Number of events before it. */
   readonly position: number;
-  /** The JSON of the agent, in one line. */
-  readonly json: string;
+  /** The JSON of the agent, in one line, in UTF-8. */
+  readonly json: Buffer;
 }
 
 export interface HistoryPage {

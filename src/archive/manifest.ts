@@ -13,8 +13,8 @@ const frameSchema = z.object({
   events: count(),
   /** Hash of the text. Only frames of the tail have it: the name of a segment replaces it. */
   hash: z.optional(z.string()),
-  /** Bytes of the text. Only frames of the tail have it. */
-  raw: z.optional(count()),
+  /** Bytes of the text. */
+  raw: count(),
 });
 
 /** A series of frames in one object, and behind them the checksums of the ids of their events. */
@@ -86,7 +86,7 @@ export function packHead(
   manifest: Manifest,
   tail: Uint8Array,
 ): { readonly name: string; readonly body: Buffer } {
-  const json = JSON.stringify(manifest);
+  const json = Buffer.from(JSON.stringify(manifest));
   const packed = codec.pack(address, place, json);
   const length = Buffer.alloc(lengthBytes);
   length.writeUInt32LE(packed.length);

@@ -11,7 +11,15 @@ import {
   type Manifest,
   type Segment,
 } from './manifest.ts';
-import { checksumOf, checksumsIn, framePlace, idOf, idsPlace, linesOf } from './segment-builder.ts';
+import {
+  checksumOf,
+  checksumsIn,
+  framePlace,
+  idChecksumBytes,
+  idOf,
+  idsPlace,
+  linesOf,
+} from './segment-builder.ts';
 
 /** Maximum segments whose checksums are read at a time. */
 const segmentsAtOnce = 8;
@@ -21,11 +29,12 @@ export interface ArchiveObjects {
   readonly codec: Codec;
 }
 
-/** The events of one frame, as lines of JSON. */
+/** The events of one frame. */
 export interface FrameLines {
   /** Number of events in the archive before the first line. */
   readonly position: number;
-  readonly lines: readonly string[];
+  /** JSON in UTF-8. */
+  readonly lines: readonly Buffer[];
 }
 
 /** An archive whose head has been read. Everything else is read on demand, by ranges. */
@@ -86,10 +95,10 @@ export class OpenArchive {
     const body = await this.#read(segment, { offset, length }, signal);
     let position = segment.start + sum(before.map(({ events }) => events));
     offset = 0;
-    return wanted.map(({ bytes, events }) => {
+    return wanted.map(({ bytes, events, raw }) => {
       const packed = body.subarray(offset, offset + bytes);
-      const text = this.#objects.codec.unpack(this.address, framePlace(position), packed);
-      const lines = linesOf(text.toString());
+      const text = this.#objects.codec.unpack(this.address, framePlace(position), packed, raw);
+      const lines = linesOf(text);
       if (lines.length !== events)
         throw new ArchiveError(
           'damaged',
@@ -108,7 +117,12 @@ export class OpenArchive {
     if (known !== undefined) return known;
     const range = { offset: frameBytesOf(segment), length: segment.idBytes };
     const packed = await this.#read(segment, range, signal);
-    const ids = this.#objects.codec.unpack(this.address, idsPlace(segment.start), packed);
+    const ids = this.#objects.codec.unpack(
+      this.address,
+      idsPlace(segment.start),
+      packed,
+      idChecksumBytes * segment.events,
+    );
     const checksums = checksumsIn(ids);
     this.#checksums.set(segment, checksums);
     return checksums;
@@ -143,7 +157,8 @@ export class OpenArchive {
       return before > index;
     });
     const [read] = await this.frames(segment, frame, frame + 1, signal);
-    return read === undefined ? undefined : idOf(read.lines[segment.start + index - read.position]);
+    const line = read?.lines[segment.start + index - read.position];
+    return line === undefined ? undefined : idOf(line);
   }
 
   async #read(

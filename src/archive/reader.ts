@@ -15,6 +15,8 @@ const segmentBytes = 1024;
 const checksumBytes = 4;
 /** Maximum frames of one read of a filtered search. */
 const framesAtOnce = 8;
+/** The beginning of a character that JSON has by its number. */
+const escape = Buffer.from('\\u');
 /** Segments whose ids are read at once in a search for ids. */
 const segmentsAtOnce = 8;
 
@@ -23,9 +25,34 @@ export interface HistoryReaderOptions extends ArchiveObjects {
   readonly cacheBytes?: number;
 }
 
-interface Read extends HistoryEvent {
+interface Fields {
+  readonly id: unknown;
   readonly kind: unknown;
   readonly timestamp: unknown;
+}
+
+/** An event whose JSON is parsed when a field of it is asked for: most pages need none. */
+class ReadEvent implements HistoryEvent {
+  readonly position: number;
+  readonly json: Buffer;
+  #fields: Fields | undefined;
+
+  constructor(position: number, json: Buffer) {
+    this.position = position;
+    this.json = json;
+  }
+
+  get id(): string {
+    return String(this.fields.id);
+  }
+
+  get fields(): Fields {
+    if (this.#fields === undefined) {
+      const { id, kind, timestamp } = JSON.parse(this.json.toString()) as Fields;
+      this.#fields = { id, kind, timestamp };
+    }
+    return this.#fields;
+  }
 }
 
 /** A frame, by its place in the archive. */
@@ -60,7 +87,7 @@ export function createHistoryReader(options: HistoryReaderOptions): HistoryReade
   return {
     search: async (state, query, signal) => {
       const archive = await open(state, signal);
-      const events: Read[] = [];
+      const events: ReadEvent[] = [];
       let bytes = 0;
       const start = await startOf(archive, query, signal);
       for await (const event of matching(archive, query, start, signal)) {
@@ -131,7 +158,7 @@ async function* matching(
   { descending, limit, ...filter }: HistoryQuery,
   from: number,
   signal?: AbortSignal,
-): AsyncGenerator<Read> {
+): AsyncGenerator<ReadEvent> {
   const places = placesOf(archive, from, descending).filter(({ segment }) =>
     mayMatch(segment, filter),
   );
@@ -141,7 +168,7 @@ async function* matching(
     const inOrder = descending ? events.toReversed() : events;
     for (const event of inOrder) {
       const isBehind = descending ? event.position <= from : event.position >= from;
-      if (isBehind && isMatch(event, filter)) yield event;
+      if (isBehind && (!isFiltering(filter) || isMatch(event, filter))) yield event;
     }
   }
 }
@@ -170,22 +197,17 @@ async function readAll(
   archive: OpenArchive,
   batch: readonly FramePlace[],
   signal?: AbortSignal,
-  isCandidate: (json: string) => boolean = () => true,
-): Promise<Read[]> {
+  isCandidate: (json: Buffer) => boolean = () => true,
+): Promise<ReadEvent[]> {
   const [first] = batch;
   if (first === undefined) return [];
   const indexes = batch.map(({ index }) => index);
   const [low, high] = [Math.min(...indexes), Math.max(...indexes)];
   const frames = await archive.frames(first.segment, low, high + 1, signal);
   return frames.flatMap(({ position, lines }) =>
-    lines.flatMap((json, index) => {
-      if (!isCandidate(json)) return [];
-      const { id, kind, timestamp } = JSON.parse(json) as Record<
-        'id' | 'kind' | 'timestamp',
-        unknown
-      >;
-      return [{ id: String(id), position: position + index, json, kind, timestamp }];
-    }),
+    lines.flatMap((json, index) =>
+      isCandidate(json) ? [new ReadEvent(position + index, json)] : [],
+    ),
   );
 }
 
@@ -194,7 +216,7 @@ async function* withIds(
   archive: OpenArchive,
   ids: readonly string[],
   signal?: AbortSignal,
-): AsyncGenerator<Read> {
+): AsyncGenerator<ReadEvent> {
   const wanted = new Set(ids);
   const checksums = new Set(ids.map(checksumOf));
   const segments = archive.manifest.segments.toReversed();
@@ -224,18 +246,19 @@ const isFiltering = ({ kind, from, before }: HistoryFilter): boolean =>
 const kindOf = ({ kind }: HistoryFilter): string | undefined => kind?.split('.').at(-1);
 
 /** Whether an event may match, before it is parsed: JSON has a word as it is, or with `\u`. */
-function candidatesOf(filter: HistoryFilter): (json: string) => boolean {
+function candidatesOf(filter: HistoryFilter): (json: Buffer) => boolean {
   const kind = kindOf(filter);
   if (kind === undefined || !/^\w+$/.test(kind)) return () => true;
-  return (json) => json.includes(kind) || json.includes('\\u');
+  const word = Buffer.from(kind);
+  return (json) => json.includes(word) || json.includes(escape);
 }
 
-function isMatch(event: Pick<Read, 'kind' | 'timestamp'>, filter: HistoryFilter): boolean {
+function isMatch({ fields }: ReadEvent, filter: HistoryFilter): boolean {
   const { from, before } = filter;
   const kind = kindOf(filter);
-  const time = typeof event.timestamp === 'string' ? event.timestamp : '';
+  const time = typeof fields.timestamp === 'string' ? fields.timestamp : '';
   return (
-    (kind === undefined || event.kind === kind) &&
+    (kind === undefined || fields.kind === kind) &&
     (from === undefined || time >= from) &&
     (before === undefined || time < before)
   );

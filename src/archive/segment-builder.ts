@@ -23,7 +23,9 @@ export interface PackedSegment {
 export const framePlace = (position: number): string => `frame ${position}`;
 export const idsPlace = (start: number): string => `ids ${start}`;
 
-const idChecksumBytes = 4;
+const lineEnd = Buffer.from('\n');
+/** Bytes of the checksum of an id. */
+export const idChecksumBytes = 4;
 export const checksumOf = (id: string): number => crc32(id);
 
 /** The checksums of the ids of a segment, in the order of its events. */
@@ -47,7 +49,7 @@ interface TailFrame {
 
 interface OpenFrame {
   readonly position: number;
-  readonly lines: string[];
+  readonly lines: Buffer[];
   raw: number;
 }
 
@@ -95,14 +97,15 @@ export class SegmentBuilder {
     const builder = new SegmentBuilder(codec, address, segment.start, salt);
     let offset = 0;
     let position = segment.start;
-    for (const { bytes, events, hash = '', raw = 0 } of segment.frames) {
+    for (const { bytes, events, hash = '', raw } of segment.frames) {
       const packed = body.subarray(offset, offset + bytes);
       builder.#frames.push({ frame: { bytes, events, hash, raw }, body: packed });
       builder.#raw += raw;
       offset += bytes;
       position += events;
     }
-    const ids = codec.unpack(address, idsPlace(segment.start), body.subarray(offset));
+    const idBytes = idChecksumBytes * segment.events;
+    const ids = codec.unpack(address, idsPlace(segment.start), body.subarray(offset), idBytes);
     for (const checksum of checksumsIn(ids)) builder.#addChecksum(checksum);
     builder.#from = segment.from;
     builder.#to = segment.to;
@@ -139,13 +142,13 @@ export class SegmentBuilder {
   }
 
   /** Whether the event belongs to the next segment, so that this one is complete. */
-  isFullFor({ bytes }: AgentEvent): boolean {
-    return !this.isEmpty && this.#raw + bytes + 1 > segmentBytes;
+  isFullFor({ json }: AgentEvent): boolean {
+    return !this.isEmpty && this.#raw + json.length + 1 > segmentBytes;
   }
 
   add(event: AgentEvent): void {
     const { id, kind, timestamp, json } = event;
-    const bytes = event.bytes + 1;
+    const bytes = json.length + 1;
     this.#open.lines.push(json);
     this.#open.raw += bytes;
     this.#raw += bytes;
@@ -165,7 +168,7 @@ export class SegmentBuilder {
     const frames = [...this.#frames, ...this.#openFrame()];
     const { segment, body } = this.#pack(frames);
     const hash = hashOf(this.#salt, this.#codec.variant, ...frames.map(({ frame }) => frame.hash));
-    const short = segment.frames.map(({ bytes, events }) => ({ bytes, events }));
+    const short = segment.frames.map(({ bytes, events, raw }) => ({ bytes, events, raw }));
     return { segment: { ...segment, hash, frames: short }, body };
   }
 
@@ -189,7 +192,10 @@ export class SegmentBuilder {
   #openFrame(): readonly TailFrame[] {
     const { position, lines, raw } = this.#open;
     if (lines.length === 0) return [];
-    const text = Buffer.from(`${lines.join('\n')}\n`);
+    const text = Buffer.concat(
+      lines.flatMap((line) => [line, lineEnd]),
+      raw,
+    );
     const body = this.#codec.pack(this.#address, framePlace(position), text);
     return [{ frame: { bytes: body.length, events: lines.length, hash: hashOf(text), raw }, body }];
   }
@@ -202,7 +208,7 @@ export class SegmentBuilder {
   #reopen({ frame, body }: TailFrame): void {
     this.#frames.pop();
     const position = this.#open.position - frame.events;
-    const text = this.#codec.unpack(this.#address, framePlace(position), body).toString();
+    const text = this.#codec.unpack(this.#address, framePlace(position), body, frame.raw);
     this.#open = { position, lines: linesOf(text), raw: frame.raw };
   }
 
@@ -215,7 +221,7 @@ export class SegmentBuilder {
     const ids = new Set<string>();
     let position = this.#start;
     for (const { frame, body } of this.#frames) {
-      const text = this.#codec.unpack(this.#address, framePlace(position), body).toString();
+      const text = this.#codec.unpack(this.#address, framePlace(position), body, frame.raw);
       for (const line of linesOf(text)) ids.add(idOf(line));
       position += frame.events;
     }
@@ -240,7 +246,16 @@ const isFull = ({ events, raw }: TailFrame['frame']): boolean =>
   events >= frameEvents || raw >= frameBytes;
 
 /** The lines of the text of a frame. */
-export const linesOf = (text: string): string[] => text.split('\n').slice(0, -1);
+export function linesOf(text: Buffer): Buffer[] {
+  const lines: Buffer[] = [];
+  let start = 0;
+  for (let end = text.indexOf(lineEnd); end !== -1; end = text.indexOf(lineEnd, start)) {
+    lines.push(text.subarray(start, end));
+    start = end + 1;
+  }
+  return lines;
+}
 
 /** The id in the JSON of an archived event. */
-export const idOf = (json = '{}'): string => (JSON.parse(json) as { readonly id: string }).id;
+export const idOf = (json: Buffer): string =>
+  (JSON.parse(json.toString()) as { readonly id: string }).id;

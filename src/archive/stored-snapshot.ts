@@ -21,11 +21,11 @@ export async function storeSnapshot(
   }: {
     /** Number of archived events, which orders the snapshots of a conversation. */
     readonly events: number;
-    readonly hide: (text: string) => string;
+    readonly hide: (text: Buffer) => Buffer;
     readonly signal: AbortSignal;
   },
 ): Promise<string> {
-  const json = hide(JSON.stringify(snapshot));
+  const json = hide(Buffer.from(JSON.stringify(snapshot)));
   const name = nameOf(events, hashOf(json));
   await store.put(keyOf(address, 'f', name), codec.pack(address, place, json), { signal });
   return name;

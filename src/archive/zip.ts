@@ -28,9 +28,11 @@ const deflated = 8;
 const plainVersion = 20;
 const zip64Version = 45;
 const slabBytes = 64 * 1024;
-/** Maximum bytes that are compressed at once: for more, other threads are worth their overhead. */
-const maxSyncBytes = 2048;
-/** Files that are compressed at a time: each of them takes a quarter of a mebibyte meanwhile. */
+/** Maximum bytes of a file for which other threads are not worth their overhead. */
+const maxSyncBytes = 8 * 1024;
+/** For such a file: a window of its size, and 64 KiB of memory in place of 256. */
+const small = { windowBits: 13, memLevel: 6, chunkSize: 2048 };
+/** Files that are compressed at a time. */
 const filesAtOnce = 4;
 
 const deflate = promisify(deflateRaw);
@@ -80,7 +82,8 @@ async function* allPacked(files: readonly ZipFile[]): AsyncGenerator<Packed> {
 }
 
 async function packed({ name, content }: ZipFile): Promise<Packed> {
-  const data = content.length <= maxSyncBytes ? deflateRawSync(content) : await deflate(content);
+  const data =
+    content.length <= maxSyncBytes ? deflateRawSync(content, small) : await deflate(content);
   return { name: Buffer.from(name), data, crc: crc32(content), bytes: content.length };
 }
 

@@ -19,6 +19,8 @@ import {
 import { withClient, type ClusterOptions } from './cluster-client.ts';
 import { CommandError } from './command-error.ts';
 
+const lineEnd = Buffer.from('\n');
+
 export interface ExportOptions extends ClusterOptions {
   /** A file; the ending .zip makes it a ZIP archive. By default lines of JSON on standard output. */
   readonly output?: string;
@@ -80,7 +82,7 @@ async function* linesOf(
   parts: AsyncIterable<readonly HistoryEvent[]>,
 ): AsyncGenerator<Buffer, void, undefined> {
   for await (const events of parts)
-    yield Buffer.from(events.map(({ json }) => `${json}\n`).join(''));
+    yield Buffer.concat(events.flatMap(({ json }) => [json, lineEnd]));
 }
 
 async function writeTo(stream: Writable, chunks: AsyncIterable<Buffer>): Promise<void> {

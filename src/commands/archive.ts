@@ -235,8 +235,8 @@ export const isPrunable = ({ uid, ageMs }: Orphan, { names, olderThanMs }: Prune
     : names.includes(uid) && (ageMs === undefined || ageMs >= olderThanMs);
 
 /** The time of an event, which agents state in UTC without a zone; undefined without one. */
-export function timeOf(json: string): number | undefined {
-  const { timestamp } = JSON.parse(json) as { readonly timestamp?: unknown };
+export function timeOf(json: Buffer): number | undefined {
+  const { timestamp } = JSON.parse(json.toString()) as { readonly timestamp?: unknown };
   const isLocal = typeof timestamp === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]+$/.test(timestamp);
   const time = isLocal ? Date.parse(`${timestamp}Z`) : Number.NaN;
   return Number.isNaN(time) ? undefined : time;
@@ -252,7 +252,8 @@ export async function orphanOf(
   try {
     const state = await stateOf(access, archive);
     const page = state && (await access.reader.search(state, { descending: true, limit: 1 }));
-    const time = timeOf(page?.events[0]?.json ?? '{}');
+    const newest = page?.events[0]?.json;
+    const time = newest === undefined ? undefined : timeOf(newest);
     return { namespace, uid, ageMs: time === undefined ? undefined : nowMs - time };
   } catch (error) {
     if (!(error instanceof ArchiveError) && !(error instanceof SyntaxError)) throw error;

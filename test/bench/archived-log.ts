@@ -56,7 +56,7 @@ const logOf = (count: number): EventSource => ({
     const start = from === undefined ? 0 : indexOf(from);
     const end = Math.min(start + pageSize, count);
     const events = Array.from({ length: end - start }, (_, index) =>
-      agentEventOf(eventText(start + index)),
+      agentEventOf(Buffer.from(eventText(start + index))),
     ).filter((event) => event !== undefined);
     return Promise.resolve({ events, invalid: 0, next: end < count ? eventId(end) : undefined });
   },

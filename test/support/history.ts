@@ -36,9 +36,9 @@ export async function eventPage(
   const place = from === undefined ? '' : `&page_id=${encodeURIComponent(from)}`;
   const path = `/api/v1/conversation/${id}/events/search?${query}${place}`;
   const text = await (await fetchOk(up, path)).text();
-  const page = splitPage(text);
+  const page = splitPage(Buffer.from(text));
   if (page === undefined) throw new Error(`no page: ${text}`);
-  return { text, ...page };
+  return { text, items: page.items.map(String), next: page.next };
 }
 
 /** All pages. */

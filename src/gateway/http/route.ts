@@ -1,5 +1,6 @@
 import type { Request, Response } from 'express';
 import { z } from 'zod';
+import type { JsonText } from '@conversation-operator/http/body/send-json';
 import type { RequestKind } from '@conversation-operator/http/limits/rate-limits';
 import type { Principal } from '../auth/authenticate.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';
@@ -33,7 +34,7 @@ declare module 'express-serve-static-core' {
  */
 export type HandlerResult =
   | { readonly status?: number; readonly json: unknown }
-  | { readonly jsonText: string }
+  | { readonly jsonText: JsonText }
   | { readonly plainText: string }
   | { readonly sentBytes: number }
   | undefined;

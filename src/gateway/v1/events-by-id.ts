@@ -6,7 +6,7 @@ import type { Services } from '../services.ts';
 import { askAgent, type Agent } from './agent-reading.ts';
 
 /** The JSON of events, by their ids. */
-export type EventTexts = ReadonlyMap<string, string>;
+export type EventTexts = ReadonlyMap<string, Buffer>;
 
 /** Maximum bytes of the events of one answer, all of which are in memory. */
 const maxBytes = 8 * 1024 * 1024;
@@ -47,7 +47,7 @@ export const agentEvents = (
     (texts) => texts,
   );
 
-/** The texts of archived events. Throws where they have more than `maxBytes`. */
+/** The JSON of archived events. Throws where they have more than `maxBytes`. */
 export async function archivedEvents(
   events: AsyncIterable<HistoryEvent>,
   ids: readonly string[],
@@ -61,12 +61,12 @@ export async function archivedEvents(
 function collected(ids: readonly string[]) {
   const times = new Map<string, number>();
   for (const id of ids) times.set(id, (times.get(id) ?? 0) + 1);
-  const texts = new Map<string, string>();
+  const texts = new Map<string, Buffer>();
   let bytes = 0;
   return {
     texts,
-    add: (id: string, json: string) => {
-      bytes += Buffer.byteLength(json) * (times.get(id) ?? 1);
+    add: (id: string, json: Buffer) => {
+      bytes += json.length * (times.get(id) ?? 1);
       if (bytes > maxBytes)
         throw new ProblemError(
           'history-too-large',

@@ -13,7 +13,7 @@ import { agentPageId, historyFilterOf, historyQueryOf } from './history-query.ts
 import { historyProblems, historyReading, readArchive } from './history-reading.ts';
 import { refuseTooMany } from '../http/fields.ts';
 import { agentEvents, archivedEvents, type EventTexts } from './events-by-id.ts';
-import { listText, plainFrame } from '@conversation-operator/http/body/json-list';
+import { listPieces, plainFrame } from '@conversation-operator/http/body/json-list';
 import { compact } from '@conversation-operator/base/compact';
 import {
   conversationParams,
@@ -118,9 +118,9 @@ export function eventRoutes(services: Services): readonly Route[] {
           starting: new Map(),
         });
         return {
-          jsonText: listText(
+          jsonText: listPieces(
             plainFrame,
-            ids.map((id) => events.get(id) ?? 'null'),
+            ids.map((id) => events.get(id) ?? unknown),
           ),
         };
       },
@@ -128,8 +128,10 @@ export function eventRoutes(services: Services): readonly Route[] {
   ];
 }
 
-const pageText = ({ events, nextPageId }: HistoryPage): string =>
-  listText(
+const unknown = Buffer.from('null');
+
+const pageText = ({ events, nextPageId }: HistoryPage): Buffer[] =>
+  listPieces(
     pageFrame(nextPageId),
     events.map(({ json }) => json),
   );

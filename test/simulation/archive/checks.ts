@@ -199,7 +199,7 @@ export class ArchiveChecks {
       ))
         for (const { id, json } of part) {
           ids.push(id);
-          jsons.push(json);
+          jsons.push(json.toString());
         }
       const names = manifest.segments
         .filter(({ hash }) => hash !== undefined)

@@ -8,7 +8,7 @@ export const eventJson = (
 ): string => JSON.stringify({ id, timestamp, source: 'agent', kind, text });
 
 export const eventOf = (json: string): AgentEvent => {
-  const event = agentEventOf(json);
+  const event = agentEventOf(Buffer.from(json));
   if (event === undefined) throw new Error(`no event: ${json}`);
   return event;
 };

@@ -105,7 +105,7 @@ const eventOf = ({
   readonly id: string;
   readonly position: number;
   readonly event: StoredEvent;
-}): HistoryEvent => ({ id, position, json: JSON.stringify(event) });
+}): HistoryEvent => ({ id, position, json: Buffer.from(JSON.stringify(event)) });
 
 /** Never resolves; rejects when the signal is aborted. */
 export const hangs = (signal: AbortSignal | undefined): Promise<never> =>

@@ -46,8 +46,8 @@ describe('splitPage', () => {
             null,
             space,
           );
-          const page = splitPage(text);
-          expect(page?.items.map((item) => JSON.parse(item) as unknown)).toEqual(
+          const page = splitPage(Buffer.from(text));
+          expect(page?.items.map((item) => JSON.parse(item.toString()) as unknown)).toEqual(
             JSON.parse(JSON.stringify(items)),
           );
           expect(page?.next).toBe(next === null || next === '' ? undefined : next);
@@ -58,7 +58,8 @@ describe('splitPage', () => {
 
   it('keeps numbers that JavaScript does not represent', () => {
     const item = '{"id":"a","n":12345678901234567890,"f":1.0}';
-    expect(splitPage(`{"items":[${item}],"next_page_id":null}`)?.items).toEqual([item]);
+    const page = splitPage(Buffer.from(`{"items":[${item}],"next_page_id":null}`));
+    expect(page?.items.map(String)).toEqual([item]);
   });
 
   it.each([
@@ -71,13 +72,13 @@ describe('splitPage', () => {
     ['too many brackets', '{"items":[1]],"next_page_id":null}'],
     ['an empty text', ''],
   ])('refuses %s', (_name, text) => {
-    expect(splitPage(text)).toBeUndefined();
+    expect(splitPage(Buffer.from(text))).toBeUndefined();
   });
 
   it('returns for any text', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom(...Array.from('{}[]",:\\ai ')) }), (text) => {
-        expect(splitPage(`{"items":[${text}]}`)?.next).toBeUndefined();
+        expect(splitPage(Buffer.from(`{"items":[${text}]}`))?.next).toBeUndefined();
       }),
     );
   });
@@ -89,7 +90,7 @@ describe('agentSource', () => {
     const { asked, source } = agentWith(items);
     const first = await source.page(undefined, options);
     expect(first).toMatchObject({ next: 'e100', invalid: 0 });
-    expect(first.events.map(({ json }) => json)).toEqual(items.slice(0, 100));
+    expect(first.events.map(({ json }) => json.toString())).toEqual(items.slice(0, 100));
     expect((await source.page('e100', { ...options, descending: true })).events).toHaveLength(50);
     expect(asked).toEqual([
       { limit: 100, sort_order: 'TIMESTAMP' },
@@ -105,7 +106,7 @@ describe('agentSource', () => {
     expect(asked.map(({ limit }) => limit)).toEqual([100, 10, 1]);
     const second = await source.page('large', options);
     expect(second.next).toBe('huge');
-    expect(JSON.parse(second.events[0]?.json ?? '')).toEqual({
+    expect(JSON.parse(String(second.events[0]?.json))).toEqual({
       ...{ id: 'large', kind: 'MessageEvent', timestamp: '2026-01-01T00:00:00', source: 'agent' },
       archive_omitted_bytes: large.length,
     });
@@ -121,10 +122,22 @@ describe('agentSource', () => {
     const { source } = agentWith(items, secrets);
     const page = await source.page(undefined, options);
     expect(page.invalid).toBe(3);
-    expect(page.events.map(({ json }) => json)).toEqual([
+    expect(page.events.map(({ json }) => json.toString())).toEqual([
       '{"id":"a","text":"key <secret-hidden>, <secret-hidden>, short!"}',
       '{"id":"b"}',
     ]);
+  });
+
+  it('replaces what is no UTF-8', async () => {
+    const text = Buffer.concat([
+      Buffer.from('{"items":[{"id":"a","text":"'),
+      Buffer.from([0xff]),
+      Buffer.from('"}],"next_page_id":null}'),
+    ]);
+    const events = { search: () => Promise.resolve(Readable.from([text])) };
+    const source = agentSource({ events, endpoint, id: 'c', secrets: [] });
+    const page = await source.page(undefined, options);
+    expect(page.events.map(({ json }) => json.toString())).toEqual(['{"id":"a","text":"\ufffd"}']);
   });
 
   it('refuses what is no page', async () => {

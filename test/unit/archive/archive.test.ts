@@ -38,7 +38,7 @@ async function pagesOf(
   let pageId: string | undefined;
   do {
     const page = await reader.search({ ...address, head }, { ...query, pageId });
-    read.push(...page.events.map(({ json }) => json));
+    read.push(...page.events.map(({ json }) => json.toString()));
     pageId = page.nextPageId ?? undefined;
   } while (pageId !== undefined);
   return read;
@@ -91,20 +91,21 @@ describe.each(codecs)('an archive of %s parts', (_name, codec) => {
                 (from === undefined || (event.timestamp ?? '') >= timeOf(from)) &&
                 (before === undefined || (event.timestamp ?? '') < timeOf(before)),
             )
-            .map(({ json }) => json);
+            .map(({ json }) => json.toString());
           expect(await reader.count({ ...address, head }, filter)).toBe(wanted.length);
           expect(await pagesOf(archive, head, { ...filter, descending, limit })).toEqual(
             descending ? wanted.toReversed() : wanted,
           );
           const all: string[] = [];
           for await (const part of reader.all({ ...address, head }))
-            all.push(...part.map(({ json }) => json));
-          expect(all).toEqual(log.events.map(({ json }) => json));
+            all.push(...part.map(({ json }) => json.toString()));
+          expect(all).toEqual(log.events.map(({ json }) => json.toString()));
           const chosen = log.events.filter((_event, index) => index % 3 === 0);
           const found: string[] = [];
           const ids = ['none', ...chosen.flatMap(({ id }) => [id, id])];
-          for await (const { json } of reader.byIds({ ...address, head }, ids)) found.push(json);
-          expect(found.toSorted()).toEqual(chosen.map(({ json }) => json).toSorted());
+          for await (const { json } of reader.byIds({ ...address, head }, ids))
+            found.push(json.toString());
+          expect(found.toSorted()).toEqual(chosen.map(({ json }) => json.toString()).toSorted());
         },
       ),
       { numRuns: 40 },

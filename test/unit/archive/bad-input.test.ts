@@ -137,7 +137,7 @@ describe('an agent with bad events', () => {
       { ...address, head: last.head ?? '' },
       { descending: false, limit: 100 },
     );
-    const kept = page.events.map(({ json }) => JSON.parse(json) as object);
+    const kept = page.events.map(({ json }) => JSON.parse(json.toString()) as object);
     expect(kept).toMatchObject(ids.map((id) => ({ id, kind: 'MessageEvent' })));
     for (const event of kept) expect(event).toHaveProperty('archive_omitted_bytes');
     expect(last.bytes).toBeLessThan(10_000);

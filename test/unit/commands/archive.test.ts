@@ -31,7 +31,7 @@ const accessTo = (...heads: readonly string[]) => {
   const objects = heads.map((head) => [`agents/u1/h/${head}`, Buffer.from('x')] as const);
   return { store: memoryStore(new Map(objects)).store, reader };
 };
-const json = (id: string) => JSON.stringify({ id });
+const json = (id: string) => Buffer.from(JSON.stringify({ id }));
 
 describe('an event of an archive', () => {
   it.each([
@@ -56,8 +56,16 @@ describe('an event of an archive', () => {
       { id: 'b', position: 1, json: json('c') },
       'event 1 is not the JSON of its id',
     ],
-    ['with no JSON', { id: 'b', position: 1, json: '{' }, 'event 1 is not the JSON of its id'],
-    ['with null', { id: 'b', position: 1, json: 'null' }, 'event 1 is not the JSON of its id'],
+    [
+      'with no JSON',
+      { id: 'b', position: 1, json: Buffer.from('{') },
+      'event 1 is not the JSON of its id',
+    ],
+    [
+      'with null',
+      { id: 'b', position: 1, json: Buffer.from('null') },
+      'event 1 is not the JSON of its id',
+    ],
   ])('%s', (_case, event, fault) => {
     expect(faultOf(event, { position: 1, ids: new Set(['a']) })).toBe(fault);
   });
@@ -130,7 +138,7 @@ describe('an orphan', () => {
     ['no time', 'yesterday', undefined],
     ['a number', 7, undefined],
   ])('whose event has %s', (_case, timestamp, time) => {
-    expect(timeOf(JSON.stringify({ timestamp }))).toBe(time);
+    expect(timeOf(Buffer.from(JSON.stringify({ timestamp })))).toBe(time);
   });
 
   it.each([

@@ -1,6 +1,7 @@
 import { bounded, maxDownloadEvents } from '../../../src/gateway/v1/download.ts';
 
-const part = Array.from({ length: 1000 }, (_, position) => ({ id: 'e', position, json: '{}' }));
+const json = Buffer.from('{}');
+const part = Array.from({ length: 1000 }, (_, position) => ({ id: 'e', position, json }));
 
 async function* parts(count: number) {
   for (let left = count; left > 0; left--) yield await Promise.resolve(part);

@@ -25,6 +25,15 @@ export function listText({ head, tail }: ListFrame, items: readonly (string | Pi
   return all.join('');
 }
 
+const separator = Buffer.from(',');
+
+/** The pieces of a list whose items are JSON in UTF-8: none of them is copied. */
+export const listPieces = ({ head, tail }: ListFrame, items: readonly Buffer[]): Buffer[] => [
+  Buffer.from(head),
+  ...items.flatMap((item, index) => (index === 0 ? [item] : [separator, item])),
+  Buffer.from(tail),
+];
+
 /**
  * Sends a JSON list item by item, at the pace at which its client reads, so that only the item
  * under way is in memory. The status is sent with the first item, so a later failure ends the

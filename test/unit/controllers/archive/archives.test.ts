@@ -255,7 +255,7 @@ describe('a pause', () => {
       diffs: { 'README.md': { original: 'old', modified: 'new <secret-hidden>' } },
     });
     const page = await reader.search(state, { descending: true, limit: 1 });
-    expect(page.events[0]?.json).toContain('<secret-hidden>');
+    expect(page.events[0]?.json.toString()).toContain('<secret-hidden>');
     expect([...memory.objects.keys()]).toHaveLength(2);
   });
 
