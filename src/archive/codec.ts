@@ -41,7 +41,7 @@ const chunkSize = 64 * 1024;
 /** With this much left in a buffer, zstd takes no second one. */
 const restBytes = 64;
 const compression = {
-  params: { [constants.ZSTD_c_compressionLevel]: 2, [constants.ZSTD_c_checksumFlag]: 1 },
+  params: { [constants.ZSTD_c_compressionLevel]: 3, [constants.ZSTD_c_checksumFlag]: 1 },
   chunkSize,
 };
 /** Versions of zstd pack the same text to different lengths. */

@@ -33,8 +33,6 @@ export interface FolderStoreOptions {
 const unfinishedFolder = '.unfinished~';
 /** Age from which an unfinished file belongs to a process that has crashed. */
 const abandonedAfterMs = 3_600_000;
-/** Maximum folders that a process knows to be on the disk. */
-const maxKnownFolders = 10_000;
 const deletionsAtOnce = 4;
 const deletionsOfBatch = 1000;
 
@@ -47,7 +45,6 @@ export function createFolderStore(options: FolderStoreOptions): ObjectStore {
   const { clock = systemClock, timeoutMs = 10_000 } = options;
   const directory = resolve(options.directory);
   const calls = runningCalls();
-  const onDisk: KnownFolders = new Map();
   /** Work on files, which continues when its call has reached the deadline. */
   const working = new Set<Promise<unknown>>();
 
@@ -79,9 +76,7 @@ export function createFolderStore(options: FolderStoreOptions): ObjectStore {
       calls.run(async () => {
         checkKey(key);
         checkBody(key, body);
-        await call(`store ${key}`, callOptions, (signal) =>
-          put({ directory, onDisk }, key, body, signal),
-        );
+        await call(`store ${key}`, callOptions, (signal) => put(directory, key, body, signal));
       }),
     get: (key, callOptions = {}) =>
       calls.run(async () => {
@@ -121,29 +116,21 @@ async function checkDirectory(directory: string): Promise<void> {
     throw new StoreError('missing', 'The folder of the store does not exist');
 }
 
-/**
- * Identities of the folders that are on the disk, by path: the parent of each was synced since it
- * was made. Another process may replace a folder by another one of the same path.
- */
-type KnownFolders = Map<string, string>;
-
 async function put(
-  { directory, onDisk }: { readonly directory: string; readonly onDisk: KnownFolders },
+  directory: string,
   key: string,
   body: Uint8Array,
   signal: AbortSignal,
 ): Promise<void> {
   const path = join(directory, key);
   const folders = foldersOf(directory, key);
-  const identities: (string | undefined)[] = [];
   for (;;) {
     signal.throwIfAborted();
     const unfinished = join(directory, unfinishedFolder, randomUUID());
     try {
       await makeFolder(directory, dirname(unfinished));
       await writeSynced(unfinished, body);
-      for (const [index, folder] of folders.entries())
-        identities[index] = await makeFolder(directory, folder);
+      for (const folder of folders) await makeFolder(directory, folder);
       signal.throwIfAborted();
       await renameTo(unfinished, path);
       break;
@@ -154,16 +141,8 @@ async function put(
       await checkDirectory(directory);
     }
   }
-  await sync(dirname(path));
   // Folders too that exist already: the process that made them may not have synced them yet.
-  for (const [index, folder] of folders.entries().toArray().toReversed()) {
-    const identity = identities[index];
-    if (identity !== undefined && onDisk.get(folder) === identity) continue;
-    await sync(dirname(folder));
-    if (identity === undefined) continue;
-    if (onDisk.size >= maxKnownFolders) onDisk.clear();
-    onDisk.set(folder, identity);
-  }
+  for (const folder of [...folders.toReversed(), directory]) await sync(folder);
 }
 
 /** Folders of a key below the store's own, from the upper to the lower ones. */
@@ -172,21 +151,17 @@ function foldersOf(directory: string, key: string): readonly string[] {
   return segments.map((_, index) => join(directory, ...segments.slice(0, index + 1)));
 }
 
-/**
- * Returns the identity of the folder: no two of one path have the same number and time. Undefined
- * where the file system does not keep the time.
- */
-async function makeFolder(directory: string, folder: string): Promise<string | undefined> {
+async function makeFolder(directory: string, folder: string): Promise<void> {
   for (;;) {
     const found = await unless(['ENOENT'], lstat(folder));
-    if (found?.isDirectory() === true)
-      return found.birthtimeMs > 0 ? `${found.ino} ${found.birthtimeMs}` : undefined;
+    if (found?.isDirectory() === true) return;
     if (found !== undefined) {
       const name = folder.slice(directory.length + 1);
       throw new StoreError('invalid', `${name} is no folder of the store`);
     }
     try {
       await mkdir(folder, 0o770);
+      return;
     } catch (error) {
       // Another process was faster.
       if (systemCodeOf(error) !== 'EEXIST') throw error;
