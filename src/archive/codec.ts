@@ -11,11 +11,8 @@ export interface Codec {
   readonly variant: string;
   /** `place` names the part within the archive; a part opens in its own place only. */
   pack(address: ArchiveAddress, place: string, text: Uint8Array): Buffer;
-  /**
-   * Throws `ArchiveError` with the code damaged.
-   * @param bytes Length of the text where it is known: memory for more is not taken then.
-   */
-  unpack(address: ArchiveAddress, place: string, packed: Uint8Array, bytes?: number): Buffer;
+  /** Throws `ArchiveError` with the code damaged. */
+  unpack(address: ArchiveAddress, place: string, packed: Uint8Array): Buffer;
 }
 
 export interface CodecOptions {
@@ -36,19 +33,11 @@ const cipher = 'aes-256-gcm';
 /** Maximum bytes of a part. A segment of one large event is the longest. */
 const maxPartBytes = 64 * 1024 * 1024;
 const maxKeys = 1000;
-/** Bytes of the buffers that zstd fills: a frame is packed into one or two. */
-const chunkSize = 64 * 1024;
-/** With this much left in a buffer, zstd takes no second one. */
-const restBytes = 64;
 const compression = {
   params: { [constants.ZSTD_c_compressionLevel]: 3, [constants.ZSTD_c_checksumFlag]: 1 },
-  chunkSize,
 };
 /** Versions of zstd pack the same text to different lengths. */
 const zstdVersion = process.versions['zstd'] ?? '';
-
-const chunkBytesFor = (length: number | undefined): number =>
-  length === undefined ? chunkSize : Math.min(length, maxPartBytes) + restBytes;
 
 /**
  * Each archive has a key of its own, so that random nonces never repeat under one key.
@@ -84,14 +73,11 @@ export function createCodec({ keys, encrypt, random = randomBytes }: CodecOption
       const sealed = [encryption.update(compressed), encryption.final()];
       return Buffer.concat([...header, ...sealed, encryption.getAuthTag()]);
     },
-    unpack: (address, place, packed, length) => {
+    unpack: (address, place, packed) => {
       const bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength);
       try {
         const compressed = bytes[0] === sealedMark ? unseal(address, place, bytes) : bytes;
-        return zstdDecompressSync(compressed, {
-          maxOutputLength: maxPartBytes,
-          chunkSize: chunkBytesFor(length),
-        });
+        return zstdDecompressSync(compressed, { maxOutputLength: maxPartBytes });
       } catch (error) {
         if (error instanceof ArchiveError) throw error;
         const message = `The part ${place} of the archive ${address.uid} is damaged.`;

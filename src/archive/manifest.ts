@@ -13,8 +13,8 @@ const frameSchema = z.object({
   events: count(),
   /** Hash of the text. Only frames of the tail have it: the name of a segment replaces it. */
   hash: z.optional(z.string()),
-  /** Bytes of the text. */
-  raw: count(),
+  /** Bytes of the text. Only frames of the tail have it. */
+  raw: z.optional(count()),
 });
 
 /** A series of frames in one object, and behind them the checksums of the ids of their events. */

@@ -11,15 +11,7 @@ import {
   type Manifest,
   type Segment,
 } from './manifest.ts';
-import {
-  checksumOf,
-  checksumsIn,
-  framePlace,
-  idChecksumBytes,
-  idOf,
-  idsPlace,
-  linesOf,
-} from './segment-builder.ts';
+import { checksumOf, checksumsIn, framePlace, idOf, idsPlace, linesOf } from './segment-builder.ts';
 
 /** Maximum segments whose checksums are read at a time. */
 const segmentsAtOnce = 8;
@@ -95,9 +87,9 @@ export class OpenArchive {
     const body = await this.#read(segment, { offset, length }, signal);
     let position = segment.start + sum(before.map(({ events }) => events));
     offset = 0;
-    return wanted.map(({ bytes, events, raw }) => {
+    return wanted.map(({ bytes, events }) => {
       const packed = body.subarray(offset, offset + bytes);
-      const text = this.#objects.codec.unpack(this.address, framePlace(position), packed, raw);
+      const text = this.#objects.codec.unpack(this.address, framePlace(position), packed);
       const lines = linesOf(text);
       if (lines.length !== events)
         throw new ArchiveError(
@@ -117,12 +109,7 @@ export class OpenArchive {
     if (known !== undefined) return known;
     const range = { offset: frameBytesOf(segment), length: segment.idBytes };
     const packed = await this.#read(segment, range, signal);
-    const ids = this.#objects.codec.unpack(
-      this.address,
-      idsPlace(segment.start),
-      packed,
-      idChecksumBytes * segment.events,
-    );
+    const ids = this.#objects.codec.unpack(this.address, idsPlace(segment.start), packed);
     const checksums = checksumsIn(ids);
     this.#checksums.set(segment, checksums);
     return checksums;

@@ -24,8 +24,7 @@ export const framePlace = (position: number): string => `frame ${position}`;
 export const idsPlace = (start: number): string => `ids ${start}`;
 
 const lineEnd = Buffer.from('\n');
-/** Bytes of the checksum of an id. */
-export const idChecksumBytes = 4;
+const idChecksumBytes = 4;
 export const checksumOf = (id: string): number => crc32(id);
 
 /** The checksums of the ids of a segment, in the order of its events. */
@@ -97,15 +96,14 @@ export class SegmentBuilder {
     const builder = new SegmentBuilder(codec, address, segment.start, salt);
     let offset = 0;
     let position = segment.start;
-    for (const { bytes, events, hash = '', raw } of segment.frames) {
+    for (const { bytes, events, hash = '', raw = 0 } of segment.frames) {
       const packed = body.subarray(offset, offset + bytes);
       builder.#frames.push({ frame: { bytes, events, hash, raw }, body: packed });
       builder.#raw += raw;
       offset += bytes;
       position += events;
     }
-    const idBytes = idChecksumBytes * segment.events;
-    const ids = codec.unpack(address, idsPlace(segment.start), body.subarray(offset), idBytes);
+    const ids = codec.unpack(address, idsPlace(segment.start), body.subarray(offset));
     for (const checksum of checksumsIn(ids)) builder.#addChecksum(checksum);
     builder.#from = segment.from;
     builder.#to = segment.to;
@@ -168,7 +166,7 @@ export class SegmentBuilder {
     const frames = [...this.#frames, ...this.#openFrame()];
     const { segment, body } = this.#pack(frames);
     const hash = hashOf(this.#salt, this.#codec.variant, ...frames.map(({ frame }) => frame.hash));
-    const short = segment.frames.map(({ bytes, events, raw }) => ({ bytes, events, raw }));
+    const short = segment.frames.map(({ bytes, events }) => ({ bytes, events }));
     return { segment: { ...segment, hash, frames: short }, body };
   }
 
@@ -208,7 +206,7 @@ export class SegmentBuilder {
   #reopen({ frame, body }: TailFrame): void {
     this.#frames.pop();
     const position = this.#open.position - frame.events;
-    const text = this.#codec.unpack(this.#address, framePlace(position), body, frame.raw);
+    const text = this.#codec.unpack(this.#address, framePlace(position), body);
     this.#open = { position, lines: linesOf(text), raw: frame.raw };
   }
 
@@ -221,7 +219,7 @@ export class SegmentBuilder {
     const ids = new Set<string>();
     let position = this.#start;
     for (const { frame, body } of this.#frames) {
-      const text = this.#codec.unpack(this.#address, framePlace(position), body, frame.raw);
+      const text = this.#codec.unpack(this.#address, framePlace(position), body);
       for (const line of linesOf(text)) ids.add(idOf(line));
       position += frame.events;
     }
