@@ -130,6 +130,8 @@ it('links to the pull requests, and shows their states and how these change', as
   });
   service.answers.set(events, pageOf([]));
   await open();
+  // A change before the stream of the page is open would be lost.
+  await page.getByRole('heading', { name: title }).waitFor();
   service.emit(
     'conversation',
     aConversation(2, {

@@ -56,7 +56,7 @@ const many = storedEvents(235);
 const filesOf = (events: readonly StoredEvent[]) =>
   events.map((event, index) => [
     `event_${String(index).padStart(6, '0')}_${event.id}.json`,
-    `${JSON.stringify(event)}\n`,
+    JSON.stringify(event),
   ]);
 
 describe('a download', () => {
