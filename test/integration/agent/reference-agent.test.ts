@@ -247,7 +247,8 @@ describe('a conversation without a model', () => {
     const paused = call(endpoint, `POST /api/conversations/${wanted.id}/pause`);
     await writeFile(join(workingDir, 'go'), '');
     await paused;
-    expect((await client.conversation(endpoint, wanted.id))?.executionStatus).toBe('paused');
+    // The request may arrive when the command has just ended: the run then pauses on its own.
+    await volume.until(endpoint, wanted.id, 'paused');
     expect(existsSync(join(workingDir, 'second'))).toBe(false);
     await client.run(endpoint, wanted.id);
     await volume.until(endpoint, wanted.id, 'finished');
