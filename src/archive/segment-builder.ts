@@ -190,10 +190,7 @@ export class SegmentBuilder {
   #openFrame(): readonly TailFrame[] {
     const { position, lines, raw } = this.#open;
     if (lines.length === 0) return [];
-    const text = Buffer.concat(
-      lines.flatMap((line) => [line, lineEnd]),
-      raw,
-    );
+    const text = textOf(lines);
     const body = this.#codec.pack(this.#address, framePlace(position), text);
     return [{ frame: { bytes: body.length, events: lines.length, hash: hashOf(text), raw }, body }];
   }
@@ -242,6 +239,10 @@ export class SegmentBuilder {
 
 const isFull = ({ events, raw }: TailFrame['frame']): boolean =>
   events >= frameEvents || raw >= frameBytes;
+
+/** The text of a frame, or of a file, with these lines. */
+export const textOf = (lines: readonly Buffer[]): Buffer =>
+  Buffer.concat(lines.flatMap((line) => [line, lineEnd]));
 
 /** The lines of the text of a frame. */
 export function linesOf(text: Buffer): Buffer[] {

@@ -7,6 +7,7 @@ import { found } from '@conversation-operator/kube/errors';
 import { ArchiveError } from '../archive/archive-error.ts';
 import { exportedHistory } from '../archive/export.ts';
 import type { HistoryEvent } from '../archive/history.ts';
+import { textOf } from '../archive/segment-builder.ts';
 import { conversations, type Conversation } from '../resources/conversation.ts';
 import { conversationIdOf } from '../resources/ids.ts';
 import {
@@ -18,8 +19,6 @@ import {
 } from './archive.ts';
 import { withClient, type ClusterOptions } from './cluster-client.ts';
 import { CommandError } from './command-error.ts';
-
-const lineEnd = Buffer.from('\n');
 
 export interface ExportOptions extends ClusterOptions {
   /** A file; the ending .zip makes it a ZIP archive. By default lines of JSON on standard output. */
@@ -81,8 +80,7 @@ async function writeArchive(
 async function* linesOf(
   parts: AsyncIterable<readonly HistoryEvent[]>,
 ): AsyncGenerator<Buffer, void, undefined> {
-  for await (const events of parts)
-    yield Buffer.concat(events.flatMap(({ json }) => [json, lineEnd]));
+  for await (const events of parts) yield textOf(events.map(({ json }) => json));
 }
 
 async function writeTo(stream: Writable, chunks: AsyncIterable<Buffer>): Promise<void> {
