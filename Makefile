@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # The parts of `make lint`, the longest first.
 lint := rules types formatting imports words descriptions shell-programs
-.PHONY: help run test test-simulation mutants archive-mutants test-ui test-agent test-acp test-forge test-services e2e simulate fuzz lint quick-tests $(lint) build crds images manifests conformance faults bench cluster-up cluster-down clean
+.PHONY: help run test test-simulation mutants archive-mutants test-mutants test-ui test-agent test-acp test-forge test-services e2e simulate fuzz lint quick-tests $(lint) build crds images manifests conformance faults bench cluster-up cluster-down clean
 
 # npm's `node` package brings the Node that this project wants, whatever the system has.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
@@ -25,13 +25,16 @@ test: $(built) ## Lint, types and every test that needs neither cluster nor brow
 test-simulation: $(installed) ## The simulation with hundreds of seeds (FIRST_SEED; 1 by default)
 	@export FIRST_SEED=$${FIRST_SEED:-1}; \
 	echo "Seeds from $$FIRST_SEED on; FIRST_SEED=$$FIRST_SEED repeats this run"; \
-	npm test --silent -- test/simulation
+	npm test --silent -- test/simulation --testPathIgnorePatterns first-seeds
 
-mutants: $(installed) ## The mistakes that the simulation has to notice, each within 80 seeds (FIRST_SEED; random by default)
+mutants: $(installed) ## The mistakes that the simulation has to notice, each within 80 seeds (FIRST_SEED; random by default; KNOWN_SEEDS=1: first the seeds that have shown them before)
 	@node test/simulation/mutants/main.ts
 
-archive-mutants: $(installed) ## The mistakes that the model of the archive has to notice (FIRST_SEED; random by default)
+archive-mutants: $(installed) ## The mistakes that the model of the archive has to notice (FIRST_SEED, KNOWN_SEEDS)
 	@node test/simulation/archive/mutants/main.ts
+
+test-mutants: $(installed) ## The mistakes that other tests have to notice, each with the product that has it
+	@node test/mutants/main.ts
 
 test-ui: $(built) ## The official web UI and our own pages in a real browser; pictures in artifacts/ui (CHROMIUM; see test/browser/run)
 	@test/browser/run

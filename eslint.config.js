@@ -107,6 +107,7 @@ export default tseslint.config(
       '*.js',
       '**/jest.config.ts',
       'test/support/{*-reporter,sequencer}.ts',
+      'test/mutants/mutating-transformer.ts',
       'test/e2e/support/{setup,teardown,sequencer}.ts',
     ],
     rules: { 'import-x/no-default-export': 'off' },

@@ -4,13 +4,13 @@ import { mustAllBeClean, ranges } from './seed-ranges.ts';
 import { simulate } from './simulation.ts';
 
 mustAllBeClean([
-  ...ranges({}, 250, 50),
-  [{ world: 'plain' }, 25],
-  [{ world: 'single-owner' }, 25],
-  [{ faults: 'of leaders' }, 25],
-  [{ faults: 'of leaders', world: 'plain' }, 10],
-  [{ faults: 'none' }, 25],
-  ...focusNames.flatMap((focus) => ranges({ focus }, 8, 8)),
+  ...ranges({}, 125, 25),
+  [{ world: 'plain' }, 13],
+  [{ world: 'single-owner' }, 13],
+  [{ faults: 'of leaders' }, 13],
+  [{ faults: 'of leaders', world: 'plain' }, 5],
+  [{ faults: 'none' }, 13],
+  ...focusNames.flatMap((focus) => ranges({ focus }, 4, 4)),
 ]);
 
 it('ends a loop that lets no time pass', async () => {

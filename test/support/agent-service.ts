@@ -1,15 +1,13 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
+import { agentsFolder } from './agents-folder.ts';
 import { eventually } from './eventually.ts';
 import { Installation } from './installation.ts';
 import { kubectl } from './kubectl.ts';
 import type { ConversationRecord } from './rest-user.ts';
 
-/** Folder of installed agents, which the `run` script of each suite fills. */
-const agentsDir = fileURLToPath(new URL('../../.cache/agents', import.meta.url));
 /** For the hooks of a file: no agent is started in them. */
 export const hookMs = 60_000;
 /** An agent takes 5 to 10 s of a core until it answers: much longer where others want that core. */
@@ -21,7 +19,7 @@ export type AgentEvent = z.output<typeof eventsSchema>['items'][number];
 const install = (folder: string, env: Readonly<Record<string, string>>): Promise<Installation> =>
   Installation.start({
     dataDir: join(folder, 'data'),
-    env: { AGENTS_DIR: agentsDir, ...env },
+    env: { AGENTS_DIR: agentsFolder, ...env },
     readyMs: 30_000,
   });
 

@@ -20,6 +20,18 @@ describe('the hunt for a mutant', () => {
     expect([hunt.take(), hunt.take(), hunt.take(), hunt.take()]).toEqual([7, 8, 9, undefined]);
   });
 
+  it('begins with its known seed, and then has as many seeds as without', () => {
+    const hunt = aHunt({ knownSeed: 42 });
+    expect(Array.from({ length: 5 }, () => hunt.take())).toEqual([42, 7, 8, 9, undefined]);
+  });
+
+  it('is over once its known seed shows the mistake', () => {
+    const hunt = aHunt({ knownSeed: 42 });
+    hunt.take();
+    hunt.record(failure(42, rule));
+    expect(hunt).toMatchObject({ isKilled: true, isOpen: false, killer: 42 });
+  });
+
   it('is over once a seed fails by the named check', () => {
     const hunt = aHunt();
     hunt.take();

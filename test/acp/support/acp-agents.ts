@@ -32,14 +32,12 @@ export class AcpAgents extends AgentService {
     const host = await GitServer.start({
       repositories: { 'acme/shop': { files: { 'README.md': 'A shop.\n' } } },
     });
-    const folder = process.env['ACP_AGENTS_DIR'];
     const parts = await AgentService.startParts({
       AGENTS: names.join(),
       LLM_MODEL: 'm',
       LLM_BASE_URL: models.baseUrl,
       LLM_API_KEY: 'llm-key-of-the-tests',
       GIT_HOSTS: JSON.stringify({ github: host.url }),
-      ...(folder === undefined ? {} : { AGENTS_DIR: folder }),
       ...env,
     });
     return new AcpAgents(parts, models, host);

@@ -14,10 +14,10 @@ async function mustBeClean(seed: number, isInMemory: boolean): Promise<void> {
 
 describe(`from seed ${first} on, the archive keeps its promises`, () => {
   it.each([
-    ['in a folder', 40, false, first],
-    ['in memory', 60, true, first + 40],
-    ['in memory', 60, true, first + 100],
-    ['in memory', 60, true, first + 160],
+    ['in a folder', 20, false, first],
+    ['in memory', 30, true, first + 20],
+    ['in memory', 30, true, first + 50],
+    ['in memory', 30, true, first + 80],
   ])(
     '%s, with %i seeds',
     async (_place, seeds, isInMemory, from) => {

@@ -16,6 +16,8 @@ export interface HuntOptions {
   readonly kill: Kill;
   readonly firstSeed: number;
   readonly seeds: number;
+  /** The seed that showed the mistake last: it is simulated before all others. */
+  readonly knownSeed?: number | undefined;
   /** How many seeds have to show the mistake: more than one to measure its chance. */
   readonly kills: number;
 }
@@ -28,16 +30,21 @@ export class Hunt {
   readonly options: HuntOptions;
   readonly #kills: Failure[] = [];
   readonly #others: Failure[] = [];
+  #knownSeed: number | undefined;
   #given = 0;
   #done = 0;
 
   constructor(options: HuntOptions) {
     this.options = options;
+    this.#knownSeed = options.knownSeed;
   }
 
   /** The next seed to simulate; undefined: there is nothing left to hand out. */
   take(): number | undefined {
-    return this.isOpen ? this.options.firstSeed + this.#given++ : undefined;
+    if (!this.isOpen) return undefined;
+    const knownSeed = this.#knownSeed;
+    this.#knownSeed = undefined;
+    return knownSeed ?? this.options.firstSeed + this.#given++;
   }
 
   /** The outcome of a seed. */
@@ -49,14 +56,19 @@ export class Hunt {
     (isKill ? this.#kills : this.#others).push(failure);
   }
 
+  /** The first seed that showed the mistake. */
+  get killer(): number | undefined {
+    return this.#kills[0]?.seed;
+  }
+
   get isKilled(): boolean {
-    return this.#kills.length > 0;
+    return this.killer !== undefined;
   }
 
   /** Whether there are seeds left to hand out. */
   get isOpen(): boolean {
     const { seeds, kills } = this.options;
-    return this.#kills.length < kills && this.#given < seeds;
+    return this.#kills.length < kills && (this.#knownSeed !== undefined || this.#given < seeds);
   }
 
   /** One line: what killed the mutant, and what else its seeds have shown. */

@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { componentMutants } from '../component-mutants/component-mutants.ts';
 import { firstSeed } from '../first-seed.ts';
+import { KnownSeeds } from './known-seeds.ts';
 import { Hunt, type Mistake } from './hunt.ts';
 import type { Kill, Mutant } from './mutant.ts';
 import { mutants } from './mutants.ts';
@@ -9,6 +10,7 @@ import { replay, runSome } from './run-mutant.ts';
 
 /** Enough for a mistake that every seventh seed shows to escape once in a million runs. */
 const defaultSeeds = 80;
+const knownSeedsFile = new URL('known-seeds.json', import.meta.url);
 
 interface Known {
   readonly name: string;
@@ -68,6 +70,7 @@ async function main(): Promise<boolean> {
       'first-seed': { type: 'string' },
       seeds: { type: 'string' },
       kills: { type: 'string', default: '1' },
+      'known-seeds': { type: 'boolean', default: process.env['KNOWN_SEEDS'] === '1' },
       workers: { type: 'string', default: String(availableParallelism()) },
     },
   });
@@ -80,17 +83,23 @@ async function main(): Promise<boolean> {
     return true;
   }
   const first = firstSeed(values['first-seed']);
+  const knownSeeds = values['known-seeds'] ? KnownSeeds.read(knownSeedsFile) : undefined;
   process.stdout.write(`Mutants from seed ${first} on; FIRST_SEED=${first} repeats this run\n`);
   const hunts = chosen.map(
     (mutant) =>
       new Hunt({
         ...mutant,
         firstSeed: first,
+        knownSeed: knownSeeds?.of(mutant.name),
         seeds: Number(values.seeds ?? mutant.kill.seeds ?? defaultSeeds),
         kills: Number(values.kills),
       }),
   );
   await runAll(hunts, Number(values.workers));
+  knownSeeds?.write(
+    known.map(({ name }) => name),
+    new Map(hunts.map(({ options, killer }) => [options.name, killer])),
+  );
   const survivors = hunts.filter(({ isKilled }) => !isKilled);
   for (const { options, report } of survivors)
     process.stdout.write(
