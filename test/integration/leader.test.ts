@@ -14,6 +14,10 @@ import { eventually } from '../support/eventually.ts';
 const script = fileURLToPath(new URL('../support/leader-process.ts', import.meta.url));
 const namespace = 'default';
 const short = { leaseDurationMs: 2000, renewDeadlineMs: 1200, retryPeriodMs: 200 };
+/** No busy machine keeps a process from renewing this one. */
+const calm = { leaseDurationMs: 8000, renewDeadlineMs: 7000, retryPeriodMs: 300 };
+/** Longer than any test. */
+const long = { leaseDurationMs: 600_000, renewDeadlineMs: 500_000, retryPeriodMs: 500 };
 
 /** The writes that the server has stored, in its order: holders of the lease, and writers. */
 interface Entry {
@@ -172,27 +176,25 @@ const takenAt = (who: Candidate): number =>
 
 describe('of two processes', () => {
   it('the other one leads before the lease is over when the leader is asked to end', async () => {
-    join('one', {});
+    join('one', long);
     const first = await leader();
-    const second = join('two', {});
+    const second = join('two', long);
     // Long enough for the second process to have read the lease.
     await eventually(
       'the second one waits',
       () => log.filter(({ kind }) => kind === 'holder').length > 2,
     );
     const exited = once(first.process, 'exit');
-    const askedAt = performance.now();
     first.process.kill('SIGTERM');
     expect((await exited)[0]).toBe(0);
     expect(await leader(first)).toBe(second);
-    expect(takenAt(second) - askedAt).toBeLessThan(12_000);
     expect(wrongWrites()).toEqual([]);
   });
 
   it('a leader that is killed is followed by the other one once its lease is over', async () => {
-    join('one', short);
+    join('one', calm);
     const first = await leader();
-    const second = join('two', short);
+    const second = join('two', calm);
     await eventually(
       'the lease is renewed',
       () => log.filter(({ kind }) => kind === 'holder').length > 10,
@@ -203,8 +205,7 @@ describe('of two processes', () => {
     const afterMs = takenAt(second) - killedAt;
     // The lease is over at the earliest a renew deadline before its duration has passed since the
     // kill; a busy machine takes longer.
-    expect(afterMs).toBeGreaterThan(short.leaseDurationMs - short.renewDeadlineMs);
-    expect(afterMs).toBeLessThan(short.leaseDurationMs + 10_000);
+    expect(afterMs).toBeGreaterThan(calm.leaseDurationMs - calm.renewDeadlineMs);
     expect(wrongWrites()).toEqual([]);
   });
 

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -17,6 +17,12 @@ import { SplitInstallation } from '../support/split-installation.ts';
 const namespace = 'default';
 /** For what takes a second on a machine that has nothing else to do. */
 const patientMs = 120_000;
+/** Longer than a busy machine stops a process for; an operator that is killed is followed later. */
+const lease = {
+  LEASE_DURATION_SECONDS: '6',
+  LEASE_RENEW_DEADLINE_SECONDS: '5',
+  LEASE_RETRY_PERIOD_SECONDS: '0.5',
+};
 
 describe('what agents do reaches the conversation', () => {
   let dataDir: string;
@@ -25,13 +31,14 @@ describe('what agents do reaches the conversation', () => {
   let transport: Transport;
   let client: HttpKubeClient;
   let notificationPorts: readonly number[];
+  let waiting = 0;
 
   beforeAll(async () => {
     dataDir = mkdtempSync(join(tmpdir(), 'conversation-operator-status-'));
     up = await SplitInstallation.start(dataDir);
     user = new RestUser(up);
     notificationPorts = [await freePort(), await freePort()];
-    up.addOperator('one', { METRICS_PORT: String(notificationPorts[0]) });
+    up.addOperator('one', { ...lease, METRICS_PORT: String(notificationPorts[0]) });
     const { connection } = await loadConnection({ kubeconfig: up.kubeconfig });
     transport = new Transport({
       connection,
@@ -51,6 +58,14 @@ describe('what agents do reaches the conversation', () => {
     const { id } = await user.start(`\`\`\`sh\n${script}\n\`\`\``);
     const task = await user.over(id, patientMs);
     return task.app_conversation_id ?? '';
+  }
+
+  /** A conversation whose agent runs the script, and starts it when it is told to. */
+  async function aWaiting(script: string) {
+    const go = join(dataDir, `go-${++waiting}`);
+    const id = await aConversation(`while [ ! -e ${go} ]; do sleep 0.1; done; ${script}`);
+    await reaches(id, 'running', patientMs);
+    return { id, go: () => writeFileSync(go, '') };
   }
 
   /** By the API server itself: there may be no gateway. */
@@ -103,19 +118,21 @@ describe('what agents do reaches the conversation', () => {
       headers: { 'X-Session-API-Key': key ?? '', 'Content-Type': 'application/json' },
       body: JSON.stringify({
         role: 'user',
-        content: [{ type: 'text', text: '```sh\nsleep 60\n```' }],
+        content: [{ type: 'text', text: '```sh\nsleep 600\n```' }],
         run: true,
       }),
     });
     expect(post.status).toBe(200);
-    await reaches(id, 'running', 30_000);
+    await reaches(id, 'running', patientMs);
   });
 
   it('one write for each change, and none in between', async () => {
-    const id = await aConversation('sleep 6; echo; sleep 6');
-    await reaches(id, 'running', patientMs);
+    const { id, go } = await aWaiting('sleep 6; echo; sleep 6');
     const first = await stored(id);
-    const seen = await versionsDuring(id, () => reaches(id, 'finished', patientMs));
+    const seen = await versionsDuring(id, async () => {
+      go();
+      await reaches(id, 'finished', patientMs);
+    });
     const [last, ...others] = [first, ...seen].reverse();
     expect(last?.status?.executionStatus).toBe('finished');
     for (const [index, version] of others.entries())
@@ -126,19 +143,19 @@ describe('what agents do reaches the conversation', () => {
   }, 300_000);
 
   it('by polls while the gateway is down, and by the gateway when it is back', async () => {
-    const id = await aConversation('sleep 10');
-    await reaches(id, 'running', patientMs);
+    const { id, go } = await aWaiting('true');
     await up.killGateway();
+    go();
     await reaches(id, 'finished', patientMs);
     await up.startGateway();
     await user.reaches(id, { execution_status: 'finished' }, patientMs);
   }, 300_000);
 
   it('also when another operator has taken over', async () => {
-    const id = await aConversation('sleep 15');
-    await reaches(id, 'running', patientMs);
-    up.addOperator('two', { METRICS_PORT: String(notificationPorts[1]) });
+    const { id, go } = await aWaiting('true');
+    up.addOperator('two', { ...lease, METRICS_PORT: String(notificationPorts[1]) });
     await up.killOperator('one');
+    go();
     await reaches(id, 'finished', patientMs);
     const again = await aConversation('echo more');
     await reaches(again, 'finished', patientMs);

@@ -7,8 +7,8 @@ import type { McpServer } from './mcp-servers.ts';
 
 /** Maximum duration of a call, with the connection to its server. */
 const callTimeoutMs = 60_000;
-/** Maximum duration of the connection to a server and the list of its tools. */
-const connectTimeoutMs = 10_000;
+/** Default maximum duration of the connection to a server and the list of its tools. */
+const defaultConnectTimeoutMs = 10_000;
 /** Maximum duration of the end of a session, which no run waits for. */
 const closeTimeoutMs = 2_000;
 const maxResponseBytes = 8 * 1024 * 1024;
@@ -41,6 +41,8 @@ export interface McpToolsOptions {
   readonly servers: () => readonly McpServer[];
   /** Returns the texts to hide in results. */
   readonly needles: () => Needles;
+  /** Maximum duration of the connection to a server and the list of its tools; 10 s by default. */
+  readonly connectTimeoutMs?: number;
 }
 
 type HttpServer = Extract<McpServer, { readonly type: 'http' | 'sse' }>;
@@ -116,8 +118,8 @@ export class McpTools {
   #connected(server: HttpServer, signal: AbortSignal): Promise<Connection | undefined> {
     const known = this.#connections.get(server.name);
     if (known !== undefined) return known;
-    const limit = AbortSignal.any([signal, AbortSignal.timeout(connectTimeoutMs)]);
-    const connecting = connect(server, limit).catch(() => undefined);
+    const { connectTimeoutMs: timeoutMs = defaultConnectTimeoutMs } = this.#options;
+    const connecting = connect(server, { signal, timeoutMs }).catch(() => undefined);
     this.#connections.set(server.name, connecting);
     return connecting;
   }
@@ -159,8 +161,12 @@ export class McpTools {
 }
 
 /** Connects to a server, and lists its tools. */
-async function connect({ url, headers }: HttpServer, signal: AbortSignal): Promise<Connection> {
-  // The client is loaded with the first use, because most conversations have no MCP server.
+async function connect(
+  { url, headers }: HttpServer,
+  { signal, timeoutMs }: { readonly signal: AbortSignal; readonly timeoutMs: number },
+): Promise<Connection> {
+  // The client is loaded with the first use, because most conversations have no MCP server. The
+  // server has all of its time: on a busy machine, loading takes seconds.
   const [{ Client: McpClient }, { StreamableHTTPClientTransport: Transport }] = await Promise.all([
     import('@modelcontextprotocol/sdk/client/index.js'),
     import('@modelcontextprotocol/sdk/client/streamableHttp.js'),
@@ -177,7 +183,10 @@ async function connect({ url, headers }: HttpServer, signal: AbortSignal): Promi
       ...{ reconnectionDelayGrowFactor: 1, maxRetries: 0 },
     },
   });
-  const options = { signal, timeout: connectTimeoutMs };
+  const options = {
+    signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+    timeout: timeoutMs,
+  };
   try {
     await client.connect(transport, options);
     const tools: McpTool[] = [];

@@ -12,8 +12,14 @@ const entry = (name: string, { url, key }: { url: string; key: string }): McpSer
 });
 
 /** The tools of servers, which are closed at the end. */
-function toolsOf(...servers: readonly McpServer[]) {
-  const tools = new McpTools({ servers: () => servers, needles: () => needlesOf([secret]) });
+const toolsOf = (...servers: readonly McpServer[]) => toolsWithin(60_000, servers);
+
+/** Tools of servers that have this time to connect. */
+function toolsWithin(connectTimeoutMs: number, servers: readonly McpServer[]) {
+  const tools = new McpTools({
+    ...{ servers: () => servers, needles: () => needlesOf([secret]) },
+    connectTimeoutMs,
+  });
   return {
     call: (name: string, given = {}, by = signal) => tools.call({ name, arguments: given }, by),
     list: () => tools.list(signal),
@@ -103,6 +109,14 @@ describe('the tools of MCP servers', () => {
     expect(text).toBe(
       'No MCP server of the conversation has the tool teleport. These servers do not answer: bad.',
     );
+  });
+
+  it('are none of a server that never answers, which is given up', async () => {
+    await using bad = await TestMcpServer.start();
+    bad.misbehaviour = 'hang';
+    using tools = toolsWithin(100, [entry('bad', bad)]);
+    expect(await tools.list()).toEqual([]);
+    expect((await tools.call('echo')).text).toContain('These servers do not answer: bad.');
   });
 
   it('fail when the server fails during the call, and are called by a new connection after that', async () => {

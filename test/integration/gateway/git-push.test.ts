@@ -30,14 +30,19 @@ import { gitSettingsSchema, type GitSettings } from '../../../src/resources/git-
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
 import { aConversation, aSandbox, aTemplate } from '../../support/builders.ts';
+import { eventually } from '../../support/eventually.ts';
 import { FakeKubeClient } from '../../support/fake-kube-client.ts';
 import { asUsual, GitServer } from '../../support/git-server.ts';
 import { quietCache } from '../../support/gateway/quiet-cache.ts';
+import { HeldClock } from '../../support/held-clock.ts';
 import { recordingLogger } from '../../support/recording-logger.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'git-push-'));
 const keys = new SandboxKeys([Buffer.alloc(32, 7)]);
 const secret = 'bot:s3cret';
+/** Maximum time of a transfer without a byte, which passes only when a test says so. */
+const idleMs = 5_000;
+const clock = new HeldClock(idleMs);
 
 const stores = {
   sandboxes: new IndexedStore<Sandbox>(gatewayIndexers.sandboxes),
@@ -95,8 +100,8 @@ beforeAll(async () => {
       ...{ client, audit: audit.logger, clock: systemClock, logger: silentLogger },
       events: { record: (_object, event) => void events.push(event) },
     }),
-    ...{ clock: systemClock, logger: silentLogger, metrics: createMetrics() },
-    limits: { idleMs: 5_000 },
+    ...{ clock, logger: silentLogger, metrics: createMetrics() },
+    limits: { idleMs },
   });
   side = createCallbackServer({
     ...{ handlers: [handler], sandboxes: quietCache(stores.sandboxes) },
@@ -466,13 +471,18 @@ describe('a hostile git host', () => {
     const [slow, quick] = [await aWorkplace(), await aWorkplace({ repository: 'acme/other' })];
     const tree = await aClone(slow, 'acme/shop', 'agent/silent');
     const otherTree = await aClone(quick, 'acme/other', 'agent/quick');
-    host.faults.set('acme/shop', ({ method, url: asked = '' }) =>
-      method === 'POST' && asked.endsWith('/git-receive-pack') ? undefined : asUsual,
-    );
+    let isAsked = false;
+    host.faults.set('acme/shop', ({ method, url: asked = '' }) => {
+      if (method !== 'POST' || !asked.endsWith('/git-receive-pack')) return asUsual;
+      isAsked = true;
+      return undefined;
+    });
     const pushing = git(slow, tree, ['push', 'origin', 'agent/silent']);
     expect(await git(quick, otherTree, ['push', 'origin', 'agent/quick'])).toMatchObject({
       code: 0,
     });
+    await eventually('the push is at the host', () => isAsked);
+    clock.pass();
     const { code, output } = await pushing;
     expect(code).not.toBe(0);
     expect(output).toContain('The git host can not be asked');

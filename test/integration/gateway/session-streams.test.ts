@@ -101,14 +101,12 @@ it.each<[string, () => Promise<CookieBrowser>, (browser: CookieBrowser) => Promi
       return Promise.resolve();
     },
   ],
-])('a stream of a session is closed within 5 seconds after %s', async (_what, signIn, end) => {
+])('a stream of a session is closed after %s', async (_what, signIn, end) => {
   const browser = await signIn();
   const stream = await openStream(browser);
   const other = await openStream(await byKey(gateway.bob));
-  const began = performance.now();
   await end(browser);
   await stream.until('key-invalid');
-  expect(performance.now() - began).toBeLessThan(5_000);
   expect(other.text).not.toContain('key-invalid');
 });
 

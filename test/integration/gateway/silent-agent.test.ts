@@ -1,7 +1,9 @@
 import { newUuid } from '@conversation-operator/kube/uuid';
 import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
+import { eventually } from '../../support/eventually.ts';
 import { StubAgent } from '../../support/gateway/stub-agent.ts';
 import { TestGateway, type Answer } from '../../support/gateway/test-gateway.ts';
+import { HeldClock } from '../../support/held-clock.ts';
 
 const time = '2026-01-01T00:00:00Z';
 const ready = (sandboxName: string): ConversationStatus => ({
@@ -10,8 +12,8 @@ const ready = (sandboxName: string): ConversationStatus => ({
 });
 const events = (id: string) => `/api/v1/conversation/${id}/events/search`;
 const page = { items: [], next_page_id: null };
-/** Far less than any limit of time on a call to an agent. */
-const soonMs = 1000;
+/** Maximum times of a read at the agent and in the queue, which pass only when a test says so. */
+const [firstByteMs, queueMs] = [2_000, 501];
 
 describe("one owner's agent that takes connections and answers nothing", () => {
   let gateway: TestGateway;
@@ -21,6 +23,7 @@ describe("one owner's agent that takes connections and answers nothing", () => {
   let ids: readonly string[];
   let others: readonly [ofAlice: string, ofBob: string];
   let reads: Promise<Answer>[];
+  let clock: HeldClock;
 
   const add = async (
     owner: 'alice' | 'bob',
@@ -43,9 +46,11 @@ describe("one owner's agent that takes connections and answers nothing", () => {
     silent.answer = () => undefined;
     lively.answer = (_request, response) =>
       response.setHeader('content-type', 'application/json').end(JSON.stringify(page));
+    clock = new HeldClock(firstByteMs, queueMs);
     gateway = await TestGateway.start({
-      eventsFirstByteMs: 2 * soonMs,
-      pools: { eventReads: { queue: { maxMs: soonMs / 2, total: 512, perOwner: 128 } } },
+      clock,
+      eventsFirstByteMs: firstByteMs,
+      pools: { eventReads: { queue: { maxMs: queueMs, total: 512, perOwner: 128 } } },
     });
     ids = await add('alice', 'sbx-silent', silent, 200);
     const [ofAlice = ''] = await add('alice', 'sbx-alice', lively, 1);
@@ -59,27 +64,28 @@ describe("one owner's agent that takes connections and answers nothing", () => {
     await lively.stop();
   });
 
-  const takes = async (
-    read: () => Promise<Answer>,
-  ): Promise<{ readonly status: number; readonly isSoon: boolean }> => {
-    const began = performance.now();
-    const { status } = await read();
-    return { status, isSoon: performance.now() - began < soonMs };
+  /** The answers of all reads, once their times have passed. */
+  const allAnswers = async (): Promise<readonly Answer[]> => {
+    let isOver = false;
+    const answers = Promise.all(reads).finally(() => (isOver = true));
+    await eventually('every read is over', () => {
+      clock.pass();
+      return isOver;
+    });
+    return answers;
   };
   const seen = () => silent.connections.size;
 
   it('delays no other read of events: its own reads have a share, however many there are', async () => {
     const [id = ''] = ids;
     reads = Array.from({ length: 64 }, () => gateway.get(events(id)));
-    await gateway.get('/api/v1/users/me');
+    await eventually('all of them wait', () => clock.held === reads.length);
     const [ofAlice, ofBob] = others;
-    expect(await takes(() => gateway.get(events(ofBob), { key: gateway.bob }))).toEqual({
-      status: 200,
-      isSoon: true,
-    });
-    expect(await takes(() => gateway.get(events(ofAlice)))).toEqual({ status: 200, isSoon: true });
+    // No time passes for those that wait, so these do not wait for any of them.
+    expect(await gateway.get(events(ofBob), { key: gateway.bob })).toMatchObject({ status: 200 });
+    expect(await gateway.get(events(ofAlice))).toMatchObject({ status: 200 });
     expect(seen()).toBeLessThanOrEqual(4);
-    const answers = await Promise.all(reads);
+    const answers = await allAnswers();
     const codes = new Set(
       answers.map(({ status, json }) => `${status} ${(json as { code: string }).code}`),
     );
@@ -92,12 +98,13 @@ describe("one owner's agent that takes connections and answers nothing", () => {
   it('is known for it: the next reads are refused at once, until it is worth asking again', async () => {
     const [id = ''] = ids;
     reads = [gateway.get(events(id))];
+    await eventually('the agent is asked', () => clock.held === 1);
+    clock.pass();
     expect(await reads[0]).toMatchObject({ status: 504, json: { code: 'agent-timeout' } });
-    const began = performance.now();
+    // A read that asked the agent would have no end, because no time passes.
     const again = await gateway.get(events(id));
     expect(again).toMatchObject({ status: 503, json: { code: 'agent-silent' } });
     expect(Number(again.headers['retry-after'])).toBeGreaterThan(0);
-    expect(performance.now() - began).toBeLessThan(soonMs / 2);
   });
 
   it("delays no other owner's reads and starts with 200 conversations in its sandbox, all read and written to", async () => {
@@ -106,17 +113,14 @@ describe("one owner's agent that takes connections and answers nothing", () => {
       gateway.get(events(id)),
       gateway.post(`/api/v1/app-conversations/${id}/send-message`, message),
     ]);
-    await gateway.get('/api/v1/users/me');
+    await eventually('the agent is asked', () => clock.held > 0);
     const [, ofBob] = others;
     const start = () =>
       gateway.post('/api/v1/app-conversations', { initial_message: message }, { key: gateway.bob });
-    expect(await takes(() => gateway.get(events(ofBob), { key: gateway.bob }))).toEqual({
-      status: 200,
-      isSoon: true,
-    });
-    expect(await takes(start)).toEqual({ status: 200, isSoon: true });
+    expect(await gateway.get(events(ofBob), { key: gateway.bob })).toMatchObject({ status: 200 });
+    expect(await start()).toMatchObject({ status: 200 });
     expect(seen()).toBeLessThanOrEqual(4);
-    const statuses = new Set((await Promise.all(reads)).map(({ status }) => status));
+    const statuses = new Set((await allAnswers()).map(({ status }) => status));
     expect([...statuses].sort()).toEqual([202, 503, 504]);
   });
 });

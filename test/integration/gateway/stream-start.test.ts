@@ -247,11 +247,9 @@ describe('starting a conversation with a stream', () => {
         .object({ key: z.string() })
         .parse((await gateway.post('/api/keys', { name: 'c' }, { key: maker })).json);
       const [own, ofMaker, ofChild] = [await open(), await open({}, maker), await open({}, child)];
-      const began = Date.now();
       await endKey(resource.metadata.name);
       expect(statuses(await ofMaker.reader.end())).toEqual(['WORKING']);
       expect(statuses(await ofChild.reader.end())).toEqual(['WORKING']);
-      expect(Date.now() - began).toBeLessThan(10_000);
       await moveTo(own.id, 'WORKING', 'READY');
       expect(statuses(await own.reader.end())).toEqual(['WORKING', 'READY']);
     },

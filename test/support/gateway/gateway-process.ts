@@ -57,16 +57,18 @@ for (let index = 0; index < 100; index++) {
   });
 }
 
+const connections = (): number =>
+  process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
+
 function stats(): Stats {
   globalThis.gc?.();
   const { rss, heapUsed, external } = process.memoryUsage();
-  const connections = process
-    .getActiveResourcesInfo()
-    .filter((name) => name === 'TCPSocketWrap').length;
-  return { rssBytes: rss, heapBytes: heapUsed + external, connections };
+  return { rssBytes: rss, heapBytes: heapUsed + external, connections: connections() };
 }
 
-process.on('message', () => process.send?.(stats()));
+process.on('message', (wanted: 'stats' | 'connections') =>
+  process.send?.(wanted === 'stats' ? stats() : connections()),
+);
 process.on('disconnect', () => void gateway.stop().then(() => process.exit(0)));
 const otherKey = await gateway.issueKey(other);
 process.send?.({

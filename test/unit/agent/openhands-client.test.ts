@@ -8,8 +8,10 @@ import {
   fakeAgent,
 } from './fake-agent.ts';
 
-const client = new OpenHandsClient({ timeoutMs: 1000, slowTimeoutMs: 1000, connectTimeoutMs: 500 });
-afterAll(() => client.close());
+const client = new OpenHandsClient();
+/** For agents that do not answer. */
+const hasty = new OpenHandsClient({ timeoutMs: 500 });
+afterAll(() => Promise.all([client.close(), hasty.close()]));
 
 const codeOf = async (call: Promise<unknown>): Promise<AgentErrorCode | 'no error'> => {
   try {
@@ -57,13 +59,17 @@ describe('probe', () => {
       'unreachable',
     ],
     ['unreachable when it is no agent', { 'GET /ready': { text: '<html>' } }, 'unreachable'],
-    ['unreachable when it hangs', { 'GET /ready': 'hang' }, 'unreachable'],
   ] as const)('says %s', async (_name, routes, expected) => {
     await using agent = await fakeAgent(routes);
     expect(await client.probe(agent.endpoint)).toBe(expected);
     expect(agent.requests.every(({ headers }) => headers['x-session-api-key'] === undefined)).toBe(
       true,
     );
+  });
+
+  it('says unreachable when it hangs', async () => {
+    await using agent = await fakeAgent({ 'GET /ready': 'hang' });
+    expect(await hasty.probe(agent.endpoint)).toBe('unreachable');
   });
 
   it('says unreachable when nothing listens', async () => {
@@ -453,13 +459,17 @@ describe('every call', () => {
     ['no JSON', { text: '<html>' }, 'malformed'],
     ['other JSON', { body: { success: 'maybe' } }, 'malformed'],
     ['an endless body', { text: ' '.repeat(1024 * 1024 + 1) }, 'malformed'],
-    ['no answer', 'hang', 'timeout'],
     ['a broken connection', 'reset', 'connection-lost'],
   ] as const;
 
   it.each(answers)('turns %s into an error with a code', async (_name, script, expected) => {
     await using agent = await fakeAgent({ [`POST ${conversationPath}/interrupt`]: script });
     expect(await codeOf(client.interrupt(agent.endpoint, conversationId))).toBe(expected);
+  });
+
+  it('turns no answer into an error with a code', async () => {
+    await using agent = await fakeAgent({ [`POST ${conversationPath}/interrupt`]: 'hang' });
+    expect(await codeOf(hasty.interrupt(agent.endpoint, conversationId))).toBe('timeout');
   });
 
   it('says what was refused, and repeats no input', async () => {

@@ -193,7 +193,7 @@ describe('connections', () => {
   it('stay when the client is slow but takes something', async () => {
     const size = 24 * 1024 * 1024;
     await listen((_request, response) => response.end(Buffer.alloc(size)), {
-      timeouts: { stallMs: 2000 },
+      timeouts: { stallMs: 20_000 },
     });
     const client = await open();
     let read = 0;

@@ -31,7 +31,6 @@ const conversations: ResourceDefinition<KubeObject & { readonly status?: object 
 let running: RunningApiServer;
 beforeEach(async () => {
   running = await runApiServer({
-    stalledMs: 200,
     podLogs: {
       open: (_, container, { follow, tailLines, signal }) =>
         container === 'agent' ? lines(follow, tailLines ?? 2, signal) : undefined,
@@ -130,6 +129,8 @@ describe('the server', () => {
   });
 
   it('closes a watcher that does not read', async () => {
+    await running.close();
+    running = await runApiServer({ stalledMs: 200 });
     const socket = connect(Number(new URL(running.server.url).port), '127.0.0.1');
     socket.write(
       `GET ${coreInDefault('configmaps')}?watch=true HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${running.token}\r\n\r\n`,
