@@ -100,5 +100,12 @@ export const isExpired = (error: unknown): error is ApiError =>
 /** The API server rejects the object itself, so a retry would fail too. */
 export const isInvalid = (error: unknown): error is ApiError =>
   error instanceof ApiError && (error.status === 422 || error.status === 400);
+/**
+ * Whether a write that failed like this may have been executed, or may yet be: the server reports a
+ * failure of its own, as after a time-out of its storage, or the response to a request that was
+ * sent is lost.
+ */
+export const mayBeExecuted = (error: unknown): error is ApiError | TransportError =>
+  error instanceof ApiError ? error.status >= 500 : error instanceof TransportError && error.sent;
 export const isForbidden = (error: unknown): error is ApiError =>
   error instanceof ApiError && error.status === 403;

@@ -1,15 +1,14 @@
 import { sleep, type Clock } from '@conversation-operator/base/clock';
-import { ApiError, TransportError } from '@conversation-operator/kube/errors';
+import { ApiError, mayBeExecuted, TransportError } from '@conversation-operator/kube/errors';
 import { NotLeadingError } from '@conversation-operator/kube/leader-election';
 import { LRUCache } from 'lru-cache';
 import type { Sandbox } from '../../resources/sandbox.ts';
 
 /** Whether a write that failed like this may have been executed, or may yet be. */
-export const outcomeUnknown = (error: unknown): boolean => {
-  if (error instanceof ApiError) return error.status >= 500;
-  if (error instanceof TransportError) return error.sent;
-  return !(error instanceof NotLeadingError);
-};
+export const outcomeUnknown = (error: unknown): boolean =>
+  error instanceof ApiError || error instanceof TransportError
+    ? mayBeExecuted(error)
+    : !(error instanceof NotLeadingError);
 
 interface Creation {
   underWay: number;

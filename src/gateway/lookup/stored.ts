@@ -1,5 +1,5 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
-import { found, isNotFound, isConflict, TransportError } from '@conversation-operator/kube/errors';
+import { found, isNotFound, isConflict, mayBeExecuted } from '@conversation-operator/kube/errors';
 import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations, type Conversation } from '../../resources/conversation.ts';
@@ -61,12 +61,11 @@ export async function deleteOne(
   try {
     await client.delete(resource, namespace, name, { uid, propagationPolicy: 'Background' });
   } catch (error) {
-    // A request without an answer may have deleted the object.
+    // A request whose outcome is unknown may have deleted the object.
     const done =
       isNotFound(error) ||
       isConflict(error) ||
-      (error instanceof TransportError &&
-        isGone(await found(client.get(resource, namespace, name))));
+      (mayBeExecuted(error) && isGone(await found(client.get(resource, namespace, name))));
     if (!done) throw error;
   }
   await feed.settled(name, isGone);

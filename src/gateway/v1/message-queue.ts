@@ -1,5 +1,5 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
-import { TransportError, found, isConflict } from '@conversation-operator/kube/errors';
+import { found, isConflict, mayBeExecuted } from '@conversation-operator/kube/errors';
 import {
   conversations,
   maxMessages,
@@ -88,7 +88,7 @@ const totalBytes = (messages: readonly LaterMessage[]): number =>
 /**
  * Stores a message for the agent: after the stored ones, and once, however often it is called with
  * the same id. `otherIds` are ids that the same message may have had before. The write names the
- * version that was read, so that a write whose answer is lost either shows in the next read or
+ * version that was read, so that a write whose outcome is unknown either shows in the next read or
  * never takes effect after it.
  */
 export async function queueMessage(
@@ -99,7 +99,7 @@ export async function queueMessage(
   takeRoom: TakeRoom = unlimited,
   otherIds: readonly string[] = [],
 ): Promise<QueuedMessage> {
-  let lost: TransportError | undefined;
+  let lost: Error | undefined;
   for (let attempt = 1; attempt <= maxAttempts; attempt++) {
     const stored = await found(client.get(conversations, namespace, name));
     if (stored?.metadata.uid !== uid || stored.metadata.deletionTimestamp !== undefined)
@@ -124,7 +124,7 @@ export async function queueMessage(
       return { conversation, number, reservation };
     } catch (error) {
       reservation.release();
-      if (error instanceof TransportError) lost = error;
+      if (mayBeExecuted(error)) lost = error;
       else if (!isConflict(error)) throw error;
     }
   }

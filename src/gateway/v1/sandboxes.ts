@@ -1,4 +1,4 @@
-import { TransportError, found, isConflict } from '@conversation-operator/kube/errors';
+import { found, isConflict, mayBeExecuted } from '@conversation-operator/kube/errors';
 import { apiVersion } from '../../resources/group.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import { ownSandboxName } from '../../resources/ids.ts';
@@ -70,7 +70,7 @@ async function rotateSessionKey(
       metadata: { resourceVersion, annotations: { [sessionKeyGenerationAnnotation]: generation } },
     });
   };
-  const isPassing = (error: unknown) => error instanceof TransportError || isConflict(error);
+  const isPassing = (error: unknown) => mayBeExecuted(error) || isConflict(error);
   await feeds.sandboxes.shows(await writeOnStored(read, write, isPassing));
 }
 
@@ -214,8 +214,7 @@ async function startSandbox(
   const create = () =>
     client.create(sandboxes, object).catch(async (error: unknown) => {
       // The sandbox may be stored all the same, and no other request has its name.
-      const present =
-        error instanceof TransportError ? await lookup.sandbox(owner, name) : undefined;
+      const present = mayBeExecuted(error) ? await lookup.sandbox(owner, name) : undefined;
       if (present === undefined) throw error;
       return present;
     });

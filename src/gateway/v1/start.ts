@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { TransportError, found, isAlreadyExists } from '@conversation-operator/kube/errors';
+import { found, isAlreadyExists, mayBeExecuted } from '@conversation-operator/kube/errors';
 import {
   cachedConversation,
   type CachedConversation,
@@ -328,7 +328,7 @@ export async function startConversation(
     return client
       .create(conversations, object, { metadataOnly: true })
       .catch(async (error: unknown) => {
-        if (!isAlreadyExists(error) && !(error instanceof TransportError)) throw error;
+        if (!isAlreadyExists(error) && !mayBeExecuted(error)) throw error;
         const present = await found(client.get(conversations, namespace, id));
         if (present === undefined) throw unavailable(undefined, error);
         if (!isOurs(present)) throw taken(request);

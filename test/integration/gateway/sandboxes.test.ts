@@ -7,6 +7,7 @@ import {
 } from '../../../src/resources/sandbox.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
+import { unknownOutcomes } from '../../support/unknown-outcomes.ts';
 
 const base = '/api/v1/sandboxes';
 const is = (type: string, status: 'True' | 'False', reason: string) => ({
@@ -57,6 +58,22 @@ describe('sandboxes', () => {
       spec: { owner: 'alice', templateName: 'default', replicas: 1 },
     });
     expect((await gateway.get(`${base}?id=${id}`)).json).toMatchObject([{ id }]);
+  });
+
+  it.each(unknownOutcomes)('are started once by a write that ends with %s', async (_s, errorOf) => {
+    const before = (await gateway.client.list(sandboxes, { namespace })).items.length;
+    const create = gateway.client.create.bind(gateway.client);
+    Object.assign(gateway.client, {
+      create: async (...parameters: Parameters<typeof create>) => {
+        Object.assign(gateway.client, { create });
+        await create(...parameters);
+        throw errorOf();
+      },
+    });
+    const answer = await gateway.post(`${base}?sandbox_spec_id=default`);
+    expect(answer).toMatchObject({ status: 200, json: { status: 'STARTING' } });
+    const after = (await gateway.client.list(sandboxes, { namespace })).items;
+    expect(after).toHaveLength(before + 1);
   });
 
   it('are started from the spec named, and not from an unknown one', async () => {

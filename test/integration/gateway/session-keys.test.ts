@@ -4,7 +4,6 @@ import { text as textOf } from 'node:stream/consumers';
 import { z } from 'zod';
 import { WebSocket, type ClientOptions } from 'ws';
 import { issueKey } from '../../../src/gateway/auth/issue-key.ts';
-import { TransportError } from '../../../packages/kube/src/errors.ts';
 import { apiKeys } from '../../../src/resources/api-key.ts';
 import {
   sandboxes,
@@ -14,6 +13,7 @@ import {
 import { eventually } from '../../support/eventually.ts';
 import { StubAgent } from '../../support/gateway/stub-agent.ts';
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
+import { unknownOutcomes } from '../../support/unknown-outcomes.ts';
 
 let agent: StubAgent;
 let gateway: TestGateway;
@@ -202,26 +202,29 @@ describe('a rotation', () => {
     expect(await statusOf(path, key)).toBe(200);
   });
 
-  it('is one for requests at the same time, and for an answer of the API server that was lost', async () => {
-    const { name } = await aSandbox();
-    const generation = async () =>
-      (await gateway.client.get(sandboxes, namespace, name)).metadata.annotations?.[
-        sessionKeyGenerationAnnotation
-      ];
-    const patch = gateway.client.mergePatch.bind(gateway.client);
-    Object.assign(gateway.client, {
-      mergePatch: async (...parameters: Parameters<typeof patch>) => {
-        Object.assign(gateway.client, { mergePatch: patch });
-        await patch(...parameters);
-        throw new TransportError('socket hang up');
-      },
-    });
-    expect(await rotate(name)).toMatchObject({ status: 200 });
-    expect(await generation()).toBe('1');
-    const answers = await Promise.all(Array.from({ length: 5 }, () => rotate(name)));
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
-    expect(Number(await generation())).toBeLessThanOrEqual(6);
-  });
+  it.each(unknownOutcomes)(
+    'is one for requests at the same time, and for a write that ends with %s',
+    async (_sentence, errorOf) => {
+      const { name } = await aSandbox();
+      const generation = async () =>
+        (await gateway.client.get(sandboxes, namespace, name)).metadata.annotations?.[
+          sessionKeyGenerationAnnotation
+        ];
+      const patch = gateway.client.mergePatch.bind(gateway.client);
+      Object.assign(gateway.client, {
+        mergePatch: async (...parameters: Parameters<typeof patch>) => {
+          Object.assign(gateway.client, { mergePatch: patch });
+          await patch(...parameters);
+          throw errorOf();
+        },
+      });
+      expect(await rotate(name)).toMatchObject({ status: 200 });
+      expect(await generation()).toBe('1');
+      const answers = await Promise.all(Array.from({ length: 5 }, () => rotate(name)));
+      expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+      expect(Number(await generation())).toBeLessThanOrEqual(6);
+    },
+  );
 
   it('works for a paused sandbox, whose next record has another key', async () => {
     const { sandbox, name } = await aSandbox();

@@ -1,4 +1,3 @@
-import { TransportError } from '../../../packages/kube/src/errors.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { dashedUuid, newUuid } from '@conversation-operator/kube/uuid';
 import { conversationIdOfStartTask } from '../../../src/resources/ids.ts';
@@ -6,6 +5,7 @@ import { apiVersion } from '../../../src/resources/group.ts';
 import { sandboxTemplates } from '../../../src/resources/sandbox-template.ts';
 import { sandboxes, viewOfSandbox } from '../../../src/resources/sandbox.ts';
 import { TestGateway, namespace, type Answer } from '../../support/gateway/test-gateway.ts';
+import { unknownOutcomes } from '../../support/unknown-outcomes.ts';
 
 const path = '/api/v1/app-conversations';
 const hello = { initial_message: { content: [{ type: 'text', text: 'Hello' }] } };
@@ -443,7 +443,7 @@ describe('starting a conversation', () => {
     });
   });
 
-  describe('when the API server does not answer', () => {
+  describe.each(unknownOutcomes)('when a write ends with %s', (_sentence, errorOf) => {
     const lose = (stage: 'before' | 'after') => {
       const create = gateway.client.create.bind(gateway.client);
       const { client } = gateway;
@@ -451,7 +451,7 @@ describe('starting a conversation', () => {
         create: async (...parameters: Parameters<typeof create>) => {
           Object.assign(client, { create });
           if (stage === 'after') await create(...parameters);
-          throw new TransportError('socket hang up');
+          throw errorOf();
         },
       });
     };
@@ -466,7 +466,7 @@ describe('starting a conversation', () => {
       const answer = await start(hello);
       expect(answer).toMatchObject({ status: 503, json: { code: 'unavailable' } });
       expect(answer.headers['retry-after']).toBe('1');
-      expect(answer.text).not.toContain('socket');
+      expect(answer.text).not.toMatch(/socket|etcd|timed out/);
     });
   });
 
