@@ -439,7 +439,7 @@ export class AcpChild {
     }
     if (this.#recorder.add(update) === 'event') this.#options.live.flush();
     // A message that grows is no event yet, and an agent writes hundreds of pieces of it.
-    if (this.#recorder.hasEvents(false) || this.#recorder.size > maxBacklog) this.#change();
+    if (this.#recorder.hasEvents(false)) this.#change();
   }
 
   #permission(
