@@ -214,6 +214,10 @@ export class AcpChild {
       await this.#call((agent) =>
         agent.request('session/load', { sessionId, cwd, mcpServers: asProtocol(mcpServers) }),
       );
+    } catch (error) {
+      // The rest of a replay that has failed belongs to no turn.
+      this.#session = undefined;
+      throw error;
     } finally {
       this.#replay = undefined;
     }
