@@ -39,10 +39,12 @@ export function agentEventOf(text: Buffer): AgentEvent | undefined {
         ? timestamp
         : undefined,
   };
-  if (text.length > maxEventBytes)
-    return { ...known, json: placeholderOf({ ...known, source }, text.length) };
   const hasLines = text.includes('\n') || text.includes('\r');
-  return { ...known, json: hasLines ? Buffer.from(JSON.stringify(fields)) : text };
+  // Without its line breaks a text may be longer: `1e20` becomes 100000000000000000000.
+  const json = hasLines ? Buffer.from(JSON.stringify(fields)) : text;
+  return Math.max(text.length, json.length) > maxEventBytes
+    ? { ...known, json: placeholderOf({ ...known, source }, text.length) }
+    : { ...known, json };
 }
 
 /** An event in place of one that is too large to be read. */

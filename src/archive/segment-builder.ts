@@ -65,8 +65,8 @@ export class SegmentBuilder {
   readonly #frames: TailFrame[] = [];
   /** Checksums of the ids, in the order of the events. */
   readonly #checksums: number[] = [];
-  readonly #knownChecksums = new Set<number>();
-  /** The ids, once a checksum has repeated: frames are unpacked for it. */
+  readonly #tailChecksums = new Set<number>();
+  /** The ids of the tail, once a checksum has repeated: frames are unpacked for it. */
   #ids: Set<string> | undefined;
   #open: OpenFrame;
   #raw = 0;
@@ -104,7 +104,10 @@ export class SegmentBuilder {
       position += events;
     }
     const ids = codec.unpack(address, idsPlace(segment.start), body.subarray(offset));
-    for (const checksum of checksumsIn(ids)) builder.#addChecksum(checksum);
+    for (const checksum of checksumsIn(ids)) {
+      builder.#checksums.push(checksum);
+      builder.#tailChecksums.add(checksum);
+    }
     builder.#from = segment.from;
     builder.#to = segment.to;
     builder.#comparable = segment.events === 0 || segment.from !== undefined;
@@ -130,11 +133,12 @@ export class SegmentBuilder {
   }
 
   /**
-   * Whether the segment has an event with this id. An agent can choose ids with one checksum, so
-   * each frame is unpacked once at most.
+   * Whether the tail that this builder continues has an event with this id; the caller knows the
+   * ids that it has added. An agent can choose ids with one checksum, so each frame is unpacked
+   * once at most.
    */
   has(id: string): boolean {
-    if (!this.#knownChecksums.has(checksumOf(id))) return false;
+    if (!this.#tailChecksums.has(checksumOf(id))) return false;
     this.#ids ??= this.#readIds();
     return this.#ids.has(id);
   }
@@ -150,8 +154,7 @@ export class SegmentBuilder {
     this.#open.lines.push(json);
     this.#open.raw += bytes;
     this.#raw += bytes;
-    this.#addChecksum(checksumOf(id));
-    this.#ids?.add(id);
+    this.#checksums.push(checksumOf(id));
     this.#observe(kind, timestamp);
     if (this.#open.lines.length >= frameEvents || this.#open.raw >= frameBytes) this.#closeFrame();
   }
@@ -205,11 +208,6 @@ export class SegmentBuilder {
     const position = this.#open.position - frame.events;
     const text = this.#codec.unpack(this.#address, framePlace(position), body);
     this.#open = { position, lines: linesOf(text), raw: frame.raw };
-  }
-
-  #addChecksum(checksum: number): void {
-    this.#checksums.push(checksum);
-    this.#knownChecksums.add(checksum);
   }
 
   #readIds(): Set<string> {

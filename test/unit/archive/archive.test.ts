@@ -126,6 +126,26 @@ describe.each(codecs)('an archive of %s parts', (_name, codec) => {
     }
   });
 
+  it('reads events that are larger than a page, which earlier versions have archived', async () => {
+    const archive = archiveWith(codec);
+    const large = (id: string) => Buffer.from(JSON.stringify({ id, text: 'x'.repeat(9_000_000) }));
+    for (const id of ['a', 'b']) {
+      const known = eventOf(eventJson(id));
+      archive.log.events.push({ ...known, json: large(id) });
+    }
+    const { head = '' } = await archive.extend(undefined);
+    const pages: string[] = [];
+    for (let pageId: string | null | undefined; pageId !== null && pages.length < 3;) {
+      const page = await archive.reader.search(
+        { ...address, head },
+        { descending: false, limit: 100, pageId },
+      );
+      pages.push(page.events.map(({ id }) => id).join());
+      pageId = page.nextPageId;
+    }
+    expect(pages).toEqual(['a', 'b']);
+  });
+
   it.each(['not-archived-yet', 'not-archived-yet@7', 'e2@7'])(
     'ends a list, and begins one with the newest event, for the page %s behind the archive',
     async (pageId) => {

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import { AgentError } from '../../../src/agent/errors.ts';
 import { crc32 } from 'node:zlib';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
+import { agentEventOf } from '../../../src/archive/agent-event.ts';
 import { agentSource } from '../../../src/archive/agent-source.ts';
 import { createCodec } from '../../../src/archive/codec.ts';
 import type { EventSource } from '../../../src/archive/event-source.ts';
@@ -141,6 +142,15 @@ describe('an agent with bad events', () => {
     expect(kept).toMatchObject(ids.map((id) => ({ id, kind: 'MessageEvent' })));
     for (const event of kept) expect(event).toHaveProperty('archive_omitted_bytes');
     expect(last.bytes).toBeLessThan(10_000);
+  });
+
+  it('that is short in its layout and long without its line breaks: the archive omits it as well', () => {
+    const numbers = Array.from({ length: 600_000 }, () => '1e20').join();
+    const text = Buffer.from(`{"id":"a","kind":"MessageEvent",\n"numbers":[${numbers}]}`);
+    const event = agentEventOf(text);
+    expect(JSON.parse(event?.json.toString() ?? '')).toEqual({
+      ...{ id: 'a', kind: 'MessageEvent', archive_omitted_bytes: text.length },
+    });
   });
 
   it('at times of 1970, of 2100 and of no calendar: the order is that of the log', async () => {

@@ -214,6 +214,10 @@ export class AcpChild {
       await this.#call((agent) =>
         agent.request('session/load', { sessionId, cwd, mcpServers: asProtocol(mcpServers) }),
       );
+    } catch (error) {
+      // The rest of a replay that has failed belongs to no turn.
+      this.#session = undefined;
+      throw error;
     } finally {
       this.#replay = undefined;
     }
@@ -439,7 +443,7 @@ export class AcpChild {
     }
     if (this.#recorder.add(update) === 'event') this.#options.live.flush();
     // A message that grows is no event yet, and an agent writes hundreds of pieces of it.
-    if (this.#recorder.hasEvents(false) || this.#recorder.size > maxBacklog) this.#change();
+    if (this.#recorder.hasEvents(false)) this.#change();
   }
 
   #permission(

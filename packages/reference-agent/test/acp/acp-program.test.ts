@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import type { Conversation } from '../../src/conversation.ts';
 import { SecretBox } from '../../src/secret-box.ts';
 import {
@@ -267,17 +268,86 @@ describe('an agent that speaks the Agent Client Protocol', () => {
     );
 
   it.each([
-    ['resumes', []],
-    ['loads', ['no-resume']],
-  ])('has the MCP servers of its conversation, also when it %s a session', async (_how, args) => {
+    ['resumes', [], ''],
+    ['loads', ['no-resume'], ''],
+    ['has lost', [], 'forget\n'],
+  ])(
+    'has its MCP servers, its mode and its environment also when it %s a session',
+    async (_how, args, before) => {
+      const known = { name: 'known', command: '/bin/known', args: [], env: [] };
+      await using place = new Place({
+        ...{ ACP_MCP_SERVERS: JSON.stringify([known]), ACP_MODE: 'careful' },
+        ACP_ENV: '{"TOKEN":"t"}',
+      });
+      const command = [process.execPath, fake, 'mcp-http', ...args];
+      const meta = { sealedMcpServers };
+      const conversation = await place.start(`environment TOKEN\n${before}die here`, meta, command);
+      await becomes(conversation, 'finished', 'error');
+      await conversation.post(message('environment TOKEN'), { run: true });
+      await becomes(conversation, 'finished', 'error');
+      const passed = place.lines('servers.txt').map((line) => JSON.parse(line) as unknown);
+      expect(passed).toEqual(Array(2).fill([known, ...servers]));
+      expect(place.lines('modes.txt')).toEqual(['careful', 'careful']);
+      expect(place.lines('answers.txt')).toContain('TOKEN=t');
+      expect(new Set(place.lines('answers.txt')).size).toBe(1);
+      expect(await skippedIn(conversation)).toEqual([]);
+    },
+  );
+
+  it('continues in the last of its sessions, of which only the first prompt repeats what was said', async () => {
     await using place = new Place();
-    const command = [process.execPath, fake, 'mcp-http', ...args];
-    const meta = { sealedMcpServers };
-    const conversation = await place.start('say One.\ndie here', meta, command);
+    const suffix = 'Push to agent/*.';
+    const conversation = await place.start('forget\ndie here', {
+      systemMessageSuffix: suffix,
+    });
     await becomes(conversation, 'finished', 'error');
-    const passed = place.lines('servers.txt').map((line) => JSON.parse(line) as unknown);
-    expect(passed).toEqual([servers, servers]);
-    expect(await skippedIn(conversation)).toEqual([]);
+    for (const text of ['die there', 'say Two.']) {
+      await conversation.post(message(text), { run: true });
+      await becomes(conversation, 'finished', 'error');
+    }
+    expect(await continuedIn(conversation)).toEqual(['transcript', 'resume']);
+    const sessions = (await eventsOf(conversation)).flatMap((event) =>
+      'key' in event && event.key === 'acp_session' ? [event.value] : [],
+    );
+    expect(sessions).toHaveLength(2);
+    expect(place.lines('resumed.txt')).toEqual(sessions.slice(1));
+    const prompts = place.lines('prompts.txt').map((line) => JSON.parse(line) as string);
+    expect(prompts.map((prompt) => prompt.startsWith(suffix))).toEqual([
+      ...[true, true, false, false, false],
+    ]);
+    expect(prompts.map((prompt) => prompt.includes('Said before:'))).toEqual([
+      ...[false, true, false, false, false],
+    ]);
+  });
+
+  it('hears nothing of a session that is not its own', async () => {
+    await using place = new Place();
+    const conversation = await place.start('stray x\nsay Over.');
+    await becomes(conversation, 'finished', 'error', 'waiting_for_confirmation');
+    expect(await saidBy(conversation)).toEqual(['Over.']);
+    expect(place.lines('answers.txt')).toEqual(['x: cancelled']);
+  });
+
+  it('hears nothing late of a session that it could not load', async () => {
+    await using place = new Place();
+    const command = [process.execPath, fake, 'no-resume', 'late-load'];
+    const conversation = await place.start('say One.\ndie here', {}, command);
+    await becomes(conversation, 'finished', 'error');
+    expect(await continuedIn(conversation)).toEqual(['transcript']);
+    expect(await saidBy(conversation)).toEqual(['One.']);
+  });
+
+  it('is heard while it writes, also after an interrupt', async () => {
+    await using place = new Place();
+    const conversation = await place.start('wait');
+    while (place.lines('prompts.txt').length === 0)
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    await conversation.stop('interrupt');
+    const live: (string | null)[] = [];
+    conversation.live.subscribe(({ content }) => live.push(content));
+    await conversation.post(message('say Two.'), { run: true });
+    await becomes(conversation, 'finished', 'error');
+    expect(live.join('')).toBe('Two.');
   });
 
   it('works without an MCP server of its conversation that it does not support, which is recorded once', async () => {
@@ -292,5 +362,54 @@ describe('an agent that speaks the Agent Client Protocol', () => {
     expect(place.lines('servers.txt')).toEqual(Array(3).fill(JSON.stringify([local])));
     expect(await skippedIn(conversation)).toMatchObject([{ value: 'web' }]);
     expect(JSON.stringify(await eventsOf(conversation))).not.toContain('v-secret');
+  });
+});
+
+describe('two conversations of one server', () => {
+  const other = '1'.repeat(32);
+  const secretsOf = (value: string) => ({
+    sealedSecrets: { TOKEN: new SecretBox('key').seal(value) },
+  });
+
+  it('have an agent each, with its own home, session and secrets', async () => {
+    await using place = new Place();
+    const text = 'environment HOME\nenvironment TOKEN\ntool touch x\nsay Over.';
+    const first = await place.start(text, secretsOf('of-the-first'));
+    const workingDir = join(place.folder, 'other');
+    const second = await place.another(text, {
+      id: other,
+      workingDir,
+      ...secretsOf('of-the-second'),
+    });
+    for (const conversation of [first, second])
+      await becomes(conversation, 'waiting_for_confirmation', 'error');
+    await second.respond(allowed);
+    await becomes(second, 'finished', 'error');
+    expect(first.status).toBe('waiting_for_confirmation');
+    expect(place.lines('tools.txt')).toEqual([]);
+    expect(place.lines('tools.txt', 'other')).toEqual(['touch x']);
+    const [home] = place.lines('answers.txt');
+    const [otherHome, ...rest] = place.lines('answers.txt', 'other');
+    expect(home).toContain(first.meta.id);
+    expect(otherHome).toContain(other);
+    expect(rest).toEqual(['TOKEN=of-the-second', 'touch x: yes']);
+    await first.respond(refused);
+    await becomes(first, 'finished', 'error');
+    expect(place.lines('tools.txt')).toEqual([]);
+    expect([await saidBy(first), await saidBy(second)]).toEqual([['Over.'], ['Over.']]);
+  });
+
+  it('share nothing either when the second one is made again under the id of the first', async () => {
+    await using place = new Place();
+    const first = await place.start('environment TOKEN', secretsOf('of-the-first'));
+    await becomes(first, 'finished', 'error');
+    const { id } = first.meta;
+    await place.delete(first);
+    const workingDir = join(place.folder, 'other');
+    const text = 'environment TOKEN\nsay of-the-first of-the-second';
+    const second = await place.another(text, { id, workingDir, ...secretsOf('of-the-second') });
+    await becomes(second, 'finished', 'error');
+    expect(place.lines('answers.txt', 'other')).toEqual(['TOKEN=of-the-second']);
+    expect(await saidBy(second)).toEqual(['of-the-first <secret-hidden>']);
   });
 });

@@ -33,6 +33,8 @@ const history = (sessionId: string) => join(process.env['HOME'] ?? '', `${sessio
 const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
 const cancel = { isRequested: false };
+/** The session that was not loaded. */
+const refused = { session: '' };
 const isCancelled = (): boolean => cancel.isRequested;
 
 const usualOptions: readonly PermissionOption[] = [
@@ -111,6 +113,16 @@ async function runLine(line: string, sessionId: string, client: AgentContext): P
         ...{ sessionUpdate: 'tool_call_update', toolCallId, rawOutput: chosen },
         status: isAllowed ? 'completed' : 'failed',
       });
+    }
+    // Speaks and asks for a session that this connection does not have.
+    case 'stray': {
+      const other = `${sessionId}-of-another`;
+      const content = { type: 'text' as const, text: 'of another session' };
+      await client.notify('session/update', {
+        ...{ sessionId: other, update: { sessionUpdate: 'agent_message_chunk', content } },
+      });
+      note('answers.txt', `${text}: ${await ask(client, other, { text })}`);
+      return;
     }
     // Asks for the same call each time.
     case 'ask':
@@ -277,8 +289,13 @@ agent({ name: 'fake' })
       },
     };
   })
-  .onRequest('session/new', ({ params }) => {
+  .onRequest('session/new', async ({ params, client }) => {
     note('servers.txt', JSON.stringify(params.mcpServers));
+    if (refused.session !== '')
+      await client.notify('session/update', {
+        sessionId: refused.session,
+        update: { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: 'late' } },
+      });
     const sessionId = `session-${String(process.hrtime.bigint())}`;
     appendFileSync(sessions, `${sessionId}\n`);
     return { sessionId };
@@ -290,8 +307,17 @@ agent({ name: 'fake' })
     note('servers.txt', JSON.stringify(params.mcpServers));
     return {};
   })
+  .onRequest('session/set_mode', ({ params }) => {
+    note('modes.txt', params.modeId);
+    return {};
+  })
   .onRequest('session/load', async ({ params, client }) => {
     const { sessionId } = params;
+    // Repeats its session after the next answer, although it has refused to load it.
+    if (process.argv.includes('late-load')) {
+      refused.session = sessionId;
+      throw new Error('no such session');
+    }
     for (const line of readFileSync(history(sessionId), 'utf8').trimEnd().split('\n'))
       await client.notify('session/update', { sessionId, update: JSON.parse(line) as never });
     note('loaded.txt', sessionId);

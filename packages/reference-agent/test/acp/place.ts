@@ -53,10 +53,20 @@ export class Place {
     meta: Partial<Meta> = {},
     command?: readonly string[],
   ): Promise<Conversation> {
-    const conversations = await this.open(command);
+    await this.open(command);
+    return this.another(text, { id, workingDir: join(this.folder, 'work'), ...meta });
+  }
+
+  /** Starts a conversation of the server that is open. */
+  async another(
+    text: string,
+    meta: Partial<Meta> & Pick<Meta, 'id' | 'workingDir'>,
+  ): Promise<Conversation> {
+    const conversations = this.#conversations;
+    if (conversations === undefined) throw new Error('no server is open');
     const { conversation } = await conversations.create(
       {
-        ...{ id, createdAt: '2026-01-01T00:00:00.000000Z', workingDir: join(this.folder, 'work') },
+        createdAt: '2026-01-01T00:00:00.000000Z',
         ...{ maxIterations: 50, tags: {}, loadProjectSkills: false, sealedSecrets: {} },
         ...meta,
       },
@@ -78,14 +88,19 @@ export class Place {
     return found;
   }
 
-  lines(file: string): readonly string[] {
+  /** The lines of a file of a working folder. */
+  lines(file: string, folder = 'work'): readonly string[] {
     try {
-      return readFileSync(join(this.folder, 'work', file), 'utf8')
+      return readFileSync(join(this.folder, folder, file), 'utf8')
         .trimEnd()
         .split('\n');
     } catch {
       return [];
     }
+  }
+
+  async delete(conversation: Conversation): Promise<void> {
+    await this.#conversations?.delete(conversation);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
