@@ -22,7 +22,7 @@ export interface FuzzReport {
 
 const chunk = 100;
 const maxFailures = 20;
-const patienceMs = 10_000;
+const patienceMs = 60_000;
 /**
  * Less than the service takes: its own count has the request line's other words and the headers
  * that the client adds.

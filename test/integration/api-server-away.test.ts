@@ -83,18 +83,15 @@ const front = async (): Promise<ApiFront> => {
 describe.each(['operator', 'gateway'] as const)('the %s', (command) => {
   it('says at its start that the API server is out of reach, and works by itself once it is not', async () => {
     const { lines, ready, alive, stop } = await run(command);
-    const why = await eventually(
-      'it says why',
-      () =>
-        lines().find(
-          ({ level, message }) => level === 'warn' && message.startsWith('The first list'),
-        ),
-      30_000,
+    const why = await eventually('it says why', () =>
+      lines().find(
+        ({ level, message }) => level === 'warn' && message.startsWith('The first list'),
+      ),
     );
     expect(why.error?.message).toContain(`ECONNREFUSED 127.0.0.1:${port}`);
     expect([await ready(), await alive()]).toEqual([503, 200]);
     await front();
-    await eventually('it is ready', async () => (await ready()) === 200, 60_000);
+    await eventually('it is ready', async () => (await ready()) === 200);
     expect(await stop()).toBe(0);
   });
 
@@ -105,15 +102,13 @@ describe.each(['operator', 'gateway'] as const)('the %s', (command) => {
     rights.refuse = ({ path }) =>
       path.includes('/sandboxes') ? { code: 403, reason: 'Forbidden', message } : undefined;
     const { lines, ready, stop } = await run(command);
-    const why = await eventually(
-      'it says why',
-      () => lines().find(({ level, error }) => level === 'warn' && error?.message === message),
-      30_000,
+    const why = await eventually('it says why', () =>
+      lines().find(({ level, error }) => level === 'warn' && error?.message === message),
     );
     expect(why.message).toBe('The first list failed and is repeated');
     expect(await ready()).toBe(503);
     rights.refuse = () => undefined;
-    await eventually('it is ready', async () => (await ready()) === 200, 60_000);
+    await eventually('it is ready', async () => (await ready()) === 200);
     expect(await stop()).toBe(0);
   });
 });
@@ -121,7 +116,7 @@ describe.each(['operator', 'gateway'] as const)('the %s', (command) => {
 it('the gateway ends its streams once they would show an old state, and serves them again by itself', async () => {
   const first = await front();
   const { lines, ready } = await run('gateway');
-  await eventually('it is ready', async () => (await ready()) === 200, 60_000);
+  await eventually('it is ready', async () => (await ready()) === 200);
   const create = ['keys', 'create', '--owner', 'alice', '--kubeconfig', kubeconfig];
   const made = spawn(process.execPath, [program, ...create], {
     env: { PATH: process.env['PATH'], HOME: api.folder },
@@ -134,27 +129,19 @@ it('the gateway ends its streams once they would show an old state, and serves t
     fetch(`http://127.0.0.1:${gatewayPort}/api/v1/stream`, {
       headers: { authorization: `Bearer ${key.trim()}` },
     });
-  const stream = await eventually(
-    'the key is known',
-    async () => {
-      const response = await open();
-      return response.ok && response;
-    },
-    10_000,
-  );
+  const stream = await eventually('the key is known', async () => {
+    const response = await open();
+    return response.ok && response;
+  });
   await first.close();
   // The rest of the stream, which ends with its reason.
   expect(await stream.text()).toMatch(/event: closed\ndata: \{"code":"stale"\}\n\n$/);
   expect((await open()).status).toBe(503);
   await front();
-  const again = await eventually(
-    'streams are served',
-    async () => {
-      const response = await open();
-      return response.ok && response;
-    },
-    60_000,
-  );
+  const again = await eventually('streams are served', async () => {
+    const response = await open();
+    return response.ok && response;
+  });
   await again.body?.cancel();
 });
 
@@ -174,5 +161,4 @@ it.each([
       new RegExp(`^conversation-operator: .*ECONNREFUSED 127.0.0.1:${port}\n$`),
     );
   },
-  60_000,
 );

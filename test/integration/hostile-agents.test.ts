@@ -42,7 +42,7 @@ it('sandboxes whose agents are hostile report so at their deadline, and other st
 
 it('an agent that refuses its conversation ends the start at once, with a message that no terminal obeys', async () => {
   const { id } = await up.start('Hello.', { sandbox_spec_id: 'refuses' });
-  expect(await up.over(id, 30_000)).toMatchObject({
+  expect(await up.over(id)).toMatchObject({
     status: 'ERROR',
     error: 'The agent refused the conversation: The agent answered 422: I do not [31mlike it',
   });

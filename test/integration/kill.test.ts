@@ -70,7 +70,7 @@ it(`loses nothing and does nothing twice when it is killed at ${rounds} random m
 
   const problems: string[] = [];
   for (const id of accepted) {
-    const start = await running.over(id, 60_000);
+    const start = await running.over(id);
     if (start.status === 'ERROR')
       problems.push(`${id}: ${start.error ?? ''} (killed after ${moments.join(', ')} ms)`);
     else {

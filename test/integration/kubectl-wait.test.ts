@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Installation } from '../support/installation.ts';
 import { kubectl } from '../support/kubectl.ts';
 
@@ -21,7 +23,7 @@ const create = async (name: string, text: string): Promise<void> => {
   };
   expect(await k('create -f -', JSON.stringify(manifest))).toMatchObject({ code: 0 });
 };
-const waitFor = (condition: string, object: string, timeout = '30s') =>
+const waitFor = (condition: string, object: string, timeout = '90s') =>
   k(`wait --for=condition=${condition} ${object} --timeout=${timeout}`);
 const met = (object: string) => ({
   code: 0,
@@ -34,10 +36,15 @@ const reasonOf = (object: string, type: string) =>
   field(object, `{.status.conditions[?(@.type=="${type}")].reason}`);
 
 it('kubectl wait sees a conversation become ready, come to its end, and pause and resume', async () => {
-  await create('waited', 'Work for a while:\n```sh\nsleep 1\n```');
+  const go = join(up.dataDir, 'go');
+  await create(
+    'waited',
+    `Work for a while:\n\`\`\`sh\nwhile [ ! -e ${go} ]; do sleep 0.1; done\n\`\`\``,
+  );
   // Before the operator has seen the conversation, which then has no conditions.
   expect(await waitFor('Ready', 'conversation/waited')).toEqual(met('waited'));
   expect(await reasonOf('conversation/waited', 'Finished')).toBe('Active');
+  writeFileSync(go, '');
   expect(await waitFor('Finished', 'conversation/waited')).toEqual(met('waited'));
   expect(await reasonOf('conversation/waited', 'Finished')).toBe('Finished');
   const sandbox = `sandbox/${await field('conversation/waited', '{.status.sandboxName}')}`;

@@ -89,11 +89,11 @@ it('an agent is reached at an origin of its own, the same over pause, resume and
 
   await up.stop();
   up = await Installation.start({ dataDir, env: { PORT: port } });
-  await up.reaches(
-    id ?? '',
-    { sandbox_status: 'RUNNING', conversation_url: url, session_api_key: key },
-    30_000,
-  );
+  await up.reaches(id ?? '', {
+    sandbox_status: 'RUNNING',
+    conversation_url: url,
+    session_api_key: key,
+  });
   await eventually('the agent answers', async () => (await status(url, key)) === 200);
   await up.call('DELETE', `/api/v1/sandboxes/${sandbox ?? ''}`);
   await eventually('its origin is gone', async () => {

@@ -41,17 +41,13 @@ const started = z.object({
 });
 /** How the start of a conversation has ended. */
 const endOf = (name: string) =>
-  eventually(
-    `the start of ${name} over`,
-    async () => {
-      const found = started.safeParse(
-        JSON.parse(await k(['get', 'conversation', name, '-o', 'json'])),
-      );
-      const start = found.data?.status.start;
-      return start?.status === 'READY' || start?.status === 'ERROR' ? start : undefined;
-    },
-    30_000,
-  );
+  eventually(`the start of ${name} over`, async () => {
+    const found = started.safeParse(
+      JSON.parse(await k(['get', 'conversation', name, '-o', 'json'])),
+    );
+    const start = found.data?.status.start;
+    return start?.status === 'READY' || start?.status === 'ERROR' ? start : undefined;
+  });
 const counts = () =>
   k(['get', 'cq', 'default', '-o', 'jsonpath={.status.conversations}/{.status.sandboxes}']);
 
@@ -105,7 +101,6 @@ it('accepts no more of what kubectl makes than a quota lets be stored, and loses
   await eventually(
     'one of both refused',
     async () => (await phases())[0]?.split(' ').sort().join(' ') === 'ERROR RUNNING',
-    20_000,
   );
   expect((await phases())[1]).toContain('SandboxLimitExceeded');
   await eventually('an Event that says so', async () =>

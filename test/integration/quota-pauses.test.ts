@@ -30,7 +30,7 @@ const chat = '```sh\necho hello\n```';
 /** A conversation of the template; resolves with its id once it is READY. */
 async function started(text: string, spec = 'default'): Promise<string> {
   const { id } = await up.start(text, { sandbox_spec_id: spec });
-  const task = await up.over(id, 30_000);
+  const task = await up.over(id);
   return z.string().parse(task.app_conversation_id);
 }
 

@@ -24,7 +24,7 @@ it('lets six starts through a limit of two, and never more than two agents at on
       up.start(`Number ${index}:\n\`\`\`sh\necho ${index}\n\`\`\``),
     ),
   );
-  const over = await Promise.all(tasks.map(({ id }) => up.over(id, 60_000)));
+  const over = await Promise.all(tasks.map(({ id }) => up.over(id)));
   expect(over.map(({ status }) => status)).toEqual(Array.from({ length: 6 }, () => 'READY'));
   const ids = over.map((task) => task.app_conversation_id ?? '');
   await eventually('four of them paused', async () => {
@@ -60,7 +60,7 @@ it('lets six starts through a limit of two, and never more than two agents at on
   );
   await setQuota({ limit: 5 });
   const others = ids.filter((id) => id !== kept?.id);
-  await Promise.all(others.map((id) => up.reaches(id, { sandbox_status: 'RUNNING' }, 30_000)));
+  await Promise.all(others.map((id) => up.reaches(id, { sandbox_status: 'RUNNING' })));
   expect(await up.conversation(kept?.id ?? '')).toMatchObject({
     sandbox_status: 'PAUSED',
     sandbox_status_reason: 'user',
@@ -68,7 +68,7 @@ it('lets six starts through a limit of two, and never more than two agents at on
 
   // A resume over the limit makes room like a start.
   await setQuota({ limit: 2 });
-  await eventually('the surplus paused', () => watch.agents().length === 2, 20_000);
+  await eventually('the surplus paused', () => watch.agents().length === 2);
   const still = new AgentWatch(up.dataDir);
   const [asleep] = (await Promise.all(others.map((id) => up.conversation(id)))).filter(
     ({ sandbox_status: status }) => status === 'PAUSED',
@@ -76,7 +76,7 @@ it('lets six starts through a limit of two, and never more than two agents at on
   expect(
     (await up.call('POST', `/api/v1/sandboxes/${asleep?.sandbox_id ?? ''}/resume`)).status,
   ).toBe(200);
-  await up.reaches(asleep?.id ?? '', { sandbox_status: 'RUNNING' }, 20_000);
+  await up.reaches(asleep?.id ?? '', { sandbox_status: 'RUNNING' });
   expect(still.stop().most).toBeLessThanOrEqual(2);
 
   // A sandbox that resumed automatically once, and was paused again with nothing to do, rests until
@@ -88,7 +88,7 @@ it('lets six starts through a limit of two, and never more than two agents at on
   expect(resting.length).toBe(3);
   for (const { sandbox_id: sandbox } of resting)
     expect((await up.call('POST', `/api/v1/sandboxes/${sandbox ?? ''}/resume`)).status).toBe(200);
-  await Promise.all(others.map((id) => up.reaches(id, { sandbox_status: 'RUNNING' }, 30_000)));
+  await Promise.all(others.map((id) => up.reaches(id, { sandbox_status: 'RUNNING' })));
   expect(await up.conversation(kept?.id ?? '')).toMatchObject({
     sandbox_status: 'PAUSED',
     sandbox_status_reason: 'user',

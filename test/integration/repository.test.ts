@@ -126,7 +126,7 @@ describe('an installation with a git host', () => {
       'yaml',
     ]);
     open();
-    const task = await up.over(id, 30_000);
+    const task = await up.over(id);
     expect(task).toMatchObject({ status: 'READY' });
     const project = await projectOf(task.sandbox_id);
     expect(readFileSync(join(project, 'README.md'), 'utf8')).toBe('private\n');
@@ -149,7 +149,7 @@ describe('an installation with a git host', () => {
     const ask = 'git remote get-url';
     const shell = `\`\`\`sh\n{ ${ask} origin; ${ask} --push origin; } >../urls\n\`\`\``;
     const { id } = await up.start(shell, { selected_repository: 'acme/secret' });
-    const task = await up.over(id, 30_000);
+    const task = await up.over(id);
     const workspace = join(await projectOf(task.sandbox_id), '..');
     const urls = join(workspace, 'urls');
     await eventually('the agent has run its commands', () =>
@@ -187,7 +187,7 @@ describe('an installation with a git host', () => {
     const { id } = await up.start(commit('agent/first'), {
       selected_repository: 'acme/secret',
     });
-    const task = await up.over(id, 30_000);
+    const task = await up.over(id);
     const conversation = task.app_conversation_id ?? '';
     const pushes = async (): Promise<readonly (readonly [string, string])[]> => {
       const { stdout } = await kubectl(up.kubeconfig, [
@@ -208,11 +208,7 @@ describe('an installation with a git host', () => {
     await up.call('POST', `/api/v1/sandboxes/${task.sandbox_id ?? ''}/pause`);
     await up.reaches(conversation, { sandbox_status: 'PAUSED' });
     await say(commit('agent/first'));
-    await eventually(
-      'the second push',
-      async () => (await pushes())[1]?.[1] === 'Accepted',
-      30_000,
-    );
+    await eventually('the second push', async () => (await pushes())[1]?.[1] === 'Accepted');
 
     await say(commit('main'));
     await eventually('the refusal', async () => {
@@ -239,7 +235,7 @@ describe('an installation with a git host', () => {
     spawnSync('kill', ['-9', ...started.map(String)]);
     open();
     host.gates.clear();
-    const task = await up.over(id, 60_000);
+    const task = await up.over(id);
     expect(task).toMatchObject({ status: 'READY' });
     const project = await projectOf(task.sandbox_id);
     expect(execFileSync('git', ['-C', project, 'status', '--porcelain']).toString()).toBe('');

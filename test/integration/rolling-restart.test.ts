@@ -24,11 +24,8 @@ import { SteadyLoad, type Answered } from '../support/steady-load.ts';
 const namespace = 'default';
 const owner = 'alice';
 const masterKey = 'k'.repeat(32);
-const drainSeconds = 1;
-/**
- * Time limit of the requests that are under way when it has drained; longer ones are ended before.
- */
-const graceMs = 15_000;
+/** Time in which also a busy balancer sees that a gateway takes no new connections. */
+const drainSeconds = 5;
 
 let stack: AsyncDisposableStack;
 let api: RunningApiServer;
@@ -57,10 +54,7 @@ beforeEach(async () => {
 });
 afterEach(() => stack.disposeAsync());
 
-/**
- * The built gateway, once it is ready. `stop` sends SIGTERM and resolves with the exit code and how
- * long that took.
- */
+/** The built gateway, once it is ready. `stop` sends SIGTERM and resolves with the exit code. */
 async function startGateway() {
   const child = spawn(process.execPath, [program, 'gateway'], {
     env: {
@@ -90,10 +84,9 @@ async function startGateway() {
   return {
     port,
     stop: async () => {
-      const began = performance.now();
       child.kill('SIGTERM');
       const [code] = (await exited) as [unknown];
-      return { code, afterMs: performance.now() - began };
+      return { code };
     },
   };
 }
@@ -183,7 +176,6 @@ it('gateways are replaced one after the other under load, and no request fails',
     const stopped = one.stop();
     const next = await startGateway();
     expect(await stopped).toMatchObject({ code: 0 });
-    expect((await stopped).afterMs).toBeLessThan(drainSeconds * 1000 + graceMs);
     balancer.backends = [other.port, next.port];
     await eventually('the new one is ready', () => balancer.ready.length === 2);
     [one, other] = [other, next];

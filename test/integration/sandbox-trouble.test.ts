@@ -109,7 +109,6 @@ describe('a start', () => {
       );
       await up.call('DELETE', `/api/v1/app-conversations/${conversation}`);
     },
-    60_000,
   );
 
   it('says while it waits what keeps it, and no more once it does not', async () => {

@@ -39,8 +39,8 @@ afterEach(() => stack.disposeAsync());
 interface Command {
   readonly process: ChildProcess;
   readonly log: () => string;
-  /** SIGTERM; resolves with the exit code and how long that took. */
-  readonly stop: () => Promise<{ readonly code: unknown; readonly afterMs: number }>;
+  /** SIGTERM; resolves with the exit code. */
+  readonly stop: () => Promise<{ readonly code: unknown }>;
 }
 
 function run(command: 'operator' | 'gateway', env: Record<string, string>): Command {
@@ -68,10 +68,9 @@ function run(command: 'operator' | 'gateway', env: Record<string, string>): Comm
     process: child,
     log: () => log,
     stop: async () => {
-      const began = performance.now();
       child.kill('SIGTERM');
       const [code] = (await exited) as [unknown];
-      return { code, afterMs: performance.now() - began };
+      return { code };
     },
   };
 }
@@ -84,10 +83,17 @@ const holder = async (): Promise<string> => {
   );
 };
 
+/** Longer than the test, which the successor does not wait for. */
+const lease = {
+  LEASE_DURATION_SECONDS: '600',
+  LEASE_RENEW_DEADLINE_SECONDS: '500',
+  LEASE_RETRY_PERIOD_SECONDS: '1',
+};
+
 it('hands over from one operator to the other before its lease is over, and ends with 0', async () => {
   const names = ['first', 'second'] as const;
   const operators = new Map(
-    names.map((name) => [name, run('operator', { POD_NAME: name, HEALTH_PORT: '0' })]),
+    names.map((name) => [name, run('operator', { POD_NAME: name, HEALTH_PORT: '0', ...lease })]),
   );
   await eventually('both have started', () =>
     [...operators.values()].every(({ log }) => log().includes('operator started')),
@@ -97,10 +103,8 @@ it('hands over from one operator to the other before its lease is over, and ends
     return names.find((name) => identity.startsWith(`${name}_`));
   });
   const otherName = leaderName === 'first' ? 'second' : 'first';
-  const began = performance.now();
   const ended = operators.get(leaderName)?.stop();
   await eventually('the other one leads', async () => (await holder()).startsWith(`${otherName}_`));
-  expect(performance.now() - began).toBeLessThan(12_000);
   expect(await ended).toMatchObject({ code: 0 });
   expect(await operators.get(otherName)?.stop()).toMatchObject({ code: 0 });
   expect(await holder()).toBe('');
@@ -130,6 +134,5 @@ it('brings the requests of a gateway to their end, takes no new ones, and ends w
   for (let part = await reader.read(); !part.done; part = await reader.read()) text += part.value;
   expect(JSON.parse(text)).toMatchObject([{ status: 'WORKING' }]);
   expect(await ended).toMatchObject({ code: 0 });
-  expect((await ended).afterMs).toBeLessThan(12_000);
   await expect(fetch(`${url}/api/v1/app-conversations/search`, { headers })).rejects.toThrow();
 });

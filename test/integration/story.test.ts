@@ -127,7 +127,7 @@ describe('a conversation', () => {
 
   it('keeps a run that its owner has stopped until a request to continue', async () => {
     const { id, sandbox } = await started(
-      '```sh\necho begun; sleep 30\n```\n```sh\necho after > after.txt\n```',
+      '```sh\necho begun; sleep 600\n```\n```sh\necho after > after.txt\n```',
     );
     await up.reaches(id, { execution_status: 'running' });
     await up.call('POST', `/api/v1/sandboxes/${sandbox}/pause`);
@@ -145,7 +145,7 @@ describe('a conversation', () => {
 
   it('stops a run also when its sandbox is resumed at once, as the official web UI does, and resumes it when the agent is asked to', async () => {
     const { id, sandbox } = await started(
-      '```sh\necho begun; sleep 30\n```\n```sh\necho after > after.txt\n```',
+      '```sh\necho begun; sleep 600\n```\n```sh\necho after > after.txt\n```',
     );
     const { conversation_url: url, session_api_key: sessionKey } = await up.reaches(id, {
       execution_status: 'running',
@@ -186,7 +186,7 @@ describe('a conversation', () => {
 
   it('resumes by itself when its pod is lost', async () => {
     const { id, sandbox } = await started(
-      '```sh\necho begun; sleep 2\n```\n```sh\necho after > after.txt\n```',
+      '```sh\necho begun; sleep 600\n```\n```sh\necho after > after.txt\n```',
     );
     await up.reaches(id, { execution_status: 'running' });
     expect((await k(`delete pod ${sandbox} --wait=false`)).code).toBe(0);

@@ -91,6 +91,8 @@ export class GitServer {
   readonly faults = new Map<string, Fault>();
   /** Promises for which answers with objects of a repository wait, once they have begun. */
   readonly gates = new Map<string, Promise<void>>();
+  /** How many answers wait for such a promise. */
+  held = 0;
   /** Commit of the first branch, by repository. */
   readonly commits = new Map<string, string>();
   readers: Record<string, readonly string[]>;
@@ -273,7 +275,10 @@ export class GitServer {
       response.writeHead(Number.parseInt(status, 10), headers);
       response.write(head.subarray(end + 4));
       head = undefined;
+      if (gate === undefined) continue;
+      this.held += 1;
       await gate;
+      this.held -= 1;
     }
     response.end();
   }

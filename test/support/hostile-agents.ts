@@ -68,7 +68,7 @@ export async function startSilentAgents(up: Installation): Promise<readonly stri
 /** Starts a conversation with the reference agent, waits until it is READY, and deletes it. */
 export async function goodStart(up: Installation): Promise<void> {
   const { id } = await up.start('Hello.');
-  const { status, app_conversation_id: conversation } = await up.over(id, 60_000);
+  const { status, app_conversation_id: conversation } = await up.over(id);
   if (status !== 'READY') throw new Error(`the start of the reference agent ended with ${status}`);
   await up.call('DELETE', `/api/v1/app-conversations/${conversation ?? ''}`);
 }

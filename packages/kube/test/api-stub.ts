@@ -120,7 +120,7 @@ export async function aTransport(
     clock: systemClock,
     random: () => 0,
     logger: silentLogger,
-    deadlineMs: 5000,
+    deadlineMs: 30_000,
     ...options,
   });
   const close = async () => {

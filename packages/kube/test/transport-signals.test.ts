@@ -54,4 +54,4 @@ it('leaves nothing of a call at a signal of its caller that outlives it', async 
     server.close();
     server.closeAllConnections();
   }
-}, 60_000);
+});

@@ -3,6 +3,7 @@ import { ApiError, TransportError } from '../src/errors.ts';
 import { Transport, type TransportRequest } from '../src/transport.ts';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { eventually } from '../../../test/support/eventually.ts';
+import { HeldClock } from '../../../test/support/held-clock.ts';
 import {
   aTransport,
   truncated,
@@ -172,9 +173,12 @@ describe('Transport', () => {
       ((response) => response.write('{"fine":')) satisfies Answering,
     ],
   ])('ends a call at its deadline when the server %s', async (_what, answer) => {
-    const { transport } = await transportTo([answer]);
-    const error = await failureOf(transport.call({ ...read, deadlineMs: 120 }));
-    expect(error).toMatchObject({
+    const clock = new HeldClock(120);
+    const { stub, transport } = await transportTo([answer], { clock });
+    const failure = failureOf(transport.call({ ...read, deadlineMs: 120 }));
+    await eventually('the request arrives', () => stub.requests.length === 1);
+    clock.pass();
+    expect(await failure).toMatchObject({
       name: 'TransportError',
       sent: true,
       cause: { message: 'no response within 120 ms' },
@@ -359,16 +363,19 @@ describe('Transport', () => {
 
   it('streams past the deadline, until its caller has enough', async () => {
     let ended = 0;
-    const { transport } = await transportTo([
-      (response) => {
-        response.on('close', () => ended++);
-        response.writeHead(200);
-        response.flushHeaders();
-        setTimeout(() => response.write('late'), 1_100);
-      },
-    ]);
+    let sayLate = () => undefined as unknown;
+    const clock = new HeldClock(1_000);
+    const answer: Answering = (response) => {
+      response.on('close', () => ended++);
+      response.writeHead(200);
+      response.flushHeaders();
+      sayLate = () => response.write('late');
+    };
+    const { transport } = await transportTo([answer], { clock });
     const abort = new AbortController();
     const stream = await transport.stream({ ...read, deadlineMs: 1_000, signal: abort.signal });
+    clock.pass();
+    sayLate();
     const heard: string[] = [];
     const failure = failureOf(
       (async () => {

@@ -328,7 +328,8 @@ describe('a store in a bucket', () => {
 
   it('reports the failure instead of a wait beyond the deadline', async () => {
     await store.close();
-    store = storeOf(fake, { timeoutMs: 1000, clock: systemClock });
+    // Less than the longest wait of a client.
+    store = storeOf(fake, { timeoutMs: 4500, clock: systemClock });
     fake.faults.push({ status: 503, code: 'SlowDown', headers: { 'retry-after': '3600' } });
     expect(await codeOf(put())).toBe('throttled');
   });

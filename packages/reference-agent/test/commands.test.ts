@@ -15,7 +15,7 @@ const run = (command: string, options: object = {}) =>
     command,
     cwd: '/tmp',
     env: { PATH: process.env['PATH'] ?? '' },
-    timeoutMs: 5000,
+    timeoutMs: 60_000,
     maxOutputBytes: 10_000,
     ...options,
   });
@@ -52,7 +52,7 @@ describe('a command', () => {
   });
 
   it('ends when its time is up, with what it has printed so far', async () => {
-    expect(await run('echo begun; sleep 30', { timeoutMs: 100 })).toEqual({
+    expect(await run('echo begun; sleep 300', { timeoutMs: 2000 })).toEqual({
       exitCode: -1,
       stdout: 'begun\n',
       stderr: '',

@@ -86,15 +86,15 @@ describe('commands', () => {
   it('report failure, timeout and a missing folder as the protocol does', async () => {
     await using volume = await AgentVolume.create();
     const { endpoint } = await volume.startReady();
-    const run = (command: string, cwd = volume.workingDir) =>
-      volume.client.execute(endpoint, { command, cwd, timeoutSeconds: 1 });
+    const run = (command: string, cwd = volume.workingDir, timeoutSeconds = 60) =>
+      volume.client.execute(endpoint, { command, cwd, timeoutSeconds });
     expect(await run('echo out; echo err >&2; exit 7')).toEqual({
       exitCode: 7,
       stdout: 'out\n',
       stderr: 'err\n',
       timedOut: false,
     });
-    expect(await run('echo begun; sleep 9')).toMatchObject({
+    expect(await run('echo begun; sleep 600', undefined, 2)).toMatchObject({
       exitCode: -1,
       stdout: 'begun\n',
       timedOut: true,

@@ -433,7 +433,7 @@ describe("another owner's sandbox behind the proxy", () => {
         target: proxied(id, '/api/conversations/1'),
         headers: headers ?? {},
       });
-      return { ...comparable(got), isSlow: performance.now() - began > 5_000 };
+      return { ...comparable(got), isSlow: performance.now() - began > 30_000 };
     };
     const [ofUnknown, ...ofBob] = await Promise.all([unknownId, ...states.map(idIn)].map(timed));
     for (const got of ofBob) expect(got).toEqual(ofUnknown);

@@ -21,12 +21,17 @@ import type { StartStatus } from '../../../src/resources/conversation-status.ts'
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
 import { aConversation, aSandbox } from '../../support/builders.ts';
+import { eventually } from '../../support/eventually.ts';
 import { quietCache } from '../../support/gateway/quiet-cache.ts';
 import { GitServer } from '../../support/git-server.ts';
+import { HeldClock } from '../../support/held-clock.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'git-clone-'));
 const keys = new SandboxKeys([Buffer.alloc(32, 7)]);
 const secret = 'bot:s3cret';
+/** Maximum time of a transfer without a byte, which passes only when a test says so. */
+const idleMs = 2_000;
+const clock = new HeldClock(idleMs);
 const hour = () => Date.now() + 3_600_000;
 
 const sandboxes = new IndexedStore<Sandbox>(gatewayIndexers.sandboxes);
@@ -129,8 +134,8 @@ beforeAll(async () => {
     templates: quietCache(new IndexedStore<SandboxTemplate>({})),
     records: { begin: () => Promise.reject(new Error('no push')), end: () => Promise.resolve() },
     ...{
-      limits: { idleMs: 2000, lagMs: 500 },
-      clock: systemClock,
+      limits: { idleMs, lagMs: 500 },
+      clock,
       logger: silentLogger,
       metrics: createMetrics(),
     },
@@ -341,17 +346,13 @@ describe('a ticket', () => {
     ['once the start is over', { status: 'READY' }],
     ['for a conversation with another repository', { repository: 'acme/other' }],
     ['for a conversation of another owner', { owner: 'bob' }],
-  ])(
-    'does not open anything %s',
-    async (_sentence, wish) => {
-      const name = 'sbx-step';
-      const sandbox = prepare(name, wish);
-      if (wish.owner === 'bob') sandboxes.set(aSandbox({ name }));
-      expect((await ask(name, ticketOf(sandbox))).status).toBe(403);
-      expect(host.taken()).toEqual([]);
-    },
-    15_000,
-  );
+  ])('does not open anything %s', async (_sentence, wish) => {
+    const name = 'sbx-step';
+    const sandbox = prepare(name, wish);
+    if (wish.owner === 'bob') sandboxes.set(aSandbox({ name }));
+    expect((await ask(name, ticketOf(sandbox))).status).toBe(403);
+    expect(host.taken()).toEqual([]);
+  });
 
   it('is good as soon as the cache has seen the step', async () => {
     const sandbox = prepare('sbx-lag', { status: 'WAITING_FOR_SANDBOX' });
@@ -375,7 +376,14 @@ describe('a git host', () => {
   it('that stops in the middle holds no client for longer than the limit', async () => {
     const sandbox = prepare('sbx-slow');
     host.gates.set('acme/secret', new Promise(() => undefined));
-    const { code, signal, stderr } = await clone(sandbox);
+    let isOver = false;
+    const cloning = clone(sandbox).finally(() => (isOver = true));
+    await eventually('the host has stopped', () => host.held > 0);
+    await eventually('the clone is over', () => {
+      clock.pass();
+      return isOver;
+    });
+    const { code, signal, stderr } = await cloning;
     // git says so itself, or was just about to write to its helper that has.
     expect([128, 'SIGPIPE']).toContain(code ?? signal);
     expect(stderr).not.toContain('s3cret');
@@ -401,9 +409,14 @@ describe('a git host', () => {
 
   it('that never answers a request is left', async () => {
     const sandbox = prepare('sbx-silent');
-    host.faults.set('acme/secret', () => undefined);
-    expect(await (await ask('sbx-silent', ticketOf(sandbox))).text()).toBe(
-      'The git host can not be asked: timeout\n',
-    );
+    let isAsked = false;
+    host.faults.set('acme/secret', () => {
+      isAsked = true;
+      return undefined;
+    });
+    const answer = ask('sbx-silent', ticketOf(sandbox));
+    await eventually('the host is asked', () => isAsked);
+    clock.pass();
+    expect(await (await answer).text()).toBe('The git host can not be asked: timeout\n');
   });
 });

@@ -682,7 +682,7 @@ describe('the session key', () => {
 
 describe('a gateway that closes', () => {
   it('sends WebSockets to another replica, and lets requests end', async () => {
-    const own = await TestGateway.start({ graceMs: 3000 });
+    const own = await TestGateway.start({ graceMs: 60_000 });
     const sandbox = await own.addSandbox('sbx-1', { status: agent.status });
     const headers = keyed(own.sessionKeyOf(sandbox));
     const socket = new WebSocket(`ws://127.0.0.1:${own.port}/sandboxes/sbx-1/AGENT_SERVER/x`, {

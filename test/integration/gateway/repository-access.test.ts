@@ -22,7 +22,7 @@ const [alices, bobs, everybodys, rotated] = [
   'bot:s3cret-of-all',
   'alice:s3cret-rotated',
 ];
-const impatienceMs = 300;
+const impatienceMs = 1_000;
 
 describe('a start with a repository', () => {
   let github: GitServer;
@@ -457,7 +457,6 @@ describe('a start with a repository', () => {
       }
       expect(github.taken()).toHaveLength(1);
       expect(performance.now() - begun).toBeGreaterThanOrEqual(impatienceMs - 5);
-      expect(performance.now() - begun).toBeLessThan(10_000);
     });
 
     it('leads out of the folder of its repositories is not followed there', async () => {

@@ -47,7 +47,7 @@ afterEach(() => stack.disposeAsync());
 
 function clientOf(address: string, ca?: string): HttpKubeClient {
   const connection = { server: address, token, ...(ca === undefined ? {} : { ca }) };
-  const transport = new Transport({ connection, deadlineMs: 2000, ...runtime });
+  const transport = new Transport({ connection, deadlineMs: 60_000, ...runtime });
   stack.defer(() => transport.close());
   return new HttpKubeClient({ transport });
 }
@@ -245,7 +245,7 @@ describe('the client layer on a real API server', () => {
   });
 
   it('hands leadership from one process to the next, with its writes', async () => {
-    const durations = { leaseDurationMs: 3000, renewDeadlineMs: 2000, retryPeriodMs: 100 };
+    const durations = { leaseDurationMs: 90_000, renewDeadlineMs: 60_000, retryPeriodMs: 100 };
     const wins: string[] = [];
     const run = (identity: string) => {
       const abort = new AbortController();

@@ -73,7 +73,7 @@ export async function sendRaw(
   bytes: string | Buffer | readonly (string | Buffer)[],
   options: { readonly answers?: number; readonly deadlineMs?: number } = {},
 ): Promise<RawOutcome> {
-  const { answers: wanted = 1, deadlineMs = 5000 } = options;
+  const { answers: wanted = 1, deadlineMs = 30_000 } = options;
   const socket = await openRaw(port);
   const { promise, resolve, reject } = Promise.withResolvers<RawOutcome>();
   let text = '';

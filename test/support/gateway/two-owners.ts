@@ -200,7 +200,10 @@ export class TwoOwners {
   }
 
   /** The answer; undefined when nothing came back within `timeoutMs`. */
-  async send({ method, target, headers, body }: Sent, timeoutMs = 5000): Promise<Got | undefined> {
+  async send(
+    { method, target, headers, body }: Sent,
+    timeoutMs = 60_000,
+  ): Promise<Got | undefined> {
     const signal = AbortSignal.timeout(timeoutMs);
     try {
       const request = httpRequest({

@@ -110,7 +110,7 @@ describe.each(codecs)('an archive of %s parts', (_name, codec) => {
       ),
       { numRuns: 40 },
     );
-  }, 60_000);
+  });
 
   it('begins a page with the event that a plain id names', async () => {
     const { log, extend, reader } = archiveWith(codec);

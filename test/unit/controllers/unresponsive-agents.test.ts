@@ -154,5 +154,4 @@ it.each<[string, number, (index: number) => string]>([
     expect(Math.max(...(await waits(20)))).toBeLessThanOrEqual(500);
     expect(most()).toBeGreaterThanOrEqual(64);
   },
-  60_000,
 );

@@ -135,6 +135,6 @@ describe('a pattern', () => {
     );
     expect(
       await cpuMsOf(() => matchesPattern(`${'a'.repeat(255)}b`, `${'a*'.repeat(127)}c`)),
-    ).toBeLessThan(50);
+    ).toBeLessThan(1_000);
   });
 });

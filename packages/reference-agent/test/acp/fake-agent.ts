@@ -184,6 +184,7 @@ async function runLine(line: string, sessionId: string, client: AgentContext): P
     }
     case 'ask-and-die':
       if (!isFirst('death')) return;
+      note('dead', String(process.pid));
       setTimeout(() => process.kill(process.pid, 'SIGKILL'), 300);
       note('answers.txt', `${text}: ${await ask(client, sessionId, { text })}`);
       return;

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Commands } from '../../src/commands.ts';
 import { AcpChild, AcpFailure } from '../../src/acp/child.ts';
@@ -143,7 +143,8 @@ describe('a question whose agent is gone', () => {
     await using place = new Place();
     const conversation = await place.start('ask-and-die x\nsay Over.');
     const { id } = await question(conversation);
-    await new Promise((resolve) => setTimeout(resolve, 600));
+    await until(() => place.lines('dead').some((pid) => !existsSync(`/proc/${pid}`)));
+    await new Promise((resolve) => setTimeout(resolve, 300));
     expect(conversation.approval?.id).toBe(id);
     await conversation.respond({ ...allowed, approvalId: id });
     await over(conversation);

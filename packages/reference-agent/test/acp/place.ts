@@ -120,7 +120,7 @@ export const message = (text: string) => ({
 
 /** Resolves when a condition holds. */
 export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + 30_000;
+  const deadline = performance.now() + 120_000;
   while (!(await condition())) {
     if (performance.now() > deadline) throw new Error(`never: ${String(condition)}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
@@ -131,7 +131,7 @@ export async function becomes(
   conversation: Conversation,
   ...statuses: readonly ExecutionStatus[]
 ): Promise<void> {
-  const deadline = performance.now() + 60_000;
+  const deadline = performance.now() + 120_000;
   while (!statuses.includes(conversation.status)) {
     if (performance.now() > deadline)
       throw new Error(`${conversation.status}: ${JSON.stringify(await eventsOf(conversation))}`);

@@ -278,7 +278,7 @@ describe('a hostile repository', () => {
     repository.git(repository.folder, 'config', 'filter.slow.clean', `echo $$ >${mark}; sleep 600`);
     repository.write('.git/info/attributes', '* filter=slow\n');
     repository.write('a', '2');
-    const git = repository.newGit({ timeoutMs: 1000 });
+    const git = repository.newGit({ timeoutMs: 5000 });
     await expect(changesBelow(git, repository.folder, 'HEAD')).rejects.toMatchObject({
       status: 400,
       detail: expect.stringContaining('took too long') as string,

@@ -91,15 +91,13 @@ describe('installing the agent', () => {
     expect(readdirSync(agents)).toHaveLength(1);
   });
 
-  it('ends within a second when it is interrupted, and does not count', async () => {
+  it('ends when it is interrupted, whatever uv ignores, and does not count', async () => {
     pip('trap "" TERM INT; touch "$ROOT/begun"; while :; do :; done');
     const ended = new AbortController();
     const refused = expect(install({}, ended.signal)).rejects.toThrow('enough');
     await eventually('uv to run', () => existsSync(join(root, 'begun')));
-    const interrupted = performance.now();
     ended.abort(new Error('enough'));
     await refused;
-    expect(performance.now() - interrupted).toBeLessThan(1000);
     expect(readdirSync(agents)).toEqual([]);
     pip('true');
     expect(existsSync(await install())).toBe(true);

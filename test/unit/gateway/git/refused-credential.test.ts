@@ -59,7 +59,7 @@ describe('a credential that a git host refuses', () => {
   ])('by status %i is refused %i times in a check', async (answer, expected) => {
     status = answer;
     const checker = new RepositoryAccessChecker({
-      ...{ ...common, hosts: { github: host.url }, timeoutMs: 5_000, metrics: createMetrics() },
+      ...{ ...common, hosts: { github: host.url }, timeoutMs: 60_000, metrics: createMetrics() },
     });
     expect(await checker.access(wanted)).toBe('denied');
     expect(refusals).toBe(expected);

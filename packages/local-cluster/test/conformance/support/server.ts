@@ -128,7 +128,7 @@ export const canForget = !isReal || process.env['CONFORMANCE_ETCD'] !== undefine
  * The time in which background work must end: the controllers of a real server read new kinds every
  * 30 s.
  */
-export const patienceMs = isReal ? 60_000 : 5000;
+export const patienceMs = 60_000;
 
 /**
  * Registers the hooks that start and end the server of a file of cases, with a namespace of its

@@ -5,7 +5,7 @@ export interface WatchEvent {
   readonly object: Document;
 }
 
-const patienceMs = 15_000;
+const patienceMs = 60_000;
 
 /** An open watch. The test that opens it closes it. */
 export class Watch {

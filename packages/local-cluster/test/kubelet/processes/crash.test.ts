@@ -36,7 +36,7 @@ async function crashedHost(
   );
   const ended = once(host, 'exit');
   // The process would outlive a test that times out.
-  const late = setTimeout(() => host.kill('SIGKILL'), 15_000);
+  const late = setTimeout(() => host.kill('SIGKILL'), 150_000);
   try {
     for await (const line of createInterface({ input: host.stdout })) {
       const present = JSON.parse(line) as Pod;

@@ -329,7 +329,7 @@ describe('what an earlier conversation has left', () => {
     const rules = rulesIn(cwd);
     expect(rules.slice(0, 3)).toEqual([pushesOf.github, ...fetchesOf('acme/shop')]);
     expect(rules).toHaveLength(1 + 2 * 49);
-  }, 30_000);
+  });
 
   it('keeps the token where a start at the same time has put it in its place', () => {
     const cwd = workspace();

@@ -207,4 +207,4 @@ it('200 conversations that have joined one hanging sandbox delay no start of ano
   // Noticed long before the step's deadline: from then on no worker waits for that agent.
   await clock.advance(60_000);
   expect(silent).toEqual(['sbx-hanging']);
-}, 60_000);
+});

@@ -168,7 +168,7 @@ describe('preparing a repository', () => {
     expect(sh(cwd, script({ name: 'acme/large' })).status).toBe(PreparationExitCode.tooLarge);
     expect(readdirSync(join(cwd, '.agent'))).toEqual([]);
     expect(existsSync(join(cwd, 'project'))).toBe(false);
-  }, 60_000);
+  });
 });
 
 describe('setting up', () => {
