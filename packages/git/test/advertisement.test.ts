@@ -30,6 +30,18 @@ describe('the answer to info/refs', () => {
       refs('trunk', branch('a'), branch('trunk')),
     ],
     [
+      'version 0 with symbolic branches beside HEAD',
+      service +
+        first(
+          `${one} HEAD`,
+          'symref=HEAD:refs/heads/trunk symref=refs/heads/latest:refs/heads/a symref=X:refs/heads/a',
+        ) +
+        line(`${one} refs/heads/a`) +
+        line(`${one} refs/heads/trunk`) +
+        flush,
+      refs('trunk', branch('a'), branch('trunk')),
+    ],
+    [
       'version 0 of an old host, which does not say what HEAD is: main, of those with its commit',
       service +
         first(`${one} HEAD`) +
@@ -234,6 +246,21 @@ describe('the list of version 2', () => {
         line(`${two} refs/heads/x`) +
         flush,
       { defaultBranch: 'main', branches: [branch('main'), branch('x', two)] },
+    ],
+    [
+      'a symbolic branch beside HEAD',
+      line(`${one} HEAD symref-target:refs/heads/main`) +
+        line(`${one} refs/heads/latest symref-target:refs/heads/x`) +
+        line(`${one} refs/heads/main`) +
+        flush,
+      { defaultBranch: 'main', branches: [branch('latest'), branch('main')] },
+    ],
+    [
+      'branches of which a symbolic one is no HEAD',
+      line(`${one} refs/heads/latest symref-target:refs/heads/x`) +
+        line(`${two} refs/heads/x`) +
+        flush,
+      { defaultBranch: undefined, branches: [branch('latest'), branch('x', two)] },
     ],
     [
       'a repository without commits',

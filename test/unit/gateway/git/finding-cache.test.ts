@@ -47,6 +47,14 @@ describe('a cache of findings', () => {
     expect(cache.get({ ...inquiry, wantsRefs: true })).toBeUndefined();
   });
 
+  it('distinguishes hosts', () => {
+    const cache = newCache();
+    cache.set({ ...inquiry, wantsRefs: true }, { access: 'granted', refs });
+    const host = { provider: 'gitlab', url: new URL('https://gitlab.com') };
+    for (const wantsRefs of [true, false])
+      expect(cache.get({ ...inquiry, wantsRefs, host })).toBeUndefined();
+  });
+
   it('distinguishes credentials, not owners', () => {
     const cache = newCache();
     const credential = { authorization: 'Basic YTpi', token: 'b', name: 'github' };

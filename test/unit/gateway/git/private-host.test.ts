@@ -217,6 +217,14 @@ describe('a pack', () => {
     expect(seen).toEqual(requests);
   });
 
+  it('from one host gets no use of what was found on another one', async () => {
+    repositories = { 'forgejo/acme/shop': open, 'github/acme/shop': closed };
+    expect(await refs({ owner: 'bob' })).toBe('stream');
+    seen = [];
+    expect(await pack({ owner: 'bob', provider: 'github' })).toBe('denied');
+    expect(seen).toEqual(['GET github/acme/shop', 'GET github/acme/shop']);
+  });
+
   it('of a repository whose references another replica has read is found first', async () => {
     repositories = { 'forgejo/acme/shop': closed };
     expect(await pack()).toBe('stream');

@@ -52,12 +52,13 @@ async function setUp({
     ...{ client, clock, logger: silentLogger, metrics: createMetrics(), audit: audit.logger },
     events: { record: (_object, event) => void events.push(event) },
     credentials: {
-      of: (owner) =>
-        Promise.resolve(
-          owner === 'alice'
-            ? { authorization: 'Basic x', token: 's3cret', name: 'forgejo.alice' }
-            : undefined,
-        ),
+      of: (owner, ...wanted) => {
+        if (JSON.stringify(wanted) !== '["forgejo","acme/shop"]' || owner === 'bob')
+          return Promise.resolve(undefined);
+        // The owner carol has a credential for git alone.
+        const token = owner === 'alice' ? 's3cret' : undefined;
+        return Promise.resolve({ authorization: 'Basic x', token, name: `forgejo.${owner}` });
+      },
     },
     templates: quietCache(templates),
     apiOf: (provider) => (provider === 'forgejo' ? host : undefined),
@@ -132,6 +133,17 @@ describe('open', () => {
     expect(await records()).toEqual([expected]);
   });
 
+  it('announces no older one whose title differs when the answer is lost', async () => {
+    const { open, records, host, events } = await setUp();
+    await host.create(target, {
+      ...{ title: 'By a person', body: '', head: 'agent/fix', base: 'main', draft: false },
+    });
+    host.faults.set('create', { code: 'unavailable', when: 'before' });
+    expect(await open()).toMatchObject({ isNew: false, pullRequest: { title: 'By a person' } });
+    expect(await records()).toHaveLength(1);
+    expect(events).toEqual([]);
+  });
+
   it('counts as done when the answer is lost', async () => {
     const { open, records, host } = await setUp();
     host.faults.set('create', { code: 'unavailable', when: 'after' });
@@ -177,6 +189,12 @@ describe('open', () => {
     ],
     ['no template', { template: false }, {}, 'pull-request-refused'],
     ['an owner without a credential', { spec: { owner: 'bob' } }, {}, 'pull-request-refused'],
+    [
+      'an owner whose credential is no token',
+      { spec: { owner: 'carol' } },
+      {},
+      'pull-request-refused',
+    ],
     ['no repository', { spec: { repository: undefined } }, {}, 'pull-requests-unsupported'],
     [
       'a host without an API',
@@ -278,6 +296,35 @@ describe('comment', () => {
 });
 
 describe('refresh', () => {
+  it('changes no record of the same number in another place', async () => {
+    const { open, service, call, client, records, host } = await setUp();
+    await open();
+    const others = [
+      { ...expected, provider: 'github' },
+      { ...expected, repository: 'acme/renamed' },
+    ];
+    const status = { pullRequests: [...others, ...(await records())] };
+    await client.mergePatch(conversations, 'default', 'c-1', { status }, { subresource: 'status' });
+    host.change(1, { title: 'Fix all' });
+    await service.refresh(await call(), { number: 1 });
+    expect(await records()).toEqual([...others, { ...expected, title: 'Fix all' }]);
+  });
+
+  it('of a conversation that was made again under its name is not found', async () => {
+    const { open, service, call, client, records, host } = await setUp();
+    await open();
+    const before = await call();
+    const { metadata, spec, status } = await client.get(conversations, 'default', 'c-1');
+    await client.delete(conversations, 'default', 'c-1');
+    await client.create(conversations, {
+      ...{ ...aConversation({ name: 'c-1', spec }), metadata: { ...metadata, uid: 'another' } },
+      ...(status === undefined ? {} : { status }),
+    });
+    host.change(1, { title: 'Fix all' });
+    expect(await problemOf(service.refresh(before, { number: 1 }))).toBe('not-found');
+    expect(await records()).toEqual([expected]);
+  });
+
   it('writes nothing where nothing has changed', async () => {
     const { open, service, call, client } = await setUp();
     await open();
