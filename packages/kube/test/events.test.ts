@@ -110,13 +110,17 @@ describe('EventRecorder', () => {
   });
 
   it('counts an event that repeats while it waits or is written', async () => {
-    const { clock, recorder, stored, calls } = aRecorder({ delayMs: 50 });
+    const { clock, recorder, stored, calls } = aRecorder({ delayMs: 5_000 });
     for (let count = 0; count < 3; count++) recorder.record(aThing(), paused);
-    await clock.advance(10);
-    for (let count = 0; count < 2; count++) recorder.record(aThing(), paused);
-    await clock.advance(200);
+    for (let count = 0; count < 2; count++) {
+      await clock.advance(1_000);
+      recorder.record(aThing(), paused);
+    }
+    await clock.advance(20_000);
     expect(calls).toEqual(['create', 'patch']);
-    expect([...stored.values()].map(({ count }) => count)).toEqual([5]);
+    expect([...stored.values()].map(({ count, lastTimestamp }) => [count, lastTimestamp])).toEqual([
+      [5, '2030-01-01T00:00:02Z'],
+    ]);
   });
 
   it('writes each event of 60 starts a second of one owner, at 50 ms a call', async () => {

@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals';
 import { EventPost, type EventPostOptions } from '../src/event-post.ts';
 
 /** A receiver that takes as many requests as it is allowed to, at most one at a time. */
@@ -57,6 +58,34 @@ describe('EventPost', () => {
     post.add('2');
     expect(await taken(2)).toEqual([1, 2]);
     expect(bodies).toEqual(['[1,2]']);
+  });
+
+  it('sends what has waited for long enough although further events come, and what has come during a request', async () => {
+    jest.useFakeTimers();
+    try {
+      const bodies: string[] = [];
+      const answer = Promise.withResolvers<undefined>();
+      const send = async (body: string) => {
+        bodies.push(body);
+        await answer.promise;
+      };
+      const { post } = setUp({
+        ...{ bufferSize: 100, flushDelayMs: 1_000 },
+        post: { closing: new AbortController().signal, send },
+      });
+      for (const number of numbers(1, 4)) {
+        post.add(String(number));
+        await jest.advanceTimersByTimeAsync(300);
+      }
+      expect(bodies).toEqual(['[1,2,3,4]']);
+      post.add('5');
+      await jest.advanceTimersByTimeAsync(2_000);
+      answer.resolve(undefined);
+      await jest.advanceTimersByTimeAsync(1_000);
+      expect(bodies).toEqual(['[1,2,3,4]', '[5]']);
+    } finally {
+      jest.useRealTimers();
+    }
   });
 
   it('sends a full buffer at once, in order, one request at a time', async () => {

@@ -35,6 +35,21 @@ describe('the text that an agent writes now', () => {
     expect(deltas[0]).toMatchObject({ kind: 'StreamingDeltaEvent', source: 'agent' });
   });
 
+  it('waits 250 ms from its first piece on, however many follow', () => {
+    const { live, texts } = listening();
+    for (let piece = 0; piece < 10; piece++) {
+      live.say({ kind: 'message', text: String(piece) });
+      jest.advanceTimersByTime(100);
+    }
+    expect(texts()).toEqual([
+      ['012', null],
+      ['345', null],
+      ['678', null],
+    ]);
+    jest.advanceTimersByTime(250);
+    expect(texts().at(-1)).toEqual(['9', null]);
+  });
+
   it('is sent before its stored event, and dropped without one', () => {
     const { live, texts } = listening();
     live.say({ kind: 'message', text: 'a' });

@@ -79,6 +79,20 @@ describe('the last use of a key', () => {
     expect([await stored(), calls]).toEqual([at, ['patch']]);
   });
 
+  it('is stored also for a key that is used while others are written', async () => {
+    const use = replica();
+    const other = (await issueKey({ client, namespace, owner: 'bob' })).resource.metadata.name;
+    await eventually('the cache to follow', () => cache.store.get(namespace, other) !== undefined);
+    client.fault = ({ verb }) => {
+      if (verb === 'patch') use.seen(other);
+      return undefined;
+    };
+    use.seen(name);
+    await pass(2);
+    const used = await client.get(apiKeys, namespace, other);
+    expect(used.status?.lastUsedTime).toBeDefined();
+  });
+
   it('is written once an hour at most, on all replicas together', async () => {
     const [one, other] = [replica(), replica()];
     for (let minutes = 0; minutes < 180; minutes++) {

@@ -35,6 +35,17 @@ it('makes a read due soon when a run ends, because a sandbox may be deleted then
   expect(schedule.observe('c', 'idle', false)).toBe(extendIntervalMs);
 });
 
+it('makes a read due soon also when the run that has ended has a second report, or had none since the last read', async () => {
+  const { clock, schedule } = scheduled();
+  schedule.observe('c', 'runs', true);
+  schedule.begin('c');
+  await clock.advance(1_000);
+  expect(schedule.observe('c', 'done', false)).toBe(endIntervalMs - 1_000);
+  await clock.advance(1_000);
+  expect(schedule.observe('c', 'usage of the end', false)).toBe(endIntervalMs - 2_000);
+  expect(schedule.observe('c', 'runs again', true)).toBe(endIntervalMs - 2_000);
+});
+
 it('makes no read due for a report that it knows', () => {
   const { schedule } = scheduled();
   schedule.observe('c', 'same', false);
