@@ -185,7 +185,8 @@ export interface ConversationWish {
   readonly status?: ConversationStatus;
 }
 
-const aStoredConversation = (wish: ConversationWish): Conversation => ({
+/** As the API server has it. */
+export const aStoredConversation = (wish: ConversationWish = {}): Conversation => ({
   apiVersion,
   kind: 'Conversation',
   metadata: metadata(wish.name ?? '019aa6a65c4d7b1e8f1f2f7f4f3a2b10'),

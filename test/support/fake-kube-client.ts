@@ -16,6 +16,7 @@ import type {
 } from '../../packages/kube/src/client.ts';
 import { statusPatch } from '../../packages/kube/src/status-patch.ts';
 import type { KubeObject, NewObject, ResourceDefinition } from '../../packages/kube/src/object.ts';
+import { admittedObject } from './admitted-object.ts';
 
 type Json = Record<string, unknown>;
 interface Stored extends KubeObject {
@@ -80,13 +81,16 @@ function matchesLabels(object: Stored, selector: string | undefined): boolean {
 /**
  * An API server's storage in memory, with the semantics that controllers lean on: resource versions
  * and conflicts, watches from a version, preconditions of a delete, graceful deletion of bound
- * pods, finalizers. The fake validates nothing and defaults nothing.
+ * pods, finalizers. Objects of the product's kinds are validated and defaulted by their
+ * definitions; those of other kinds are stored as they are.
  */
 export class FakeKubeClient implements KubeClient {
   readonly #objects = new Map<string, Stored>();
   readonly #changes: Change[] = [];
   readonly #changed = new EventEmitter().setMaxListeners(0);
   #version = 0;
+  /** Errors of writes that the definition of a kind has refused. */
+  readonly refusals: ApiError[] = [];
   /** Set it to make calls fail: what it returns is thrown. */
   fault: (call: {
     readonly verb: string;
@@ -162,7 +166,7 @@ export class FakeKubeClient implements KubeClient {
     const key = this.#key(resource, namespace ?? '', name);
     if (this.#objects.has(key))
       throw failure(409, 'AlreadyExists', `${resource.plural} "${name}" already exists`);
-    const created: Stored = {
+    const created = this.#admitted(resource, {
       ...structuredClone(object),
       metadata: {
         ...structuredClone(object.metadata),
@@ -173,17 +177,23 @@ export class FakeKubeClient implements KubeClient {
         generation: 1,
         resourceVersion: '0',
       },
-    } as unknown as Stored;
+    } as unknown as Stored);
     return this.#typed(
       resource,
       options.dryRun === true ? created : this.#store('ADDED', resource, key, created),
     );
   }
 
-  /** Stores an object just as it is, as if it had been there all the time. */
+  /**
+   * Stores a whole object, as if it had been there all the time, without the fields that only
+   * caches have.
+   */
   put<T extends KubeObject>(resource: ResourceDefinition<T>, object: T): T {
     const key = this.#key(resource, object.metadata.namespace ?? '', object.metadata.name);
-    return this.#typed(resource, this.#store('ADDED', resource, key, structuredClone(object)));
+    const stored = this.#admitted(resource, object, {
+      validation: 'Ignore',
+    });
+    return this.#typed(resource, this.#store('ADDED', resource, key, stored));
   }
 
   async update<T extends KubeObject>(
@@ -313,6 +323,19 @@ export class FakeKubeClient implements KubeClient {
     return object;
   }
 
+  #admitted(
+    resource: Pick<ResourceDefinition<KubeObject>, 'group' | 'plural'>,
+    object: Stored,
+    options?: Parameters<typeof admittedObject<Stored>>[2],
+  ): Stored {
+    try {
+      return admittedObject(resource, object, options);
+    } catch (error) {
+      if (error instanceof ApiError) this.refusals.push(error);
+      throw error;
+    }
+  }
+
   #selected(object: Stored, options: ListOptions): boolean {
     if (options.namespace !== undefined && object.metadata.namespace !== options.namespace)
       return false;
@@ -329,7 +352,7 @@ export class FakeKubeClient implements KubeClient {
     if (resourceVersion !== old.metadata.resourceVersion || uid !== old.metadata.uid) {
       throw failure(409, 'Conflict', `${resource.plural} "${name}" has been modified`);
     }
-    const next = change(old);
+    const next = this.#admitted(resource, change(old), { old });
     if (JSON.stringify(next) === JSON.stringify(old)) return old;
     const gone =
       next.metadata.deletionTimestamp !== undefined &&

@@ -27,7 +27,8 @@ export const uuid = () =>
 const wellFormed = (maxLength: number) =>
   z
     .string()
-    .max(maxLength)
+    // A text that is too long is refused for its length alone.
+    .max(maxLength, { abort: true })
     .refine((text) => text.isWellFormed(), 'must not have halves of surrogate pairs');
 
 /**

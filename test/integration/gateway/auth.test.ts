@@ -90,10 +90,6 @@ describe('authentication', () => {
         }),
       ],
       [
-        'a key whose expiry can not be read',
-        async () => ({ authorization: `Bearer ${await store({ expirationTime: 'soon' })}` }),
-      ],
-      [
         'a disabled key',
         async () => ({ authorization: `Bearer ${await store({ disabled: true })}` }),
       ],

@@ -29,7 +29,7 @@ import { conversations } from '../../../src/resources/conversation.ts';
 import { gitSettingsSchema, type GitSettings } from '../../../src/resources/git-settings.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
-import { aConversation, aSandbox, aTemplate } from '../../support/builders.ts';
+import { aStoredConversation, aSandbox, aTemplate } from '../../support/builders.ts';
 import { eventually } from '../../support/eventually.ts';
 import { FakeKubeClient } from '../../support/fake-kube-client.ts';
 import { asUsual, GitServer } from '../../support/git-server.ts';
@@ -136,7 +136,10 @@ async function aWorkplace({ owner = 'alice', repository = 'acme/shop', git }: Wi
   const sandbox = aSandbox({ name, owner });
   const template = aTemplate(settings === undefined ? {} : { git: settings });
   const conversation = await client.create(conversations, {
-    ...aConversation({ name: `c-${name}`, spec: { owner, repository: { name: repository } } }),
+    ...aStoredConversation({
+      name: `c-${name}`,
+      spec: { owner, repository: { name: repository } },
+    }),
     status: {
       sandboxName: name,
       sandboxUID: sandbox.metadata.uid,

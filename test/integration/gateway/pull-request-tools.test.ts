@@ -21,7 +21,7 @@ import { gitSettingsSchema } from '../../../src/resources/git-settings.ts';
 import { conversationIdOf } from '../../../src/resources/ids.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
-import { aConversation, aSandbox, aTemplate, noon } from '../../support/builders.ts';
+import { aStoredConversation, aSandbox, aTemplate, noon } from '../../support/builders.ts';
 import { FakeHostApi } from '../../support/fake-host-api.ts';
 import { quietCache } from '../../support/gateway/quiet-cache.ts';
 import { FakeKubeClient } from '../../support/fake-kube-client.ts';
@@ -74,7 +74,7 @@ async function aWorkplace({
   const sandbox = aSandbox({ name, owner, replicas });
   const template = aTemplate({ git: gitSettingsSchema.parse(git) });
   const conversation = await client.create(conversations, {
-    ...aConversation({
+    ...aStoredConversation({
       name: `c-${name}`,
       spec: { owner, templateName: name, repository: { name: 'acme/shop' } },
     }),

@@ -92,7 +92,11 @@ describe('a quota that refuses', () => {
 
   it('counts no spare of a pool', async () => {
     await addQuota('all', { scope: 'Namespace', onExceeded: 'Reject' });
-    await gateway.addSandbox('spare', { owner: '', status: runningSince('2026-03-01T10:00:00Z') });
+    await gateway.addSandbox('spare', {
+      owner: '',
+      poolName: 'pool',
+      status: runningSince('2026-03-01T10:00:00Z'),
+    });
     expect(await quotaOf()).toMatchObject({
       quotas: [{ active: 0 }],
       next_start: { outcome: 'admitted' },
@@ -133,7 +137,10 @@ describe('GET /api/v1/quota', () => {
     await gateway.addSandbox('sbx-1', { status: runningSince('2026-03-01T10:00:00Z') });
     await gateway.addSandbox('sbx-2', { status: pausedByQuota });
     for (const name of ['sbx-3', 'sbx-4', 'sbx-5'])
-      await gateway.addSandbox(name, { owner: 'bob', status: runningSince(name) });
+      await gateway.addSandbox(name, {
+        owner: 'bob',
+        status: runningSince('2026-03-01T10:00:00Z'),
+      });
     expect(await quotaOf()).toMatchObject({
       ...{ active: 1, waiting: 0, paused: 1 },
       quotas: [

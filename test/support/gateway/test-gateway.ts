@@ -217,6 +217,8 @@ export class TestGateway {
     const response = await this.open(method, path, options);
     const chunks: Buffer[] = [];
     for await (const chunk of response) chunks.push(chunk as Buffer);
+    // The gateway itself refuses a request for an object that can not exist, and names the field.
+    expect(this.client.refusals.splice(0)).toEqual([]);
     const text = Buffer.concat(chunks).toString();
     const isPage = response.headers['content-type']?.startsWith('text/html') === true;
     const json: unknown = text === '' || isPage ? undefined : JSON.parse(text);
@@ -308,20 +310,27 @@ export class TestGateway {
     name: string,
     wish: {
       readonly owner?: string;
+      /** The pool whose spare the sandbox is or was. */
+      readonly poolName?: string;
       readonly replicas?: 0 | 1;
       readonly status?: SandboxState;
       /** The conversation that the sandbox is made for. */
       readonly maker?: Conversation;
     } = {},
   ) {
-    const { maker } = wish;
+    const { maker, poolName } = wish;
     const ownerReferences =
       maker === undefined ? [] : [ownerReferenceTo(maker, { controller: true })];
     const created: Sandbox = await this.client.create(sandboxes, {
       apiVersion,
       kind: 'Sandbox',
       metadata: { namespace, name, ownerReferences },
-      spec: { owner: wish.owner ?? 'alice', templateName: 'default', replicas: wish.replicas ?? 1 },
+      spec: {
+        owner: wish.owner ?? 'alice',
+        templateName: 'default',
+        replicas: wish.replicas ?? 1,
+        ...(poolName === undefined ? {} : { poolName }),
+      },
     });
     const updated =
       wish.status === undefined

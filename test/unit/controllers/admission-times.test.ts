@@ -87,19 +87,21 @@ describe('a quota that is deleted and created again', () => {
 
   it('evicts and refuses no sandbox once it is gone', async () => {
     for (const onExceeded of ['PauseOldest', 'Reject'] as const) {
-      const quota = await scene.addQuota(aQuota(`by-${onExceeded}`, { limit: 1, onExceeded }));
-      await scene.addSandbox(`old-${onExceeded}`, {
+      const quota = await scene.addQuota(
+        aQuota(`by-${onExceeded.toLowerCase()}`, { limit: 1, onExceeded }),
+      );
+      await scene.addSandbox(`old-${onExceeded.toLowerCase()}`, {
         owner: onExceeded,
         status: runningFor(60_000),
       });
       await scene.clock.advance(0);
       await scene.deleteQuota(quota);
-      await scene.addSandbox(`new-${onExceeded}`, { owner: onExceeded });
+      await scene.addSandbox(`new-${onExceeded.toLowerCase()}`, { owner: onExceeded });
       await scene.clock.advance(1_000);
-      expect(await reasonOf(`old-${onExceeded}`)).toBe('Admitted');
-      expect(await reasonOf(`new-${onExceeded}`)).toBe('WaitingForQuota');
+      expect(await reasonOf(`old-${onExceeded.toLowerCase()}`)).toBe('Admitted');
+      expect(await reasonOf(`new-${onExceeded.toLowerCase()}`)).toBe('WaitingForQuota');
       await scene.clock.advance(4_000);
-      expect(await reasonOf(`new-${onExceeded}`)).toBe('Admitted');
+      expect(await reasonOf(`new-${onExceeded.toLowerCase()}`)).toBe('Admitted');
     }
   });
 

@@ -101,7 +101,7 @@ export class ObjectWriter {
       kind: resource.kind,
       metadata,
     };
-    this.#check(resource, complete, undefined);
+    checkObject(resource, complete, undefined);
     const initial = resource.initial?.(complete) ?? complete;
     if (namespace !== undefined) this.#checkNamespace(resource, namespace, name);
     const present = this.#store.get(resource.key, namespace ?? '', name)?.object.metadata;
@@ -139,23 +139,6 @@ export class ObjectWriter {
     );
   }
 
-  #check(resource: ApiResource, object: ApiObject, old: ApiObject | undefined): void {
-    const errors = [
-      ...metadataErrors(object, resource, old),
-      ...scaleErrors(object, resource),
-      ...(resource.builtin
-        ? []
-        : validate(
-            without(object, 'metadata'),
-            resource.schema,
-            '',
-            old === undefined ? undefined : without(old, 'metadata'),
-          )),
-      ...(resource.validate?.(object, old) ?? []),
-    ];
-    if (errors.length > 0) throw invalid(resource, object.metadata.name, errors);
-  }
-
   get(resource: ApiResource, namespace: string | undefined, name: string): ApiObject {
     const stored = this.#store.get(resource.key, namespace ?? '', name);
     if (stored === undefined) throw notFound(resource, name);
@@ -185,7 +168,7 @@ export class ObjectWriter {
     const versioned = changed
       ? withMeta(next, { generation: (old.metadata.generation ?? 0) + 1 })
       : next;
-    this.#check(resource, versioned, old);
+    checkObject(resource, versioned, old);
     return this.store(resource, versioned, options);
   }
 
@@ -247,6 +230,32 @@ export class ObjectWriter {
       : this.store(resource, next);
     return { object: stored, gone };
   }
+}
+
+/**
+ * Checks a complete object before it is stored: its metadata, the schema and rules of its kind, and
+ * with `old`, the object that it replaces, also the rules of changes.
+ * @throws StatusError 422
+ */
+export function checkObject(
+  resource: ApiResource,
+  object: ApiObject,
+  old: ApiObject | undefined,
+): void {
+  const errors = [
+    ...metadataErrors(object, resource, old),
+    ...scaleErrors(object, resource),
+    ...(resource.builtin
+      ? []
+      : validate(
+          without(object, 'metadata'),
+          resource.schema,
+          '',
+          old === undefined ? undefined : without(old, 'metadata'),
+        )),
+    ...(resource.validate?.(object, old) ?? []),
+  ];
+  if (errors.length > 0) throw invalid(resource, object.metadata.name, errors);
 }
 
 const sentText = (metadata: JsonObject | undefined, key: string): string =>

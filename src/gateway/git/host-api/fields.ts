@@ -35,17 +35,17 @@ export const path = () => textOf(1024);
 export const time = () => z.iso.datetime({ offset: true });
 export const pullRequestNumber = () => z.int().positive();
 
-/** The address of a page, without a user. */
+/** The address of a page, without a user, and encoded, which may make it longer. */
 export const pageUrl = () =>
   z
     .url({ protocol: /^https?$/ })
-    .max(maxPullRequestUrl)
     .transform((text) => {
       const url = new URL(text);
       url.username = '';
       url.password = '';
       return url.href;
-    });
+    })
+    .pipe(z.string().max(maxPullRequestUrl));
 
 /** The latest comments, oldest first. */
 export const latest = (comments: readonly PullRequestComment[]): readonly PullRequestComment[] =>

@@ -1,6 +1,6 @@
 import { RecentAnswers } from '../../../../src/controllers/conversation/stored-conversation.ts';
 import { conversations, type Conversation } from '../../../../src/resources/conversation.ts';
-import { aConversation, noonMs } from '../../../support/builders.ts';
+import { aStoredConversation, noonMs } from '../../../support/builders.ts';
 import { FakeKubeClient } from '../../../support/fake-kube-client.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
@@ -16,7 +16,7 @@ async function written() {
     return undefined;
   };
   const answers = new RecentAnswers({ client, clock });
-  const answer = await client.create(conversations, aConversation());
+  const answer = await client.create(conversations, aStoredConversation());
   answers.remember(answer, 1_000);
   return { clock, client, reads, answers, answer };
 }
@@ -81,7 +81,7 @@ describe('a write of the last second', () => {
     const clock = new VirtualClock(noonMs);
     const answers = new RecentAnswers({ client: new FakeKubeClient(), clock });
     const of = (resourceVersion: string, uid = 'uid-of-start') =>
-      changed(aConversation(), { resourceVersion, uid });
+      changed(aStoredConversation(), { resourceVersion, uid });
     answers.written(of(version, 'uid-of-other'), clock.monotonic());
     return { answers, clock, of };
   }

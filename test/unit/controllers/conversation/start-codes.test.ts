@@ -9,7 +9,7 @@ import { withFailure } from '../../../../src/controllers/conversation/start/star
 import { createMetrics } from '../../../../src/observability/metrics.ts';
 import { cachedConversation } from '../../../../src/resources/cached-conversation.ts';
 import { conversations } from '../../../../src/resources/conversation.ts';
-import { aConversation, noon, noonMs } from '../../../support/builders.ts';
+import { aStoredConversation, noon, noonMs } from '../../../support/builders.ts';
 import { FakeKubeClient } from '../../../support/fake-kube-client.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
@@ -27,7 +27,7 @@ it.each([
     ...{ coalescer: new StatusCoalescer({ clock }), events: { record: () => undefined } },
     answers: { remember: () => undefined, written: () => undefined },
   });
-  const before = cachedConversation(await client.create(conversations, aConversation()));
+  const before = cachedConversation(await client.create(conversations, aStoredConversation()));
   const next = withFailure({}, new StartFailure(code, 'The start has failed.'), noon);
   await writer.write(before, { next, isPolled: false }, new AbortController().signal);
   const { values } = await metrics.starts.get();

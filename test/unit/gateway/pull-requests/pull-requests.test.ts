@@ -11,7 +11,7 @@ import { cachedConversation } from '../../../../src/resources/cached-conversatio
 import { conversations, type ConversationSpec } from '../../../../src/resources/conversation.ts';
 import { gitSettingsSchema, type PushRecord } from '../../../../src/resources/git-settings.ts';
 import type { SandboxTemplate } from '../../../../src/resources/sandbox-template.ts';
-import { aConversation, aTemplate, noon, noonMs } from '../../../support/builders.ts';
+import { aStoredConversation, aTemplate, noon, noonMs } from '../../../support/builders.ts';
 import { FakeHostApi } from '../../../support/fake-host-api.ts';
 import { FakeKubeClient } from '../../../support/fake-kube-client.ts';
 import { recordingLogger } from '../../../support/recording-logger.ts';
@@ -45,7 +45,7 @@ async function setUp({
   const templates = new IndexedStore<SandboxTemplate>({});
   if (template) templates.set(aTemplate({ git: gitSettingsSchema.parse(git) }));
   const stored = await client.create(conversations, {
-    ...aConversation({ name: 'c-1', spec: { repository: { name: 'acme/shop' }, ...spec } }),
+    ...aStoredConversation({ name: 'c-1', spec: { repository: { name: 'acme/shop' }, ...spec } }),
     status: { pushes: [...pushes] },
   });
   const service = new PullRequests({

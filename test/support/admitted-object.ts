@@ -1,0 +1,54 @@
+import { ApiError } from '../../packages/kube/src/errors.ts';
+import type { KubeObject, ResourceDefinition } from '../../packages/kube/src/object.ts';
+import type { ApiObject } from '../../packages/local-cluster/src/api/api-object.ts';
+import { decode, type FieldValidation } from '../../packages/local-cluster/src/api/decode.ts';
+import { checkObject } from '../../packages/local-cluster/src/api/object-writer.ts';
+import { StatusError } from '../../packages/local-cluster/src/api/status-error.ts';
+import type { Json } from '../../packages/local-cluster/src/json/json.ts';
+import type { ApiResource } from '../../packages/local-cluster/src/registry/api-resource.ts';
+import { customResource } from '../../packages/local-cluster/src/registry/custom-resource.ts';
+import { crds } from './crd-files.ts';
+
+let customKinds: ReadonlyMap<string, ApiResource> | undefined;
+
+/** Returns the kind as its definition in `crds/` describes it; undefined for a built-in kind. */
+function customKindOf({
+  group,
+  plural,
+}: Pick<ResourceDefinition<KubeObject>, 'group' | 'plural'>): ApiResource | undefined {
+  customKinds ??= new Map(
+    crds.map((definition) => {
+      const kind = customResource(definition as unknown as ApiObject);
+      return [kind.key, kind];
+    }),
+  );
+  return customKinds.get(`${group}/${plural}`);
+}
+
+/**
+ * Returns an object of the product's kinds as an API server stores it, with the defaults of its
+ * schema; objects of other kinds pass as they are. With `old`, the object that it replaces, the
+ * rules of changes apply too. The embedded cluster does the same.
+ * @throws ApiError 422 for an object that the kind does not allow; 400 for a field that the kind
+ * does not have, unless `validation` is Ignore: then the field is dropped, as by an API server
+ */
+export function admittedObject<T extends KubeObject>(
+  resource: Pick<ResourceDefinition<KubeObject>, 'group' | 'plural'>,
+  object: T,
+  { old, validation = 'Strict' }: { readonly old?: T; readonly validation?: FieldValidation } = {},
+): T {
+  const kind = customKindOf(resource);
+  if (kind === undefined) return object;
+  try {
+    // JSON drops the fields that are undefined, as on their way to an API server.
+    const decoded = decode(JSON.parse(JSON.stringify(object)) as Json, kind, {
+      validation,
+      warn: () => undefined,
+    }) as ApiObject;
+    checkObject(kind, decoded, old as unknown as ApiObject | undefined);
+    return decoded as unknown as T;
+  } catch (error) {
+    if (!(error instanceof StatusError)) throw error;
+    throw new ApiError(error.code, error.status, { cause: error });
+  }
+}
