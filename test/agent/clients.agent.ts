@@ -71,7 +71,6 @@ describe('published clients of agents, through the proxy', () => {
       await eventually(
         'its events to come',
         () => kinds.includes('ActionEvent') && kinds.includes('ObservationEvent'),
-        30_000,
       );
       await agents.reaches(id, { execution_status: 'finished' });
       expect(await agents.file(sandbox, 'ts.txt')).toBe('typescript\n');
@@ -138,17 +137,13 @@ describe('published clients of agents, through the proxy', () => {
       return { kinds, closed, socket };
     };
     const first = follow(before);
-    await eventually('its events to come', () => first.kinds.includes('MessageEvent'), 30_000);
+    await eventually('its events to come', () => first.kinds.includes('MessageEvent'));
     await agents.up.call('POST', `/api/v1/sandboxes/${sandbox}/rotate-key`);
     expect(await first.closed).toBe(4001);
     expect(await follow(before).closed).toBe(4001);
     const { apiKey: after } = await accessTo(id, sandbox);
     const again = follow(after);
-    await eventually(
-      'its events to come again',
-      () => again.kinds.includes('MessageEvent'),
-      30_000,
-    );
+    await eventually('its events to come again', () => again.kinds.includes('MessageEvent'));
     again.socket.close();
     const asked = async (key: string) =>
       (await fetch(`${host}/api/conversations/${id}`, { headers: { 'X-Session-API-Key': key } }))

@@ -72,7 +72,7 @@ const asked = (id: string, command: string): Promise<string> =>
       const [open] = approvalsSchema.parse(body);
       return open?.summary === command && open.id;
     },
-    60_000,
+    startMs,
   );
 
 async function answer(id: string, approval: string, body: object): Promise<void> {
@@ -110,7 +110,7 @@ describe('an agent that waits for a confirmation', () => {
     await eventually(
       'more idleness than is allowed',
       async () => (await idleSeconds(asking.id)) > 20,
-      60_000,
+      startMs,
     );
     expect(await agents.up.conversation(asking.id)).toMatchObject({
       sandbox_status: 'RUNNING',

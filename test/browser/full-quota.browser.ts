@@ -39,7 +39,7 @@ async function k(...args: string[]): Promise<string> {
 }
 
 async function started(text: string): Promise<string> {
-  const task = await up.over((await up.start(text)).id, 30_000);
+  const task = await up.over((await up.start(text)).id);
   return z.string().parse(task.app_conversation_id);
 }
 

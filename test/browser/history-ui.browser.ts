@@ -54,7 +54,7 @@ const containerOf = (id: string): Promise<string> =>
   k('get', 'sandbox', sandboxOf(id), '-o', 'jsonpath={.status.agentEpoch} {.status.containerID}');
 
 async function started(text: string, more: object = {}): Promise<string> {
-  const task = await up.over((await up.start(text, more)).id, 30_000);
+  const task = await up.over((await up.start(text, more)).id);
   return z.string().parse(task.app_conversation_id);
 }
 
@@ -207,26 +207,18 @@ describe("the history of a conversation in the official web UI, on the service's
 
   step('has everything in the archive soon after the end of a run', async () => {
     await up.reaches(digging, { sandbox_status: 'RUNNING', execution_status: 'finished' });
-    await eventually(
-      'the archive to have the end of the run',
-      async () => {
-        const { body } = await up.call('GET', `/api/v1/conversation/${digging}/events/count`);
-        const path = 'jsonpath={.status.archive.events}';
-        return (await k('get', 'conversation', digging, '-o', path)) === String(body);
-      },
-      50_000,
-    );
+    await eventually('the archive to have the end of the run', async () => {
+      const { body } = await up.call('GET', `/api/v1/conversation/${digging}/events/count`);
+      const path = 'jsonpath={.status.archive.events}';
+      return (await k('get', 'conversation', digging, '-o', path)) === String(body);
+    });
   });
 
   step('shows the whole history of one that has failed, read-only', async () => {
-    await eventually(
-      'an agent that has ended three times',
-      async () => {
-        for (const pid of up.agentProcesses()) end(pid);
-        return (await up.conversation(digging)).sandbox_status === 'ERROR';
-      },
-      55_000,
-    );
+    await eventually('an agent that has ended three times', async () => {
+      for (const pid of up.agentProcesses()) end(pid);
+      return (await up.conversation(digging)).sandbox_status === 'ERROR';
+    });
     await open(digging);
     await chat().getByText('digging is over').first().waitFor();
     await chat().getByText('All blocks succeeded.').waitFor();

@@ -252,14 +252,10 @@ describe('the history of a conversation on its page', () => {
     await opened(plums);
     await page.locator('.pill', { hasText: 'Finished' }).waitFor();
     await followed(plums);
-    await eventually(
-      'an agent that has ended three times',
-      async () => {
-        for (const pid of up.agentProcesses()) end(pid);
-        return (await up.conversation(plums)).sandbox_status === 'ERROR';
-      },
-      50_000,
-    );
+    await eventually('an agent that has ended three times', async () => {
+      for (const pid of up.agentProcesses()) end(pid);
+      return (await up.conversation(plums)).sandbox_status === 'ERROR';
+    });
     await page.locator('.pill', { hasText: 'Failed' }).waitFor();
     expect(await shown()).toEqual(seenPlums);
     await opened(plums);

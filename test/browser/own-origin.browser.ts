@@ -90,7 +90,7 @@ describe("the official web UI, on the service's own origin", () => {
   });
 
   step('stops an agent that works', async () => {
-    await say(['And slowly:', '```sh', 'echo begun; sleep 40', '```']);
+    await say(['And slowly:', '```sh', 'echo begun; sleep 300', '```']);
     await part('stop-button').waitFor();
     await up.reaches(id, { execution_status: 'running' });
     await part('stop-button').click();

@@ -22,7 +22,7 @@ const firstMessage = [titleAtFirst, '```sh', 'sleep 4; cat README.md; echo $((6*
 const followUp = [
   'And now slowly:',
   '```sh',
-  'echo begun; sleep 40',
+  'echo begun; sleep 300',
   '```',
   '```sh',
   'echo continued with $((40+2))',

@@ -93,14 +93,11 @@ describe('a start that fails because of', () => {
     await apply(...causes.map((cause) => templateOf(templateName(cause), image, cause)));
     // A policy works a little after it has been stored, and so does a quota.
     const refused = (pod: object) =>
-      eventually(
-        'pods to be refused',
-        () =>
-          up.k('create --dry-run=server -f -', JSON.stringify(pod)).then(
-            () => false,
-            (error: unknown) => /denied request|exceeded quota/.test(String(error)),
-          ),
-        30_000,
+      eventually('pods to be refused', () =>
+        up.k('create --dry-run=server -f -', JSON.stringify(pod)).then(
+          () => false,
+          (error: unknown) => /denied request|exceeded quota/.test(String(error)),
+        ),
       );
     const pod = (labels: object, spec: object) => ({
       apiVersion: 'v1',
@@ -230,13 +227,10 @@ describe('a start continues by itself', () => {
           (await up.k('get resourcequota e2e-full -o jsonpath={.status.hard.pods}')) !== '',
       );
       const { id } = await up.start('Hello.', { sandbox_spec_id: 'late-room' });
-      await eventually(
-        'it to say what it waits for',
-        async () =>
-          (await up.k('get sandboxes -o jsonpath={.items[*].status.reason}')).includes(
-            'ResourceQuotaExceeded',
-          ),
-        60_000,
+      await eventually('it to say what it waits for', async () =>
+        (await up.k('get sandboxes -o jsonpath={.items[*].status.reason}')).includes(
+          'ResourceQuotaExceeded',
+        ),
       );
       await up.k('delete resourcequota e2e-full');
       const task = await up.over(id, withinMs);

@@ -55,7 +55,7 @@ const containerOf = async (pod: string) =>
 async function deleteLeader(): Promise<void> {
   const before = await leader();
   await inRelease(`delete pod ${before} --wait=false`);
-  await eventually('another leader', async () => (await leader()) !== before, 60_000);
+  await eventually('another leader', async () => (await leader()) !== before);
 }
 
 async function deleteGateway(): Promise<void> {
@@ -79,7 +79,7 @@ const readyGateways = async (): Promise<number> => {
 };
 
 const gatewaysReady = (): Promise<unknown> =>
-  eventually('both gateways to be ready', async () => (await readyGateways()) === 2, 60_000);
+  eventually('both gateways to be ready', async () => (await readyGateways()) === 2);
 
 async function restartKubelet(): Promise<void> {
   await crash('kubelet');

@@ -92,7 +92,7 @@ describe('a sandbox whose pod is lost', () => {
 
 // A node that is lost can be had only where its kubelet can be stopped.
 (stateFolder === undefined ? describe.skip : describe)('a sandbox whose node is lost', () => {
-  afterAll(restart, 60_000);
+  afterAll(restart, 200_000);
 
   it('says so, and gets another pod on the same volume when the node is back', async () => {
     await apply({

@@ -13,7 +13,7 @@ describe('the network policy of sandboxes', () => {
   let found: Policy;
   beforeAll(async () => {
     const { id: task } = await up.start('Hello.');
-    const over = await up.over(task, 60_000);
+    const over = await up.over(task);
     id = over.app_conversation_id ?? '';
     sandbox = over.sandbox_id ?? '';
     found = await policy(sandboxes, 'sandboxes');

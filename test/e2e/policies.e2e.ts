@@ -48,9 +48,8 @@ describe('the admission policies of the installed chart', () => {
     await eventually(
       'all to be checked',
       async () => (await warnings()) === names.map(() => '{}').join('\n'),
-      30_000,
     );
-  }, 40_000);
+  });
 
   it.each(
     cases.map(

@@ -195,21 +195,17 @@ it('comes up by itself once a RoleBinding is there that was missing', async () =
     )
   ).trim();
   await inRelease(`delete pod ${pod}`);
-  const newest = await eventually(
-    'another gateway whose log says what is missing',
-    async () => {
-      const names = await inRelease(
-        'get pods -l app.kubernetes.io/component=gateway --sort-by=.metadata.creationTimestamp -o name',
-      );
-      const name = names.split('\n').at(-1) ?? '';
-      return (
-        name !== `pod/${pod}` &&
-        /is forbidden.*cannot list/.test(await inRelease(`logs ${name} --tail=100`)) &&
-        name
-      );
-    },
-    60_000,
-  );
+  const newest = await eventually('another gateway whose log says what is missing', async () => {
+    const names = await inRelease(
+      'get pods -l app.kubernetes.io/component=gateway --sort-by=.metadata.creationTimestamp -o name',
+    );
+    const name = names.split('\n').at(-1) ?? '';
+    return (
+      name !== `pod/${pod}` &&
+      /is forbidden.*cannot list/.test(await inRelease(`logs ${name} --tail=100`)) &&
+      name
+    );
+  });
   const ready = (name: string) =>
     inRelease(
       `get ${name} -o jsonpath={.status.containerStatuses[0].ready}/{.status.containerStatuses[0].restartCount}`,
@@ -217,5 +213,5 @@ it('comes up by itself once a RoleBinding is there that was missing', async () =
   expect(await ready(newest)).toBe('false/0');
   // As Helm does it: the next upgrade owns what it finds.
   await kubectl('apply --server-side --field-manager=helm -f -', before);
-  await eventually('it to be ready', async () => (await ready(newest)) === 'true/0', 90_000);
+  await eventually('it to be ready', async () => (await ready(newest)) === 'true/0');
 });

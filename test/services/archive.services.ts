@@ -18,7 +18,7 @@ import { startS3Server, type S3Server } from './support/s3-server.ts';
 
 const testMs = 240_000;
 /** Maximum time of a pause, with the end of the pod, in milliseconds. */
-const maxPauseMs = pauseTimeoutSeconds * 1000 + 10_000;
+const maxPauseMs = pauseTimeoutSeconds * 1000 + 60_000;
 
 let server: S3Server;
 let folder: string;

@@ -20,7 +20,6 @@ const install = (folder: string, env: Readonly<Record<string, string>>): Promise
   Installation.start({
     dataDir: join(folder, 'data'),
     env: { AGENTS_DIR: agentsFolder, ...env },
-    readyMs: 30_000,
   });
 
 export interface Started {

@@ -68,7 +68,7 @@ export class Window {
       viewport: { width: 1280, height: 800 },
       locale: 'en-US',
     });
-    context.setDefaultTimeout(20_000);
+    context.setDefaultTimeout(60_000);
     await context.addInitScript(announce);
     const page = await context.newPage();
     const window = new Window(browser, page, firstPicture);

@@ -29,7 +29,7 @@ export class AgentWatch {
   static async start(namespace: string, owner: string): Promise<AgentWatch> {
     const watch = new AgentWatch(namespace, owner);
     watch.#follow();
-    await eventually('pods to be watched', () => watch.#connected, 30_000);
+    await eventually('pods to be watched', () => watch.#connected);
     return watch;
   }
 

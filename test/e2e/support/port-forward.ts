@@ -26,7 +26,7 @@ export class PortForward {
       `:${port}`,
     ]);
     forward.#start();
-    await eventually('a port to be forwarded', () => forward.#port > 0, 30_000);
+    await eventually('a port to be forwarded', () => forward.#port > 0);
     return forward;
   }
 

@@ -57,7 +57,7 @@ export class ReadWatch {
       const headers = { authorization: `Bearer ${this.#key}` };
       request(
         this.#url,
-        { agent: false, headers, signal: AbortSignal.timeout(5_000) },
+        { agent: false, headers, signal: AbortSignal.timeout(30_000) },
         (response) => {
           response.on('error', reject).on('end', () => resolve(response.statusCode ?? 0));
           response.resume();
