@@ -1,5 +1,9 @@
 import type { TestedMutant } from './tested-mutant.ts';
 
+const working = {
+  file: 'src/gateway/callback-server/working-conversations.ts',
+  test: 'test/unit/gateway/working-conversations.test.ts',
+} as const;
 const handler = {
   file: 'src/gateway/git/git-handler.ts',
   test: 'test/unit/gateway/git/git-handler.test.ts',
@@ -27,12 +31,41 @@ const pullRequests = {
   test: 'test/unit/gateway/pull-requests/pull-requests.test.ts',
 } as const;
 const outcomes = { test: 'test/unit/gateway/unknown-outcomes.test.ts' } as const;
+const storeRetries = {
+  file: 'packages/object-store/src/s3-client.ts',
+  test: 'packages/object-store/test/s3-store.test.ts',
+  name: 'waits as a Retry-After',
+} as const;
 const leftBehind = { test: 'test/unit/left-behind.test.ts' } as const;
 
 /**
  * Mistakes in git, keys, and calls of other servers. Each name is the mistake as a sentence.
  */
 export const gitMutants: Readonly<Record<string, TestedMutant>> = {
+  'a paused sandbox has conversations at work': {
+    ...working,
+    from: 'if (spec.replicas !== 1) return [];',
+    to: '',
+    name: 'no conversation is at work in a paused sandbox',
+  },
+  'a conversation of another owner is at work in a sandbox': {
+    ...working,
+    from: 'conversation.spec.owner === spec.owner &&',
+    to: '',
+    name: 'of another owner',
+  },
+  'a conversation without the UID of its sandbox is at work in any of the name': {
+    ...working,
+    from: 'conversation.status?.sandboxUID === metadata.uid',
+    to: '(conversation.status?.sandboxUID ?? metadata.uid) === metadata.uid',
+    name: 'that does not say which sandbox of the name',
+  },
+  'a conversation without a start is at work': {
+    ...working,
+    from: "'PREPARING_REPOSITORY', 'SETTING_UP_SKILLS'",
+    to: "undefined, 'PREPARING_REPOSITORY', 'SETTING_UP_SKILLS'",
+    name: 'without a start',
+  },
   'a template without a list of readable repositories opens all of them': {
     ...handler,
     from: 'settings?.readable?.includes(grant.repository) === true',
@@ -199,7 +232,7 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
   'a key outlives its maker where another one has the name': {
     ...keyRing,
     from: 'maker?.metadata.uid !== issuedBy.uid || maker.metadata.deletionTimestamp',
-    to: 'maker?.metadata.deletionTimestamp',
+    to: 'maker === undefined || maker.metadata.deletionTimestamp',
     name: 'is an orphan only where',
   },
   'a pull request is opened with a credential for any repository': {
@@ -281,6 +314,16 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
     test: 'packages/kube/test/transport.test.ts',
     name: 'takes a Status',
   },
+  'the seconds of the object store are milliseconds': {
+    ...storeRetries,
+    from: 'Math.min(Number(value) * 1000, maxRetryAfterMs)',
+    to: 'Math.min(Number(value), maxRetryAfterMs)',
+  },
+  'the object store decides how long a call waits': {
+    ...storeRetries,
+    from: 'Math.min(Number(value) * 1000, maxRetryAfterMs)',
+    to: 'Number(value) * 1000',
+  },
   'a call of the API server keeps the timer of its deadline': {
     ...leftBehind,
     file: 'packages/kube/src/transport.ts',
@@ -288,12 +331,12 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
     to: '} finally { void timer; }',
     name: 'a call of the API server leaves nothing behind that has ended well',
   },
-  'a call of the API server keeps its listener': {
+  'a round trip to the API server keeps its listener': {
     ...leftBehind,
     file: 'packages/kube/src/round-trip.ts',
     from: 'this.#options.signal.removeEventListener',
     to: 'void this.#options.signal.removeEventListener; void',
-    name: 'a call of the API server leaves nothing behind that has ended well',
+    name: 'a round trip to the API server leaves nothing behind that has ended well',
   },
   'a call of an agent keeps its deadline after the last byte': {
     ...leftBehind,
@@ -322,6 +365,27 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
     from: '} finally { timer.cancel(); }',
     to: '} finally { void timer; }',
     name: 'a read of an agent leaves nothing behind that has ended well',
+  },
+  'a read of an archive keeps its place': {
+    ...leftBehind,
+    file: 'src/gateway/v1/history-reading.ts',
+    from: 'release?.(); timer.cancel();',
+    to: 'timer.cancel();',
+    name: 'a read of an archive leaves nothing behind that has ended well',
+  },
+  'a read of an archive keeps its timer': {
+    ...leftBehind,
+    file: 'src/gateway/v1/history-reading.ts',
+    from: 'release?.(); timer.cancel();',
+    to: 'release?.();',
+    name: 'a read of an archive leaves nothing behind that has ended well',
+  },
+  'a read of an archive keeps its listener': {
+    ...leftBehind,
+    file: 'src/gateway/v1/history-reading.ts',
+    from: "left.removeEventListener('abort', leave);",
+    to: '',
+    name: 'a read of an archive leaves nothing behind that has ended well',
   },
   'a client that was answered keeps its listener': {
     ...leftBehind,

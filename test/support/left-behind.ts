@@ -1,15 +1,15 @@
 import { getEventListeners } from 'node:events';
 import { VirtualClock } from './virtual-clock.ts';
 
-/** What work is given that outlives it, and what the work has left there. */
+/** A clock and a signal that outlive some work, and the count of what the work has left there. */
 export interface Outliving {
-  /** A clock that stands still. */
+  /** A clock whose time passes only when the test says so. */
   readonly clock: VirtualClock;
   readonly signal: AbortSignal;
   readonly left: () => { readonly timers: number; readonly listeners: number };
 }
 
-/** What every work leaves behind that has ended: whether well or with an error. */
+/** The count for work that has ended, whether well or with an error. */
 export const nothing = { timers: 0, listeners: 0 } as const;
 
 /** A clock and a signal whose remaining timers and listeners a test counts. */

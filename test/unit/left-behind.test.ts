@@ -6,6 +6,8 @@ import { BoundedClient } from '@conversation-operator/http/client/bounded-client
 import { Deadline } from '@conversation-operator/http/client/deadline';
 import { CircuitBreakers } from '@conversation-operator/http/limits/circuit-breakers';
 import type { Response } from 'express';
+import { Pool } from 'undici';
+import { roundTrip } from '../../packages/kube/src/round-trip.ts';
 import { Transport } from '../../packages/kube/src/transport.ts';
 import { withDeadline } from '../../packages/object-store/src/call-deadline.ts';
 import { createS3Store } from '../../packages/object-store/src/s3-store.ts';
@@ -13,6 +15,8 @@ import { Transfer } from '../../src/gateway/git/git-relay.ts';
 import { newPool } from '../../src/gateway/limits/pools.ts';
 import type { Services } from '../../src/gateway/services.ts';
 import { askAgent, untilLeft } from '../../src/gateway/v1/agent-reading.ts';
+import { readArchive } from '../../src/gateway/v1/history-reading.ts';
+import { aConversation, noon } from '../support/builders.ts';
 import { startJsonHost, type JsonHost } from '../support/json-host.ts';
 import { nothing, outliving, type Outliving } from '../support/left-behind.ts';
 
@@ -26,6 +30,9 @@ afterAll(() => server.close());
 const finish = (fails: boolean): void => {
   if (fails) throw new Error('the work fails');
 };
+
+/** The same, later. */
+const finishLater = (fails: boolean): Promise<void> => Promise.resolve().then(() => finish(fails));
 
 /** Work with a clock or a signal that outlive it. */
 const works: Readonly<Record<string, (given: Outliving, fails: boolean) => Promise<unknown>>> = {
@@ -47,13 +54,22 @@ const works: Readonly<Record<string, (given: Outliving, fails: boolean) => Promi
     expect([shares.inUse, shares.waiting, shares.size]).toEqual([0, 0, 0]);
   },
   'a call within a deadline': ({ clock, signal }, fails) =>
-    withDeadline({ clock, signal, timeoutMs: 1_000, subject: 'The store' }, async () =>
-      finish(fails),
+    withDeadline({ clock, signal, timeoutMs: 1_000, subject: 'The store' }, () =>
+      finishLater(fails),
     ),
-  'a deadline of a call': async ({ signal }, fails) => {
+  'a deadline of a call': ({ signal }, fails) => {
     const deadline = new Deadline(1_000, signal);
     deadline.end();
-    finish(fails);
+    return finishLater(fails);
+  },
+  'a round trip to the API server': async ({ signal }, fails) => {
+    const dispatcher = new Pool(server.url);
+    try {
+      const trip = { dispatcher, method: 'GET', path: '/', headers: {}, signal } as const;
+      for await (const _chunk of (await roundTrip(trip)).body) finish(fails);
+    } finally {
+      await dispatcher.close();
+    }
   },
   'a bounded call': async ({ signal }, fails) => {
     const client = new BoundedClient({
@@ -124,17 +140,28 @@ const works: Readonly<Record<string, (given: Outliving, fails: boolean) => Promi
         services,
         agent,
         signal,
-        async () => finish(fails),
+        () => finishLater(fails),
         () => undefined,
       );
     } finally {
       expect([eventReads.inUse, eventReads.size]).toEqual([0, 0]);
     }
   },
+  'a read of an archive': async ({ clock, signal }, fails) => {
+    const historyReads = newPool('historyReads', clock);
+    const services = { clock, places: { historyReads }, history: {} } as unknown as Services;
+    const archive = { head: 'head-1', events: 1, bytes: 1, time: noon };
+    const conversation = aConversation({ status: { archive } });
+    try {
+      await readArchive(services, conversation, signal, () => finishLater(fails));
+    } finally {
+      expect([historyReads.inUse, historyReads.size]).toEqual([0, 0]);
+    }
+  },
   'work until a client leaves': async (_given, fails) => {
     const response = Object.assign(new EventEmitter(), { destroyed: false });
     try {
-      await untilLeft(response as unknown as Response, async () => finish(fails));
+      await untilLeft(response as unknown as Response, () => finishLater(fails));
     } finally {
       expect(response.listenerCount('close')).toBe(0);
     }
