@@ -113,6 +113,29 @@ describe('Transport', () => {
     expect(stub.requests.map(({ body }) => body)).toEqual([{ name: 'one' }, { name: 'one' }]);
   });
 
+  it.each<[string | undefined, number | undefined]>([
+    ['2', 2_000],
+    ['0', 0],
+    [undefined, undefined],
+    ['Wed, 21 Oct 2026 07:28:00 GMT', undefined],
+    ['1.5', undefined],
+    ['-1', undefined],
+  ])('reads the Retry-After %j as %j ms', async (value, expected) => {
+    const headers: Record<string, string> = value === undefined ? {} : { 'retry-after': value };
+    const { transport } = await transportTo([status(400, 'BadRequest', headers)]);
+    const error = await failureOf(transport.call(write));
+    expect((error as ApiError).retryAfterMs).toBe(expected);
+  });
+
+  it.each<[object, number | undefined, number | undefined]>([
+    [{ details: { retryAfterSeconds: 3 } }, undefined, 3_000],
+    [{ details: { retryAfterSeconds: 3 } }, 5_000, 5_000],
+    [{ details: {} }, undefined, undefined],
+    [{}, 0, 0],
+  ])('takes a Status %j with a header of %j ms as %j ms', (body, retryAfterMs, expected) => {
+    expect(new ApiError(429, body, { retryAfterMs }).retryAfterMs).toBe(expected);
+  });
+
   it('does not wait for longer than the deadline allows', async () => {
     const { stub, transport } = await transportTo([
       status(429, 'TooManyRequests', { 'retry-after': '60' }),

@@ -88,6 +88,33 @@ describe('a store in a bucket', () => {
     expect(fake.faults).toEqual([]);
   });
 
+  it.each<[string, number]>([
+    ['2', 2_000],
+    ['0', 100],
+    // Longer than a call is to wait.
+    ['5', 5_000],
+    ['6', 5_000],
+    ['3600', 5_000],
+    ['Wed, 21 Oct 2026 07:28:00 GMT', 100],
+    ['-2', 100],
+    ['', 100],
+  ])('waits as a Retry-After of %j wants, %d ms', async (value, expected) => {
+    const timeoutMs = 60_000;
+    const delays: number[] = [];
+    const recording: Clock = {
+      ...systemClock,
+      after: (delayMs, callback) => {
+        if (delayMs !== timeoutMs) delays.push(delayMs);
+        return systemClock.after(delayMs === timeoutMs ? delayMs : 0, callback);
+      },
+    };
+    const patient = storeOf(fake, { clock: recording, timeoutMs, random: () => 0 });
+    fake.faults.push({ status: 503, code: 'SlowDown', headers: { 'retry-after': value } });
+    await patient.put('a/b', body);
+    expect(delays).toEqual([expected]);
+    await patient.close();
+  });
+
   it('deletes an object once, though a proxy does so twice', async () => {
     fake.faults.push('repeat', 'repeat');
     await put();

@@ -27,7 +27,7 @@ async function aClient(verb: 'mergePatch' | 'delete', error: Error, isStored: bo
 
 const message = {
   role: 'user' as const,
-  content: [{ type: 'text' as const, text: 'Go on.' }],
+  content: [{ type: 'text' as const, text: 'Say hello.' }],
   run: true,
 };
 const feed = { settled: () => Promise.resolve(undefined) };
@@ -59,7 +59,7 @@ describe.each(unknownOutcomes)('a write that ends with %s', (_sentence, errorOf)
 });
 
 describe.each(knownOutcomes)('a write that ends with %s', (_sentence, errorOf) => {
-  it('was not executed, and is neither repeated nor looked for', async () => {
+  it('was not executed, and is neither repeated nor searched for', async () => {
     expect([mayBeExecuted(errorOf()), outcomeUnknown(errorOf())]).toEqual([false, false]);
     const patching = await aClient('mergePatch', errorOf(), false);
     const queued = queueMessage(patching.client, patching.conversation, 'm-1', message);

@@ -77,7 +77,7 @@ function aSandboxAtWork(wish: Wish = {}) {
     templates: quietCache(templates),
   });
 
-  /** What reaches the git host of a request with the token of the sandbox. */
+  /** Sends a request with the token of the sandbox; returns the calls that reach the git host. */
   const send = async (
     method: string,
     path: string,
@@ -236,7 +236,7 @@ it.each(['', 'token', keys.gitToken('none'), keys.gitToken('uid-of-sbx-2')])(
 it('leaves no timer and no place behind', async () => {
   const { read, push, clock } = aSandboxAtWork({ git: anyBranch });
   // More requests than one sandbox may have at once.
-  for (let count = 0; count < 50; count++) await read('forgejo/acme/shop');
-  for (let count = 0; count < 50; count++) await push('agent/x');
+  for (let count = 0; count < 50; count++) await clock.run(read('forgejo/acme/shop'));
+  for (let count = 0; count < 50; count++) await clock.run(push('agent/x'));
   expect(clock.timers).toBe(0);
 });

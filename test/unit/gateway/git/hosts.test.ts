@@ -17,7 +17,7 @@ it.each<[string, readonly CredentialFound[], string | undefined]>([
   ['sources without one', ['absent', 'absent'], undefined],
   ['the first source', [credential('one'), credential('other')], 'one'],
   ['the next source', ['absent', credential('other')], 'other'],
-  // What the next source has may open more.
+  // The credential of the next source may open more.
   ['a source that withholds it', ['withheld', credential('other')], undefined],
   ['a later source that withholds it', ['absent', 'withheld', credential('other')], undefined],
   ['a source before one that withholds it', [credential('one'), 'withheld'], 'one'],

@@ -1,0 +1,439 @@
+import type { TestedMutant } from './tested-mutant.ts';
+
+const working = {
+  file: 'src/gateway/callback-server/working-conversations.ts',
+  test: 'test/unit/gateway/working-conversations.test.ts',
+} as const;
+const handler = {
+  file: 'src/gateway/git/git-handler.ts',
+  test: 'test/unit/gateway/git/git-handler.test.ts',
+} as const;
+const pushes = {
+  file: 'src/gateway/git/push-relay.ts',
+  test: 'test/unit/gateway/git/git-handler.test.ts',
+  name: 'passes only if it spares the default branch',
+} as const;
+const privateHost = {
+  file: 'src/gateway/git/private-host.ts',
+  test: 'test/unit/gateway/git/private-host.test.ts',
+} as const;
+const appClient = {
+  file: 'src/gateway/git/github-app-client.ts',
+  test: 'test/unit/gateway/git/github-app-client.test.ts',
+} as const;
+const advertisement = { test: 'packages/git/test/advertisement.test.ts' } as const;
+const keyRing = {
+  file: 'src/gateway/auth/key-ring.ts',
+  test: 'test/unit/gateway/key-ring.test.ts',
+} as const;
+const pullRequests = {
+  file: 'src/gateway/pull-requests/pull-requests.ts',
+  test: 'test/unit/gateway/pull-requests/pull-requests.test.ts',
+} as const;
+const outcomes = { test: 'test/unit/gateway/unknown-outcomes.test.ts' } as const;
+const storeRetries = {
+  file: 'packages/object-store/src/s3-client.ts',
+  test: 'packages/object-store/test/s3-store.test.ts',
+  name: 'waits as a Retry-After',
+} as const;
+const leftBehind = { test: 'test/unit/left-behind.test.ts' } as const;
+
+/**
+ * Mistakes in git, keys, and calls of other servers. Each name is the mistake as a sentence.
+ */
+export const gitMutants: Readonly<Record<string, TestedMutant>> = {
+  'a paused sandbox has conversations at work': {
+    ...working,
+    from: 'if (spec.replicas !== 1) return [];',
+    to: '',
+    name: 'no conversation is at work in a paused sandbox',
+  },
+  'a conversation of another owner is at work in a sandbox': {
+    ...working,
+    from: 'conversation.spec.owner === spec.owner &&',
+    to: '',
+    name: 'of another owner',
+  },
+  'a conversation without the UID of its sandbox is at work in any of the name': {
+    ...working,
+    from: 'conversation.status?.sandboxUID === metadata.uid',
+    to: '(conversation.status?.sandboxUID ?? metadata.uid) === metadata.uid',
+    name: 'that does not say which sandbox of the name',
+  },
+  'a conversation without a start is at work': {
+    ...working,
+    from: "'PREPARING_REPOSITORY', 'SETTING_UP_SKILLS'",
+    to: "undefined, 'PREPARING_REPOSITORY', 'SETTING_UP_SKILLS'",
+    name: 'without a start',
+  },
+  'a template without a list of readable repositories opens all of them': {
+    ...handler,
+    from: 'settings?.readable?.includes(grant.repository) === true',
+    to: 'settings?.readable?.includes(grant.repository) !== false',
+    name: 'a template that names no repository',
+  },
+  'a sandbox without a conversation reads what its template names': {
+    ...handler,
+    from: 'found?.some((each) => this.#providerOf(each) === grant.provider) === true',
+    to: 'found?.every((each) => this.#providerOf(each) === grant.provider) === true',
+    name: 'no conversation',
+  },
+  'a repository that the template names is read from any host': {
+    ...handler,
+    from: 'found?.some((each) => this.#providerOf(each) === grant.provider) === true',
+    to: 'found !== undefined',
+    name: 'a conversation whose repository is on another host',
+  },
+  'a conversation about a repository opens the one of this name on each host': {
+    ...handler,
+    from: 'conversation.spec.repository?.name === repository && this.#providerOf(conversation) === provider',
+    to: 'conversation.spec.repository?.name === repository',
+    name: 'a conversation about the repository of this name on another host',
+  },
+  'a conversation without a repository counts as one on the default host': {
+    ...handler,
+    from: 'return repository && (repository.provider ?? this.#options.defaultProvider);',
+    to: 'return repository?.provider ?? this.#options.defaultProvider;',
+    name: 'a conversation without a repository',
+  },
+  'a sandbox that is being deleted still opens its repositories': {
+    ...handler,
+    from: 'isGood && sandbox?.metadata.deletionTimestamp === undefined ? sandbox',
+    to: 'isGood ? sandbox',
+    name: 'a deletion under way',
+  },
+  'a sandbox without a template pushes': {
+    ...handler,
+    from: '(!policy.enabled || template === undefined)',
+    to: '!policy.enabled',
+    name: 'there is no template, a push begins',
+  },
+  'a request of git keeps its place after a good end': {
+    ...handler,
+    from: '} finally { release(); }',
+    to: '} finally { void release; }',
+    name: 'leaves no timer and no place behind',
+  },
+  'a push passes where the git host does not say which branches there are': {
+    ...pushes,
+    from: "if (refs === undefined) return all(push, 'the git host does not say which branch is the default one; try again');",
+    to: 'if (refs === undefined) return new Map();',
+  },
+  'a push passes to a git host without HEAD': {
+    ...pushes,
+    from: "if (!isEmpty && defaultBranch === undefined) return all(push, 'the git host does not say which branch is the default one');",
+    to: '',
+  },
+  'a repository without a default branch counts as empty': {
+    ...pushes,
+    from: 'const isEmpty = refs.branches.length === 0;',
+    to: 'const isEmpty = refs.defaultBranch === undefined;',
+  },
+  'a git host that fails counts as one that opens the repository': {
+    ...privateHost,
+    from: "return status === 200 && mediaTypeOf(contentType) !== 'text/html';",
+    to: "return (status === 200 || status >= 500) && mediaTypeOf(contentType) !== 'text/html';",
+    name: 'is out of order for others',
+  },
+  'a redirect to a page to sign in counts as an open repository': {
+    ...privateHost,
+    from: "error.reason === 'redirect') return false",
+    to: "error.reason === 'redirect') return true",
+    name: 'leads others to a page to sign in',
+  },
+  'a push without a credential reaches the git host': {
+    ...privateHost,
+    from: "if (credential === undefined && service === 'git-receive-pack') return { kind: 'locked' };",
+    to: '',
+    name: 'a push without a credential',
+  },
+  'what was found by a credential serves requests without one': {
+    ...privateHost,
+    from: "credential === undefined ? '' : fingerprintOf(credential)",
+    to: "''",
+    name: 'a pack',
+  },
+  'what was found on one host serves requests for another': {
+    ...privateHost,
+    from: "provider, repository, service, credential === undefined ? ''",
+    to: "repository, service, credential === undefined ? ''",
+    name: 'gets no use of what was found on another one',
+  },
+  'the answer to the check of access keeps its connection': {
+    ...privateHost,
+    from: 'body.destroy(); // A login page',
+    to: '// A login page',
+    name: 'keeps no connection',
+  },
+  'a credential that is withheld is replaced by that of the next source': {
+    file: 'src/gateway/git/hosts.ts',
+    from: "if (found === 'withheld') return undefined; if (found !== 'absent') return found;",
+    to: "if (typeof found !== 'string') return found;",
+    test: 'test/unit/gateway/git/hosts.test.ts',
+    name: 'a source that withholds it',
+  },
+  'findings of one git host are those of another': {
+    file: 'src/gateway/git/remote-reader.ts',
+    from: "host.provider, repository, credential === undefined ? ''",
+    to: "repository, credential === undefined ? ''",
+    test: 'test/unit/gateway/git/finding-cache.test.ts',
+    name: 'distinguishes hosts',
+  },
+  'a token of a GitHub App for all repositories is taken': {
+    ...appClient,
+    from: "z.literal('selected')",
+    to: 'z.string()',
+    name: 'among all of the installation',
+  },
+  'a token of a GitHub App for no repository is taken': {
+    ...appClient,
+    from: 'names.length === 1 && names[0]?.toLowerCase() === name.toLowerCase()',
+    to: 'names.every((each) => each.toLowerCase() === name.toLowerCase())',
+    name: 'in an empty list',
+  },
+  'the end of a token of a GitHub App is in seconds': {
+    ...appClient,
+    from: 'return { token, expiresAt: Date.parse(expiresAt) };',
+    to: 'return { token, expiresAt: Date.parse(expiresAt) / 1000 };',
+    name: 'with the time of its end',
+  },
+  'a failure of GitHub counts as a refusal of the App': {
+    ...appClient,
+    from: "return status === 404 ? 'not-found' : 'unavailable';",
+    to: "return status === 404 ? 'not-found' : 'denied';",
+    name: 'GitHub answers 503',
+  },
+  'a symbolic branch names the default branch in version 0': {
+    ...advertisement,
+    file: 'packages/git/src/advertisement.ts',
+    from: 'symref=HEAD:(\\S+)',
+    to: 'symref=[^\\s:]+:(\\S+)',
+    name: 'version 0 with symbolic branches beside HEAD',
+  },
+  'a symbolic branch names the default branch in version 2': {
+    ...advertisement,
+    file: 'packages/git/src/ls-refs.ts',
+    from: "if (name === 'HEAD' && target !== undefined)",
+    to: 'if (target !== undefined)',
+    name: 'a symbolic one is no HEAD',
+  },
+  'the key of a link opens requests': {
+    ...keyRing,
+    from: 'spec.signIn === signIn && isEqual(spec.sha256, hash)',
+    to: 'isEqual(spec.sha256, hash)',
+    name: 'opens no request',
+  },
+  'a key of another namespace opens requests': {
+    ...keyRing,
+    from: 'key.metadata.namespace !== this.#options.namespace || !accepts(key)',
+    to: '!accepts(key)',
+    name: 'of another namespace',
+  },
+  'a key outlives its maker where another one has the name': {
+    ...keyRing,
+    from: 'maker?.metadata.uid !== issuedBy.uid || maker.metadata.deletionTimestamp',
+    to: 'maker === undefined || maker.metadata.deletionTimestamp',
+    name: 'is an orphan only where',
+  },
+  'a pull request is opened with a credential for any repository': {
+    ...pullRequests,
+    from: 'await credentials.of(spec.owner, provider, name)',
+    to: 'await credentials.of(spec.owner, provider)',
+    name: 'takes the branch of the last accepted push',
+  },
+  'a pull request is opened without a token': {
+    ...pullRequests,
+    from: 'if (credential?.token === undefined)',
+    to: 'if (credential === undefined)',
+    name: 'an owner whose credential is no token',
+  },
+  'a pull request of the same number elsewhere is the same': {
+    ...pullRequests,
+    from: 'one.number === other.number && one.provider === other.provider && one.repository === other.repository',
+    to: 'one.number === other.number',
+    name: 'of the same number in another place',
+  },
+  'a pull request is recorded in another conversation of the name': {
+    ...pullRequests,
+    from: "if (stored.metadata.uid !== uid) throw notFound('conversation'); return stored;",
+    to: 'return stored;',
+    name: 'was made again under its name',
+  },
+  'an older pull request is announced after an answer was lost': {
+    ...pullRequests,
+    from: "error.code === 'unavailable' && opened.title === wanted.title",
+    to: "error.code === 'unavailable'",
+    name: 'whose title differs',
+  },
+  'a write that ends with 5xx was not executed': {
+    ...outcomes,
+    file: 'packages/kube/src/errors.ts',
+    from: '? error.status >= 500 : error instanceof TransportError',
+    to: '? false : error instanceof TransportError',
+    name: 'status 500',
+  },
+  'a time-out of the API server was no write': {
+    ...outcomes,
+    file: 'packages/kube/src/errors.ts',
+    from: '? error.status >= 500 : error instanceof TransportError',
+    to: '? error.status === 500 : error instanceof TransportError',
+    name: 'status 504',
+  },
+  'a refused write may have been executed': {
+    ...outcomes,
+    file: 'packages/kube/src/errors.ts',
+    from: '? error.status >= 500 : error instanceof TransportError',
+    to: '? error.status >= 400 : error instanceof TransportError',
+    name: 'was not executed',
+  },
+  'a deletion that ends with 5xx fails although the object is gone': {
+    ...outcomes,
+    file: 'src/gateway/lookup/stored.ts',
+    from: '(mayBeExecuted(error) && isGone(',
+    to: '(error instanceof TypeError && isGone(',
+    name: 'is a deletion that is done',
+  },
+  'a message whose write ends with 5xx is refused': {
+    ...outcomes,
+    file: 'src/gateway/v1/message-queue.ts',
+    from: 'if (mayBeExecuted(error)) lost = error; else',
+    to: '',
+    name: 'stores a message once',
+  },
+  'the seconds of Retry-After are milliseconds': {
+    file: 'packages/kube/src/transport.ts',
+    from: 'seconds === undefined ? undefined : seconds * 1000',
+    to: 'seconds',
+    test: 'packages/kube/test/transport.test.ts',
+    name: 'reads the Retry-After',
+  },
+  'the seconds of a Status are milliseconds': {
+    file: 'packages/kube/src/errors.ts',
+    from: 'body.details.retryAfterSeconds * 1000',
+    to: 'body.details.retryAfterSeconds',
+    test: 'packages/kube/test/transport.test.ts',
+    name: 'takes a Status',
+  },
+  'the seconds of the object store are milliseconds': {
+    ...storeRetries,
+    from: 'Math.min(Number(value) * 1000, maxRetryAfterMs)',
+    to: 'Math.min(Number(value), maxRetryAfterMs)',
+  },
+  'the object store decides how long a call waits': {
+    ...storeRetries,
+    from: 'Math.min(Number(value) * 1000, maxRetryAfterMs)',
+    to: 'Number(value) * 1000',
+  },
+  'a call of the API server keeps the timer of its deadline': {
+    ...leftBehind,
+    file: 'packages/kube/src/transport.ts',
+    from: '} finally { timer.cancel(); }',
+    to: '} finally { void timer; }',
+    name: 'a call of the API server leaves nothing behind that has ended well',
+  },
+  'a round trip to the API server keeps its listener': {
+    ...leftBehind,
+    file: 'packages/kube/src/round-trip.ts',
+    from: 'this.#options.signal.removeEventListener',
+    to: 'void this.#options.signal.removeEventListener; void',
+    name: 'a round trip to the API server leaves nothing behind that has ended well',
+  },
+  'a call of an agent keeps its deadline after the last byte': {
+    ...leftBehind,
+    file: 'packages/http/src/client/bounded-client.ts',
+    from: "body.once('close', () => deadline.end());",
+    to: '',
+    name: 'a bounded call leaves nothing behind that has ended well',
+  },
+  'a read of an agent keeps its place': {
+    ...leftBehind,
+    file: 'src/gateway/v1/agent-reading.ts',
+    from: 'release?.(); left.removeEventListener',
+    to: 'left.removeEventListener',
+    name: 'a read of an agent leaves nothing behind that has ended well',
+  },
+  'a read of an agent keeps its listener': {
+    ...leftBehind,
+    file: 'src/gateway/v1/agent-reading.ts',
+    from: "left.removeEventListener('abort', leave);",
+    to: '',
+    name: 'a read of an agent leaves nothing behind that has ended well',
+  },
+  'a read of an agent keeps the timer of the first byte': {
+    ...leftBehind,
+    file: 'src/gateway/v1/agent-reading.ts',
+    from: '} finally { timer.cancel(); }',
+    to: '} finally { void timer; }',
+    name: 'a read of an agent leaves nothing behind that has ended well',
+  },
+  'a read of an archive keeps its place': {
+    ...leftBehind,
+    file: 'src/gateway/v1/history-reading.ts',
+    from: 'release?.(); timer.cancel();',
+    to: 'timer.cancel();',
+    name: 'a read of an archive leaves nothing behind that has ended well',
+  },
+  'a read of an archive keeps its timer': {
+    ...leftBehind,
+    file: 'src/gateway/v1/history-reading.ts',
+    from: 'release?.(); timer.cancel();',
+    to: 'release?.();',
+    name: 'a read of an archive leaves nothing behind that has ended well',
+  },
+  'a read of an archive keeps its listener': {
+    ...leftBehind,
+    file: 'src/gateway/v1/history-reading.ts',
+    from: "left.removeEventListener('abort', leave);",
+    to: '',
+    name: 'a read of an archive leaves nothing behind that has ended well',
+  },
+  'a client that was answered keeps its listener': {
+    ...leftBehind,
+    file: 'src/gateway/v1/agent-reading.ts',
+    from: "response.off('close', leave);",
+    to: '',
+    name: 'work until a client leaves',
+  },
+  'a call of the object store keeps its listener': {
+    ...leftBehind,
+    file: 'packages/object-store/src/call-deadline.ts',
+    from: "signal?.removeEventListener('abort', onAbort);",
+    to: '',
+    name: 'a call of the object store leaves nothing behind that has ended well',
+  },
+  'a call of the object store keeps its timer': {
+    ...leftBehind,
+    file: 'packages/object-store/src/call-deadline.ts',
+    from: 'timer.cancel();',
+    to: '',
+    name: 'a call of the object store leaves nothing behind that has ended well',
+  },
+  'a transfer of git that is over ends at its maximum duration': {
+    ...leftBehind,
+    file: 'src/gateway/git/git-relay.ts',
+    from: 'this.#total.cancel();',
+    to: '',
+    name: 'a transfer of git leaves nothing behind that has ended well',
+  },
+  'a transfer of git that is over keeps its idle timer': {
+    ...leftBehind,
+    file: 'src/gateway/git/git-relay.ts',
+    from: 'this.#idle.stop();',
+    to: '',
+    name: 'a transfer of git leaves nothing behind that has ended well',
+  },
+  'a wait for a share that was granted keeps its timer': {
+    ...leftBehind,
+    file: 'packages/base/src/shares.ts',
+    from: 'timer.cancel(); signal?.removeEventListener',
+    to: 'signal?.removeEventListener',
+    name: 'a wait for a share leaves nothing behind that has ended well',
+  },
+  'a delay that is over keeps its listener': {
+    ...leftBehind,
+    file: 'packages/base/src/clock.ts',
+    from: "signal?.removeEventListener('abort', onAbort); resolve();",
+    to: 'resolve();',
+    name: 'a delay leaves nothing behind that has ended well',
+  },
+};
