@@ -1,4 +1,4 @@
-import { plainText } from './plain-text.ts';
+import { beginningOf, plainText } from './plain-text.ts';
 
 const maxDerivedLength = 80;
 /**
@@ -20,6 +20,5 @@ export function firstWords(text: string, maxLength = maxDerivedLength): string {
   if (line.length <= maxLength) return line;
   const space = line.slice(0, maxLength).lastIndexOf(' ');
   if (space > maxLength / 2) return `${line.slice(0, space)}…`;
-  // Not through the middle of a surrogate pair.
-  return `${line.slice(0, maxLength - 1).replace(/[\uD800-\uDBFF]$/, '')}…`;
+  return `${beginningOf(line, maxLength - 1)}…`;
 }

@@ -3,6 +3,13 @@ const controls =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 /**
+ * The beginning of a text, in characters of JavaScript. Truncation leaves no half of a surrogate
+ * pair: no API server stores one, so the status would differ from what is stored for ever.
+ */
+export const beginningOf = (text: string, maxLength: number): string =>
+  text.length <= maxLength ? text : text.slice(0, maxLength).replace(/[\uD800-\uDBFF]$/, '');
+
+/**
  * Returns a text of an agent or a client that is safe to store in a resource and to print on a
  * terminal: bounded, without control characters (except tab and newline) and bidirectional
  * controls, and without unpaired surrogates, which no API server stores.
@@ -12,8 +19,6 @@ export function plainText(text: string, maxLength: number): string {
   const plain = text
     .slice(0, maxLength * 2)
     .toWellFormed()
-    .replace(controls, '')
-    .slice(0, maxLength);
-  // Truncation may have split a surrogate pair.
-  return plain.isWellFormed() ? plain : plain.slice(0, -1);
+    .replace(controls, '');
+  return beginningOf(plain, maxLength);
 }

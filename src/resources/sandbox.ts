@@ -11,6 +11,7 @@ import {
   type CustomResourceDefinition,
 } from './group.ts';
 import { pausedCondition, pausedType } from './paused-condition.ts';
+import { beginningOf } from './plain-text.ts';
 import {
   count,
   described,
@@ -150,8 +151,10 @@ export const hasRun = ({ status }: Pick<Sandbox, 'status'>): boolean =>
   status?.lastContainerID !== undefined;
 
 /** Value of the annotation, truncated to the length that the status stores. */
-export const resumeRequestOf = ({ metadata }: Pick<Sandbox, 'metadata'>): string | undefined =>
-  metadata.annotations?.[resumeRequestedAnnotation]?.slice(0, 64);
+export function resumeRequestOf({ metadata }: Pick<Sandbox, 'metadata'>): string | undefined {
+  const request = metadata.annotations?.[resumeRequestedAnnotation];
+  return request === undefined ? undefined : beginningOf(request, 64);
+}
 
 /**
  * Maximum difference between the clocks of a gateway and an operator. An older request precedes the

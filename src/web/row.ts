@@ -1,5 +1,5 @@
 import { signal, type ReadonlySignal } from '@preact/signals';
-import { createdAtOf, type Facts } from './facts.ts';
+import { createdAtOf, sandboxIdOf, type Facts } from './facts.ts';
 import { searchTextOf, type Searchable } from './filter.ts';
 import { groupOf, type Group } from './groups.ts';
 
@@ -40,10 +40,13 @@ export class Row implements Searchable {
   }
 
   set(facts: Facts): void {
+    const before = sandboxIdOf(this.facts);
     this.#facts.value = facts;
     this.searchText = searchTextOf(facts);
     this.group = groupOf(facts);
-    // The news answers an action that the service has accepted.
-    if (this.action.peek()?.problem === undefined) this.action.value = undefined;
+    // The news answers an action that the service has accepted. What has failed for one sandbox is
+    // not to be tried again with another one.
+    const isReplaced = before !== undefined && before !== sandboxIdOf(facts);
+    if (isReplaced || this.action.peek()?.problem === undefined) this.action.value = undefined;
   }
 }

@@ -1,4 +1,5 @@
 import { findCondition, isTrue } from '../../resources/conditions.ts';
+import { beginningOf } from '../../resources/plain-text.ts';
 import { SandboxCondition, isReadySpare, type Sandbox } from '../../resources/sandbox.ts';
 import { PoolReason, type SandboxPool } from '../../resources/sandbox-pool.ts';
 import { templateVersionAnnotation } from '../../resources/sandbox.ts';
@@ -62,7 +63,7 @@ export function unfitness(
     };
   const valid = findCondition(template.status?.conditions, 'Valid');
   if (valid?.status === 'False' && valid.observedGeneration === template.metadata.generation)
-    return { reason: PoolReason.templateInvalid, message: valid.message.slice(0, 1024) };
+    return { reason: PoolReason.templateInvalid, message: beginningOf(valid.message, 1024) };
   if (template.spec.storage.retain)
     return {
       reason: PoolReason.templateRetainsVolumes,

@@ -19,6 +19,7 @@ import {
   type SandboxPool,
   type SandboxPoolState,
 } from '../../resources/sandbox-pool.ts';
+import { beginningOf } from '../../resources/plain-text.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { byNamespace, bySparePool, type Stores } from '../caches.ts';
 import type { AdmissionReads } from '../admission/reads.ts';
@@ -228,7 +229,7 @@ export class PoolReconciler {
     this.#options.events.record(pool, {
       type: 'Warning',
       reason: PoolReason.spareFailed,
-      message: `The spare ${name} did not boot (${reason}): ${message}`.slice(0, 1024),
+      message: beginningOf(`The spare ${name} did not boot (${reason}): ${message}`, 1024),
     });
   }
 

@@ -1,4 +1,5 @@
 import { conditionUpdate, setConditions } from '../../resources/conditions.ts';
+import { beginningOf } from '../../resources/plain-text.ts';
 import { poolLabel, poolLabelValue, type Sandbox } from '../../resources/sandbox.ts';
 import {
   PoolCondition,
@@ -39,7 +40,7 @@ export function poolStatus(reconciled: ReconciledPool): SandboxPoolState {
     ...(failures === 0 ? {} : { failures }),
     conditions: setConditions(
       pool.status?.conditions,
-      [conditionUpdate(PoolCondition.ready, isReady, reason, message.slice(0, 2048))],
+      [conditionUpdate(PoolCondition.ready, isReady, reason, beginningOf(message, 2048))],
       generation,
       now,
     ),

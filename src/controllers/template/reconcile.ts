@@ -6,6 +6,7 @@ import { findCondition, setConditions, type Condition } from '../../resources/co
 import { persistentVolumeClaims, pods } from '@conversation-operator/kube/core';
 import { apiVersion } from '../../resources/group.ts';
 import { isLive, type ObjectMeta } from '@conversation-operator/kube/object';
+import { beginningOf } from '../../resources/plain-text.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import {
   agentContainerOf,
@@ -130,8 +131,8 @@ export class TemplateReconciler {
       const refusal = createErrorOf(error, what);
       if (refusal === undefined) throw error;
       // Administrators may read the text of their API server; the REST service never shows it.
-      const message = `${refusal.message} The API server says: ${refusal.serverMessage}`.slice(
-        0,
+      const message = beginningOf(
+        `${refusal.message} The API server says: ${refusal.serverMessage}`,
         2048,
       );
       return {

@@ -147,10 +147,18 @@ describe('what a person reads of events', () => {
   });
 
   it('is bounded, and says how much is missing', () => {
-    const [entry] = entriesOf([message('agent', 'x'.repeat(1_000_000))]);
+    const text = Array.from({ length: 100_000 }, (_none, index) => `${index} `).join('');
+    const [entry] = entriesOf([message('agent', text)]);
     expect(entry).toMatchObject({
-      text: `${'x'.repeat(maxTextLength)}\n… ${1_000_000 - maxTextLength} characters more`,
+      text: `${text.slice(0, maxTextLength)}\n… ${text.length - maxTextLength} characters more`,
     });
+  });
+
+  it('has the beginning of a first line that is long as its summary', () => {
+    const command = Array.from({ length: 300 }, (_none, index) => `${index} `).join('');
+    expect(entriesOf([action('1', { ...run, command })])).toMatchObject([
+      { summary: `${command.slice(0, 200)}…`, input: command },
+    ]);
   });
 
   it('survives fields of any type', () => {

@@ -89,3 +89,58 @@ it('keeps a start without its conversation until its task is removed', () => {
   store.settle();
   expect(shown(store)).toEqual({});
 });
+
+describe('a row whose sandbox is replaced', () => {
+  const detailOf = (store: Store) => store.rows.get(idOf(1))?.facts.sandbox?.status_detail;
+  /** A conversation in its first sandbox, whose record says so. */
+  function inFirst(): Store {
+    const store = new Store();
+    store.putSandbox(aSandbox(1, { status_detail: 'first' }));
+    store.putConversation(aConversation(1));
+    expect(detailOf(store)).toBe('first');
+    return store;
+  }
+
+  it('shows nothing of the first one, before and after the record of the other one', () => {
+    const store = inFirst();
+    store.putConversation(aConversation(1, { sandbox_id: 'sbx-2' }));
+    expect(detailOf(store)).toBeUndefined();
+    store.putSandbox(aSandbox(1, { status_detail: 'late news of the first' }));
+    expect(detailOf(store)).toBeUndefined();
+    store.putSandbox(aSandbox(2, { status_detail: 'second' }));
+    expect(detailOf(store)).toBe('second');
+    store.remove({ kind: 'sandbox', id: 'sbx-1' });
+    expect(detailOf(store)).toBe('second');
+  });
+
+  it.each<[string, (store: Store) => void]>([
+    ['is removed', (store) => store.remove({ kind: 'sandbox', id: 'sbx-1' })],
+    [
+      'is not in a snapshot',
+      (store) => {
+        store.beginSnapshot();
+        store.putConversation(aConversation(1));
+        store.endSnapshot();
+      },
+    ],
+  ])('shows one that is made again under its name only after the first one %s', (_how, removed) => {
+    const store = inFirst();
+    removed(store);
+    expect(detailOf(store)).toBeUndefined();
+    store.putConversation(aConversation(1, { title: 'Renamed' }));
+    expect(detailOf(store)).toBeUndefined();
+    store.putSandbox(aSandbox(1, { status_detail: 'again' }));
+    expect(detailOf(store)).toBe('again');
+  });
+
+  it('forgets what was done to the first one, also where that has failed', () => {
+    const store = inFirst();
+    const row = store.rows.get(idOf(1));
+    if (row === undefined) throw new Error('the row is there');
+    row.action.value = { label: 'Pausing', problem: 'The agent does not answer.' };
+    store.putConversation(aConversation(1, { title: 'Renamed' }));
+    expect(row.action.value).toBeDefined();
+    store.putConversation(aConversation(1, { sandbox_id: 'sbx-2' }));
+    expect(row.action.value).toBeUndefined();
+  });
+});

@@ -241,6 +241,33 @@ describe('an agent that speaks the Agent Client Protocol', () => {
     expect(place.lines('prompts.txt')[1]).toContain('You: One.');
   });
 
+  it('continues from the end of a transcript that is too long', async () => {
+    await using place = new Place();
+    const conversation = await place.start('flood 70');
+    for (const text of ['say End.', 'forget\ndie here']) {
+      await becomes(conversation, 'finished', 'error');
+      await conversation.post(message(text), { run: true });
+    }
+    await becomes(conversation, 'finished', 'error');
+    const prompt = JSON.parse(place.lines('prompts.txt').at(-1) ?? '') as string;
+    expect(prompt).toContain('You: End.\nUser: forget');
+    expect(prompt).not.toContain('User: flood');
+    expect(prompt.length).toBeLessThan(61_000);
+  });
+
+  it('repeats a long session, whose end is compared with that of the log', async () => {
+    await using place = new Place();
+    const command = [process.execPath, fake, 'no-resume'];
+    const words = Array.from({ length: 120 }, (_none, index) => `w${index}`);
+    const lines = words.map((word) => `say ${word}\nthink about it`);
+    const text = `${lines.join('\n')}\nsay-half Two and three.`;
+    const conversation = await place.start(text, {}, command);
+    await becomes(conversation, 'finished', 'error');
+    expect((await saidBy(conversation)).join(' ').replace('  ', ' ')).toBe(
+      `${words.join(' ')} Two and three.`,
+    );
+  });
+
   it('resumes its session where it can', async () => {
     await using place = new Place();
     const conversation = await place.start('say One.\ndie here');

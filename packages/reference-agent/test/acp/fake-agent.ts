@@ -97,6 +97,7 @@ async function runLine(line: string, sessionId: string, client: AgentContext): P
       }
       return;
     case 'think':
+      remember(sessionId, 'agent_thought_chunk', text);
       return update({ sessionUpdate: 'agent_thought_chunk', content: { type: 'text', text } });
     case 'tool': {
       const toolCallId = `call-${String(process.hrtime.bigint())}`;

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { UpdateRecorder } from '../../src/acp/recorder.ts';
+import { bounded, UpdateRecorder } from '../../src/acp/recorder.ts';
 import type { Said } from '../../src/live-text.ts';
 import { needlesOf } from '../../src/mask.ts';
 
@@ -27,6 +27,15 @@ describe('the updates of a session', () => {
       ...{ tool_call_id: 'a', title: 'Run', status: 'completed' },
       raw_input: { command: 'x' },
     });
+  });
+
+  it('have the beginning of the input of a tool that is too long, and the size of the rest', () => {
+    const numbers = Array.from({ length: 100 }, (_none, index) => index);
+    const json = JSON.stringify(numbers);
+    expect(bounded(numbers, json.length)).toBe(numbers);
+    expect(bounded(numbers, 20)).toBe(
+      `${json.slice(0, 20)}… (${json.length - 20} characters omitted)`,
+    );
   });
 
   it.each([

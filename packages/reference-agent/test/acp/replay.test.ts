@@ -58,4 +58,12 @@ describe('the messages of a replay that the log does not have', () => {
     expect(lost).toHaveLength(20);
     expect(lost[0]).toHaveLength(100_000);
   });
+
+  it('are the last ones of a long replay, of which the log lacks the last ones', () => {
+    const messages = Array.from({ length: 150 }, (_none, index) => `m${index}`);
+    const lostAfter = (logged: number) =>
+      aReplay(['>1', ...messages]).lostFrom(messages.slice(0, logged));
+    expect(lostAfter(145)).toEqual(messages.slice(145));
+    expect(lostAfter(120)).toEqual(messages.slice(130));
+  });
 });

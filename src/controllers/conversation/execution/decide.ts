@@ -1,5 +1,6 @@
 import type { AgentConversation } from '../../../agent/agent.ts';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
+import { beginningOf } from '../../../resources/plain-text.ts';
 import { isWithin } from '../../elapsed-times.ts';
 import {
   Interruption,
@@ -190,5 +191,5 @@ export function withAgentError(
   { interruption: _interruption, ...status }: ConversationStatus,
   why: string,
 ): ConversationStatus {
-  return { ...status, executionStatus: 'error', executionDetail: why.slice(0, 2048) };
+  return { ...status, executionStatus: 'error', executionDetail: beginningOf(why, 2048) };
 }

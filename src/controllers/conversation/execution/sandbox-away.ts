@@ -1,4 +1,5 @@
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
+import { beginningOf } from '../../../resources/plain-text.ts';
 import { SandboxReason, type Sandbox, type SandboxView } from '../../../resources/sandbox.ts';
 import {
   interruptionReason,
@@ -38,7 +39,7 @@ export function withRunUnknown(
   return {
     ...status,
     executionStatus: 'paused',
-    executionDetail: executionDetail.slice(0, maxDetailLength),
+    executionDetail: beginningOf(executionDetail, maxDetailLength),
     interruption,
   };
 }
@@ -70,7 +71,7 @@ function withSandboxFailed(
   return {
     ...status,
     executionStatus: 'error',
-    executionDetail: executionDetail.slice(0, maxDetailLength),
+    executionDetail: beginningOf(executionDetail, maxDetailLength),
   };
 }
 

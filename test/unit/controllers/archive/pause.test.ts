@@ -74,6 +74,19 @@ it('archives at the beginning of a pause, and again when the runs have ended', a
   expect(await scene.pod()).toBeUndefined();
 });
 
+it('records each run that it interrupts, also one that begins when another one ends', async () => {
+  const { agent, scene, reconcile } = pausing();
+  for (const run of ['c1', 'c2']) {
+    agent.runs = [run];
+    await reconcile();
+    await scene.clock.advance(200);
+    await reconcile();
+  }
+  const { namespace, name } = aSandbox().metadata;
+  const { status } = await scene.client.get(sandboxes, namespace, name);
+  expect(status?.interruptedConversationIDs).toEqual(['c1', 'c2']);
+});
+
 it('leaves the archive no time after the bound of the pause', async () => {
   const { agent, seals, scene, reconcile } = pausing(5_000);
   agent.runs = ['c1'];

@@ -3,13 +3,12 @@ import { PushRecords } from '../../../../src/gateway/git/push-records.ts';
 import { cachedConversation } from '../../../../src/resources/cached-conversation.ts';
 import { conversations, type Conversation } from '../../../../src/resources/conversation.ts';
 import { maxPushes } from '../../../../src/resources/git-settings.ts';
-import { aStoredConversation, noon, noonMs } from '../../../support/builders.ts';
+import { aStoredConversation, noonMs } from '../../../support/builders.ts';
 import { FakeKubeClient } from '../../../support/fake-kube-client.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 const grant = { repository: 'acme/shop', provider: 'github' } as const;
 const command = { ref: 'refs/heads/agent/fix', oldId: '0'.repeat(40), newId: '1'.repeat(40) };
-const aPush = (id: string) => ({ ...command, id, time: noon, outcome: 'Accepted' as const });
 
 function records() {
   const client = new FakeKubeClient();
@@ -30,15 +29,18 @@ const recreated = (conversation: Conversation): Conversation => ({
 });
 
 describe('the record of a push', () => {
-  it('takes the place of the oldest one where there are as many as may be kept', async () => {
+  it('has the last pushes of a conversation, with the outcome of each', async () => {
     const { client, service, pushes } = records();
-    const before = Array.from({ length: maxPushes }, (_, index) => aPush(`push-${index}`));
-    const stored = client.put(conversations, aStoredConversation({ status: { pushes: before } }));
-    const { id } = await service.begin(cachedConversation(stored), grant, [command]);
-    expect((await pushes(stored.metadata.name)).map((push) => push.id)).toEqual([
-      ...before.slice(1).map((push) => push.id),
-      id,
-    ]);
+    const stored = client.put(conversations, aStoredConversation());
+    const refs = Array.from({ length: maxPushes + 3 }, (_none, index) => `refs/heads/${index}`);
+    for (const ref of refs) {
+      const push = await service.begin(cachedConversation(stored), grant, [{ ...command, ref }]);
+      const isLast = ref === refs.at(-1);
+      if (!isLast) await service.end(push, { accepted: new Set([ref]), bytes: 1 });
+    }
+    expect(
+      (await pushes(stored.metadata.name)).map(({ ref, outcome }) => `${ref} ${outcome}`),
+    ).toEqual(refs.slice(3).map((ref) => `${ref} ${ref === refs.at(-1) ? 'Unknown' : 'Accepted'}`));
   });
 
   it('is not of a conversation that has been created anew under the name', async () => {

@@ -102,6 +102,14 @@ describe('the time line of a conversation', () => {
     ]);
   });
 
+  it('has the latest 200 Events', () => {
+    const events = Array.from({ length: 210 }, (_none, index) =>
+      event({ lastTimestamp: new Date(index * 1_000).toISOString(), message: `Event ${index}.` }),
+    );
+    const messages = linesOf({ events }).flatMap((line) => /Event \d+/.exec(line) ?? []);
+    expect([messages.length, messages[0], messages.at(-1)]).toEqual([200, 'Event 10', 'Event 209']);
+  });
+
   it('shows why a start has failed', () => {
     expect(
       linesOf({

@@ -32,6 +32,10 @@ describe('the status of a step', () => {
     expect(
       lastLineOf(withStep(first, 'clone', running('Receiving: 3%'), noonMs + 5_000), 'clone'),
     ).toBe('Receiving: 3%');
+    const lines = running('Cloning\nReceiving: 4%');
+    expect(lastLineOf(withStep(first, 'clone', lines, noonMs + 5_000), 'clone')).toBe(
+      'Receiving: 4%',
+    );
   });
 
   it.each([
