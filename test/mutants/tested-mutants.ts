@@ -1,12 +1,9 @@
+import { agentMutants } from './agent-mutants.ts';
+import { gitMutants } from './git-mutants.ts';
 import type { TestedMutant } from './tested-mutant.ts';
 
 /** Every mistake that a test other than the simulation has to notice. */
 export const testedMutants: Readonly<Record<string, TestedMutant>> = {
-  'a first seed may be negative': {
-    file: 'test/simulation/first-seed.ts',
-    from: 'seed < 0',
-    to: 'seed < -5',
-    test: 'test/unit/first-seed.test.ts',
-    name: 'is refused',
-  },
+  ...agentMutants,
+  ...gitMutants,
 };
