@@ -44,8 +44,8 @@ export class Row implements Searchable {
     this.#facts.value = facts;
     this.searchText = searchTextOf(facts);
     this.group = groupOf(facts);
-    // The news answers an action that the service has accepted. What has failed for one sandbox is
-    // not to be tried again with another one.
+    // The news answers an action that the service has accepted. An action that has failed for one
+    // sandbox is not to be tried again with another one.
     const isReplaced = before !== undefined && before !== sandboxIdOf(facts);
     if (isReplaced || this.action.peek()?.problem === undefined) this.action.value = undefined;
   }

@@ -24,7 +24,7 @@ describe('the beginning of a text', () => {
   });
 });
 
-/** Fields of a status that hold the beginning of a text of somebody else. */
+/** Fields of a status that hold the beginning of a text that the operator does not write. */
 const fields: readonly (readonly [string, (given: string) => string | undefined])[] = [
   [
     'the request to resume a sandbox',
