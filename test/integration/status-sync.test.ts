@@ -60,7 +60,7 @@ describe('what agents do reaches the conversation', () => {
     return task.app_conversation_id ?? '';
   }
 
-  /** A conversation whose agent runs the script, and starts it when it is told to. */
+  /** A conversation whose agent runs the script once `go` is called. */
   async function aWaiting(script: string) {
     const go = join(dataDir, `go-${++waiting}`);
     const id = await aConversation(`while [ ! -e ${go} ]; do sleep 0.1; done; ${script}`);

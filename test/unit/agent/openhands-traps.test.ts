@@ -27,7 +27,7 @@ import {
 
 const client = new OpenHandsClient();
 /** Gives up soon, except where it has to wait. */
-const hasty = new OpenHandsClient({ timeoutMs: 1_000, slowTimeoutMs: 60_000 });
+const hasty = new OpenHandsClient({ timeoutMs: 2_000, slowTimeoutMs: 60_000 });
 afterAll(() => Promise.all([client.close(), hasty.close()]));
 
 const outcomeOf = async (call: Promise<unknown>): Promise<unknown> => {
@@ -44,7 +44,7 @@ const wanted = { id: conversationId, workingDir: '/workspace', message, llm };
 const ok: FakeAnswer = { body: { success: true } };
 
 describe('what takes as long as a tool call', () => {
-  const late: FakeAnswer = { ...ok, afterMs: 1_500 };
+  const late: FakeAnswer = { ...ok, afterMs: 2_500 };
   it.each<
     [
       string,
@@ -274,7 +274,7 @@ describe('pages', () => {
   it('have one deadline for all of them', async () => {
     let page = 0;
     await using agent = await fakeAgent({
-      [path]: () => ({ body: { items: [], next_page_id: String(page++) }, afterMs: 200 }),
+      [path]: () => ({ body: { items: [], next_page_id: String(page++) }, afterMs: 400 }),
     });
     expect(
       await outcomeOf(hasty.userMessagesAfter(agent.endpoint, conversationId, undefined)),
