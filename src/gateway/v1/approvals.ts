@@ -126,7 +126,7 @@ export function approvalRoutes(services: Services): readonly Route[] {
         // The resume comes before the write, so that a quota that refuses it refuses the answer.
         if ((phase === 'PAUSED' || isFailed) && sandbox !== undefined) {
           refuseOverQuota(services, call.owner);
-          await requestResume(services, sandbox.metadata.name);
+          await requestResume(services, sandbox);
         }
         const { name } = known.metadata;
         const isNew = answerOf(conversation, id) === undefined;

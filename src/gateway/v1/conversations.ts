@@ -15,6 +15,7 @@ import { countSchema } from '../presenters/schemas.ts';
 import { startTaskList, startTaskRecord, startTaskSchema } from '../presenters/start-task.ts';
 import { compact } from '@conversation-operator/base/compact';
 import { deleteOne, writeOnStored } from '../lookup/stored.ts';
+import { notFound } from '../errors/problem-error.ts';
 import { refuseTooMany } from '../http/fields.ts';
 import { idempotencyHeaders } from './idempotency.ts';
 import { ownConversation } from './own-objects.ts';
@@ -158,11 +159,14 @@ async function update(
   change: UpdateRequest,
 ): ReturnType<typeof store> {
   if (change.tags === undefined) return store(services, conversation, change);
-  const { namespace, name } = conversation.metadata;
+  const { namespace, name, uid } = conversation.metadata;
   return writeOnStored(
     () => services.client.get(conversations, namespace, name),
-    (stored) =>
-      store(services, stored, change, { resourceVersion: stored.metadata.resourceVersion }),
+    (stored) => {
+      if (stored.metadata.uid !== uid) throw notFound('conversation');
+      const { resourceVersion } = stored.metadata;
+      return store(services, stored, change, { resourceVersion });
+    },
   );
 }
 
@@ -175,7 +179,11 @@ async function store(
   const { metadata, spec } = conversation;
   const before = changeable(spec);
   const storedBytes = bytesOf({ ...before, ...changeable(change) }) - bytesOf(before);
-  const patch = { metadata: precondition, spec: changesTo(conversation, change) };
+  // Another conversation of this name stays as it is.
+  const patch = {
+    metadata: { ...precondition, uid: metadata.uid },
+    spec: changesTo(conversation, change),
+  };
   return caps.during(spec.owner, { storedBytes }, async () =>
     cachedConversation(
       await client.mergePatch(conversations, metadata.namespace, metadata.name, patch),

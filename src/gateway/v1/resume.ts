@@ -41,10 +41,13 @@ export function refuseUnusable(phase: SandboxStatus, comesBack: boolean, use = '
  * Requests a resume for a person. The annotation is for a sandbox that its quota or its idleness
  * has paused: its `spec.replicas` is 1 already, so that the patch would otherwise change nothing.
  */
-export async function requestResume(services: Services, name: string): Promise<void> {
-  const { client, namespace, clock, feeds } = services;
+export async function requestResume(
+  { client, clock, feeds }: Services,
+  { metadata: { namespace, name, uid } }: Pick<Sandbox, 'metadata'>,
+): Promise<void> {
+  // Another sandbox of this name is not resumed.
   const updated = await client.mergePatch(sandboxes, namespace, name, {
-    metadata: { annotations: { [resumeRequestedAnnotation]: isoTime(clock) } },
+    metadata: { uid, annotations: { [resumeRequestedAnnotation]: isoTime(clock) } },
     spec: { replicas: 1 },
   });
   await feeds.sandboxes.shows(updated);
@@ -54,8 +57,10 @@ export async function requestResume(services: Services, name: string): Promise<v
  * Requests a resume, and that a run which the pause has interrupted continues. The request names a
  * generation, so the write names the version that was read.
  */
-export async function requestRun(services: Services, name: string): Promise<void> {
-  const { client, namespace, clock, feeds } = services;
+export async function requestRun(
+  { client, clock, feeds }: Services,
+  { metadata: { namespace, name, uid } }: Pick<Sandbox, 'metadata'>,
+): Promise<void> {
   const updated = await writeOnStored(
     () => client.get(sandboxes, namespace, name),
     ({ metadata, spec }) => {
@@ -65,7 +70,7 @@ export async function requestRun(services: Services, name: string): Promise<void
         [runRequestedAnnotation]: String(generation),
       };
       return client.mergePatch(sandboxes, namespace, name, {
-        metadata: { resourceVersion: metadata.resourceVersion, annotations },
+        metadata: { uid, resourceVersion: metadata.resourceVersion, annotations },
         spec: { replicas: 1 },
       });
     },

@@ -125,10 +125,12 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     handle: async (call) => {
       const sandbox = await ownSandbox(services, call);
       refuseUnusable(viewOfSandbox(sandbox).phase, false);
-      const { name, namespace } = sandbox.metadata;
+      const { name, namespace, uid } = sandbox.metadata;
       // The pause is written also where the cache shows a paused sandbox: the cache may not show a
       // resume yet.
-      await services.client.mergePatch(sandboxes, namespace, name, { spec: { replicas: 0 } });
+      // Another sandbox of this name stays as it is.
+      const patch = { metadata: { uid }, spec: { replicas: 0 } };
+      await services.client.mergePatch(sandboxes, namespace, name, patch);
       await services.feeds.sandboxes.settled(name, (seen) => seen?.spec.replicas === 0);
       return success;
     },
@@ -147,7 +149,7 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
       const { name } = sandbox.metadata;
       if (isFailed || viewOfSandbox(services.lookup.sandboxNamed(name)).phase === 'PAUSED')
         refuseOverQuota(services, call.owner);
-      await (body.run === true ? requestRun : requestResume)(services, name);
+      await (body.run === true ? requestRun : requestResume)(services, sandbox);
       return success;
     },
   }),
@@ -187,10 +189,11 @@ const endMs = 10_000;
  */
 async function endAgent(
   { client, feeds }: Pick<Services, 'client' | 'feeds'>,
-  { metadata: { namespace, name }, status }: Sandbox,
+  { metadata: { namespace, name, uid }, status }: Sandbox,
 ): Promise<void> {
   if (status?.podUID === undefined) return;
-  await found(client.mergePatch(sandboxes, namespace, name, { spec: { replicas: 0 } }));
+  const patch = { metadata: { uid }, spec: { replicas: 0 } };
+  await found(client.mergePatch(sandboxes, namespace, name, patch));
   const hasEnded = (seen: Sandbox | undefined) => seen?.status?.podUID === undefined;
   await feeds.sandboxes.settled(name, hasEnded, endMs);
 }

@@ -61,7 +61,6 @@ export const sendMessageRoute = (services: Services): Route =>
         throw invalidField('body.content', `must have at most ${maxQueuedBytes} bytes`);
       // The cache may not show a recent pause through another replica.
       const { conversation, sandbox } = await storedWithSandbox(client, known);
-      const { sandboxName } = conversation.status ?? {};
       const { phase } = sandboxViewOf(conversation, sandbox);
       const isFailed =
         phase === 'ERROR' &&
@@ -72,9 +71,9 @@ export const sendMessageRoute = (services: Services): Route =>
       // The resume comes before the write, so that no stored message remains undelivered in a
       // paused sandbox.
       const isWoken = phase === 'PAUSED' || isFailed;
-      if (isWoken && sandboxName !== undefined) {
+      if (isWoken && sandbox !== undefined) {
         refuseOverQuota(services, owner);
-        await requestResume(services, sandboxName);
+        await requestResume(services, sandbox);
       }
       const key = headers['idempotency-key'];
       const [id = newUuid(clock.now(), random), ...otherIds] =

@@ -16,7 +16,7 @@ import { isModelAllowed } from '../../resources/allowed-models.ts';
 import type { NewObject } from '@conversation-operator/kube/object';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { storedBytesOf } from '../../resources/stored-size.ts';
-import { viewOfSandbox } from '../../resources/sandbox.ts';
+import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { Services } from '../services.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
@@ -64,7 +64,7 @@ export const startProblems = [
 /** The names behind a request's ids, which the owner may use. */
 interface References {
   readonly templateName: string;
-  readonly sandboxName: string | undefined;
+  readonly sandbox: Sandbox | undefined;
   /** Whether the sandbox is paused: without a resume the start would wait for ever. */
   readonly paused: boolean;
   /** Whether the sandbox has failed, and a resume brings it back. */
@@ -101,7 +101,7 @@ async function resolve(
   if (phase !== undefined) refuseUnusable(phase, failed, ' and takes no conversation');
   return {
     templateName: sandbox?.spec.templateName ?? template?.metadata.name ?? templateName,
-    sandboxName: sandbox?.metadata.name,
+    sandbox,
     paused: phase === 'PAUSED',
     failed,
     parent: parent?.metadata.name,
@@ -111,7 +111,7 @@ async function resolve(
 function specOf(
   owner: string,
   request: StartRequest,
-  { templateName, sandboxName, parent }: References,
+  { templateName, sandbox, parent }: References,
   { model, secrets }: Pick<ConversationSpec, 'secrets'> & { readonly model: string | undefined },
 ): ConversationSpec {
   const { selected_repository: name, initial_message: message } = request;
@@ -131,7 +131,7 @@ function specOf(
       initialMessage: message === null ? undefined : messageOf(message),
       repository: name === undefined ? undefined : { name, ...checkout },
       secrets: secrets !== undefined && secrets.length > 0 ? secrets : undefined,
-      sandboxName,
+      sandboxName: sandbox?.metadata.name,
       agent: Object.keys(agent).length > 0 ? agent : undefined,
       parent,
       trigger: request.trigger,
@@ -291,7 +291,7 @@ export async function startConversation(
   if (known !== undefined) throw taken(request);
   const references = await resolve(services, owner, request);
   const model = await modelFor(services, owner, request, references);
-  if (references.sandboxName === undefined || references.paused || references.failed)
+  if (references.sandbox === undefined || references.paused || references.failed)
     refuseOverQuota(services, owner);
   const secrets = sealedSecrets(services, owner, id, request);
   const spec = specOf(owner, request, references, { model, secrets });
@@ -318,13 +318,13 @@ export async function startConversation(
       text.length +
       secrets.reduce((sum, { sealed }) => sum + sealed.length, 0) +
       storedBytesOf({ ...object, spec: { owner, templateName: references.templateName } }),
-    sandboxes: references.sandboxName === undefined ? 1 : 0,
+    sandboxes: references.sandbox === undefined ? 1 : 0,
   };
   const create = async (): Promise<Conversation> => {
     await refuseUnknownRepository(services, owner, request);
     // The resume comes first, because a start that finds its sandbox in ERROR ends.
-    if (references.failed && references.sandboxName !== undefined)
-      await requestResume(services, references.sandboxName);
+    if (references.failed && references.sandbox !== undefined)
+      await requestResume(services, references.sandbox);
     return client
       .create(conversations, object, { metadataOnly: true })
       .catch(async (error: unknown) => {
@@ -339,7 +339,7 @@ export async function startConversation(
   startTexts.keep(created);
   reservation.releaseWhenShown('conversations', id);
   const shown = await feeds.conversations.settled(id, (conversation) => conversation !== undefined);
-  if (references.paused && references.sandboxName !== undefined)
-    await requestResume(services, references.sandboxName);
+  if (references.paused && references.sandbox !== undefined)
+    await requestResume(services, references.sandbox);
   return shown ?? cachedConversation(created);
 }

@@ -1,0 +1,106 @@
+import type { TestedMutant } from './tested-mutant.ts';
+
+const bounds = { test: 'test/integration/gateway/stored-bounds.test.ts' };
+const recreated = { test: 'test/integration/gateway/recreated-objects.test.ts' };
+const pushes = { test: 'test/unit/gateway/git/push-records.test.ts' };
+
+/** Mistakes in requests of the gateway. Each name is the mistake as a sentence. */
+export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
+  'a start takes a longer system message than a conversation can have': {
+    ...{ file: 'src/gateway/v1/schemas.ts', ...bounds },
+    from: 'optional(z.string().max(16_384))',
+    to: 'optional(z.string())',
+    name: 'refused beyond it as body.system_message_suffix',
+  },
+  'a start takes one pull request more than a conversation can name': {
+    ...{ file: 'src/gateway/v1/schemas.ts', ...bounds },
+    from: 'z.array(z.int().min(1)).max(100)',
+    to: 'z.array(z.int().min(1)).max(101)',
+    name: 'refused beyond it as body.pr_number',
+  },
+  'settings take more arguments of a server than can be stored': {
+    ...{ file: 'src/gateway/v1/settings-change.ts', ...bounds },
+    from: 'z.array(label(1024)).max(32)',
+    to: 'z.array(label(1024)).max(64)',
+    name: 'refused beyond it as body.mcp_config.docs.args',
+  },
+  'the legacy interface takes any number of images': {
+    ...{ file: 'src/gateway/v0/conversations.ts', ...bounds },
+    from: '.max(maxMessageBytes)).max(20)',
+    to: '.max(maxMessageBytes))',
+    name: 'refused beyond it as body.image_urls',
+  },
+  'a text that is too long is refused for characters that it does not have': {
+    ...{ file: 'src/gateway/http/fields.ts', ...bounds },
+    from: '.max(maxLength, { abort: true })',
+    to: '.max(maxLength)',
+    name: 'refused beyond it as body.trigger',
+  },
+  'the records of pushes become more than a conversation can have': {
+    ...{ file: 'src/gateway/git/push-records.ts', ...pushes },
+    from: '.slice(-maxPushes)',
+    to: '',
+    name: 'takes the place of the oldest one',
+  },
+  'a push is recorded in another conversation of the same name': {
+    ...{ file: 'src/gateway/git/push-records.ts', ...pushes },
+    from: 'metadata.uid !== uid',
+    to: 'metadata.uid === undefined',
+    name: 'is not of a conversation that has been created anew',
+  },
+  'an address that becomes too long where it is encoded is stored': {
+    file: 'src/gateway/git/host-api/fields.ts',
+    from: '.pipe(z.string().max(maxPullRequestUrl))',
+    to: '',
+    test: 'test/unit/gateway/git/host-api/fields.test.ts',
+    name: 'becomes too long where it is encoded',
+  },
+  'a title reaches another conversation of the same name': {
+    ...{ file: 'src/gateway/v1/conversations.ts', ...recreated },
+    from: '{ ...precondition, uid: metadata.uid }',
+    to: 'precondition',
+    name: 'is not changed by a title',
+  },
+  'tags reach another conversation of the same name': {
+    ...{ file: 'src/gateway/v1/conversations.ts', ...recreated },
+    from: 'stored.metadata.uid !== uid',
+    to: 'uid === undefined',
+    name: 'is not changed by tags',
+  },
+  'a message reaches another conversation of the same name': {
+    ...{ file: 'src/gateway/lookup/stored.ts', ...recreated },
+    from: 'conversation?.metadata.uid !== uid',
+    to: 'conversation === undefined',
+    name: 'is not changed by a message',
+  },
+  'a pause reaches another sandbox of the same name': {
+    ...{ file: 'src/gateway/v1/sandboxes.ts', ...recreated },
+    from: 'const patch = { metadata: { uid }, spec: { replicas: 0 } }; await services',
+    to: 'const patch = { spec: { replicas: 0 } }; void uid; await services',
+    name: 'is not changed by a pause',
+  },
+  'a resume reaches another sandbox of the same name': {
+    ...{ file: 'src/gateway/v1/resume.ts', ...recreated },
+    from: '{ uid, annotations: {',
+    to: '{ annotations: {',
+    name: 'is not changed by a resume',
+  },
+  'a resume of a run reaches another sandbox of the same name': {
+    ...{ file: 'src/gateway/v1/resume.ts', ...recreated },
+    from: '{ uid, resourceVersion: metadata.resourceVersion, annotations }',
+    to: '{ resourceVersion: metadata.resourceVersion, annotations }',
+    name: 'is not changed by a resume of the run',
+  },
+  'a new session key reaches another sandbox of the same name': {
+    ...{ file: 'src/gateway/v1/sandboxes.ts', ...recreated },
+    from: 'stored?.metadata.uid !== uid || stored.metadata.deletionTimestamp !== undefined',
+    to: 'stored?.metadata.deletionTimestamp !== undefined || stored === undefined',
+    name: 'is not changed by a new session key',
+  },
+  'a deletion reaches another object of the same name': {
+    ...{ file: 'src/gateway/lookup/stored.ts', ...recreated },
+    from: "{ uid, propagationPolicy: 'Background' }",
+    to: "{ propagationPolicy: 'Background' }",
+    name: 'is not changed by the deletion of the conversation',
+  },
+};
