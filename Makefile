@@ -27,10 +27,10 @@ test-simulation: $(installed) ## The simulation with hundreds of seeds (FIRST_SE
 	echo "Seeds from $$FIRST_SEED on; FIRST_SEED=$$FIRST_SEED repeats this run"; \
 	npm test --silent -- test/simulation --testPathIgnorePatterns first-seeds
 
-mutants: $(installed) ## The mistakes that the simulation has to notice, each within 80 seeds (FIRST_SEED; random by default; KNOWN_SEEDS=1: first the seeds that have shown them before)
+mutants: $(installed) ## The mistakes that the simulation has to notice, each within 80 seeds (FIRST_SEED; random by default; KNOWN_SEEDS=read: first the seeds that killed them before, =write: and store them)
 	@node test/simulation/mutants/main.ts
 
-archive-mutants: $(installed) ## The mistakes that the model of the archive has to notice (FIRST_SEED, KNOWN_SEEDS)
+archive-mutants: $(installed) ## The mistakes that the model of the archive has to notice (FIRST_SEED, KNOWN_SEEDS: as for mutants)
 	@node test/simulation/archive/mutants/main.ts
 
 test-mutants: $(installed) ## The mistakes that other tests have to notice, each with the product that has it

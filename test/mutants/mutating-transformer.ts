@@ -8,6 +8,7 @@ import { wantedMutation } from './mutation.ts';
 export default {
   createTransformer: (options: Parameters<typeof createTransformer>[0]) => {
     const mutation = wantedMutation(process.env);
+    if (mutation === undefined) throw new Error('No mutation is wanted');
     const mutated = fileURLToPath(new URL(`../../${mutation.file}`, import.meta.url));
     const { process: transform, getCacheKey } = createTransformer(options);
     if (transform === undefined || getCacheKey === undefined)

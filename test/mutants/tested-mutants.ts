@@ -3,9 +3,9 @@ import { gatewayMutants } from './gateway-mutants.ts';
 import { gitMutants } from './git-mutants.ts';
 import type { TestedMutant } from './tested-mutant.ts';
 
-/** Every mistake that a test other than the simulation has to notice. */
-export const testedMutants: Readonly<Record<string, TestedMutant>> = {
-  ...agentMutants,
-  ...gatewayMutants,
-  ...gitMutants,
-};
+/** Every mistake that a test other than the simulation has to notice, with its name. */
+export const testedMutants: readonly (readonly [name: string, mutant: TestedMutant])[] = [
+  agentMutants,
+  gatewayMutants,
+  gitMutants,
+].flatMap((area) => Object.entries<TestedMutant>(area));

@@ -16,10 +16,22 @@ export interface HuntOptions {
   readonly kill: Kill;
   readonly firstSeed: number;
   readonly seeds: number;
-  /** The seed that showed the mistake last: it is simulated before all others. */
+  /**
+   * A seed that killed the mutant before: it is simulated before the others, if it is one of them.
+   */
   readonly knownSeed?: number | undefined;
   /** How many seeds have to show the mistake: more than one to measure its chance. */
   readonly kills: number;
+}
+
+/** The seeds of a hunt, each once. */
+export function seedsInOrder({
+  firstSeed,
+  seeds,
+  knownSeed,
+}: Pick<HuntOptions, 'firstSeed' | 'seeds' | 'knownSeed'>): readonly number[] {
+  const all = Array.from({ length: seeds }, (_, index) => firstSeed + index);
+  return [...all.filter((seed) => seed === knownSeed), ...all.filter((seed) => seed !== knownSeed)];
 }
 
 /**
@@ -30,21 +42,18 @@ export class Hunt {
   readonly options: HuntOptions;
   readonly #kills: Failure[] = [];
   readonly #others: Failure[] = [];
-  #knownSeed: number | undefined;
+  readonly #seeds: readonly number[];
   #given = 0;
   #done = 0;
 
   constructor(options: HuntOptions) {
     this.options = options;
-    this.#knownSeed = options.knownSeed;
+    this.#seeds = seedsInOrder(options);
   }
 
   /** The next seed to simulate; undefined: there is nothing left to hand out. */
   take(): number | undefined {
-    if (!this.isOpen) return undefined;
-    const knownSeed = this.#knownSeed;
-    this.#knownSeed = undefined;
-    return knownSeed ?? this.options.firstSeed + this.#given++;
+    return this.isOpen ? this.#seeds[this.#given++] : undefined;
   }
 
   /** The outcome of a seed. */
@@ -67,8 +76,7 @@ export class Hunt {
 
   /** Whether there are seeds left to hand out. */
   get isOpen(): boolean {
-    const { seeds, kills } = this.options;
-    return this.#kills.length < kills && (this.#knownSeed !== undefined || this.#given < seeds);
+    return this.#kills.length < this.options.kills && this.#given < this.#seeds.length;
   }
 
   /** One line: what killed the mutant, and what else its seeds have shown. */

@@ -1,40 +1,50 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+
+/** A run begins with the known seeds, or it also stores those of its own. */
+type Use = 'read' | 'write';
 
 /**
- * The seeds that showed each mistake last, in a file. A known seed decides the order of a search and
- * nothing else: a mutant whose known seed shows nothing any more has all its other seeds.
+ * For each mutant a seed that killed it in an earlier run, in a file. A known seed decides the
+ * order of a hunt and nothing else: a hunt has the same seeds with and without it.
  */
 export class KnownSeeds {
   readonly #file: URL;
+  readonly #use: Use;
   readonly #seeds: ReadonlyMap<string, number>;
 
-  private constructor(file: URL, seeds: ReadonlyMap<string, number>) {
+  private constructor(file: URL, use: Use) {
     this.#file = file;
-    this.#seeds = seeds;
+    this.#use = use;
+    this.#seeds = new Map(Object.entries(JSON.parse(readFileSync(file, 'utf8')) as object));
   }
 
-  static read(file: URL): KnownSeeds {
-    const text = existsSync(file) ? readFileSync(file, 'utf8') : '{}';
-    return new KnownSeeds(
-      file,
-      new Map(Object.entries(JSON.parse(text) as Record<string, number>)),
-    );
+  /** Undefined without a use: hunts begin with their first seed. */
+  static of(use: string, file: URL): KnownSeeds | undefined {
+    if (use === '') return undefined;
+    if (use !== 'read' && use !== 'write')
+      throw new Error(`KNOWN_SEEDS is read or write; not ${use}`);
+    return new KnownSeeds(file, use);
   }
 
-  /** The seed that showed the mistake last, if it is known. */
-  of(name: string): number | undefined {
+  /** A seed that killed the mutant, if there is one. */
+  seedOf(name: string): number | undefined {
     return this.#seeds.get(name);
   }
 
   /**
-   * Stores the seeds of a run in the order of `names`, and keeps those of mutants that the run has
-   * left out or not killed. KnownSeeds of names that are no longer there go.
+   * Stores the seeds of a run in the order of `names`, if that is the use of the known seeds. A
+   * mutant that the run has left out or not killed keeps its seed. Seeds of mutants that no longer
+   * exist are removed.
    */
   write(names: readonly string[], killers: ReadonlyMap<string, number | undefined>): void {
+    if (this.#use !== 'write') return;
     const seeds = names.flatMap((name) => {
-      const seed = killers.get(name) ?? this.of(name);
+      const seed = killers.get(name) ?? this.seedOf(name);
       return seed === undefined ? [] : [[name, seed] as const];
     });
-    writeFileSync(this.#file, `${JSON.stringify(Object.fromEntries(seeds), undefined, 2)}\n`);
+    // Renamed into place: another process may read the file now.
+    const whole = new URL(`${this.#file.href}.new`);
+    writeFileSync(whole, `${JSON.stringify(Object.fromEntries(seeds), undefined, 2)}\n`);
+    renameSync(whole, this.#file);
   }
 }

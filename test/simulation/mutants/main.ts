@@ -70,7 +70,7 @@ async function main(): Promise<boolean> {
       'first-seed': { type: 'string' },
       seeds: { type: 'string' },
       kills: { type: 'string', default: '1' },
-      'known-seeds': { type: 'boolean', default: process.env['KNOWN_SEEDS'] === '1' },
+      'known-seeds': { type: 'string', default: process.env['KNOWN_SEEDS'] ?? '' },
       workers: { type: 'string', default: String(availableParallelism()) },
     },
   });
@@ -83,14 +83,14 @@ async function main(): Promise<boolean> {
     return true;
   }
   const first = firstSeed(values['first-seed']);
-  const knownSeeds = values['known-seeds'] ? KnownSeeds.read(knownSeedsFile) : undefined;
+  const knownSeeds = KnownSeeds.of(values['known-seeds'], knownSeedsFile);
   process.stdout.write(`Mutants from seed ${first} on; FIRST_SEED=${first} repeats this run\n`);
   const hunts = chosen.map(
     (mutant) =>
       new Hunt({
         ...mutant,
         firstSeed: first,
-        knownSeed: knownSeeds?.of(mutant.name),
+        knownSeed: knownSeeds?.seedOf(mutant.name),
         seeds: Number(values.seeds ?? mutant.kill.seeds ?? defaultSeeds),
         kills: Number(values.kills),
       }),

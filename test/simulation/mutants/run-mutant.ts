@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import type { Hunt, Mistake } from './hunt.ts';
 import type { MutantJob, MutantOutcome } from './mutant-worker.ts';
@@ -17,7 +16,7 @@ export async function runSome(hunt: Hunt): Promise<void> {
   const { mistake, kill } = hunt.options;
   const { rule: _rule, seeds: _seeds, ...world } = kill;
   const worker = startWorker(mistake);
-  const exited = once(worker, 'exit');
+  const exited = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
   let seed = 0;
   let left = seedsPerWorker;
   const end = () => void worker.terminate();

@@ -4,14 +4,14 @@ import { toProblem } from '../../../src/gateway/errors/to-problem.ts';
 import { queueMessage } from '../../../src/gateway/v1/message-queue.ts';
 import { outcomeUnknown } from '../../../src/controllers/sandbox/pod-creations.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
-import { aConversation } from '../../support/builders.ts';
+import { aStoredConversation } from '../../support/builders.ts';
 import { FakeKubeClient } from '../../support/fake-kube-client.ts';
 import { knownOutcomes, unknownOutcomes } from '../../support/unknown-outcomes.ts';
 
 /** A client whose next write of the verb ends with the error, before or after it is stored. */
 async function aClient(verb: 'mergePatch' | 'delete', error: Error, isStored: boolean) {
   const client = new FakeKubeClient();
-  const conversation = await client.create(conversations, aConversation({ name: 'c-1' }));
+  const conversation = await client.create(conversations, aStoredConversation({ name: 'c-1' }));
   const write = client[verb].bind(client) as (...parameters: unknown[]) => Promise<unknown>;
   let writes = 0;
   Object.assign(client, {

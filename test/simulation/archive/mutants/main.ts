@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { firstSeed } from '../../first-seed.ts';
+import { seedsInOrder } from '../../mutants/hunt.ts';
 import { KnownSeeds } from '../../mutants/known-seeds.ts';
 import type { ModelOutcome } from '../model.ts';
 import { archiveMutants, type ArchiveMutant } from './archive-mutants.ts';
@@ -14,33 +15,30 @@ const seedsOf = ({ seeds = defaultSeeds }: ArchiveMutant): number => seeds;
 interface Search {
   readonly name: string;
   readonly mutant: ArchiveMutant;
-  readonly first: number;
-  /** The seed that showed the mistake last: it is simulated before all others. */
-  readonly knownSeed: number | undefined;
+  readonly seeds: readonly number[];
 }
-
-/** The seeds of a search, in their order. */
-const seedsIn = ({ mutant, first, knownSeed }: Search): readonly number[] => [
-  ...(knownSeed === undefined ? [] : [knownSeed]),
-  ...Array.from({ length: seedsOf(mutant) }, (_, index) => first + index),
-];
 
 /**
  * Searches for a seed that fails by one of the promises that the mutant breaks, and returns the
  * seed.
  */
-async function hunt(search: Search): Promise<number | undefined> {
-  const { name, mutant } = search;
+async function hunt({ name, mutant, seeds }: Search): Promise<number | undefined> {
   const { file, from, to, rules } = mutant;
   const worker = new Worker(new URL('worker.ts', import.meta.url), {
     workerData: { file, from, to },
   });
   const others = new Map<string, number>();
-  let outcome = `SURVIVES ${seedsOf(mutant)} seeds`;
+  let outcome = `SURVIVES ${seeds.length} seeds`;
   let killer: number | undefined;
-  for (const seed of seedsIn(search)) {
+  for (const seed of seeds) {
     worker.postMessage(seed);
-    const [failure] = (await once(worker, 'message')) as [ModelOutcome['failure']];
+    let failure: ModelOutcome['failure'];
+    try {
+      [failure] = (await once(worker, 'message')) as [ModelOutcome['failure']];
+    } catch (error) {
+      outcome = `ends the thread of seed ${seed}: ${String(error)}`;
+      break;
+    }
     if (failure === undefined) continue;
     if (rules.some((rule) => rule === failure.rule)) {
       outcome = `killed by seed ${seed}, ‘${failure.rule}’`;
@@ -60,12 +58,12 @@ async function main(): Promise<boolean> {
     options: {
       only: { type: 'string', default: '' },
       'first-seed': { type: 'string' },
-      'known-seeds': { type: 'boolean', default: process.env['KNOWN_SEEDS'] === '1' },
+      'known-seeds': { type: 'string', default: process.env['KNOWN_SEEDS'] ?? '' },
     },
   });
   const only = new RegExp(values.only);
   const first = firstSeed(values['first-seed']);
-  const knownSeeds = values['known-seeds'] ? KnownSeeds.read(knownSeedsFile) : undefined;
+  const knownSeeds = KnownSeeds.of(values['known-seeds'], knownSeedsFile);
   process.stdout.write(`Mutants from seed ${first} on; FIRST_SEED=${first} repeats this run\n`);
   const chosen = Object.entries(archiveMutants).filter(([name]) => only.test(name));
   if (chosen.length === 0) throw new Error(`no mutant has a name that matches: ${values.only}`);
@@ -75,7 +73,18 @@ async function main(): Promise<boolean> {
   const killers = new Map<string, number | undefined>();
   const lane = async () => {
     for (const [name, mutant] of waiting)
-      killers.set(name, await hunt({ name, mutant, first, knownSeed: knownSeeds?.of(name) }));
+      killers.set(
+        name,
+        await hunt({
+          name,
+          mutant,
+          seeds: seedsInOrder({
+            firstSeed: first,
+            seeds: seedsOf(mutant),
+            knownSeed: knownSeeds?.seedOf(name),
+          }),
+        }),
+      );
   };
   await Promise.all(Array.from({ length: availableParallelism() }, lane));
   knownSeeds?.write(Object.keys(archiveMutants), killers);
