@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { SandboxKeys } from '../agent/keys.ts';
-import type { Logger } from '@conversation-operator/base/logger';
+import { every } from '@conversation-operator/base/clock';
+import type { Runtime } from '@conversation-operator/base/runtime';
 import { CommandError, unreadable } from './command-error.ts';
 import type { DataFolder } from './data-folder.ts';
 
@@ -26,26 +27,20 @@ export function localMasterKey(folder: DataFolder): SandboxKeys {
  */
 const reloadIntervalMs = 10_000;
 
-export interface MountedMasterKeysOptions {
+export interface MountedMasterKeysOptions extends Pick<Runtime, 'clock' | 'logger'> {
   /** The current one first. */
   readonly files: readonly string[];
-  readonly logger: Logger;
-  readonly intervalMs?: number;
 }
 
 /**
  * Master keys from mounted files, which are read again when they change. Files that can't be used
  * later leave the keys as they are.
  */
-export function mountedMasterKeys({
-  files,
-  logger,
-  intervalMs = reloadIntervalMs,
-}: MountedMasterKeysOptions) {
+export function mountedMasterKeys({ files, clock, logger }: MountedMasterKeysOptions) {
   let known = readAll(files);
   const keys = keysOf(known);
   let problem: string | undefined;
-  const timer = setInterval(() => {
+  const timer = every(clock, reloadIntervalMs, () => {
     try {
       const now = readAll(files);
       if (now.some((key, index) => known[index]?.equals(key) !== true)) {
@@ -62,9 +57,8 @@ export function mountedMasterKeys({
         });
       problem = message;
     }
-  }, intervalMs);
-  timer.unref();
-  return { keys, close: () => clearInterval(timer) };
+  });
+  return { keys, close: () => timer.cancel() };
 }
 
 /** Master keys from files, the current one first. */

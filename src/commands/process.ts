@@ -97,7 +97,7 @@ export async function clusterProcess(
   const logger = loggerOf(config);
   const runtime = createRuntime(logger);
   const { connection, namespace: ownNamespace } = await loadConnection({});
-  const { keys, close } = mountedMasterKeys({ files: config.MASTER_KEY_FILES, logger });
+  const { keys, close } = mountedMasterKeys({ ...runtime, files: config.MASTER_KEY_FILES });
   stack.defer(close);
   const { client, transport } = connect(connection, runtime);
   stack.defer(() => transport.close());

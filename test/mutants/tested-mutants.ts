@@ -1,6 +1,7 @@
 import { agentMutants } from './agent-mutants.ts';
 import { gatewayMutants } from './gateway-mutants.ts';
 import { gitMutants } from './git-mutants.ts';
+import { ownerMutants } from './owner-mutants.ts';
 import type { TestedMutant } from './tested-mutant.ts';
 
 /** Every mistake that a test other than the simulation has to notice, with its name. */
@@ -8,4 +9,5 @@ export const testedMutants: readonly (readonly [name: string, mutant: TestedMuta
   agentMutants,
   gatewayMutants,
   gitMutants,
+  ownerMutants,
 ].flatMap((area) => Object.entries<TestedMutant>(area));

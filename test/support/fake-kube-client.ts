@@ -241,7 +241,7 @@ export class FakeKubeClient implements KubeClient {
       options.subresource === 'status'
         ? { ...present, ...(merged.status === undefined ? {} : { status: merged.status }) }
         : { ...merged, ...(present.status === undefined ? {} : { status: present.status }) };
-    return this.#typed(resource, this.#replace(resource, merged, next));
+    return this.#typed(resource, this.#replace(resource, merged, next, true));
   }
 
   async delete<T extends KubeObject>(
@@ -346,12 +346,20 @@ export class FakeKubeClient implements KubeClient {
     resource: ResourceDefinition<T>,
     given: KubeObject,
     change: (old: Stored) => Stored,
+    isPatch = false,
   ): Stored {
     const { namespace = '', name, resourceVersion, uid } = given.metadata;
     const old = this.#stored(resource, namespace, name);
-    if (resourceVersion !== old.metadata.resourceVersion || uid !== old.metadata.uid) {
+    const isOther = uid !== old.metadata.uid;
+    if (resourceVersion !== old.metadata.resourceVersion || (isOther && !isPatch)) {
       throw failure(409, 'Conflict', `${resource.plural} "${name}" has been modified`);
     }
+    if (isOther)
+      throw new ApiError(422, {
+        reason: 'Invalid',
+        message: 'metadata.uid: field is immutable',
+        details: { causes: [{ field: 'metadata.uid', message: 'field is immutable' }] },
+      });
     const next = this.#admitted(resource, change(old), { old });
     if (JSON.stringify(next) === JSON.stringify(old)) return old;
     const gone =

@@ -82,8 +82,17 @@ export const found = <T>(call: Promise<T>): Promise<T | undefined> =>
     if (isNotFound(error)) return undefined;
     throw error;
   });
-/** The given resourceVersion or uid is no longer the stored one. */
-export const isConflict = hasReason(409, 'Conflict');
+/**
+ * The given resourceVersion or uid is no longer the stored one. The API server answers 409, but to
+ * a patch with the uid of another object 422: to the server the patch changes the field.
+ */
+export const isConflict = (error: unknown): error is ApiError =>
+  hasReason(409, 'Conflict')(error) || changesUid(error);
+const changesUid = (error: unknown): error is ApiError => {
+  if (!(error instanceof ApiError) || error.status !== 422) return false;
+  const causes = error.body.details?.causes ?? [];
+  return causes.length > 0 && causes.every(({ field }) => field === 'metadata.uid');
+};
 /**
  * Returns the result of a write of one version of an object; undefined when the object has changed
  * since, or is gone. A watch reports both.
@@ -99,7 +108,7 @@ export const isExpired = (error: unknown): error is ApiError =>
   (error.status === 410 || error.reason === 'Expired' || error.reason === 'Gone');
 /** The API server rejects the object itself, so a retry would fail too. */
 export const isInvalid = (error: unknown): error is ApiError =>
-  error instanceof ApiError && (error.status === 422 || error.status === 400);
+  error instanceof ApiError && (error.status === 422 || error.status === 400) && !changesUid(error);
 /**
  * Whether a write that failed like this may have been executed, or may yet be: the server reports a
  * failure of its own, as after a time-out of its storage, or the response to a request that was

@@ -6,6 +6,7 @@ import { LRUCache } from 'lru-cache';
 import type { AgentMcpServer } from '../../agent/agent.ts';
 import { mcpValuesOf } from '../../agent/mcp-values.ts';
 import type { Sealing } from '../../agent/sealing.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import {
   ownerSettings,
   settingsNameOf,
@@ -21,33 +22,43 @@ export interface OwnerSettingsReaderOptions {
   readonly logger: Logger;
 }
 
-/** Time for which settings are read again from memory: the stages of a start read them twice. */
+/**
+ * Time for which a start reads the settings from memory, because its stages read them twice.
+ * Another start reads them anew: its owner may have changed them in between.
+ */
 const freshMs = 2_000;
-const maxOwners = 2_000;
+/** Maximum starts whose settings are in memory. */
+const maxStarts = 2_000;
 
 /** Reads the settings of owners for the starts of their conversations. */
 export class OwnerSettingsReader {
   readonly #options: OwnerSettingsReaderOptions;
+  /** By the UID of the conversation that starts. */
   readonly #recent = new LRUCache<
     string,
     { readonly atMs: number; readonly settings: OwnerSettingsSpec }
-  >({ max: maxOwners });
+  >({ max: maxStarts });
 
   constructor(options: OwnerSettingsReaderOptions) {
     this.#options = options;
   }
 
-  /** The settings of an owner; empty where the owner has stored none. */
-  async of(namespace: string, owner: string, signal: AbortSignal): Promise<OwnerSettingsSpec> {
+  /** The settings of the owner of a conversation; empty where the owner has stored none. */
+  async of(
+    {
+      metadata: { namespace, uid },
+      spec: { owner },
+    }: Pick<CachedConversation, 'metadata' | 'spec'>,
+    signal: AbortSignal,
+  ): Promise<OwnerSettingsSpec> {
     const { client, clock } = this.#options;
-    const key = `${namespace}/${owner}`;
-    const recent = this.#recent.get(key);
+    const recent = this.#recent.get(uid);
     if (recent !== undefined && clock.monotonic() - recent.atMs < freshMs) return recent.settings;
     const stored = await found(
       client.get(ownerSettings, namespace, settingsNameOf(owner), { signal }),
     );
     const settings = settingsOf(owner, stored) ?? { owner };
-    this.#recent.set(key, { atMs: clock.monotonic(), settings });
+    this.#recent.set(uid, { atMs: clock.monotonic(), settings });
     return settings;
   }
 

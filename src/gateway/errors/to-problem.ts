@@ -1,4 +1,9 @@
-import { ApiError, TransportError, isInvalid } from '@conversation-operator/kube/errors';
+import {
+  ApiError,
+  TransportError,
+  isConflict,
+  isInvalid,
+} from '@conversation-operator/kube/errors';
 import { Refusal } from '@conversation-operator/http/refusal';
 import { ProblemError, unavailable } from './problem-error.ts';
 
@@ -20,7 +25,7 @@ const apiProblem = (error: ApiError): ProblemError => {
     );
   if (error.status === 404)
     return new ProblemError('not-found', 'The object does not exist any more.', { cause: error });
-  if (error.status === 409)
+  if (error.status === 409 || isConflict(error))
     return new ProblemError(
       'conflict',
       'The object was changed at the same time. Read it and try again.',

@@ -3,55 +3,93 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { mountedMasterKeys } from '../../../src/commands/master-keys.ts';
-import { silentLogger } from '@conversation-operator/base/logger';
-import { eventually } from '../../support/eventually.ts';
+import { recordingLogger } from '../../support/recording-logger.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 
-const [first, second] = ['1'.repeat(32), '2'.repeat(32)];
-const idOf = (...keys: string[]) =>
-  new SandboxKeys(keys.map((key) => Buffer.from(key))).currentKeyId;
+const [first, second, third] = ['1'.repeat(32), '2'.repeat(32), '3'.repeat(32)];
+const idOf = (key: string) => new SandboxKeys([Buffer.from(key)]).currentKeyId;
 
 describe('mounted master keys', () => {
   let folder: string;
-  let file: string;
+  let files: readonly [string, string];
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'master-keys-'));
-    file = join(folder, 'key');
-    writeFileSync(file, first);
+    files = [join(folder, 'current'), join(folder, 'earlier')];
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  it('are read again when their file changes', async () => {
+  const write = (...keys: readonly string[]) => {
+    for (const [index, key] of keys.entries()) writeFileSync(files[index] ?? '', key);
+  };
+  /** The keys of a process that starts with these ones, and what it has after a change. */
+  function mounted(...given: readonly string[]) {
+    write(...given);
+    const clock = new VirtualClock();
+    const { logger, lines } = recordingLogger();
     const { keys, close } = mountedMasterKeys({
-      files: [file],
-      logger: silentLogger,
-      intervalMs: 5,
+      ...{ files: files.slice(0, given.length), logger, clock },
     });
-    expect(keys.currentKeyId).toBe(idOf(first));
-    writeFileSync(file, second);
-    await eventually('the new key is in use', () => keys.currentKeyId === idOf(second));
-    close();
+    const next = async () => {
+      await clock.advance(10_000);
+      expect(keys.currentKeyId).toBe([...keys.sealKeys().keys()][0]);
+      return [...keys.sealKeys().keys()];
+    };
+    return { lines, next, close };
+  }
+
+  it('are read again each time that their file changes', async () => {
+    const { lines, next } = mounted(first);
+    expect(await next()).toEqual([idOf(first)]);
+    for (const key of [second, third, first]) {
+      write(key);
+      expect(await next()).toEqual([idOf(key)]);
+      expect(await next()).toEqual([idOf(key)]);
+    }
+    expect(lines).toHaveLength(3);
   });
 
-  it('stay as they are while their file is gone or too short', async () => {
-    const problems: string[] = [];
-    const logger = {
-      ...silentLogger,
-      error: (_message: string, fields?: object) => void problems.push(JSON.stringify(fields)),
-    };
-    const { keys, close } = mountedMasterKeys({ files: [file], logger, intervalMs: 5 });
-    rmSync(file);
-    await eventually('it is said that the file is gone', () => problems[0]?.includes('ENOENT'));
-    writeFileSync(file, 'short');
-    await eventually('it is said that the key is too short', () =>
-      problems[1]?.includes('32 bytes'),
-    );
-    expect(keys.currentKeyId).toBe(idOf(first));
+  it.each<[string, readonly [string, string]]>([
+    ['the earlier one alone is another', [first, third]],
+    ['the current one alone is another', [third, second]],
+    ['they change places', [second, first]],
+  ])('are read again when %s', async (_case, wanted) => {
+    const { next } = mounted(first, second);
+    write(...wanted);
+    expect(await next()).toEqual(wanted.map(idOf));
+  });
+
+  it.each<[string, () => void, RegExp]>([
+    ['gone', () => rmSync(files[0]), /^error: .*ENOENT/],
+    ['too short', () => write('short'), /^error: .*32 bytes/],
+  ])(
+    'stay as they are while their file is %s, which is logged once each time',
+    async (_case, spoil, problem) => {
+      const { lines, next } = mounted(first);
+      const logged = () =>
+        lines.splice(0).map(({ level, fields }) => `${level}: ${JSON.stringify(fields)}`);
+      for (const key of [second, third]) {
+        const present = await next();
+        spoil();
+        expect([await next(), await next()]).toEqual([present, present]);
+        expect(logged()).toEqual([expect.stringMatching(problem)]);
+        write(key);
+        expect(await next()).toEqual([idOf(key)]);
+        expect(logged()).toEqual([expect.stringMatching(/^info: /)]);
+      }
+    },
+  );
+
+  it('are not read again once they are closed', async () => {
+    const { next, close } = mounted(first);
     close();
+    write(second);
+    expect(await next()).toEqual([idOf(first)]);
   });
 
   it('have to be there at the start', () => {
+    const { logger } = recordingLogger();
     expect(() =>
-      mountedMasterKeys({ files: [join(folder, 'none')], logger: silentLogger }),
-    ).toThrow(/MASTER_KEY_FILES: .*none can't be read/);
+      mountedMasterKeys({ files: [files[0]], logger, clock: new VirtualClock() }),
+    ).toThrow(/MASTER_KEY_FILES: .*current can't be read/);
   });
 });

@@ -39,6 +39,8 @@ export interface WriteOptions {
   readonly dryRun?: boolean;
   /** managedFields after this write. Absent: unchanged. */
   readonly managedFields?: JsonArray;
+  /** Whether the sent object is the result of a patch. */
+  readonly isPatch?: boolean;
 }
 
 export type Part = 'main' | 'status';
@@ -156,8 +158,8 @@ export class ObjectWriter {
     part: Part,
     options: WriteOptions = {},
   ): ApiObject {
-    const merged = this.#merge(resource, old, sent, part);
-    const { managedFields } = options;
+    const { managedFields, isPatch = false } = options;
+    const merged = this.#merge(resource, old, sent, { part, isPatch });
     // An empty list removes all managers.
     const next = managedFields === undefined ? merged : withMeta(merged, { managedFields });
     if (equal(next, old)) return old;
@@ -185,9 +187,14 @@ export class ObjectWriter {
       .object;
   }
 
-  #merge(resource: ApiResource, old: ApiObject, sent: JsonObject, part: Part): ApiObject {
+  #merge(
+    resource: ApiResource,
+    old: ApiObject,
+    sent: JsonObject,
+    { part, isPatch }: { readonly part: Part; readonly isPatch: boolean },
+  ): ApiObject {
     const metadata = objectAt(sent, 'metadata') ?? {};
-    this.#checkIdentity(resource, old, metadata);
+    this.#checkIdentity(resource, old, metadata, isPatch);
     if (part === 'status') return withStatus(old, sent['status']);
     const free = without(metadata, ...serverFields);
     const kept = Object.fromEntries(
@@ -204,13 +211,23 @@ export class ObjectWriter {
     return resource.hasStatus ? withStatus(next, old['status']) : next;
   }
 
-  #checkIdentity(resource: ApiResource, old: ApiObject, metadata: JsonObject): void {
+  #checkIdentity(
+    resource: ApiResource,
+    old: ApiObject,
+    metadata: JsonObject,
+    isPatch: boolean,
+  ): void {
     const { name, namespace, resourceVersion } = old.metadata;
     checkName(name, metadata);
     checkNamespaceSent(metadata, namespace);
-    checkUid(resource, old.metadata, sentText(metadata, 'uid'));
+    const uid = sentText(metadata, 'uid');
+    if (!isPatch) checkUid(resource, old.metadata, uid);
     const sentVersion = sentText(metadata, 'resourceVersion');
     if (sentVersion !== '' && sentVersion !== resourceVersion) throw conflict(resource, name);
+    // The API server takes the UID of a patch for a change of the field, and that of a replacement
+    // for a precondition.
+    if (uid !== '' && uid !== old.metadata.uid)
+      throw invalid(resource, name, [invalidValue('metadata.uid', uid, 'field is immutable')]);
   }
 
   /** A PUT of a custom resource requires a resourceVersion. */

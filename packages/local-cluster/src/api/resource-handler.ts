@@ -216,6 +216,7 @@ function update(scope: ResourceRequest, old: ApiObject, sent: JsonObject, part: 
   const updated = context.writer.update(resource, old, sent, part, {
     ...writeOptions(scope.query, scope.request.method),
     ...(managedFields === undefined ? {} : { managedFields }),
+    isPatch: scope.request.method === 'PATCH',
   });
   warnOfFinalizers(scope, updated, old);
   return updated;
@@ -282,7 +283,7 @@ function apply(scope: ResourceRequest): PlaneResponse {
     nowMs: context.clock.now(),
   });
   const complete = decoded(scope, object);
-  const options = { ...writeOptions(query, scope.request.method), managedFields };
+  const options = { ...writeOptions(query, scope.request.method), managedFields, isPatch: true };
   if (old !== undefined)
     return objectResponse(
       scope,

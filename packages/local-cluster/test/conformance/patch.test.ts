@@ -1,3 +1,4 @@
+import { causesOf } from './support/document.ts';
 import { useServer } from './support/server.ts';
 
 const server = useServer();
@@ -42,6 +43,31 @@ describe('merge patch', () => {
     await server().mergePatch(server().widgets('m3'), { spec: { size: 6 } });
     const { status, body } = await server().mergePatch(server().widgets('m3'), {
       metadata: { resourceVersion },
+      spec: { size: 7 },
+    });
+    expect([status, body.reason]).toEqual([409, 'Conflict']);
+  });
+
+  it('refuses the uid of another object, as a change of the field', async () => {
+    await server().post(server().widgets(), server().widget('m-uid'));
+    const uid = '11111111-1111-4111-8111-111111111111';
+    const { status, body } = await server().mergePatch(server().widgets('m-uid'), {
+      metadata: { uid },
+      spec: { size: 7 },
+    });
+    expect([status, body.reason]).toEqual([422, 'Invalid']);
+    expect(body.message).toContain(`metadata.uid: Invalid value: "${uid}": field is immutable`);
+    expect(new Set(causesOf(body))).toEqual(
+      new Set([`metadata.uid: FieldValueInvalid: Invalid value: "${uid}": field is immutable`]),
+    );
+  });
+
+  it('reports another version before another uid', async () => {
+    const { body: made } = await server().post(server().widgets(), server().widget('m-both'));
+    const { resourceVersion } = made.metadata;
+    await server().mergePatch(server().widgets('m-both'), { spec: { size: 6 } });
+    const { status, body } = await server().mergePatch(server().widgets('m-both'), {
+      metadata: { resourceVersion, uid: '11111111-1111-4111-8111-111111111111' },
       spec: { size: 7 },
     });
     expect([status, body.reason]).toEqual([409, 'Conflict']);

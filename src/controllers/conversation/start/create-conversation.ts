@@ -56,8 +56,7 @@ export const createConversation =
     const sandbox = currentSandbox(scope, options.stores.sandboxes);
     const agent = agentOf({ stored, status, sandbox }, options);
     if (agent.endpoint === undefined) return { sandbox, ...agent };
-    const { metadata, spec } = stored;
-    const settings = await options.ownerSettings.of(metadata.namespace, spec.owner, signal);
+    const settings = await options.ownerSettings.of(stored, signal);
     const git = gitOf({ stored, sandbox }, options);
     const part = {
       notice: git.notice,

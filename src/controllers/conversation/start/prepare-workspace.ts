@@ -85,11 +85,12 @@ export function prepareWorkspace(
   };
 
   const identityFor = async (
-    { stored: { metadata, spec }, sandbox }: StartScope,
+    { stored, sandbox }: StartScope,
     signal: AbortSignal,
   ): Promise<CommitIdentity | undefined> => {
+    const { metadata, spec } = stored;
     const template = stores.templates.get(metadata.namespace, spec.templateName);
-    const settings = await options.ownerSettings.of(metadata.namespace, spec.owner, signal);
+    const settings = await options.ownerSettings.of(stored, signal);
     const kind = sandbox?.status?.agentKind ?? template?.spec.agent.kind ?? defaultAgentKind;
     return commitIdentityOf(settings, { git: template?.spec.git, kind });
   };

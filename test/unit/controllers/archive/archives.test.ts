@@ -5,6 +5,7 @@ import { AgentError } from '../../../../src/agent/errors.ts';
 import type { EventQuery } from '../../../../src/agent/events.ts';
 import { createCodec } from '../../../../src/archive/codec.ts';
 import { measuredStore } from '../../../../src/archive/measured-store.ts';
+import { folderOf } from '../../../../src/archive/layout.ts';
 import { createHistoryReader } from '../../../../src/archive/reader.ts';
 import { createArchives } from '../../../../src/controllers/archive/archives.ts';
 import { conversationIndexers, sandboxIndexers } from '../../../../src/controllers/caches.ts';
@@ -308,6 +309,18 @@ describe('deletion', () => {
     expect(memory.objects.size).toBe(0);
   });
 
+  it('removes the archives of all deleted conversations of a name', async () => {
+    const { archives, memory, stores, known, clock } = scene();
+    const { namespace, name } = known.metadata;
+    stores.conversations.delete(namespace, name);
+    for (const uid of ['first', 'second']) {
+      memory.objects.set(`${folderOf({ namespace, uid })}events`, Buffer.from('events'));
+      archives.reconciler.forget({ ...known, metadata: { ...known.metadata, uid } });
+    }
+    await clock.run(archives.reconciler.reconcile({ namespace, name }, signal));
+    expect([...memory.objects.keys()]).toEqual([]);
+  });
+
   it('is found by the sweep, also without a head, but not where another installation has written the archive', async () => {
     const { archives, memory, reconcile, agent, lines, clock, client, known } = scene();
     agent.events = events(3);
@@ -367,6 +380,10 @@ describe('deletion', () => {
     const { status } = await reconcile();
     const { head } = status?.archive ?? {};
     stores.sandboxes.delete('default', 'sbx-1');
+    // A quota for another owner, or of another namespace, shortens no retention.
+    stores.quotas.set(aQuota('bob', { owner: 'bob', archiveRetention: '1m' }));
+    const quota = aQuota('elsewhere', { archiveRetention: '1m' });
+    stores.quotas.set({ ...quota, metadata: { ...quota.metadata, namespace: 'elsewhere' } });
     expect((await reconcile()).result).toEqual({ requeueAfterMs: 3_600_000 });
     await clock.advance(3_600_000);
     for (let checks = 0; checks < 6; checks++) {

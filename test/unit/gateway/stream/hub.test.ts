@@ -315,6 +315,24 @@ describe('a client that connects again', () => {
     scene.close();
   });
 
+  it('gets a snapshot when others have come, who share the memory for what it has missed', async () => {
+    const scene = new StreamScene({ totalBytes: 4_000 });
+    const { state, response } = scene.connect('alice');
+    await scene.pass(flushMs);
+    response.destroy();
+    for (const title of ['One', 'Two', 'Three']) {
+      change(scene, title);
+      await scene.pass(flushMs);
+    }
+    for (const owner of ['bob', 'carol', 'dora', 'erik']) scene.connect(owner);
+    await scene.pass(flushMs);
+    scene.connect('alice', state);
+    await scene.pass(flushMs);
+    expect(state.snapshots).toBe(2);
+    expect(state.contents).toEqual(scene.contentsOf('alice'));
+    scene.close();
+  });
+
   it('gets a snapshot after a part of one', async () => {
     const scene = new StreamScene({ recordsPerTurn: 1 });
     for (let index = 0; index < 10; index++)

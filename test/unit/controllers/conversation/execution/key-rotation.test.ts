@@ -40,10 +40,12 @@ class Bench {
   poll(
     status: ConversationStatus = refused,
     state: Partial<AgentConversation> = {},
+    { name = 'one', uid = name }: { readonly name?: string; readonly uid?: string } = {},
   ): Promise<void> {
     const seen: AgentConversation = { ...({ id: 'c1', llm } as AgentConversation), ...state };
+    const conversation = aConversation({ name, status });
     return this.#rotation.rotate(
-      aConversation({ status }),
+      { ...conversation, metadata: { ...conversation.metadata, uid } },
       seen,
       { baseUrl: 'http://agent', sessionKey: 's' },
       new AbortController().signal,
@@ -60,6 +62,15 @@ it('a conversation whose key was refused is given the present one, once, and eac
   await bench.poll();
   await bench.poll();
   expect(bench.given.map(({ apiKey }) => apiKey)).toEqual(['first-key', 'second-key']);
+});
+
+it('each conversation is given it, also one that is made again under the name', async () => {
+  const bench = new Bench();
+  for (const which of [{ name: 'one' }, { name: 'two' }, { name: 'one', uid: 'again' }]) {
+    await bench.poll(refused, {}, which);
+    await bench.poll(refused, {}, which);
+  }
+  expect(bench.given).toHaveLength(3);
 });
 
 it.each<[string, ConversationStatus, Partial<AgentConversation>]>([

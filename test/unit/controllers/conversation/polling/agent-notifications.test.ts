@@ -13,22 +13,30 @@ import { VirtualClock } from '../../../../support/virtual-clock.ts';
 const namespace = 'default';
 
 /** Sandboxes, each with this number of conversations of its owner. */
-function setUp(...counts: readonly (readonly [sandbox: string, owner: string, count: number])[]) {
+function setUp(
+  ...counts: readonly (readonly [sandbox: string, owner: string, count: number, where?: string])[]
+) {
   const clock = new VirtualClock(noonMs);
   const stores = {
     conversations: new IndexedStore<CachedConversation>(conversationIndexers),
     sandboxes: new IndexedStore<Sandbox>(),
   };
-  for (const [sandbox, owner, count] of counts) {
-    stores.sandboxes.set(aSandbox({ name: sandbox, owner }));
+  for (const [sandbox, owner, count, where = namespace] of counts) {
+    const moved = <T extends { readonly metadata: object }>(object: T): T => ({
+      ...object,
+      metadata: { ...object.metadata, namespace: where },
+    });
+    stores.sandboxes.set(moved(aSandbox({ name: sandbox, owner })));
     for (let index = 0; index < count; index++)
       stores.conversations.set(
         cachedConversation(
-          aConversation({
-            name: `${sandbox}-${index}`,
-            spec: { owner },
-            status: { sandboxName: sandbox },
-          }),
+          moved(
+            aConversation({
+              name: `${sandbox}-${index}`,
+              spec: { owner },
+              status: { sandboxName: sandbox },
+            }),
+          ),
         ),
       );
   }
@@ -59,11 +67,19 @@ it('means nothing for a conversation of another sandbox, and for sandboxes that 
 });
 
 it('has a budget for each owner: one whose agents notify all the time takes nothing from others', async () => {
-  const { clock, notifications, notified } = setUp(['many', 'mallory', 200], ['one', 'alice', 1]);
+  const { clock, notifications, notified } = setUp(
+    ...([
+      ['many', 'mallory', 200],
+      ['one', 'alice', 1],
+      ['two', 'mallory', 1, 'elsewhere'],
+    ] as const),
+  );
   for (let count = 0; count < 1_000; count++) notifications.take({ namespace, sandbox: 'many' });
   expect(notified().length).toBe(400);
   notifications.take({ namespace, sandbox: 'one' });
-  expect(notified()).toEqual(['one-0']);
+  // An owner of the same name in another namespace is another owner.
+  notifications.take({ namespace: 'elsewhere', sandbox: 'two' });
+  expect(notified()).toEqual(['one-0', 'two-0']);
   await clock.advance(10_000);
   for (let count = 0; count < 1_000; count++) notifications.take({ namespace, sandbox: 'many' });
   expect(notified().length).toBe(400);
