@@ -71,7 +71,7 @@ describe('an object of another owner under the name of one that the cache shows'
     for (const replicas of [0, 1] as const) {
       const gateway = await aGateway(replicas);
       const { status } = await gateway.send(method, path, body === undefined ? {} : { body });
-      // Never an error that tells the client of a mistake in the request.
+      // Never an error that blames the request of the client.
       expect([200, 201, 404, 409]).toContain(status);
       for (const object of await stored(gateway))
         expect(object).toMatchObject({ metadata: { generation: 1 }, spec: { owner: 'bob' } });

@@ -1,17 +1,19 @@
 #!/bin/sh
 # Runs a step apart from the agent, in a session of its own, with the lock in descriptor 9: as long
 # as the runner lives the step is running, whatever becomes of the call that has begun it. The
-# output of the step goes through a pipe into two files that take turns, and never takes more than
-# some MiB of the volume. `exit.new` has its block before the step can fill the volume.
+# output of the step goes through a pipe into three files that take turns, and never takes more than
+# some MiB of the volume. The newest file may be short, so the one before it stays until there is a
+# newer one. `exit.new` has its block before the step can fill the volume.
 #
 # arguments: FOLDER TIMEOUT_SECONDS ID SCRIPT
 d=$1 limit=$2 id=$3
 mkfifo "$d/pipe" || exit
 {
   while :; do
-    dd bs=65536 count=32 of="$d/log.1"
-    [ -s "$d/log.1" ] || break
+    dd bs=65536 count=16 of="$d/log.2"
+    [ -s "$d/log.2" ] || break
     mv -f "$d/log.1" "$d/log.0"
+    mv -f "$d/log.2" "$d/log.1"
   done
   cat
 } <"$d/pipe" >/dev/null 2>&1 9>&- &

@@ -31,7 +31,7 @@ if [ $# -gt 3 ]; then
     if is_own; then [ ! -s "$d/exit" ] || exit 0; else : >"$d/attempts"; fi
     [ "$(attempts)" -lt "$max_attempts" ] || exit 0
     printf x >>"$d/attempts"
-    rm -f "$d/exit" "$d/exit.new" "$d/log.0" "$d/log.1" "$d/pipe"
+    rm -f "$d/exit" "$d/exit.new" "$d/log.0" "$d/log.1" "$d/log.2" "$d/pipe"
     { printf '%s' "$id" >"$d/id" && printf '   \n' >"$d/exit.new"; } || exit 0
     setsid sh -c "$5" step "$PWD/$d" "$4" "$id" "$6" </dev/null >/dev/null 2>&1 &
   ) 9>>"$d/lock"
@@ -52,4 +52,4 @@ elif is_own; then
   [ "$(attempts)" -lt "$max_attempts" ] || state=exhausted
 fi
 printf 'step %s %s %s\n' "$state" "$code" "$PWD"
-if is_own; then cat "$d/log.0" "$d/log.1" 2>/dev/null | tail -c "$max_output_bytes"; fi
+if is_own; then cat "$d/log.0" "$d/log.1" "$d/log.2" 2>/dev/null | tail -c "$max_output_bytes"; fi

@@ -29,7 +29,10 @@ function aReader() {
     client.put(ownerSettings, {
       apiVersion,
       kind: 'OwnerSettings',
-      metadata: { namespace, name: settingsNameOf(owner) },
+      metadata: {
+        ...{ namespace, name: settingsNameOf(owner), uid: `settings-of-${owner}` },
+        ...{ resourceVersion: '1', generation: 1, creationTimestamp: '2026-03-01T12:00:00Z' },
+      },
       spec: { owner, model },
     });
   const reader = new OwnerSettingsReader({ client, clock, logger, sealing });

@@ -317,7 +317,10 @@ describe('refresh', () => {
     const { metadata, spec, status } = await client.get(conversations, 'default', 'c-1');
     await client.delete(conversations, 'default', 'c-1');
     await client.create(conversations, {
-      ...{ ...aStoredConversation({ name: 'c-1', spec }), metadata: { ...metadata, uid: 'another' } },
+      ...{
+        ...aStoredConversation({ name: 'c-1', spec }),
+        metadata: { ...metadata, uid: 'another' },
+      },
       ...(status === undefined ? {} : { status }),
     });
     host.change(1, { title: 'Fix all' });

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -21,13 +22,13 @@ import {
 } from '../../../../../src/controllers/conversation/start/step-command.ts';
 
 let cwd: string;
-let number = 0;
 beforeEach(() => (cwd = mkdtempSync(join(tmpdir(), 'step-'))));
 afterEach(() => rmSync(cwd, { recursive: true, force: true }));
 
 const aStep = (script: string, more: Partial<SandboxStep> = {}): SandboxStep => ({
   name: 'setup',
-  id: `uid-${number++}`,
+  // Another run of this test on the machine has other steps.
+  id: randomUUID(),
   script,
   timeoutSeconds: 20,
   ...more,
