@@ -339,4 +339,18 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     test: 'test/unit/gateway/replaced-sandbox.test.ts',
     name: 'that was made again under its name',
   },
+  'a page that the agent does not know any more is taken for the named one': {
+    file: 'src/archive/extend.ts',
+    from: 'first === undefined || first.id === from || from.length > maxIdLength;',
+    to: 'true;',
+    test: 'test/unit/archive/archive.test.ts',
+    name: 'takes no page of a volume that is replaced meanwhile',
+  },
+  'a pause archives the agent for the next conversation of that name': {
+    file: 'src/controllers/archive/seal.ts',
+    from: 'return conversation?.metadata.uid === uid ? conversation : known;',
+    to: 'return conversation ?? known;',
+    test: 'test/unit/controllers/archive/seal.test.ts',
+    name: 'not of another one that got its name',
+  },
 };

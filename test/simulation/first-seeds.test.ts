@@ -7,7 +7,7 @@ import type { SimulationOptions } from './stage.ts';
 
 // `make test` runs this file alone of the simulation; `make test-simulation` runs the others, with
 // many more seeds, and `make mutants` runs all mutants.
-const timeoutMs = 300_000;
+const timeoutMs = 600_000;
 
 it.each<[string, Omit<SimulationOptions, 'seed'>, number]>([
   ['under all faults', {}, 6],

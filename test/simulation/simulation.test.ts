@@ -1,6 +1,6 @@
 import { focusNames } from './focus.ts';
 import { Scheduler } from './scheduler.ts';
-import { mustAllBeClean, ranges } from './seed-ranges.ts';
+import { mustAllBeClean, ranges, timeoutMs } from './seed-ranges.ts';
 import { simulate } from './simulation.ts';
 
 mustAllBeClean([
@@ -29,15 +29,27 @@ it('ends a loop that lets no time pass', async () => {
 });
 
 describe('a seed', () => {
-  it('is the same run every time', async () => {
-    for (const seed of [3, 11, 83, 193]) {
-      const [one, other] = [await simulate({ seed }), await simulate({ seed, keepLines: 10 })];
-      expect(other).toMatchObject({ hash: one.hash, steps: one.steps, durationMs: one.durationMs });
-    }
-  });
+  it(
+    'is the same run every time',
+    async () => {
+      for (const seed of [3, 11, 83, 193]) {
+        const [one, other] = [await simulate({ seed }), await simulate({ seed, keepLines: 10 })];
+        expect(other).toMatchObject({
+          hash: one.hash,
+          steps: one.steps,
+          durationMs: one.durationMs,
+        });
+      }
+    },
+    timeoutMs,
+  );
 
-  it('is another run than the next one', async () => {
-    const [one, other] = [await simulate({ seed: 1 }), await simulate({ seed: 2 })];
-    expect(other.hash).not.toBe(one.hash);
-  });
+  it(
+    'is another run than the next one',
+    async () => {
+      const [one, other] = [await simulate({ seed: 1 }), await simulate({ seed: 2 })];
+      expect(other.hash).not.toBe(one.hash);
+    },
+    timeoutMs,
+  );
 });

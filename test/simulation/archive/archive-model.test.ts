@@ -1,10 +1,10 @@
 import { mutatedText } from '../mutants/mutated-source.ts';
 import { firstSeed } from '../first-seed.ts';
+import { timeoutMs } from '../seed-ranges.ts';
 import { replayCommandOf, runModel } from './model.ts';
 import { archiveMutants } from './mutants/archive-mutants.ts';
 
 const first = firstSeed();
-const timeoutMs = 600_000;
 
 async function mustBeClean(seed: number, isInMemory: boolean): Promise<void> {
   const { failure } = await runModel({ seed, isInMemory });

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { createCodec, type Codec } from '../../../src/archive/codec.ts';
 import { extendArchive, type ExtendOptions } from '../../../src/archive/extend.ts';
+import type { EventSource } from '../../../src/archive/event-source.ts';
 import type { HistoryFilter } from '../../../src/archive/history.ts';
 import { createHistoryReader } from '../../../src/archive/reader.ts';
 import { agentLog, eventJson, eventOf } from '../../support/archive/agent-log.ts';
@@ -207,6 +208,20 @@ describe('a repeated or a strange extension', () => {
     );
     log.events.splice(0);
     expect(await extend(anew.head)).toMatchObject({ added: 0, stoppedBy: 'end' });
+  });
+
+  it('takes no page of a volume that is replaced meanwhile for the next one', async () => {
+    const log = agentLog(grown(250));
+    const replaced: EventSource = {
+      page: (from, options) => {
+        if (from === 'e100') log.events.splice(0, Infinity, ...grown(120, 'other'));
+        return log.source.page(from, options);
+      },
+    };
+    const { extend } = archiveWith(codec, { source: replaced });
+    const first = await extend(undefined);
+    expect(first).toMatchObject({ events: 100, added: 100, stoppedBy: 'more' });
+    expect(await extend(first.head)).toMatchObject({ events: 220, added: 120, stoppedBy: 'end' });
   });
 
   it('ends at its limits, and continues behind them', async () => {

@@ -57,23 +57,6 @@ export const archiveMutants: Readonly<Record<string, ArchiveMutant>> = {
     to: 'return void from;',
     rules: ['a complete seal has everything', 'a crash loses the last seconds alone'],
   },
-  'a page that the agent does not know any more is taken for the named one': {
-    file: extend,
-    from: 'first === undefined || first.id === from || from.length > maxIdLength;',
-    to: 'true;',
-    rules: [
-      'a complete seal has everything',
-      'the archive has events of the agent, in order and once',
-    ],
-    seeds: rare,
-  },
-  'a pause archives the agent for the next conversation of that name': {
-    file: seal,
-    from: 'return conversation?.metadata.uid === uid ? conversation : known;',
-    to: 'return conversation ?? known;',
-    rules: ['the archive has events of the agent, in order and once'],
-    seeds: rare,
-  },
   'an id is archived as often as the agent repeats it': {
     file: extend,
     from: 'if (this.#ids.has(event.id) || this.#builder.has(event.id)) continue;',

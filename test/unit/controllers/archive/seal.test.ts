@@ -23,10 +23,13 @@ async function sealed(
   steps: readonly Step[],
   {
     isStoreFailing = false,
+    isRecreated = false,
     conversations = 1,
     ...options
   }: Partial<SealOptions> & {
     readonly isStoreFailing?: boolean;
+    /** Whether another conversation gets the name of each one before its first step. */
+    readonly isRecreated?: boolean;
     readonly conversations?: number;
   } = {},
 ) {
@@ -34,25 +37,27 @@ async function sealed(
   const sandbox = aSandbox({ status: { podIP: '127.0.0.1', agentPort: 8000 } });
   const { name, uid } = sandbox.metadata;
   const store = new IndexedStore(conversationIndexers);
-  for (let number = 1; number <= conversations; number++)
-    store.set(
-      cachedConversation(
-        aConversation({
-          name: `c-${number}`,
-          status: {
-            ...{ sandboxName: name, sandboxUID: uid },
-            start: { status: 'READY', transitions: [] },
-          },
-        }),
-      ),
-    );
+  const all = Array.from({ length: conversations }, (_none, index) =>
+    cachedConversation(
+      aConversation({
+        name: `c-${index + 1}`,
+        status: {
+          ...{ sandboxName: name, sandboxUID: uid },
+          start: { status: 'READY', transitions: [] },
+        },
+      }),
+    ),
+  );
+  for (const conversation of all) store.set(conversation);
   const taken = new Map<string, number>();
   const recorded: string[] = [];
+  const uids = new Set<string>();
   const archiver = {
     conversation: (namespace: string, wanted: string) => store.get(namespace, wanted),
     extend: async ({ conversation }, signal) => {
       const number = taken.get(conversation.metadata.name) ?? 0;
       taken.set(conversation.metadata.name, number + 1);
+      uids.add(conversation.metadata.uid);
       const step = steps[number];
       if (step === undefined) throw new Error('no step is left');
       await new Promise<void>((resolve, reject) => {
@@ -62,6 +67,7 @@ async function sealed(
       return outcomeOf(step);
     },
     record: ({ metadata }, { reason }) => {
+      uids.add(metadata.uid);
       recorded.push(`${metadata.name} ${reason}`);
       return Promise.resolve(true);
     },
@@ -74,9 +80,17 @@ async function sealed(
   const endpoint = agentEndpointOf(sandbox, sceneKeys);
   if (endpoint === undefined) throw new Error('the sandbox has no agent');
   const { signal } = new AbortController();
+  const lists = store.byIndex.bind(store);
+  // The call has its conversations before another one gets the name.
+  store.byIndex = (...parameters) => {
+    const found = lists(...parameters);
+    for (const { metadata, ...rest } of isRecreated ? all : [])
+      store.set({ metadata: { ...metadata, uid: `another-${metadata.uid}` }, ...rest });
+    return found;
+  };
   const call = seal.seal(sandbox, endpoint, { maxMs: 15_000, isLast: true, ...options }, signal);
   await clock.run(call);
-  return { recorded, tookMs: clock.monotonic() - startedAt };
+  return { recorded, uids: [...uids], tookMs: clock.monotonic() - startedAt };
 }
 
 describe('the archive at the end of a pause', () => {
@@ -97,6 +111,11 @@ describe('the archive at the end of a pause', () => {
   ])('meets %s', async (_what, steps, expected) => {
     const { recorded } = await sealed([...steps, { kind: 'end' }]);
     expect(recorded).toEqual(expected);
+  });
+
+  it('is that of the conversation whose agent ends, not of another one that got its name', async () => {
+    const { uids } = await sealed([more, { kind: 'end' }], { isRecreated: true });
+    expect(uids).toEqual([aConversation({ name: 'c-1' }).metadata.uid]);
   });
 
   it('ends at the bound that its steps and its conversations share', async () => {
