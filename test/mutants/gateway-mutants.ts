@@ -40,7 +40,7 @@ export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
     ...{ file: 'src/gateway/git/push-records.ts', ...pushes },
     from: '.slice(-maxPushes)',
     to: '',
-    name: 'takes the place of the oldest one',
+    name: 'has the last pushes of a conversation',
   },
   'a push is recorded in another conversation of the same name': {
     ...{ file: 'src/gateway/git/push-records.ts', ...pushes },

@@ -25,7 +25,7 @@ const escaped = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|]/g,
 /** From the start of a test with a mistake until its processes are ended. */
 const maxRunMs = 400_000;
 /** Failures that show no more than a busy machine, or a mutant that is no program. */
-const proofless = /Exceeded timeout|^(ReferenceError|SyntaxError):/m;
+const proofless = /Exceeded timeout|^ReferenceError:/m;
 
 /** The outcome as a sentence, and whether the test noticed the mistake. */
 interface Outcome {
