@@ -25,7 +25,7 @@ test: $(built) ## Lint, types and every test that needs neither cluster nor brow
 test-simulation: $(installed) ## The simulation with hundreds of seeds (FIRST_SEED; 1 by default)
 	@export FIRST_SEED=$${FIRST_SEED:-1}; \
 	echo "Seeds from $$FIRST_SEED on; FIRST_SEED=$$FIRST_SEED repeats this run"; \
-	npm test --silent -- test/simulation --testPathIgnorePatterns first-seeds --testTimeout 3600000
+	npm test --silent -- test/simulation --testPathIgnorePatterns first-seeds --testTimeout 3600000 --maxWorkers 100%
 
 mutants: $(installed) ## The mistakes that the simulation has to notice, each within 80 seeds (FIRST_SEED; random by default; KNOWN_SEEDS=read: first the seeds that killed them before, =write: and store them)
 	@node test/simulation/mutants/main.ts

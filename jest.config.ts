@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import type { Config } from 'jest';
 
 const config: Config = {
@@ -18,9 +19,9 @@ const config: Config = {
   // A busy machine takes ten times as long as a quiet one, and a test that hangs is seen soon
   // enough.
   testTimeout: 200_000,
-  // Many tests wait for processes that they start, so more of them run at once than a small machine
-  // has cores.
-  maxWorkers: 4,
+  // Many tests wait for processes that they start, so one more of them runs at once than there are
+  // cores. Each further one makes the others slower: two on a core take a third more of its time.
+  maxWorkers: availableParallelism() + 1,
   testSequencer: '<rootDir>/test/support/sequencer.ts',
   // Modules of a test file, and simulated processes that were killed, are never freed: some
   // gigabytes over all files.

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
-import { LRUCache } from 'lru-cache';
+import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type { SandboxKeys } from '../agent/keys.ts';
 import type { ArchiveAddress } from './address.ts';
 import { ArchiveError } from './archive-error.ts';
@@ -43,7 +43,7 @@ const zstdVersion = process.versions['zstd'] ?? '';
  * Each archive has a key of its own, so that random nonces never repeat under one key.
  */
 export function createCodec({ keys, encrypt, random = randomBytes }: CodecOptions): Codec {
-  const derived = new LRUCache<string, Buffer>({ max: maxKeys });
+  const derived = recentlyUsed<Buffer>(maxKeys);
 
   const keyFor = ({ namespace, uid }: ArchiveAddress, keyId: string): Buffer => {
     const master = keys.sealKeys().get(keyId);

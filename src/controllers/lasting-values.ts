@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type { Clock } from '@conversation-operator/base/clock';
 
 /** Maximum keys in memory. */
@@ -10,10 +10,11 @@ const maxRemembered = 20_000;
  */
 export class LastingValues {
   readonly #clock: Clock;
-  readonly #known = new LRUCache<
-    string,
-    { readonly value: unknown; readonly since: number; readonly seenAt: number }
-  >({ max: maxRemembered });
+  readonly #known = recentlyUsed<{
+    readonly value: unknown;
+    readonly since: number;
+    readonly seenAt: number;
+  }>(maxRemembered);
 
   constructor({ clock }: { readonly clock: Clock }) {
     this.#clock = clock;

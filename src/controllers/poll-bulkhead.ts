@@ -2,7 +2,7 @@ import type { Runtime } from '@conversation-operator/base/runtime';
 import { AgentError } from '../agent/errors.ts';
 import { backoffDelayMs } from '@conversation-operator/base/backoff';
 import type { Clock } from '@conversation-operator/base/clock';
-import { LRUCache } from 'lru-cache';
+import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { Shares, type Holder, type Release } from '@conversation-operator/base/shares';
 import { abortedAfter } from './aborted-after.ts';
 
@@ -81,7 +81,7 @@ export class PollBulkhead {
   readonly #quick: Shares;
   readonly #slow: Shares;
   readonly #backoff: { readonly baseMs: number; readonly capMs: number; readonly jitter: number };
-  readonly #failures = new LRUCache<string, Failures>({ max: maxRemembered });
+  readonly #failures = recentlyUsed<Failures>(maxRemembered);
 
   constructor({
     clock,

@@ -1,5 +1,5 @@
 import type { Clock } from '@conversation-operator/base/clock';
-import { LRUCache } from 'lru-cache';
+import { recentlyUsed } from '@conversation-operator/base/recently-used';
 
 export interface UnresponsiveAgentsOptions {
   readonly clock: Clock;
@@ -27,7 +27,7 @@ const maxRemembered = 10_000;
 export class UnresponsiveAgents {
   readonly #clock: Clock;
   readonly #boundMs: number;
-  readonly #failing = new LRUCache<string, Failing>({ max: maxRemembered });
+  readonly #failing = recentlyUsed<Failing>(maxRemembered);
 
   constructor({ clock, boundMs = 60_000 }: UnresponsiveAgentsOptions) {
     this.#clock = clock;

@@ -130,6 +130,10 @@ apiVersion: storage.k8s.io/v1
 kind: StorageClass
 metadata: { name: standard, annotations: { storageclass.kubernetes.io/is-default-class: "true" } }
 provisioner: kubernetes.io/host-path
+# As the classes of most clusters. With the other mode, a scheduler that reads its cache before the
+# claim is bound there leaves the pod until something else changes, or for five minutes
+# (kubernetes/kubernetes#73216).
+volumeBindingMode: WaitForFirstConsumer
 YAML
   await kubelet 60 "the node is registered" kubectl get node node1
   await kubelet 90 "the node is ready" kubectl wait --for=condition=Ready node/node1 --timeout=1s

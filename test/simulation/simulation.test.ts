@@ -4,13 +4,13 @@ import { mustAllBeClean, ranges, timeoutMs } from './seed-ranges.ts';
 import { simulate } from './simulation.ts';
 
 mustAllBeClean([
-  ...ranges({}, 125, 25),
-  [{ world: 'plain' }, 13],
-  [{ world: 'single-owner' }, 13],
-  [{ faults: 'of leaders' }, 13],
-  [{ faults: 'of leaders', world: 'plain' }, 5],
-  [{ faults: 'none' }, 13],
-  ...focusNames.flatMap((focus) => ranges({ focus }, 4, 4)),
+  ...ranges({}, 84, 21),
+  [{ world: 'plain' }, 9],
+  [{ world: 'single-owner' }, 9],
+  [{ faults: 'of leaders' }, 9],
+  [{ faults: 'of leaders', world: 'plain' }, 4],
+  [{ faults: 'none' }, 9],
+  ...focusNames.flatMap((focus) => ranges({ focus }, 3, 3)),
 ]);
 
 it('ends a loop that lets no time pass', async () => {

@@ -4,7 +4,7 @@ import { kubeEvents, type KubeEvent } from './core.ts';
 import { apiVersionOf, timestampOf, type KubeObject, type NewObject } from './object.ts';
 import type { KubeClient } from './client.ts';
 import { isNotFound } from './errors.ts';
-import { LRUCache } from 'lru-cache';
+import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { Shares, type Release } from '@conversation-operator/base/shares';
 
 export interface EventDetails {
@@ -72,8 +72,8 @@ export class EventRecorder {
   /** Keys of the Events that writers write. */
   readonly #underWay = new Set<string>();
   readonly #buffer: Shares;
-  readonly #written = new LRUCache<string, Written>({ max: maxRemembered });
-  readonly #tokens = new LRUCache<string, TokenBucket>({ max: maxRemembered });
+  readonly #written = recentlyUsed<Written>(maxRemembered);
+  readonly #tokens = recentlyUsed<TokenBucket>(maxRemembered);
   readonly #abort = new AbortController();
   readonly #writers = new Set<Promise<void>>();
   #closed = false;

@@ -1,5 +1,5 @@
 import type { Clock } from '@conversation-operator/base/clock';
-import { LRUCache } from 'lru-cache';
+import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { classify } from '../../quota/classify.ts';
 import type { Slot } from '../../quota/slot.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
@@ -30,7 +30,7 @@ type Maker = CachedConversation | 'deleted' | undefined;
 export class SandboxClassifier {
   readonly #options: SandboxClassifierOptions;
   /** Uids of conversations whose deletion the cache has shown. */
-  readonly #deleted = new LRUCache<string, true>({ max: maxRemembered });
+  readonly #deleted = recentlyUsed<true>(maxRemembered);
 
   constructor(options: SandboxClassifierOptions) {
     this.#options = options;

@@ -2,7 +2,7 @@ import type { Clock } from '@conversation-operator/base/clock';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { found } from '@conversation-operator/kube/errors';
-import { LRUCache } from 'lru-cache';
+import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type { AgentMcpServer } from '../../agent/agent.ts';
 import { mcpValuesOf } from '../../agent/mcp-values.ts';
 import type { Sealing } from '../../agent/sealing.ts';
@@ -34,10 +34,9 @@ const maxStarts = 2_000;
 export class OwnerSettingsReader {
   readonly #options: OwnerSettingsReaderOptions;
   /** By the UID of the conversation that starts. */
-  readonly #recent = new LRUCache<
-    string,
-    { readonly atMs: number; readonly settings: OwnerSettingsSpec }
-  >({ max: maxStarts });
+  readonly #recent = recentlyUsed<{ readonly atMs: number; readonly settings: OwnerSettingsSpec }>(
+    maxStarts,
+  );
 
   constructor(options: OwnerSettingsReaderOptions) {
     this.#options = options;

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '@conversation-operator/base/clock';
-import { LRUCache } from 'lru-cache';
+import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { TokenBucket, type TokenBucketOptions } from '@conversation-operator/base/token-bucket';
 import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import type { ConversationStatus, ExecutionStatus } from '../../resources/conversation-status.ts';
@@ -98,7 +98,7 @@ export class StatusCoalescer {
    * takes no further one.
    */
   readonly #tokenAt = new Map<string, number>();
-  readonly #budgets = new LRUCache<string, TokenBucket>({ max: maxOwners });
+  readonly #budgets = recentlyUsed<TokenBucket>(maxOwners);
 
   constructor({ clock }: { readonly clock: Clock }) {
     this.#clock = clock;

@@ -1,6 +1,7 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { isNewerVersion } from '@conversation-operator/kube/object';
+import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { LRUCache } from 'lru-cache';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations, type Conversation } from '../../resources/conversation.ts';
@@ -54,7 +55,7 @@ export class RecentAnswers {
   /** Writes of the last second, the oldest first. `sentAt` is on the monotonic clock. */
   #proofs: readonly (Known & { readonly sentAt: number })[] = [];
   /** Versions whose start has used a proof, by the uid of the conversation. */
-  readonly #proven = new LRUCache<string, string>({ max: maxProven });
+  readonly #proven = recentlyUsed<string>(maxProven);
 
   constructor(options: RecentAnswersOptions) {
     this.#options = options;

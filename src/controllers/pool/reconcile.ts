@@ -3,7 +3,7 @@ import { isoTime } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import type { EventRecorder } from '@conversation-operator/kube/events';
 import { NewestStore } from '@conversation-operator/kube/newest-store';
-import { LRUCache } from 'lru-cache';
+import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { isLive } from '@conversation-operator/kube/object';
 import type { Snapshot } from '../../quota/snapshot.ts';
 import {
@@ -67,7 +67,7 @@ interface Memory {
  */
 export class PoolReconciler {
   readonly #options: PoolReconcilerOptions;
-  readonly #memories = new LRUCache<string, Memory>({ max: maxRemembered });
+  readonly #memories = recentlyUsed<Memory>(maxRemembered);
   readonly #newest: NewestStore<SandboxPool>;
 
   constructor(options: PoolReconcilerOptions) {

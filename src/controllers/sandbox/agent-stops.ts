@@ -14,7 +14,7 @@ import {
   viewOfSandbox,
   type Sandbox,
 } from '../../resources/sandbox.ts';
-import { LRUCache } from 'lru-cache';
+import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type { SandboxArchives } from '../archive/seal.ts';
 import { abortedAfter } from '../aborted-after.ts';
 import type { ElapsedTimes } from '../elapsed-times.ts';
@@ -72,7 +72,7 @@ export class AgentStops {
   readonly #options: AgentStopsOptions;
   readonly #pauseBoundMs: number;
   /** The last pause that has been archived, by the UID of the sandbox. */
-  readonly #archivedPauses = new LRUCache<string, ArchivedPause>({ max: 1_000 });
+  readonly #archivedPauses = recentlyUsed<ArchivedPause>(1_000);
 
   constructor(options: AgentStopsOptions) {
     this.#options = options;

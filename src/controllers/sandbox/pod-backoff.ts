@@ -1,6 +1,6 @@
 import { backoffDelayMs } from '@conversation-operator/base/backoff';
 import type { Clock } from '@conversation-operator/base/clock';
-import { LRUCache } from 'lru-cache';
+import { recentlyUsed } from '@conversation-operator/base/recently-used';
 
 interface Ended {
   readonly podUid: string;
@@ -25,7 +25,7 @@ const maxRemembered = 20_000;
  */
 export class PodBackoff {
   readonly #clock: Clock;
-  readonly #ended = new LRUCache<string, Ended>({ max: maxRemembered });
+  readonly #ended = recentlyUsed<Ended>(maxRemembered);
 
   constructor({ clock }: { readonly clock: Clock }) {
     this.#clock = clock;

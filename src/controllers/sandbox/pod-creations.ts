@@ -1,7 +1,7 @@
 import { sleep, type Clock } from '@conversation-operator/base/clock';
 import { ApiError, mayBeExecuted, TransportError } from '@conversation-operator/kube/errors';
 import { NotLeadingError } from '@conversation-operator/kube/leader-election';
-import { LRUCache } from 'lru-cache';
+import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type { Sandbox } from '../../resources/sandbox.ts';
 
 /** Whether a write that failed like this may have been executed, or may yet be. */
@@ -39,7 +39,7 @@ export class PodCreations {
   readonly #settleMs: number;
   readonly #creations = new Map<string, Creation>();
   /** By uid. */
-  readonly #admissions = new LRUCache<string, Admission>({ max: maxAdmissions });
+  readonly #admissions = recentlyUsed<Admission>(maxAdmissions);
 
   /** `settleMs`: maximum time between the sending of a write and its execution. */
   constructor(clock: Clock, settleMs = 10_000) {

@@ -1,3 +1,4 @@
+import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { LRUCache } from 'lru-cache';
 import type { Runtime } from '@conversation-operator/base/runtime';
 import { TokenBucket } from '@conversation-operator/base/token-bucket';
@@ -72,12 +73,12 @@ export function isServed(owners: GithubAppOwners, owner: string, repository: str
 export class GithubApp {
   readonly #options: GithubAppOptions;
   /** By repository in lower case. Owners who are served share them. */
-  readonly #states = new LRUCache<string, State>({ max: maxRepositories });
-  readonly #installations = new LRUCache<string, { readonly id: number; readonly until: number }>({
-    max: maxRepositories,
-  });
+  readonly #states = recentlyUsed<State>(maxRepositories);
+  readonly #installations = recentlyUsed<{ readonly id: number; readonly until: number }>(
+    maxRepositories,
+  );
   readonly #underWay = new Map<string, Promise<State>>();
-  readonly #budgets = new LRUCache<string, TokenBucket>({ max: maxOwners });
+  readonly #budgets = recentlyUsed<TokenBucket>(maxOwners);
   /** Owners whose exhausted budget is logged already. */
   readonly #exhausted: LRUCache<string, true>;
   readonly #log: ProblemLog;
@@ -211,7 +212,7 @@ const none = (renewAt: number): State => ({ kind: 'none', renewAt });
 class ProblemLog {
   readonly #options: Pick<GithubAppOptions, 'logger' | 'appId'>;
   #problem: string | undefined;
-  readonly #repositories = new LRUCache<string, string>({ max: maxLogged });
+  readonly #repositories = recentlyUsed<string>(maxLogged);
 
   constructor(options: Pick<GithubAppOptions, 'logger' | 'appId'>) {
     this.#options = options;

@@ -1,5 +1,5 @@
 import type { Clock } from '@conversation-operator/base/clock';
-import { LRUCache } from 'lru-cache';
+import { recentlyUsed } from '@conversation-operator/base/recently-used';
 
 const hourMs = 3_600_000;
 const maxKeys = 20_000;
@@ -8,7 +8,7 @@ const maxKeys = 20_000;
 export class HourlyLimit {
   readonly #clock: Clock;
   /** Times of the actions on the monotonic clock. */
-  readonly #times = new LRUCache<string, readonly number[]>({ max: maxKeys });
+  readonly #times = recentlyUsed<readonly number[]>(maxKeys);
 
   constructor(clock: Clock) {
     this.#clock = clock;

@@ -14,10 +14,10 @@ async function mustBeClean(seed: number, isInMemory: boolean): Promise<void> {
 
 describe(`from seed ${first} on, the archive keeps its promises`, () => {
   it.each([
-    ['in a folder', 20, false, first],
-    ['in memory', 30, true, first + 20],
-    ['in memory', 30, true, first + 50],
-    ['in memory', 30, true, first + 80],
+    ['in a folder', 14, false, first],
+    ['in memory', 20, true, first + 14],
+    ['in memory', 20, true, first + 34],
+    ['in memory', 20, true, first + 54],
   ])(
     '%s, with %i seeds',
     async (_place, seeds, isInMemory, from) => {

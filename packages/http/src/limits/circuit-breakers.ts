@@ -1,6 +1,6 @@
 import { backoffDelayMs, type BackoffOptions } from '@conversation-operator/base/backoff';
 import type { Clock } from '@conversation-operator/base/clock';
-import { LRUCache } from 'lru-cache';
+import { recentlyUsed } from '@conversation-operator/base/recently-used';
 
 interface Silence {
   readonly failures: number;
@@ -25,7 +25,7 @@ const maxRemembered = 20_000;
 export class CircuitBreakers {
   readonly #clock: Clock;
   readonly #random: () => number;
-  readonly #silences = new LRUCache<string, Silence>({ max: maxRemembered });
+  readonly #silences = recentlyUsed<Silence>(maxRemembered);
   readonly #probes = new Set<string>();
 
   constructor({ clock, random = Math.random }: CircuitBreakersOptions) {

@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '@conversation-operator/base/clock';
-import { LRUCache } from 'lru-cache';
+import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type { Shares } from '@conversation-operator/base/shares';
 import type { LimitMetrics } from './limit-metrics.ts';
 import { Refusal } from '../refusal.ts';
@@ -57,7 +57,7 @@ export class LoadShedder {
   #dueMs = Infinity;
   #sinceTimer = 0;
   /** Mean duration of the writes of each owner, in milliseconds. */
-  readonly #writeMs = new LRUCache<string, number>({ max: maxSlowOwners });
+  readonly #writeMs = recentlyUsed<number>(maxSlowOwners);
 
   constructor(options: LoadShedderOptions) {
     this.#options = options;

@@ -1,6 +1,7 @@
 import { TokenBucket } from '@conversation-operator/base/token-bucket';
 import type { Clock } from '@conversation-operator/base/clock';
-import { LRUCache } from 'lru-cache';
+import { recentlyUsed } from '@conversation-operator/base/recently-used';
+import type { LRUCache } from 'lru-cache';
 
 interface Bucket {
   readonly tokens: TokenBucket;
@@ -41,7 +42,7 @@ export class TokenBuckets {
 
   constructor(options: TokenBucketOptions) {
     this.options = options;
-    this.#buckets = new LRUCache({ max: options.capacity });
+    this.#buckets = recentlyUsed(options.capacity);
   }
 
   get size(): number {

@@ -1,6 +1,6 @@
 import { isoTime } from '@conversation-operator/base/clock';
 import type { Runtime } from '@conversation-operator/base/runtime';
-import { LRUCache } from 'lru-cache';
+import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type {
   AgentClient,
   AgentConversation,
@@ -69,7 +69,7 @@ const maxRead = 20_000;
 export class Approvals {
   readonly #options: ApprovalsOptions;
   /** Last update of the agent's conversation whose question was read, by conversation. */
-  readonly #read = new LRUCache<string, string>({ max: maxRead });
+  readonly #read = recentlyUsed<string>(maxRead);
   readonly #sent: LastingValues;
 
   constructor(options: ApprovalsOptions) {

@@ -1,5 +1,5 @@
 import type { Clock } from '@conversation-operator/base/clock';
-import { LRUCache } from 'lru-cache';
+import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { LastingValues } from '../../lasting-values.ts';
 
@@ -42,7 +42,7 @@ export class StuckDetection {
   readonly #clock: Clock;
   readonly #lastSigns: LastingValues;
   /** Time of the last interrupt of each run, successful or not. */
-  readonly #interruptedAt = new LRUCache<string, number>({ max: maxRemembered });
+  readonly #interruptedAt = recentlyUsed<number>(maxRemembered);
 
   constructor({ clock }: { readonly clock: Clock }) {
     this.#clock = clock;

@@ -2,7 +2,7 @@ import { TokenBucket } from '@conversation-operator/base/token-bucket';
 import type { AgentNotification } from '../../../agent/notifications.ts';
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Request } from '@conversation-operator/kube/controller';
-import { LRUCache } from 'lru-cache';
+import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { byAgentId, bySandbox, type Stores } from '../../caches.ts';
 import { ownerShare } from '../../workers.ts';
 
@@ -25,7 +25,7 @@ const maxOwners = 4_096;
  */
 export class AgentNotifications {
   readonly #options: AgentNotificationsOptions;
-  readonly #budgets = new LRUCache<string, TokenBucket>({ max: maxOwners });
+  readonly #budgets = recentlyUsed<TokenBucket>(maxOwners);
 
   constructor(options: AgentNotificationsOptions) {
     this.#options = options;
