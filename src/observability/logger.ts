@@ -80,7 +80,6 @@ export function createLogger(options: LoggerOptions): Logger {
   const winston = createWinston({
     level: options.level,
     format: format.combine(format.timestamp(), options.format === 'json' ? json : pretty),
-    // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment
     transports: [new transports.Stream({ stream: options.stream ?? process.stderr })],
   });
   return new WinstonLogger(winston, {});
