@@ -55,6 +55,7 @@ const uncachedMs = 5_000;
 interface PolledConversation extends PolledRun {
   readonly poll: Poll;
   readonly state: AgentConversation;
+  readonly secrets: () => Promise<readonly string[]>;
 }
 
 /**
@@ -181,7 +182,7 @@ export class ConversationReconciler {
       events.record(scope.stored, {
         type: 'Warning',
         reason: 'ApprovalAnswerRefused',
-        message: `The answer to the question ${scope.status.approval?.id ?? ''} names no option of the question. Remove it from spec.approvals and answer again.`,
+        message: `The answer to the question ${scope.status.approval?.id ?? ''} names no option of the question, or approves calls that can't be read whole. Remove it from spec.approvals and answer again.`,
       });
     scope.status = withRecordedAnswer(scope.status, spec);
     scope.status = await resumeForAnswer(this.#options, scope, signal);
@@ -225,6 +226,7 @@ export class ConversationReconciler {
         endpoint,
         id,
         shown: (text, maxLength) => this.#configurations.shown(text, stored, maxLength),
+        secrets: () => this.#configurations.secretsOf(stored),
       };
     scope.status = {
       ...withQuestionClosed(scope.status, 'Withdrawn', isoTime(clock)),
