@@ -250,9 +250,10 @@ export class ConversationReconciler {
       const runMs = await this.#followRun(scope, polled, save, signal);
       this.#poller.recordUnderstood(scope.stored.metadata);
       const approvalMs = await this.#followApproval(scope, polled, save, signal);
-      scope.status = await requestPendingRun(this.#options, polled, scope.status, signal);
+      await this.#requestRun(scope, polled, signal);
       const messagesMs = await this.#deliver(scope, polled, save, signal);
-      const due = [runMs, approvalMs, messagesMs].filter((ms) => ms !== undefined);
+      const pendingMs = await this.#requestRun(scope, polled, signal);
+      const due = [runMs, approvalMs, messagesMs, pendingMs].filter((ms) => ms !== undefined);
       return due.length === 0 ? undefined : Math.min(...due);
     } catch (error) {
       if (!(error instanceof AgentError) || signal.aborted) throw error;
@@ -326,6 +327,17 @@ export class ConversationReconciler {
     if (!this.#poller.recordMalformed(scope.stored.metadata)) return;
     const why = await this.#configurations.shown(error.message, scope.stored);
     scope.status = withRunUnknown(scope.status, sandbox, why, isoTime(this.#options.clock));
+  }
+
+  /** Requests the run of a delivered message. A failure of a later message does not delay it. */
+  async #requestRun(
+    scope: Scope,
+    polled: PolledConversation,
+    signal: AbortSignal,
+  ): Promise<number | undefined> {
+    const requested = await requestPendingRun(this.#options, polled, scope.status, signal);
+    scope.status = requested.status;
+    return requested.againAfterMs;
   }
 
   async #deliver(
