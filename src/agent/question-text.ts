@@ -123,7 +123,7 @@ class Renderer {
 
   /**
    * One call. Each argument is a line: `name: text` for a text, `name = JSON` for any other value.
-   * Other names than words are JSON, so that no name or value looks like another argument.
+   * Other names than words are JSON, so that no name or value reads like another argument.
    */
   call({ tool, input, words }: AskedCall, number: number, count: number): string {
     const head = `Call ${number} of ${count}`;
@@ -139,7 +139,7 @@ class Renderer {
     ].join('\n');
   }
 
-  /** The call on one line. A command stands for itself, and other arguments are named. */
+  /** The call on one line. A command is shown as it is, with the names of other arguments. */
   title({ tool = 'tool', kind, input: given, words }: AskedCall): string {
     const input = withoutActionKind(given);
     if (typeof input === 'string') return this.line(input);

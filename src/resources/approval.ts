@@ -171,7 +171,7 @@ export function meaningOf(
   // An agent that offers no way to reject a call has its turn cancelled.
   if (found === undefined && decision !== 'reject') return undefined;
   const accept = found?.kind.startsWith('allow') === true;
-  // Nobody can have read the whole call.
+  // No user can have read the whole call.
   if (accept && complete !== true) return undefined;
   return {
     accept,

@@ -15,7 +15,12 @@ import { conversationIdOf } from '../../resources/ids.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import { resumeForAnswer } from './approvals/resume.ts';
 import { Approvals } from './approvals/approvals.ts';
-import { hasInvalidAnswer, withQuestionClosed, withRecordedAnswer } from './approvals/decide.ts';
+import {
+  hasInvalidAnswer,
+  withoutEarlierAnswer,
+  withQuestionClosed,
+  withRecordedAnswer,
+} from './approvals/decide.ts';
 import { AgentConfigurations } from './agent-configuration.ts';
 import { KeyRotation } from './execution/key-rotation.ts';
 import { interruptStuckRun, resumeRun } from './execution/run-control.ts';
@@ -347,6 +352,7 @@ export class ConversationReconciler {
     signal: AbortSignal,
   ): Promise<number | undefined> {
     const { stored: conversation } = scope;
+    const before = scope.status.messages?.lastDelivered;
     const container = polled.sandbox.status?.containerID;
     let read: Promise<Conversation | undefined> | undefined;
     const message = async (number: number) => {
@@ -362,7 +368,12 @@ export class ConversationReconciler {
       scope.status,
       signal,
     );
-    scope.status = delivered.status;
+    const isNew = delivered.status.messages?.lastDelivered !== before;
+    const isLost = polled.state.executionStatus !== 'waiting_for_confirmation';
+    scope.status =
+      isNew && isLost
+        ? withoutEarlierAnswer(delivered.status, isoTime(this.#options.clock))
+        : delivered.status;
     if (delivered.error !== undefined) throw delivered.error;
     return delivered.againAfterMs;
   }

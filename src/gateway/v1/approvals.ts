@@ -224,8 +224,8 @@ function answerOf(conversation: Asking, id: string): RecordedAnswer | undefined 
 
 /**
  * Whether the agent has this answer already. Throws where the question is unknown, withdrawn or
- * answered in another way, where the question does not allow the answer, and where the answer approves
- * calls that its sender has not read whole.
+ * answered in another way, where the question does not allow the answer, and where the answer
+ * approves calls that its sender has not read whole.
  */
 function hasAnswer(conversation: Asking, id: string, body: AnswerBody): boolean {
   const closed = conversation.status?.closedApprovals?.find((one) => one.id === id);

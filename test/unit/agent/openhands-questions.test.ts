@@ -102,6 +102,13 @@ describe('questionOf', () => {
     expect(one?.callHash === other?.callHash).toBe(isSame);
   });
 
+  it('identifies a call by its end too', () => {
+    const [one, other] = ['1', '2'].map((end) =>
+      questionOf(asking(action({ action: { command: `echo ${'x'.repeat(9_000)}${end}` } }))),
+    );
+    expect(one?.callHash).not.toBe(other?.callHash);
+  });
+
   it.each<[string, Partial<Action>, boolean]>([
     ['the same action', {}, true],
     ['another action', { id: 'a2' }, false],

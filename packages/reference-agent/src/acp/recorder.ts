@@ -228,8 +228,8 @@ export class UpdateRecorder {
 
   /**
    * Identifies what a tool call does, whatever id it has: by its whole title, kind and input as the
-   * agent has sent them. Two calls that look alike, because secrets are hidden and ends omitted,
-   * differ. `complete`: no end is omitted.
+   * agent has sent them. Two calls that are shown alike, because secrets are hidden and ends
+   * omitted, differ. `complete`: no end is omitted.
    */
   identityOf(call: AcpToolCall): { readonly call_hash: string; readonly complete: boolean } {
     const { title: named, kind, input, content } = this.#raw.get(call) ?? {};

@@ -82,6 +82,18 @@ export function withQuestion(status: ConversationStatus, asked: Approval, now: s
   };
 }
 
+/**
+ * The status after a message of the user, which ends an answer that its agent does not have: the
+ * agent may ask about the same call for another reason by then.
+ */
+export const withoutEarlierAnswer = (
+  status: ConversationStatus,
+  now: string,
+): ConversationStatus =>
+  status.approval?.answer !== undefined && status.approval.answer.sentTime === undefined
+    ? withQuestionClosed(status, 'Withdrawn', now)
+    : status;
+
 const decisionOf = (accept: boolean) => (accept ? 'approve' : 'reject');
 
 /**

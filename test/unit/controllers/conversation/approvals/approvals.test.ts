@@ -10,6 +10,7 @@ import { eventsOfApproval } from '../../../../../src/controllers/conversation/ap
 import {
   hasInvalidAnswer,
   withNothingAsked,
+  withoutEarlierAnswer,
   withQuestion,
   withRecordedAnswer,
 } from '../../../../../src/controllers/conversation/approvals/decide.ts';
@@ -70,11 +71,20 @@ describe('an answer', () => {
     expect(meaningOf(asked({ options }), { decision: 'approve' })).toBeUndefined();
   });
 
-  it.each([false, undefined])('approves no calls that nobody can read: complete %s', (complete) => {
-    for (const given of [{ decision: 'approve' }, { option: 'yes' }, { option: 'always' }] as const)
-      expect(meaningOf(asked({ complete }), given)).toBeUndefined();
-    expect(meaningOf(asked({ complete }), { decision: 'reject' })).toMatchObject({ accept: false });
-  });
+  it.each([false, undefined])(
+    'approves no calls that no user can read: complete %s',
+    (complete) => {
+      for (const given of [
+        { decision: 'approve' },
+        { option: 'yes' },
+        { option: 'always' },
+      ] as const)
+        expect(meaningOf(asked({ complete }), given)).toBeUndefined();
+      expect(meaningOf(asked({ complete }), { decision: 'reject' })).toMatchObject({
+        accept: false,
+      });
+    },
+  );
 
   it('is recorded once, and none after it counts', () => {
     const first = withRecordedAnswer(
@@ -198,6 +208,19 @@ describe('a question', () => {
     const after = withNothingAsked(before, agentEpoch, now);
     expect(after.closedApprovals?.at(-1)?.outcome).toBe(outcome);
     expect(after.approval).toEqual(outcome === undefined ? before.approval : undefined);
+  });
+
+  it.each<[string, ConversationStatus, boolean]>([
+    ['has no answer', { approval: asked() }, false],
+    ['has an answer that its agent lacks', answered(yes), true],
+    ['has an answer that its agent may have', answered({ ...yes, sentTime: earlier }), false],
+    ['is none', {}, false],
+  ])('that %s ends with a message: %j', (_case, before, isClosed) => {
+    const after = withoutEarlierAnswer(before, now);
+    expect(after.approval).toEqual(isClosed ? undefined : before.approval);
+    expect(after.closedApprovals).toEqual(
+      isClosed ? [{ id: 'q1', outcome: 'Withdrawn', time: now }] : undefined,
+    );
   });
 
   it('leaves the last eight closed ones', () => {

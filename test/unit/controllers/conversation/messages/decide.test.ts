@@ -324,7 +324,7 @@ describe('the status after a message', () => {
 
   it.each<[ExecutionStatus, ExecutionStatus, number, boolean, number | undefined]>([
     ['idle', 'idle', 1, true, undefined],
-    // The agent has asked since the poll: a request to run would approve what nobody has seen.
+    // The agent has asked since the poll: a request to run would approve what no user has seen.
     ['running', 'waiting_for_confirmation', 1, false, 1_000],
     ['idle', 'waiting_for_confirmation', 1, false, 1_000],
     ['running', 'running', 1, false, 1_000],
