@@ -1,16 +1,11 @@
 import type { z } from 'zod';
-import {
-  maxApprovalSummary,
-  maxApprovalTitle,
-  maxApprovalTool,
-  maxOptionLength,
-  type ApprovalKind,
-} from '../resources/approval.ts';
+import { maxOptionLength, type ApprovalKind } from '../resources/approval.ts';
 import { plainText } from '../resources/plain-text.ts';
 import type { AgentAnswer, AgentCallOptions, AgentEndpoint, AgentQuestion } from './agent.ts';
 import { OpenHandsClient } from './openhands-client.ts';
 import { pathOf } from './openhands-api.ts';
 import { callHashOf } from './openhands-questions.ts';
+import { shownLine } from './question-text.ts';
 import { acpApprovalSchema } from './wire.ts';
 
 type AcpApproval = NonNullable<z.output<typeof acpApprovalSchema>['approval']>;
@@ -54,38 +49,38 @@ const kinds: Readonly<Record<string, ApprovalKind>> = {
   move: 'edit',
 };
 
-/** The question of the bridge, with bounded texts. */
+/** Texts with which earlier bridges have replaced the end of a long input. */
+const isShortened = (input: unknown): boolean =>
+  typeof input === 'string' && /… \(\d+ characters omitted\)$/.test(input);
+/** Maximum characters of a title in earlier bridges. */
+const maxEarlierTitle = 1_000;
+
+/** The question of the bridge. */
 export function acpQuestionOf({
   id,
   title,
-  tool_kind,
+  tool_kind: tool,
   input,
+  call_hash: rawHash,
+  complete,
   options,
 }: AcpApproval): AgentQuestion {
-  const summary = inputOf(input);
+  const kind = kinds[tool] ?? 'other';
   return {
     id,
-    title: plainText(title.trim().split('\n', 1)[0] ?? '', maxApprovalTitle) || tool_kind,
-    kind: kinds[tool_kind] ?? 'other',
-    tool: plainText(tool_kind, maxApprovalTool),
-    summary: plainText(summary === '' ? title : summary, maxApprovalSummary),
-    options: options.flatMap(({ option_id: optionId, name, kind }) =>
-      isStorable(optionId) ? [{ id: optionId, name: plainText(name, maxOptionLength), kind }] : [],
+    kind,
+    options: options.flatMap(({ option_id: optionId, name, kind: optionKind }) =>
+      isStorable(optionId)
+        ? [{ id: optionId, name: shownLine(name, maxOptionLength), kind: optionKind }]
+        : [],
     ),
-    // Some agents have the command in the title alone.
-    callHash: callHashOf([tool_kind, title, input]),
+    // Some agents have the command in the title alone. The bridge has hashed the whole call before
+    // it has hidden secrets in it.
+    callHash: callHashOf([tool, title, input ?? null, rawHash ?? null]),
+    calls: [{ tool, kind, input: input ?? undefined, words: title }],
+    isWhole: complete ?? (title.length < maxEarlierTitle && !isShortened(input)),
   };
 }
 
 /** Whether a resource can hold the id as it is: an answer has to repeat it. */
 const isStorable = (id: string): boolean => plainText(id, maxOptionLength) === id;
-
-/** A command as it is, and any other input as JSON. */
-function inputOf(input: unknown): string {
-  if (input === null || input === undefined) return '';
-  if (typeof input === 'string') return input;
-  const { command } = input as { readonly command?: unknown };
-  if (typeof command === 'string') return command;
-  if (Array.isArray(command)) return command.map(String).join(' ');
-  return JSON.stringify(input, undefined, 2);
-}

@@ -1,6 +1,7 @@
 import type { AgentKind, ConfirmationPolicy } from '../resources/agent-settings.ts';
 import type { Approval } from '../resources/approval.ts';
 import type { ExecutionStatus } from '../resources/conversation-status.ts';
+import type { AskedCalls } from './question-text.ts';
 
 /** Address, session key and protocol of the agent of one sandbox. */
 export interface AgentEndpoint {
@@ -197,14 +198,8 @@ export interface AgentUserMessage {
   readonly text: string;
 }
 
-/**
- * Question of an agent whether it may use its tools. The texts are those of the agent, bounded and
- * otherwise as they are.
- */
-export type AgentQuestion = Pick<
-  Approval,
-  'id' | 'title' | 'kind' | 'tool' | 'summary' | 'options' | 'callHash'
->;
+/** Question of an agent whether it may use its tools, with the calls as the agent has sent them. */
+export type AgentQuestion = Pick<Approval, 'id' | 'kind' | 'options' | 'callHash'> & AskedCalls;
 
 /** Answer to the question with this id. */
 export interface AgentAnswer {

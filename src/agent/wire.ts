@@ -99,11 +99,12 @@ export const messageEventsSchema = pageOf(
 
 export const actionEventsSchema = pageOf(
   z.object({
-    id: eventId,
+    id: z.string(),
     tool_name: accessory(z.string()),
     summary: accessory(z.string()),
     llm_response_id: accessory(z.string()),
-    action: accessory(z.record(z.string(), z.unknown())),
+    // The question shows the action as the agent has sent it, whatever that is.
+    action: z.unknown(),
   }),
 );
 export type ActionEvent = z.output<typeof actionEventsSchema>['items'][number];
@@ -116,6 +117,9 @@ export const acpApprovalSchema = z.object({
       title: z.string(),
       tool_kind: z.string(),
       input: z.unknown(),
+      // A bridge of an earlier version has neither of both.
+      call_hash: accessory(z.string().max(128)),
+      complete: accessory(z.boolean()),
       options: z
         .array(
           z.object({

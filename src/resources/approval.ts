@@ -17,7 +17,9 @@ export const maxOptions = 20;
 export const maxOptionLength = 200;
 export const maxApprovalTitle = 200;
 export const maxApprovalTool = 200;
-export const maxApprovalSummary = 4096;
+const maxApprovalSummary = 4096;
+/** Maximum characters of the whole text of a question; a longer one can not be approved. */
+export const maxApprovalText = 32_768;
 /** Maximum answers of a conversation in its spec. */
 export const maxAnswers = 16;
 export const maxReasonLength = 1024;
@@ -70,7 +72,7 @@ export type ApprovalAnswer = z.output<typeof approvalAnswerSchema>;
 
 export const approvalSchema = z.object({
   id: described(approvalId(), 'Identifier of the question.'),
-  title: described(text(maxApprovalTitle), 'Purpose of the tool call, on one line.'),
+  title: described(text(maxApprovalTitle), 'First tool call, on one line.'),
   kind: described(
     z.enum(approvalKinds),
     'execute for a command, edit for a change of files, else other.',
@@ -78,13 +80,21 @@ export const approvalSchema = z.object({
   tool: described(text(maxApprovalTool), 'Names of the tools.'),
   summary: described(
     text(maxApprovalSummary),
-    'Beginning of the input of the tools, without text that resembles a credential.',
+    'All tool calls with their arguments; head and tail of that text where it is longer. Characters without a glyph are escaped, and secrets are hidden.',
+  ),
+  text: optional(
+    text(maxApprovalText),
+    'Whole text of all tool calls where summary is a part of it. Empty: the summary is the whole text.',
+  ),
+  complete: optional(
+    z.boolean(),
+    'Whether text, or summary where there is no text, is the whole text. The operator accepts no approval of a question without a whole text.',
   ),
   options: described(z.array(optionSchema).max(maxOptions), 'Possible answers.'),
   requestedTime: described(timestamp(), 'Time at which the operator saw the question.'),
   callHash: described(
     text(64),
-    'SHA-256 of the tools and their input. A call that the agent requests again has the same one.',
+    'SHA-256 of the tools and their whole arguments, as the agent has sent them. A call that the agent requests again has the same one.',
   ),
   agentEpoch: described(count(), 'Value of agentEpoch of the sandbox when the agent asked.'),
   answer: optional(
@@ -126,6 +136,17 @@ export type ClosedApproval = z.output<typeof closedApprovalSchema>;
 
 export const closedApprovalsSchema = z.array(closedApprovalSchema).max(maxClosed);
 
+/** The question as caches have it: without a text that the summary shows in part. */
+export function withoutText(approval: Approval): Approval {
+  if (approval.text === '') return approval;
+  const { text: _text, ...rest } = approval;
+  return rest;
+}
+
+/** Whether a reader of the summary has read all calls. */
+export const isSummaryWhole = ({ complete, text: whole }: Approval): boolean =>
+  complete === true && whole === '';
+
 /** As much of a conversation as says which question waits for a person. */
 export interface Asking {
   readonly spec: { readonly approvals?: readonly ApprovalAnswer[] | undefined };
@@ -141,7 +162,7 @@ const onceKinds = { approve: 'allow_once', reject: 'reject_once' } as const;
 
 /** The effect of an answer to a question; undefined for one that the question does not allow. */
 export function meaningOf(
-  { options }: Pick<Approval, 'options'>,
+  { options, complete }: Pick<Approval, 'options' | 'complete'>,
   { option: optionId, decision, reason, by }: Omit<ApprovalAnswer, 'id'>,
 ): RecordedAnswer | undefined {
   const found = options.find(({ id, kind }) =>
@@ -149,8 +170,11 @@ export function meaningOf(
   );
   // An agent that offers no way to reject a call has its turn cancelled.
   if (found === undefined && decision !== 'reject') return undefined;
+  const accept = found?.kind.startsWith('allow') === true;
+  // No user can have read the whole call.
+  if (accept && complete !== true) return undefined;
   return {
-    accept: found?.kind.startsWith('allow') === true,
+    accept,
     ...(found === undefined ? {} : { option: found.id }),
     ...(reason === undefined ? {} : { reason }),
     ...(by === undefined ? {} : { by }),

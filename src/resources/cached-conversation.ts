@@ -6,6 +6,7 @@ import {
   type LaterMessage,
   type Message,
 } from './conversation.ts';
+import { withoutText } from './approval.ts';
 import type { ConversationStatus } from './conversation-status.ts';
 import { firstWords, maxReadLength } from './first-words.ts';
 import type { CustomObject } from './group.ts';
@@ -142,9 +143,11 @@ function cachedStatus(
     interner.share(transition, 'status', 'time');
   for (const condition of status.conditions ?? [])
     interner.share(condition, 'type', 'reason', 'message', 'lastTransitionTime');
-  if (!lacksSteps || status.start === undefined) return status;
-  const { steps: _steps, ...start } = status.start;
-  return { ...status, start };
+  const { approval } = status;
+  const short = approval === undefined ? status : { ...status, approval: withoutText(approval) };
+  if (!lacksSteps || short.start === undefined) return short;
+  const { steps: _steps, ...start } = short.start;
+  return { ...short, start };
 }
 
 /** The copy is a string of its own: a slice would keep the whole text in memory. */

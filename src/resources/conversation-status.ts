@@ -164,7 +164,7 @@ export const conversationStatusSchema = z.object({
         'True: the agent has stored the last message and has not started a run for it yet.',
       ),
       previousExecutionStatus: optional(
-        z.enum(['paused', 'error']),
+        z.enum(['paused', 'error', 'stuck']),
         'Status of the run before the message, which the agent reports until it starts the run.',
       ),
       inFlight: optional(

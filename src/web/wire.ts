@@ -1,6 +1,9 @@
 import type { z } from 'zod';
 import type { problemSchema } from '../gateway/errors/problem-error.ts';
-import type { ApprovalRecord as Approval } from '../gateway/presenters/approval.ts';
+import type {
+  ApprovalRecord as Approval,
+  WholeApprovalRecord as WholeApproval,
+} from '../gateway/presenters/approval.ts';
 import type { OverviewRecord } from '../gateway/overview/schemas.ts';
 import type { ApiKeyRecord } from '../gateway/presenters/api-key.ts';
 import type { ConversationRecord } from '../gateway/presenters/conversation.ts';
@@ -26,6 +29,7 @@ export type {
   SettingsRecord,
   StartTask,
   TimelineEntry,
+  WholeApproval,
 };
 export type OwnerUse = OverviewRecord['owners']['items'][number];
 export type Waiter = OverviewRecord['queue']['items'][number];

@@ -70,7 +70,7 @@ const asked = (id: string, command: string): Promise<string> =>
     async () => {
       const { body } = await agents.up.call('GET', approvalsOf(id));
       const [open] = approvalsSchema.parse(body);
-      return open?.summary === command && open.id;
+      return open?.summary.includes(`\ncommand: ${command}\n`) === true && open.id;
     },
     startMs,
   );

@@ -285,7 +285,7 @@ describe('a question of the agent', () => {
       ...{ title, execution_status: 'waiting_for_confirmation' },
       pending_approval: {
         ...{ id: approval, conversation_id: id, title: command, kind: 'execute' },
-        ...{ tool: 'terminal', summary: command, sandbox_status: 'RUNNING' },
+        ...{ tool: 'terminal', summary: command, complete: true, sandbox_status: 'RUNNING' },
         requested_at: new Date().toISOString(),
         options: [
           { id: 'approve', name: 'Approve', kind: 'allow_once' },

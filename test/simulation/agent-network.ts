@@ -499,14 +499,9 @@ const agentMessage = (text: string, index: number): AgentUserMessage => ({
 });
 
 const questionOf = ({ id, call }: AskedQuestion): AgentQuestion => ({
-  ...{
-    id,
-    title: call,
-    kind: 'other',
-    tool: 'tool',
-    summary: call,
-    callHash: hash('sha256', call),
-  },
+  ...{ id, kind: 'other', callHash: hash('sha256', call) },
+  calls: [{ tool: 'tool', kind: 'other', input: call }],
+  isWhole: true,
   options: [
     { id: 'yes', name: 'Yes', kind: 'allow_once' },
     { id: 'no', name: 'No', kind: 'reject_once' },

@@ -131,6 +131,10 @@ export interface ApprovalRequest {
   readonly title: string;
   readonly tool_kind: string;
   readonly input: unknown;
+  /** Hash of the call before secrets were hidden in it; earlier versions have stored none. */
+  readonly call_hash?: string;
+  /** Whether title, kind and input are whole; earlier versions have not stored that. */
+  readonly complete?: boolean;
   readonly options: readonly {
     readonly option_id: string;
     readonly name: string;

@@ -15,7 +15,12 @@ import { conversationIdOf } from '../../resources/ids.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import { resumeForAnswer } from './approvals/resume.ts';
 import { Approvals } from './approvals/approvals.ts';
-import { hasInvalidAnswer, withQuestionClosed, withRecordedAnswer } from './approvals/decide.ts';
+import {
+  hasInvalidAnswer,
+  withoutEarlierAnswer,
+  withQuestionClosed,
+  withRecordedAnswer,
+} from './approvals/decide.ts';
 import { AgentConfigurations } from './agent-configuration.ts';
 import { KeyRotation } from './execution/key-rotation.ts';
 import { interruptStuckRun, resumeRun } from './execution/run-control.ts';
@@ -55,6 +60,7 @@ const uncachedMs = 5_000;
 interface PolledConversation extends PolledRun {
   readonly poll: Poll;
   readonly state: AgentConversation;
+  readonly secrets: () => Promise<readonly string[]>;
 }
 
 /**
@@ -181,7 +187,7 @@ export class ConversationReconciler {
       events.record(scope.stored, {
         type: 'Warning',
         reason: 'ApprovalAnswerRefused',
-        message: `The answer to the question ${scope.status.approval?.id ?? ''} names no option of the question. Remove it from spec.approvals and answer again.`,
+        message: `The answer to the question ${scope.status.approval?.id ?? ''} names no option of the question, or approves calls that can't be read whole. Remove it from spec.approvals and answer again.`,
       });
     scope.status = withRecordedAnswer(scope.status, spec);
     scope.status = await resumeForAnswer(this.#options, scope, signal);
@@ -225,6 +231,7 @@ export class ConversationReconciler {
         endpoint,
         id,
         shown: (text, maxLength) => this.#configurations.shown(text, stored, maxLength),
+        secrets: () => this.#configurations.secretsOf(stored),
       };
     scope.status = {
       ...withQuestionClosed(scope.status, 'Withdrawn', isoTime(clock)),
@@ -248,9 +255,10 @@ export class ConversationReconciler {
       const runMs = await this.#followRun(scope, polled, save, signal);
       this.#poller.recordUnderstood(scope.stored.metadata);
       const approvalMs = await this.#followApproval(scope, polled, save, signal);
-      scope.status = await requestPendingRun(this.#options, polled, scope.status, signal);
+      await this.#requestRun(scope, polled, signal);
       const messagesMs = await this.#deliver(scope, polled, save, signal);
-      const due = [runMs, approvalMs, messagesMs].filter((ms) => ms !== undefined);
+      const pendingMs = await this.#requestRun(scope, polled, signal);
+      const due = [runMs, approvalMs, messagesMs, pendingMs].filter((ms) => ms !== undefined);
       return due.length === 0 ? undefined : Math.min(...due);
     } catch (error) {
       if (!(error instanceof AgentError) || signal.aborted) throw error;
@@ -326,6 +334,17 @@ export class ConversationReconciler {
     scope.status = withRunUnknown(scope.status, sandbox, why, isoTime(this.#options.clock));
   }
 
+  /** Requests the run of a delivered message. A failure of a later message does not delay it. */
+  async #requestRun(
+    scope: Scope,
+    polled: PolledConversation,
+    signal: AbortSignal,
+  ): Promise<number | undefined> {
+    const requested = await requestPendingRun(this.#options, polled, scope.status, signal);
+    scope.status = requested.status;
+    return requested.againAfterMs;
+  }
+
   async #deliver(
     scope: Scope,
     polled: PolledConversation,
@@ -333,6 +352,7 @@ export class ConversationReconciler {
     signal: AbortSignal,
   ): Promise<number | undefined> {
     const { stored: conversation } = scope;
+    const before = scope.status.messages?.lastDelivered;
     const container = polled.sandbox.status?.containerID;
     let read: Promise<Conversation | undefined> | undefined;
     const message = async (number: number) => {
@@ -348,7 +368,12 @@ export class ConversationReconciler {
       scope.status,
       signal,
     );
-    scope.status = delivered.status;
+    const isNew = delivered.status.messages?.lastDelivered !== before;
+    const isLost = polled.state.executionStatus !== 'waiting_for_confirmation';
+    scope.status =
+      isNew && isLost
+        ? withoutEarlierAnswer(delivered.status, isoTime(this.#options.clock))
+        : delivered.status;
     if (delivered.error !== undefined) throw delivered.error;
     return delivered.againAfterMs;
   }

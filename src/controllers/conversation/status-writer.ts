@@ -6,6 +6,7 @@ import {
   cachedConversation,
   type CachedConversation,
 } from '../../resources/cached-conversation.ts';
+import { withoutText } from '../../resources/approval.ts';
 import { lacksFinishedCondition, withProjection } from '../../resources/conversation-projection.ts';
 import { conversations, isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import type { ConversationStatus } from '../../resources/conversation-status.ts';
@@ -82,7 +83,12 @@ export class StatusWriter {
     answers.written(stored, sentAt);
     if (!isStartOver(startStatusOf({ status }))) answers.remember(answer, stored.storedBytes);
     this.#report(before, status);
-    return { stored, status };
+    const { approval } = status;
+    // Caches lack the text, which would be a difference at the next write.
+    return {
+      stored,
+      status: approval === undefined ? status : { ...status, approval: withoutText(approval) },
+    };
   }
 
   #report(before: CachedConversation, status: ConversationStatus): void {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import {
   approvalKinds,
+  isSummaryWhole,
   optionKinds,
   pendingApproval,
   type Approval,
@@ -13,16 +14,33 @@ import { idSchema, pageSchema, timestampSchema, wireTime } from './schemas.ts';
 export const approvalSchema = z.object({
   id: z.string(),
   conversation_id: idSchema,
-  title: z.string().describe('What the agent wants to do, in a line.'),
+  title: z.string().describe('The first tool call, on one line.'),
   kind: z.enum(approvalKinds),
   tool: z.string().describe('Names of the tools.'),
-  summary: z.string().describe('The input of the tools, up to 4096 characters.'),
+  summary: z
+    .string()
+    .describe(
+      'All tool calls with their arguments; head and tail of that text where it is longer.',
+    ),
+  complete: z
+    .boolean()
+    .describe('Whether summary has all tool calls. If not, read text before an approval.'),
   options: z.array(z.object({ id: z.string(), name: z.string(), kind: z.enum(optionKinds) })),
   requested_at: timestampSchema,
   sandbox_status: z.enum(sandboxStatuses),
 });
+export const wholeApprovalSchema = approvalSchema.extend({
+  text: z.string().describe('All tool calls with their arguments.'),
+  call_hash: z
+    .string()
+    .nullable()
+    .describe(
+      'Hash of the tool calls, which an approval repeats where summary does not have all of them. null: the calls are too long to be read, and can only be rejected.',
+    ),
+});
 export const approvalPage = pageSchema(approvalSchema);
 export type ApprovalRecord = z.output<typeof approvalSchema>;
+export type WholeApprovalRecord = z.output<typeof wholeApprovalSchema>;
 
 /** The question of a conversation that waits for an answer; null where none does. */
 export function presentApproval(
@@ -33,18 +51,33 @@ export function presentApproval(
   return pending === undefined ? null : recordOf(conversation, pending, sandboxStatus);
 }
 
+/** The question of a conversation that was read from the API server, with its whole text. */
+export const presentWholeApproval = (
+  conversation: CachedConversation,
+  approval: Approval,
+  sandboxStatus: SandboxStatus,
+): WholeApprovalRecord => ({
+  ...recordOf(conversation, approval, sandboxStatus),
+  text: approval.text || approval.summary,
+  call_hash: approval.complete === true ? approval.callHash : null,
+});
+
 const recordOf = (
   conversation: CachedConversation,
-  { id, title, kind, tool, summary, options, requestedTime }: Approval,
+  approval: Approval,
   sandboxStatus: SandboxStatus,
-): ApprovalRecord => ({
-  id,
-  conversation_id: conversationIdOf(conversation),
-  title,
-  kind,
-  tool,
-  summary,
-  options: [...options],
-  requested_at: wireTime(requestedTime),
-  sandbox_status: sandboxStatus,
-});
+): ApprovalRecord => {
+  const { id, title, kind, tool, summary, options, requestedTime } = approval;
+  return {
+    id,
+    conversation_id: conversationIdOf(conversation),
+    title,
+    kind,
+    tool,
+    summary,
+    complete: isSummaryWhole(approval),
+    options: [...options],
+    requested_at: wireTime(requestedTime),
+    sandbox_status: sandboxStatus,
+  };
+};

@@ -2,12 +2,14 @@ import { z } from 'zod';
 import {
   answerTo,
   approvalDecisions,
+  isSummaryWhole,
   maxAnswers,
   maxReasonLength,
   meaningOf,
   pendingApproval,
   type Approval,
   type ApprovalAnswer,
+  type Asking,
   type RecordedAnswer,
 } from '../../resources/approval.ts';
 import {
@@ -23,7 +25,13 @@ import { Derived } from '../lookup/derived.ts';
 import { storedWithSandbox, writeOnStored } from '../lookup/stored.ts';
 import { searchPage } from '../paging/cursor.ts';
 import { sortedBy } from '../paging/keyset.ts';
-import { approvalPage, approvalSchema, presentApproval } from '../presenters/approval.ts';
+import {
+  approvalPage,
+  approvalSchema,
+  presentApproval,
+  presentWholeApproval,
+  wholeApprovalSchema,
+} from '../presenters/approval.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
 import type { Services } from '../services.ts';
 import { optional, paging, shownText } from '../http/fields.ts';
@@ -39,14 +47,20 @@ const { get, post } = endpoints('approvals');
 const decision = z.enum(approvalDecisions);
 const reason = optional(shownText(maxReasonLength)).describe('Why not; the model reads it.');
 const optionId = z.string().min(1).max(200).describe('The id of one of the options.');
+const callHash = optional(z.string().max(64)).describe(
+  'The call_hash of the question, where its summary does not have all tool calls.',
+);
 
 /** Further fields are refused, because one of them may contradict the answer. */
 const answerSchema = z.union(
   [
-    z.strictObject({ option_id: optionId, reason }),
-    z.strictObject({ decision: decision.describe('For this tool call alone.'), reason }),
+    z.strictObject({ option_id: optionId, reason, call_hash: callHash }),
+    z.strictObject({
+      decision: decision.describe('For this tool call alone.'),
+      ...{ reason, call_hash: callHash },
+    }),
   ],
-  `must be option_id, or decision with ${approvalDecisions.join(' or ')}, and at most a reason beside it`,
+  `must be option_id, or decision with ${approvalDecisions.join(' or ')}, and at most a reason and a call_hash beside it`,
 );
 type AnswerBody = z.output<typeof answerSchema>;
 
@@ -99,10 +113,26 @@ export function approvalRoutes(services: Services): readonly Route[] {
         return { json: found === null ? [] : [found] };
       },
     }),
+    get(`${base}/{approval_id}`, 'getApproval', {
+      summary: 'A question that waits for an answer, with the whole text of its tool calls',
+      params: approvalParams,
+      responses: { 200: wholeApprovalSchema },
+      problems: ['not-found'],
+      handle: async (call) => {
+        const known = await ownConversation(services, call);
+        // Caches do not have the text.
+        const { conversation, sandbox } = await storedWithSandbox(services.client, known);
+        const pending = pendingApproval(conversation);
+        if (pending?.id !== call.params.approval_id) throw notFound('approval');
+        const cached = cachedConversation(conversation);
+        const { phase } = sandboxViewOf(cached, sandbox);
+        return { json: presentWholeApproval(cached, pending, phase) };
+      },
+    }),
     post(`${base}/{approval_id}`, 'answerApproval', {
       summary:
         'Approve or reject a tool call. The first answer counts; a paused sandbox is resumed for it',
-      params: conversationParams.extend({ approval_id: z.string().max(128) }),
+      params: approvalParams,
       body: answerSchema,
       responses: { 200: answeredSchema },
       problems: [
@@ -110,6 +140,7 @@ export function approvalRoutes(services: Services): readonly Route[] {
         'wrong-state',
         'conflict',
         'approval-answered',
+        'approval-incomplete',
         'approval-withdrawn',
         'quota-exceeded',
       ],
@@ -135,11 +166,16 @@ export function approvalRoutes(services: Services): readonly Route[] {
           seen?.status?.closedApprovals?.some((closed) => closed.id === id) === true;
         if (isNew && phase === 'RUNNING')
           await feeds.conversations.settled(name, isClosed, deliveryMs);
-        return isClosed(lookup.cachedConversation(name)) ? delivered : recorded;
+        const after = lookup.cachedConversation(name);
+        if (after === undefined || !isClosed(after)) return recorded;
+        // A question may be closed in another way than by this answer.
+        return hasAnswer(after, id, body) ? delivered : recorded;
       },
     }),
   ];
 }
+
+const approvalParams = conversationParams.extend({ approval_id: z.string().max(128) });
 
 const delivered = { json: { success: true, state: 'delivered' } } as const;
 const recorded = { json: { success: true, state: 'recorded' } } as const;
@@ -177,20 +213,21 @@ function store(
   );
 }
 
-const openApproval = ({ status }: Conversation, id: string): Approval | undefined =>
+const openApproval = ({ status }: Asking, id: string): Approval | undefined =>
   status?.approval?.id === id ? status.approval : undefined;
 
 /** The answer that counts for an open question; undefined without one. */
-function answerOf(conversation: Conversation, id: string): RecordedAnswer | undefined {
+function answerOf(conversation: Asking, id: string): RecordedAnswer | undefined {
   const open = openApproval(conversation, id);
   return open && answerTo(open, conversation);
 }
 
 /**
  * Whether the agent has this answer already. Throws where the question is unknown, withdrawn or
- * answered in another way, and where the question does not allow the answer.
+ * answered in another way, where the question does not allow the answer, and where the answer
+ * approves calls that its sender has not read whole.
  */
-function hasAnswer(conversation: Conversation, id: string, body: AnswerBody): boolean {
+function hasAnswer(conversation: Asking, id: string, body: AnswerBody): boolean {
   const closed = conversation.status?.closedApprovals?.find((one) => one.id === id);
   if (closed?.outcome === 'Withdrawn')
     throw new ProblemError('approval-withdrawn', 'The agent no longer asks this question.');
@@ -204,10 +241,9 @@ function hasAnswer(conversation: Conversation, id: string, body: AnswerBody): bo
   }
   const open = openApproval(conversation, id);
   if (open === undefined) throw notFound('approval');
-  const wanted = meaningOf(
-    open,
-    'option_id' in body ? { option: body.option_id } : { decision: body.decision },
-  );
+  const answer = 'option_id' in body ? { option: body.option_id } : { decision: body.decision };
+  refuseUnread(open, answer, body.call_hash);
+  const wanted = meaningOf(open, answer);
   if (wanted === undefined)
     throw 'option_id' in body
       ? invalidField(
@@ -219,6 +255,27 @@ function hasAnswer(conversation: Conversation, id: string, body: AnswerBody): bo
   if (given !== undefined && (given.accept !== wanted.accept || given.option !== wanted.option))
     throw answered(given.option ?? 'reject');
   return false;
+}
+
+/** Throws for an approval of calls that are too long to be read, or were shown in part. */
+function refuseUnread(
+  open: Approval,
+  answer: Omit<ApprovalAnswer, 'id'>,
+  hash: string | undefined,
+): void {
+  if (meaningOf({ ...open, complete: true }, answer)?.accept !== true) return;
+  const path = `${base}/${encodeURIComponent(open.id)}`;
+  if (open.complete !== true)
+    throw new ProblemError(
+      'approval-incomplete',
+      `The tool calls are too long to be read whole, so they can only be rejected. GET ${path} has their beginning and their end.`,
+    );
+  const isRead = hash === undefined ? isSummaryWhole(open) : hash === open.callHash;
+  if (!isRead)
+    throw new ProblemError(
+      'approval-incomplete',
+      `Read the tool calls with GET ${path}, and repeat the answer with the call_hash of that.`,
+    );
 }
 
 const answered = (given: string): ProblemError =>

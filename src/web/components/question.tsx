@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import type { Questions } from '../questions.ts';
+import type { Questions, Reading } from '../questions.ts';
 import type { Approval } from '../wire.ts';
 import { TextBlock } from './text-block.tsx';
 
@@ -22,28 +22,33 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
   const reason = useSignal('');
   const given = questions.given.value?.id === approval.id ? questions.given.value : undefined;
   const isPending = given !== undefined && given.state !== 'failed';
+  const reading = questions.reading.value?.id === approval.id ? questions.reading.value : undefined;
+  const isRead = questions.isRead(approval);
   useEffect(() => {
     const timer = setTimeout(() => {
       isReady.value = true;
     }, inertMs);
     return () => clearTimeout(timer);
   }, []);
-  const option = ({ id, name, kind }: Approval['options'][number]) => (
-    <button
-      key={id}
-      type="button"
-      class={isRejection(kind) ? 'danger' : ''}
-      aria-disabled={!isReady.value || isPending}
-      onClick={() => {
-        if (!isReady.peek() || isPending) return;
-        void questions
-          .answer(approval, id, isRejection(kind) ? reason.peek() : '')
-          .then(onAnswered);
-      }}
-    >
-      {isPending && given.option === id ? 'Sending…' : name}
-    </button>
-  );
+  const option = ({ id, name, kind }: Approval['options'][number]) => {
+    const isPossible = !isPending && (isRead || isRejection(kind));
+    return (
+      <button
+        key={id}
+        type="button"
+        class={isRejection(kind) ? 'danger' : ''}
+        aria-disabled={!isReady.value || !isPossible}
+        onClick={() => {
+          if (!isReady.peek() || !isPossible) return;
+          void questions
+            .answer(approval, id, isRejection(kind) ? reason.peek() : '')
+            .then(onAnswered);
+        }}
+      >
+        {isPending && given.option === id ? 'Sending…' : name}
+      </button>
+    );
+  };
   const always = approval.options.filter(({ kind }) => !isOnce(kind));
   return (
     <section class="agent-question" aria-labelledby={`question-${approval.id}`}>
@@ -51,7 +56,10 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
         <h2 id={`question-${approval.id}`}>The agent asks: {approval.title}</h2>
       </div>
       <p class="quiet-text">{approval.tool}</p>
-      <TextBlock label="What the agent wants to do">{approval.summary}</TextBlock>
+      <TextBlock label="What the agent wants to do">
+        {reading?.whole?.text ?? approval.summary}
+      </TextBlock>
+      {!approval.complete && <Whole {...{ approval, questions, reading }} />}
       <label class="field">
         <span>Why not (optional, with a rejection)</span>
         <input
@@ -73,5 +81,34 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
         </p>
       )}
     </section>
+  );
+}
+
+interface WholeProps extends Pick<QuestionProps, 'approval' | 'questions'> {
+  readonly reading: Reading | undefined;
+}
+
+/** The way to the whole text of a question, without which nothing is approved. */
+function Whole({ approval, questions, reading }: WholeProps) {
+  if (reading?.whole !== undefined)
+    return (
+      <p class="quiet-text">
+        {reading.whole.call_hash === null
+          ? 'The tool calls are too long to be read whole, so they can only be rejected.'
+          : 'These are all tool calls, as a whole.'}
+      </p>
+    );
+  return (
+    <>
+      <p>The text above is a part of what the agent wants to do. Read all of it to approve it.</p>
+      <button type="button" onClick={() => void questions.read(approval)}>
+        Read all
+      </button>
+      {reading?.problem !== undefined && (
+        <p class="problem" role="alert">
+          {reading.problem}
+        </p>
+      )}
+    </>
   );
 }

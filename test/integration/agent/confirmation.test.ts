@@ -1,8 +1,15 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { systemClock } from '@conversation-operator/base/clock';
+import { silentLogger } from '@conversation-operator/base/logger';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import type { AgentEndpoint } from '../../../src/agent/agent.ts';
+import { Delivery } from '../../../src/controllers/conversation/messages/delivery.ts';
+import { requestPendingRun } from '../../../src/controllers/conversation/messages/run-request.ts';
+import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
+import { aConversation as testConversation } from '../../support/builders.ts';
 import { AgentVolume, call, eventsOf, script } from './agent-process.ts';
 
 const aConversation = (volume: AgentVolume, ...blocks: readonly string[]) => ({
@@ -69,6 +76,41 @@ describe('a reference agent that confirms every action', () => {
       `GET /api/conversations/${wanted.id}/agent_final_response`,
     );
     expect(JSON.stringify(body)).toMatch(/Block 1 was rejected.*not run/);
+  });
+
+  it('runs no action that a message finds waiting, although the last report was older', async () => {
+    await using volume = await AgentVolume.create();
+    const { client, workingDir } = volume;
+    const { endpoint } = await volume.startReady();
+    const wanted = aConversation(volume, 'echo approved >> log', 'echo dangerous >> log');
+    await client.createConversation(endpoint, wanted);
+    await volume.until(endpoint, wanted.id, 'waiting_for_confirmation');
+    const waiting = await client.conversation(endpoint, wanted.id);
+    if (waiting === undefined) throw new Error('the agent has lost the conversation');
+    await respond(endpoint, wanted.id, { accept: true });
+    while (!existsSync(join(workingDir, 'log'))) await setImmediate();
+    await volume.until(endpoint, wanted.id, 'waiting_for_confirmation');
+    const message = { number: 1, id: 'm', role: 'user', run: true, ...script('x') } as const;
+    const signal = AbortSignal.timeout(60_000);
+    const recipient = {
+      ...{ endpoint, id: wanted.id, container: 'one' },
+      conversation: testConversation({ spec: { messages: [message] } }),
+      // The poll has found the approved action under way.
+      state: { ...waiting, executionStatus: 'running' as const },
+      message: () => Promise.resolve(message),
+      save: (status: ConversationStatus) => Promise.resolve(status),
+    };
+    const options = {
+      ...{ agent: client, clock: systemClock, logger: silentLogger },
+      events: { record: () => undefined },
+    };
+    const { status } = await new Delivery(options).deliver(recipient, {}, signal);
+    const requested = await requestPendingRun(options, recipient, status, signal);
+    expect(requested.status.messages).toMatchObject({ lastDelivered: 1, runPending: true });
+    await client.rejectPending(endpoint, wanted.id, 'Not this one.');
+    await requestPendingRun(options, recipient, requested.status, signal);
+    await volume.until(endpoint, wanted.id, 'finished', 'waiting_for_confirmation');
+    expect(await readFile(join(workingDir, 'log'), 'utf8')).toBe('approved\n');
   });
 
   it('still asks after it was killed, and then runs the action once', async () => {

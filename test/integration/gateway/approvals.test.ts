@@ -17,7 +17,7 @@ const is = (type: string) => ({
 
 const approval: Approval = {
   ...{ id: 'a1', title: 'rm -rf build', kind: 'execute', tool: 'terminal' },
-  summary: 'rm -rf build',
+  ...{ summary: 'rm -rf build', text: '', complete: true },
   options: [
     { id: 'always', name: 'Always', kind: 'allow_always' },
     { id: 'yes', name: 'Yes', kind: 'allow_once' },
@@ -81,6 +81,7 @@ describe('approvals', () => {
     kind: 'execute',
     tool: 'terminal',
     summary: 'rm -rf build',
+    complete: true,
     options: approval.options,
     requested_at: '2026-01-01T00:00:00.000000Z',
     sandbox_status: 'RUNNING',
@@ -158,6 +159,14 @@ describe('approvals', () => {
     expect(await answering).toMatchObject({ status: 200, json: { state: 'delivered' } });
   });
 
+  it('are not delivered when the agent asks no longer', async () => {
+    await setUp();
+    const answering = gateway.post(`${path}/a1`, { decision: 'approve' });
+    while ((await stored()).length === 0) await sleep(10);
+    await gateway.setStatus(id, { closedApprovals: [{ id: 'a1', outcome: 'Withdrawn', time }] });
+    expect(await answering).toMatchObject({ status: 410, json: { code: 'approval-withdrawn' } });
+  });
+
   it('keep the first answer', async () => {
     await setUp({ replicas: 0 });
     const answers = await Promise.all(
@@ -232,6 +241,47 @@ describe('approvals', () => {
     expect(await gateway.post(`${path}/a1`, { decision: 'reject' })).toMatchObject({
       status: 200,
     });
+  });
+
+  const long = { summary: 'a … b', text: `a${'x'.repeat(9_000)}b` };
+  it('that are shown in part have their whole text alone', async () => {
+    await setUp({ approval: { ...approval, ...long } });
+    expect(await gateway.get(path)).toMatchObject({
+      json: [{ summary: 'a … b', complete: false }],
+    });
+    expect(await gateway.get(`${path}/a1`)).toMatchObject({
+      status: 200,
+      json: { ...record, ...long, complete: false, call_hash: approval.callHash },
+    });
+    expect(await gateway.get(`${path}/other`)).toMatchObject({ status: 404 });
+  });
+
+  it.each<[string, Partial<Approval>, object, number]>([
+    ['in part', long, { decision: 'approve' }, 409],
+    ['in part', long, { option_id: 'always' }, 409],
+    ['in part', long, { decision: 'approve', call_hash: 'e'.repeat(64) }, 409],
+    ['in part', long, { decision: 'approve', call_hash: 'f'.repeat(64) }, 200],
+    ['in part', long, { decision: 'reject' }, 200],
+    ['whole', {}, { decision: 'approve', call_hash: 'f'.repeat(64) }, 200],
+    ['whole', {}, { decision: 'approve', call_hash: 'e'.repeat(64) }, 409],
+    ['never whole', { complete: false }, { decision: 'approve' }, 409],
+    ['never whole', { complete: false }, { option_id: 'yes', call_hash: 'f'.repeat(64) }, 409],
+    ['never whole', { complete: undefined }, { option_id: 'yes' }, 409],
+    ['never whole', { complete: false }, { decision: 'reject' }, 200],
+  ])('that are shown %s (%j) take %j with %i', async (_shown, fields, body, status) => {
+    await setUp({ replicas: 0, approval: { ...approval, ...fields } });
+    const answer = await gateway.post(`${path}/a1`, body);
+    expect(answer).toMatchObject({
+      status,
+      json: status === 200 ? { state: 'recorded' } : { code: 'approval-incomplete' },
+    });
+    expect(JSON.stringify(answer.json).includes(`/approvals/a1`)).toBe(status === 409);
+    expect(await stored()).toHaveLength(status === 200 ? 1 : 0);
+  });
+
+  it('have no hash for calls that are never whole', async () => {
+    await setUp({ approval: { ...approval, complete: false } });
+    expect(await gateway.get(`${path}/a1`)).toMatchObject({ json: { call_hash: null } });
   });
 
   it('replace an answer of kubectl that names no option', async () => {

@@ -55,6 +55,8 @@ const kinds: Readonly<Record<string, Kind>> = {
   'getTimeline path id': 'conversation',
   'getResources path id': 'conversation',
   'openPullRequest path id': 'conversation',
+  'getApproval path id': 'conversation',
+  'getApproval path approval_id': 'own',
   'answerApproval path id': 'conversation',
   'answerApproval path approval_id': 'own',
   'answerApproval body option_id': 'shared',

@@ -41,8 +41,8 @@ export const conversationMutants = {
   },
   'an answer that names no option approves': {
     file: 'src/resources/approval.ts',
-    from: "if (found === undefined && decision !== 'reject') return undefined;\nreturn {\naccept: found?.kind.startsWith('allow') === true,",
-    to: "return {\naccept: found?.kind.startsWith('allow') !== false,",
+    from: "if (found === undefined && decision !== 'reject') return undefined;\nconst accept = found?.kind.startsWith('allow') === true;",
+    to: "const accept = found?.kind.startsWith('allow') !== false;",
     rule: approved,
     ...answers,
   },

@@ -1,12 +1,13 @@
 import { AcpClient } from '../../../src/agent/acp-client.ts';
 import type { AgentQuestion } from '../../../src/agent/agent.ts';
+import { questionTextOf } from '../../../src/agent/question-text.ts';
 import { fakeAgent } from './fake-agent.ts';
 
 const id = '0123456789abcdef0123456789abcdef';
 const own = '/api/conversations/01234567-89ab-cdef-0123-456789abcdef';
 const approval = {
   ...{ id: 'q1', tool_call_id: 't1', title: 'rm -rf build', tool_kind: 'execute' },
-  input: { command: ['rm', '-rf', 'build'] },
+  input: { command: 'rm -rf build' },
   options: [{ option_id: 'yes', name: 'Yes', kind: 'allow_once' }],
 };
 
@@ -26,31 +27,40 @@ describe('the client of the bridge', () => {
       'a command',
       {},
       {
-        ...{ id: 'q1', title: 'rm -rf build', kind: 'execute', summary: 'rm -rf build' },
+        ...{ id: 'q1', title: 'rm -rf build', kind: 'execute', tool: 'execute' },
+        summary: 'Call 1 of 1: execute\nWords of the model: rm -rf build\ncommand: rm -rf build',
         options: [{ id: 'yes', name: 'Yes', kind: 'allow_once' }],
+        complete: true,
       },
     ],
     [
-      'a change of a file',
-      { tool_kind: 'edit', input: { path: 'x' } },
-      { kind: 'edit', tool: 'edit', summary: '{\n  "path": "x"\n}' },
+      'every argument beside a command',
+      { tool_kind: 'other', input: { command: 'status', sql: 'DROP TABLE users' } },
+      {
+        title: 'other {"command":"status","sql":"DROP TABLE users"}',
+        summary:
+          'Call 1 of 1: other\nWords of the model: rm -rf build\ncommand: status\nsql: DROP TABLE users',
+      },
     ],
+    ['a change of a file', { tool_kind: 'edit', input: { path: 'x' } }, { kind: 'edit' }],
     ['a tool of another kind', { tool_kind: 'fetch' }, { kind: 'other', tool: 'fetch' }],
-    ['a question without input', { input: null }, { summary: 'rm -rf build' }],
-    ['a text as input', { input: 'make' }, { summary: 'make' }],
-    ['a question without a title', { title: '\n' }, { title: 'execute' }],
+    ['a question without input', { input: null }, { title: 'Words of the model: rm -rf build' }],
+    ['a text as input', { input: 'make' }, { title: 'make' }],
+    ['a question without a title', { title: '\n', input: null }, { title: 'execute' }],
     [
-      'long and hostile texts, bounded and without controls',
-      {
-        title: `\u001b[31m${'x'.repeat(9_999)}`,
-        tool_kind: 't'.repeat(999),
-        input: 'y'.repeat(99_999),
-      },
-      {
-        title: `[31m${'x'.repeat(196)}`,
-        tool: 't'.repeat(200),
-        summary: 'y'.repeat(4096),
-      },
+      'an input that the bridge has shortened',
+      { input: 'x… (5 characters omitted)', complete: false },
+      { complete: false },
+    ],
+    [
+      'an input that a bridge of an earlier version has shortened',
+      { input: 'x… (5 characters omitted)' },
+      { complete: false },
+    ],
+    [
+      'a title that a bridge of an earlier version may have shortened',
+      { title: 'x'.repeat(1_000) },
+      { complete: false },
     ],
     [
       'options, without those of an unknown kind and those that no resource can hold',
@@ -62,10 +72,19 @@ describe('the client of the bridge', () => {
           { option_id: 'bell\u0007', name: 'A control character', kind: 'allow_once' },
         ],
       },
-      { options: [{ id: 'ever', name: 'n'.repeat(200), kind: 'allow_always' }] },
+      {
+        options: [
+          {
+            id: 'ever',
+            name: expect.stringMatching(/^n{100,} … \d+ characters not shown …$/),
+            kind: 'allow_always',
+          },
+        ],
+      },
     ],
   ])('reads %s', async (_case, fields, expected) => {
-    expect(await questionTo({ approval: { ...approval, ...fields } })).toMatchObject(expected);
+    const question = await questionTo({ approval: { ...approval, ...fields } });
+    expect(question && { ...question, ...questionTextOf(question, []) }).toMatchObject(expected);
   });
 
   it('reads that nothing is asked', async () => {
@@ -83,7 +102,8 @@ describe('the client of the bridge', () => {
   it.each<[string, object, boolean]>([
     ['another id', { id: 'q2', tool_call_id: 't2' }, true],
     ['other options', { options: [] }, true],
-    ['another input', { input: { command: ['rm', '-rf', '/'] } }, false],
+    ['another input', { input: { command: 'rm -rf /' } }, false],
+    ['another hash of the bridge', { call_hash: 'b' }, false],
     // Some agents have the command in the title alone.
     ['another title', { title: 'rm -rf /' }, false],
     ['another tool', { tool_kind: 'edit' }, false],

@@ -1,4 +1,11 @@
-import { questionOf, type RecentActions } from '../../../src/agent/openhands-questions.ts';
+import {
+  openQuestion,
+  questionOf,
+  type RecentActions,
+} from '../../../src/agent/openhands-questions.ts';
+import { OpenHandsApi } from '../../../src/agent/openhands-api.ts';
+import { questionTextOf } from '../../../src/agent/question-text.ts';
+import { fakeAgent } from './fake-agent.ts';
 
 type Action = RecentActions['actions'][number];
 
@@ -20,68 +27,133 @@ const edit = {
   action: { kind: 'FileEditorAction', command: 'create', path: '/workspace/x', file_text: 'y' },
 };
 
+const textsOf = (...actions: readonly Action[]) => {
+  const question = questionOf(asking(...actions));
+  return question && { ...question, ...questionTextOf(question, []) };
+};
+
 describe('questionOf', () => {
   it.each<[string, readonly Action[], object]>([
     [
       'a command',
       [action({})],
-      { id: 'a1', title: 'ls', kind: 'execute', tool: 'terminal', summary: 'ls' },
+      {
+        ...{ title: 'ls', kind: 'execute', tool: 'terminal', complete: true },
+        summary: 'Call 1 of 1: terminal\nkind: TerminalAction\ncommand: ls',
+      },
     ],
     [
-      "the model's words",
+      "the model's words, as its words",
       [action({ summary: 'List the files\nof it' })],
-      { title: 'List the files' },
+      {
+        title: 'ls',
+        summary:
+          'Call 1 of 1: terminal\nWords of the model: List the files⏎\n  of it\nkind: TerminalAction\ncommand: ls',
+      },
     ],
     [
       'a change of a file',
       [action(edit)],
       {
-        title: 'create',
-        kind: 'edit',
-        tool: 'file_editor',
-        summary:
-          'file_editor {\n  "command": "create",\n  "path": "/workspace/x",\n  "file_text": "y"\n}',
+        title: 'file_editor {"command":"create","path":"/workspace/x","file_text":"y"}',
+        ...{ kind: 'edit', tool: 'file_editor' },
       },
     ],
     [
       'two actions of one response, and none of an earlier one',
       [action(edit), action({}), action({ id: 'a0', llm_response_id: 'r0' })],
-      { id: 'a2', title: 'ls and 1 more', kind: 'other', tool: 'terminal, file_editor' },
+      {
+        ...{ title: 'ls and 1 more', kind: 'other', tool: 'terminal, file_editor' },
+        summary: expect.stringMatching(/^Call 1 of 2: terminal\n[^]*\nCall 2 of 2: file_editor\n/),
+      },
     ],
     [
       'an action without a response, alone',
       [action({ llm_response_id: null }), action({ id: 'a0', llm_response_id: null })],
-      { id: 'a1', title: 'ls' },
+      { title: 'ls' },
     ],
-    ['an action without anything', [{ id: 'a1' }], { title: 'tool', kind: 'other', tool: 'tool' }],
     [
-      'long and hostile texts, bounded and without controls',
-      [
-        action({
-          tool_name: '\u202e'.repeat(9) + 't'.repeat(999),
-          action: { kind: 'TerminalAction', command: `\u001b[31m${'x'.repeat(99_999)}` },
-        }),
-      ],
-      {
-        title: `[31m${'x'.repeat(196)}`,
-        tool: 't'.repeat(200),
-        summary: `[31m${'x'.repeat(4092)}`,
-      },
+      'an action without anything',
+      [{ id: 'a1', action: undefined }],
+      { title: 'tool', kind: 'other', tool: 'tool', complete: true },
+    ],
+    [
+      'an action that is no object',
+      [{ id: 'a1', action: 'rm -rf /' }],
+      { title: 'rm -rf /', summary: 'Call 1 of 1\n(input): rm -rf /' },
     ],
   ])('shows %s', (_case, actions, expected) => {
-    expect(questionOf(asking(...actions))).toMatchObject(expected);
+    expect(textsOf(...actions)).toMatchObject(expected);
+  });
+
+  it.each<[string, readonly Action[], boolean]>([
+    ['has another id', [action({ id: 'a9', llm_response_id: 'r9' })], true],
+    ['has other words', [action({ summary: 'List' })], true],
+    ['has another input', [action({ action: { command: 'rm -rf /' } })], false],
+    ['is of another tool', [action({ tool_name: 'shell' })], false],
+    ['comes after another one', [action({}), action({})], false],
+    [
+      'has the same beginning',
+      [action({ action: { command: `ls${' '.repeat(5_000)};x` } })],
+      false,
+    ],
+  ])('identifies a call that %s', (_case, actions, isSame) => {
+    const [one, other] = [[action({})], actions].map((each) => questionOf(asking(...each)));
+    expect(one?.callHash === other?.callHash).toBe(isSame);
+  });
+
+  it('identifies a call by its end too', () => {
+    const [one, other] = ['1', '2'].map((end) =>
+      questionOf(asking(action({ action: { command: `echo ${'x'.repeat(9_000)}${end}` } }))),
+    );
+    expect(one?.callHash).not.toBe(other?.callHash);
   });
 
   it.each<[string, Partial<Action>, boolean]>([
-    ['has another id', { id: 'a9', llm_response_id: 'r9' }, true],
-    ['has another input', { action: { kind: 'TerminalAction', command: 'rm -rf /' } }, false],
-    ['is of another tool', { tool_name: 'shell' }, false],
-  ])('identifies a call that %s', (_case, fields, isSame) => {
+    ['the same action', {}, true],
+    ['another action', { id: 'a2' }, false],
+    ['an action of the same id with another input', { action: { command: 'rm' } }, false],
+    ['an id with spaces', { id: 'two words' }, false],
+    ['an id of many characters', { id: 'x'.repeat(999) }, false],
+  ])('has an id that a resource can hold: %s', (_case, fields, isSame) => {
     const [one, other] = [action({}), action(fields)].map((each) => questionOf(asking(each)));
-    expect(one?.callHash === other?.callHash).toBe(isSame);
+    expect(other?.id).toMatch(/^[\x21-\x7e]{1,128}$/);
+    expect(one?.id === other?.id).toBe(isSame);
   });
 
   it('shows nothing where no action is known', () => {
     expect(questionOf(asking())).toBeUndefined();
+  });
+});
+
+describe('openQuestion', () => {
+  const id = '11111111111141118111111111111111';
+  const dashed = '11111111-1111-4111-8111-111111111111';
+  const own = `/api/conversations/${dashed}`;
+
+  it.each<[string, number, number, boolean]>([
+    ['all actions of one response', 21, 21, true],
+    ['no more than four hundred, and knows it', 401, 400, false],
+  ])('reads %s', async (_case, count, shown, isWhole) => {
+    const actions = Array.from({ length: count }, (_, index) =>
+      action({ id: `a${count - index}`, action: { command: `echo ${count - index}` } }),
+    );
+    const earlier = action({ id: 'a0', llm_response_id: 'r0' });
+    const all = [...actions, earlier];
+    await using agent = await fakeAgent({
+      [`GET ${own}`]: {
+        body: { id: dashed, execution_status: 'waiting_for_confirmation', updated_at: 'now' },
+      },
+      [`GET ${own}/events/search`]: ({ query }) => {
+        const from = Number(query['page_id'] ?? 0);
+        const next = from + 20 < all.length ? String(from + 20) : null;
+        return { body: { items: all.slice(from, from + 20), next_page_id: next } };
+      },
+    });
+    const api = new OpenHandsApi({ timeoutMs: 5_000, connectTimeoutMs: 5_000 });
+    const question = await openQuestion(api, agent.endpoint, id);
+    await api.close();
+    expect([question?.calls.length, question?.isWhole]).toEqual([shown, isWhole]);
+    expect(question?.calls.at(-1)?.input).toEqual({ command: `echo ${count}` });
   });
 });

@@ -7,6 +7,7 @@ import { Interner } from '../../../src/resources/interner.ts';
 import type { ObjectMeta } from '../../../packages/kube/src/object.ts';
 import { storedBytesOf } from '../../../src/resources/stored-size.ts';
 import { aConversation } from '../../support/builders.ts';
+import { openApproval } from '../../support/gateway/open-approval.ts';
 
 const message = (text: string): Message => ({
   role: 'user',
@@ -67,6 +68,17 @@ describe('a cached conversation', () => {
       firstWords: 'the first',
       lacksSteps: false,
     });
+  });
+
+  it.each<[string, string, object]>([
+    ['whole in the summary', '', { summary: 'ls', text: '' }],
+    ['longer than the summary', 'ls and more', { summary: 'ls' }],
+  ])('has the question of its agent, whose text is %s', (_case, text, kept) => {
+    const whole = stored({});
+    const approval = { ...openApproval, summary: 'ls', text };
+    const cached = cachedConversation({ ...whole, status: { ...whole.status, approval } });
+    const { summary: _summary, text: _text, ...others } = approval;
+    expect(cached.status?.approval).toEqual({ ...others, ...kept });
   });
 
   it('has the annotations of this group, and nothing else that others may have put into the metadata', () => {

@@ -31,7 +31,7 @@ export const asking = (command: string): Fields => ({
   execution_status: 'waiting_for_confirmation',
   pending_approval: {
     ...{ id: 'q1', conversation_id: idOf(1), title: command, kind: 'execute', tool: 'terminal' },
-    ...{ summary: command, options: [], sandbox_status: 'RUNNING' },
+    ...{ summary: command, complete: true, options: [], sandbox_status: 'RUNNING' },
     requested_at: '2026-01-01T11:48:00.000000Z',
   },
 });

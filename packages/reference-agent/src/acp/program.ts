@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -59,14 +58,9 @@ const stateEvent = (
 ): EventBody => ({ kind: 'ConversationStateUpdateEvent', source: 'environment', key, value });
 
 /**
- * Identifies a call of a tool, whatever id it has. Some agents have the command in the title alone.
+ * An answer that a person gave to a process that has ended before it got the answer. The answer
+ * counts for the first question of the turn that learns of it, if that is about the same call.
  */
-const callHash = ({ tool_kind, title, input }: ApprovalRequest): string =>
-  createHash('sha256')
-    .update(JSON.stringify([tool_kind, title, input]))
-    .digest('hex');
-
-/** An answer that a person gave to a process that has ended before it got the answer. */
 interface Undelivered {
   readonly hash: string;
   readonly kind: string | undefined;
@@ -154,6 +148,8 @@ export class AcpProgram implements Program {
     const messages = await run.log.read(pending.flatMap((at) => run.log.entries[at] ?? []));
     for (const event of messages)
       if (event.kind === 'MessageEvent') parts.push(textOf(event.llm_message.content));
+    // An answer outlives neither the turn that learns of it, nor a message of the user.
+    if (notice === undefined || pending.length > 0) this.#undelivered = undefined;
     if (parts.length === 0) return false;
     if (this.#transcript !== undefined) parts.unshift(this.#transcript);
     // The protocol has no system message, so the first prompt of a session begins with its suffix.
@@ -216,10 +212,9 @@ export class AcpProgram implements Program {
     const optionOf = (kind: string | undefined) =>
       request.options.find((option) => option.kind === kind)?.option_id;
     const undelivered = this.#undelivered;
-    if (undelivered?.hash === callHash(request)) {
-      this.#undelivered = undefined;
+    this.#undelivered = undefined;
+    if (undelivered !== undefined && undelivered.hash === request.call_hash)
       return optionOf(undelivered.kind);
-    }
     return run.confirmationPolicy === 'NeverConfirm' ? optionOf('allow_once') : undefined;
   }
 
@@ -228,7 +223,8 @@ export class AcpProgram implements Program {
     const kind = request.options.find(({ option_id }) => option_id === optionId)?.kind;
     const isAllowed = kind?.startsWith('allow') === true;
     // Only an answer for this one call is kept.
-    if (isAllowed) this.#undelivered = { hash: callHash(request), kind: 'allow_once' };
+    const { call_hash: hash } = request;
+    if (isAllowed && hash !== undefined) this.#undelivered = { hash, kind: 'allow_once' };
     const input = JSON.stringify(request.input);
     return isAllowed
       ? `The user has allowed this tool call, which has not been executed: ${request.title} ${input}. Call the tool again with the same input if it is still needed.`

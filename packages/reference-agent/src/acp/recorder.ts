@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import * as z from 'zod/mini';
 import { agentMessage, textContent, type AcpToolCall, type EventBody } from '../events.ts';
 import type { Said } from '../live-text.ts';
@@ -29,6 +30,22 @@ interface Update {
   readonly sessionUpdate: string;
   readonly [field: string]: unknown;
 }
+
+/** A part of a tool call as the agent has sent it, before secrets were hidden and ends omitted. */
+interface RawPart {
+  /** SHA-256 of its JSON. */
+  readonly hash: string;
+  /** Whether the part that is shown has lost its end. */
+  readonly isShortened: boolean;
+}
+/** Parts of a tool call that decide what the call does; undefined for those that were not sent. */
+type RawParts = Readonly<Partial<Record<'title' | 'kind' | 'input' | 'content', RawPart>>>;
+
+const sha256 = (value: unknown): string =>
+  createHash('sha256').update(JSON.stringify(value)).digest('hex');
+
+const rawPart = (raw: unknown, isShortened: boolean): RawPart | undefined =>
+  raw === undefined || raw === null ? undefined : { hash: sha256(raw), isShortened };
 
 const title = z.nullish(z.string());
 /** The parts of a tool call that an event shows. */
@@ -104,6 +121,7 @@ export class UpdateRecorder {
   /** Kind of the text that grows and may have an end that is held back. */
   #saying: Said['kind'] = 'message';
   readonly #calls = new Map<string, AcpToolCall>();
+  readonly #raw = new WeakMap<AcpToolCall, RawParts>();
   /** Ids of the tool calls among the segments. */
   readonly #pending = new Set<string>();
   #segments: Segment[] = [];
@@ -151,7 +169,7 @@ export class UpdateRecorder {
     if (sessionUpdate === 'tool_call' || sessionUpdate === 'tool_call_update') {
       const { data } = toolCallSchema.safeParse(given);
       if (data !== undefined) {
-        this.#call(maskedParts(data, needles));
+        this.#call(data);
         return 'event';
       }
     }
@@ -173,8 +191,12 @@ export class UpdateRecorder {
     this.#grow(this.#saying, this.#stream.end(this.#needles()));
   }
 
-  /** Takes over what is known of a tool call, for instance with a request for permission. */
-  merge(update: ToolCallParts): AcpToolCall {
+  /**
+   * Takes over what is known of a tool call, for instance with a request for permission. The parts
+   * are as the agent has sent them.
+   */
+  merge(given: ToolCallParts): AcpToolCall {
+    const update = maskedParts(given, this.#needles());
     const known = this.#calls.get(update.toolCallId);
     const { title: named, kind, status, rawInput, rawOutput, content } = update;
     const call: AcpToolCall = {
@@ -189,12 +211,34 @@ export class UpdateRecorder {
       content: bounded(content) ?? known?.content ?? null,
       is_error: status === 'failed' || (status == null && known?.is_error === true),
     };
+    const raw = known && this.#raw.get(known);
+    this.#raw.set(call, {
+      title: rawPart(given.title, (named ?? '').length > maxTitleCharacters) ?? raw?.title,
+      kind: rawPart(given.kind, (kind ?? '').length > maxIdCharacters) ?? raw?.kind,
+      input: rawPart(given.rawInput, (rawInput ?? null) !== call.raw_input) ?? raw?.input,
+      content: rawPart(given.content, (content ?? null) !== call.content) ?? raw?.content,
+    });
     this.#calls.delete(update.toolCallId);
     this.#calls.set(update.toolCallId, call);
     const [oldest] = this.#calls.keys();
     if (this.#calls.size > maxKept && oldest !== undefined && !this.#pending.has(oldest))
       this.#calls.delete(oldest);
     return call;
+  }
+
+  /**
+   * Identifies what a tool call does, whatever id it has: by its whole title, kind and input as the
+   * agent has sent them. Two calls that are shown alike, because secrets are hidden and ends
+   * omitted, differ. `complete`: no end is omitted.
+   */
+  identityOf(call: AcpToolCall): { readonly call_hash: string; readonly complete: boolean } {
+    const { title: named, kind, input, content } = this.#raw.get(call) ?? {};
+    // Some agents have the command in the title alone.
+    const parts = [named, kind, input ?? content];
+    return {
+      call_hash: sha256(parts.map((part) => part?.hash ?? null)),
+      complete: parts.every((part) => part?.isShortened !== true),
+    };
   }
 
   /** The events since the last call. Without `isOver` a message that grows stays. */

@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Conversation } from '../../src/conversation.ts';
 import { SecretBox } from '../../src/secret-box.ts';
@@ -93,34 +94,75 @@ describe('an agent that speaks the Agent Client Protocol', () => {
     expect(place.lines('answers.txt')).toEqual(['touch x: yes']);
   });
 
-  it('learns that a tool is allowed although its process ended in between, and runs it once', async () => {
-    await using place = new Place();
-    const first = await place.start('tool touch x\nsay Over.');
-    await becomes(first, 'waiting_for_confirmation');
+  /** An agent that has lost its question, and what it does when it learns that it was allowed. */
+  const afterCrash = async (place: Place, first: string, again: string): Promise<Conversation> => {
+    await becomes(await place.start(first), 'waiting_for_confirmation');
     const conversation = await place.crash();
     expect(conversation.status).toBe('waiting_for_confirmation');
+    writeFileSync(join(place.folder, 'work', 'again.txt'), again);
+    return conversation;
+  };
+
+  it('learns that a tool is allowed although its process ended in between, and runs it once', async () => {
+    await using place = new Place();
+    const conversation = await afterCrash(place, 'tool touch x', 'tool touch x\ntool touch x');
     await conversation.respond(allowed);
-    await becomes(conversation, 'finished', 'error');
-    const [, second] = place.lines('prompts.txt');
-    expect(second).toContain('The user has allowed this tool call');
-    await conversation.post(message('tool touch x'), { run: true });
-    await becomes(conversation, 'finished', 'error');
-    expect(place.lines('tools.txt')).toEqual(['touch x']);
-    await conversation.post(message('tool touch x'), { run: true });
-    await becomes(conversation, 'waiting_for_confirmation', 'error');
+    await becomes(conversation, 'waiting_for_confirmation', 'finished', 'error');
+    expect(conversation.status).toBe('waiting_for_confirmation');
+    expect(place.lines('prompts.txt')[1]).toContain('The user has allowed this tool call');
+    expect(place.lines('answers.txt')).toEqual(['touch x: yes']);
     expect(place.lines('tools.txt')).toEqual(['touch x']);
   });
 
-  it('asks again about another call that differs from the allowed one in its title alone', async () => {
+  const long = 'x'.repeat(40_000);
+  it.each([
+    ['its title alone', 'ask-titled one', 'ask-titled two'],
+    ['the end of a long title', `ask-titled ${long}one`, `ask-titled ${long}two`],
+    ['the end of a long input', `ask ${long}one`, `ask ${long}two`],
+  ])('asks again about another call that differs in %s', async (_what, first, second) => {
     await using place = new Place();
-    await becomes(await place.start('ask-titled one'), 'waiting_for_confirmation');
-    const conversation = await place.crash();
+    const conversation = await afterCrash(place, first, second);
     await conversation.respond(allowed);
-    await becomes(conversation, 'finished', 'error');
-    await conversation.post(message('ask-titled two'), { run: true });
     await becomes(conversation, 'waiting_for_confirmation', 'finished', 'error');
     expect(conversation.status).toBe('waiting_for_confirmation');
     expect(place.lines('answers.txt')).toEqual([]);
+  });
+
+  it.each<[string, string, (conversation: Conversation) => Promise<unknown>]>([
+    [
+      'another question',
+      'tool other\ntool deploy',
+      async (conversation) => {
+        await conversation.respond(allowed);
+        await becomes(conversation, 'waiting_for_confirmation');
+        await conversation.respond(refused);
+      },
+    ],
+    [
+      'its turn',
+      'say Over.',
+      async (conversation) => {
+        await conversation.respond(allowed);
+        await becomes(conversation, 'finished');
+        await conversation.post(message('tool deploy'), { run: true });
+      },
+    ],
+    [
+      'a message of the user',
+      'tool deploy',
+      async (conversation) => {
+        await conversation.post(message('say Wait.'), { run: false });
+        await conversation.respond(allowed);
+      },
+    ],
+  ])('forgets an answer that was not delivered with %s', async (_what, again, follow) => {
+    await using place = new Place();
+    const conversation = await afterCrash(place, 'tool deploy', again);
+    await follow(conversation);
+    await becomes(conversation, 'waiting_for_confirmation', 'finished', 'error');
+    expect(conversation.status).toBe('waiting_for_confirmation');
+    expect(conversation.approval?.title).toBe('Run deploy');
+    expect(place.lines('tools.txt')).toEqual([]);
   });
 
   it('continues in its session after it was killed in a turn, and gets no message twice', async () => {

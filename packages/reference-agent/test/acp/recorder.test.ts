@@ -8,6 +8,8 @@ const aCall = (toolCallId: string, fields: object = {}) => ({
   ...fields,
 });
 
+const long = 't'.repeat(1_000);
+
 describe('the updates of a session', () => {
   it('lose no tool call while no run reads them, however many there are', () => {
     const recorder = new UpdateRecorder();
@@ -27,6 +29,55 @@ describe('the updates of a session', () => {
       ...{ tool_call_id: 'a', title: 'Run', status: 'completed' },
       raw_input: { command: 'x' },
     });
+  });
+
+  it.each<[string, object, object, boolean]>([
+    ['another id', {}, { toolCallId: 'b' }, true],
+    ['another state', {}, { status: 'completed', rawOutput: 'x' }, true],
+    ['another title', {}, { title: 'Run it' }, false],
+    ['another kind', {}, { kind: 'edit' }, false],
+    ['another input', {}, { rawInput: { command: 'y' } }, false],
+    ['another order', { rawInput: { a: 1, b: 2 } }, { rawInput: { b: 2, a: 1 } }, false],
+    ['another secret', { rawInput: 'one-secret' }, { rawInput: 'two-secret' }, false],
+    ['the name of a secret', { rawInput: 'one-secret' }, { rawInput: '<secret-hidden>' }, false],
+    [
+      'another end of a long input',
+      { rawInput: `${'x'.repeat(40_000)}1` },
+      { rawInput: `${'x'.repeat(40_000)}2` },
+      false,
+    ],
+    ['another end of a long title', { title: `${long}1` }, { title: `${long}2` }, false],
+    [
+      'another content and no input',
+      { rawInput: undefined, content: ['1'] },
+      { rawInput: undefined, content: ['2'] },
+      false,
+    ],
+  ])('identify a tool call that has %s', (_case, one, other, isSame) => {
+    const recorder = new UpdateRecorder({
+      needles: () => needlesOf(['one-secret', 'two-secret']),
+    });
+    const hashOf = (fields: object) => {
+      const parts = { toolCallId: 'a', title: 'Run', kind: 'execute', rawInput: 'x', ...fields };
+      return recorder.identityOf(recorder.merge(parts)).call_hash;
+    };
+    const first = hashOf(one);
+    // Another call, which takes nothing over from the first one.
+    expect(first === hashOf({ toolCallId: 'c', ...one, ...other })).toBe(isSame);
+  });
+
+  it.each<[string, object, boolean]>([
+    ['short parts', { rawInput: { command: 'x' }, content: ['y'] }, true],
+    ['a long title', { title: `${long}1` }, false],
+    ['a long input', { rawInput: 'x'.repeat(40_000) }, false],
+    ['a long content beside its input', { rawInput: 'x', content: 'y'.repeat(40_000) }, true],
+    ['a long content and no input', { content: 'y'.repeat(40_000) }, false],
+  ])('know whether a tool call is whole: %s', (_case, fields, complete) => {
+    const recorder = new UpdateRecorder();
+    recorder.add(aCall('a', fields));
+    // A request for permission repeats no more than the id.
+    const call = recorder.merge({ toolCallId: 'a' });
+    expect(recorder.identityOf(call).complete).toBe(complete);
   });
 
   it('have the beginning of the input of a tool that is too long, and the size of the rest', () => {

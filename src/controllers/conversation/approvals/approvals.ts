@@ -1,24 +1,13 @@
 import { isoTime } from '@conversation-operator/base/clock';
 import type { Runtime } from '@conversation-operator/base/runtime';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
-import type {
-  AgentClient,
-  AgentConversation,
-  AgentEndpoint,
-  AgentQuestion,
-} from '../../../agent/agent.ts';
+import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
 import { AgentError } from '../../../agent/errors.ts';
-import {
-  maxApprovalSummary,
-  maxApprovalTitle,
-  maxApprovalTool,
-  type Approval,
-  type RecordedAnswer,
-} from '../../../resources/approval.ts';
+import { questionTextOf } from '../../../agent/question-text.ts';
+import type { Approval, RecordedAnswer } from '../../../resources/approval.ts';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { abortedAfter } from '../../aborted-after.ts';
 import { LastingValues } from '../../lasting-values.ts';
-import { readable } from '../../readable-output.ts';
 import type { SaveStatus } from '../scope.ts';
 import {
   withAnswerDelivered,
@@ -41,8 +30,8 @@ export interface Asker {
   readonly state: AgentConversation;
   readonly agentEpoch: number;
   readonly spec: Parameters<typeof withRecordedAnswer>[1];
-  /** Removes from a text of the agent what no reader of the resource must see. */
-  readonly shown: (text: string, maxLength: number) => Promise<string>;
+  /** Reads the secrets that no reader of the resource must see. */
+  readonly secrets: () => Promise<readonly string[]>;
   readonly save: SaveStatus;
 }
 
@@ -94,7 +83,7 @@ export class Approvals {
 
   /** The question of the agent, which is read once for each update of its conversation. */
   async #asked(
-    { key, endpoint, id, state, agentEpoch, shown }: Asker,
+    { key, endpoint, id, state, agentEpoch, secrets }: Asker,
     { approval: known }: ConversationStatus,
     signal: AbortSignal,
   ): Promise<Approval | undefined> {
@@ -103,10 +92,19 @@ export class Approvals {
     if (known !== undefined && this.#read.get(key) === version) return known;
     const question = await agent.question(endpoint, id, { signal });
     if (question === undefined) return undefined;
+    // An operator of an earlier version has stored no more than the beginning of the text.
+    const isKnown = question.id === known?.id && known.complete !== undefined;
+    if (isKnown && question.callHash !== known.callHash)
+      throw new AgentError('malformed', 'The agent has changed the calls of its question.');
     this.#read.set(key, `${agentEpoch} ${state.updatedAt ?? ''} ${question.id}`);
-    if (question.id === known?.id) return known;
-    const { title, tool, summary } = await textsOf(question, shown);
-    return { ...question, title, tool, summary, requestedTime: isoTime(clock), agentEpoch };
+    if (isKnown) return known;
+    const { id: questionId, kind, options, callHash } = question;
+    return {
+      ...{ id: questionId, kind, options, callHash },
+      ...questionTextOf(question, await secrets()),
+      requestedTime: isoTime(clock),
+      agentEpoch,
+    };
   }
 
   async #give(
@@ -150,12 +148,3 @@ export class Approvals {
 /** The question with this answer; the status as it is where it has no question. */
 const withAnswer = (status: ConversationStatus, answer: RecordedAnswer): ConversationStatus =>
   status.approval === undefined ? status : { ...status, approval: { ...status.approval, answer } };
-
-/** The texts of a question as every reader of the resource may see them. */
-async function textsOf({ title, tool, summary }: AgentQuestion, shown: Asker['shown']) {
-  return {
-    title: readable(await shown(title, maxApprovalTitle)).replaceAll(/\s+/g, ' '),
-    tool: readable(await shown(tool, maxApprovalTool)),
-    summary: readable(await shown(summary, maxApprovalSummary)),
-  };
-}

@@ -63,7 +63,9 @@ export const withAnswerDelivered = (status: ConversationStatus, now: string): Co
  */
 export function withQuestion(status: ConversationStatus, asked: Approval, now: string) {
   const { approval: known } = status;
-  if (known?.id === asked.id) return status;
+  if (known?.id === asked.id && known.complete !== undefined) return status;
+  // The question of an earlier version was shown in part, so it needs an answer of its own.
+  if (known?.id === asked.id) return { ...status, approval: asked };
   if (known === undefined) return { ...status, approval: asked };
   const { answer } = known;
   // The agent has the answer, and asks the next question.
@@ -79,6 +81,18 @@ export function withQuestion(status: ConversationStatus, asked: Approval, now: s
     approval: option === undefined ? asked : { ...asked, answer: option },
   };
 }
+
+/**
+ * The status after a message of the user, which ends an answer that its agent does not have: the
+ * agent may ask about the same call for another reason by then.
+ */
+export const withoutEarlierAnswer = (
+  status: ConversationStatus,
+  now: string,
+): ConversationStatus =>
+  status.approval?.answer !== undefined && status.approval.answer.sentTime === undefined
+    ? withQuestionClosed(status, 'Withdrawn', now)
+    : status;
 
 const decisionOf = (accept: boolean) => (accept ? 'approve' : 'reject');
 

@@ -38,7 +38,10 @@ export async function resumeRun(
 ): Promise<{ readonly status: ConversationStatus; readonly againAfterMs?: number | undefined }> {
   const attempted = await save(withResumeAttempt(before));
   try {
-    await agent.run(endpoint, id, { signal });
+    const state = await agent.conversation(endpoint, id, { signal });
+    // A request to run would confirm the actions that wait for an answer by now.
+    if (state?.executionStatus !== 'waiting_for_confirmation')
+      await agent.run(endpoint, id, { signal });
   } catch (error) {
     if (!(error instanceof AgentError) || signal.aborted) throw error;
     logger.info('the agent did not resume the run', { conversation: id, code: error.code });

@@ -47,7 +47,7 @@ export interface Recipient {
 
 export interface Delivered {
   readonly status: ConversationStatus;
-  /** Milliseconds until the next attempt; undefined when no message waits and no run is pending. */
+  /** Milliseconds until the next attempt; undefined when no message waits. */
   readonly againAfterMs?: number | undefined;
   /** Error of the agent, which has certainly not received the next message. */
   readonly error?: AgentError;
@@ -101,12 +101,7 @@ export class Delivery {
     let status = before;
     for (let count = 0; count < maxMessages; count++) {
       const next = undeliveredMessages({ spec, status })[0];
-      // A run that the agent could not begin is requested again.
-      if (next === undefined)
-        return {
-          status,
-          againAfterMs: status.messages?.runPending === true ? againAfterMs : undefined,
-        };
+      if (next === undefined) return { status };
       const message = await recipient.message(next.number);
       // The sender has removed the message, and the cache does not show that yet.
       if (message === undefined) return { status, againAfterMs };
@@ -135,7 +130,7 @@ export class Delivery {
     if (mark === undefined) return { status, isDone: false };
     if (mark === 'stored')
       return {
-        status: withDelivered(status, message, { started: false, now: isoTime(clock) }),
+        status: withDelivered(status, message, { now: isoTime(clock) }),
         isDone: true,
       };
     if (mark.attempt > maxAttempts) return this.#reject(recipient, status, message, 'did not take');
@@ -209,18 +204,16 @@ export class Delivery {
     const { endpoint, id, conversation, state } = recipient;
     const timeout = abortedAfter(clock, timeoutMs, signal);
     try {
-      const { role, content, run } = message;
-      // A request to run would confirm the action for which the agent waits.
-      const isHeld = state.executionStatus === 'waiting_for_confirmation';
-      const { started } = await agent.sendMessage(
+      const { role, content } = message;
+      // A message with a run would confirm an action for which the agent waits by then.
+      await agent.sendMessage(
         endpoint,
         id,
-        { role, content, run: run && !isHeld },
+        { role, content, run: false },
         { signal: timeout.signal },
       );
       return {
         status: withDelivered(status, message, {
-          started,
           now: isoTime(clock),
           was: state.executionStatus,
         }),

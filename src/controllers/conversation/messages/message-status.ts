@@ -6,7 +6,6 @@ import type {
   MessageState,
 } from '../../../resources/conversation-status.ts';
 import { reportedFields } from '../execution/reported-fields.ts';
-import { withRunRequested } from '../execution/run-resume.ts';
 import type { InFlight } from './decide.ts';
 
 /** Pure changes of a conversation's status by the delivery of messages. */
@@ -69,40 +68,32 @@ export function withFirstMessage(
 }
 
 export interface DeliveryResult {
-  /** Whether the agent has started a run for the message, or will without a request. */
-  readonly started: boolean;
   readonly now: string;
   /** Status of the run before the message; undefined when the status is unknown. */
   readonly was?: ExecutionStatus | undefined;
 }
 
-/** Records that the agent has stored the message. */
+/** Records that the agent has stored the message, whose run is requested afterwards. */
 export function withDelivered(
   status: ConversationStatus,
   message: LaterMessage,
-  { started, now, was }: DeliveryResult,
+  { now, was }: DeliveryResult,
 ): ConversationStatus {
   const messages = { ...withoutInFlight(status.messages), lastDelivered: message.number };
   if (!message.run) return { ...status, messages };
-  if (!started) {
-    const { previousExecutionStatus: _, ...pending } = {
-      ...messages,
-      runPending: true,
-      lastDeliveredTime: now,
-    };
-    // A message makes an agent idle, unless its run is paused or in error.
-    return {
-      ...status,
-      messages:
-        was === 'paused' || was === 'error'
-          ? { ...pending, previousExecutionStatus: was }
-          : pending,
-    };
-  }
-  return withRunRequested(
-    withoutRunPending({ ...status, messages: { ...messages, lastDeliveredTime: now } }),
-    now,
-  );
+  const { previousExecutionStatus: _, ...pending } = {
+    ...messages,
+    runPending: true,
+    lastDeliveredTime: now,
+  };
+  // A message makes an agent idle, unless its run is paused, in error or stuck.
+  return {
+    ...status,
+    messages:
+      was === 'paused' || was === 'error' || was === 'stuck'
+        ? { ...pending, previousExecutionStatus: was }
+        : pending,
+  };
 }
 
 export function withoutRunPending(status: ConversationStatus): ConversationStatus {

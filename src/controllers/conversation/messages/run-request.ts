@@ -10,6 +10,7 @@ import { withoutRunPending } from './message-status.ts';
  * after a message.
  */
 const staleMs = 1_500;
+const againAfterMs = 1_000;
 
 const isRecent = ({ lastDeliveredTime }: MessageState, nowMs: number): boolean =>
   isWithin(staleMs, lastDeliveredTime, nowMs);
@@ -52,21 +53,29 @@ export function runRequestOf(
 }
 
 /**
- * Requests the agent to run a stored message if the agent has not started a run for the message.
+ * Requests the agent to run a stored message if the agent has not started a run for the message. A
+ * fresh report decides, because a request to run confirms the actions that wait for an answer.
+ * Returns the milliseconds until the next attempt while the run is pending.
  */
 export async function requestPendingRun(
-  { agent, clock }: { readonly agent: AgentClient; readonly clock: Clock },
+  {
+    agent,
+    clock,
+  }: { readonly agent: Pick<AgentClient, 'conversation' | 'run'>; readonly clock: Clock },
   {
     endpoint,
     id,
-    state,
+    state: polled,
   }: { readonly endpoint: AgentEndpoint; readonly id: string; readonly state: AgentConversation },
   status: ConversationStatus,
   signal: AbortSignal,
-): Promise<ConversationStatus> {
-  const request = runRequestOf(status, state, clock.now());
-  if (request === 'later') return status;
-  if (request === 'none') return withoutRunPending(status);
+): Promise<{ readonly status: ConversationStatus; readonly againAfterMs?: number }> {
+  if (status.messages?.runPending !== true) return { status };
+  const isWaiting = polled.executionStatus === 'waiting_for_confirmation';
+  const state = isWaiting ? polled : await agent.conversation(endpoint, id, { signal });
+  const request = state === undefined ? 'later' : runRequestOf(status, state, clock.now());
+  if (request === 'later') return { status, againAfterMs };
+  if (request === 'none') return { status: withoutRunPending(status) };
   await agent.run(endpoint, id, { signal });
-  return withRunRequested(withoutRunPending(status), isoTime(clock));
+  return { status: withRunRequested(withoutRunPending(status), isoTime(clock)) };
 }

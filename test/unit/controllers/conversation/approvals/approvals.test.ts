@@ -1,6 +1,7 @@
 import { silentLogger } from '@conversation-operator/base/logger';
 import type { AgentAnswer, AgentQuestion } from '../../../../../src/agent/agent.ts';
 import { AgentError } from '../../../../../src/agent/errors.ts';
+import { questionTextOf } from '../../../../../src/agent/question-text.ts';
 import {
   Approvals,
   type Asker,
@@ -9,6 +10,7 @@ import { eventsOfApproval } from '../../../../../src/controllers/conversation/ap
 import {
   hasInvalidAnswer,
   withNothingAsked,
+  withoutEarlierAnswer,
   withQuestion,
   withRecordedAnswer,
 } from '../../../../../src/controllers/conversation/approvals/decide.ts';
@@ -29,8 +31,8 @@ const earlier = new Date(noonMs - 60_000).toISOString();
 const now = new Date(noonMs).toISOString();
 
 const question = (fields: Partial<AgentQuestion> = {}): AgentQuestion => ({
-  ...{ id: 'q1', title: 'rm -rf build', kind: 'execute', tool: 'terminal', callHash: 'h1' },
-  summary: 'rm -rf build',
+  ...{ id: 'q1', kind: 'execute', callHash: 'h1', isWhole: true },
+  calls: [{ tool: 'terminal', kind: 'execute', input: { command: 'rm -rf build' } }],
   options: [
     { id: 'always', name: 'Always', kind: 'allow_always' },
     { id: 'yes', name: 'Yes', kind: 'allow_once' },
@@ -38,11 +40,11 @@ const question = (fields: Partial<AgentQuestion> = {}): AgentQuestion => ({
   ],
   ...fields,
 });
-const asked = (fields: Partial<Approval> = {}): Approval => ({
-  ...question(),
-  ...{ requestedTime: earlier, agentEpoch: 1 },
-  ...fields,
-});
+const asked = (fields: Partial<Approval> = {}): Approval => {
+  const { calls, isWhole, ...rest } = question();
+  const texts = questionTextOf({ calls, isWhole }, []);
+  return { ...rest, ...texts, requestedTime: earlier, agentEpoch: 1, ...fields };
+};
 const yes: RecordedAnswer = { accept: true, option: 'yes' };
 
 describe('an answer', () => {
@@ -60,14 +62,29 @@ describe('an answer', () => {
     [{ decision: 'reject' }, { accept: false, option: 'no' }],
     [{ option: 'certainly' }, undefined],
   ])('%j means %j', (given, meaning) => {
-    expect(meaningOf(question(), given)).toEqual(meaning);
+    expect(meaningOf(asked(), given)).toEqual(meaning);
   });
 
   it('rejects by a cancelled turn where no option does', () => {
     const options = question().options.slice(0, 1);
-    expect(meaningOf({ options }, { decision: 'reject' })).toEqual({ accept: false });
-    expect(meaningOf({ options }, { decision: 'approve' })).toBeUndefined();
+    expect(meaningOf(asked({ options }), { decision: 'reject' })).toEqual({ accept: false });
+    expect(meaningOf(asked({ options }), { decision: 'approve' })).toBeUndefined();
   });
+
+  it.each([false, undefined])(
+    'approves no calls that no user can read: complete %s',
+    (complete) => {
+      for (const given of [
+        { decision: 'approve' },
+        { option: 'yes' },
+        { option: 'always' },
+      ] as const)
+        expect(meaningOf(asked({ complete }), given)).toBeUndefined();
+      expect(meaningOf(asked({ complete }), { decision: 'reject' })).toMatchObject({
+        accept: false,
+      });
+    },
+  );
 
   it('is recorded once, and none after it counts', () => {
     const first = withRecordedAnswer(
@@ -193,6 +210,19 @@ describe('a question', () => {
     expect(after.approval).toEqual(outcome === undefined ? before.approval : undefined);
   });
 
+  it.each<[string, ConversationStatus, boolean]>([
+    ['has no answer', { approval: asked() }, false],
+    ['has an answer that its agent lacks', answered(yes), true],
+    ['has an answer that its agent may have', answered({ ...yes, sentTime: earlier }), false],
+    ['is none', {}, false],
+  ])('that %s ends with a message: %j', (_case, before, isClosed) => {
+    const after = withoutEarlierAnswer(before, now);
+    expect(after.approval).toEqual(isClosed ? undefined : before.approval);
+    expect(after.closedApprovals).toEqual(
+      isClosed ? [{ id: 'q1', outcome: 'Withdrawn', time: now }] : undefined,
+    );
+  });
+
   it('leaves the last eight closed ones', () => {
     let status: ConversationStatus = {};
     for (let number = 1; number <= 10; number++)
@@ -260,7 +290,7 @@ class Bench {
       },
       agentEpoch: 1,
       spec: { approvals: this.approvals },
-      shown: (text) => Promise.resolve(text.replaceAll('key-of-the-model', '<redacted>')),
+      secrets: () => Promise.resolve(['key-of-the-model']),
       save: (status) => {
         this.stored = status;
         return Promise.resolve(status);
@@ -272,17 +302,23 @@ class Bench {
 }
 
 describe('an operator', () => {
-  it('shows a question without credentials, and reads it once', async () => {
+  it('shows a question without secrets, and reads it once', async () => {
     const bench = new Bench();
     bench.asks = question({
-      title: 'curl\n-H x',
-      summary: 'curl -H "Authorization: Bearer abcdefghijkl" key-of-the-model',
+      calls: [
+        {
+          ...{ tool: 'terminal', kind: 'execute' },
+          input: { command: 'curl\n-H "Authorization: Bearer abcdefghijkl" key-of-the-model' },
+        },
+      ],
     });
     await bench.follow();
     await bench.follow();
     expect(bench.stored.approval).toMatchObject({
-      title: 'curl -H x',
-      summary: 'curl -H "Authorization: Bearer ***" <redacted>',
+      title: 'curl⏎-H "Authorization: Bearer abcdefghijkl" ⟨secret 1⟩',
+      summary:
+        'Call 1 of 1: terminal\ncommand: curl⏎\n  -H "Authorization: Bearer abcdefghijkl" ⟨secret 1⟩',
+      complete: true,
       requestedTime: now,
     });
     expect(bench.reads).toBe(1);
@@ -342,6 +378,41 @@ describe('an operator', () => {
     await bench.follow(bench.another());
     expect(bench.answers).toHaveLength(1);
     expect(bench.stored.closedApprovals).toMatchObject([{ id: 'q1', outcome: 'Approved' }]);
+  });
+
+  it('gives no approval of calls that were read in part', async () => {
+    const bench = new Bench();
+    bench.asks = question({ isWhole: false });
+    bench.approvals = [{ id: 'q1', decision: 'approve' }];
+    await bench.follow();
+    await bench.follow();
+    expect(bench.answers).toEqual([]);
+    expect(bench.stored.approval).toMatchObject({ complete: false });
+    bench.approvals = [{ id: 'q1', decision: 'reject' }];
+    await bench.follow();
+    expect(bench.answers).toMatchObject([{ accept: false }]);
+  });
+
+  it('gives no answer to calls that have changed under the same id', async () => {
+    const bench = new Bench();
+    await bench.follow();
+    bench.asks = question({ callHash: 'h2' });
+    bench.updatedAt = now;
+    bench.approvals = [{ id: 'q1', decision: 'approve' }];
+    await expect(bench.follow()).rejects.toMatchObject({ code: 'malformed' });
+    expect(bench.answers).toEqual([]);
+  });
+
+  it('shows a question anew that an earlier version has shown in part', async () => {
+    const bench = new Bench();
+    bench.stored = {
+      ...bench.stored,
+      approval: asked({ complete: undefined, callHash: 'old', answer: yes }),
+    };
+    await bench.follow();
+    expect(bench.stored.approval).toMatchObject({ complete: true, callHash: 'h1' });
+    expect(bench.stored.approval?.answer).toBeUndefined();
+    expect(bench.answers).toEqual([]);
   });
 
   it('gives an answer again that the agent has certainly not got', async () => {

@@ -7,6 +7,7 @@ import {
 } from '../../../../../src/controllers/conversation/messages/decide.ts';
 import { isStored } from '../../../../../src/controllers/conversation/messages/stored-message.ts';
 import {
+  requestPendingRun,
   runRequestOf,
   correctedByMessage,
 } from '../../../../../src/controllers/conversation/messages/run-request.ts';
@@ -17,6 +18,7 @@ import {
   withDelivered,
   withoutRunPending,
 } from '../../../../../src/controllers/conversation/messages/message-status.ts';
+import { withRunRequested } from '../../../../../src/controllers/conversation/execution/run-resume.ts';
 import type { AgentConversation } from '../../../../../src/agent/agent.ts';
 import type { LaterMessage } from '../../../../../src/resources/conversation.ts';
 import type {
@@ -24,6 +26,7 @@ import type {
   ExecutionStatus,
 } from '../../../../../src/resources/conversation-status.ts';
 import { later, noon, noonMs } from '../../../../support/builders.ts';
+import { VirtualClock } from '../../../../support/virtual-clock.ts';
 
 const aMessage = (number: number, text: string, run = true): LaterMessage => ({
   number,
@@ -213,11 +216,13 @@ describe('what the agent has stored', () => {
 });
 
 describe('the status after a message', () => {
-  it('shows the agent running as soon as it has the message', () => {
-    const status = withDelivered({ executionStatus: 'finished', agentEpoch: 1 }, aMessage(3, 'x'), {
-      started: true,
-      now: noon,
-    });
+  it('shows the agent running as soon as the run of the message is requested', () => {
+    const delivered = withDelivered(
+      { executionStatus: 'finished', agentEpoch: 1 },
+      aMessage(3, 'x'),
+      { now: noon },
+    );
+    const status = withRunRequested(withoutRunPending(delivered), noon);
     expect(status).toEqual({
       executionStatus: 'running',
       agentEpoch: 1,
@@ -249,40 +254,34 @@ describe('the status after a message', () => {
     ).toBe('finished');
   });
 
-  it('takes an interrupted run for a resumed one', () => {
+  it('leaves an interrupted run to the request for the run', () => {
     const interrupted: ConversationStatus = {
       executionStatus: 'paused',
       interruption: { reason: 'User', time: noon },
     };
-    expect(
-      withDelivered(interrupted, aMessage(1, 'x'), { started: true, now: later(5) }).interruption,
-    ).toMatchObject({ lastResumeTime: later(5) });
-    expect(
-      withDelivered(interrupted, aMessage(1, 'x', false), { started: false, now: later(5) }),
-    ).toEqual({
+    const delivered = withDelivered(interrupted, aMessage(1, 'x'), { now: later(5) });
+    expect(delivered.interruption).toEqual(interrupted.interruption);
+    expect(withRunRequested(delivered, later(5)).interruption).toMatchObject({
+      lastResumeTime: later(5),
+    });
+    expect(withDelivered(interrupted, aMessage(1, 'x', false), { now: later(5) })).toEqual({
       ...interrupted,
       messages: { lastDelivered: 1 },
     });
   });
 
   it('remembers a run that has yet to begin, also when another message comes that starts none', () => {
-    const waiting = withDelivered({}, aMessage(1, 'x'), { started: false, now: noon });
+    const waiting = withDelivered({}, aMessage(1, 'x'), { now: noon });
     expect(waiting.messages).toEqual({
       lastDelivered: 1,
       runPending: true,
       lastDeliveredTime: noon,
     });
     expect(
-      withDelivered(waiting, aMessage(2, 'y', false), { started: false, now: later(1) }).messages,
+      withDelivered(waiting, aMessage(2, 'y', false), { now: later(1) }).messages,
     ).toMatchObject({
       lastDelivered: 2,
       runPending: true,
-    });
-    expect(
-      withDelivered(waiting, aMessage(2, 'y'), { started: true, now: later(1) }).messages,
-    ).toEqual({
-      lastDelivered: 2,
-      lastDeliveredTime: later(1),
     });
   });
 
@@ -296,7 +295,7 @@ describe('the status after a message', () => {
     // a rejection.
     ['waiting_for_confirmation', 2_000, 'later'],
   ])('with an agent that is %s %i ms later: %s', (says, ms, expected) => {
-    const status = withDelivered({}, aMessage(1, 'x'), { started: false, now: noon });
+    const status = withDelivered({}, aMessage(1, 'x'), { now: noon });
     expect(runRequestOf(status, agentSays(says), noonMs + ms)).toBe(expected);
     expect(runRequestOf({}, agentSays(says), noonMs + ms)).toBe('none');
   });
@@ -307,8 +306,9 @@ describe('the status after a message', () => {
     ['was idle and is paused: a person wants that', 'idle', 'paused', 'none'],
     ['was finished, which a message ends', 'finished', 'finished', 'none'],
     ['was paused and has failed since', 'paused', 'error', 'none'],
-  ])('a run that an agent had no room for begins later: one that %s', (_, was, says, expected) => {
-    const status = withDelivered({}, aMessage(1, 'x'), { started: false, now: noon, was });
+    ['was stuck and still shows that', 'stuck', 'stuck', 'run'],
+  ])('the run of a message begins: one that %s', (_, was, says, expected) => {
+    const status = withDelivered({}, aMessage(1, 'x'), { now: noon, was });
     expect(runRequestOf(status, agentSays(says), noonMs + 60_000)).toBe(expected);
     expect(withoutRunPending(status).messages).toEqual({
       lastDelivered: 1,
@@ -316,20 +316,58 @@ describe('the status after a message', () => {
     });
     // The next message says anew what it was.
     const next = withDelivered(status, aMessage(2, 'y'), {
-      started: false,
       now: noon,
       was: 'idle',
     });
     expect(next.messages).toEqual({ lastDelivered: 2, lastDeliveredTime: noon, runPending: true });
   });
 
+  it.each<[ExecutionStatus, ExecutionStatus, number, boolean, number | undefined]>([
+    ['idle', 'idle', 1, true, undefined],
+    // The agent has asked since the poll: a request to run would approve what no user has seen.
+    ['running', 'waiting_for_confirmation', 1, false, 1_000],
+    ['idle', 'waiting_for_confirmation', 1, false, 1_000],
+    ['running', 'running', 1, false, 1_000],
+    ['running', 'idle', 1, true, undefined],
+    ['waiting_for_confirmation', 'waiting_for_confirmation', 0, false, 1_000],
+  ])(
+    'is run after a fresh report: polled as %s, then %s',
+    async (polled, fresh, reads, isRun, againAfterMs) => {
+      const calls: string[] = [];
+      const requested = await requestPendingRun(
+        {
+          clock: new VirtualClock(noonMs),
+          agent: {
+            conversation: () => {
+              calls.push('read');
+              return Promise.resolve(agentSays(fresh));
+            },
+            run: () => {
+              calls.push('run');
+              return Promise.resolve();
+            },
+          },
+        },
+        {
+          ...{ endpoint: { baseUrl: 'http://agent', sessionKey: 'k' }, id: 'c1' },
+          state: agentSays(polled),
+        },
+        withDelivered({}, aMessage(1, 'x'), { now: noon }),
+        AbortSignal.timeout(5_000),
+      );
+      expect(calls).toEqual([...Array<string>(reads).fill('read'), ...(isRun ? ['run'] : [])]);
+      expect(requested.againAfterMs).toBe(againAfterMs);
+      expect(requested.status.messages?.runPending === true).toBe(!isRun);
+    },
+  );
+
   it('keeps the mark of one message until it is known what became of it', () => {
     const marked = withInFlight({ messages: { lastDelivered: 4 } }, inFlight({ number: 5 }));
     expect(marked.messages).toEqual({ lastDelivered: 4, inFlight: inFlight({ number: 5 }) });
     expect(withNothingInFlight(marked).messages).toEqual({ lastDelivered: 4 });
     expect(withRejected(marked, aMessage(5, 'x')).messages).toEqual({ lastDelivered: 5 });
-    expect(
-      withDelivered(marked, aMessage(5, 'x', false), { started: false, now: noon }).messages,
-    ).toEqual({ lastDelivered: 5 });
+    expect(withDelivered(marked, aMessage(5, 'x', false), { now: noon }).messages).toEqual({
+      lastDelivered: 5,
+    });
   });
 });

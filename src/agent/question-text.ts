@@ -1,0 +1,219 @@
+import {
+  maxApprovalText,
+  maxApprovalTitle,
+  maxApprovalTool,
+  type ApprovalKind,
+} from '../resources/approval.ts';
+
+/**
+ * The text of a question, for people: the same one over REST, on the page, in kubectl and in
+ * Events. Pure.
+ */
+
+/** A tool call that an agent asks about, as the agent has sent it. */
+export interface AskedCall {
+  /** Name of the tool; undefined where the agent names none. */
+  readonly tool: string | undefined;
+  readonly kind: ApprovalKind;
+  /** Arguments of the tool, as parsed JSON; undefined where the agent sends none. */
+  readonly input: unknown;
+  /** Description of the call by the model, which may be false. */
+  readonly words?: string | undefined;
+}
+
+export interface AskedCalls {
+  /** All calls that run when the question is approved, in their order; at least one. */
+  readonly calls: readonly AskedCall[];
+  /** Whether `calls` are all of them, with their whole arguments. */
+  readonly isWhole: boolean;
+}
+
+export interface QuestionText {
+  /** The first call, on one line. */
+  readonly title: string;
+  /** Names of the tools, on one line. */
+  readonly tool: string;
+  /** All calls, or the head and the tail of their text. */
+  readonly summary: string;
+  /** All calls where `summary` is a part of their text; else empty. */
+  readonly text: string;
+  /** Whether `text`, or `summary` where that is empty, is the text of all calls. */
+  readonly complete: boolean;
+}
+
+/**
+ * Maximum characters of a summary. Caches keep 8 KiB of a text, and a character takes up to three
+ * bytes, because the text has no control characters but line feeds.
+ */
+const maxSummary = 2_600;
+
+/** Characters without a glyph, those that change the direction of text, and the marks of texts. */
+const special = /(?! )[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800⏎⟨⟩…]/gu;
+const specialOrBackslash = new RegExp(`\\\\|${special.source}`, special.flags);
+
+const escapes: Readonly<Record<string, string>> = {
+  '\\': '\\\\',
+  '\t': '\\t',
+  '\r': '\\r',
+};
+
+function escapeOf(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
+  const hex = code.toString(16);
+  return escapes[character] ?? (code < 0x100 ? `\\x${hex.padStart(2, '0')}` : `\\u{${hex}}`);
+}
+
+/** A text in which line feeds stay lines, each marked and continued by two spaces. */
+const lines = (text: string): string =>
+  text.replace(specialOrBackslash, (character) =>
+    character === '\n' ? '⏎\n  ' : escapeOf(character),
+  );
+
+/** A text on one line. */
+const line = (text: string): string => lines(text).replaceAll('⏎\n  ', '⏎');
+
+/** The text with a mark in the place of each secret; `show` renders what is between them. */
+function hiding(
+  text: string,
+  secrets: readonly string[],
+  show: (text: string) => string,
+  number = 1,
+): string {
+  const [secret, ...others] = secrets;
+  if (secret === undefined) return show(text);
+  return text
+    .split(secret)
+    .map((part) => hiding(part, others, show, number + 1))
+    .join(`⟨secret ${number}⟩`);
+}
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** The arguments without the type of the action, which the name of the tool says as well. */
+function withoutActionKind(input: unknown): unknown {
+  if (!isObject(input)) return input;
+  const { kind, ...others } = input;
+  return typeof kind === 'string' && kind.endsWith('Action') ? others : input;
+}
+
+/** Renders texts, names and values of calls without the secrets. */
+class Renderer {
+  readonly #secrets: readonly string[];
+  readonly #inJson: readonly string[];
+
+  constructor(secrets: readonly string[]) {
+    this.#secrets = secrets;
+    this.#inJson = secrets.map((secret) => JSON.stringify(secret).slice(1, -1));
+  }
+
+  lines(text: string): string {
+    return hiding(text, this.#secrets, lines);
+  }
+
+  line(text: string): string {
+    return hiding(text, this.#secrets, line);
+  }
+
+  /** JSON, whose own escapes stay as they are. */
+  json(value: unknown): string {
+    const text = JSON.stringify(value);
+    return hiding(text, this.#inJson, (part) => part.replace(special, escapeOf));
+  }
+
+  /**
+   * One call. Each argument is a line: `name: text` for a text, `name = JSON` for any other value.
+   * Other names than words are JSON, so that no name or value reads like another argument.
+   */
+  call({ tool, input, words }: AskedCall, number: number, count: number): string {
+    const head = `Call ${number} of ${count}`;
+    const given = isObject(input) ? Object.entries(input) : [];
+    return [
+      tool === undefined ? head : `${head}: ${this.lines(tool)}`,
+      ...(words === undefined || words === '' ? [] : [`Words of the model: ${this.lines(words)}`]),
+      ...(given.length > 0
+        ? given.map(([name, value]) =>
+            this.#argument(/^[\w-]+$/.test(name) ? this.line(name) : this.json(name), value),
+          )
+        : [this.#argument('(input)', input)]),
+    ].join('\n');
+  }
+
+  /** The call on one line. A command is shown as it is, with the names of other arguments. */
+  title({ tool = 'tool', kind, input: given, words }: AskedCall): string {
+    const input = withoutActionKind(given);
+    if (typeof input === 'string') return this.line(input);
+    if (!isObject(input))
+      return words === undefined || words.trim() === ''
+        ? this.line(tool)
+        : `Words of the model: ${this.line(words.trim())}`;
+    const { command, ...others } = input;
+    if (kind !== 'execute' || typeof command !== 'string' || command === '')
+      return `${this.line(tool)} ${this.json(input)}`;
+    const set = Object.entries(others).filter(([, value]) => value !== null && value !== false);
+    if (set.length === 0) return this.line(command);
+    return `${this.line(command)} (with ${this.line(set.map(([name]) => name).join(', '))})`;
+  }
+
+  #argument(name: string, value: unknown): string {
+    if (value === undefined) return name;
+    return typeof value === 'string'
+      ? `${name}: ${this.lines(value)}`
+      : `${name} = ${this.json(value)}`;
+  }
+}
+
+/** A text on one line, at most `maxLength` characters, with a mark where it is longer. */
+export const shownLine = (text: string, maxLength: number): string => head(line(text), maxLength);
+
+/**
+ * The texts of a question. Two questions whose calls differ never have the same whole text, unless
+ * they differ in a secret alone.
+ * @param secrets Values that no reader must see, none of them empty.
+ */
+export function questionTextOf(
+  { calls, isWhole }: AskedCalls,
+  secrets: readonly string[],
+): QuestionText {
+  const renderer = new Renderer(secrets);
+  const [first] = calls;
+  const whole = calls
+    .map((call, index) => renderer.call(call, index + 1, calls.length))
+    .concat(isWhole ? [] : ['… the rest is too long to be read …'])
+    .join('\n');
+  const more = calls.length < 2 ? '' : ` and ${calls.length - 1} more`;
+  const tools = [...new Set(calls.map(({ tool = 'tool' }) => renderer.line(tool)))];
+  return {
+    title:
+      head(first === undefined ? '' : renderer.title(first), maxApprovalTitle - more.length) + more,
+    tool: head(tools.join(', '), maxApprovalTool),
+    summary: headAndTail(whole, maxSummary),
+    text: whole.length <= maxSummary ? '' : headAndTail(whole, maxApprovalText),
+    complete: isWhole && whole.length <= maxApprovalText,
+  };
+}
+
+const notShown = (count: number): string => `… ${count} characters not shown …`;
+
+/** Characters that the mark takes at most. */
+const maxMark = notShown(Number.MAX_SAFE_INTEGER).length + 2;
+
+/** The beginning of a text, with a mark where it is not all of it. */
+function head(text: string, maxLength: number): string {
+  if (text.length <= maxLength) return text;
+  const kept = wholeCharacters(text.slice(0, maxLength - maxMark));
+  return `${kept} ${notShown(text.length - kept.length)}`;
+}
+
+/** The beginning and the end of a text, with a mark in between where that is not all of it. */
+function headAndTail(text: string, maxLength: number): string {
+  if (text.length <= maxLength) return text;
+  const room = maxLength - maxMark;
+  const first = wholeCharacters(text.slice(0, Math.ceil(room * (2 / 3))));
+  const last = wholeCharacters(text.slice(text.length - Math.floor(room / 3)));
+  return `${first}\n${notShown(text.length - first.length - last.length)}\n${last}`;
+}
+
+/** The text without halves of surrogate pairs at its ends; it has no others. */
+const wholeCharacters = (text: string): string =>
+  text.replace(/^[\uDC00-\uDFFF]|[\uD800-\uDBFF]$/g, '');

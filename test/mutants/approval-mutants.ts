@@ -1,0 +1,147 @@
+import type { TestedMutant } from './tested-mutant.ts';
+
+const acpProgram = 'packages/reference-agent/src/acp/program.ts';
+const acpTest = 'packages/reference-agent/test/acp/acp-program.test.ts';
+const questionText = 'src/agent/question-text.ts';
+const questionTest = 'test/unit/agent/question-text.test.ts';
+const openhandsQuestions = 'src/agent/openhands-questions.ts';
+const openhandsTest = 'test/unit/agent/openhands-questions.test.ts';
+const routes = 'src/gateway/v1/approvals.ts';
+const routesTest = 'test/integration/gateway/approvals.test.ts';
+const operatorTest = 'test/unit/controllers/conversation/approvals/approvals.test.ts';
+const delivery = 'src/controllers/conversation/messages/delivery.ts';
+const runRequest = 'src/controllers/conversation/messages/run-request.ts';
+const confirmationTest = 'test/integration/agent/confirmation.test.ts';
+
+/**
+ * Mistakes in what a question shows, in what its answer counts for, and in runs that no user has
+ * requested. Each name is the mistake as a sentence.
+ */
+export const approvalMutants: Readonly<Record<string, TestedMutant>> = {
+  'a text with the form of an escape is not escaped': {
+    file: questionText,
+    from: 'text.replace(specialOrBackslash,',
+    to: 'text.replace(special,',
+    test: questionTest,
+    name: 'is that of its calls and of no others',
+  },
+  'a question hides a text with the form of a credential': {
+    file: questionText,
+    from: 'return hiding(text, this.#secrets, lines);',
+    to: "return hiding(text.replace(/(:\\/\\/)[^\\s/@]+@/g, '$1***@'), this.#secrets, lines);",
+    test: questionTest,
+    name: 'a text with the form of a credential, as it is',
+  },
+  'characters without a glyph are dropped': {
+    file: questionText,
+    from: 'const code = character.codePointAt(0) ?? 0;',
+    to: "const code = character.codePointAt(0) ?? 0; if (code === 0x202e) return '';",
+    test: questionTest,
+    name: 'the text of a question',
+  },
+  'a command hides the other arguments': {
+    file: questionText,
+    from: 'const given = isObject(input) ? Object.entries(input) : [];',
+    to: "const given = isObject(input) ? Object.entries(input).filter(([name]) => !('command' in input) || name === 'command') : [];",
+    test: questionTest,
+    name: 'every argument beside a command',
+  },
+  'a long text ends without a mark': {
+    file: questionText,
+    from: 'return `${first}\\n${notShown(text.length - first.length - last.length)}\\n${last}`;',
+    to: 'return first;',
+    test: questionTest,
+    name: 'the text of a question',
+  },
+  'the actions beyond the first page are not shown': {
+    file: openhandsQuestions,
+    from: 'return first?.llm_response_id == null || !page.every((each) => isOfResponse(each, first));',
+    to: 'return true;',
+    test: openhandsTest,
+    name: 'openQuestion',
+  },
+  'actions that were not read count as shown': {
+    file: openhandsQuestions,
+    from: 'isWhole: recent.hasMore !== true || pending.length < recent.actions.length',
+    to: 'isWhole: true',
+    test: openhandsTest,
+    name: 'reads no more than four hundred, and knows it',
+  },
+  'calls of the same tools are the same call': {
+    file: openhandsQuestions,
+    from: '[tool ?? null, action ?? null]',
+    to: '[tool ?? null, JSON.stringify(action ?? null).slice(0, 200)]',
+    test: openhandsTest,
+    name: 'identifies a call by its end too',
+  },
+  'an approval counts for calls that no user can read': {
+    file: 'src/resources/approval.ts',
+    from: 'if (accept && complete !== true) return undefined;',
+    to: '',
+    test: operatorTest,
+    name: 'gives no approval of calls that were read in part',
+  },
+  'an answer counts for calls that have changed under their id': {
+    file: 'src/controllers/conversation/approvals/approvals.ts',
+    from: 'if (isKnown && question.callHash !== known.callHash)',
+    to: 'if (question.callHash === known?.id)',
+    test: operatorTest,
+    name: 'gives no answer to calls that have changed under the same id',
+  },
+  'a text that is shown in part is approved unread': {
+    file: routes,
+    from: 'const isRead = hash === undefined ? isSummaryWhole(open) : hash === open.callHash;',
+    to: 'const isRead = hash === undefined || hash === open.callHash;',
+    test: routesTest,
+    name: 'that are shown in part',
+  },
+  'an answer to a withdrawn question is delivered': {
+    file: routes,
+    from: 'return hasAnswer(after, id, body) ? delivered : recorded;',
+    to: 'return delivered;',
+    test: routesTest,
+    name: 'are not delivered when the agent asks no longer',
+  },
+  'a message confirms what the agent asks meanwhile': {
+    file: delivery,
+    from: '{ role, content, run: false }',
+    to: "{ role, content, run: message.run && state.executionStatus !== 'waiting_for_confirmation' },",
+    test: confirmationTest,
+    name: 'runs no action that a message finds waiting',
+  },
+  'a run is requested by an old report': {
+    file: runRequest,
+    from: 'const state = isWaiting ? polled : await agent.conversation(endpoint, id, { signal });',
+    to: 'const state: AgentConversation | undefined = polled;',
+    test: 'test/unit/controllers/conversation/messages/decide.test.ts',
+    name: 'is run after a fresh report',
+  },
+  'an answer that was lost counts for any later question about the call': {
+    file: acpProgram,
+    from: 'const undelivered = this.#undelivered; this.#undelivered = undefined;',
+    to: 'const undelivered = this.#undelivered;',
+    test: acpTest,
+    name: 'forgets an answer that was not delivered with another question',
+  },
+  'an answer that was lost outlives its turn': {
+    file: acpProgram,
+    from: 'if (notice === undefined || pending.length > 0) this.#undelivered = undefined;',
+    to: 'if (pending.length > 1) this.#undelivered = undefined;',
+    test: acpTest,
+    name: 'forgets an answer that was not delivered with',
+  },
+  'an answer that was lost counts for any other call': {
+    file: acpProgram,
+    from: 'undelivered !== undefined && undelivered.hash === request.call_hash',
+    to: 'undelivered !== undefined',
+    test: acpTest,
+    name: 'asks again about another call',
+  },
+  'a call is identified by what is shown of it': {
+    file: 'packages/reference-agent/src/acp/recorder.ts',
+    from: 'raw === undefined || raw === null ? undefined : { hash: sha256(raw), isShortened }',
+    to: "raw === undefined || raw === null ? undefined : { hash: sha256(JSON.stringify(raw).slice(0, 30_000).replaceAll(/(one|two)-secret/g, '<secret-hidden>')), isShortened }",
+    test: 'packages/reference-agent/test/acp/recorder.test.ts',
+    name: 'identify a tool call that has',
+  },
+};
