@@ -11,6 +11,7 @@ import { agentSource } from '../../archive/agent-source.ts';
 import { ArchiveError } from '../../archive/archive-error.ts';
 import type { Codec } from '../../archive/codec.ts';
 import { extendArchive, type Extension } from '../../archive/extend.ts';
+import { installationName } from '../../archive/installation.ts';
 import { keyOf } from '../../archive/layout.ts';
 import {
   cachedConversation,
@@ -24,6 +25,7 @@ import { storedConversation } from '../conversation/stored-conversation.ts';
 import type { OperatorRuntime } from '../operator-runtime.ts';
 import { storeArchiveStatus, type ArchiveChange } from './archive-status.ts';
 import { ArchiveReason, reasonOf } from './conditions.ts';
+import type { NamespaceUids } from './namespace-uids.ts';
 import { archiveSecrets } from './secrets.ts';
 
 /** The store of the archives, and the agents whose events and files are archived. */
@@ -38,6 +40,7 @@ export interface ArchiveWriting {
 export interface ArchiverOptions extends OperatorRuntime {
   readonly archive: ArchiveWriting;
   readonly credentials: AgentCredentials;
+  readonly namespaceUids: NamespaceUids;
   readonly stores: Pick<Stores, 'conversations' | 'templates'>;
   /** Maximum stored bytes that the owner's quota leaves to the archive. */
   readonly ownerBytes: (conversation: CachedConversation) => number;
@@ -177,6 +180,8 @@ export class Archiver {
     const ownBytes = conversation.status?.archive?.bytes ?? 0;
     const ownerBytes = ownBytes + this.#options.ownerBytes(conversation);
     const { maxBytes } = archiveRulesOf(template);
+    const keyId = this.#options.keys.currentKeyId;
+    const namespaceUid = await this.#options.namespaceUids.of(namespace, signal);
     const extension = await extendArchive({ namespace, uid }, head, {
       ...archive,
       source: agentSource({
@@ -185,7 +190,8 @@ export class Archiver {
         id: conversationIdOf(conversation),
         secrets: await archiveSecrets(this.#options, conversation, sandbox, template),
       }),
-      installation: this.#options.keys.currentKeyId,
+      installation:
+        namespaceUid === undefined ? undefined : installationName({ keyId, namespaceUid }),
       salt: conversation.status?.archive?.expiredTime,
       maxBytes: Math.min(maxBytes, ownerBytes),
       maxEvents: maxEventsAtOnce,

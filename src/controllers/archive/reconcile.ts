@@ -1,6 +1,7 @@
 import { isoTime } from '@conversation-operator/base/clock';
 import { backoffDelayMs } from '@conversation-operator/base/backoff';
 import type { Request, Result } from '@conversation-operator/kube/controller';
+import type { Finality } from '@conversation-operator/kube/reflector';
 import { StoreError } from '@conversation-operator/object-store/store-error';
 import { agentEndpointOf } from '../../agent/endpoint.ts';
 import type { AgentConversation } from '../../agent/agent.ts';
@@ -69,13 +70,18 @@ export class ArchiveReconciler {
     if (waitMs !== undefined) this.#options.enqueue(requestOf(conversation), waitMs);
   }
 
-  /** Takes the deletion of a conversation, whose archive is deleted as well. */
-  forget({ metadata }: CachedConversation): void {
+  /**
+   * Takes the deletion of a conversation, whose archive is deleted as well. A deletion that is
+   * assumed leaves the archive to the sweep: after a restore of the cluster from a backup many
+   * conversations are missing, and their archives are all that is left of them.
+   */
+  forget({ metadata }: CachedConversation, finality: Finality): void {
+    this.#schedule.forget(metadata.uid);
+    this.#failures.delete(metadata.uid);
+    if (finality === 'assumed') return;
     const key = conversationKey(metadata);
     const uids = this.#deleted.get(key) ?? new Set();
     this.#deleted.set(key, uids.add(metadata.uid));
-    this.#schedule.forget(metadata.uid);
-    this.#failures.delete(metadata.uid);
   }
 
   async reconcile(request: Request, signal: AbortSignal): Promise<Result> {

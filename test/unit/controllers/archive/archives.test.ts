@@ -5,7 +5,9 @@ import { AgentError } from '../../../../src/agent/errors.ts';
 import type { EventQuery } from '../../../../src/agent/events.ts';
 import { createCodec } from '../../../../src/archive/codec.ts';
 import { measuredStore } from '../../../../src/archive/measured-store.ts';
-import { folderOf } from '../../../../src/archive/layout.ts';
+import { installationName } from '../../../../src/archive/installation.ts';
+import { folderOf, keyOf } from '../../../../src/archive/layout.ts';
+import { emptyManifest, packHead } from '../../../../src/archive/manifest.ts';
 import { createHistoryReader } from '../../../../src/archive/reader.ts';
 import { createArchives } from '../../../../src/controllers/archive/archives.ts';
 import { conversationIndexers, sandboxIndexers } from '../../../../src/controllers/caches.ts';
@@ -19,7 +21,11 @@ import type { ConversationQuota } from '../../../../src/resources/conversation-q
 import type { ConversationStatus } from '../../../../src/resources/conversation-status.ts';
 import { conversations } from '../../../../src/resources/conversation.ts';
 import type { Sandbox } from '../../../../src/resources/sandbox.ts';
-import type { SandboxTemplate } from '../../../../src/resources/sandbox-template.ts';
+import {
+  sandboxTemplates,
+  type SandboxTemplate,
+} from '../../../../src/resources/sandbox-template.ts';
+import { namespaces } from '../../../../packages/kube/src/core.ts';
 import { IndexedStore } from '../../../../packages/kube/src/store.ts';
 import { StoreError } from '../../../../packages/object-store/src/store-error.ts';
 import { eventJson } from '../../../support/archive/agent-log.ts';
@@ -52,26 +58,42 @@ const started: ConversationStatus = {
 };
 const { signal } = new AbortController();
 
+const aNamespace = (uid: string) => ({
+  ...{ apiVersion: 'v1', kind: 'Namespace' },
+  metadata: { name: 'default', uid, resourceVersion: '1', generation: 1, creationTimestamp: '' },
+});
+
 /** The archives of one operator, its store, and the agent of its conversation. */
 function scene({
   template = aTemplate(),
   quota,
-}: { readonly template?: SandboxTemplate; readonly quota?: ConversationQuota } = {}) {
+  memory = memoryStore(),
+  uid,
+  namespaceUid = 'namespace-1',
+}: {
+  readonly template?: SandboxTemplate;
+  readonly quota?: ConversationQuota;
+  readonly memory?: ReturnType<typeof memoryStore>;
+  /** UID of the conversation. */
+  readonly uid?: string;
+  readonly namespaceUid?: string;
+} = {}) {
   const client = new FakeKubeClient();
   const clock = new VirtualClock(noonMs);
   const metrics = createMetrics();
   const { logger, lines } = recordingLogger();
-  const memory = memoryStore();
   const stores = {
     conversations: new IndexedStore<CachedConversation>(conversationIndexers),
     sandboxes: new IndexedStore<Sandbox>(sandboxIndexers),
     templates: new IndexedStore<SandboxTemplate>(),
     quotas: new IndexedStore<ConversationQuota>(),
   };
-  const known = aConversation({ status: started });
+  const base = aConversation({ status: started });
+  const known = uid === undefined ? base : { ...base, metadata: { ...base.metadata, uid } };
   client.put(conversations, known);
+  client.put(namespaces, aNamespace(namespaceUid));
   stores.sandboxes.set(sandbox);
-  stores.templates.set(template);
+  stores.templates.set(client.put(sandboxTemplates, template));
   if (quota !== undefined) stores.quotas.set(quota);
   const agent: { events: string[]; error?: AgentError } = { events: [] };
   const faults: { error?: StoreError | undefined } = {};
@@ -106,11 +128,13 @@ function scene({
     diff: () => Promise.resolve({ original: 'old', modified: `new ${keyOfSandbox}` }),
   };
   const enqueued: number[] = [];
+  const reported: string[] = [];
   const archives = createArchives({
     ...{ client, clock, metrics, logger, stores, keys: sceneKeys, random: () => 0 },
     archive: { store, codec, events: { search }, files },
     credentials: noAgentCredentials,
     enqueue: (_request, delayMs = 0) => void enqueued.push(delayMs),
+    events: { record: (_object, { reason }) => void reported.push(reason) },
   });
   const refresh = async () => {
     const stored = await client.get(conversations, 'default', known.metadata.name);
@@ -129,7 +153,7 @@ function scene({
   const reader = createHistoryReader({ store: memory.store, codec });
   return {
     ...{ client, clock, archives, agent, faults, memory, lines, enqueued, metrics },
-    ...{ stores, reconcile, refresh, reader, known },
+    ...{ stores, reconcile, refresh, reader, known, reported },
   };
 }
 
@@ -302,7 +326,7 @@ describe('deletion', () => {
     expect(memory.objects.size).toBe(1);
     const { namespace, name } = known.metadata;
     stores.conversations.delete(namespace, name);
-    archives.reconciler.forget(known);
+    archives.reconciler.forget(known, 'observed');
     await client.delete(conversations, namespace, name);
     faults.error = undefined;
     await clock.run(archives.reconciler.reconcile({ namespace, name }, signal));
@@ -315,36 +339,21 @@ describe('deletion', () => {
     stores.conversations.delete(namespace, name);
     for (const uid of ['first', 'second']) {
       memory.objects.set(`${folderOf({ namespace, uid })}events`, Buffer.from('events'));
-      archives.reconciler.forget({ ...known, metadata: { ...known.metadata, uid } });
+      archives.reconciler.forget({ ...known, metadata: { ...known.metadata, uid } }, 'observed');
     }
     await clock.run(archives.reconciler.reconcile({ namespace, name }, signal));
     expect([...memory.objects.keys()]).toEqual([]);
   });
 
-  it('is found by the sweep, also without a head, but not where another installation has written the archive', async () => {
-    const { archives, memory, reconcile, agent, lines, clock, client, known } = scene();
+  it('is left to the sweep where a list lacks the conversation, as after a restore of the cluster', async () => {
+    const { agent, archives, memory, reconcile, stores, known, clock } = scene();
     agent.events = events(3);
     await reconcile();
-    const [stored] = memory.objects;
-    const [key, body] = stored ?? ['', Buffer.alloc(0)];
-    memory.objects.set('default/unreadable/h/0000000001-aaaaaaaaaaaaaaaaaaaaaaaa', body);
-    memory.objects.set('default/without-head/s/x', body);
-    const sweep = () =>
-      clock.run(archives.sweep.reconcile({ namespace: 'default', name: '' }, signal));
-    await sweep();
-    expect(memory.objects.has(key)).toBe(true);
-    // Its first head may follow.
-    expect(memory.objects.size).toBe(3);
     const { namespace, name } = known.metadata;
-    await client.delete(conversations, namespace, name);
-    expect(await sweep()).toEqual({ requeueAfterMs: 3_600_000 });
-    await clock.advance(3_600_000);
-    await sweep();
-    expect(memory.objects.has(key)).toBe(false);
-    expect([...memory.objects.keys()]).toEqual([
-      'default/unreadable/h/0000000001-aaaaaaaaaaaaaaaaaaaaaaaa',
-    ]);
-    expect(lines.filter(({ level }) => level === 'warn')).toHaveLength(1);
+    stores.conversations.delete(namespace, name);
+    archives.reconciler.forget(known, 'assumed');
+    await clock.run(archives.reconciler.reconcile({ namespace, name }, signal));
+    expect(memory.objects.size).toBe(1);
   });
 
   it('does not follow the retention where the clock is wrong at several moments, with a check or without one in between', async () => {
@@ -405,5 +414,127 @@ describe('deletion', () => {
     expect(
       (await client.get(conversations, 'default', known.metadata.name)).status?.archive?.head,
     ).toBe(again.status?.archive?.head);
+  });
+});
+
+describe('a sweep', () => {
+  const aDayMs = 86_400_000;
+  const known = { keyId: sceneKeys.currentKeyId, namespaceUid: 'namespace-1' };
+  const codec = createCodec({ keys: sceneKeys, encrypt: false });
+  const headOf = (uid: string, installation: string): readonly [string, Buffer] => {
+    const address = { namespace: 'default', uid };
+    const manifest = { ...emptyManifest(address), installation };
+    const { name, body } = packHead(codec, address, manifest, Buffer.alloc(0));
+    return [keyOf(address, 'h', name), body];
+  };
+  /** An installation with as many archives of present conversations, and a sweep each hour. */
+  const swept = (used: number, options: Parameters<typeof scene>[0] = {}) => {
+    const one = scene(options);
+    for (let count = 0; count < used; count++) {
+      const { metadata, ...rest } = aConversation({ name: `used-${count}` });
+      const uid = `uid-of-used-${count}`;
+      one.client.put(conversations, { ...rest, metadata: { ...metadata, uid } });
+      one.memory.objects.set(...headOf(uid, installationName(known)));
+    }
+    const sweep = () =>
+      one.clock.run(one.archives.sweep.reconcile({ namespace: 'default', name: '' }, signal));
+    const sweepFor = async (ms: number) => {
+      for (let left = ms; left > 0; left -= 3_600_000) {
+        await sweep();
+        await one.clock.advance(3_600_000);
+      }
+      await sweep();
+    };
+    const isThere = (uid: string) =>
+      [...one.memory.objects.keys()].some((key) => key.startsWith(`default/${uid}/`));
+    return { ...one, sweep, sweepFor, isThere };
+  };
+
+  it.each([
+    ['whose conversation is gone', 'own', headOf('gone', installationName(known))],
+    ['without a head', 'own', ['default/gone/s/x', Buffer.from('x')]],
+    [
+      'of another namespace of this name',
+      'foreign',
+      headOf('gone', installationName({ ...known, namespaceUid: 'namespace-2' })),
+    ],
+    [
+      'of another master key',
+      'foreign',
+      headOf('gone', installationName({ ...known, keyId: '0123456789ab' })),
+    ],
+    ['that names the key alone', 'foreign', headOf('gone', sceneKeys.currentKeyId)],
+    ['that names an empty key', 'foreign', headOf('gone', '/namespace-1')],
+    [
+      'that can not be read',
+      'foreign',
+      ['default/gone/h/0000000001-aaaaaaaaaaaaaaaaaaaaaaaa', Buffer.from('x')],
+    ],
+  ] as const)('of an archive %s, after a day: %s', async (_case, origin, [key, body]) => {
+    const { memory, sweepFor, isThere, lines, reported } = swept(10);
+    memory.objects.set(key, body);
+    await sweepFor(aDayMs - 3_600_000);
+    expect(isThere('gone')).toBe(true);
+    await sweepFor(3_600_000);
+    expect(isThere('gone')).toBe(origin === 'foreign');
+    expect(memory.objects.size).toBe(origin === 'foreign' ? 11 : 10);
+    expect(lines.filter(({ level }) => level === 'warn')).toHaveLength(
+      origin === 'foreign' ? 1 : 0,
+    );
+    expect(reported).toEqual([]);
+  });
+
+  it('counts the day anew for an archive whose conversation was there meanwhile', async () => {
+    const { client, memory, sweepFor, isThere } = swept(10);
+    memory.objects.set(...headOf('gone', installationName(known)));
+    await sweepFor(aDayMs / 2);
+    const { metadata, ...rest } = aConversation({ name: 'back' });
+    client.put(conversations, { ...rest, metadata: { ...metadata, uid: 'gone' } });
+    await sweepFor(3_600_000);
+    await client.delete(conversations, 'default', 'back');
+    await sweepFor(aDayMs / 2);
+    expect(isThere('gone')).toBe(true);
+    await sweepFor(aDayMs / 2 + 3_600_000);
+    expect(isThere('gone')).toBe(false);
+  });
+
+  it('deletes nothing where more than a tenth of the archives are orphans, and says so', async () => {
+    const { client, memory, sweepFor, isThere, reported, stores } = swept(17);
+    const conditionOf = async () => {
+      const template = await client.get(sandboxTemplates, 'default', 'default');
+      stores.templates.set(template);
+      return findCondition(template.status?.conditions, 'ArchivesSwept');
+    };
+    for (const uid of ['one', 'two']) memory.objects.set(...headOf(uid, installationName(known)));
+    await sweepFor(2 * aDayMs);
+    expect([isThere('one'), isThere('two')]).toEqual([true, true]);
+    expect(await conditionOf()).toMatchObject({
+      ...{ status: 'False', reason: 'TooManyOrphans' },
+      message: expect.stringContaining('2 of 19 archives') as string,
+    });
+    expect(new Set(reported)).toEqual(new Set(['TooManyOrphans']));
+    memory.objects.delete(headOf('two', installationName(known))[0]);
+    await sweepFor(3_600_000);
+    expect([isThere('one'), memory.objects.size]).toEqual([false, 17]);
+    expect(await conditionOf()).toMatchObject({ status: 'True', reason: 'Swept' });
+  });
+
+  it('deletes nothing where the namespace can not be read', async () => {
+    const { client, memory, sweepFor, isThere, lines } = swept(10);
+    memory.objects.set(...headOf('gone', installationName(known)));
+    await client.delete(namespaces, '', 'default');
+    await sweepFor(2 * aDayMs);
+    expect(isThere('gone')).toBe(true);
+    expect(lines.some(({ level }) => level === 'warn')).toBe(true);
+  });
+
+  it('of a copy of the cluster, with the same key, store and namespace name, leaves the archives of the original', async () => {
+    const memory = memoryStore();
+    const original = scene({ memory, uid: 'uid-of-the-original' });
+    original.agent.events = events(3);
+    await original.reconcile();
+    const { sweepFor, isThere } = swept(20, { memory, namespaceUid: 'namespace-2' });
+    await sweepFor(2 * aDayMs);
+    expect(isThere('uid-of-the-original')).toBe(true);
   });
 });
