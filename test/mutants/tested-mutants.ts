@@ -1,4 +1,5 @@
 import { agentMutants } from './agent-mutants.ts';
+import { archiveMutants } from './archive-mutants.ts';
 import { gatewayMutants } from './gateway-mutants.ts';
 import { gitMutants } from './git-mutants.ts';
 import { ownerMutants } from './owner-mutants.ts';
@@ -7,6 +8,7 @@ import type { TestedMutant } from './tested-mutant.ts';
 /** Every mistake that a test other than the simulation has to notice, with its name. */
 export const testedMutants: readonly (readonly [name: string, mutant: TestedMutant])[] = [
   agentMutants,
+  archiveMutants,
   gatewayMutants,
   gitMutants,
   ownerMutants,

@@ -84,6 +84,9 @@ export async function runTwoInstallations(seed: number): Promise<void> {
     if (minute === backupMinute + 1) for (const world of worlds) await act(() => world.addPlace());
     if (minute === restoreMinute && restored !== undefined) {
       for (const operator of restored.operators) restored.kill(operator);
+      // Volumes lose more than the archives have, so that no archive can begin anew.
+      for (const { agent } of restored.living)
+        if (random.chance(0.5)) agent.lose(random.whole(1, 60));
       await act(() => restored.restore(backup));
       restored.startOperator().lagMs = 200;
     }

@@ -113,12 +113,14 @@ function scene({
   const search = (_endpoint: unknown, _id: string, query: EventQuery) => {
     if (agent.error !== undefined) return Promise.reject(agent.error);
     const idOf = (event: string) => (JSON.parse(event) as { id: string }).id;
+    const isDescending = query['sort_order'] === 'TIMESTAMP_DESC';
+    const log = isDescending ? agent.events.toReversed() : agent.events;
     const start = Math.max(
       0,
-      agent.events.findIndex((event) => idOf(event) === query['page_id']),
+      log.findIndex((event) => idOf(event) === query['page_id']),
     );
-    const items = agent.events.slice(start, start + Number(query['limit']));
-    const next = agent.events[start + items.length];
+    const items = log.slice(start, start + Number(query['limit']));
+    const next = log[start + items.length];
     const page = `{"items":[${items.join()}],"next_page_id":${next === undefined ? 'null' : JSON.stringify(idOf(next))}}`;
     return Promise.resolve(Readable.from([Buffer.from(page)]));
   };
@@ -253,6 +255,46 @@ describe('a store that fails', () => {
     expect(findCondition((await refresh()).status?.conditions, 'Archived')?.reason).toBe(
       'StoreUnavailable',
     );
+  });
+});
+
+describe('a status of a backup of the cluster', () => {
+  it.each([
+    ['with a head that is gone, and new events', 251],
+    ['with a head that is gone', 250],
+  ])('%s: the archive continues its newest head in the store', async (_case, now) => {
+    const { agent, client, clock, known, reconcile, reader } = scene();
+    agent.events = events(200);
+    const { status: backup } = await reconcile();
+    await clock.advance(28_000);
+    agent.events = events(250);
+    await reconcile();
+    const stored = await client.get(conversations, 'default', known.metadata.name);
+    await client.updateStatus(conversations, { ...stored, ...(backup && { status: backup }) });
+    await clock.advance(28_000);
+    // The volume was restored as well, and has lost events that the archive has.
+    agent.events = [...events(220), ...events(now).slice(250)];
+    const { status, reason } = await reconcile();
+    expect([status?.archive?.events, reason]).toEqual([now, 'Following']);
+    const state = {
+      namespace: 'default',
+      uid: known.metadata.uid,
+      head: status?.archive?.head ?? '',
+    };
+    expect(await reader.count(state, {})).toBe(now);
+  });
+
+  it('without a head: the archive continues its newest head in the store', async () => {
+    const { agent, client, clock, known, reconcile } = scene();
+    agent.events = events(50);
+    const { status } = await reconcile();
+    const stored = await client.get(conversations, 'default', known.metadata.name);
+    await client.updateStatus(conversations, { ...stored, status: started });
+    await clock.advance(28_000);
+    agent.events = events(20);
+    expect((await reconcile()).status?.archive).toMatchObject({
+      ...{ head: status?.archive?.head, events: 50 },
+    });
   });
 });
 
