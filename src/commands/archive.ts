@@ -71,8 +71,8 @@ async function archivesIn(
 export type ArchiveSource = Omit<Archive, 'isStored'>;
 
 /**
- * The state of an archive that its Conversation names; of an orphan, that of its newest head, and of
- * a Conversation without one that of the newest head which belongs to it.
+ * The state of an archive that its Conversation names; of an orphan, that of its newest head. For a
+ * Conversation without a head, the newest state that belongs to it.
  */
 export async function stateOf(
   { store, reader }: ArchiveAccess,

@@ -23,7 +23,7 @@ export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
     to: 'const orphanedForMs = 0;',
     name: 'of an archive whose conversation is gone',
   },
-  'the day of an orphan goes on while its conversation exists': {
+  'the day of an orphan continues while its conversation exists': {
     ...sweep,
     from: 'this.#orphans.forget(name);',
     to: '',

@@ -145,8 +145,8 @@ export class Archiver {
 
   /**
    * The head that the status names does not exist: the cache is outdated, the status is that of a
-   * backup, or the objects were deleted. The archive continues the newest head in the store; without
-   * one the archive begins anew with what the agent has.
+   * backup, or the objects were deleted. The archive continues the newest head in the store;
+   * without one the archive begins anew with what the agent has.
    */
   async #copyAnew(
     target: ArchiveTarget,
@@ -176,8 +176,8 @@ export class Archiver {
   }
 
   /**
-   * The state that a status without a head, or with one that is gone, may still have in the store: a
-   * backup was restored, or the status of an earlier attempt was not stored.
+   * The state that a status without a head, or with one that is gone, may still have in the store:
+   * a backup was restored, or the status of an earlier attempt was not stored.
    */
   #stateInStore(
     { metadata: { namespace, uid }, status }: CachedConversation,

@@ -35,7 +35,7 @@ interface Subject {
   expiries: number;
   /** Number of heads so far. */
   heads: number;
-  /** What the status of a backup names; it may not exist any more. Undefined: no restore. */
+  /** The head that the status of a backup names, which may not exist. Undefined: no restore. */
   restored: { readonly head: string | undefined } | undefined;
 }
 
@@ -135,7 +135,7 @@ export class ArchiveChecks {
       findings.report('a complete seal has everything', `${uid} lacks ${missing}`);
   }
 
-  /** The statuses are those of a backup. What the store has of these conversations is to stay. */
+  /** The statuses are those of a backup. The store is to keep the archives of these conversations. */
   onRestored(backup: readonly Conversation[]): void {
     for (const { metadata, status } of backup) {
       const subject = this.#subjects.get(metadata.uid);

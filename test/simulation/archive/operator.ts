@@ -46,7 +46,7 @@ export interface ModelOperatorOptions {
   readonly sandboxes: readonly Sandbox[];
   readonly template: SandboxTemplate;
   readonly quotas: readonly ConversationQuota[];
-  /** Of the sweep. Undefined: the default. */
+  /** Limit of the sweep. Undefined: the default. */
   readonly maxOrphanShare: number | undefined;
 }
 

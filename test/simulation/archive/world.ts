@@ -63,7 +63,7 @@ export interface WorldOptions {
   readonly onDeleted?: (keys: readonly string[]) => void;
   /** Whether archives have neither a limit nor a retention, and no agent lies. */
   readonly isPlain?: boolean;
-  /** Of the sweep. Undefined: the default. */
+  /** Limit of the sweep. Undefined: the default. */
   readonly maxOrphanShare?: number;
 }
 
