@@ -66,6 +66,20 @@ export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
     to: "expiredTime !== 'never' ?",
     name: 'has the newest snapshot of files',
   },
+  'an event that is nested too deeply is written anew': {
+    file: 'src/archive/agent-event.ts',
+    from: 'if (isDeeperThan(string, maxDepth))',
+    to: 'if (false)',
+    test: 'test/unit/archive/bad-input.test.ts',
+    name: 'that nests 200000 levels',
+  },
+  'an answer of an agent may be nested as deeply as the agent wants': {
+    file: 'src/agent/http.ts',
+    from: 'isDeeperThan(text, maxDepth) ? undefined :',
+    to: '',
+    test: 'test/unit/agent/hostile-agent.test.ts',
+    name: 'an answer that is nested too deeply',
+  },
   'after a restore the archives of all conversations begin anew': {
     ...archiver,
     from: 'return newestState(this.#options.archive, { namespace, uid }, expiredTime, signal);',
