@@ -66,6 +66,13 @@ export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
     to: "expiredTime !== 'never' ?",
     name: 'has the newest snapshot of files',
   },
+  'the status of an archive is written right after the start': {
+    file: 'src/controllers/archive/reconcile.ts',
+    from: 'if (conversation.status?.archive === undefined) this.#schedule.expect(uid);',
+    to: '',
+    test,
+    name: 'is not read right after a start',
+  },
   'an event that is nested too deeply is written anew': {
     file: 'src/archive/agent-event.ts',
     from: 'if (isDeeperThan(string, maxDepth))',

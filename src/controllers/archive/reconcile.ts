@@ -66,6 +66,8 @@ export class ArchiveReconciler {
   observe(conversation: CachedConversation, state: AgentConversation): void {
     const report = `${state.updatedAt ?? ''} ${state.reportedStatus}`;
     const isRunning = state.executionStatus === 'running';
+    if (conversation.status?.archive === undefined)
+      this.#schedule.expect(conversation.metadata.uid);
     const waitMs = this.#schedule.observe(conversation.metadata.uid, report, isRunning);
     if (waitMs !== undefined) this.#options.enqueue(requestOf(conversation), waitMs);
   }
@@ -118,6 +120,7 @@ export class ArchiveReconciler {
     const template = stores.templates.get(namespace, sandbox.spec.templateName);
     const endpoint = agentEndpointOf(sandbox, keys);
     if (endpoint === undefined || !archiveRulesOf(template).enabled) return undefined;
+    if (conversation.status?.archive === undefined) this.#schedule.expect(uid);
     const waitMs = this.#schedule.waitMs(uid);
     if (waitMs > 0) return { requeueAfterMs: waitMs };
     this.#schedule.begin(uid);

@@ -145,17 +145,27 @@ function scene({
     archives.ownerBytes.observe(cached);
     return cached;
   };
-  const reconcile = async () => {
+  const reconcileOnce = async () => {
     await refresh();
     const { namespace, name } = known.metadata;
     const result = await clock.run(archives.reconciler.reconcile({ namespace, name }, signal));
     const { status } = await refresh();
     return { result, status, reason: findCondition(status?.conditions, 'Archived')?.reason };
   };
+  let isFirst = true;
+  /** The first read of an archive that begins waits for an interval. */
+  const reconcile = async () => {
+    if (isFirst) {
+      isFirst = false;
+      await reconcileOnce();
+      await clock.advance(28_000);
+    }
+    return reconcileOnce();
+  };
   const reader = createHistoryReader({ store: memory.store, codec });
   return {
     ...{ client, clock, archives, agent, faults, memory, lines, enqueued, metrics },
-    ...{ stores, reconcile, refresh, reader, known, reported },
+    ...{ stores, reconcile, reconcileOnce, refresh, reader, known, reported },
   };
 }
 
@@ -185,6 +195,22 @@ describe('an agent that runs', () => {
     expect((await reconcile()).result).toBeUndefined();
   });
 
+  it('is not read right after a start, whose status would be written for hardly an event', async () => {
+    const { agent, archives, clock, client, enqueued, known, memory, reconcileOnce } = scene();
+    agent.events = events(1);
+    const { metadata } = await client.get(conversations, 'default', known.metadata.name);
+    expect((await reconcileOnce()).result).toEqual({ requeueAfterMs: 28_000 });
+    archives.reconciler.observe(known, {
+      ...{ updatedAt: '2026-01-01T00:00:00Z', reportedStatus: 'running' },
+    } as AgentConversation);
+    expect(enqueued).toEqual([28_000]);
+    const later = await client.get(conversations, 'default', known.metadata.name);
+    expect(later.metadata.resourceVersion).toBe(metadata.resourceVersion);
+    expect(memory.calls).toMatchObject({ put: 0, list: 0 });
+    await clock.advance(28_000);
+    expect((await reconcileOnce()).status?.archive?.events).toBe(1);
+  });
+
   it('is read again when it reports something new', async () => {
     const { archives, known, enqueued, reconcile } = scene();
     const report = { updatedAt: '2026-01-01T00:00:00Z', reportedStatus: 'idle' };
@@ -194,7 +220,7 @@ describe('an agent that runs', () => {
     await reconcile();
     observe({});
     observe({ updatedAt: '2026-01-01T00:00:01Z' });
-    expect(enqueued).toEqual([0, 28_000]);
+    expect(enqueued).toEqual([28_000, 28_000]);
   });
 
   it('is not read where its template says so', async () => {
