@@ -66,6 +66,13 @@ export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
     to: "expiredTime !== 'never' ?",
     name: 'has the newest snapshot of files',
   },
+  'an archive expires by the time of a backup': {
+    file: 'src/controllers/archive/reconcile.ts',
+    test,
+    from: 'if (newest !== undefined) return newest;',
+    to: '',
+    name: 'does not expire by the time of the backup',
+  },
   'the status of an archive is written right after the start': {
     file: 'src/controllers/archive/reconcile.ts',
     from: 'if (conversation.status?.archive === undefined) this.#schedule.expect(uid);',

@@ -310,6 +310,46 @@ describe('a status of a backup of the cluster', () => {
     expect(await reader.count(state, {})).toBe(now);
   });
 
+  it('does not expire by the time of the backup', async () => {
+    const template = aTemplate({ archive: { enabled: true, maxBytes: 10_000, retention: '1h' } });
+    const { agent, client, clock, known, reconcile, memory, stores } = scene({ template });
+    agent.events = events(3);
+    const { status: backup } = await reconcile();
+    await clock.advance(3_000_000);
+    agent.events = events(5);
+    const { status } = await reconcile();
+    const stored = await client.get(conversations, 'default', known.metadata.name);
+    await client.updateStatus(conversations, { ...stored, ...(backup && { status: backup }) });
+    stores.sandboxes.delete('default', 'sbx-1');
+    for (let left = 3_000_000; left > 0; left -= 20_000) {
+      await reconcile();
+      await clock.advance(20_000);
+    }
+    const { archive } = (await reconcile()).status ?? {};
+    expect(archive).toMatchObject({ head: status?.archive?.head, events: 5 });
+    expect(memory.objects.size).toBe(1);
+  });
+
+  it('from before a new archive does not take it for what an expiry has left', async () => {
+    const { agent, client, known, reconcile, memory, stores, clock } = scene();
+    const expired = { events: 0, bytes: 0, expiredTime: '2026-01-01T00:00:00Z' };
+    const store = async (archive: object) => {
+      const stored = await client.get(conversations, 'default', known.metadata.name);
+      const status = { ...started, ...stored.status, archive };
+      await client.updateStatus(conversations, { ...stored, status } as typeof stored);
+    };
+    await store(expired);
+    agent.events = events(5);
+    const { status } = await reconcile();
+    await store(expired);
+    stores.sandboxes.delete('default', 'sbx-1');
+    await clock.advance(28_000);
+    expect((await reconcile()).status?.archive).toMatchObject({
+      ...{ head: status?.archive?.head, events: 5, expiredTime: expired.expiredTime },
+    });
+    expect(memory.objects.size).toBe(1);
+  });
+
   it('without a head: the archive continues its newest head in the store', async () => {
     const { agent, client, clock, known, reconcile } = scene();
     agent.events = events(50);
