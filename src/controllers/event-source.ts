@@ -74,7 +74,7 @@ export const observe = <T>(
   onPresent: (object: T, old?: T) => void,
   onDeleted: (object: T) => void = onPresent,
 ): EventSource =>
-  handle(watched, {
+  handle<T>(watched, {
     added: onPresent,
     updated: onPresent,
     deleted: (object) => onDeleted(object),

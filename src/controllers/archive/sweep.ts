@@ -116,12 +116,9 @@ export class ArchiveSweep {
     const namespaceUid = await namespaceUids.read(namespace, signal);
     if (namespaceUid === undefined) {
       if (missing.length > 0)
-        logger.warn(
-          'Archives without a conversation are not deleted: the namespace is not readable',
-          {
-            ...{ namespace, archives: missing.length },
-          },
-        );
+        logger.warn('Archives without a conversation stay: the namespace can not be read', {
+          ...{ namespace, archives: missing.length },
+        });
       return { orphans: [], ripe: [], used: archived.length };
     }
     const orphans: string[] = [];
