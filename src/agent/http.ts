@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { isDeeperThan } from '@conversation-operator/base/json-depth';
 import {
   BoundedClient,
   type BoundedCall,
@@ -189,14 +190,20 @@ function agentErrorOf(
   }
 }
 
-/** Undefined for invalid JSON, which no schema accepts. */
+/**
+ * Undefined for invalid JSON, which no schema accepts, and for JSON that is nested so deeply that
+ * JSON.stringify would fail for a part of it.
+ */
 function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    return isDeeperThan(text, maxDepth) ? undefined : (JSON.parse(text) as unknown);
   } catch {
     return undefined;
   }
 }
+
+/** Maximum levels of lists and objects in an answer. */
+const maxDepth = 256;
 
 const codesByStatus: Readonly<Record<number, AgentErrorCode>> = {
   401: 'unauthorized',

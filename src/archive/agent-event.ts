@@ -1,3 +1,5 @@
+import { isDeeperThan } from '@conversation-operator/base/json-depth';
+
 /** An event of an agent as the archive takes it. */
 export interface AgentEvent {
   /** 1 to `maxIdLength` characters. */
@@ -12,6 +14,8 @@ export interface AgentEvent {
 export const maxIdLength = 128;
 /** Maximum bytes of an event; the archive keeps the beginning of its fields of a larger one. */
 export const maxEventBytes = 4 * 1024 * 1024;
+/** Maximum levels of lists and objects; a deeper event is treated as one that is too large. */
+const maxDepth = 256;
 const maxKindLength = 64;
 const maxTimestampLength = 64;
 
@@ -24,11 +28,12 @@ interface Fields {
 
 /**
  * An event from its JSON, which comes from an agent and is not trusted. Undefined for a text that
- * is no object with an id. An event that is too large loses all fields but those that name it, and
- * `archive_omitted_bytes` has its size.
+ * is no object with an id. An event that is too large or too deep loses all fields but those that
+ * name it, and `archive_omitted_bytes` has its size.
  */
 export function agentEventOf(text: Buffer): AgentEvent | undefined {
-  const fields = parse(text);
+  const string = text.toString();
+  const fields = parse(string);
   const { id, kind, timestamp, source } = fields ?? {};
   if (typeof id !== 'string' || id === '' || id.length > maxIdLength) return undefined;
   const known = {
@@ -39,6 +44,9 @@ export function agentEventOf(text: Buffer): AgentEvent | undefined {
         ? timestamp
         : undefined,
   };
+  // Readers of the archive walk its events by recursion, as JSON.stringify below.
+  if (isDeeperThan(string, maxDepth))
+    return { ...known, json: placeholderOf({ ...known, source }, text.length) };
   const hasLines = text.includes('\n') || text.includes('\r');
   // Without its line breaks a text may be longer: `1e20` becomes 100000000000000000000.
   const json = hasLines ? Buffer.from(JSON.stringify(fields)) : text;
@@ -63,11 +71,11 @@ function placeholderOf({ source, ...known }: Fields, bytes: number): Buffer {
 }
 
 /** The value of the id in the JSON of an event; undefined for other texts. */
-export const idIn = (json: Buffer): unknown => parse(json)?.id;
+export const idIn = (json: Buffer): unknown => parse(json.toString())?.id;
 
-function parse(text: Buffer): Fields | undefined {
+function parse(text: string): Fields | undefined {
   try {
-    const value: unknown = JSON.parse(text.toString());
+    const value: unknown = JSON.parse(text);
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
   } catch {
     return undefined;

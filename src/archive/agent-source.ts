@@ -3,6 +3,7 @@ import { validUtf8 } from '@conversation-operator/base/utf8';
 import type { AgentEndpoint } from '../agent/agent.ts';
 import { AgentError } from '../agent/errors.ts';
 import type { AgentEvents } from '../agent/events.ts';
+import { secretParts } from '../agent/redaction.ts';
 import { agentEventOf, omittedEvent, type AgentEvent } from './agent-event.ts';
 import type { EventSource, SourcePage } from './event-source.ts';
 import { splitPage } from './page-text.ts';
@@ -105,9 +106,9 @@ async function bounded(stream: Readable, maxBytes: number): Promise<Answer> {
   return { text, end: end.toString(), bytes };
 }
 
-/** Replaces secrets, as they are in JSON. */
+/** Replaces secrets, as they are in JSON, and each line of a secret of several lines. */
 export function hiding(secrets: readonly string[]): (text: Buffer) => Buffer {
-  const texts = secrets
+  const texts = secretParts(secrets)
     .filter(({ length }) => length >= minSecretLength)
     .flatMap((secret) => [...new Set([secret, JSON.stringify(secret).slice(1, -1)])]);
   const bytes = texts.map((text) => Buffer.from(text));

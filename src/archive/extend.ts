@@ -22,8 +22,11 @@ export interface ExtendOptions extends ArchiveObjects {
    * has not had: its objects may still be deleted. Absent: there was none.
    */
   readonly salt?: string | undefined;
-  /** Id of the current master key, by which a sweep recognizes archives of this installation. */
-  readonly installation: string;
+  /**
+   * Name of the installation, by which a sweep recognizes its archives. Undefined: not known; then
+   * no sweep deletes the archive.
+   */
+  readonly installation: string | undefined;
   /** Maximum stored bytes of the archive. The last page may exceed it. */
   readonly maxBytes: number;
   /** Events after which a call ends, with the page that it has read. */
@@ -192,7 +195,7 @@ class Growth {
     const { store, codec, installation } = this.#objects;
     const manifest: Manifest = {
       ...this.#manifest,
-      installation,
+      ...(installation === undefined ? {} : { installation }),
       segments: [...this.#segments, tail.segment],
       ...(this.#lastId === undefined ? {} : { lastId: this.#lastId }),
     };
@@ -202,9 +205,21 @@ class Growth {
     return { head: name, events: eventsOf(manifest), bytes, added };
   }
 
+  /**
+   * Stores a head without events: an archive says whose it is before it has anything else, so that
+   * no sweep takes the first segments for remains.
+   */
+  async #begin(signal: AbortSignal): Promise<void> {
+    const { store, codec, installation } = this.#objects;
+    const manifest = { ...this.#manifest, ...(installation === undefined ? {} : { installation }) };
+    const { name, body } = packHead(codec, this.#address, manifest, Buffer.alloc(0));
+    await store.put(keyOf(this.#address, 'h', name), body, { signal });
+  }
+
   async #complete(signal: AbortSignal): Promise<void> {
     const { store, codec } = this.#objects;
     const { segment, body } = this.#builder.complete();
+    if (eventsOf(this.#manifest) === 0 && this.#segments.length === 0) await this.#begin(signal);
     await store.put(keyOf(this.#address, 's', segmentNameOf(segment)), body, { signal });
     this.#segments.push(segment);
     this.#builder = new SegmentBuilder(

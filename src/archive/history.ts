@@ -1,4 +1,4 @@
-import type { ArchiveState } from './address.ts';
+import type { ArchiveAddress, ArchiveState } from './address.ts';
 import type { WorkspaceSnapshot } from './workspace-snapshot.ts';
 
 /** Which events of a conversation a reader asks for. */
@@ -66,6 +66,16 @@ export interface HistoryReader {
     from?: number,
     signal?: AbortSignal,
   ): AsyncIterable<readonly HistoryEvent[]>;
+  /**
+   * The newest state in the store, of an archive whose Conversation names no head that exists;
+   * undefined where there is none.
+   * @param expiredTime `status.archive.expiredTime`: what is older is never found.
+   */
+  newest(
+    address: ArchiveAddress,
+    expiredTime: string | undefined,
+    signal?: AbortSignal,
+  ): Promise<ArchiveState | undefined>;
   /** The files when the sandbox was last paused; undefined where there is no snapshot. */
   files(state: ArchiveState, signal?: AbortSignal): Promise<WorkspaceSnapshot | undefined>;
 }

@@ -6,33 +6,78 @@ import { unpackHead } from './manifest.ts';
 import type { ArchiveObjects } from './open-archive.ts';
 import { newestHead } from './removal.ts';
 
+/** The installation that writes the archives of a namespace. */
+export interface Installation {
+  /** Id of a master key. */
+  readonly keyId: string;
+  /** UID of the Namespace: a copy of a cluster may have the same keys, names and store. */
+  readonly namespaceUid: string;
+}
+
+const separator = '/';
+
+/** The name of an installation in the heads that it writes. */
+export const installationName = ({ keyId, namespaceUid }: Installation): string =>
+  `${keyId}${separator}${namespaceUid}`;
+
+/**
+ * The installation that has written the newest head of an archive. Undefined: the head is of a
+ * release that named the key alone.
+ */
+export type ArchiveWriter =
+  | { readonly kind: 'known'; readonly installation: Installation | undefined }
+  /** The head can't be read. */
+  | { readonly kind: 'unreadable' }
+  /**
+   * The archive has no head, so no reader can use it. An archive begins with a head, so its writer
+   * has ended, or a late write has arrived after its deletion.
+   */
+  | { readonly kind: 'headless' };
+
+/** Throws `StoreError`. */
+export async function writerOf(
+  { store, codec }: ArchiveObjects,
+  address: ArchiveAddress,
+  signal?: AbortSignal,
+): Promise<ArchiveWriter> {
+  const name = await newestHead(store, address, signal);
+  const body =
+    name === undefined ? undefined : await store.get(keyOf(address, 'h', name), { signal });
+  if (name === undefined || body === undefined) return { kind: 'headless' };
+  try {
+    const { installation = '' } = unpackHead(codec, address, name, body).manifest;
+    const [keyId = '', namespaceUid] = installation.split(separator);
+    return {
+      kind: 'known',
+      installation: namespaceUid === undefined ? undefined : { keyId, namespaceUid },
+    };
+  } catch (error) {
+    if (error instanceof ArchiveError) return { kind: 'unreadable' };
+    throw error;
+  }
+}
+
 /**
  * Whose archive it is:
  *
- * - own: its newest head names a master key that is known here.
- * - foreign: another installation has written it, or it can't be read. Another installation may use
- *   the same store by mistake, and must not delete what it does not know.
- * - headless: it has no head, so no reader can use it. Its first head follows, or its writer has
- *   ended.
+ * - own: its newest head names a master key that is known here, and this namespace.
+ * - foreign: another installation has written it, or its writer is not known. Another installation
+ *   may use the same store by mistake, and must not delete what it does not know.
+ * - headless: it has no head.
  */
 export type ArchiveOrigin = 'own' | 'foreign' | 'headless';
 
 /** Throws `StoreError`. */
 export async function originOf(
-  { store, codec }: ArchiveObjects,
+  objects: ArchiveObjects,
   address: ArchiveAddress,
-  keys: Pick<SandboxKeys, 'knows'>,
+  here: { readonly keys: Pick<SandboxKeys, 'knows'>; readonly namespaceUid: string },
   signal?: AbortSignal,
 ): Promise<ArchiveOrigin> {
-  const name = await newestHead(store, address, signal);
-  const body =
-    name === undefined ? undefined : await store.get(keyOf(address, 'h', name), { signal });
-  if (name === undefined || body === undefined) return 'headless';
-  try {
-    const { installation } = unpackHead(codec, address, name, body).manifest;
-    return installation !== undefined && keys.knows(installation) ? 'own' : 'foreign';
-  } catch (error) {
-    if (error instanceof ArchiveError) return 'foreign';
-    throw error;
-  }
+  const writer = await writerOf(objects, address, signal);
+  if (writer.kind === 'headless') return 'headless';
+  const { keyId, namespaceUid } = (writer.kind === 'known' && writer.installation) || {};
+  return keyId !== undefined && here.keys.knows(keyId) && namespaceUid === here.namespaceUid
+    ? 'own'
+    : 'foreign';
 }

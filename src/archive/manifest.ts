@@ -37,7 +37,7 @@ const segmentSchema = z.object({
 const manifestSchema = z.object({
   version: z.literal(1),
   uid: z.string(),
-  /** Id of the master key of the installation that has written the head. */
+  /** Name of the installation that has written the head. Absent: it was not known. */
   installation: z.optional(z.string()),
   /** Part of the names of all objects. Absent: the archive has never been deleted. */
   salt: z.optional(z.string()),

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { ArchiveState } from './address.ts';
 import type { HistoryEvent, HistoryFilter, HistoryQuery, HistoryReader } from './history.ts';
+import { newestState } from './newest-state.ts';
 import { readSnapshot } from './stored-snapshot.ts';
 import { eventsOf, type Segment } from './manifest.ts';
 import { OpenArchive, type ArchiveObjects } from './open-archive.ts';
@@ -110,6 +111,7 @@ export function createHistoryReader(options: HistoryReaderOptions): HistoryReade
         yield events.filter(({ position }) => position >= from);
       }
     },
+    newest: (address, expiredTime, signal) => newestState(options, address, expiredTime, signal),
     files: async ({ files, ...state }, signal) =>
       files === undefined ? undefined : readSnapshot(options, state, files, signal),
   };

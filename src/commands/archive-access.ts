@@ -9,6 +9,7 @@ import {
 } from '../config/archive-tool.ts';
 import type { ArchiveAccess } from './archive.ts';
 import { openArchive } from './archive-store.ts';
+import { writerOf } from '../archive/installation.ts';
 import { CommandError } from './command-error.ts';
 import { DataFolder } from './data-folder.ts';
 import { localMasterKey, readMasterKeys } from './master-keys.ts';
@@ -24,9 +25,10 @@ export function openArchiveAccess(): Promise<ArchiveAccess & AsyncDisposable> {
     );
   const stack = new AsyncDisposableStack();
   const runtime = createRuntime(loggerOf({ LOG_LEVEL: 'error', LOG_FORMAT: undefined }));
-  const { store, reader } = openArchive(archive, keysOf(config), runtime, stack);
+  const { store, codec, reader } = openArchive(archive, keysOf(config), runtime, stack);
   return Promise.resolve({
     ...{ store, reader },
+    writerOf: (address) => writerOf({ store, codec }, address),
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   });
 }

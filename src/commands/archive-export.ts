@@ -12,7 +12,7 @@ import { conversations, type Conversation } from '../resources/conversation.ts';
 import { conversationIdOf } from '../resources/ids.ts';
 import {
   archivedConversation,
-  stateOf,
+  presentStateOf,
   withStore,
   type ArchiveAccess,
   type ArchiveSource,
@@ -63,7 +63,7 @@ async function writeArchive(
     record,
   }: { readonly name: string; readonly output: string | undefined; readonly record: object },
 ): Promise<void> {
-  const state = await stateOf(access, archive);
+  const state = await presentStateOf(access, archive);
   if (state === undefined) throw new CommandError(`nothing is archived of ${name}`);
   try {
     const events = access.reader.all(state);

@@ -1,5 +1,6 @@
 import { humanDuration } from '@conversation-operator/kube/human-duration';
 import type { KubeClient } from '@conversation-operator/kube/client';
+import { namespaces } from '@conversation-operator/kube/core';
 import { found } from '@conversation-operator/kube/errors';
 import type { ObjectStore } from '@conversation-operator/object-store/object-store';
 import { StoreError } from '@conversation-operator/object-store/store-error';
@@ -7,6 +8,7 @@ import { idIn } from '../archive/agent-event.ts';
 import type { ArchiveAddress, ArchiveState } from '../archive/address.ts';
 import { ArchiveError } from '../archive/archive-error.ts';
 import type { HistoryEvent, HistoryReader } from '../archive/history.ts';
+import type { ArchiveWriter } from '../archive/installation.ts';
 import { archivesOf, newestHead, removeArchive } from '../archive/removal.ts';
 import { conversations, type Conversation } from '../resources/conversation.ts';
 import { agedMs } from './claims.ts';
@@ -17,7 +19,9 @@ import { textTable } from './text-table.ts';
 /** The archive that the settings of the environment name. */
 export interface ArchiveAccess {
   readonly store: Pick<ObjectStore, 'list' | 'delete'>;
-  readonly reader: Pick<HistoryReader, 'search' | 'all'>;
+  readonly reader: Pick<HistoryReader, 'search' | 'all' | 'count' | 'newest'>;
+  /** The installation that has written an archive. Throws `StoreError`. */
+  readonly writerOf: (address: ArchiveAddress) => Promise<ArchiveWriter>;
 }
 
 /** A Conversation, as far as its archive is concerned. */
@@ -25,8 +29,10 @@ export interface ArchivedConversation extends ArchiveAddress {
   readonly name: string;
   /** `status.archive.head`. Undefined: nothing is archived. */
   readonly head: string | undefined;
-  /** `status.archive.events`. */
-  readonly events: number;
+  /** `status.archive.events`. Undefined: the status does not describe the head. */
+  readonly events: number | undefined;
+  /** `status.archive.expiredTime`. */
+  readonly expiredTime: string | undefined;
 }
 
 /** An archive, and the Conversation that it belongs to. */
@@ -40,6 +46,7 @@ export interface Archive extends ArchiveAddress {
 export const archivedConversation = ({ metadata, status }: Conversation): ArchivedConversation => ({
   ...{ namespace: metadata.namespace, uid: metadata.uid, name: metadata.name },
   ...{ head: status?.archive?.head, events: status?.archive?.events ?? 0 },
+  expiredTime: status?.archive?.expiredTime,
 });
 
 /**
@@ -63,14 +70,45 @@ async function archivesIn(
 
 export type ArchiveSource = Omit<Archive, 'isStored'>;
 
-/** The state of an archive that its Conversation names; of an orphan, that of its newest head. */
+/**
+ * The state of an archive that its Conversation names; of an orphan, that of its newest head. For a
+ * Conversation without a head, the newest state that belongs to it.
+ */
 export async function stateOf(
-  { store }: ArchiveAccess,
+  { store, reader }: ArchiveAccess,
   { namespace, uid, conversation }: ArchiveSource,
 ): Promise<ArchiveState | undefined> {
+  if (conversation !== undefined && conversation.head === undefined)
+    return reader.newest({ namespace, uid }, conversation.expiredTime);
   const head = conversation?.head ?? (await newestHead(store, { namespace, uid }));
   return head === undefined ? undefined : { namespace, uid, head };
 }
+
+/**
+ * The same with the newest head in the store where the one that the Conversation names is gone: its
+ * status is that of a backup.
+ */
+export async function presentStateOf(
+  access: ArchiveAccess,
+  archive: ArchiveSource,
+): Promise<ArchiveState | undefined> {
+  const state = await stateOf(access, archive);
+  if (state === undefined || archive.conversation?.head === undefined) return state;
+  try {
+    await access.reader.count(state, {});
+    return state;
+  } catch (error) {
+    if (!isGone(error)) throw error;
+    return (await newestOf(access, archive.conversation)) ?? state;
+  }
+}
+
+const newestOf = (
+  { reader }: ArchiveAccess,
+  { namespace, uid, expiredTime }: ArchivedConversation,
+): Promise<ArchiveState | undefined> => reader.newest({ namespace, uid }, expiredTime);
+
+const isGone = (error: unknown): boolean => error instanceof ArchiveError && error.code === 'gone';
 
 type Verdict =
   | 'intact'
@@ -84,8 +122,10 @@ export interface Verified {
   readonly verdict: Verdict;
   /** Number of events that were read. */
   readonly events: number;
-  /** Cause of the damage; empty without one. */
+  /** Cause of the damage, or the head that was read in place of another one; empty without one. */
   readonly detail: string;
+  /** Whether an object that the head names, or the head itself, does not exist. */
+  readonly isGone?: boolean;
 }
 
 /**
@@ -121,22 +161,24 @@ export async function verified(access: ArchiveAccess, archive: ArchiveSource): P
         position += 1;
       }
     }
-    if (conversation !== undefined && position !== conversation.events)
-      return damaged(`the Conversation counts ${conversation.events} events`);
+    const counted = conversation?.head === undefined ? undefined : conversation.events;
+    if (counted !== undefined && position !== counted)
+      return damaged(`the Conversation counts ${counted} events`);
     return {
       verdict: conversation === undefined ? 'orphaned' : 'intact',
       events: position,
       detail: '',
     };
   } catch (error) {
-    if (error instanceof ArchiveError) return damaged(error.message);
+    if (error instanceof ArchiveError) return { ...damaged(error.message), isGone: isGone(error) };
     throw error;
   }
 }
 
 /**
  * The same for an archive that the operator may extend meanwhile: damage counts only where the
- * Conversation still names the head that was read.
+ * Conversation still names the head that was read. Where that one is gone, the newest head in the
+ * store is read: the operator continues it.
  */
 async function verifiedLive(
   access: ArchiveAccess,
@@ -147,7 +189,15 @@ async function verifiedLive(
   if (result.verdict !== 'damaged' || archive.conversation === undefined) return result;
   const now = await storedConversation(client, archive.namespace, archive.conversation.name);
   const isChanged = now?.uid === archive.uid && now.head !== archive.conversation.head;
-  return isChanged ? verified(access, { ...archive, conversation: now }) : result;
+  if (isChanged) return verified(access, { ...archive, conversation: now });
+  const newest = result.isGone === true ? await newestOf(access, archive.conversation) : undefined;
+  if (newest === undefined || newest.head === archive.conversation.head) return result;
+  const { head } = newest;
+  const conversation = { ...archive.conversation, head, events: undefined };
+  const ofNewest = await verified(access, { ...archive, conversation });
+  if (ofNewest.verdict !== 'intact') return ofNewest;
+  const detail = `the Conversation names a head that does not exist; ${head} is the newest one`;
+  return { ...ofNewest, detail };
 }
 
 async function storedConversation(client: KubeClient, namespace: string, name: string) {
@@ -301,8 +351,17 @@ async function pruneIn(
     throw new CommandError(`${used.map(nameOf).join(', ')} exists, and so does its archive`);
   const orphaned = chosen.filter(({ conversation }) => conversation === undefined);
   if (names.length === 0) refuseForeign(all, namespace);
+  // A person who names an archive knows whose it is.
+  const own =
+    names.length > 0 || orphaned.length === 0
+      ? orphaned
+      : await withoutForeign(orphaned, access, await namespaceUidOf(client, namespace));
+  if (own.length < orphaned.length)
+    process.stderr.write(
+      `Archives of other installations are left out: ${orphaned.length - own.length}.\n`,
+    );
   const orphans: Orphan[] = [];
-  for (const archive of orphaned) orphans.push(await orphanOf(access, archive, Date.now()));
+  for (const archive of own) orphans.push(await orphanOf(access, archive, Date.now()));
   const prunable = orphans.filter((orphan) => isPrunable(orphan, selection));
   if (prunable.length === 0) {
     process.stderr.write('No archive is to be deleted.\n');
@@ -318,6 +377,28 @@ async function pruneIn(
   if (isToDelete) return;
   const these = prunable.length === 1 ? 'this archive is' : `these ${prunable.length} archives are`;
   process.stderr.write(`Nothing was deleted. With --delete, ${these}.\n`);
+}
+
+async function namespaceUidOf(client: KubeClient, namespace: string): Promise<string | undefined> {
+  return (await found(client.get(namespaces, '', namespace)))?.metadata.uid;
+}
+
+/**
+ * Without the archives that an installation of another namespace has written, such as that of a
+ * copy of the cluster. Throws `StoreError`.
+ */
+export async function withoutForeign(
+  archives: readonly Archive[],
+  { writerOf }: Pick<ArchiveAccess, 'writerOf'>,
+  namespaceUid: string | undefined,
+): Promise<readonly Archive[]> {
+  const own: Archive[] = [];
+  for (const archive of archives) {
+    const writer = await writerOf(archive);
+    const installation = writer.kind === 'known' ? writer.installation : undefined;
+    if (installation === undefined || installation.namespaceUid === namespaceUid) own.push(archive);
+  }
+  return own;
 }
 
 /** Refuses a store none of whose archives is of this cluster: it may be that of another one. */

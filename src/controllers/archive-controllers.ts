@@ -30,9 +30,9 @@ export function archiveController(context: OperatorContext): ControllerSpec | un
       ),
       handle(caches.conversations, {
         updated: (conversation, old) => {
-          if (conversation.metadata.uid !== old.metadata.uid) reconciler.forget(old);
+          if (conversation.metadata.uid !== old.metadata.uid) reconciler.forget(old, 'observed');
         },
-        deleted: (conversation) => reconciler.forget(conversation),
+        deleted: (conversation, finality) => reconciler.forget(conversation, finality),
       }),
       watch(caches.conversations, (conversation) => [requestOf(conversation)], { isRelevant }),
       channels.archive.source,

@@ -73,7 +73,12 @@ export const observe = <T>(
   watched: Watched<T>,
   onPresent: (object: T, old?: T) => void,
   onDeleted: (object: T) => void = onPresent,
-): EventSource => handle(watched, { added: onPresent, updated: onPresent, deleted: onDeleted });
+): EventSource =>
+  handle<T>(watched, {
+    added: onPresent,
+    updated: onPresent,
+    deleted: (object) => onDeleted(object),
+  });
 
 /** Requests that no watch reports. Requests from before the connection with a queue wait for it. */
 export class Channel {

@@ -90,7 +90,7 @@ export function createContext(options: OperatorOptions) {
     options.archive === undefined
       ? undefined
       : createArchives({
-          ...{ ...options, archive: options.archive, stores, credentials },
+          ...{ ...options, archive: options.archive, stores, credentials, events },
           enqueue: (request, delayMs) => channels.archive.enqueue(request, delayMs),
         });
   const conversations = new ConversationReconciler({

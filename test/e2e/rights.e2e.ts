@@ -105,6 +105,7 @@ const forbidden: readonly Call[] = [
 
 const allowed: Readonly<Record<Component, readonly Call[]>> = {
   operator: [
+    ['GET', core],
     ['GET', `${core}/pods`],
     ['POST', `${core}/pods?dryRun=All`, aPod],
     ['GET', `${core}/persistentvolumeclaims`],

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { ArchiveError } from '../../src/archive/archive-error.ts';
+import type { Installation } from '../../src/archive/installation.ts';
 import { addArchiveCommand } from '../../src/commands/archive-command.ts';
 import { runApiServer, type RunningApiServer } from '../support/api-server.ts';
 import { memoryStore } from '../support/archive/memory-store.ts';
@@ -23,6 +24,8 @@ describe('conversation-operator archive', () => {
   let history: FakeHistory;
   let memory: ReturnType<typeof memoryStore>;
   let closed: number;
+  /** Installations that have written archives, by UID. */
+  const writers = new Map<string, Installation>();
   const uids: Record<string, string> = {};
 
   const kube = async (...args: Parameters<typeof kubectl>) => {
@@ -68,6 +71,7 @@ describe('conversation-operator archive', () => {
     store('00000000-gone', 5);
   });
   afterEach(() => {
+    writers.clear();
     process.exitCode = 0;
   });
 
@@ -87,6 +91,7 @@ describe('conversation-operator archive', () => {
       open: () =>
         Promise.resolve({
           ...{ store: memory.store, reader: history },
+          writerOf: ({ uid }) => Promise.resolve({ kind: 'known', installation: writers.get(uid) }),
           [Symbol.asyncDispose]: () => {
             closed += 1;
             return Promise.resolve();
@@ -192,6 +197,31 @@ describe('conversation-operator archive', () => {
     ]);
     expect([...memory.objects.keys()].some((key) => key.includes('gone'))).toBe(false);
     expect(memory.objects.size).toBe(before - 1);
+  });
+
+  it('prune leaves the archives of another installation to those who name them', async () => {
+    writers.set('00000000-gone', { keyId: '0123456789ab', namespaceUid: 'of-another-cluster' });
+    const { stdout, stderr } = await run('prune', '--delete');
+    expect([stdout, stderr]).toEqual([
+      '',
+      'Archives of other installations are left out: 1.\nNo archive is to be deleted.\n',
+    ]);
+    expect(memory.objects.size).toBe(3);
+    await run('prune', '00000000-gone', '--delete');
+    expect(memory.objects.size).toBe(2);
+  });
+
+  it('verify and export read the newest head where that of the Conversation is gone, as after a restore of the cluster', async () => {
+    history.heads.delete(headOf(2));
+    history.archived(storedEvents(7));
+    history.stored.set(uids['two'] ?? '', headOf(7));
+    const { stdout } = await run('verify', 'two');
+    expect(columns(stdout, 0, 2, 3, 4)[1]).toBe(
+      `two intact 7 the Conversation names a head that does not exist; ${headOf(7)} is the newest one`,
+    );
+    expect(process.exitCode).toBe(0);
+    const lines = (await run('export', 'two')).stdout.trimEnd().split('\n');
+    expect(lines).toHaveLength(7);
   });
 
   it('prune deletes no archive of a Conversation, and nothing of a store that knows none', async () => {

@@ -346,6 +346,20 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     test: 'test/unit/archive/archive.test.ts',
     name: 'takes no page of a volume that is replaced meanwhile',
   },
+  'a line of a secret is shown to a model and in events': {
+    file: 'packages/reference-agent/src/mask.ts',
+    from: '[value, value.trim(), ...linesOf(value)]',
+    to: '[value, value.trim()]',
+    test: 'packages/reference-agent/test/mask.test.ts',
+    name: 'has no line of a value of several lines',
+  },
+  'a line of a secret is archived': {
+    file: 'src/archive/agent-source.ts',
+    from: 'const texts = secretParts(secrets)',
+    to: 'const texts = secrets',
+    test: 'test/unit/archive/agent-source.test.ts',
+    name: 'hides each line of a secret of several lines',
+  },
   'a pause archives the agent for the next conversation of that name': {
     file: 'src/controllers/archive/seal.ts',
     from: 'return conversation?.metadata.uid === uid ? conversation : known;',

@@ -26,6 +26,13 @@ const settings = {
  * the mistake as a sentence.
  */
 export const ownerMutants: Readonly<Record<string, TestedMutant>> = {
+  'the headers of a server follow its URL to another origin': {
+    file: 'src/gateway/v1/settings-change.ts',
+    from: 'placeOf(known) === placeOf(placeAfter);',
+    to: '(known.url !== undefined) === isRemote;',
+    test: 'test/unit/gateway/settings-change.test.ts',
+    name: 'have the headers of a server for its origin alone',
+  },
   'an owner is charged with archives of the same name in another namespace': {
     ...bytes,
     from: 'const shares = [ownerShare(conversation), metadata.namespace];',

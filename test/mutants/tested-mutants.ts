@@ -1,5 +1,6 @@
 import { agentMutants } from './agent-mutants.ts';
 import { approvalMutants } from './approval-mutants.ts';
+import { archiveMutants } from './archive-mutants.ts';
 import { gatewayMutants } from './gateway-mutants.ts';
 import { gitMutants } from './git-mutants.ts';
 import { ownerMutants } from './owner-mutants.ts';
@@ -9,6 +10,7 @@ import type { TestedMutant } from './tested-mutant.ts';
 export const testedMutants: readonly (readonly [name: string, mutant: TestedMutant])[] = [
   agentMutants,
   approvalMutants,
+  archiveMutants,
   gatewayMutants,
   gitMutants,
   ownerMutants,

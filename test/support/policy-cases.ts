@@ -1,3 +1,4 @@
+import { settingsNameOf } from '../../src/resources/owner-settings.ts';
 import type { KubectlResult } from './kubectl.ts';
 
 /**
@@ -64,10 +65,10 @@ const aSandbox = (owner: string, name = 'policy-test-trial') => ({
   metadata: { name },
   spec: { owner, replicas: 0 },
 });
-const settingsOf = (owner: string) => ({
+const settingsOf = (owner: string, name = settingsNameOf(owner)) => ({
   apiVersion,
   kind: 'OwnerSettings',
-  metadata: { name: 'policy-test-trial' },
+  metadata: { name },
   spec: { owner },
 });
 /** A sandbox or a conversation with more metadata. */
@@ -102,6 +103,7 @@ export const policyFixtures: readonly object[] = [
   aConversation(tenants.alice, 'policy-test-of-alice'),
   aSandbox('bob', 'policy-test-of-bob'),
   aSandbox(tenants.alice, 'policy-test-of-alice'),
+  settingsOf(tenants.alice),
 ];
 
 const referredConversation = 'policy-test-of-alice';
@@ -148,6 +150,7 @@ const noReference = /owner references to objects of .* are the operator's/;
 const noLabel = /labels .* are the operator's/;
 const noAnnotation = /annotations .* are the operator's/;
 const noName = /are for sandboxes of the operator/;
+const noSettings = /OwnerSettings have the name that follows from their owner/;
 const noKeys = /needs the verb "issue"/;
 
 /** The chart's service accounts, for the cases that ask for them. */
@@ -177,7 +180,24 @@ export const policyCases = ({ gateway, operator }: Accounts): readonly PolicyCas
       ...creates(aSandbox('bob')),
       refused: notTheirs,
     },
-    ofAlice('makes settings of her own', settingsOf(alice)),
+    ofAlice(
+      'makes settings of her own under the name of those of another owner',
+      settingsOf(alice, settingsNameOf('bob')),
+      noSettings,
+    ),
+    ofAlice('makes settings of her own under any name', settingsOf(alice, 'mine'), noSettings),
+    {
+      does: 'makes settings under a name that no owner has',
+      as: platform,
+      ...creates(settingsOf('bob', 'policy-test-trial')),
+      refused: noSettings,
+    },
+    { does: 'makes settings of every owner', as: gateway, ...creates(settingsOf('bob')) },
+    {
+      does: 'changes settings of her own',
+      as: alice,
+      ...changes(`ownersettings/${settingsNameOf(alice)}`, { spec: { model: 'openai/m' } }),
+    },
     ofAlice('makes settings of another owner', settingsOf('bob'), notTheirs),
     {
       does: 'changes a conversation of her own',

@@ -1,6 +1,6 @@
 import type { FreshCache } from '../../src/gateway/lookup/cache.ts';
 import type { KubeObject } from '../../packages/kube/src/object.ts';
-import type { Handler } from '../../packages/kube/src/reflector.ts';
+import type { Finality, Handler } from '../../packages/kube/src/reflector.ts';
 import { IndexedStore, type Indexers } from '../../packages/kube/src/store.ts';
 
 /** A cache whose objects the test sets. */
@@ -28,8 +28,11 @@ export class TestCache<T extends KubeObject> implements FreshCache<T> {
       else handler.updated?.(object, old);
   }
 
-  delete({ metadata: { namespace = '', name } }: Pick<T, 'metadata'>): void {
+  delete(
+    { metadata: { namespace = '', name } }: Pick<T, 'metadata'>,
+    finality: Finality = 'observed',
+  ): void {
     const old = this.store.delete(namespace, name);
-    for (const handler of this.#handlers) if (old !== undefined) handler.deleted?.(old);
+    for (const handler of this.#handlers) if (old !== undefined) handler.deleted?.(old, finality);
   }
 }

@@ -10,6 +10,13 @@ import { IndexedStore, type Indexers, type Store } from './store.ts';
 import { WatchFailure, watchFailure, type RestartCause } from './watch-failure.ts';
 
 /**
+ * - observed: the API server has reported the deletion.
+ * - assumed: a list lacks the object, or its schema is not known any more. The API server may have
+ *   been restored from a backup, so that the object was never deleted.
+ */
+export type Finality = 'observed' | 'assumed';
+
+/**
  * Receives the changes of the objects of a kind, in order. For each uid, the reflector calls
  * `added` once, `updated` any number of times, and `deleted` once; an object that is recreated
  * under its old name has a new uid. The calls happen in the same turn as the change of the store.
@@ -18,7 +25,7 @@ export interface Handler<T> {
   added?(object: T): void;
   updated?(object: T, old: T): void;
   /** Receives the last known state of the object. */
-  deleted?(object: T): void;
+  deleted?(object: T, finality: Finality): void;
 }
 
 interface CommonOptions<S extends KubeObject, T extends KubeObject>
@@ -215,7 +222,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     // The rest runs in one turn, so that no reader sees a part of the list.
     const present = new Set(list.items.map(({ metadata }) => metadata.uid));
     for (const object of this.#store.list())
-      if (!present.has(object.metadata.uid)) this.#remove(object);
+      if (!present.has(object.metadata.uid)) this.#remove(object, 'assumed');
     for (const object of list.items) this.#put(object);
     this.#hasNews();
     if (!this.#synced) {
@@ -290,12 +297,12 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     if (event.type === 'DELETED') {
       this.#refused.delete(uid);
       const known = this.#store.get(namespace, name);
-      if (known?.metadata.uid === uid) this.#remove(known);
+      if (known?.metadata.uid === uid) this.#remove(known, 'observed');
     } else if (this.#accepts(object, this.#refused, this.#refused)) {
       this.#put(this.#transform(object, event.removedBytes ?? 0));
     } else {
       const known = this.#store.get(namespace, name);
-      if (known !== undefined) this.#remove(known);
+      if (known !== undefined) this.#remove(known, 'assumed');
     }
     return resourceVersion;
   }
@@ -304,7 +311,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     const { namespace = '', name, uid, resourceVersion } = object.metadata;
     const known = this.#store.get(namespace, name);
     if (known !== undefined && known.metadata.uid !== uid) {
-      this.#remove(known);
+      this.#remove(known, 'assumed');
     } else if (known !== undefined) {
       if (known.metadata.resourceVersion === resourceVersion) return;
       this.#store.set(object);
@@ -315,10 +322,10 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     this.#notifyAll((handler) => handler.added?.(object));
   }
 
-  #remove(object: T): void {
+  #remove(object: T, finality: Finality): void {
     const { namespace = '', name } = object.metadata;
     this.#store.delete(namespace, name);
-    this.#notifyAll((handler) => handler.deleted?.(object));
+    this.#notifyAll((handler) => handler.deleted?.(object, finality));
   }
 
   #accepts(object: S, logged: ReadonlyMap<string, string>, refused: Map<string, string>): boolean {

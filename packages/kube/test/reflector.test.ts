@@ -276,6 +276,31 @@ describe('Reflector', () => {
     await reflector.stop();
   });
 
+  it.each<[string, string, (server: ScriptedServer) => unknown]>([
+    ['observed', 'an event reports', (server) => server.delete('one')],
+    [
+      'assumed',
+      'a list lacks the object of',
+      (server) => {
+        server.deafenWatches();
+        server.delete('one');
+        server.compact();
+      },
+    ],
+    ['assumed', 'its schema refuses', (server) => server.put('one', { valid: false })],
+  ])('hands on a deletion as %s where %s it', async (expected, _case, end) => {
+    const { clock, server, reflector } = aReflector();
+    const heard: string[] = [];
+    reflector.addHandler({ deleted: (_object, finality) => void heard.push(finality) });
+    server.put('one');
+    reflector.start();
+    await clock.settle();
+    end(server);
+    await clock.advance(200_000);
+    expect(heard).toEqual([expected]);
+    await reflector.stop();
+  });
+
   it('says nothing after a new list that brings nothing new', async () => {
     const { clock, server, reflector } = aReflector();
     const witness = new Witness();

@@ -2,6 +2,8 @@
 export const marker = '<secret-hidden>';
 /** Minimum characters of a value to hide; a shorter one would mangle unrelated texts. */
 const minCharacters = 4;
+/** Minimum characters of a line of a value; programs show parts of a text line by line. */
+const minLineCharacters = 8;
 /** Maximum levels of a value whose texts are masked one by one; deeper ones become JSON. */
 const maxDepth = 200;
 
@@ -12,17 +14,27 @@ export interface Needles {
 
 export const noNeedles: Needles = { texts: [] };
 
-/** Returns the texts to hide for values; values below four characters are left out. */
+/**
+ * Returns the texts to hide for values: each value, and each line of one of several lines. Values
+ * below four characters and lines below eight are left out.
+ */
 export function needlesOf(values: Iterable<string>): Needles {
   const texts = new Set<string>();
   for (const value of values)
-    for (const form of [value, value.trim()])
+    for (const form of [value, value.trim(), ...linesOf(value)])
       if (form.length >= minCharacters)
         texts
           .add(form)
           .add(quoted(form))
           .add(quoted(quoted(form)));
   return texts.size === 0 ? noNeedles : { texts: [...texts] };
+}
+
+/** The lines of a text that `cat -n`, `sed` or `diff` show alone. */
+function linesOf(value: string): readonly string[] {
+  const lines = value.split(/[\r\n]+/);
+  if (lines.length === 1) return [];
+  return lines.map((line) => line.trim()).filter(({ length }) => length >= minLineCharacters);
 }
 
 /** The form of a text within a string of JSON. */

@@ -27,6 +27,12 @@ describe('a masked text', () => {
     ],
     ['has no value whose end of the line is lost', ['s3cret\n'], 's3cret!', `${hidden}!`],
     ['is not masked within its own markers', ['secret', 'hidden'], 'secret', hidden],
+    [
+      'has no line of a value of several lines',
+      ['-----BEGIN KEY-----\r\n  MIIEvQIBADANBg\nshort\n-----END KEY-----\n'],
+      '     2\t  MIIEvQIBADANBg\n< -----END KEY-----\nshort {"a":"x\\nMIIEvQIBADANBg"}',
+      `     2\t  ${hidden}\n< ${hidden}\nshort {"a":"x\\n${hidden}"}`,
+    ],
     ['takes no value for a pattern', ['a.c*', '$&$1'], 'abcc $&$1', `abcc ${hidden}`],
   ])('%s', (_case, values, text, expected) => {
     expect(maskText(text, needlesOf(values))).toBe(expected);

@@ -11,7 +11,10 @@ import { agentSource } from '../../archive/agent-source.ts';
 import { ArchiveError } from '../../archive/archive-error.ts';
 import type { Codec } from '../../archive/codec.ts';
 import { extendArchive, type Extension } from '../../archive/extend.ts';
+import type { ArchiveState } from '../../archive/address.ts';
+import { installationName } from '../../archive/installation.ts';
 import { keyOf } from '../../archive/layout.ts';
+import { newestState } from '../../archive/newest-state.ts';
 import {
   cachedConversation,
   type CachedConversation,
@@ -24,6 +27,7 @@ import { storedConversation } from '../conversation/stored-conversation.ts';
 import type { OperatorRuntime } from '../operator-runtime.ts';
 import { storeArchiveStatus, type ArchiveChange } from './archive-status.ts';
 import { ArchiveReason, reasonOf } from './conditions.ts';
+import type { NamespaceUids } from './namespace-uids.ts';
 import { archiveSecrets } from './secrets.ts';
 
 /** The store of the archives, and the agents whose events and files are archived. */
@@ -38,6 +42,7 @@ export interface ArchiveWriting {
 export interface ArchiverOptions extends OperatorRuntime {
   readonly archive: ArchiveWriting;
   readonly credentials: AgentCredentials;
+  readonly namespaceUids: NamespaceUids;
   readonly stores: Pick<Stores, 'conversations' | 'templates'>;
   /** Maximum stored bytes that the owner's quota leaves to the archive. */
   readonly ownerBytes: (conversation: CachedConversation) => number;
@@ -123,12 +128,13 @@ export class Archiver {
     const { namespace, name, uid } = target.conversation.metadata;
     const newest = this.#newest.get(namespace, name);
     const conversation = newest?.metadata.uid === uid ? newest : target.conversation;
+    const { head, files } = conversation.status?.archive ?? {};
     try {
-      return await this.#copy(
-        { ...target, conversation },
-        conversation.status?.archive?.head,
-        signal,
-      );
+      const base =
+        head === undefined
+          ? await this.#stateInStore(conversation, signal)
+          : { namespace, uid, head, files };
+      return await this.#copy({ ...target, conversation }, base, signal);
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof ArchiveError && error.code === 'gone')
@@ -138,8 +144,9 @@ export class Archiver {
   }
 
   /**
-   * The head that the status names does not exist: the cache is outdated, or the objects were
-   * deleted. In that case the archive begins anew with what the agent has.
+   * The head that the status names does not exist: the cache is outdated, the status is that of a
+   * backup, or the objects were deleted. The archive continues the newest head in the store;
+   * without one the archive begins anew with what the agent has.
    */
   async #copyAnew(
     target: ArchiveTarget,
@@ -153,21 +160,37 @@ export class Archiver {
     this.#newest.observe(conversation);
     const head = conversation.status?.archive?.head;
     if (head !== known.status?.archive?.head) return { kind: 'again' };
-    this.#options.logger.warn('The archive of a conversation is gone, and begins anew', {
-      conversation: known.metadata.name,
-      error,
-    });
     try {
-      return await this.#copy({ ...target, conversation }, undefined, signal);
+      const base = await this.#stateInStore(conversation, signal);
+      this.#options.logger.warn(
+        base === undefined
+          ? 'The archive of a conversation is gone, and begins anew'
+          : 'The archive of a conversation continues the newest head in the store',
+        { conversation: known.metadata.name, error },
+      );
+      return await this.#copy({ ...target, conversation }, base, signal);
     } catch (later) {
       signal.throwIfAborted();
       return this.#failed(conversation, later, signal);
     }
   }
 
+  /**
+   * The state that a status without a head, or with one that is gone, may still have in the store:
+   * a backup was restored, or the status of an earlier attempt was not stored.
+   */
+  #stateInStore(
+    { metadata: { namespace, uid }, status }: CachedConversation,
+    signal: AbortSignal,
+  ): Promise<ArchiveState | undefined> {
+    const { expiredTime } = status?.archive ?? {};
+    return newestState(this.#options.archive, { namespace, uid }, expiredTime, signal);
+  }
+
+  /** @param base The state that is extended; undefined: the archive begins. */
   async #copy(
     target: ArchiveTarget,
-    head: string | undefined,
+    base: ArchiveState | undefined,
     signal: AbortSignal,
   ): Promise<ArchiveOutcome> {
     const { archive, metrics, stores } = this.#options;
@@ -177,7 +200,9 @@ export class Archiver {
     const ownBytes = conversation.status?.archive?.bytes ?? 0;
     const ownerBytes = ownBytes + this.#options.ownerBytes(conversation);
     const { maxBytes } = archiveRulesOf(template);
-    const extension = await extendArchive({ namespace, uid }, head, {
+    const keyId = this.#options.keys.currentKeyId;
+    const namespaceUid = await this.#options.namespaceUids.of(namespace, signal);
+    const extension = await extendArchive({ namespace, uid }, base?.head, {
       ...archive,
       source: agentSource({
         events: archive.events,
@@ -185,7 +210,8 @@ export class Archiver {
         id: conversationIdOf(conversation),
         secrets: await archiveSecrets(this.#options, conversation, sandbox, template),
       }),
-      installation: this.#options.keys.currentKeyId,
+      installation:
+        namespaceUid === undefined ? undefined : installationName({ keyId, namespaceUid }),
       salt: conversation.status?.archive?.expiredTime,
       maxBytes: Math.min(maxBytes, ownerBytes),
       maxEvents: maxEventsAtOnce,
@@ -200,13 +226,13 @@ export class Archiver {
           : ArchiveReason.limitReached;
     const stored = await this.record(
       conversation,
-      changeOf(conversation, extension, reason, this.#now()),
+      changeOf({ conversation, base, extension, reason }, this.#now()),
       signal,
     );
     if (!stored) return { kind: 'again' };
     metrics.archivedEvents.inc({}, added);
-    if (extension.head !== undefined && head !== extension.head)
-      await this.#deleteHead(conversation, head, signal);
+    if (extension.head !== undefined && base?.head !== extension.head)
+      await this.#deleteHead(conversation, base?.head, signal);
     return { kind: stoppedBy, added };
   }
 
@@ -259,12 +285,23 @@ const isShown = ({ status }: CachedConversation, reason: ArchiveReason): boolean
     (condition) => condition.type === 'Archived' && condition.reason === reason,
   ) === true;
 
-const changeOf = (
-  { status }: CachedConversation,
-  { head, events, bytes }: Extension,
-  reason: ArchiveReason,
+/** The new status; without a new head that of the base, where the status does not name it. */
+function changeOf(
+  {
+    conversation: { status },
+    base,
+    extension: { head = base?.head, events, bytes },
+    reason,
+  }: {
+    readonly conversation: CachedConversation;
+    readonly base: ArchiveState | undefined;
+    readonly extension: Extension;
+    readonly reason: ArchiveReason;
+  },
   now: string,
-): ArchiveChange =>
-  head === undefined
-    ? { reason }
-    : { reason, archive: { ...status?.archive, head, events, bytes, time: now } };
+): ArchiveChange {
+  if (head === undefined || head === status?.archive?.head) return { reason };
+  const { files: _files, ...known } = status?.archive ?? {};
+  const files = base?.files === undefined ? {} : { files: base.files };
+  return { reason, archive: { ...known, ...files, head, events, bytes, time: now } };
+}

@@ -41,6 +41,29 @@ const isGood = (reason: ArchiveReason): boolean =>
 export const archivedUpdate = (reason: ArchiveReason): ConditionUpdate =>
   conditionUpdate(archivedCondition, isGood(reason), reason, messages[reason]);
 
+/** Type of the condition of a SandboxTemplate; absent where its namespace was always swept. */
+export const archivesSweptCondition = 'ArchivesSwept';
+/** Reason of the condition, and of the Event, where a sweep deletes nothing. */
+export const tooManyOrphans = 'TooManyOrphans';
+
+/** The condition of a sweep; `stop` where too many of the archives are orphans. */
+export const sweptUpdate = (
+  stop: { readonly orphans: number; readonly archives: number } | undefined,
+): ConditionUpdate =>
+  stop === undefined
+    ? conditionUpdate(
+        archivesSweptCondition,
+        true,
+        'Swept',
+        'The operator deletes archives that have had no Conversation for a day.',
+      )
+    : conditionUpdate(
+        archivesSweptCondition,
+        false,
+        tooManyOrphans,
+        `${stop.orphans} of ${stop.archives} archives of the namespace have no Conversation, which is more than a tenth, so the operator deletes none of them. Conversations may be missing after a restore of the cluster. The command "conversation-operator archive prune" shows the archives, and deletes them with --delete.`,
+      );
+
 /** The reasons of a failure. */
 export type ArchiveFailure = Extract<
   ArchiveReason,

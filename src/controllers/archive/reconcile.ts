@@ -1,10 +1,12 @@
 import { isoTime } from '@conversation-operator/base/clock';
 import { backoffDelayMs } from '@conversation-operator/base/backoff';
 import type { Request, Result } from '@conversation-operator/kube/controller';
+import type { Finality } from '@conversation-operator/kube/reflector';
 import { StoreError } from '@conversation-operator/object-store/store-error';
 import { agentEndpointOf } from '../../agent/endpoint.ts';
 import type { AgentConversation } from '../../agent/agent.ts';
-import { folderOf } from '../../archive/layout.ts';
+import { folderOf, keyOf, positionOf } from '../../archive/layout.ts';
+import { newestState } from '../../archive/newest-state.ts';
 import { keysOf, removeArchive } from '../../archive/removal.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { startStatusOf } from '../../resources/conversation.ts';
@@ -65,17 +67,24 @@ export class ArchiveReconciler {
   observe(conversation: CachedConversation, state: AgentConversation): void {
     const report = `${state.updatedAt ?? ''} ${state.reportedStatus}`;
     const isRunning = state.executionStatus === 'running';
+    if (conversation.status?.archive === undefined)
+      this.#schedule.expect(conversation.metadata.uid);
     const waitMs = this.#schedule.observe(conversation.metadata.uid, report, isRunning);
     if (waitMs !== undefined) this.#options.enqueue(requestOf(conversation), waitMs);
   }
 
-  /** Takes the deletion of a conversation, whose archive is deleted as well. */
-  forget({ metadata }: CachedConversation): void {
+  /**
+   * Takes the deletion of a conversation, whose archive is deleted as well. A deletion that is
+   * assumed leaves the archive to the sweep: after a restore of the cluster from a backup many
+   * conversations are missing, and their archives are all that is left of them.
+   */
+  forget({ metadata }: CachedConversation, finality: Finality): void {
+    this.#schedule.forget(metadata.uid);
+    this.#failures.delete(metadata.uid);
+    if (finality === 'assumed') return;
     const key = conversationKey(metadata);
     const uids = this.#deleted.get(key) ?? new Set();
     this.#deleted.set(key, uids.add(metadata.uid));
-    this.#schedule.forget(metadata.uid);
-    this.#failures.delete(metadata.uid);
   }
 
   async reconcile(request: Request, signal: AbortSignal): Promise<Result> {
@@ -112,6 +121,7 @@ export class ArchiveReconciler {
     const template = stores.templates.get(namespace, sandbox.spec.templateName);
     const endpoint = agentEndpointOf(sandbox, keys);
     if (endpoint === undefined || !archiveRulesOf(template).enabled) return undefined;
+    if (conversation.status?.archive === undefined) this.#schedule.expect(uid);
     const waitMs = this.#schedule.waitMs(uid);
     if (waitMs > 0) return { requeueAfterMs: waitMs };
     this.#schedule.begin(uid);
@@ -192,6 +202,35 @@ export class ArchiveReconciler {
   }
 
   /**
+   * Stores the newest head of the store in a status that names none that exists. Such a status is
+   * that of a backup, and does not know when the archive has grown last: its time begins anew.
+   */
+  async #adopted(
+    conversation: CachedConversation,
+    signal: AbortSignal,
+  ): Promise<{ readonly requeueAfterMs: number } | undefined> {
+    const { archiver, archive, clock } = this.#options;
+    const { metadata, status } = conversation;
+    const { namespace, uid } = metadata;
+    const { expiredTime, bytes = 0 } = status?.archive ?? {};
+    const newest = await newestState(archive, { namespace, uid }, expiredTime, signal);
+    if (newest === undefined) return undefined;
+    const { head, files } = newest;
+    const events = positionOf(head) ?? 0;
+    const known = { head, events, bytes, time: isoTime(clock) };
+    const change = {
+      archive: {
+        ...known,
+        ...(files === undefined ? {} : { files }),
+        ...(expiredTime === undefined ? {} : { expiredTime }),
+      },
+    };
+    this.#expired.forget(uid);
+    const isStored = await archiver.record(conversation, change, signal);
+    return { requeueAfterMs: isStored ? retentionCheckMs : againMs };
+  }
+
+  /**
    * Deletes what is stored of an archive that has expired, also what an earlier attempt has left:
    * its process ended, or the store failed.
    */
@@ -203,8 +242,12 @@ export class ArchiveReconciler {
       const keys: string[] = [];
       for await (const page of keysOf(archive.store, folderOf({ namespace, uid }), signal))
         keys.push(...page);
-      const isOver = conversation.status?.archive?.head === undefined;
-      if (isOver && keys.length === 0) return undefined;
+      const { head } = conversation.status?.archive ?? {};
+      if (head === undefined && keys.length === 0) return undefined;
+      if (head === undefined || !keys.includes(keyOf({ namespace, uid }, 'h', head))) {
+        const newest = await this.#adopted(conversation, signal);
+        if (newest !== undefined) return newest;
+      }
       // The keys that are listed before this write belong to the expired archive alone: a new one
       // has names of its own, and a writer that has begun before can not store its head.
       const change = {

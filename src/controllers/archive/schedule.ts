@@ -18,6 +18,8 @@ interface Entry {
   readonly isRunning?: boolean;
   /** Whether a run has ended since the last read. */
   readonly hasEnded?: boolean;
+  /** Whether the first read of an archive that begins was put off. */
+  readonly isNew?: boolean;
 }
 
 /**
@@ -45,6 +47,16 @@ export class ArchiveSchedule {
     return this.waitMs(uid);
   }
 
+  /**
+   * Puts off the first read of an archive that begins, once: right after a start the agent has
+   * hardly an event, and the status would be written for it alone.
+   */
+  expect(uid: string): void {
+    const entry = this.#entries.get(uid);
+    if (entry?.isNew === true || entry?.readAt !== undefined) return;
+    this.#entries.set(uid, { ...entry, isNew: true, readAt: this.#clock.monotonic() });
+  }
+
   /** Milliseconds until the next read may begin. */
   waitMs(uid: string): number {
     const { readAt = -Infinity, hasEnded } = this.#entries.get(uid) ?? {};
@@ -54,9 +66,9 @@ export class ArchiveSchedule {
 
   /** Records that a read begins. */
   begin(uid: string): void {
-    const { reported, isRunning = false } = this.#entries.get(uid) ?? {};
+    const { reported, isRunning = false, isNew = false } = this.#entries.get(uid) ?? {};
     this.#entries.set(uid, {
-      ...{ readAt: this.#clock.monotonic(), isRunning },
+      ...{ readAt: this.#clock.monotonic(), isRunning, isNew },
       ...(reported === undefined ? {} : { reported, read: reported }),
     });
   }

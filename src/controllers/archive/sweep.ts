@@ -1,42 +1,71 @@
+import type { EventRecorder } from '@conversation-operator/kube/events';
 import type { Request, Result } from '@conversation-operator/kube/controller';
+import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
+import { isoTime } from '@conversation-operator/base/clock';
 import { StoreError } from '@conversation-operator/object-store/store-error';
-import { originOf, type ArchiveOrigin } from '../../archive/installation.ts';
+import { originOf } from '../../archive/installation.ts';
 import { archivesOf, removeArchive } from '../../archive/removal.ts';
+import { findCondition, setConditions } from '../../resources/conditions.ts';
 import { conversations } from '../../resources/conversation.ts';
+import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
+import type { Stores } from '../caches.ts';
 import { LastingValues } from '../lasting-values.ts';
 import type { OperatorRuntime } from '../operator-runtime.ts';
 import type { ArchiveWriting } from './archiver.ts';
+import { archivesSweptCondition, sweptUpdate, tooManyOrphans } from './conditions.ts';
+import type { NamespaceUids } from './namespace-uids.ts';
 
 export interface ArchiveSweepOptions extends OperatorRuntime {
   readonly archive: Pick<ArchiveWriting, 'store' | 'codec'>;
+  readonly stores: Pick<Stores, 'templates'>;
+  readonly events: Pick<EventRecorder, 'record'>;
+  readonly namespaceUids: NamespaceUids;
+  readonly sweep?: Partial<SweepLimits> | undefined;
+}
+
+export interface SweepLimits {
+  /**
+   * Maximum share of orphans among the archives of a namespace; 0.1 by default. Where there are
+   * more, the Conversations are missing rather than the archives superfluous: the cluster was
+   * restored from a backup, or is a copy of another one.
+   */
+  readonly maxOrphanShare: number;
 }
 
 const sweepIntervalMs = 3_600_000;
 const retryMs = 60_000;
-/**
- * Time in milliseconds after which an archive without a head is the remains of a writer that has
- * ended: a step of a writer takes a minute at most.
- */
-const headlessForMs = 1_800_000;
+/** Minimum time for which this process has seen an archive without its Conversation. */
+const orphanedForMs = 86_400_000;
 const maxForeign = 10_000;
+
+/** The archives of a namespace as one sweep has found them. */
+interface Found {
+  /** UIDs of archives without a Conversation, those of other installations left out. */
+  readonly orphans: readonly string[];
+  /** UIDs of orphans that have been ones for so long that they may be deleted. */
+  readonly ripe: readonly string[];
+  /** Number of archives with a Conversation. */
+  readonly used: number;
+}
 
 /**
  * Deletes the archives whose conversation was deleted while no operator saw it. The archives of a
  * namespace are listed before its conversations: each of them was written for a conversation that
- * existed, and a UID that is gone never comes back.
+ * existed, and a UID that is gone comes back with a backup alone. For that the sweep waits a day,
+ * and deletes nothing where many archives are orphans at the same time.
  */
 export class ArchiveSweep {
   readonly #options: ArchiveSweepOptions;
   /** UIDs of archives that the log has named. */
   readonly #foreign = new Set<string>();
-  /** Archives without a head. */
-  readonly #headless: LastingValues;
+  /** Origins of the archives without a Conversation, by namespace and UID. */
+  readonly #orphans: LastingValues;
   /** Monotonic time of the last sweep, by namespace. */
   readonly #sweptAt = new Map<string, number>();
 
   constructor(options: ArchiveSweepOptions) {
     this.#options = options;
-    this.#headless = new LastingValues(options);
+    this.#orphans = new LastingValues(options);
   }
 
   async reconcile({ namespace }: Request, signal: AbortSignal): Promise<Result> {
@@ -56,30 +85,99 @@ export class ArchiveSweep {
   }
 
   async #sweep(namespace: string, signal: AbortSignal): Promise<void> {
-    const { archive, client, keys, logger, metrics } = this.#options;
-    const archived: string[] = [];
-    for await (const uid of archivesOf(archive.store, namespace, signal)) archived.push(uid);
-    if (archived.length === 0) return;
-    const { items } = await client.listMapped(conversations, ({ metadata }) => metadata.uid, {
-      ...{ namespace, metadataOnly: true, signal },
-    });
-    const present = new Set(items);
-    for (const uid of archived) {
-      if (present.has(uid)) continue;
-      const origin = await originOf(archive, { namespace, uid }, keys, signal);
-      if (origin === 'foreign') this.#reportForeign(namespace, uid);
-      if (origin !== 'own' && !this.#isAbandoned(uid, origin)) continue;
+    const { archive, metrics, logger, sweep } = this.#options;
+    const { orphans, ripe, used } = await this.#find(namespace, signal);
+    const { maxOrphanShare = 0.1 } = sweep ?? {};
+    const archives = orphans.length + used;
+    const isStopped = orphans.length > maxOrphanShare * archives;
+    await this.#show(
+      namespace,
+      isStopped ? { orphans: orphans.length, archives } : undefined,
+      signal,
+    );
+    if (isStopped) return;
+    for (const uid of ripe)
       if (await removeArchive(archive.store, { namespace, uid }, signal)) {
         metrics.archiveDeletions.inc({ cause: 'Orphaned' });
         logger.info('An archive without a conversation was deleted', { namespace, uid });
       }
+  }
+
+  async #find(namespace: string, signal: AbortSignal): Promise<Found> {
+    const { archive, client, keys, logger, namespaceUids } = this.#options;
+    const archived: string[] = [];
+    for await (const uid of archivesOf(archive.store, namespace, signal)) archived.push(uid);
+    if (archived.length === 0) return { orphans: [], ripe: [], used: 0 };
+    const { items } = await client.listMapped(conversations, ({ metadata }) => metadata.uid, {
+      ...{ namespace, metadataOnly: true, signal },
+    });
+    const present = new Set(items);
+    const missing = archived.filter((uid) => !present.has(uid));
+    const namespaceUid = await namespaceUids.read(namespace, signal);
+    if (namespaceUid === undefined) {
+      if (missing.length > 0)
+        logger.warn('Archives without a conversation stay: the namespace can not be read', {
+          ...{ namespace, archives: missing.length },
+        });
+      return { orphans: [], ripe: [], used: archived.length };
+    }
+    const orphans: string[] = [];
+    const ripe: string[] = [];
+    for (const uid of archived) {
+      const name = `${namespace}/${uid}`;
+      const origin = present.has(uid)
+        ? undefined
+        : await originOf(archive, { namespace, uid }, { keys, namespaceUid }, signal);
+      if (origin === 'foreign') this.#reportForeign(namespace, uid);
+      if (origin === undefined || origin === 'foreign') {
+        this.#orphans.forget(name);
+        continue;
+      }
+      orphans.push(uid);
+      if (this.#orphans.lastsMs(name, origin) >= orphanedForMs) ripe.push(uid);
+    }
+    return { orphans, ripe, used: archived.length - missing.length };
+  }
+
+  /** Shows at the templates of a namespace whether its archives are swept. */
+  async #show(
+    namespace: string,
+    stop: { readonly orphans: number; readonly archives: number } | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { stores, events } = this.#options;
+    const update = sweptUpdate(stop);
+    for (const template of stores.templates.list()) {
+      if (template.metadata.namespace !== namespace) continue;
+      const { message } = update;
+      if (stop !== undefined)
+        events.record(template, { type: 'Warning', reason: tooManyOrphans, message });
+      await this.#record(template, update, signal);
     }
   }
-  /** Whether the archive has had no head for so long that none follows. */
-  #isAbandoned(uid: string, origin: ArchiveOrigin): boolean {
-    if (origin === 'headless') return this.#headless.lastsMs(uid, origin) >= headlessForMs;
-    this.#headless.forget(uid);
-    return false;
+
+  async #record(
+    template: SandboxTemplate,
+    update: ReturnType<typeof sweptUpdate>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { client, clock } = this.#options;
+    const { metadata, status } = template;
+    const shown = findCondition(status?.conditions, archivesSweptCondition);
+    // Nothing is written for a namespace whose sweep was never stopped.
+    if (shown === undefined ? update.status === 'True' : shown.message === update.message) return;
+    const { generation } = metadata;
+    const conditions = setConditions(status?.conditions, [update], generation, isoTime(clock));
+    try {
+      await client.updateStatus(
+        sandboxTemplates,
+        { ...template, status: { ...status, conditions } },
+        { signal, from: status },
+      );
+    } catch (error) {
+      // The next sweep shows it.
+      if (!isConflict(error) && !isNotFound(error)) throw error;
+    }
   }
 
   #reportForeign(namespace: string, uid: string): void {

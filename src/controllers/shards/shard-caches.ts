@@ -38,8 +38,8 @@ function shardCache<T extends KubeObject>(cache: Cache<T>, owns: OwnsNamespace):
         updated: (object, old) => {
           if (isOwn(object)) handler.updated?.(object, old);
         },
-        deleted: (object) => {
-          if (isOwn(object)) handler.deleted?.(object);
+        deleted: (object, finality) => {
+          if (isOwn(object)) handler.deleted?.(object, finality);
         },
       }),
   };

@@ -110,14 +110,17 @@ async function readHistory<R>(
     case 'archive':
       return ways.archive(conversation, left);
     case 'none':
+      // The status may be that of a backup, from before the first head.
+      if (source.code === 'archive-empty') return ways.archive(conversation, left);
       throw noHistory(source.code);
   }
 }
 
 /**
  * Calls the archive of a conversation, in a place of its owner. The head of the cache may be
- * outdated: where its objects are gone, the Conversation is read once from the API server. Throws
- * problems alone.
+ * outdated: where its objects are gone, the Conversation is read once from the API server. Its
+ * status may be that of a backup: where it names no head that exists, the newest one of the store
+ * is read. Throws problems alone.
  */
 export async function readArchive<R>(
   services: Services,
@@ -136,13 +139,7 @@ export async function readArchive<R>(
   let release: Release | undefined;
   try {
     release = await places.historyReads.wait({ owner: conversation.spec.owner }, { signal });
-    try {
-      return await readOnce(services, conversation, signal, read);
-    } catch (error) {
-      if (!isGone(error)) throw error;
-      const stored = await storedConversation(services, conversation);
-      return await readOnce(services, stored, signal, read);
-    }
+    return await readCurrent(services, conversation, signal, read);
   } catch (error) {
     throw archiveProblem(signal.aborted ? signal.reason : error, left);
   } finally {
@@ -152,18 +149,49 @@ export async function readArchive<R>(
   }
 }
 
+async function readCurrent<R>(
+  services: Services,
+  conversation: CachedConversation,
+  signal: AbortSignal,
+  read: ArchiveCall<R>,
+): Promise<R> {
+  const { history } = services;
+  if (history === undefined) throw noHistory('archive-disabled');
+  let known: Pick<Conversation | CachedConversation, 'metadata' | 'status'> = conversation;
+  try {
+    return await readOnce(history, known, signal, read);
+  } catch (error) {
+    if (!isGone(error)) throw error;
+  }
+  if (known.status?.archive?.head !== undefined)
+    known = await storedConversation(services, conversation);
+  try {
+    return await readOnce(history, known, signal, read);
+  } catch (error) {
+    if (!isGone(error)) throw error;
+    const { namespace, uid } = known.metadata;
+    const { expiredTime } = known.status?.archive ?? {};
+    const newest = await history.newest({ namespace, uid }, expiredTime, signal);
+    if (newest === undefined) throw error;
+    return await read(history, newest, signal);
+  }
+}
+
+/** Throws `gone` also where the status names no head. */
 async function readOnce<R>(
-  { history }: Services,
+  history: HistoryReader,
   { metadata, status }: Pick<Conversation | CachedConversation, 'metadata' | 'status'>,
   signal: AbortSignal,
   read: ArchiveCall<R>,
 ): Promise<R> {
   const source = archiveSourceOf({ readsArchives: true, archive: status?.archive });
-  if (history === undefined) throw noHistory('archive-disabled');
-  if (source.from === 'none') throw noHistory(source.code);
   const { namespace, uid } = metadata;
-  const { files } = status?.archive ?? {};
-  return read(history, { namespace, uid, head: source.head, files }, signal);
+  if (source.from === 'archive') {
+    const { files } = status?.archive ?? {};
+    return read(history, { namespace, uid, head: source.head, files }, signal);
+  }
+  if (source.code !== 'archive-empty') throw noHistory(source.code);
+  throw new ArchiveError('gone', `The Conversation ${uid} names no head of its archive.`);
 }
 
 /** The conversation as the API server has it; 404 where it is gone. */

@@ -174,7 +174,8 @@ function serverAfter({ name, known, patch, owner, sealing, path }: ServerChange)
     throw invalidField(path, 'must have a url or a command');
   if (typeof patch.url === 'string' && typeof patch.command === 'string')
     throw invalidField(path, 'must have either a url or a command');
-  const isSame = known !== undefined && (known.url !== undefined) === isRemote;
+  const placeAfter = isRemote ? { url } : { command };
+  const isSame = known !== undefined && placeOf(known) === placeOf(placeAfter);
   const field = isRemote ? 'headers' : 'env';
   const sealed = sealedAfter(
     { ...{ name, owner, sealing, patch }, known: isSame ? known : undefined, path },
@@ -186,6 +187,13 @@ function serverAfter({ name, known, patch, owner, sealing, path }: ServerChange)
     : { command: command ?? '', args: [...(given(patch.args, known?.args) ?? [])] };
   return { name, ...place, ...(sealed === undefined ? {} : { sealed }) };
 }
+
+/**
+ * The place that the values of a server are for: the origin of its URL, or its program. A request
+ * can't read the values, so it must not send them elsewhere either.
+ */
+const placeOf = ({ url, command = '' }: Pick<OwnerMcpServer, 'url' | 'command'>): string =>
+  url === undefined ? `program ${command}` : `origin ${URL.parse(url)?.origin ?? url}`;
 
 /** A field of a merge patch: absent keeps what is there, and null removes it. */
 const given = <T>(wanted: T | null | undefined, known: T | undefined): T | undefined =>
@@ -205,7 +213,10 @@ function sealedAfter(
     if (value === null) after.delete(key);
     else if (value !== hiddenValue) after.set(key, value);
     else if (!after.has(key))
-      throw invalidField(`${path}.${field}.${key}`, 'must be a value, because there is none yet');
+      throw invalidField(
+        `${path}.${field}.${key}`,
+        'must be a value, because there is none yet for this origin or program',
+      );
   }
   if (after.size === 0) return undefined;
   const text = JSON.stringify(Object.fromEntries(after));

@@ -43,6 +43,7 @@ beforeEach(async () => {
   id = newUuid(Date.now());
 });
 afterEach(async () => {
+  history.stored.clear();
   await gateway.stop();
   await agent.stop();
 });
@@ -113,6 +114,23 @@ describe('the events of a conversation', () => {
     if (isThere) expect((await gateway.open('HEAD', download)).statusCode).toBe(200);
     else expect(codeOf(await gateway.get(download))).toBe(ofDownload);
   });
+
+  it.each<[string, Wish]>([
+    ['a head that is gone', { archive: { head: headOf(2), events: 2, bytes: 10 } }],
+    ['no head', {}],
+  ])(
+    'are those of the newest head in the store where the status names %s, as after a restore of the cluster',
+    async (_case, wish) => {
+      gateway = await TestGateway.start({ history });
+      history.archived(storedEvents(5));
+      history.heads.delete(headOf(2));
+      await setUp(wish);
+      for (const { metadata } of gateway.caches.conversations.store.list())
+        history.stored.set(metadata.uid, headOf(5));
+      expect(idsOf(await gateway.get(path('search')))).toHaveLength(5);
+      expect((await gateway.get(path('count'))).json).toBe(5);
+    },
+  );
 
   it.each<[string, () => Error, string, string | undefined]>([
     [

@@ -2,6 +2,7 @@ import { mutatedText } from '../mutants/mutated-source.ts';
 import { firstSeed } from '../first-seed.ts';
 import { timeoutMs } from '../seed-ranges.ts';
 import { replayCommandOf, runModel } from './model.ts';
+import { runTwoInstallations } from './two-installations.ts';
 import { archiveMutants } from './mutants/archive-mutants.ts';
 
 const first = firstSeed();
@@ -26,6 +27,14 @@ describe(`from seed ${first} on, the archive keeps its promises`, () => {
     timeoutMs,
   );
 });
+
+it(
+  'two installations with one key, store and namespace name leave the archives of each other, also after a restore',
+  async () => {
+    for (let seed = first; seed < first + 2; seed++) await runTwoInstallations(seed);
+  },
+  timeoutMs,
+);
 
 it(
   'a seed is the same run every time, wherever the objects are',

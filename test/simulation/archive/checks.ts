@@ -35,6 +35,8 @@ interface Subject {
   expiries: number;
   /** Number of heads so far. */
   heads: number;
+  /** The head that the status of a backup names, which may not exist. Undefined: no restore. */
+  restored: { readonly head: string | undefined } | undefined;
 }
 
 export interface ArchiveChecksOptions {
@@ -77,6 +79,7 @@ export class ArchiveChecks {
       isDeleted: false,
       expiries: 0,
       heads: 0,
+      restored: undefined,
     });
   }
 
@@ -108,6 +111,7 @@ export class ArchiveChecks {
     }
     const head = status?.archive?.head;
     if (head === subject.content?.head) return;
+    if (subject.restored !== undefined && subject.restored.head === head) return;
     if (head === undefined) {
       this.#onExpiry(subject);
       return;
@@ -129,6 +133,21 @@ export class ArchiveChecks {
     const missing = missingOf(subject.sealed, subject.content?.ids ?? []);
     if (missing !== undefined)
       findings.report('a complete seal has everything', `${uid} lacks ${missing}`);
+  }
+
+  /** The statuses are those of a backup. The store is to keep the archives of these conversations. */
+  onRestored(backup: readonly Conversation[]): void {
+    for (const { metadata, status } of backup) {
+      const subject = this.#subjects.get(metadata.uid);
+      if (subject !== undefined) subject.restored = { head: status?.archive?.head };
+    }
+  }
+
+  /** An operator of another installation has deleted objects. */
+  onDeletedElsewhere(keys: readonly string[]): void {
+    const { findings } = this.#options;
+    const own = keys.find((key) => this.#subjects.has(key.split('/')[1] ?? ''));
+    if (own !== undefined) findings.report('nothing of another installation is deleted', own);
   }
 
   onDeleted(keys: readonly string[]): void {

@@ -37,8 +37,8 @@ const folder = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 const maxSteps = 200_000;
 /** Time in which everything recovers from the last fault: late writes, back-offs, timed out steps. */
 const recoveryMs = 8 * 60_000;
-/** Time in which remains without a head are seen by two sweeps. */
-const sweepMs = 7_500_000;
+/** Time in which orphans are seen by sweeps for more than a day. */
+const sweepMs = 26 * 3_600_000;
 const maxPlaces = 8;
 /** Minimum time for which the clock of an operator is right between two moments, in milliseconds. */
 const clockRestMs = 30_000;
@@ -83,6 +83,8 @@ class Run {
       store,
       onExpired: (uid) => this.#resumeSoon(uid),
       onListed: () => this.#createSoon(),
+      // A handful of archives, of which many are deleted.
+      maxOrphanShare: 1,
     });
   }
 

@@ -1,4 +1,5 @@
 import { Controller } from '../../../packages/kube/src/controller.ts';
+import type { Finality } from '../../../packages/kube/src/reflector.ts';
 import type { SandboxKeys } from '../../../src/agent/keys.ts';
 import { agentEndpointOf } from '../../../src/agent/endpoint.ts';
 import type { Codec } from '../../../src/archive/codec.ts';
@@ -45,6 +46,8 @@ export interface ModelOperatorOptions {
   readonly sandboxes: readonly Sandbox[];
   readonly template: SandboxTemplate;
   readonly quotas: readonly ConversationQuota[];
+  /** Limit of the sweep. Undefined: the default. */
+  readonly maxOrphanShare: number | undefined;
 }
 
 const sharedMetrics = createMetrics();
@@ -84,7 +87,8 @@ export class ModelOperator {
 
   constructor(options: ModelOperatorOptions) {
     this.#options = options;
-    const { name, scheduler, random, trace, store, api, network, codec, keys } = options;
+    const { name, scheduler, random, trace, store, api, network, codec, keys, maxOrphanShare } =
+      options;
     this.machine = new Machine(name, scheduler, 1);
     const { machine } = this;
     const { clock } = machine;
@@ -125,6 +129,8 @@ export class ModelOperator {
         events: network,
       },
       enqueue: (request, delayMs) => channels.archive.enqueue(request, delayMs),
+      events: { record: () => undefined },
+      sweep: maxOrphanShare === undefined ? {} : { maxOrphanShare },
     });
     // The parts of the context that these two controllers read.
     const context = {
@@ -146,10 +152,14 @@ export class ModelOperator {
   }
 
   /** A change of a conversation is on its way to the caches. */
-  conversationChanged(conversation: Conversation, isDeleted: boolean): void {
+  conversationChanged(
+    conversation: Conversation,
+    isDeleted: boolean,
+    finality: Finality = 'observed',
+  ): void {
     const cached = cachedOf(conversation);
     this.#later(() =>
-      isDeleted ? this.#conversations.delete(cached) : this.#conversations.set(cached),
+      isDeleted ? this.#conversations.delete(cached, finality) : this.#conversations.set(cached),
     );
   }
 

@@ -1,6 +1,9 @@
+import { namespaces } from '@conversation-operator/kube/core';
+import type { Finality } from '@conversation-operator/kube/reflector';
 import type { ObjectStore } from '@conversation-operator/object-store/object-store';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { createCodec, type Codec } from '../../../src/archive/codec.ts';
+import { installationName } from '../../../src/archive/installation.ts';
 import { keyOf } from '../../../src/archive/layout.ts';
 import { emptyManifest, packHead } from '../../../src/archive/manifest.ts';
 import { conversations, type Conversation } from '../../../src/resources/conversation.ts';
@@ -52,6 +55,16 @@ export interface WorldOptions {
   readonly onExpired: (uid: string) => void;
   /** Called when an operator has read which conversations there are. */
   readonly onListed: () => void;
+  /** Begins the UIDs of conversations. Default: empty. */
+  readonly prefix?: string;
+  /** UID of the namespace. */
+  readonly namespaceUid?: string;
+  /** Called with the keys of each deletion by an operator of this world. */
+  readonly onDeleted?: (keys: readonly string[]) => void;
+  /** Whether archives have neither a limit nor a retention, and no agent lies. */
+  readonly isPlain?: boolean;
+  /** Limit of the sweep. Undefined: the default. */
+  readonly maxOrphanShare?: number;
 }
 
 const namespace = 'default';
@@ -77,6 +90,9 @@ export class World {
   readonly #keys = new SandboxKeys([Buffer.alloc(32, 7)]);
   /** Versions as the operators have been notified of them, by UID. */
   readonly #known = new Map<string, Conversation>();
+  readonly #namespaceUid: string;
+  /** How deletions reach the operators. */
+  #finality: Finality = 'observed';
   readonly #textLength: number;
   #names = 0;
   #starts = 0;
@@ -89,9 +105,12 @@ export class World {
       encrypt: random.chance(0.3),
       random: (bytes) => Buffer.from(Array.from({ length: bytes }, () => random.whole(0, 255))),
     });
+    this.#namespaceUid = options.namespaceUid ?? 'namespace-1';
+    const { isPlain = false } = options;
     this.#isForeign = random.chance(0.1);
-    this.maxBytes = random.chance(0.25) ? random.whole(2_000, 60_000) : noLimit;
-    this.retentionMs = random.chance(0.5) ? (random.pick([1.5, 3, 10]) ?? 3) * 60_000 : undefined;
+    this.maxBytes = random.chance(0.25) && !isPlain ? random.whole(2_000, 60_000) : noLimit;
+    this.retentionMs =
+      random.chance(0.5) && !isPlain ? (random.pick([1.5, 3, 10]) ?? 3) * 60_000 : undefined;
     this.#textLength = random.chance(0.15) ? 16_000 : random.whole(10, 200);
     this.network = new AgentNetwork(scheduler, trace);
     this.checks = new ArchiveChecks({
@@ -107,7 +126,9 @@ export class World {
     this.store = new FaultyStore({
       ...{ scheduler, trace, store, random: random.fork('store') },
       onWrite: (verb, keys) => {
-        if (verb === 'delete') this.checks.onDeleted(keys);
+        if (verb !== 'delete') return;
+        this.checks.onDeleted(keys);
+        options.onDeleted?.(keys);
       },
     });
     this.api = new FaultyApi({
@@ -119,6 +140,11 @@ export class World {
 
   async begin(): Promise<void> {
     const { random } = this.#options;
+    const metadata = { name: namespace, uid: this.#namespaceUid, resourceVersion: '1' };
+    this.#client.put(namespaces, {
+      ...{ apiVersion: 'v1', kind: 'Namespace' },
+      metadata: { ...metadata, generation: 1, creationTimestamp: '2026-01-01T00:00:00Z' },
+    });
     if (this.#isForeign) await this.#addForeign();
     const places = random.whole(1, 2);
     for (let count = 0; count < places; count++) await this.addPlace();
@@ -148,7 +174,7 @@ export class World {
     const count = random.chance(0.2) ? 2 : 1;
     for (let index = 0; index < count; index++) {
       const own = index === 0 && name !== undefined ? name : nameOf(number, index);
-      this.#addMember(place, own, `uid-${number}-${index}`);
+      this.#addMember(place, own, `${this.#options.prefix ?? ''}uid-${number}-${index}`);
     }
     this.places.push(place);
     for (const operator of this.operators) operator.sandboxChanged(sandbox);
@@ -173,6 +199,7 @@ export class World {
         this.retentionMs === undefined
           ? []
           : [aQuota('retention', { archiveRetention: `${this.retentionMs / 1000}s` })],
+      maxOrphanShare: this.#options.maxOrphanShare,
     });
     this.operators.push(operator);
     for (const member of this.living)
@@ -275,6 +302,30 @@ export class World {
     await this.#publish();
   }
 
+  /** The conversations as a backup of the cluster has them. */
+  async backup(): Promise<readonly Conversation[]> {
+    return structuredClone((await this.#client.list(conversations)).items);
+  }
+
+  /**
+   * The cluster has the conversations of a backup again: later ones are missing in the lists of the
+   * operators, and the statuses name old heads.
+   */
+  async restore(backup: readonly Conversation[]): Promise<void> {
+    this.#options.trace.note('the cluster is restored');
+    const kept = new Set(backup.map(({ metadata }) => metadata.uid));
+    for (const { metadata } of (await this.#client.list(conversations)).items)
+      if (!kept.has(metadata.uid))
+        await this.#client.delete(conversations, namespace, metadata.name, { uid: metadata.uid });
+    for (const conversation of backup) this.#client.put(conversations, conversation);
+    this.checks.onRestored(backup);
+    this.#finality = 'assumed';
+    await this.#publish();
+    this.#finality = 'observed';
+    for (const place of this.places)
+      await this.#setStatuses(place, place.phase === 'paused' ? 'PAUSED' : 'RUNNING');
+  }
+
   /** Reads the conversation as a reader with a fresh status does. */
   async headOf({ name, uid }: Member): Promise<string | undefined> {
     const stored = await this.#stored(name);
@@ -295,7 +346,7 @@ export class World {
     const secrets = [apiKey, this.#keys.sessionKey(sandbox.metadata.uid)];
     const agent = new ModelAgent({
       ...{ name: uid, scheduler, random: random.fork(uid) },
-      lies: random.chance(0.06),
+      lies: random.chance(0.06) && this.#options.isPlain !== true,
       secrets,
       textLength: this.#textLength,
     });
@@ -320,15 +371,26 @@ export class World {
     place.members.push({ name, uid, agent, place });
   }
 
-  /** An archive that can be read here, but whose head names a master key that nothing here knows. */
+  /**
+   * Archives that can be read here, but whose heads name a master key that nothing here knows,
+   * another namespace of this name, or the key alone.
+   */
   async #addForeign(): Promise<void> {
     const { scheduler, store } = this.#options;
-    const address = { namespace, uid: 'foreign-1' };
-    const keys = new SandboxKeys([Buffer.alloc(32, 8)]);
-    const manifest = { ...emptyManifest(address), installation: keys.currentKeyId };
-    const codec = createCodec({ keys, encrypt: false });
-    const { name, body } = packHead(codec, address, manifest, Buffer.alloc(0));
-    await scheduler.io(() => store.put(keyOf(address, 'h', name), body));
+    const { currentKeyId: keyId } = this.#keys;
+    const other = new SandboxKeys([Buffer.alloc(32, 8)]).currentKeyId;
+    const namespaceUid = this.#namespaceUid;
+    const codec = createCodec({ keys: this.#keys, encrypt: false });
+    for (const [index, installation] of [
+      installationName({ keyId: other, namespaceUid }),
+      installationName({ keyId, namespaceUid: 'namespace-2' }),
+      keyId,
+    ].entries()) {
+      const address = { namespace, uid: `foreign-${index}` };
+      const manifest = { ...emptyManifest(address), installation };
+      const { name, body } = packHead(codec, address, manifest, Buffer.alloc(0));
+      await scheduler.io(() => store.put(keyOf(address, 'h', name), body));
+    }
   }
 
   #report(operator: ModelOperator, { uid, agent }: Member): void {
@@ -373,7 +435,8 @@ export class World {
       if (present.has(uid)) continue;
       this.#known.delete(uid);
       await this.checks.onConversation(conversation, true);
-      for (const operator of this.operators) operator.conversationChanged(conversation, true);
+      for (const operator of this.operators)
+        operator.conversationChanged(conversation, true, this.#finality);
     }
     for (const conversation of items) {
       const { uid, resourceVersion } = conversation.metadata;

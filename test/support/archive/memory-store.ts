@@ -39,13 +39,13 @@ function listOf(
   { prefix, summed = false, after = '', limit = 1000 }: ListOptions,
 ): ListPage {
   const names = new Map<string, StoredName>();
-  for (const [key, body] of [...objects].sort()) {
-    if (!key.startsWith(prefix)) continue;
+  const inOrder = [...objects.keys()].filter((key) => key.startsWith(prefix)).sort();
+  for (const key of inOrder) {
     const slash = key.indexOf('/', prefix.length);
     const name =
       summed && slash !== -1
         ? { key: key.slice(0, slash + 1), bytes: 0 }
-        : { key, bytes: body.length };
+        : { key, bytes: objects.get(key)?.length ?? 0 };
     if (name.key > after) names.set(name.key, name);
   }
   const all = [...names.values()];

@@ -1,4 +1,4 @@
-import type { ArchiveState } from '../../../src/archive/address.ts';
+import type { ArchiveAddress, ArchiveState } from '../../../src/archive/address.ts';
 import { ArchiveError } from '../../../src/archive/archive-error.ts';
 import type { WorkspaceSnapshot } from '../../../src/archive/workspace-snapshot.ts';
 import type {
@@ -38,6 +38,8 @@ type Method = 'search' | 'count' | 'byIds' | 'all';
 export class FakeHistory implements HistoryReader {
   /** The events of each head. A head without events is gone. */
   readonly heads = new Map<string, readonly StoredEvent[]>();
+  /** The newest head of the store, by UID. */
+  readonly stored = new Map<string, string>();
   readonly calls: { readonly method: Method; readonly state: ArchiveState }[] = [];
   /** Runs before each read; what it throws is the result of the read. */
   before: (method: Method, signal: AbortSignal | undefined) => Promise<void> | void = () =>
@@ -81,6 +83,12 @@ export class FakeHistory implements HistoryReader {
       if (at > from) await this.before('all', signal);
       yield all.slice(at, at + 100).map(eventOf);
     }
+  }
+
+  /** Finds the head that `stored` has for the UID. */
+  newest({ namespace, uid }: ArchiveAddress): Promise<ArchiveState | undefined> {
+    const head = this.stored.get(uid);
+    return Promise.resolve(head === undefined ? undefined : { namespace, uid, head });
   }
 
   files(): Promise<WorkspaceSnapshot | undefined> {

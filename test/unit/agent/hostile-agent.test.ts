@@ -257,6 +257,13 @@ it('an answer in many chunks of some size is read', async () => {
   expect(came).toBeUndefined();
 });
 
+it('an answer that is nested too deeply is malformed, because nothing could write a part of it', async () => {
+  const levels = 200_000;
+  agent.answerWith(answer(`{"success":true,"x":${'['.repeat(levels)}${']'.repeat(levels)}}`));
+  const { came } = await outcomeOf(() => patient.run(endpoint(), conversationId));
+  expect(came).toMatchObject({ code: 'malformed' });
+});
+
 it('an answer without a request is not taken for the next one', async () => {
   agent.answerWith(answer('{"x":1}') + answer('{"success":true}'), false);
   expect((await outcomeOf(() => client.run(endpoint(), conversationId))).came).toMatchObject({

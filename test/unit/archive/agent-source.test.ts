@@ -128,6 +128,17 @@ describe('agentSource', () => {
     ]);
   });
 
+  it('hides each line of a secret of several lines', async () => {
+    const key = '-----BEGIN KEY-----\r\n  MIIEvQIBADANBg\nshort\n-----END KEY-----\n';
+    const text = `${key}     2\tMIIEvQIBADANBg\n> -----END KEY-----\nshort`;
+    const { source } = agentWith([JSON.stringify({ id: 'a', text })], [key]);
+    const page = await source.page(undefined, options);
+    expect(JSON.parse(String(page.events[0]?.json))).toEqual({
+      id: 'a',
+      text: '<secret-hidden>     2\t<secret-hidden>\n> <secret-hidden>\nshort',
+    });
+  });
+
   it('replaces what is no UTF-8', async () => {
     const text = Buffer.concat([
       Buffer.from('{"items":[{"id":"a","text":"'),

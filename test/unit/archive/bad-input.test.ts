@@ -238,6 +238,33 @@ describe('an agent with bad events', () => {
     expect(await archiveOf(other.source).extend()).toMatchObject({ events: 1, added: 1 });
   });
 
+  it.each([300, 200_000])(
+    'that nests %i levels: the event has a place without its content, and stalls nothing',
+    async (depth) => {
+      const deep = (id: string) =>
+        `{"id":"${id}","kind":"k",\n"a":${'['.repeat(depth)}${']'.repeat(depth)}}`;
+      const ids = Array.from({ length: 150 }, (_, index) => `e${index}`);
+      // One of them begins a page, and one ends the log.
+      const isDeep = (id: string) => ['e0', 'e100', 'e149'].includes(id);
+      const { source } = agentOf((from = 'e0', limit) => {
+        const start = ids.indexOf(from);
+        const items = ids.slice(start, start + limit);
+        const next = JSON.stringify(ids[start + limit] ?? null);
+        const texts = items.map((id) => (isDeep(id) ? deep(id) : eventJson(id)));
+        return [`{"items":[${texts.join(',')}],"next_page_id":${next}}`];
+      });
+      const { extendAll, extend, reader } = archiveOf(source);
+      const { last } = await extendAll();
+      expect(last).toMatchObject({ events: 150, stoppedBy: 'end' });
+      expect(await extend(last.head)).toMatchObject({ events: 150, added: 0 });
+      const state = { ...address, head: last.head ?? '' };
+      const page = await reader.search(state, { descending: true, limit: 1 });
+      expect(JSON.parse(String(page.events[0]?.json))).toEqual({
+        ...{ id: 'e149', kind: 'k', archive_omitted_bytes: deep('e149').length },
+      });
+    },
+  );
+
   it('whose ids have one checksum: no event is lost, and frames are not unpacked for each', async () => {
     // 2^11 ids with one CRC-32.
     const ids = Array.from({ length: maxEvents }, (_, index) =>

@@ -17,7 +17,7 @@ import { FakeHistory, headOf, storedEvents } from '../../support/gateway/fake-hi
 const address = { namespace: 'agents', uid: 'u1' };
 const conversation = (more: Partial<ArchivedConversation> = {}): ArchivedConversation => ({
   ...address,
-  ...{ name: 'c1', head: headOf(3), events: 3 },
+  ...{ name: 'c1', head: headOf(3), events: 3, expiredTime: undefined },
   ...more,
 });
 const archive = (more: Partial<Archive> = {}): Archive => ({
@@ -29,7 +29,8 @@ const accessTo = (...heads: readonly string[]) => {
   const reader = new FakeHistory();
   reader.archived(storedEvents(3));
   const objects = heads.map((head) => [`agents/u1/h/${head}`, Buffer.from('x')] as const);
-  return { store: memoryStore(new Map(objects)).store, reader };
+  const writerOf = () => Promise.resolve({ kind: 'headless' } as const);
+  return { store: memoryStore(new Map(objects)).store, reader, writerOf };
 };
 const json = (id: string) => Buffer.from(JSON.stringify({ id }));
 

@@ -32,7 +32,7 @@ describe('the record of an unresponsive agent', () => {
     unresponsiveAgents.recordFailure(sandbox.metadata.uid);
     await clock.advance(boundMs);
     expect(unresponsiveAgents.isUnresponsive(sandbox.metadata.uid)).toBe(true);
-    for (const handler of handlers) handler.deleted?.(sandbox);
+    for (const handler of handlers) handler.deleted?.(sandbox, 'observed');
     expect(unresponsiveAgents.isUnresponsive(sandbox.metadata.uid)).toBe(false);
   });
 

@@ -107,6 +107,26 @@ describe('settings', () => {
     });
   });
 
+  it.each<[string, object, unknown]>([
+    ['another path', { url: 'https://docs.example/v2?a=b' }, { Authorization: 'Bearer 1', X: '2' }],
+    ['another host', { url: 'https://docs.example.evil/mcp' }, undefined],
+    ['another port', { url: 'https://docs.example:8443/mcp' }, undefined],
+    ['another scheme', { url: 'http://docs.example/mcp' }, undefined],
+    [
+      'another host, with values of its own',
+      { url: 'https://b/', headers: { Y: '4' } },
+      { Y: '4' },
+    ],
+  ])('have the headers of a server for its origin alone: %s', (_case, patch, expected) => {
+    expect(headersOf(change(some, mcp({ docs: patch })), 'docs')).toEqual(expected);
+  });
+
+  it('have the environment of a server for its program alone', () => {
+    const of = (patch: object) => headersOf(change(some, mcp({ tool: patch })), 'tool');
+    expect(of({ args: ['-y', 'tool@2'] })).toEqual({ TOKEN: '3' });
+    expect(of({ command: 'sh' })).toBeUndefined();
+  });
+
   it('may have servers with names of the language', () => {
     const named = change({ owner }, mcp({ constructor: { command: 'npx' } }));
     expect(Object.keys(shown(change(named, mcp({ toString: { command: 'x' } }))))).toEqual([
@@ -135,6 +155,16 @@ describe('settings', () => {
       'asterisks for a value that is not there',
       mcp({ a: { url: 'https://a', headers: { A: hidden } } }),
       [`${inDiff}.a.headers.A`],
+    ],
+    [
+      'asterisks for the value of another origin',
+      mcp({ docs: { url: 'https://b/', headers: { Authorization: hidden } } }),
+      [`${inDiff}.docs.headers.Authorization`],
+    ],
+    [
+      'asterisks for the value of another program',
+      mcp({ tool: { command: 'sh', env: { TOKEN: hidden } } }),
+      [`${inDiff}.tool.env.TOKEN`],
     ],
     [
       'a credential that could not be used',

@@ -119,32 +119,22 @@ export const archiveMutants: Readonly<Record<string, ArchiveMutant>> = {
     to: 'const expiredForMs = 0;',
     rules: ['no archive expires before its time'],
   },
-  'the sweep lists conversations before archives': {
-    file: 'src/controllers/archive/sweep.ts',
-    from: `const archived: string[] = [];
-    for await (const uid of archivesOf(archive.store, namespace, signal)) archived.push(uid);
-    if (archived.length === 0) return;
-    const { items } = await client.listMapped(conversations, ({ metadata }) => metadata.uid, {
-      ...{ namespace, metadataOnly: true, signal },
-    });`,
-    to: `const { items } = await client.listMapped(conversations, ({ metadata }) => metadata.uid, {
-      ...{ namespace, metadataOnly: true, signal },
-    });
-    const archived: string[] = [];
-    for await (const uid of archivesOf(archive.store, namespace, signal)) archived.push(uid);`,
-    rules: ['no object of a current head is deleted'],
-    seeds: rare,
-  },
   'the sweep deletes nothing': {
     file: 'src/controllers/archive/sweep.ts',
-    from: 'if (present.has(uid)) continue;',
-    to: 'if (present.has(uid) || archived.length > 0) continue;',
+    from: 'if (this.#orphans.lastsMs(name, origin) >= orphanedForMs) ripe.push(uid);',
+    to: 'this.#orphans.lastsMs(name, origin);',
     rules: ['nothing of a deleted conversation remains'],
   },
   'the sweep takes each archive for its own': {
     file: 'src/archive/installation.ts',
-    from: "return installation !== undefined && keys.knows(installation) ? 'own' : 'foreign';",
+    from: "return keyId !== undefined && here.keys.knows(keyId) && namespaceUid === here.namespaceUid ? 'own' : 'foreign';",
     to: "return 'own';",
+    rules: ['nothing of another installation is deleted'],
+  },
+  'the sweep takes each archive under its master key for its own': {
+    file: 'src/archive/installation.ts',
+    from: ' && namespaceUid === here.namespaceUid',
+    to: '',
     rules: ['nothing of another installation is deleted'],
   },
   'a pause waits for the archive without its bound': {

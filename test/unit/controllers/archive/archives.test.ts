@@ -5,7 +5,9 @@ import { AgentError } from '../../../../src/agent/errors.ts';
 import type { EventQuery } from '../../../../src/agent/events.ts';
 import { createCodec } from '../../../../src/archive/codec.ts';
 import { measuredStore } from '../../../../src/archive/measured-store.ts';
-import { folderOf } from '../../../../src/archive/layout.ts';
+import { installationName } from '../../../../src/archive/installation.ts';
+import { folderOf, keyOf } from '../../../../src/archive/layout.ts';
+import { emptyManifest, packHead } from '../../../../src/archive/manifest.ts';
 import { createHistoryReader } from '../../../../src/archive/reader.ts';
 import { createArchives } from '../../../../src/controllers/archive/archives.ts';
 import { conversationIndexers, sandboxIndexers } from '../../../../src/controllers/caches.ts';
@@ -19,7 +21,11 @@ import type { ConversationQuota } from '../../../../src/resources/conversation-q
 import type { ConversationStatus } from '../../../../src/resources/conversation-status.ts';
 import { conversations } from '../../../../src/resources/conversation.ts';
 import type { Sandbox } from '../../../../src/resources/sandbox.ts';
-import type { SandboxTemplate } from '../../../../src/resources/sandbox-template.ts';
+import {
+  sandboxTemplates,
+  type SandboxTemplate,
+} from '../../../../src/resources/sandbox-template.ts';
+import { namespaces } from '../../../../packages/kube/src/core.ts';
 import { IndexedStore } from '../../../../packages/kube/src/store.ts';
 import { StoreError } from '../../../../packages/object-store/src/store-error.ts';
 import { eventJson } from '../../../support/archive/agent-log.ts';
@@ -52,26 +58,42 @@ const started: ConversationStatus = {
 };
 const { signal } = new AbortController();
 
+const aNamespace = (uid: string) => ({
+  ...{ apiVersion: 'v1', kind: 'Namespace' },
+  metadata: { name: 'default', uid, resourceVersion: '1', generation: 1, creationTimestamp: '' },
+});
+
 /** The archives of one operator, its store, and the agent of its conversation. */
 function scene({
   template = aTemplate(),
   quota,
-}: { readonly template?: SandboxTemplate; readonly quota?: ConversationQuota } = {}) {
+  memory = memoryStore(),
+  uid,
+  namespaceUid = 'namespace-1',
+}: {
+  readonly template?: SandboxTemplate;
+  readonly quota?: ConversationQuota;
+  readonly memory?: ReturnType<typeof memoryStore>;
+  /** UID of the conversation. */
+  readonly uid?: string;
+  readonly namespaceUid?: string;
+} = {}) {
   const client = new FakeKubeClient();
   const clock = new VirtualClock(noonMs);
   const metrics = createMetrics();
   const { logger, lines } = recordingLogger();
-  const memory = memoryStore();
   const stores = {
     conversations: new IndexedStore<CachedConversation>(conversationIndexers),
     sandboxes: new IndexedStore<Sandbox>(sandboxIndexers),
     templates: new IndexedStore<SandboxTemplate>(),
     quotas: new IndexedStore<ConversationQuota>(),
   };
-  const known = aConversation({ status: started });
+  const base = aConversation({ status: started });
+  const known = uid === undefined ? base : { ...base, metadata: { ...base.metadata, uid } };
   client.put(conversations, known);
+  client.put(namespaces, aNamespace(namespaceUid));
   stores.sandboxes.set(sandbox);
-  stores.templates.set(template);
+  stores.templates.set(client.put(sandboxTemplates, template));
   if (quota !== undefined) stores.quotas.set(quota);
   const agent: { events: string[]; error?: AgentError } = { events: [] };
   const faults: { error?: StoreError | undefined } = {};
@@ -91,12 +113,14 @@ function scene({
   const search = (_endpoint: unknown, _id: string, query: EventQuery) => {
     if (agent.error !== undefined) return Promise.reject(agent.error);
     const idOf = (event: string) => (JSON.parse(event) as { id: string }).id;
+    const isDescending = query['sort_order'] === 'TIMESTAMP_DESC';
+    const log = isDescending ? agent.events.toReversed() : agent.events;
     const start = Math.max(
       0,
-      agent.events.findIndex((event) => idOf(event) === query['page_id']),
+      log.findIndex((event) => idOf(event) === query['page_id']),
     );
-    const items = agent.events.slice(start, start + Number(query['limit']));
-    const next = agent.events[start + items.length];
+    const items = log.slice(start, start + Number(query['limit']));
+    const next = log[start + items.length];
     const page = `{"items":[${items.join()}],"next_page_id":${next === undefined ? 'null' : JSON.stringify(idOf(next))}}`;
     return Promise.resolve(Readable.from([Buffer.from(page)]));
   };
@@ -106,11 +130,13 @@ function scene({
     diff: () => Promise.resolve({ original: 'old', modified: `new ${keyOfSandbox}` }),
   };
   const enqueued: number[] = [];
+  const reported: string[] = [];
   const archives = createArchives({
     ...{ client, clock, metrics, logger, stores, keys: sceneKeys, random: () => 0 },
     archive: { store, codec, events: { search }, files },
     credentials: noAgentCredentials,
     enqueue: (_request, delayMs = 0) => void enqueued.push(delayMs),
+    events: { record: (_object, { reason }) => void reported.push(reason) },
   });
   const refresh = async () => {
     const stored = await client.get(conversations, 'default', known.metadata.name);
@@ -119,17 +145,27 @@ function scene({
     archives.ownerBytes.observe(cached);
     return cached;
   };
-  const reconcile = async () => {
+  const reconcileOnce = async () => {
     await refresh();
     const { namespace, name } = known.metadata;
     const result = await clock.run(archives.reconciler.reconcile({ namespace, name }, signal));
     const { status } = await refresh();
     return { result, status, reason: findCondition(status?.conditions, 'Archived')?.reason };
   };
+  let isFirst = true;
+  /** The first read of an archive that begins waits for an interval. */
+  const reconcile = async () => {
+    if (isFirst) {
+      isFirst = false;
+      await reconcileOnce();
+      await clock.advance(28_000);
+    }
+    return reconcileOnce();
+  };
   const reader = createHistoryReader({ store: memory.store, codec });
   return {
     ...{ client, clock, archives, agent, faults, memory, lines, enqueued, metrics },
-    ...{ stores, reconcile, refresh, reader, known },
+    ...{ stores, reconcile, reconcileOnce, refresh, reader, known, reported },
   };
 }
 
@@ -159,6 +195,22 @@ describe('an agent that runs', () => {
     expect((await reconcile()).result).toBeUndefined();
   });
 
+  it('is not read right after a start, whose status would be written for hardly an event', async () => {
+    const { agent, archives, clock, client, enqueued, known, memory, reconcileOnce } = scene();
+    agent.events = events(1);
+    const { metadata } = await client.get(conversations, 'default', known.metadata.name);
+    expect((await reconcileOnce()).result).toEqual({ requeueAfterMs: 28_000 });
+    archives.reconciler.observe(known, {
+      ...{ updatedAt: '2026-01-01T00:00:00Z', reportedStatus: 'running' },
+    } as AgentConversation);
+    expect(enqueued).toEqual([28_000]);
+    const later = await client.get(conversations, 'default', known.metadata.name);
+    expect(later.metadata.resourceVersion).toBe(metadata.resourceVersion);
+    expect(memory.calls).toMatchObject({ put: 0, list: 0 });
+    await clock.advance(28_000);
+    expect((await reconcileOnce()).status?.archive?.events).toBe(1);
+  });
+
   it('is read again when it reports something new', async () => {
     const { archives, known, enqueued, reconcile } = scene();
     const report = { updatedAt: '2026-01-01T00:00:00Z', reportedStatus: 'idle' };
@@ -168,7 +220,7 @@ describe('an agent that runs', () => {
     await reconcile();
     observe({});
     observe({ updatedAt: '2026-01-01T00:00:01Z' });
-    expect(enqueued).toEqual([0, 28_000]);
+    expect(enqueued).toEqual([28_000, 28_000]);
   });
 
   it('is not read where its template says so', async () => {
@@ -229,6 +281,86 @@ describe('a store that fails', () => {
     expect(findCondition((await refresh()).status?.conditions, 'Archived')?.reason).toBe(
       'StoreUnavailable',
     );
+  });
+});
+
+describe('a status of a backup of the cluster', () => {
+  it.each([
+    ['with a head that is gone, and new events', 251],
+    ['with a head that is gone', 250],
+  ])('%s: the archive continues its newest head in the store', async (_case, now) => {
+    const { agent, client, clock, known, reconcile, reader } = scene();
+    agent.events = events(200);
+    const { status: backup } = await reconcile();
+    await clock.advance(28_000);
+    agent.events = events(250);
+    await reconcile();
+    const stored = await client.get(conversations, 'default', known.metadata.name);
+    await client.updateStatus(conversations, { ...stored, ...(backup && { status: backup }) });
+    await clock.advance(28_000);
+    // The volume was restored as well, and has lost events that the archive has.
+    agent.events = [...events(220), ...events(now).slice(250)];
+    const { status, reason } = await reconcile();
+    expect([status?.archive?.events, reason]).toEqual([now, 'Following']);
+    const state = {
+      namespace: 'default',
+      uid: known.metadata.uid,
+      head: status?.archive?.head ?? '',
+    };
+    expect(await reader.count(state, {})).toBe(now);
+  });
+
+  it('does not expire by the time of the backup', async () => {
+    const template = aTemplate({ archive: { enabled: true, maxBytes: 10_000, retention: '1h' } });
+    const { agent, client, clock, known, reconcile, memory, stores } = scene({ template });
+    agent.events = events(3);
+    const { status: backup } = await reconcile();
+    await clock.advance(3_000_000);
+    agent.events = events(5);
+    const { status } = await reconcile();
+    const stored = await client.get(conversations, 'default', known.metadata.name);
+    await client.updateStatus(conversations, { ...stored, ...(backup && { status: backup }) });
+    stores.sandboxes.delete('default', 'sbx-1');
+    for (let left = 3_000_000; left > 0; left -= 20_000) {
+      await reconcile();
+      await clock.advance(20_000);
+    }
+    const { archive } = (await reconcile()).status ?? {};
+    expect(archive).toMatchObject({ head: status?.archive?.head, events: 5 });
+    expect(memory.objects.size).toBe(1);
+  });
+
+  it('from before a new archive does not take it for what an expiry has left', async () => {
+    const { agent, client, known, reconcile, memory, stores, clock } = scene();
+    const expired = { events: 0, bytes: 0, expiredTime: '2026-01-01T00:00:00Z' };
+    const store = async (archive: object) => {
+      const stored = await client.get(conversations, 'default', known.metadata.name);
+      const status = { ...started, ...stored.status, archive };
+      await client.updateStatus(conversations, { ...stored, status } as typeof stored);
+    };
+    await store(expired);
+    agent.events = events(5);
+    const { status } = await reconcile();
+    await store(expired);
+    stores.sandboxes.delete('default', 'sbx-1');
+    await clock.advance(28_000);
+    expect((await reconcile()).status?.archive).toMatchObject({
+      ...{ head: status?.archive?.head, events: 5, expiredTime: expired.expiredTime },
+    });
+    expect(memory.objects.size).toBe(1);
+  });
+
+  it('without a head: the archive continues its newest head in the store', async () => {
+    const { agent, client, clock, known, reconcile } = scene();
+    agent.events = events(50);
+    const { status } = await reconcile();
+    const stored = await client.get(conversations, 'default', known.metadata.name);
+    await client.updateStatus(conversations, { ...stored, status: started });
+    await clock.advance(28_000);
+    agent.events = events(20);
+    expect((await reconcile()).status?.archive).toMatchObject({
+      ...{ head: status?.archive?.head, events: 50 },
+    });
   });
 });
 
@@ -302,7 +434,7 @@ describe('deletion', () => {
     expect(memory.objects.size).toBe(1);
     const { namespace, name } = known.metadata;
     stores.conversations.delete(namespace, name);
-    archives.reconciler.forget(known);
+    archives.reconciler.forget(known, 'observed');
     await client.delete(conversations, namespace, name);
     faults.error = undefined;
     await clock.run(archives.reconciler.reconcile({ namespace, name }, signal));
@@ -315,36 +447,21 @@ describe('deletion', () => {
     stores.conversations.delete(namespace, name);
     for (const uid of ['first', 'second']) {
       memory.objects.set(`${folderOf({ namespace, uid })}events`, Buffer.from('events'));
-      archives.reconciler.forget({ ...known, metadata: { ...known.metadata, uid } });
+      archives.reconciler.forget({ ...known, metadata: { ...known.metadata, uid } }, 'observed');
     }
     await clock.run(archives.reconciler.reconcile({ namespace, name }, signal));
     expect([...memory.objects.keys()]).toEqual([]);
   });
 
-  it('is found by the sweep, also without a head, but not where another installation has written the archive', async () => {
-    const { archives, memory, reconcile, agent, lines, clock, client, known } = scene();
+  it('is left to the sweep where a list lacks the conversation, as after a restore of the cluster', async () => {
+    const { agent, archives, memory, reconcile, stores, known, clock } = scene();
     agent.events = events(3);
     await reconcile();
-    const [stored] = memory.objects;
-    const [key, body] = stored ?? ['', Buffer.alloc(0)];
-    memory.objects.set('default/unreadable/h/0000000001-aaaaaaaaaaaaaaaaaaaaaaaa', body);
-    memory.objects.set('default/without-head/s/x', body);
-    const sweep = () =>
-      clock.run(archives.sweep.reconcile({ namespace: 'default', name: '' }, signal));
-    await sweep();
-    expect(memory.objects.has(key)).toBe(true);
-    // Its first head may follow.
-    expect(memory.objects.size).toBe(3);
     const { namespace, name } = known.metadata;
-    await client.delete(conversations, namespace, name);
-    expect(await sweep()).toEqual({ requeueAfterMs: 3_600_000 });
-    await clock.advance(3_600_000);
-    await sweep();
-    expect(memory.objects.has(key)).toBe(false);
-    expect([...memory.objects.keys()]).toEqual([
-      'default/unreadable/h/0000000001-aaaaaaaaaaaaaaaaaaaaaaaa',
-    ]);
-    expect(lines.filter(({ level }) => level === 'warn')).toHaveLength(1);
+    stores.conversations.delete(namespace, name);
+    archives.reconciler.forget(known, 'assumed');
+    await clock.run(archives.reconciler.reconcile({ namespace, name }, signal));
+    expect(memory.objects.size).toBe(1);
   });
 
   it('does not follow the retention where the clock is wrong at several moments, with a check or without one in between', async () => {
@@ -405,5 +522,127 @@ describe('deletion', () => {
     expect(
       (await client.get(conversations, 'default', known.metadata.name)).status?.archive?.head,
     ).toBe(again.status?.archive?.head);
+  });
+});
+
+describe('a sweep', () => {
+  const aDayMs = 86_400_000;
+  const known = { keyId: sceneKeys.currentKeyId, namespaceUid: 'namespace-1' };
+  const codec = createCodec({ keys: sceneKeys, encrypt: false });
+  const headOf = (uid: string, installation: string): readonly [string, Buffer] => {
+    const address = { namespace: 'default', uid };
+    const manifest = { ...emptyManifest(address), installation };
+    const { name, body } = packHead(codec, address, manifest, Buffer.alloc(0));
+    return [keyOf(address, 'h', name), body];
+  };
+  /** An installation with as many archives of present conversations, and a sweep each hour. */
+  const swept = (used: number, options: Parameters<typeof scene>[0] = {}) => {
+    const one = scene(options);
+    for (let count = 0; count < used; count++) {
+      const { metadata, ...rest } = aConversation({ name: `used-${count}` });
+      const uid = `uid-of-used-${count}`;
+      one.client.put(conversations, { ...rest, metadata: { ...metadata, uid } });
+      one.memory.objects.set(...headOf(uid, installationName(known)));
+    }
+    const sweep = () =>
+      one.clock.run(one.archives.sweep.reconcile({ namespace: 'default', name: '' }, signal));
+    const sweepFor = async (ms: number) => {
+      for (let left = ms; left > 0; left -= 3_600_000) {
+        await sweep();
+        await one.clock.advance(3_600_000);
+      }
+      await sweep();
+    };
+    const isThere = (uid: string) =>
+      [...one.memory.objects.keys()].some((key) => key.startsWith(`default/${uid}/`));
+    return { ...one, sweep, sweepFor, isThere };
+  };
+
+  it.each([
+    ['whose conversation is gone', 'own', headOf('gone', installationName(known))],
+    ['without a head', 'own', ['default/gone/s/x', Buffer.from('x')]],
+    [
+      'of another namespace of this name',
+      'foreign',
+      headOf('gone', installationName({ ...known, namespaceUid: 'namespace-2' })),
+    ],
+    [
+      'of another master key',
+      'foreign',
+      headOf('gone', installationName({ ...known, keyId: '0123456789ab' })),
+    ],
+    ['that names the key alone', 'foreign', headOf('gone', sceneKeys.currentKeyId)],
+    ['that names an empty key', 'foreign', headOf('gone', '/namespace-1')],
+    [
+      'that can not be read',
+      'foreign',
+      ['default/gone/h/0000000001-aaaaaaaaaaaaaaaaaaaaaaaa', Buffer.from('x')],
+    ],
+  ] as const)('of an archive %s, after a day: %s', async (_case, origin, [key, body]) => {
+    const { memory, sweepFor, isThere, lines, reported } = swept(10);
+    memory.objects.set(key, body);
+    await sweepFor(aDayMs - 3_600_000);
+    expect(isThere('gone')).toBe(true);
+    await sweepFor(3_600_000);
+    expect(isThere('gone')).toBe(origin === 'foreign');
+    expect(memory.objects.size).toBe(origin === 'foreign' ? 11 : 10);
+    expect(lines.filter(({ level }) => level === 'warn')).toHaveLength(
+      origin === 'foreign' ? 1 : 0,
+    );
+    expect(reported).toEqual([]);
+  });
+
+  it('counts the day anew for an archive whose conversation was there meanwhile', async () => {
+    const { client, memory, sweepFor, isThere } = swept(10);
+    memory.objects.set(...headOf('gone', installationName(known)));
+    await sweepFor(aDayMs / 2);
+    const { metadata, ...rest } = aConversation({ name: 'back' });
+    client.put(conversations, { ...rest, metadata: { ...metadata, uid: 'gone' } });
+    await sweepFor(3_600_000);
+    await client.delete(conversations, 'default', 'back');
+    await sweepFor(aDayMs / 2);
+    expect(isThere('gone')).toBe(true);
+    await sweepFor(aDayMs / 2 + 3_600_000);
+    expect(isThere('gone')).toBe(false);
+  });
+
+  it('deletes nothing where more than a tenth of the archives are orphans, and says so', async () => {
+    const { client, memory, sweepFor, isThere, reported, stores } = swept(17);
+    const conditionOf = async () => {
+      const template = await client.get(sandboxTemplates, 'default', 'default');
+      stores.templates.set(template);
+      return findCondition(template.status?.conditions, 'ArchivesSwept');
+    };
+    for (const uid of ['one', 'two']) memory.objects.set(...headOf(uid, installationName(known)));
+    await sweepFor(2 * aDayMs);
+    expect([isThere('one'), isThere('two')]).toEqual([true, true]);
+    expect(await conditionOf()).toMatchObject({
+      ...{ status: 'False', reason: 'TooManyOrphans' },
+      message: expect.stringContaining('2 of 19 archives') as string,
+    });
+    expect(new Set(reported)).toEqual(new Set(['TooManyOrphans']));
+    memory.objects.delete(headOf('two', installationName(known))[0]);
+    await sweepFor(3_600_000);
+    expect([isThere('one'), memory.objects.size]).toEqual([false, 17]);
+    expect(await conditionOf()).toMatchObject({ status: 'True', reason: 'Swept' });
+  });
+
+  it('deletes nothing where the namespace can not be read', async () => {
+    const { client, memory, sweepFor, isThere, lines } = swept(10);
+    memory.objects.set(...headOf('gone', installationName(known)));
+    await client.delete(namespaces, '', 'default');
+    await sweepFor(2 * aDayMs);
+    expect(isThere('gone')).toBe(true);
+    expect(lines.some(({ level }) => level === 'warn')).toBe(true);
+  });
+
+  it('of a copy of the cluster, with the same key, store and namespace name, leaves the archives of the original', async () => {
+    const memory = memoryStore();
+    const original = scene({ memory, uid: 'uid-of-the-original' });
+    original.agent.events = events(3);
+    await original.reconcile();
+    const { sweepFor, isThere } = swept(20, { memory, namespaceUid: 'namespace-2' });
+    await sweepFor(2 * aDayMs);
+    expect(isThere('uid-of-the-original')).toBe(true);
   });
 });

@@ -23,6 +23,20 @@ it('makes a first read due at once, and each further one after the interval', as
   expect(schedule.waitMs('c')).toBe(0);
 });
 
+it('puts the first read of an archive that begins off once, and no longer than the end of a run', async () => {
+  const { clock, schedule } = scheduled();
+  schedule.expect('c');
+  expect(schedule.observe('c', 'runs', true)).toBe(extendIntervalMs);
+  await clock.advance(1_000);
+  schedule.expect('c');
+  expect(schedule.observe('c', 'done', false)).toBe(endIntervalMs - 1_000);
+  await clock.advance(endIntervalMs);
+  schedule.begin('c');
+  schedule.retry('c');
+  schedule.expect('c');
+  expect(schedule.waitMs('c')).toBe(0);
+});
+
 it('makes a read due soon when a run ends, because a sandbox may be deleted then', async () => {
   const { clock, schedule } = scheduled();
   schedule.observe('c', 'runs', true);

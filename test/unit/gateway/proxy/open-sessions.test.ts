@@ -32,7 +32,7 @@ class Bench {
       store: new IndexedStore<ApiKey>({}),
       hasSynced: true,
       addHandler: (handler) => {
-        this.apiKeyChanged = (uid) => handler.deleted?.(anApiKey(uid));
+        this.apiKeyChanged = (uid) => handler.deleted?.(anApiKey(uid), 'observed');
         return () => undefined;
       },
     },

@@ -1,0 +1,104 @@
+import type { TestedMutant } from './tested-mutant.ts';
+
+const test = 'test/unit/controllers/archive/archives.test.ts';
+const installation = { file: 'src/archive/installation.ts', test };
+const sweep = { file: 'src/controllers/archive/sweep.ts', test };
+const archiver = { file: 'src/controllers/archive/archiver.ts', test };
+const newest = {
+  file: 'src/archive/newest-state.ts',
+  test: 'test/unit/archive/newest-state.test.ts',
+};
+
+/** Mistakes about copies of a cluster and restored backups. Each name is the mistake. */
+export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
+  'a sweep takes an archive of another namespace for its own': {
+    ...installation,
+    from: ' && namespaceUid === here.namespaceUid',
+    to: '',
+    name: 'of an archive of another namespace of this name',
+  },
+  'a sweep deletes what has just become an orphan': {
+    ...sweep,
+    from: 'const orphanedForMs = 86_400_000;',
+    to: 'const orphanedForMs = 0;',
+    name: 'of an archive whose conversation is gone',
+  },
+  'the day of an orphan continues while its conversation exists': {
+    ...sweep,
+    from: 'this.#orphans.forget(name);',
+    to: '',
+    name: 'counts the day anew',
+  },
+  'a sweep deletes orphans however many there are': {
+    ...sweep,
+    from: 'if (isStopped) return;',
+    to: '',
+    name: 'deletes nothing where more than a tenth',
+  },
+  'a conversation that a list lacks loses its archive': {
+    file: 'src/controllers/archive/reconcile.ts',
+    test,
+    from: "if (finality === 'assumed') return;",
+    to: '',
+    name: 'is left to the sweep where a list lacks the conversation',
+  },
+  'the archive of a restored status begins anew': {
+    ...archiver,
+    from: 'return newestState(this.#options.archive, { namespace, uid }, expiredTime, signal);',
+    to: 'return newestState(this.#options.archive, { namespace, uid: `${uid}-` }, expiredTime, signal);',
+    name: 'a status of a backup of the cluster',
+  },
+  'the head that a restored status continues is not stored in it': {
+    ...archiver,
+    from: 'extension: { head = base?.head, events, bytes },',
+    to: 'extension: { head, events, bytes },',
+    name: 'without a head: the archive continues',
+  },
+  'an expired archive is found again': {
+    ...newest,
+    from: 'return salt >= expiredTime;',
+    to: 'return salt <= expiredTime || salt >= expiredTime;',
+    name: 'is none of an archive that has expired',
+  },
+  'the files of an expired archive are found again': {
+    ...newest,
+    from: 'expiredTime === undefined ?',
+    to: "expiredTime !== 'never' ?",
+    name: 'has the newest snapshot of files',
+  },
+  'an archive expires by the time of a backup': {
+    file: 'src/controllers/archive/reconcile.ts',
+    test,
+    from: 'if (newest !== undefined) return newest;',
+    to: '',
+    name: 'does not expire by the time of the backup',
+  },
+  'the status of an archive is written right after the start': {
+    file: 'src/controllers/archive/reconcile.ts',
+    from: 'if (conversation.status?.archive === undefined) this.#schedule.expect(uid);',
+    to: '',
+    test,
+    name: 'is not read right after a start',
+  },
+  'an event that is nested too deeply is written anew': {
+    file: 'src/archive/agent-event.ts',
+    from: 'if (isDeeperThan(string, maxDepth))',
+    to: 'if (false)',
+    test: 'test/unit/archive/bad-input.test.ts',
+    name: 'that nests 200000 levels',
+  },
+  'an answer of an agent may be nested as deeply as the agent wants': {
+    file: 'src/agent/http.ts',
+    from: 'isDeeperThan(text, maxDepth) ? undefined :',
+    to: '',
+    test: 'test/unit/agent/hostile-agent.test.ts',
+    name: 'an answer that is nested too deeply',
+  },
+  'after a restore the archives of all conversations begin anew': {
+    ...archiver,
+    from: 'return newestState(this.#options.archive, { namespace, uid }, expiredTime, signal);',
+    to: 'return newestState(this.#options.archive, { namespace, uid: `${uid}-` }, expiredTime, signal);',
+    test: 'test/simulation/archive/archive-model.test.ts',
+    name: 'two installations with one key',
+  },
+};
