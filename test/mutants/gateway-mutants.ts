@@ -103,4 +103,11 @@ export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
     to: "{ propagationPolicy: 'Background' }",
     name: 'is not changed by the deletion of the conversation',
   },
+  'a request for the page of a link signs in': {
+    file: 'src/gateway/sign-in/routes.ts',
+    from: 'sendPage(response, confirmationPage({ owner, present, token, returnTo }), 200);',
+    to: 'await signInByLink(token, request, response, returnTo);',
+    test: 'test/integration/gateway/sign-in.test.ts',
+    name: 'once by a link that was opened before by a scanner',
+  },
 };

@@ -57,7 +57,7 @@ async function byLink(): Promise<CookieBrowser> {
   const browser = new CookieBrowser(gateway);
   await eventually(
     'the link signs in',
-    async () => (await browser.open(link.slice(url.length))).status === 303,
+    async () => (await browser.signInBy(link.slice(url.length))).status === 303,
   );
   return browser;
 }
