@@ -72,6 +72,8 @@ function credentialOf(authorization: string | undefined): Credential | undefined
  */
 export class GitHandler implements CallbackHandler {
   readonly name = 'git';
+  /** A push may take an hour, as long as its bytes move. */
+  readonly limitsBody = true;
   readonly #options: GitHandlerOptions;
   readonly #lagMs: number;
   readonly #reads: Shares;
@@ -104,6 +106,7 @@ export class GitHandler implements CallbackHandler {
       return;
     }
     const sandbox = this.#holder(call, grant, credential);
+    if (sandbox !== undefined) call.countFor(sandbox);
     if (credential.kind === 'ticket') await this.#prepare(call, sandbox, grant, asked);
     else await this.#work(call, sandbox, grant, asked);
   }

@@ -77,7 +77,7 @@ export function endInTime(
   });
   response.once('finish', () => {
     if (request.complete) return;
-    const timer = setTimeout(() => request.socket.destroy(), lingerMs);
+    const timer = setTimeout(() => request.socket.destroy(), lingerMs).unref();
     request.once('close', () => clearTimeout(timer)).once('end', () => clearTimeout(timer));
     // The handler has answered and reads no more of the body; the rest is discarded.
     request.unpipe();

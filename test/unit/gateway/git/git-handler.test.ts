@@ -91,6 +91,7 @@ function aSandboxAtWork(wish: Wish = {}) {
     await handler.handle({
       ...{ request, response: new ServerResponse(request), sandbox, path: path.split('/') },
       ...{ query: new URLSearchParams(query), signal: new AbortController().signal },
+      countFor: () => undefined,
     });
     return passed;
   };
