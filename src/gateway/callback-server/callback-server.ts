@@ -92,8 +92,8 @@ export interface CallbackServer {
 }
 
 /**
- * Connections beyond the maximum, so that a health check is answered while requests take all others:
- * a connection without a request under way makes room for the next one.
+ * Connections beyond the maximum, so that a health check is answered while requests take all
+ * others: a connection without a request under way makes room for the next one.
  */
 const spareConnections = 16;
 
