@@ -130,4 +130,18 @@ export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
     test: 'test/integration/gateway/secrets.test.ts',
     name: 'have no value for a page',
   },
+  'a client keeps a download by one byte at a time': {
+    file: 'packages/http/src/limits/reading-pace.ts',
+    from: 'bytes < (minBytesPerSecond * this.#waitedMs) / 1000',
+    to: 'bytes === 0',
+    test: 'packages/http/test/limits/reading-pace.test.ts',
+    name: 'takes a byte a second',
+  },
+  'a stream of a session outlives the sign-out': {
+    file: 'src/gateway/sign-in/sessions.ts',
+    from: "this.#signOuts.call(readCookie(request, publicUrl()) ?? '');",
+    to: '',
+    test: 'test/integration/gateway/session-streams.test.ts',
+    name: 'signs out of a session of an API key, which stays',
+  },
 };

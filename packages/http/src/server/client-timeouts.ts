@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '@conversation-operator/base/clock';
 import { hasBody } from '../body/json-body.ts';
-import { defaultStallMs } from '../body/json-list.ts';
+import { defaultStallMs } from '../body/send-chunks.ts';
 import { Refusal } from '../refusal.ts';
 
 /** Timeouts of the server for clients, in milliseconds. */
