@@ -14,8 +14,8 @@ export interface SendChunksOptions {
 /**
  * Sends a body chunk by chunk, at the pace at which its client reads, so that only the chunk under
  * way is in memory. The status is sent with the first chunk, so a later failure ends the
- * connection. So does a client that stalls, or reads more slowly than `ReadingPace` demands.
- * Returns the bytes sent.
+ * connection. A client that stalls, or reads more slowly than `ReadingPace` demands, is
+ * disconnected. Returns the bytes sent.
  */
 export async function sendChunks(
   response: ServerResponse,

@@ -17,7 +17,7 @@ describe('a client that reads a long response', () => {
     });
   });
 
-  /** Lets the client take so many bytes each second, while the response waits for it. */
+  /** Lets the client take these bytes each second, while the response waits for it. */
   const read = (seconds: number, bytesPerSecond: number) =>
     pace.during(async () => {
       for (let second = 0; second < seconds; second++) {
