@@ -69,6 +69,7 @@ function aSandboxAtWork(wish: Wish = {}) {
       references: () => Promise.resolve(refs),
     },
     records: {
+      take: () => Promise.resolve(true),
       begin: (conversation, grant, commands) =>
         Promise.resolve({ id: 'push', conversation, grant, commands }),
       end: () => Promise.resolve(),
