@@ -1,4 +1,6 @@
 #!/usr/bin/env node
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { Command, Option } from 'commander';
 import packageJson from '../package.json' with { type: 'json' };
 import { addArchiveCommand } from './commands/archive-command.ts';
@@ -58,6 +60,19 @@ program
       programFolder: import.meta.dirname,
     }),
   );
+
+// Dependencies use parts of the language that an older Node does not have, and fail by a TypeError.
+program.hook('preAction', () => {
+  const [needed = 0, present = 0] = [packageJson.engines.node, process.versions.node].map((text) =>
+    Number(/\d+/.exec(text)?.[0]),
+  );
+  if (present >= needed) return;
+  const installed = fileURLToPath(new URL('../node_modules/.bin/node', import.meta.url));
+  const where = existsSync(installed) ? `; npm has installed one: ${installed}` : '';
+  throw new CommandError(
+    `Node.js ${needed} or newer is needed, not ${process.versions.node}${where}`,
+  );
+});
 
 const keys = program.command('keys').description('keys for the REST service');
 const inCluster = (command: Command) =>

@@ -2,6 +2,7 @@ import type { SandboxKeys } from '../agent/keys.ts';
 import { sealingUnder } from '../agent/sealing.ts';
 import type { GatewayConfig } from '../config/cluster.ts';
 import type { UpConfig } from '../config/up.ts';
+import { SecretReads } from '../gateway/auth/secret-reads.ts';
 import {
   createCallbackServer,
   type CallbackServerOptions,
@@ -65,8 +66,10 @@ export async function serveAgentSide(
     ...{ clock, logger, metrics },
   });
   const tools = pullRequestTools({ keys, conversations, pullRequests, version, clock, logger });
+  const reads = new SecretReads({ audit, clock });
+  stack.defer(() => reads.close());
   const secrets = secretsHandler({
-    ...{ keys, audit, clock },
+    ...{ keys, reads, clock },
     secrets: new SecretReader({
       ...{ client, conversations, ownerSettings, sealing: sealingUnder(keys) },
     }),

@@ -17,6 +17,7 @@ import { crdOf, definitions } from '../resources/crd.ts';
 import { CommandError, portInUse } from './command-error.ts';
 import type { DataFolder } from './data-folder.ts';
 import { lastPort } from './last-port.ts';
+import { localKubeconfig } from './local-service.ts';
 import type { MeasuredRuntime } from '../observability/runtime.ts';
 import { connect } from './process.ts';
 
@@ -107,7 +108,7 @@ export async function startEmbeddedCluster(
   }).catch(portInUse('API_PORT', port));
   stack.defer(() => server.close());
   folder.write('api-port', new URL(server.url).port);
-  const kubeconfig = folder.file('kubeconfig');
+  const kubeconfig = folder.file(localKubeconfig);
   writeKubeconfig(kubeconfig, { server: server.secureUrl, token, ca: server.ca });
 
   const { client, transport } = connect({ server: server.url, token }, runtime);

@@ -7,7 +7,13 @@ import type { ApiKeySpec } from '../resources/api-key.ts';
 import { withClient, type ClusterOptions } from './cluster-client.ts';
 import { CommandError } from './command-error.ts';
 import { DataFolder } from './data-folder.ts';
-import { localNamespace, localService, storedFirstKey } from './local-service.ts';
+import {
+  localKubeconfig,
+  localNamespace,
+  localService,
+  localServiceFolder,
+  storedFirstKey,
+} from './local-service.ts';
 
 export interface LoginLinkOptions extends ClusterOptions {
   readonly owner?: string;
@@ -19,33 +25,32 @@ export interface LoginLinkOptions extends ClusterOptions {
 const forwardedUrl = 'http://127.0.0.1:3000';
 
 /**
- * Prints a link that signs a person in once, and nothing else, on standard output: for the service
- * of this machine where one runs and no cluster is named, else for a cluster.
+ * Prints a link that signs a person in once, and nothing else, on standard output: for a service of
+ * this machine (`localServiceFolder`), else for a cluster. Options that name a cluster decide.
  */
 export async function loginLink(options: LoginLinkOptions): Promise<void> {
   const { url } = options;
   if (url !== undefined && !httpUrl.safeParse(url).success)
     throw new CommandError(`--url: ${url} is not a URL like https://agents.example.com`);
-  const link = await (localLink(options) ?? clusterLink(options));
+  const { kubeconfig, namespace } = options;
+  const isOfCluster = kubeconfig !== undefined || namespace !== undefined;
+  const folder = isOfCluster ? undefined : localServiceFolder(process.env);
+  const link = await (folder === undefined ? clusterLink(options) : localLink(folder, options));
   process.stderr.write(`The link signs in once, within ${linkMinutes} minutes:\n`);
   process.stdout.write(`${link}\n`);
 }
 
-function localLink({
-  kubeconfig,
-  namespace,
-  owner,
-  role = 'admin',
-  url,
-}: LoginLinkOptions): Promise<string> | undefined {
-  const { KUBECONFIG, DATA_DIR = './.data' } = process.env;
-  if (kubeconfig !== undefined || namespace !== undefined || KUBECONFIG !== undefined)
-    return undefined;
-  if (!existsSync(DATA_DIR)) return undefined;
-  const folder = new DataFolder(DATA_DIR);
-  const service = localService(folder);
-  if (service === undefined) return undefined;
-  const connection = { kubeconfig: folder.file('kubeconfig'), namespace: localNamespace };
+function localLink(
+  path: string,
+  { owner, role = 'admin', url }: LoginLinkOptions,
+): Promise<string> {
+  const folder = existsSync(path) ? new DataFolder(path) : undefined;
+  const service = folder && localService(folder);
+  if (service === undefined)
+    throw new CommandError(
+      `DATA_DIR: no service uses ${path}: \`make run\` starts one, and -n names a cluster's namespace`,
+    );
+  const connection = { kubeconfig: folder.file(localKubeconfig), namespace: localNamespace };
   return withClient(connection, async (client) => {
     // The sessions of the link end with the key of the first start.
     const first = await storedFirstKey(client, folder);

@@ -1,7 +1,9 @@
+import { join } from 'node:path';
 import type { AgentNotification } from '../agent/notifications.ts';
 import { createAgentClient } from '../agent/kinds.ts';
 import { preparationLimits } from '../config/environment.ts';
 import { AgentEvents } from '../agent/events.ts';
+import { shellQuote } from '../agent/shell-quote.ts';
 import { WorkspaceFiles } from '../agent/workspace-files.ts';
 import { readUpConfig, upArchiveOf, type UpConfig } from '../config/up.ts';
 import { createCaches, reflectorsOf } from '../controllers/caches.ts';
@@ -78,6 +80,8 @@ function sandboxOrigins(
 
 interface Facts {
   readonly link: string;
+  /** The line for a shell that prints another link, in every folder and with every Node. */
+  readonly linkCommand: string;
   readonly url: string;
   readonly key: string;
   readonly kubeconfig: string;
@@ -103,9 +107,13 @@ function banner({ url, key, kubeconfig, ...facts }: Facts): string {
     '',
     '  Agents run here as local processes of this user, WITHOUT isolation. Give them only work that you would run yourself.',
     '',
-    '  Open this link in a browser. It signs you in once, within 10 minutes; `node dist/main.js login-link` prints another:',
+    '  Open this link in a browser. It signs you in once, within 10 minutes:',
     '',
     facts.link,
+    '',
+    '  The next link:',
+    '',
+    facts.linkCommand,
     '',
     '  Or start a conversation over REST:',
     '',
@@ -272,6 +280,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
         ...{ client, namespace, clock, url, owner: config.OWNER, role: 'admin' },
         maker: first.resource,
       }),
+      linkCommand: `DATA_DIR=${[folder.path, process.execPath, join(programFolder, 'main.js')].map(shellQuote).join(' ')} login-link`,
       url,
       key: first.key,
       kubeconfig,

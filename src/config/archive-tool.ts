@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { archiveConfigOf, archiveSettings, checkArchive, type ArchiveConfig } from './archive.ts';
-import { fileList, readEnvironment } from './environment.ts';
+import { defaultDataDir, fileList, readEnvironment } from './environment.ts';
 
 const schema = z
   .object({
@@ -9,7 +9,7 @@ const schema = z
     /** Only an encrypted archive needs them. */
     MASTER_KEY_FILES: fileList.optional(),
     /** The data folder of `make run`, whose archive is used where the settings name no other. */
-    DATA_DIR: z.string().default('./.data'),
+    DATA_DIR: z.string().default(defaultDataDir),
   })
   .superRefine(checkArchive);
 

@@ -125,6 +125,9 @@ export const fileList = z
   .string('must name at least one file')
   .transform((text) => text.split(','));
 
+/** Default data folder of `make run`. */
+export const defaultDataDir = './.data';
+
 /** Settings that every process which serves REST or runs controllers understands. */
 export const shared = {
   ...logging,

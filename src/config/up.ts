@@ -7,6 +7,7 @@ import { archiveConfigOf, archiveSettings, checkArchive, type ArchiveConfig } fr
 import { checkGithubApp, serving } from './serving.ts';
 import { maxPoolReplicas } from '../resources/sandbox-pool.ts';
 import {
+  defaultDataDir,
   flag,
   numberFrom,
   oneOf,
@@ -34,7 +35,7 @@ const schema = z.object({
   API_PORT: port().default(0),
   /** Port of the metrics. */
   METRICS_PORT: port().default(0),
-  DATA_DIR: z.string().default('./.data'),
+  DATA_DIR: z.string().default(defaultDataDir),
   /** Whether there is an archive: in the data folder, unless the settings above say where. */
   ARCHIVE: flag(true),
   /** Agent of starts that name no template; by default the reference agent. */

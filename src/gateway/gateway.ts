@@ -98,6 +98,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     const { control, events, files } = services;
     const clients = [agents, events, files, control];
     await Promise.all([...clients.map((client) => client.close()), keyUse.stop()]);
+    services.secretReads.close();
     unfollow();
     await resealer.idle();
   };

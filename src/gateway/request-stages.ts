@@ -139,7 +139,7 @@ const limitOwner =
   (request, response, next) => {
     const { owner } = response.locals;
     if (owner !== undefined) {
-      connections.attribute(request.socket, owner);
+      connections.attribute(request.socket, { owner });
       const headers = rateLimits.request(owner, kindOf(route));
       for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
       response.locals.leave = loadShedder.enter(owner, kindOf(route));

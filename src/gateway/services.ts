@@ -21,6 +21,7 @@ import { defaultTemplateName } from '../resources/sandbox-template.ts';
 import { Disclosures } from './auth/disclosures.ts';
 import { KeyRing } from './auth/key-ring.ts';
 import { KeyUse } from './auth/key-use.ts';
+import { SecretReads } from './auth/secret-reads.ts';
 import type { GatewayOptions } from './gateway-options.ts';
 import { staticDirectory } from './git/static-directory.ts';
 import { fairClient } from './limits/fair-client.ts';
@@ -179,6 +180,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
       ...{ client, namespace, cache: caches.ownerSettings, feed: feeds.ownerSettings },
     }),
     secrets: new SecretReader({ client, sealing, ...caches }),
+    secretReads: new SecretReads({ audit, clock }),
     ring,
     feeds,
     publicUrl,

@@ -69,6 +69,22 @@ const startStepSchema = z.object({
 /** Maximum characters of the path of a conversation's folder. */
 export const maxWorkingDirLength = 1024;
 
+const hourlyUseSchema = z.object({
+  startTime: described(timestamp(), 'Time at which the hour began.'),
+  count: described(count(), 'Number of actions in this hour.'),
+  previousCount: described(count(), 'Number of actions in the hour before.'),
+});
+/** Actions at git hosts whose number in an hour is limited. */
+const hourlyUsesSchema = z.object({
+  pushes: optional(hourlyUseSchema, 'Pushes. Absent until the first one.'),
+  pullRequests: optional(
+    hourlyUseSchema,
+    'Pull requests and comments. Absent until the first one.',
+  ),
+});
+export type HourlyUse = z.output<typeof hourlyUseSchema>;
+export type HourlyUses = z.output<typeof hourlyUsesSchema>;
+
 export const conversationStatusSchema = z.object({
   observedGeneration: observedGeneration(),
   start: optional(
@@ -213,6 +229,10 @@ export const conversationStatusSchema = z.object({
   pullRequests: optional(
     pullRequestsSchema,
     'Last pull requests of the conversation, oldest first. Written by the gateway.',
+  ),
+  hourlyUses: optional(
+    hourlyUsesSchema,
+    'What the limits per hour of the template count. Written by the gateway.',
   ),
   archive: optional(
     archiveStatusSchema,

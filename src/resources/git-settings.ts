@@ -34,7 +34,7 @@ const descriptions = {
   branches:
     'Patterns of the branches that sandboxes may push; * matches any characters. The default branch of a repository, tags, deletions and forced updates are never pushed.',
   maxMebibytes: 'Maximum size of one push in MiB, as git sends it.',
-  maxPerHour: 'Maximum number of pushes of one sandbox in an hour, through one gateway.',
+  maxPerHour: 'Maximum number of pushes of one conversation in an hour.',
 } as const;
 
 const pushSchema = z.object({
@@ -55,8 +55,7 @@ const pullRequestFields = {
 const pullRequestDescriptions = {
   enabled:
     'Whether owners and their agents may open pull requests from branches that they may push, and comment on them, through the gateway. Nothing merges, closes or approves them.',
-  maxPerHour:
-    'Maximum number of pull requests and comments of one conversation in an hour, through one gateway.',
+  maxPerHour: 'Maximum number of pull requests and comments of one conversation in an hour.',
 } as const;
 
 const pullRequestsSchema = z.object({

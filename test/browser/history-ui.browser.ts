@@ -9,6 +9,7 @@ import { kubectl } from '../support/kubectl.ts';
 import { unzip } from '../support/unzip.ts';
 import { Window } from './support/browser.ts';
 import { complaints } from './support/exceptions.ts';
+import { signInByLink } from './support/sign-in.ts';
 import { steps } from './support/steps.ts';
 
 let git: GitServer;
@@ -29,7 +30,7 @@ beforeAll(async () => {
   });
   up = await Installation.start({ env: { GIT_HOSTS: JSON.stringify({ github: git.url }) } });
   window = await Window.open({ firstPicture: 131 });
-  await window.page.goto(/http:\S+\/login\?token=\S+/.exec(up.output)?.[0] ?? '');
+  await signInByLink(window, up.output);
   await window.page.waitForURL(`${up.url}/`);
 });
 afterAll(async () => {

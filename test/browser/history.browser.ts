@@ -10,6 +10,7 @@ import { kubectl } from '../support/kubectl.ts';
 import { unzip } from '../support/unzip.ts';
 import { violationsIn } from './support/accessibility.ts';
 import { Window } from './support/browser.ts';
+import { signInByLink } from './support/sign-in.ts';
 import { steps } from './support/steps.ts';
 
 let git: GitServer;
@@ -34,7 +35,7 @@ beforeAll(async () => {
   });
   window = await Window.open({ firstPicture: 101 });
   await window.page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
-  await window.page.goto(/http:\S+\/login\?token=\S+/.exec(up.output)?.[0] ?? '');
+  await signInByLink(window, up.output);
   await window.page.waitForURL(`${up.url}/`);
 });
 afterAll(async () => {

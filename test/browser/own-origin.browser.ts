@@ -2,6 +2,7 @@ import { eventually } from '../support/eventually.ts';
 import { Installation } from '../support/installation.ts';
 import { Window } from './support/browser.ts';
 import { complaints } from './support/exceptions.ts';
+import { signInByLink } from './support/sign-in.ts';
 import { steps } from './support/steps.ts';
 
 let up: Installation;
@@ -52,7 +53,7 @@ const idOfPage = async (): Promise<string> => {
 describe("the official web UI, on the service's own origin", () => {
   step('opens from our page, for a person whom the link has signed in', async () => {
     const { page } = window;
-    await page.goto(/http:\S+\/login\?token=\S+/.exec(up.output)?.[0] ?? '');
+    await signInByLink(window, up.output);
     await page.waitForURL(`${up.url}/`);
     const { id: task } = await up.start('Count apples:\n```sh\necho $((6*7)) apples\n```');
     id = (await up.over(task)).app_conversation_id ?? '';

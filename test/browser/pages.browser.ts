@@ -1,5 +1,6 @@
 import { Installation } from '../support/installation.ts';
 import { Window } from './support/browser.ts';
+import { signInByLink } from './support/sign-in.ts';
 
 let up: Installation;
 let window: Window;
@@ -40,8 +41,7 @@ describe('/docs', () => {
 describe('/conversations/{id} without the web UI', () => {
   it('leads to the page of the conversation', async () => {
     const { page } = window;
-    const link = /http:\S+\/login\?token=\S+/.exec(up.output)?.[0] ?? '';
-    await page.goto(link);
+    await signInByLink(window, up.output);
     await page.waitForURL(`${up.url}/`);
     const { id: task } = await up.start('Say hello:\n```sh\necho hello\n```');
     const { app_conversation_id: id } = await up.over(task);

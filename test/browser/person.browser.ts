@@ -63,6 +63,8 @@ describe('A person with a keyboard and a browser', () => {
     const { page } = window;
     const link = /http:\S+\/login\?token=\S+/.exec(up.output)?.[0] ?? '';
     await page.goto(link);
+    await expectAccessible();
+    await enter(page.getByRole('button', { name: 'Sign in as local' }));
     await page.waitForURL(`${up.url}/`);
     await page.getByText('No conversations yet').or(heading('New conversation')).first().waitFor();
     await expectAccessible();

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { program } from '../support/installation.ts';
 import { Window } from '../browser/support/browser.ts';
+import { signInByLink } from '../browser/support/sign-in.ts';
 import { kubeconfig } from './support/cluster.ts';
 import { TestedInstallation, publicUrl, release } from './support/installation.ts';
 import { PortForward } from './support/port-forward.ts';
@@ -40,7 +41,7 @@ const faults = () => window.faults().filter((fault) => !expected.test(fault));
 describe('a person with a browser', () => {
   it('signs in by the link of the command, once', async () => {
     const link = await loginLink();
-    await window.page.goto(link);
+    await signInByLink(window, link);
     await window.page.waitForURL(`${publicUrl}/`);
     await window.page.getByRole('heading', { name: 'New conversation' }).waitFor();
     const again = await fetch(link.replace(publicUrl, forward.url));

@@ -11,14 +11,21 @@ describe('A link that signs in', () => {
   });
   afterAll(() => installation.stop());
 
+  const basic = { PATH: process.env['PATH'], HOME: '/nonexistent' };
   const loginLink = (...options: readonly string[]) =>
     run(process.execPath, [program, 'login-link', ...options], {
-      env: { PATH: process.env['PATH'], DATA_DIR: installation.dataDir, HOME: '/nonexistent' },
+      env: { ...basic, DATA_DIR: installation.dataDir },
     });
 
   /** Opens a link, and returns the owner and the role of the session. */
   async function signIn(link: string): Promise<unknown> {
-    const { status, headers } = await fetch(link, { redirect: 'manual' });
+    const opened = await fetch(link);
+    if (opened.status !== 200) return opened.status;
+    const { origin, searchParams } = new URL(link);
+    const { status, headers } = await fetch(`${origin}/login`, {
+      ...{ method: 'POST', body: searchParams, redirect: 'manual' },
+      headers: { origin, 'sec-fetch-site': 'same-origin' },
+    });
     if (status !== 303) return status;
     const [cookie = ''] = (headers.get('set-cookie') ?? '').split(';');
     const user = new URL('/api/v1/users/me', link);
@@ -31,6 +38,43 @@ describe('A link that signs in', () => {
     expect(output.indexOf(link)).toBeLessThan(output.indexOf('curl -s'));
     expect(await signIn(link)).toMatchObject({ id: 'local', role: 'admin' });
     expect(await signIn(link)).toBe(401);
+  });
+
+  it('comes from the line that is printed, in any folder and beside another cluster', async () => {
+    const { output } = installation;
+    const line = /^DATA_DIR=.* login-link$/m.exec(output)?.[0] ?? '';
+    const { stdout } = await run('/bin/sh', ['-c', line], {
+      ...{ cwd: '/', env: { ...basic, KUBECONFIG: '/nonexistent/kubeconfig' } },
+    });
+    expect(await signIn(stdout.trim())).toMatchObject({ id: 'local', role: 'admin' });
+  });
+
+  it('comes from the command beside the KUBECONFIG of the service', async () => {
+    const env = { ...basic, KUBECONFIG: installation.kubeconfig };
+    const { stdout } = await run(process.execPath, [program, 'login-link'], { cwd: '/', env });
+    expect(stdout).toContain(installation.url);
+    expect(await signIn(stdout.trim())).toMatchObject({ id: 'local', role: 'admin' });
+  });
+
+  it('needs a service that uses the data folder', async () => {
+    const env = { ...basic, DATA_DIR: '/nonexistent' };
+    await expect(run(process.execPath, [program, 'login-link'], { env })).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^conversation-operator: DATA_DIR: no service .*\n$/) as string,
+    });
+  });
+
+  it('needs the Node that the program is for, and one line says so', async () => {
+    const older = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.20.2' } })`;
+    const args = ['--import', `data:text/javascript,${encodeURIComponent(older)}`, program];
+    await expect(
+      run(process.execPath, [...args, 'login-link'], { env: basic }),
+    ).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(
+        /^conversation-operator: Node\.js 24 or newer is needed, not 20\.20\.2; .*node_modules\/\.bin\/node\n$/,
+      ) as string,
+    });
   });
 
   it('comes from the command, for the service of the data folder', async () => {

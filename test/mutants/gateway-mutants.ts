@@ -3,6 +3,7 @@ import type { TestedMutant } from './tested-mutant.ts';
 const bounds = { test: 'test/integration/gateway/stored-bounds.test.ts' };
 const recreated = { test: 'test/integration/gateway/recreated-objects.test.ts' };
 const pushes = { test: 'test/unit/gateway/git/push-records.test.ts' };
+const callbacks = { test: 'test/integration/gateway/callback-server.test.ts' };
 
 /** Mistakes in requests of the gateway. Each name is the mistake as a sentence. */
 export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
@@ -102,5 +103,45 @@ export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
     from: "{ uid, propagationPolicy: 'Background' }",
     to: "{ propagationPolicy: 'Background' }",
     name: 'is not changed by the deletion of the conversation',
+  },
+  'a request for the page of a link signs in': {
+    file: 'src/gateway/sign-in/routes.ts',
+    from: 'sendPage(response, confirmationPage({ owner, present, token, returnTo }), 200);',
+    to: 'await signInByLink(token, request, response, returnTo);',
+    test: 'test/integration/gateway/sign-in.test.ts',
+    name: 'once by a link that was opened before by a scanner',
+  },
+  'the body of a request of a sandbox has no deadline': {
+    ...{ file: 'src/gateway/callback-server/callback-server.ts', ...callbacks },
+    from: 'handler.limitsBody !== true',
+    to: 'handler.limitsBody === undefined',
+    name: 'ends a body that is late',
+  },
+  'requests of sandboxes leave no connection to a health check': {
+    ...{ file: 'src/gateway/callback-server/callback-server.ts', ...callbacks },
+    from: 'total: maxConnections + spareConnections',
+    to: 'total: maxConnections',
+    name: 'is alive while bodies take every connection',
+  },
+  'a page reads the value of a secret with the cookie of a session': {
+    file: 'src/gateway/v1/sandbox-settings.ts',
+    from: 'if (isPerson)',
+    to: 'if (isPerson && principal === undefined)',
+    test: 'test/integration/gateway/secrets.test.ts',
+    name: 'have no value for a page',
+  },
+  'a client keeps a download by one byte at a time': {
+    file: 'packages/http/src/limits/reading-pace.ts',
+    from: 'bytes < (minBytesPerSecond * this.#waitedMs) / 1000',
+    to: 'bytes === 0',
+    test: 'packages/http/test/limits/reading-pace.test.ts',
+    name: 'takes a byte a second',
+  },
+  'a stream of a session outlives the sign-out': {
+    file: 'src/gateway/sign-in/sessions.ts',
+    from: "this.#signOuts.call(readCookie(request, publicUrl()) ?? '');",
+    to: '',
+    test: 'test/integration/gateway/session-streams.test.ts',
+    name: 'signs out of a session of an API key, which stays',
   },
 };

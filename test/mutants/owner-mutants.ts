@@ -113,12 +113,12 @@ export const ownerMutants: Readonly<Record<string, TestedMutant>> = {
     test: 'test/unit/gateway/stream/hub.test.ts',
     name: 'who share the memory for what it has missed',
   },
-  'a refused push counts': {
+  'a push beyond the maximum of an hour is passed on': {
     file: 'src/gateway/limits/hourly-limit.ts',
-    from: 'if (recent.length >= maxPerHour) return false; this.#times.set(key, [...recent, now]); return true;',
-    to: 'this.#times.set(key, [...recent, now]); return recent.length < maxPerHour;',
+    from: 'if (use === undefined) return false;',
+    to: 'if (use === undefined) return maxPerHour > 2;',
     test: 'test/unit/gateway/hourly-limit.test.ts',
-    name: 'what was refused for nothing',
+    name: 'is one of a conversation over replicas',
   },
   'a conversation that is made again keeps the key that was refused': {
     file: 'src/controllers/conversation/execution/key-rotation.ts',

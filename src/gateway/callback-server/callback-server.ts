@@ -1,11 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { sendJson } from '@conversation-operator/http/body/send-json';
+import { arriveInTime, defaultTimeouts } from '@conversation-operator/http/server/client-timeouts';
 import { createHttpServer } from '@conversation-operator/http/server/http-server';
 import { closeServer, listenOn } from '@conversation-operator/http/server/listen';
 import { Connections } from '@conversation-operator/http/limits/connections';
 import { trustedProxies } from '@conversation-operator/http/limits/client-address';
 import type { Sandbox } from '../../resources/sandbox.ts';
-import { requestIdOf, refusedResponse, sendProblem } from '../http/send-problem.ts';
+import {
+  requestIdOf,
+  refuseConnection,
+  refusedResponse,
+  sendProblem,
+} from '../http/send-problem.ts';
 import { toProblem } from '../errors/to-problem.ts';
 import type { Cache } from '../lookup/cache.ts';
 import { newPool } from '../limits/pools.ts';
@@ -27,11 +33,18 @@ export interface CallbackRequest {
   readonly query: URLSearchParams;
   /** Aborts when the caller disconnects, or the gateway closes. */
   readonly signal: AbortSignal;
+  /**
+   * Counts the connection for the sandbox that has made the request, as its credential proves.
+   * Throws `too-many-connections` or `share-exceeded` where the sandbox or its owner has too many.
+   */
+  readonly countFor: (sandbox: Sandbox) => void;
 }
 
 /** Something that sandboxes may ask of the gateway, below `/{name}/{sandbox}/`. */
 export interface CallbackHandler {
   readonly name: string;
+  /** Whether the handler itself limits how long a body may take; by default the server does. */
+  readonly limitsBody?: boolean;
   /**
    * Authorizes the request, and answers it. An error that it throws before the headers becomes a
    * problem response.
@@ -59,8 +72,8 @@ export interface CallbackServerOptions extends Pick<
   /** 0 means any free port. */
   readonly port: number;
   /**
-   * Maximum concurrent connections; 2000 by default. The sandboxes of one owner may have a quarter
-   * of them.
+   * Maximum concurrent connections with a request under way; 2000 by default. The sandboxes of one
+   * owner may have a quarter of the connections, and one sandbox a sixteenth.
    */
   readonly maxConnections?: number;
   /**
@@ -77,6 +90,12 @@ export interface CallbackServer {
   listen(): Promise<{ readonly port: number }>;
   close(): Promise<void>;
 }
+
+/**
+ * Connections beyond the maximum, so that a health check is answered while requests take all
+ * others: a connection without a request under way makes room for the next one.
+ */
+const spareConnections = 16;
 
 /** The decoded segments of a path; undefined for an ambiguous path. */
 function segmentsOf(pathname: string): readonly string[] | undefined {
@@ -112,8 +131,14 @@ export function createCallbackServer(options: CallbackServerOptions): CallbackSe
   const logger = options.logger.child({ component: 'agent-side' });
   const handlers = new Map(options.handlers.map((handler) => [handler.name, handler]));
   const closing = new AbortController();
+  const places = newPool('connections', clock, {
+    total: maxConnections + spareConnections,
+    perOwner: Math.ceil(maxConnections / 4),
+    perSandbox: Math.ceil(maxConnections / 16),
+  });
+  let underWay = 0;
   const connections = new Connections({
-    places: newPool('connections', clock, { total: maxConnections }),
+    places,
     perAddress: options.maxConnectionsPerAddress,
     proxies: trustedProxies([]),
     ownerOf: (address) => ownerOfPod(sandboxes, address),
@@ -126,10 +151,18 @@ export function createCallbackServer(options: CallbackServerOptions): CallbackSe
       sendJson(response, 200, { status: 'ok' });
       return;
     }
+    if (underWay >= maxConnections) throw places.refusal('total');
+    underWay += 1;
+    response.once('close', () => (underWay -= 1));
     const [name, sandboxName, ...path] = segmentsOf(url.pathname) ?? [];
     const handler = handlers.get(name ?? '');
     if (handler === undefined || sandboxName === undefined || path.length === 0)
       throw noSuchEndpoint();
+    if (handler.limitsBody !== true)
+      arriveInTime(request, response, {
+        ...{ clock, requestMs: defaultTimeouts.requestMs },
+        refuse: (refusal) => refuseConnection(request.socket, refusal, requestIdOf(request)),
+      });
     const gone = new AbortController();
     response.once('close', () => gone.abort(new Error('the caller has gone')));
     const signal = AbortSignal.any([gone.signal, closing.signal]);
@@ -140,6 +173,8 @@ export function createCallbackServer(options: CallbackServerOptions): CallbackSe
       path,
       query: url.searchParams,
       signal,
+      countFor: ({ metadata: { uid }, spec: { owner } }) =>
+        connections.attribute(request.socket, { owner, sandbox: uid }),
     });
   };
 

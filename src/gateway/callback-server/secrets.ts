@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import { sleep, type Clock } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
 import { sendText } from '@conversation-operator/http/body/send-json';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { startStatusOf } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
+import type { SecretReads } from '../auth/secret-reads.ts';
 import { notFound, ProblemError } from '../errors/problem-error.ts';
 import { requestIdOf } from '../http/send-problem.ts';
 import { newPool } from '../limits/pools.ts';
@@ -16,8 +16,7 @@ import { bearerTokenOf, noSuchEndpoint, type CallbackHandler } from './callback-
 export interface SecretsHandlerOptions {
   readonly keys: Pick<SandboxKeys, 'acceptsSecretsToken'>;
   readonly secrets: Pick<SecretReader, 'conversationsIn' | 'valueFor'>;
-  /** Log of the reads: a line for each value, without the value. */
-  readonly audit: Logger;
+  readonly reads: Pick<SecretReads, 'admit' | 'record'>;
   readonly clock: Clock;
   /** Maximum time until the cache shows a conversation that has just begun; 2 s by default. */
   readonly lagMs?: number;
@@ -34,7 +33,7 @@ const refused = (detail: string): ProblemError => new ProblemError('secret-acces
  * those of the owner. A paused sandbox, and one that is being deleted, reads nothing.
  */
 export function secretsHandler(options: SecretsHandlerOptions): CallbackHandler {
-  const { keys, secrets, audit, clock, lagMs = 2_000 } = options;
+  const { keys, secrets, reads, clock, lagMs = 2_000 } = options;
   const places = newPool('secretReads', clock);
 
   /** The check of an unknown sandbox takes as long as that of a known one. */
@@ -68,8 +67,9 @@ export function secretsHandler(options: SecretsHandlerOptions): CallbackHandler 
 
   return {
     name: 'secrets',
-    handle: async ({ request, response, sandbox: named, path, signal }) => {
+    handle: async ({ request, response, sandbox: named, path, signal, countFor }) => {
       const sandbox = holderOf(request, named);
+      countFor(sandbox);
       const [id, name, ...rest] = path;
       if (id === undefined || name === undefined || rest.length > 0) throw noSuchEndpoint();
       if (request.method !== 'GET')
@@ -79,16 +79,15 @@ export function secretsHandler(options: SecretsHandlerOptions): CallbackHandler 
       if (sandbox.metadata.deletionTimestamp !== undefined)
         throw refused('The sandbox is being deleted.');
       if (sandbox.spec.replicas !== 1) throw refused('The sandbox is paused.');
+      reads.admit(sandbox);
       const { owner } = sandbox.spec;
       const release = await places.wait({ owner, sandbox: sandbox.metadata.uid }, { signal });
       try {
         const conversation = await conversationIn(sandbox, id, signal);
         const value = await secrets.valueFor(sandbox, name, [conversation]);
         if (value === undefined) throw notFound('secret');
-        audit.info('SecretRead', {
-          requestId: requestIdOf(request),
-          ...{ owner, sandbox: sandbox.metadata.name, conversation: id, secret: name, by: 'agent' },
-        });
+        const requestId = requestIdOf(request);
+        reads.record({ requestId, sandbox, conversation: id, secret: name, by: 'agent' });
         sendText(response, 200, value, {
           'cache-control': 'no-store',
           'x-content-type-options': 'nosniff',

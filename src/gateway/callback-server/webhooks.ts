@@ -62,8 +62,10 @@ export function webhooks({ keys, notify, clock, metrics }: WebhooksOptions): Cal
 
   return {
     name: 'webhooks',
-    handle: async ({ request, response, sandbox: named, path, signal }) => {
-      const { metadata, spec } = authenticate(request, named);
+    handle: async ({ request, response, sandbox: named, path, signal, countFor }) => {
+      const sandbox = authenticate(request, named);
+      countFor(sandbox);
+      const { metadata, spec } = sandbox;
       const id = whatOf(path);
       if (id === undefined) throw noSuchEndpoint();
       if (request.method !== 'POST')

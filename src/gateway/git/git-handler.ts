@@ -31,7 +31,7 @@ export interface GitHandlerOptions extends Omit<GitRelayOptions, 'limits' | 'hos
   /** A cache that has the index `sandboxName` of `gatewayIndexers`. */
   readonly conversations: Cache<CachedConversation>;
   readonly templates: Cache<SandboxTemplate>;
-  readonly records: Pick<PushRecords, 'begin' | 'end'>;
+  readonly records: Pick<PushRecords, 'begin' | 'end' | 'take'>;
   /** The provider of conversations that name none. */
   readonly defaultProvider: string | undefined;
   /** Limits that replace the defaults. */
@@ -72,6 +72,8 @@ function credentialOf(authorization: string | undefined): Credential | undefined
  */
 export class GitHandler implements CallbackHandler {
   readonly name = 'git';
+  /** A push may take an hour, as long as its bytes move. */
+  readonly limitsBody = true;
   readonly #options: GitHandlerOptions;
   readonly #lagMs: number;
   readonly #reads: Shares;
@@ -104,6 +106,7 @@ export class GitHandler implements CallbackHandler {
       return;
     }
     const sandbox = this.#holder(call, grant, credential);
+    if (sandbox !== undefined) call.countFor(sandbox);
     if (credential.kind === 'ticket') await this.#prepare(call, sandbox, grant, asked);
     else await this.#work(call, sandbox, grant, asked);
   }

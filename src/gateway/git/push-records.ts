@@ -9,6 +9,7 @@ import type { MeasuredRuntime } from '../../observability/runtime.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations } from '../../resources/conversation.ts';
 import { maxPushes, type PushRecord } from '../../resources/git-settings.ts';
+import { HourlyLimit } from '../limits/hourly-limit.ts';
 import { writeOnStored } from '../lookup/stored.ts';
 import { notFound } from '../errors/problem-error.ts';
 
@@ -42,9 +43,16 @@ const shortId = (id: string): string => id.slice(0, 8);
  */
 export class PushRecords {
   readonly #options: PushRecordsOptions;
+  readonly #perHour: HourlyLimit;
 
   constructor(options: PushRecordsOptions) {
     this.#options = options;
+    this.#perHour = new HourlyLimit(options);
+  }
+
+  /** Counts a push; false where the conversation has made the maximum of an hour. */
+  take(conversation: CachedConversation, maxPerHour: number): Promise<boolean> {
+    return this.#perHour.take(conversation, 'pushes', maxPerHour);
   }
 
   /** Rejects where the push can't be stored: the host must not get it then. */

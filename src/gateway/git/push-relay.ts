@@ -13,7 +13,6 @@ import { smartType } from '@conversation-operator/git/smart-http';
 import type { MeasuredRuntime } from '../../observability/runtime.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { PushPolicy } from '../../resources/git-settings.ts';
-import { HourlyLimit } from '../limits/hourly-limit.ts';
 import { refuseWithText, type GitRelay, type RelayedRequest, type Transfer } from './git-relay.ts';
 import type { PrivateHost, Wanted } from './private-host.ts';
 import { notFastForward, pushRefusals } from './push-policy.ts';
@@ -22,7 +21,7 @@ import type { PushRecords } from './push-records.ts';
 export interface PushRelayOptions extends Pick<MeasuredRuntime, 'clock' | 'metrics'> {
   readonly host: Pick<PrivateHost, 'pack' | 'references'>;
   readonly relay: Pick<GitRelay, 'within' | 'answer'>;
-  readonly records: Pick<PushRecords, 'begin' | 'end'>;
+  readonly records: Pick<PushRecords, 'begin' | 'end' | 'take'>;
 }
 
 const mebibyte = 1_048_576;
@@ -96,12 +95,9 @@ class IncomingPush {
  */
 export class PushRelay {
   readonly #options: PushRelayOptions;
-  /** By the UID of the sandbox. */
-  readonly #perHour: HourlyLimit;
 
   constructor(options: PushRelayOptions) {
     this.#options = options;
-    this.#perHour = new HourlyLimit(options.clock);
   }
 
   /** The caller has authorized the request. */
@@ -123,7 +119,7 @@ export class PushRelay {
         const pieces = incoming.read();
         const body = new PushBody(pieces);
         const push = await readPush(body);
-        const reasons = await this.#reasons(relayed, { push, body, policy, wanted });
+        const reasons = await this.#reasons(relayed, { push, body, policy, wanted, conversation });
         const passed = { push, body, incoming, transfer, wanted };
         if (reasons.size === 0 && (await this.#pass(relayed, conversation, passed))) return;
         await pieces.return(undefined);
@@ -141,17 +137,19 @@ export class PushRelay {
 
   /** Empty where the push may be passed on. */
   async #reasons(
-    { sandbox, grant }: RelayedRequest,
+    { grant }: RelayedRequest,
     {
       push,
       body,
       policy,
       wanted: { owner, signal },
+      conversation,
     }: {
       readonly push: Push;
       readonly body: PushBody;
       readonly policy: PushPolicy;
       readonly wanted: Wanted;
+      readonly conversation: CachedConversation;
     },
   ): Promise<Reasons> {
     if (push.commands.length === 0) return new Map();
@@ -166,9 +164,9 @@ export class PushRelay {
     if (reasons.size > 0) return reasons;
     const unproven = await unprovenUpdates(push, body, proofLimits);
     if (unproven.length > 0) return new Map(unproven.map((ref) => [ref, notFastForward]));
-    return this.#perHour.take(sandbox.metadata.uid, policy.maxPerHour)
+    return (await this.#options.records.take(conversation, policy.maxPerHour))
       ? new Map()
-      : all(push, `a sandbox may push ${policy.maxPerHour} times in an hour; try again later`);
+      : all(push, `a conversation may push ${policy.maxPerHour} times in an hour; try again later`);
   }
 
   /** Returns false where the push has turned out to be too large, and nothing was answered. */

@@ -15,6 +15,8 @@ declare module 'express-serve-static-core' {
     /** The pattern of the path, also where no route has the method. */
     pattern?: string | undefined;
     principal?: Principal;
+    /** Whether the request has the cookie of a session, and no key. */
+    isPerson?: boolean;
     /** Owner of the API key, or of the sandbox whose session key the request shows. */
     owner?: string;
     /** Subject of a write, for the audit. */

@@ -1,25 +1,89 @@
 import type { Clock } from '@conversation-operator/base/clock';
-import { recentlyUsed } from '@conversation-operator/base/recently-used';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import type { HourlyUse, HourlyUses } from '../../resources/conversation-status.ts';
+import { conversations } from '../../resources/conversation.ts';
+import { notFound } from '../errors/problem-error.ts';
+import { writeOnStored } from '../lookup/stored.ts';
 
 const hourMs = 3_600_000;
-const maxKeys = 20_000;
 
-/** Counts actions of the last hour by a key, within this process. */
+/** The use in the hour of this time. */
+function usePresent(use: HourlyUse, nowMs: number): HourlyUse {
+  const beganMs = Date.parse(use.startTime);
+  const hours = Math.floor((nowMs - beganMs) / hourMs);
+  if (hours === 0) return use;
+  const startTime = new Date(hours === 1 ? beganMs + hourMs : nowMs).toISOString();
+  if (hours === 1) return { startTime, count: 0, previousCount: use.count };
+  // The clock of the replica that began the hour may be ahead.
+  return { startTime, count: hours < 0 ? use.count : 0, previousCount: 0 };
+}
+
+/**
+ * The use after one action more; undefined where the hour has the maximum. A part of the hour
+ * before counts, as large as the part that the last 60 minutes have in common with it, so that two
+ * neighbouring hours do not add up to twice the maximum.
+ */
+export function countedUse(
+  use: HourlyUse | undefined,
+  { maxPerHour, nowMs }: { readonly maxPerHour: number; readonly nowMs: number },
+): HourlyUse | undefined {
+  const startTime = new Date(nowMs).toISOString();
+  const present = usePresent(use ?? { startTime, count: 0, previousCount: 0 }, nowMs);
+  const { count, previousCount } = present;
+  const sharedPart = 1 - (nowMs - Date.parse(present.startTime)) / hourMs;
+  if (count + Math.floor(previousCount * sharedPart) >= maxPerHour) return undefined;
+  return { ...present, count: count + 1 };
+}
+
+/**
+ * Counts what a conversation does at git hosts in an hour. The count is in the status of the
+ * conversation, so that replicas and new sandboxes share it.
+ */
 export class HourlyLimit {
-  readonly #clock: Clock;
-  /** Times of the actions on the monotonic clock. */
-  readonly #times = recentlyUsed<readonly number[]>(maxKeys);
+  readonly #client: KubeClient;
+  readonly #clock: Pick<Clock, 'now'>;
 
-  constructor(clock: Clock) {
+  constructor({
+    client,
+    clock,
+  }: {
+    readonly client: KubeClient;
+    readonly clock: Pick<Clock, 'now'>;
+  }) {
+    this.#client = client;
     this.#clock = clock;
   }
 
-  /** Counts one action more; false, and nothing is counted, where the hour has the maximum. */
-  take(key: string, maxPerHour: number): boolean {
-    const now = this.#clock.monotonic();
-    const recent = (this.#times.get(key) ?? []).filter((time) => time > now - hourMs);
-    if (recent.length >= maxPerHour) return false;
-    this.#times.set(key, [...recent, now]);
-    return true;
+  /**
+   * Counts one action more; false, and nothing is counted, where the hour has the maximum. Rejects
+   * where the count can't be stored: the action must not happen then.
+   */
+  take(
+    { metadata: { namespace, name, uid } }: Pick<CachedConversation, 'metadata'>,
+    action: keyof HourlyUses,
+    maxPerHour: number,
+  ): Promise<boolean> {
+    const client = this.#client;
+    return writeOnStored(
+      () => client.get(conversations, namespace, name),
+      async ({ metadata, status }) => {
+        if (metadata.uid !== uid) throw notFound('conversation');
+        const nowMs = this.#clock.now();
+        const use = countedUse(status?.hourlyUses?.[action], { maxPerHour, nowMs });
+        if (use === undefined) return false;
+        await client.mergePatch(
+          conversations,
+          namespace,
+          name,
+          {
+            metadata: { resourceVersion: metadata.resourceVersion },
+            status: { hourlyUses: { [action]: use } },
+          },
+          { subresource: 'status' },
+        );
+        return true;
+      },
+    );
   }
 }

@@ -43,7 +43,10 @@ const connections = { total: 'too-many-connections', sandbox: 'too-many-connecti
  */
 const pools = {
   // Clients
-  connections: { what: 'connections', total: Infinity, perOwner: quarter, endsConnection: true },
+  connections: {
+    ...{ what: 'connections', total: Infinity, perOwner: quarter, endsConnection: true },
+    codes: { sandbox: 'too-many-connections' },
+  },
   requests: { what: 'requests', total: Infinity, perOwner: quarter },
   /** Three quarters of the requests. */
   writes: { what: 'writes', total: Infinity, perOwner: quarter },

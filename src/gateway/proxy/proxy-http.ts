@@ -47,7 +47,7 @@ export async function proxyHttp(
     const hasKey = over !== undefined;
     if (!hasKey && !isOpenToAll) throw unauthorized();
     // The connection of a contained request is its sender's already.
-    if (hasKey && !isContained) connections.attribute(request.socket, agent.owner);
+    if (hasKey && !isContained) connections.attribute(request.socket, { owner: agent.owner });
     // A body without a key could hold its place for as long as the client likes to send.
     if (!hasKey && hasBody(request))
       throw new ProblemError('malformed-request', 'Without its key nothing is sent to an agent.');

@@ -80,7 +80,7 @@ export async function proxyWebSocket(
       return over !== undefined;
     };
     if (hasKey && !register(keys)) throw unauthorized();
-    if (hasKey) connections.attribute(request.socket, agent.owner);
+    if (hasKey) connections.attribute(request.socket, { owner: agent.owner });
     let release = upstreams.begin(agent, { isKeyless: !hasKey });
     const { headers } = forwardingOf(access, request, { address, agent, requestId, hasKey });
     const authenticate = (message: string): string | CloseCode => {
@@ -90,7 +90,7 @@ export async function proxyWebSocket(
         return CloseCode.authenticationFailed;
       }
       try {
-        connections.attribute(request.socket, agent.owner);
+        connections.attribute(request.socket, { owner: agent.owner });
         const keyed = upstreams.begin(agent, { isKeyless: false });
         release();
         release = keyed;

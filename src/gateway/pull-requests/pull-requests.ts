@@ -88,13 +88,13 @@ const callMs = 30_000;
 export class PullRequests {
   readonly #options: PullRequestsOptions;
   readonly #places: Shares;
-  /** Pull requests and comments, by the UID of the conversation. */
+  /** Limits pull requests and comments. */
   readonly #writes: HourlyLimit;
 
   constructor(options: PullRequestsOptions) {
     this.#options = options;
     this.#places = newPool('hostCalls', options.clock);
-    this.#writes = new HourlyLimit(options.clock);
+    this.#writes = new HourlyLimit(options);
   }
 
   /**
@@ -112,7 +112,7 @@ export class PullRequests {
         );
       const base = request.base ?? (await api.defaultBranch(target));
       if (base === head) throw sameBranch(head);
-      this.#countWrite(call, policy);
+      await this.#countWrite(call, policy);
       const { title, body = '', draft = false } = request;
       const wanted = { title, body, head, base, draft };
       const { opened, isNew } = await openOnce(api, target, wanted);
@@ -149,7 +149,7 @@ export class PullRequests {
       const known = numberOf(stored, number);
       if (!numbersOf(stored).includes(known))
         throw refused(`The pull request ${known} is none of this conversation.`);
-      this.#countWrite(call, policy);
+      await this.#countWrite(call, policy);
       const { url } = await api.comment(target, known, body);
       this.#audit('PullRequestComment', call, {
         ...{ provider, repository: target.repository, number: known, url },
@@ -217,9 +217,9 @@ export class PullRequests {
     return stored;
   }
 
-  #countWrite({ conversation }: PullRequestCall, { pullRequests }: GitPolicy): void {
+  async #countWrite({ conversation }: PullRequestCall, { pullRequests }: GitPolicy): Promise<void> {
     const { maxPerHour } = pullRequests;
-    if (!this.#writes.take(conversation.metadata.uid, maxPerHour))
+    if (!(await this.#writes.take(conversation, 'pullRequests', maxPerHour)))
       throw new ProblemError(
         'rate-limited',
         `A conversation may open pull requests and comment ${maxPerHour} times in an hour.`,

@@ -67,6 +67,7 @@ export function pullRequestTools(options: ToolsOptions): CallbackHandler {
     handle: async (call) => {
       const [id, ...rest] = call.path;
       const sandbox = holderOf(call);
+      call.countFor(sandbox);
       if (rest.length > 0) throw noSuchEndpoint();
       if (call.request.method !== 'POST')
         throw new ProblemError('method-not-allowed', 'The tools are called by POST.', {

@@ -5,7 +5,7 @@ const hidden = (name: string, value: string): string =>
 
 /** Where people get a link, for those who have none. */
 const wayToLink =
-  '<p>A link signs you in without a key, once. On this machine <code>make run</code> prints one, and <code>node dist/main.js login-link</code> prints another. On a cluster ask the people who run this service: they make one with <code>conversation-operator login-link --owner NAME</code>.</p>';
+  '<p>A link signs you in without a key, once. On this machine <code>make run</code> prints one, and the line of a shell that prints the next, which ends in <code>login-link</code>. On a cluster ask the people who run this service: they make one with <code>conversation-operator login-link --owner NAME</code>.</p>';
 
 /** The page that asks for an API key. */
 export const keyPage = ({
@@ -34,8 +34,8 @@ ${wayToLink}
 });
 
 /**
- * The page that asks before a link signs in: another site has opened the link, and could sign a
- * person in as another owner.
+ * The page of a link, whose button signs in. A request for the page changes nothing: a scanner of
+ * mails, or another site that opens the link, leaves the decision to the person.
  */
 export const confirmationPage = ({
   owner,

@@ -28,12 +28,6 @@ export function isFromOwnPage(request: OriginRequest, publicUrl: string): boolea
   return site === 'same-origin' || (site === undefined && isPlain);
 }
 
-/** Whether the browser loads the address before a person opens it. */
-export const isPrefetch = ({ headers }: Pick<OriginRequest, 'headers'>): boolean =>
-  /prefetch|prerender/i.test(
-    `${String(headers['sec-purpose'] ?? '')} ${String(headers['purpose'] ?? '')}`,
-  );
-
 /**
  * A path of the service as a relative reference for a page at `/login`; the first page for
  * everything else, so that no link leads to another site.

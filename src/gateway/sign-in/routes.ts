@@ -7,7 +7,7 @@ import { type Route, endpoints, success, successSchema } from '../http/route.ts'
 import { sendPage, redirect } from '../pages/page.ts';
 import type { Services } from '../services.ts';
 import { confirmationPage, keyPage } from './login-page.ts';
-import { isFromElsewhere, isFromOwnPage, isPrefetch, ownPath } from './request-origin.ts';
+import { isFromOwnPage, ownPath } from './request-origin.ts';
 
 const mediaType = 'text/html';
 const { post, getOpen, postOpen } = endpoints('pages');
@@ -51,7 +51,7 @@ export const signInRoutes = (services: Services): readonly Route[] => {
     getOpen('/login', 'loginPage', {
       mediaType,
       summary:
-        'Sign in by a link (?token=), which works once, or by the form for an API key; then 303 to ?return_to=',
+        'The page to sign in: with the button of a link (?token=), or the form for an API key; with a session and no link 303 to ?return_to=',
       query: z.object({ token: z.string().optional(), return_to: z.string().optional() }),
       responses: { 200: z.string(), 303: z.string(), 401: z.string() },
       handle: async ({ query, request, response }) => {
@@ -68,12 +68,10 @@ export const signInRoutes = (services: Services): readonly Route[] => {
           refuse(request, response, refusedLink, returnTo);
           return undefined;
         }
+        // Scanners of mails and chats open links too, some in a whole browser: only the form of the
+        // page uses the link up.
         const { owner } = link.key.spec;
-        const isAsked =
-          request.method === 'GET' && !isFromElsewhere(request) && !isPrefetch(request);
-        if (isAsked && (present === undefined || present === owner))
-          await signInByLink(token, request, response, returnTo);
-        else sendPage(response, confirmationPage({ owner, present, token, returnTo }), 200);
+        sendPage(response, confirmationPage({ owner, present, token, returnTo }), 200);
         return undefined;
       },
     }),

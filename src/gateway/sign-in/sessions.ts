@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import type { Clock } from '@conversation-operator/base/clock';
+import type { Clock, Timer } from '@conversation-operator/base/clock';
 import { isConflict, isNotFound, unlessChanged } from '@conversation-operator/kube/errors';
 import { sessionReferenceOf, type SandboxKeys } from '../../agent/keys.ts';
 import { apiKeys, type ApiKey, type ApiKeySpec } from '../../resources/api-key.ts';
@@ -9,6 +9,7 @@ import { issueKey } from '../auth/issue-key.ts';
 import { hashKey, isWellFormedKey, type RandomBytes } from '../auth/key.ts';
 import type { KeyRing, ValidKey } from '../auth/key-ring.ts';
 import { ProblemError } from '../errors/problem-error.ts';
+import { Listeners } from '../lookup/listeners.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { isFromElsewhere, isFromOwnPage } from './request-origin.ts';
@@ -27,6 +28,8 @@ const sessionMs = 7 * dayMs;
 /** Age of a session whose ApiKey a replica may not have seen yet, and how long it waits for it. */
 const youngMs = 30_000;
 const appearMs = 1_000;
+/** Maximum delay until the expiry of a session is checked again: the clock of the day may be set. */
+const recheckMs = 10_000;
 /** Maximum sessions of one owner that a link has made. */
 const maxSessions = 50;
 
@@ -51,6 +54,8 @@ export interface SessionsOptions {
  */
 export class Sessions {
   readonly #options: SessionsOptions;
+  /** Listeners for the sign-outs at this gateway, by the cookie. */
+  readonly #signOuts = new Listeners();
 
   constructor(options: SessionsOptions) {
     this.#options = options;
@@ -92,6 +97,31 @@ export class Sessions {
     const session = this.#sessionOf(request);
     if (session !== undefined && clock.now() - session.issuedAtMs < youngMs)
       await ring.appears('sessionReference', sessionReferenceOf(session.uid), appearMs);
+  }
+
+  /**
+   * Calls `ended` once the session of a request expires, or this gateway signs it out; at once
+   * where it is over. The end of its ApiKey is a matter of `KeyRing.untilEnd`. Returns the remover.
+   */
+  untilEnd(request: CookieRequest, ended: () => void): () => void {
+    const { clock, publicUrl } = this.#options;
+    const session = this.#sessionOf(request);
+    if (session === undefined) {
+      ended();
+      return () => undefined;
+    }
+    let timer: Timer;
+    const wait = () => {
+      const leftMs = session.expiresAtMs - clock.now();
+      if (leftMs <= 0) ended();
+      else timer = clock.after(Math.min(leftMs, recheckMs), wait);
+    };
+    wait();
+    const forget = this.#signOuts.on(readCookie(request, publicUrl()) ?? '', ended);
+    return () => {
+      timer.cancel();
+      forget();
+    };
   }
 
   /**
@@ -167,6 +197,7 @@ export class Sessions {
       'set-cookie',
       setCookie(request, publicUrl(), { value: '', maxAgeSeconds: 0 }),
     );
+    this.#signOuts.call(readCookie(request, publicUrl()) ?? '');
     const holder = this.holderOf(request);
     if (holder === undefined) return;
     const { keyName, keyUid } = holder;

@@ -16,7 +16,9 @@ export const authenticate =
     if (!services.isSynced()) throw unavailable();
     const sessionOwner = sessionOwnerOf(services, route, request);
     if (sessionOwner === undefined) {
-      const principal = (await personOf(services, request)) ?? principalOf(services, request);
+      const person = await personOf(services, request);
+      const principal = person ?? principalOf(services, request);
+      response.locals.isPerson = person !== undefined;
       services.keyUse.seen(principal.keyName);
       response.locals.principal = principal;
       response.locals.owner = principal.owner;

@@ -1,8 +1,5 @@
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
-import type { Response } from 'express';
 import { z } from 'zod';
-import { defaultStallMs } from '@conversation-operator/http/body/json-list';
+import { sendChunks } from '@conversation-operator/http/body/send-chunks';
 import { exportedHistory } from '../../archive/export.ts';
 import type { HistoryEvent } from '../../archive/history.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
@@ -107,42 +104,28 @@ async function sendZip(
   try {
     const isHead = response.req.method === 'HEAD';
     const ahead = isHead ? undefined : await begun(parts);
-    response.statusCode = 200;
-    response.setHeader('content-type', 'application/zip');
-    response.setHeader('content-disposition', `attachment; filename="conversation_${id}.zip"`);
+    const begin = () => {
+      response.statusCode = 200;
+      response.setHeader('content-type', 'application/zip');
+      response.setHeader('content-disposition', `attachment; filename="conversation_${id}.zip"`);
+    };
     if (ahead === undefined) {
+      begin();
       response.end();
       return undefined;
     }
-    response.setTimeout(defaultStallMs, () => response.destroy());
     const { session_api_key: _key, ...record } = presentConversation(
       sourcesOf(services, conversation),
       services.exposure,
     );
     const zip = exportedHistory(ahead, { record, time: services.clock.now() });
-    return { sentBytes: await sendAll(zip, response) };
+    return { sentBytes: await sendChunks(response, zip, { clock: services.clock, begin }) };
   } catch (error) {
     if (left.aborted && response.headersSent) return undefined;
     throw error;
   } finally {
     await parts.return();
   }
-}
-
-/** Sends chunks at the pace of the client. Returns the number of bytes. */
-async function sendAll(chunks: AsyncIterable<Buffer>, response: Response): Promise<number> {
-  let bytes = 0;
-  await pipeline(
-    Readable.from(chunks, { objectMode: false }),
-    async function* (sent: AsyncIterable<Buffer>) {
-      for await (const chunk of sent) {
-        bytes += chunk.length;
-        yield chunk;
-      }
-    },
-    response,
-  );
-  return bytes;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { endpoints, type Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
-import { notFound } from '../errors/problem-error.ts';
+import { notFound, ProblemError } from '../errors/problem-error.ts';
 import { nullableText } from '../presenters/schemas.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { sandboxParams } from './schemas.ts';
@@ -14,7 +14,11 @@ const secretListSchema = z.object({
 const secretParams = sandboxParams.extend({ name: z.string() });
 
 /** The secrets of one sandbox, for its owner and for clients with its session key. */
-export function sandboxSettingsRoutes({ lookup, secrets, audit }: Services): readonly Route[] {
+export function sandboxSettingsRoutes({
+  lookup,
+  secrets,
+  secretReads,
+}: Services): readonly Route[] {
   /** Where the request shows the session key, its sandbox is in the cache. */
   const sandboxOf = async (owner: string | undefined, id: string): Promise<Sandbox> => {
     const sandbox = owner === undefined ? lookup.sandboxNamed(id) : await lookup.sandbox(owner, id);
@@ -33,21 +37,22 @@ export function sandboxSettingsRoutes({ lookup, secrets, audit }: Services): rea
       },
     }),
     getInSession(`${path}/{name}`, 'getSandboxSecret', {
-      summary: 'The value of a secret',
+      summary: 'The value of a secret, for an API key or a session key',
       params: secretParams,
       responses: { 200: z.string() },
       mediaType: 'text/plain',
-      problems: ['not-found', 'secret-unreadable'],
+      problems: ['not-found', 'forbidden', 'secret-unreadable'],
       handle: async ({ owner, params: { id, name }, response }) => {
+        const { requestId, principal, isPerson = false } = response.locals;
         const sandbox = await sandboxOf(owner, id);
+        // A script that runs in a page has the cookie of the person, and no key.
+        if (isPerson)
+          throw new ProblemError('forbidden', 'No page shows the value of a secret: use a key.');
+        secretReads.admit(sandbox);
         const value = await secrets.valueFor(sandbox, name, secrets.conversationsIn(sandbox));
         if (value === undefined) throw notFound('secret');
-        const { requestId, principal } = response.locals;
-        audit.info('SecretRead', {
-          requestId,
-          ...{ owner: sandbox.spec.owner, sandbox: sandbox.metadata.name, secret: name },
-          by: principal === undefined ? 'session key' : principal.keyName,
-        });
+        const by = principal === undefined ? 'session key' : principal.keyName;
+        secretReads.record({ requestId, sandbox, secret: name, by });
         return { plainText: value };
       },
     }),

@@ -48,9 +48,10 @@ class StartTaskResponses {
       return { jsonText: listText(frame, await Array.fromAsync(this.#texts(conversations))) };
     const gone = new AbortController();
     response.once('close', () => gone.abort(new Error('the client has gone')));
+    const { clock } = this.#services;
     const release = await this.#large.wait({ owner }, { signal: gone.signal });
     try {
-      return { sentBytes: await sendList(response, frame, this.#texts(conversations)) };
+      return { sentBytes: await sendList(response, frame, this.#texts(conversations), clock) };
     } finally {
       release();
     }

@@ -18,3 +18,9 @@ export const signIn = ({ page }: Window, { url, key }: RestUser): Promise<unknow
     },
     { host: url, apiKey: key },
   );
+
+/** Opens the link that a text contains, and presses the button of its page, which signs in. */
+export async function signInByLink({ page }: Window, text: string): Promise<void> {
+  await page.goto(/http:\S+\/login\?token=\S+/.exec(text)?.[0] ?? '');
+  await page.getByRole('button', { name: /^Sign in as / }).click();
+}

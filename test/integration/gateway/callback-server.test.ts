@@ -11,8 +11,10 @@ import { IndexedStore } from '../../../packages/kube/src/store.ts';
 import { silentLogger, type Logger } from '@conversation-operator/base/logger';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
+import { readBody } from '@conversation-operator/http/body/json-body';
 import { eventually } from '../../support/eventually.ts';
 import { openRaw, sendRaw, verdictOf } from '../../support/gateway/raw-http.ts';
+import { HeldClock } from '../../support/held-clock.ts';
 import { quietCache } from '../../support/gateway/quiet-cache.ts';
 import { aSandbox } from '../../support/builders.ts';
 
@@ -184,6 +186,91 @@ describe("the gateway's agent side", () => {
       for (const socket of sockets) socket.destroy();
       await small.close();
     }
+  });
+
+  describe('with slow clients', () => {
+    const maxConnections = 32;
+    const requestMs = 60_000;
+    let clock: HeldClock;
+    let slow: CallbackServer;
+    let port: number;
+    const sockets: Socket[] = [];
+    const reads: string[] = [];
+    /** Reads the body of each request, for the sandbox that the request names. */
+    const reader = (name: string, limitsBody: boolean) => ({
+      ...{ name, limitsBody },
+      handle: async ({ request, response, sandbox, countFor }: CallbackRequest) => {
+        if (sandbox !== undefined) countFor(sandbox);
+        reads.push(name);
+        await readBody(request, 1000);
+        response.end();
+      },
+    });
+    beforeEach(async () => {
+      const store = new IndexedStore<Sandbox>(gatewayIndexers.sandboxes);
+      for (const [name, owner] of [
+        ['a1', 'alice'],
+        ['a2', 'alice'],
+        ['b1', 'bob'],
+      ] as const)
+        store.set(aSandbox({ name, owner }));
+      clock = new HeldClock(requestMs);
+      slow = createCallbackServer({
+        handlers: [reader('mcp', false), reader('git', true)],
+        ...{ sandboxes: quietCache(store), namespace: 'default', maxConnections },
+        ...{ host: '127.0.0.1', port: 0, clock, logger: silentLogger, metrics: createMetrics() },
+      });
+      ({ port } = await slow.listen());
+    });
+    afterEach(async () => {
+      for (const socket of sockets.splice(0)) socket.destroy();
+      reads.splice(0);
+      await slow.close();
+    });
+
+    /** Sends all but the end of a body. Returns what the server answers. */
+    async function begin(path: string) {
+      const socket = await openRaw(port);
+      sockets.push(socket);
+      const state = { answer: '', isClosed: false };
+      socket.on('data', (chunk: Buffer) => (state.answer += chunk.toString()));
+      socket.once('close', () => (state.isClosed = true));
+      socket.write(
+        `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{`,
+      );
+      return state;
+    }
+    const isAlive = async () => (await fetch(`http://127.0.0.1:${port}/alive`)).ok;
+
+    it('ends a body that is late, but one that its handler limits', async () => {
+      const [late, limited] = [await begin('/mcp/unknown/x'), await begin('/git/unknown/x')];
+      await eventually('both are read', () => reads.length === 2);
+      clock.pass();
+      await eventually('the late one is closed', () => late.isClosed);
+      expect(late.answer).toMatch(/^HTTP\/1\.1 408 /);
+      expect(limited).toEqual({ answer: '', isClosed: false });
+    });
+
+    it('is alive while bodies take every connection', async () => {
+      const all = [];
+      for (let index = 0; index < maxConnections; index++) all.push(await begin(`/mcp/unknown/x`));
+      await eventually('all are read', () => reads.length === maxConnections);
+      expect(await isAlive()).toBe(true);
+      const another = await begin('/mcp/b1/x');
+      await eventually('another one is refused', () => another.isClosed);
+      expect(another.answer).toMatch(/^HTTP\/1\.1 503 /);
+      expect(all.filter(({ isClosed }) => isClosed)).toEqual([]);
+    });
+
+    it('lets one sandbox have a sixteenth of the connections, and its owner a quarter', async () => {
+      const own = [];
+      for (let index = 0; index < 3; index++) own.push(await begin('/mcp/a1/x'));
+      await eventually('the third one is refused', () => own[2]?.isClosed === true);
+      expect(own[2]?.answer).toMatch(/^HTTP\/1\.1 503 .*too-many-connections/s);
+      await begin('/mcp/a2/x');
+      await begin('/mcp/b1/x');
+      await eventually('other sandboxes are served', () => reads.length === 4);
+    });
   });
 
   it('is alive', async () => {

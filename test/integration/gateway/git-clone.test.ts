@@ -132,7 +132,11 @@ beforeAll(async () => {
       defaultProvider: 'forgejo',
     },
     templates: quietCache(new IndexedStore<SandboxTemplate>({})),
-    records: { begin: () => Promise.reject(new Error('no push')), end: () => Promise.resolve() },
+    records: {
+      take: () => Promise.resolve(true),
+      begin: () => Promise.reject(new Error('no push')),
+      end: () => Promise.resolve(),
+    },
     ...{
       limits: { idleMs, lagMs: 500 },
       clock,

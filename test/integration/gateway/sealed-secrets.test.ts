@@ -6,6 +6,7 @@ import {
   createCallbackServer,
   type CallbackServer,
 } from '../../../src/gateway/callback-server/callback-server.ts';
+import { SecretReads } from '../../../src/gateway/auth/secret-reads.ts';
 import { secretsHandler } from '../../../src/gateway/callback-server/secrets.ts';
 import { SecretReader } from '../../../src/gateway/lookup/secret-reader.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
@@ -35,23 +36,27 @@ describe('secrets in the cluster', () => {
   let client: CloudClient;
   let side: CallbackServer;
   let sidePort = 0;
+  let reads: SecretReads;
   const handlerLog = () => JSON.stringify(audit);
 
   beforeAll(async () => {
     world = await TwoOwners.start({ resealDelayMs: 10 });
     client = new CloudClient({ host: `http://127.0.0.1:${world.port}`, apiKey: world.keys.alice });
     const { caches, sandboxKeys: keys } = world;
+    reads = new SecretReads({
+      clock: systemClock,
+      audit: {
+        ...world.log.logger,
+        info: (message, fields = {}) => void audit.push({ message, fields }),
+      },
+    });
     side = createCallbackServer({
       handlers: [
         secretsHandler({
-          ...{ keys, clock: systemClock, lagMs: 50 },
+          ...{ keys, clock: systemClock, lagMs: 50, reads },
           secrets: new SecretReader({
             ...{ client: world.client, sealing: sealingUnder(keys), ...caches },
           }),
-          audit: {
-            ...world.log.logger,
-            info: (message, fields = {}) => void audit.push({ message, fields }),
-          },
         }),
       ],
       ...{ sandboxes: caches.sandboxes, namespace, host: '127.0.0.1', port: 0 },
@@ -64,6 +69,7 @@ describe('secrets in the cluster', () => {
   });
   afterAll(async () => {
     await side.close();
+    reads.close();
     await world.stop();
   });
 
@@ -100,7 +106,7 @@ describe('secrets in the cluster', () => {
     return uid === undefined ? '' : world.sandboxKeys.secretsToken(uid);
   };
   const settings = () => world.client.get(ownerSettings, namespace, settingsNameOf('alice'));
-  const reads = async () => [
+  const readAll = async () => [
     await ask(`sbx-${running}/${running}/TOKEN`),
     await ask(`sbx-${running}/${running}/REPLACED`),
     await ask(`sbx-${running}/${other}/TOKEN`),
@@ -141,7 +147,7 @@ describe('secrets in the cluster', () => {
   });
 
   it('reach the agents of their conversations', async () => {
-    const [owned, replaced] = await reads();
+    const [owned, replaced] = await readAll();
     expect(owned).toMatchObject({ status: 200, text: values['secret of the owner'] });
     expect(owned?.headers.get('cache-control')).toBe('no-store');
     expect(owned?.headers.get('content-type')).toBe('text/plain; charset=utf-8');
@@ -259,6 +265,19 @@ describe('secrets in the cluster', () => {
 
   it('appear in no object, answer or log line', expectSealed);
 
+  it('are read at a rate, and repetitions leave no line of their own', async () => {
+    audit.length = 0;
+    const statuses = new Map<number, number>();
+    // More at once than a sandbox may read at once, and far more than in the time that this takes.
+    for (let round = 0; round < 100; round++)
+      for (const { status } of await Promise.all(
+        Array.from({ length: 4 }, () => ask(`sbx-${other}/${other}/TOKEN`)),
+      ))
+        statuses.set(status, (statuses.get(status) ?? 0) + 1);
+    expect([...statuses.keys()].sort()).toEqual([200, 429]);
+    expect(audit).toHaveLength(1);
+  });
+
   it('are sealed under a new master key, and then need the old one no more', async () => {
     const oldId = new SandboxKeys([oldKey]).currentKeyId;
     const newId = new SandboxKeys([newKey]).currentKeyId;
@@ -268,11 +287,11 @@ describe('secrets in the cluster', () => {
       return !text.includes(`v1.${oldId}.`) && text.split(`v1.${newId}.`).length === 5;
     });
     await world.seen(world.caches.ownerSettings, await settings());
-    expect((await reads()).map(({ status }) => status)).toEqual([200, 200, 403]);
+    expect((await readAll()).map(({ status }) => status)).toEqual([200, 200, 403]);
     await expectSealed();
 
     world.sandboxKeys.replace([newKey]);
-    const [owned, ofStart] = await reads();
+    const [owned, ofStart] = await readAll();
     expect(owned).toMatchObject({ status: 200, text: values['secret of the owner'] });
     // Secrets of starts are never sealed anew.
     expect(ofStart).toMatchObject({ status: 409 });

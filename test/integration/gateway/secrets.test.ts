@@ -4,6 +4,7 @@ import { sealingUnder } from '../../../src/agent/sealing.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import { ownerSettings, settingsNameOf } from '../../../src/resources/owner-settings.ts';
+import { CookieBrowser } from '../../support/gateway/cookie-browser.ts';
 import { namespace, TestGateway, type Answer } from '../../support/gateway/test-gateway.ts';
 
 const path = '/api/v1/secrets';
@@ -223,6 +224,18 @@ describe('secrets of an owner', () => {
         gateway.log.filter(({ message }) => message === 'SecretRead').map(({ fields }) => fields),
       ).toEqual([expect.objectContaining({ owner: 'alice', sandbox: 'sbx-one', secret: 'TOKEN' })]);
       expect(JSON.stringify(gateway.log)).not.toContain(value);
+    });
+
+    it('have no value for a page, which has the cookie of a session alone', async () => {
+      await gateway.addSandbox('sbx-one');
+      await add('TOKEN');
+      const browser = new CookieBrowser(gateway);
+      await browser.submit('/login', { api_key: gateway.alice });
+      const listed = await browser.fetch('GET', secretsOf('sbx-one'));
+      expect(listed.json).toMatchObject({ secrets: [{ name: 'TOKEN' }] });
+      const answer = await browser.fetch('GET', secretsOf('sbx-one', '/TOKEN'));
+      expect(problem(answer)).toEqual([403, 'forbidden']);
+      expect(answer.text).not.toContain(value);
     });
 
     it('include those of the starts in it, which take the place of those of the owner', async () => {

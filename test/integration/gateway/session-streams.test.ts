@@ -5,7 +5,7 @@ import { createLoginLink } from '../../../src/gateway/sign-in/login-link.ts';
 import { apiKeys } from '../../../src/resources/api-key.ts';
 import { eventually } from '../../support/eventually.ts';
 import { CookieBrowser } from '../../support/gateway/cookie-browser.ts';
-import { namespace, TestGateway } from '../../support/gateway/test-gateway.ts';
+import { namespace, TestGateway, type RequestOptions } from '../../support/gateway/test-gateway.ts';
 
 const dayMs = 86_400_000;
 /** Delay until the expiry of a key is checked again, and the one that these tests have. */
@@ -57,7 +57,7 @@ async function byLink(): Promise<CookieBrowser> {
   const browser = new CookieBrowser(gateway);
   await eventually(
     'the link signs in',
-    async () => (await browser.open(link.slice(url.length))).status === 303,
+    async () => (await browser.signInBy(link.slice(url.length))).status === 303,
   );
   return browser;
 }
@@ -69,8 +69,11 @@ async function byKey(key = gateway.alice): Promise<CookieBrowser> {
 }
 
 async function openStream({ cookie = '', ownHeaders }: CookieBrowser): Promise<Stream> {
-  const headers = { ...ownHeaders, cookie };
-  const stream = new Stream(await gateway.open('GET', '/api/v1/stream', { key: null, headers }));
+  return follow({ key: null, headers: { ...ownHeaders, cookie } });
+}
+
+async function follow(options: RequestOptions): Promise<Stream> {
+  const stream = new Stream(await gateway.open('GET', '/api/v1/stream', options));
   streams.push(stream);
   await stream.until('"last":true');
   return stream;
@@ -89,6 +92,19 @@ const signIns = [
 it.each<[string, () => Promise<CookieBrowser>, (browser: CookieBrowser) => Promise<unknown>]>([
   ['the person signs out', byLink, (browser) => browser.submit('/logout', {})],
   [
+    'the person signs out of a session of an API key, which stays',
+    () => byKey(),
+    (browser) => browser.submit('/logout', {}),
+  ],
+  [
+    'a session of an API key has lasted for 7 days',
+    () => byKey(),
+    () => {
+      now += 7 * dayMs;
+      return Promise.resolve();
+    },
+  ],
+  [
     'its ApiKey is revoked',
     () => byKey(),
     async (browser) => gateway.client.delete(apiKeys, namespace, await keyNameOf(browser)),
@@ -104,10 +120,18 @@ it.each<[string, () => Promise<CookieBrowser>, (browser: CookieBrowser) => Promi
 ])('a stream of a session is closed after %s', async (_what, signIn, end) => {
   const browser = await signIn();
   const stream = await openStream(browser);
-  const other = await openStream(await byKey(gateway.bob));
+  const other = await follow({ key: gateway.bob });
   await end(browser);
   await stream.until('key-invalid');
   expect(other.text).not.toContain('key-invalid');
+});
+
+it('a stream of another session of the same API key stays', async () => {
+  const [browser, another] = [await byKey(), await byKey()];
+  const [stream, other] = [await openStream(browser), await openStream(another)];
+  await browser.submit('/logout', {});
+  await stream.until('key-invalid');
+  expect(other.text).not.toContain('event: closed');
 });
 
 it.each(signIns)(

@@ -43,7 +43,7 @@ describe('A person signs in', () => {
   it('by a link, which works once', async () => {
     const link = await aLink();
     const browser = new CookieBrowser(gateway);
-    const { status, headers } = await browser.open(`${link}&return_to=/c/1`);
+    const { status, headers } = await browser.signInBy(`${link}&return_to=/c/1`);
     expect([status, headers.location]).toEqual([303, './c/1']);
     expect(headers['set-cookie']).toEqual([
       expect.stringMatching(
@@ -68,7 +68,7 @@ describe('A person signs in', () => {
         Promise.resolve(replica.caches.apiKeys.store.list().length === 3),
       );
       const browsers = [new CookieBrowser(gateway), new CookieBrowser(replica)];
-      const answers = await Promise.all(browsers.map((browser) => browser.open(link)));
+      const answers = await Promise.all(browsers.map((browser) => browser.signInBy(link)));
       expect(answers.map(({ status }) => status).sort()).toEqual([303, 401]);
       expect(await gateway.client.list(apiKeys, { namespace })).toMatchObject({
         items: { length: 3 },
@@ -82,7 +82,7 @@ describe('A person signs in', () => {
     const replica = await gateway.replica({ clock });
     try {
       const browser = new CookieBrowser(gateway);
-      await browser.open(await aLink());
+      await browser.signInBy(await aLink());
       expect(
         await new CookieBrowser(replica, browser.cookie).fetch('GET', '/api/v1/users/me'),
       ).toMatchObject({ status: 401 });
@@ -111,13 +111,28 @@ describe('A person signs in', () => {
     expect((await new CookieBrowser(gateway).open(link)).status).toBe(401);
   });
 
-  it('not by a link that is loaded in advance', async () => {
+  it.each<[string, string, Record<string, string>]>([
+    ['a scanner of mails without headers of a browser', 'GET', {}],
+    [
+      'a scanner that drives a whole browser',
+      'GET',
+      { 'sec-fetch-site': 'none', 'sec-fetch-mode': 'navigate', 'sec-fetch-user': '?1' },
+    ],
+    ['a chat that shows a preview', 'HEAD', {}],
+    [
+      'a browser that loads it in advance',
+      'GET',
+      { 'sec-fetch-site': 'none', 'sec-purpose': 'prefetch;prerender' },
+    ],
+    ['another site over plain http', 'GET', { referer: 'http://evil.example/' }],
+  ])('once by a link that was opened before by %s', async (_who, method, headers) => {
     const link = await aLink();
+    const opened = await new CookieBrowser(gateway).send(method, link, { headers });
+    expect([opened.status, opened.headers['set-cookie']]).toEqual([200, undefined]);
     const browser = new CookieBrowser(gateway);
-    const early = { 'sec-fetch-site': 'none', 'sec-purpose': 'prefetch;prerender' };
-    expect((await browser.open(link, early)).headers['set-cookie']).toBeUndefined();
-    expect((await browser.send('HEAD', link)).headers['set-cookie']).toBeUndefined();
-    expect((await browser.open(link)).status).toBe(303);
+    expect((await browser.signInBy(link)).status).toBe(303);
+    expect(await browser.owner()).toBe('alice');
+    expect((await new CookieBrowser(gateway).signInBy(link)).status).toBe(401);
   });
 
   it('not with the key of a link as an API key', async () => {
@@ -165,7 +180,7 @@ describe('A person signs in', () => {
     const link = await createLoginLink(options);
     await eventually('the link is known', () => Promise.resolve(signInKeys().length === 1));
     const browser = new CookieBrowser(gateway);
-    await browser.open(link.slice(url.length));
+    await browser.signInBy(link.slice(url.length));
     // The chain has the lowest role of its keys.
     expect((await browser.fetch('GET', '/api/v1/users/me')).json).toMatchObject({
       id: 'root',
@@ -177,7 +192,7 @@ describe('A person signs in', () => {
 
   it('and out, which ends the session everywhere', async () => {
     const browser = new CookieBrowser(gateway);
-    await browser.open(await aLink());
+    await browser.signInBy(await aLink());
     const stolen = new CookieBrowser(gateway, browser.cookie);
     expect(await stolen.owner()).toBe('alice');
     const { status, headers } = await browser.submit('/logout', {});
@@ -195,7 +210,7 @@ describe('A person signs in', () => {
 
   it('fifty times, of which the oldest session ends with the next', async () => {
     for (let index = 0; index < 51; index++) {
-      await new CookieBrowser(gateway).open(await aLink());
+      await new CookieBrowser(gateway).signInBy(await aLink());
       await eventually('the link is gone', () =>
         Promise.resolve(signInKeys().every(({ spec }) => spec.signIn === 'Session')),
       );
@@ -207,9 +222,9 @@ describe('A person signs in', () => {
 
   it('and earlier links and sessions that have expired are deleted', async () => {
     await aLink();
-    await new CookieBrowser(gateway).open(await aLink('bob'));
+    await new CookieBrowser(gateway).signInBy(await aLink('bob'));
     now += 8 * 86_400_000;
-    await new CookieBrowser(gateway).open(await aLink('bob'));
+    await new CookieBrowser(gateway).signInBy(await aLink('bob'));
     await eventually('only the new session of bob is left', () =>
       Promise.resolve(signInKeys().filter(({ spec }) => spec.owner === 'bob').length === 1),
     );
@@ -257,7 +272,7 @@ describe('A person signs in', () => {
       const link = await aLink('mallory');
       for (const browser of [new CookieBrowser(gateway), await withKey()]) {
         const before = browser.cookie;
-        const { status, text } = await browser.open(link, { 'sec-fetch-site': 'cross-site' });
+        const { status, text } = await browser.open(link);
         expect([status, browser.cookie]).toEqual([200, before]);
         expect(text).toContain('Sign in as mallory?');
       }
@@ -271,7 +286,7 @@ describe('A person signs in', () => {
 
     it('cannot fix a session: every sign-in gets another cookie', async () => {
       const browser = new CookieBrowser(gateway, `conversation-operator-${gateway.port}=chosen`);
-      await browser.open(await aLink());
+      await browser.signInBy(await aLink());
       const [first] = [browser.cookie];
       expect(first).not.toContain('chosen');
       await browser.submit('/login', { api_key: gateway.alice });
@@ -363,7 +378,7 @@ describe('A person signs in', () => {
   it('and nothing of it is in a log', async () => {
     const link = await aLink();
     const browser = new CookieBrowser(gateway);
-    await browser.open(link);
+    await browser.signInBy(link);
     await browser.submit('/login', { api_key: gateway.alice });
     const lines = JSON.stringify(gateway.log);
     expect(lines).not.toContain(link.slice(link.indexOf('=') + 1));

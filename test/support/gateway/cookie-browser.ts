@@ -31,6 +31,15 @@ export class CookieBrowser {
   open = (path: string, headers: RequestOptions['headers'] = { 'sec-fetch-site': 'none' }) =>
     this.send('GET', path, { headers });
 
+  /** Opens a link that signs in, and presses the button of its page, if the page has one. */
+  signInBy = async (link: string) => {
+    const opened = await this.open(link);
+    const { searchParams } = new URL(link, this.#gateway.url);
+    return opened.text.includes('name="token"')
+      ? this.submit('/login', Object.fromEntries(searchParams))
+      : opened;
+  };
+
   submit = (path: string, fields: Record<string, string>, headers = this.ownHeaders) =>
     this.send('POST', path, {
       rawBody: new URLSearchParams(fields).toString(),

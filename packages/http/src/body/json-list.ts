@@ -1,7 +1,5 @@
 import type { ServerResponse } from 'node:http';
-
-/** Maximum time in which a client reads nothing of its answer, in milliseconds. */
-export const defaultStallMs = 30_000;
+import { sendChunks, type SendChunksOptions } from './send-chunks.ts';
 
 /** The text around the items. */
 export interface ListFrame {
@@ -35,43 +33,29 @@ export const listPieces = ({ head, tail }: ListFrame, items: readonly Buffer[]):
 ];
 
 /**
- * Sends a JSON list item by item, at the pace at which its client reads, so that only the item
- * under way is in memory. The status is sent with the first item, so a later failure ends the
- * connection. Returns the bytes sent.
+ * Sends a JSON list item by item, at the pace at which its client reads, as `sendChunks` does.
+ * Returns the bytes sent.
  */
-export async function sendList(
+export function sendList(
   response: ServerResponse,
-  { head, tail }: ListFrame,
+  frame: ListFrame,
   items: AsyncIterable<string>,
+  clock: SendChunksOptions['clock'],
 ): Promise<number> {
-  let bytes = 0;
+  return sendChunks(response, listChunks(frame, items), {
+    clock,
+    begin: () => {
+      response.statusCode = 200;
+      response.setHeader('content-type', 'application/json');
+    },
+  });
+}
+
+async function* listChunks({ head, tail }: ListFrame, items: AsyncIterable<string>) {
   let before = head;
   for await (const item of items) {
-    if (response.destroyed) return bytes;
-    if (bytes === 0) begin(response);
-    const text = `${before}${item}`;
-    bytes += Buffer.byteLength(text);
-    if (!response.write(text)) await drained(response);
+    yield `${before}${item}`;
     before = ',';
   }
-  if (bytes === 0) begin(response);
-  const rest = bytes === 0 ? `${head}${tail}` : tail;
-  response.end(rest);
-  return bytes + Buffer.byteLength(rest);
+  yield before === head ? `${head}${tail}` : tail;
 }
-
-function begin(response: ServerResponse): void {
-  response.statusCode = 200;
-  response.setHeader('content-type', 'application/json');
-  response.setTimeout(defaultStallMs, () => response.destroy());
-}
-
-/** Resolves when the client has read the written bytes, or has disconnected. */
-const drained = (response: ServerResponse): Promise<void> =>
-  new Promise((resolve) => {
-    const done = () => {
-      response.off('drain', done).off('close', done);
-      resolve();
-    };
-    response.on('drain', done).on('close', done);
-  });

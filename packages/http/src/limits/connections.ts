@@ -2,7 +2,7 @@ import type { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from '@conversation-operator/base/logger';
-import { Shares, type Release } from '@conversation-operator/base/shares';
+import { Shares, type Holder, type Release } from '@conversation-operator/base/shares';
 import { Refusal } from '../refusal.ts';
 import { subscriberOf, type TrustedProxies } from './client-address.ts';
 import type { LimitMetrics } from './limit-metrics.ts';
@@ -117,8 +117,8 @@ interface Connection {
   /** Undefined while a request is under way. */
   order: Order | undefined;
   readonly leaveAddress: Release;
-  owner: string | undefined;
-  leaveOwner: Release;
+  holder: Holder | undefined;
+  leaveHolder: Release;
 }
 
 const noRelease: Release = () => undefined;
@@ -167,12 +167,18 @@ export class Connections {
     }
     const group = isShared ? socket : subscriberOf(address);
     const order = this.#silent;
-    this.#open.set(socket, { group, order, leaveAddress, owner: undefined, leaveOwner: noRelease });
+    this.#open.set(socket, {
+      group,
+      order,
+      leaveAddress,
+      holder: undefined,
+      leaveHolder: noRelease,
+    });
     order.add(group, socket);
     socket.once('close', () => this.#leave(socket));
     const owner = ownerOf?.(address);
     const hasRoom = owner === undefined || places.hasRoom({ owner });
-    if (hasRoom && owner !== undefined) this.attribute(socket, owner);
+    if (hasRoom && owner !== undefined) this.attribute(socket, { owner });
     if (hasRoom && this.#open.size <= places.total) return;
     const silent = this.#silent.next();
     const other = silent === socket ? this.#idle.next() : silent;
@@ -194,17 +200,18 @@ export class Connections {
   }
 
   /**
-   * Counts the connection of a request for its owner. Throws where the owner has too many
-   * connections; the response then ends this one.
+   * Counts the connection of a request for its owner, and for a sandbox where one is named. Throws
+   * where either has too many connections; the response then ends this one.
    */
-  attribute(socket: Socket, owner: string): void {
+  attribute(socket: Socket, holder: Holder): void {
     const connection = this.#open.get(socket);
-    if (connection === undefined || connection.owner === owner) return;
-    if (this.#options.proxies.carries(socket)) return;
-    connection.leaveOwner();
-    connection.owner = undefined;
-    connection.leaveOwner = this.#options.places.take({ owner });
-    connection.owner = owner;
+    if (connection === undefined || this.#options.proxies.carries(socket)) return;
+    const { holder: present } = connection;
+    if (present?.owner === holder.owner && present.sandbox === holder.sandbox) return;
+    connection.leaveHolder();
+    connection.holder = undefined;
+    connection.leaveHolder = this.#options.places.take(holder);
+    connection.holder = holder;
   }
 
   /**
@@ -257,7 +264,7 @@ export class Connections {
     const connection = this.#open.get(socket);
     this.#open.delete(socket);
     connection?.leaveAddress();
-    connection?.leaveOwner();
+    connection?.leaveHolder();
   }
 }
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '@conversation-operator/base/clock';
 import { hasBody } from '../body/json-body.ts';
-import { defaultStallMs } from '../body/json-list.ts';
+import { defaultStallMs } from '../body/send-chunks.ts';
 import { Refusal } from '../refusal.ts';
 
 /** Timeouts of the server for clients, in milliseconds. */
@@ -77,7 +77,7 @@ export function endInTime(
   });
   response.once('finish', () => {
     if (request.complete) return;
-    const timer = setTimeout(() => request.socket.destroy(), lingerMs);
+    const timer = setTimeout(() => request.socket.destroy(), lingerMs).unref();
     request.once('close', () => clearTimeout(timer)).once('end', () => clearTimeout(timer));
     // The handler has answered and reads no more of the body; the rest is discarded.
     request.unpipe();

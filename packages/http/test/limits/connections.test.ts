@@ -22,7 +22,7 @@ const setUp = (max: number, trusted: readonly string[] = []) => {
     if (!known.has(socket)) connections.admit(connection);
     known.add(socket);
     try {
-      connections.attribute(connection, owner);
+      connections.attribute(connection, { owner });
       return 'ok';
     } catch (error) {
       return error instanceof Refusal

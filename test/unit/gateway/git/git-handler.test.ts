@@ -69,6 +69,7 @@ function aSandboxAtWork(wish: Wish = {}) {
       references: () => Promise.resolve(refs),
     },
     records: {
+      take: () => Promise.resolve(true),
       begin: (conversation, grant, commands) =>
         Promise.resolve({ id: 'push', conversation, grant, commands }),
       end: () => Promise.resolve(),
@@ -91,6 +92,7 @@ function aSandboxAtWork(wish: Wish = {}) {
     await handler.handle({
       ...{ request, response: new ServerResponse(request), sandbox, path: path.split('/') },
       ...{ query: new URLSearchParams(query), signal: new AbortController().signal },
+      countFor: () => undefined,
     });
     return passed;
   };

@@ -1,0 +1,59 @@
+import type { ServerResponse } from 'node:http';
+import type { Clock } from '@conversation-operator/base/clock';
+import { ReadingPace } from '../limits/reading-pace.ts';
+
+/** Maximum time in which a client reads nothing of its answer, in milliseconds. */
+export const defaultStallMs = 30_000;
+
+export interface SendChunksOptions {
+  readonly clock: Pick<Clock, 'after' | 'monotonic'>;
+  /** Sets the status and the headers; called before the first chunk is written. */
+  readonly begin: () => void;
+}
+
+/**
+ * Sends a body chunk by chunk, at the pace at which its client reads, so that only the chunk under
+ * way is in memory. The status is sent with the first chunk, so a later failure ends the
+ * connection. A client that stalls, or reads more slowly than `ReadingPace` demands, is
+ * disconnected. Returns the bytes sent.
+ */
+export async function sendChunks(
+  response: ServerResponse,
+  chunks: AsyncIterable<string | Buffer>,
+  { clock, begin }: SendChunksOptions,
+): Promise<number> {
+  let bytes = 0;
+  const { socket } = response;
+  const pace = new ReadingPace({
+    clock,
+    taken: () => socket?.bytesWritten ?? 0,
+    tooSlow: () => response.destroy(),
+  });
+  try {
+    for await (const chunk of chunks) {
+      if (response.destroyed) return bytes;
+      if (bytes === 0) {
+        begin();
+        // A failure of the next chunk would otherwise discard the headers with the first one.
+        response.flushHeaders();
+        response.setTimeout(defaultStallMs, () => response.destroy());
+      }
+      bytes += Buffer.byteLength(chunk);
+      if (!response.write(chunk)) await pace.during(() => drained(response));
+    }
+    response.end();
+    return bytes;
+  } finally {
+    pace.end();
+  }
+}
+
+/** Resolves when the client has read the written bytes, or has disconnected. */
+const drained = (response: ServerResponse): Promise<void> =>
+  new Promise((resolve) => {
+    const done = () => {
+      response.off('drain', done).off('close', done);
+      resolve();
+    };
+    response.on('drain', done).on('close', done);
+  });
