@@ -31,7 +31,7 @@ export interface GitHandlerOptions extends Omit<GitRelayOptions, 'limits' | 'hos
   /** A cache that has the index `sandboxName` of `gatewayIndexers`. */
   readonly conversations: Cache<CachedConversation>;
   readonly templates: Cache<SandboxTemplate>;
-  readonly records: Pick<PushRecords, 'begin' | 'end'>;
+  readonly records: Pick<PushRecords, 'begin' | 'end' | 'refuse'>;
   /** The provider of conversations that name none. */
   readonly defaultProvider: string | undefined;
   /** Limits that replace the defaults. */

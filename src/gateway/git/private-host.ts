@@ -231,10 +231,15 @@ export class PrivateHost {
     what: 'advertisement' | 'result',
     credential: GitCredential | undefined,
   ): HostAnswer {
-    const { status, contentType, body } = stream;
-    if (status === 200 && mediaTypeOf(contentType) === smartType(service, what))
-      return { kind: 'stream', stream };
+    const { status, contentType, headers, body } = stream;
+    const isSmart = status === 200 && mediaTypeOf(contentType) === smartType(service, what);
+    const { 'content-encoding': encoding = 'identity' } = headers;
+    // The capabilities of a host are changed on their way.
+    const isReadable =
+      service !== 'git-receive-pack' || what !== 'advertisement' || encoding === 'identity';
+    if (isSmart && isReadable) return { kind: 'stream', stream };
     body.destroy();
+    if (isSmart) return { kind: 'failed', reason: 'encoding' };
     if (isDenial(status)) {
       if (status === 401) credential?.refused?.();
       // Hosts answer 404 for every repository whose existence they do not disclose, so 404 does not

@@ -72,6 +72,7 @@ function aSandboxAtWork(wish: Wish = {}) {
       begin: (conversation, grant, commands) =>
         Promise.resolve({ id: 'push', conversation, grant, commands }),
       end: () => Promise.resolve(),
+      refuse: () => undefined,
     },
     conversations: quietCache(conversations),
     templates: quietCache(templates),
