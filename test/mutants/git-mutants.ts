@@ -143,6 +143,20 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
     test: 'packages/git/test/receive-pack.test.ts',
     name: 'has no value of the capability push-options',
   },
+  'an exception holds for one spelling of a repository': {
+    file: 'src/resources/git-settings.ts',
+    from: "repository.toLowerCase().replace(/(?:\\.git)+$/, '')",
+    to: 'repository',
+    test: 'test/unit/gateway/git/push-policy.test.ts',
+    name: 'of alice for Acme/SHOP',
+  },
+  'a renamed repository evades the exceptions of its new name': {
+    file: 'src/gateway/git/push-relay.ts',
+    from: '[grant.repository, refs.repository ?? grant.repository]',
+    to: '[grant.repository]',
+    test: 'test/integration/gateway/git-push.test.ts',
+    name: 'under each of its names',
+  },
   'push options are offered to git': {
     file: 'src/gateway/git/git-relay.ts',
     from: 'new Set([pushOptions])',

@@ -145,10 +145,9 @@ export class GitHandler implements CallbackHandler {
       return;
     }
     const relayed = { call, sandbox, grant, asked, relaysOpen: true };
-    const { push: policy } = gitPolicyOf(settings, {
-      owner: sandbox.spec.owner,
-      repository: grant.repository,
-    });
+    const { owner } = sandbox.spec;
+    const policyOf = (repository: string) => gitPolicyOf(settings, { owner, repository }).push;
+    const policy = policyOf(grant.repository);
     // Without the template nothing says what may be pushed.
     if (service === 'git-receive-pack' && (!policy.enabled || template === undefined)) {
       refuseWithText(call.response, 403, 'Pushes are not allowed here');
@@ -156,7 +155,7 @@ export class GitHandler implements CallbackHandler {
     }
     await this.#inTurn(call, sandbox, asked, () =>
       service === 'git-receive-pack' && part === 'service' && conversation !== undefined
-        ? this.#pushRelay.push(relayed, conversation, policy)
+        ? this.#pushRelay.push(relayed, conversation, policyOf)
         : this.#relay.relay(relayed),
     );
   }

@@ -33,6 +33,8 @@ const proofLimits = { maxPackBytes: 4 * mebibyte, maxCommits: 20_000 } as const;
 /** Maximum bytes of a malformed push that are read. */
 const maxDiscardedBytes = 16 * mebibyte;
 
+type PolicyOf = (repository: string) => PushPolicy;
+
 /** The reasons of refused references, by their names. */
 type Reasons = ReadonlyMap<string, string>;
 
@@ -47,7 +49,7 @@ class TooLargeError extends Error {
 class IncomingPush {
   readonly #request: IncomingMessage;
   readonly #transfer: Pick<Transfer, 'touch'>;
-  readonly #maxBytes: number;
+  #maxBytes: number;
   #bytes = 0;
 
   /** A limit of the transfer ends the request, at whatever stage of the push that is. */
@@ -63,6 +65,15 @@ class IncomingPush {
 
   get bytes(): number {
     return this.#bytes;
+  }
+
+  get maxBytes(): number {
+    return this.#maxBytes;
+  }
+
+  /** Lowers the maximum; a higher one changes nothing. */
+  limitTo(maxBytes: number): void {
+    this.#maxBytes = Math.min(this.#maxBytes, maxBytes);
   }
 
   get isTooLarge(): boolean {
@@ -110,12 +121,17 @@ export class PushRelay {
     this.#perHour = new HourlyLimit(options.clock);
   }
 
-  /** The caller has authorized the request. */
+  /**
+   * The caller has authorized the request.
+   *
+   * @param policyOf The policy for a repository of this name.
+   */
   async push(
     relayed: RelayedRequest,
     conversation: CachedConversation,
-    policy: PushPolicy,
+    policyOf: PolicyOf,
   ): Promise<void> {
+    const policy = policyOf(relayed.grant.repository);
     const { relay } = this.#options;
     const { request, response } = relayed.call;
     // Git compresses the body of no push, and nothing here would read one.
@@ -131,13 +147,13 @@ export class PushRelay {
         const push = await readPush(body);
         if (push.commands.length > 0 && !asksForReport(push))
           throw new PushError('A push must ask for a report (report-status)');
-        const reasons = await this.#reasons(relayed, { push, body, policy, wanted });
+        const reasons = await this.#reasons(relayed, { push, body, policyOf, wanted, incoming });
         const passed = { push, body, incoming, transfer, wanted };
         const isAllowed = reasons.size === 0;
         if (isAllowed && (await this.#pass(relayed, conversation, passed))) return;
         await pieces.return(undefined);
         await incoming.discard();
-        const tooLarge = all(push, `a push may have ${policy.maxMebibytes} MiB`);
+        const tooLarge = all(push, `a push may have ${incoming.maxBytes / mebibyte} MiB`);
         const shown = incoming.isTooLarge ? tooLarge : reasons;
         if (!isAllowed) {
           this.#options.metrics.gitPushes.inc({ result: 'refused' });
@@ -161,13 +177,15 @@ export class PushRelay {
     {
       push,
       body,
-      policy,
+      policyOf,
       wanted: { owner, signal },
+      incoming,
     }: {
       readonly push: Push;
       readonly body: PushBody;
-      readonly policy: PushPolicy;
+      readonly policyOf: PolicyOf;
       readonly wanted: Wanted;
+      readonly incoming: IncomingPush;
     },
   ): Promise<Reasons> {
     if (push.commands.length === 0) return new Map();
@@ -179,13 +197,19 @@ export class PushRelay {
     const defaultBranch = isEmpty ? undefined : refs.defaultBranch;
     if (!isEmpty && defaultBranch === undefined)
       return all(push, 'the git host does not say which branch is the default one');
-    const reasons = pushRefusals(push.commands, { policy, defaultBranch });
-    if (reasons.size > 0) return reasons;
+    // A renamed repository has the exceptions of both names, so that neither evades one.
+    const policies = [grant.repository, refs.repository ?? grant.repository].map(policyOf);
+    for (const policy of policies) {
+      const reasons = pushRefusals(push.commands, { policy, defaultBranch });
+      if (reasons.size > 0) return reasons;
+      incoming.limitTo(policy.maxMebibytes * mebibyte);
+    }
     const unproven = await unprovenUpdates(push, body, proofLimits);
     if (unproven.length > 0) return new Map(unproven.map((ref) => [ref, notFastForward]));
-    return this.#perHour.take(sandbox.metadata.uid, policy.maxPerHour)
+    const maxPerHour = Math.min(...policies.map((policy) => policy.maxPerHour));
+    return this.#perHour.take(sandbox.metadata.uid, maxPerHour)
       ? new Map()
-      : all(push, `a sandbox may push ${policy.maxPerHour} times in an hour; try again later`);
+      : all(push, `a sandbox may push ${maxPerHour} times in an hour; try again later`);
   }
 
   /** Returns false where the push has turned out to be too large, and nothing was answered. */

@@ -318,6 +318,30 @@ describe('a push', () => {
     expect((await push('bots/a-y')).output).toContain('only branches like bots/*-x may be pushed');
   });
 
+  it('is refused where an exception closes the repository, under each of its names', async () => {
+    // A forge takes both for one repository; this host answers for the other name by a redirect.
+    host.readers = { ...host.readers, 'acme/old': [secret] };
+    for (const name of ['Acme/Shop', 'acme/old'])
+      host.faults.set(name, ({ url: asked = '' }, response) =>
+        response.writeHead(307, { location: asked.replace(name, 'acme/shop') }).end(),
+      );
+    const closed = { overrides: [{ repository: 'acme/shop', push: { enabled: false } }] };
+    for (const [repository, words] of [
+      ['Acme/Shop', 'Pushes are not allowed here'],
+      ['acme/old', 'pushes are not allowed here'],
+    ] as const) {
+      const workplace = await aWorkplace({ repository, git: closed });
+      const tree = await aClone(workplace, repository, 'agent/alias');
+      const { code, output } = await git(workplace, tree, ['push', 'origin', 'agent/alias']);
+      expect(code).not.toBe(0);
+      expect(output).toContain(words);
+    }
+    expect(branches()).not.toContain('refs/heads/agent/alias');
+    const open = await aWorkplace({ repository: 'acme/old' });
+    const tree = await aClone(open, 'acme/old', 'agent/alias');
+    expect(await git(open, tree, ['push', 'origin', 'agent/alias'])).toMatchObject({ code: 0 });
+  });
+
   it('that is too large is refused with a message, and the next one passes', async () => {
     const workplace = await aWorkplace({ git: { push: { maxMebibytes: 1 } } });
     const tree = await aClone(workplace, 'acme/shop', 'agent/huge');
