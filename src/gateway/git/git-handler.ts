@@ -12,6 +12,7 @@ import {
   type CallbackRequest,
 } from '../callback-server/callback-server.ts';
 import { ProblemError } from '../errors/problem-error.ts';
+import { HostBudget } from '../limits/host-budget.ts';
 import { newPool } from '../limits/pools.ts';
 import { workingConversations } from '../callback-server/working-conversations.ts';
 import type { Cache } from '../lookup/cache.ts';
@@ -45,6 +46,12 @@ const defaults: GitLimits = {
   maxBodyBytes: 16 * 1024 * 1024,
 };
 
+/**
+ * Requests of git, of which each causes a few at the host. A fetch takes about four, and an owner
+ * may start thousands of conversations in an hour.
+ */
+export const gitBudget = { perOwner: 12_000, perSandbox: 1_200 } as const;
+
 /** Delay before the cache is read again for the status of a start. */
 const cachePollMs = 50;
 
@@ -74,6 +81,7 @@ export class GitHandler implements CallbackHandler {
   readonly name = 'git';
   readonly #options: GitHandlerOptions;
   readonly #lagMs: number;
+  readonly #budget: HostBudget;
   readonly #reads: Shares;
   readonly #pushes: Shares;
   readonly #relay: GitRelay;
@@ -85,6 +93,7 @@ export class GitHandler implements CallbackHandler {
     this.#lagMs = limits.lagMs;
     this.#relay = new GitRelay({ ...options, limits });
     this.#pushRelay = new PushRelay({ ...options, relay: this.#relay });
+    this.#budget = new HostBudget(options.clock, gitBudget);
     this.#reads = newPool('clones', options.clock);
     this.#pushes = newPool('pushes', options.clock);
   }
@@ -166,11 +175,18 @@ export class GitHandler implements CallbackHandler {
     { service, part }: SmartRequest,
     work: () => Promise<void>,
   ): Promise<void> {
+    const holder = { owner: spec.owner, sandbox: metadata.uid };
+    try {
+      this.#budget.take(holder);
+    } catch (error) {
+      if (!(error instanceof ProblemError)) throw error;
+      refuseWithText(call.response, error.status, error.message, error.headers);
+      return;
+    }
     const isPush = service === 'git-receive-pack' && part === 'service';
-    const release = await (isPush ? this.#pushes : this.#reads).wait(
-      { owner: spec.owner, sandbox: metadata.uid },
-      { signal: call.signal },
-    );
+    const release = await (isPush ? this.#pushes : this.#reads).wait(holder, {
+      signal: call.signal,
+    });
     try {
       await work();
     } finally {
