@@ -21,6 +21,17 @@ interface TransferLimits {
   readonly totalMs: number;
 }
 
+const minTransferMs = 3_600_000;
+/** Time after the end of a clone in which its transfer ends by itself. */
+const cloneGraceMs = 60_000;
+
+/**
+ * Maximum duration of one request, which is no less than the operator gives a clone: the operator
+ * ends a clone that takes too long.
+ */
+export const maxTransferMs = (cloneTimeoutSeconds: number): number =>
+  Math.max(minTransferMs, cloneTimeoutSeconds * 1000 + cloneGraceMs);
+
 /** One request of a sandbox and the answer of a host, within limits of time. */
 export class Transfer {
   /** Aborts when a limit is exceeded, or when the signal of the caller aborts. */
