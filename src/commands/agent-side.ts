@@ -11,6 +11,7 @@ import { secretsHandler } from '../gateway/callback-server/secrets.ts';
 import { webhooks, type WebhooksOptions } from '../gateway/callback-server/webhooks.ts';
 import { GitHandler } from '../gateway/git/git-handler.ts';
 import type { GitCredentials } from '../gateway/git/hosts.ts';
+import { maxTransferMs } from '../gateway/git/git-relay.ts';
 import { PrivateHost } from '../gateway/git/private-host.ts';
 import { PushRecords } from '../gateway/git/push-records.ts';
 import type { Caches } from '../gateway/lookup/cache.ts';
@@ -63,6 +64,7 @@ export async function serveAgentSide(
   const git = new GitHandler({
     ...{ host, keys, conversations, templates, defaultProvider },
     records: new PushRecords({ client, events, audit, clock, logger }),
+    limits: { totalMs: maxTransferMs(config.CLONE_TIMEOUT_SECONDS) },
     ...{ clock, logger, metrics },
   });
   const tools = pullRequestTools({ keys, conversations, pullRequests, version, clock, logger });

@@ -141,14 +141,16 @@ export const shared = {
   LEGACY_API: flag(true),
 };
 
+/** How long the clone of a repository may take, and so its transfer through the gateway. */
+export const cloneTimeout = { CLONE_TIMEOUT_SECONDS: wholeSeconds().default(600) };
+
 /** Settings of every process with the controllers. */
 export const operating = {
+  ...cloneTimeout,
   /**
    * How long a pause waits for the agent to stop its runs before its pod is deleted all the same.
    */
   PAUSE_TIMEOUT_SECONDS: seconds().default(15),
-  /** How long the clone of a repository may take. */
-  CLONE_TIMEOUT_SECONDS: wholeSeconds().default(600),
   /** How long a repository's set-up script may take. */
   SETUP_TIMEOUT_SECONDS: wholeSeconds().default(600),
   /** Maximum size of a repository on its sandbox's volume, with its history. */

@@ -1,6 +1,7 @@
 import { z, type core } from 'zod';
 import { isAddressRange } from '@conversation-operator/http/limits/client-address';
 import {
+  cloneTimeout,
   count,
   countOrNoLimit,
   flag,
@@ -83,6 +84,7 @@ export function checkGithubApp(config: GithubAppSettings, context: core.$Refinem
 
 /** Settings of every process that serves REST. */
 export const serving = {
+  ...cloneTimeout,
   /**
    * Whether git hosts are asked for a repository and its branch before a start is accepted, and for
    * lists of branches.

@@ -160,8 +160,8 @@ export function createMetrics(registry: Registry = new Registry()) {
     ),
     gitPushes: counter(
       'git_pushes_total',
-      'Pushes of sandboxes, by result: accepted or rejected by the git host, refused by the gateway.',
-      { result: ['accepted', 'rejected', 'refused'] },
+      'Pushes of sandboxes, by result: accepted or rejected by the git host, unknown, refused by the gateway.',
+      { result: ['accepted', 'rejected', 'unknown', 'refused'] },
     ),
     pullRequests: counter(
       'pull_requests_total',

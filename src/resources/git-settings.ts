@@ -87,7 +87,7 @@ export const gitSettingsSchema = z.object({
           owner: optional(ownerName(), 'Owner of the sandboxes. Absent: every owner.'),
           repository: optional(
             repositoryName(),
-            'Repository, as a conversation names it. Absent: every repository.',
+            'Repository, as a conversation names it or as its host does after a renaming; upper and lower case and the ending .git do not count. Absent: every repository.',
           ),
           push: optional(
             z.object({
@@ -138,16 +138,24 @@ const replaced = <T extends object>(base: T, override: object = {}): T => ({
 });
 
 /**
- * The policy for an owner and a repository. A template that was stored without a field has the
- * defaults.
+ * The name by which a forge knows a repository: forges do not distinguish upper and lower case, and
+ * leave the ending `.git` out.
+ */
+export const forgeName = (repository: string): string =>
+  repository.toLowerCase().replace(/(?:\.git)+$/, '');
+
+/**
+ * The policy for an owner and a repository, whose names are compared as forges do. A template that
+ * was stored without a field has the defaults.
  */
 export function gitPolicyOf(
   settings: Partial<GitSettings> | undefined,
   { owner, repository }: { readonly owner: string; readonly repository: string },
 ): GitPolicy {
   const { push, pullRequests, overrides = [] } = { ...gitSettingsSchema.parse({}), ...settings };
+  const name = forgeName(repository);
   const override = overrides.find(
-    (each) => (each.owner ?? owner) === owner && (each.repository ?? repository) === repository,
+    (each) => (each.owner ?? owner) === owner && forgeName(each.repository ?? repository) === name,
   );
   return {
     push: replaced(push, override?.push),

@@ -11,7 +11,7 @@ type Method = keyof HostApi;
 
 /** A git host in memory, with the rules of the real ones: a branch has one open pull request. */
 export class FakeHostApi implements HostApi {
-  readonly pullRequests: PullRequest[] = [];
+  readonly pullRequests: (PullRequest & { readonly body: string })[] = [];
   readonly comments: { readonly number: number; readonly body: string }[] = [];
   /** Tokens and repositories of the calls. */
   readonly calls: {
@@ -25,18 +25,25 @@ export class FakeHostApi implements HostApi {
     { readonly code: HostApiErrorCode; readonly when: 'before' | 'after' }
   >();
   tokens: readonly string[] = ['s3cret'];
+  /** New names of repositories. As on real hosts, reads under the old name are redirected. */
+  readonly renamed = new Map<string, string>();
 
-  defaultBranch(target: ApiTarget): Promise<string> {
-    return this.#call('defaultBranch', target, () => 'main');
+  repository(target: ApiTarget) {
+    const name = this.renamed.get(target.repository) ?? target.repository;
+    return this.#call('repository', target, () => ({ name, defaultBranch: 'main' }));
   }
 
-  create(target: ApiTarget, { title, head, base, draft }: NewPullRequest): Promise<PullRequest> {
+  create(
+    target: ApiTarget,
+    { title, body, head, base, draft }: NewPullRequest,
+  ): Promise<PullRequest> {
     return this.#call('create', target, () => {
+      this.#refuseMoved(target);
       if (this.pullRequests.some((each) => each.head === head && each.state === 'open'))
         throw new HostApiError('exists', 'There is one.');
       const number = this.pullRequests.length + 1;
       const url = `https://git.example.com/${target.repository}/pulls/${number}`;
-      const made = { number, url, state: 'open', isDraft: draft, title, head, base } as const;
+      const made = { number, url, state: 'open', isDraft: draft, title, body, head, base } as const;
       this.pullRequests.push(made);
       return made;
     });
@@ -55,7 +62,6 @@ export class FakeHostApi implements HostApi {
   details(target: ApiTarget, number: number) {
     return this.#call('details', target, () => ({
       ...this.#of(number),
-      body: 'A description.',
       comments: this.comments
         .filter((each) => each.number === number)
         .map(({ body }) => ({ author: 'alice', body, time: '2026-03-01T12:00:00Z' })),
@@ -64,6 +70,7 @@ export class FakeHostApi implements HostApi {
 
   comment(target: ApiTarget, number: number, body: string) {
     return this.#call('comment', target, () => {
+      this.#refuseMoved(target);
       const { url } = this.#of(number);
       this.comments.push({ number, body });
       return { url: `${url}#comment-${this.comments.length}` };
@@ -75,25 +82,32 @@ export class FakeHostApi implements HostApi {
     this.pullRequests[number - 1] = { ...this.#of(number), ...changes };
   }
 
-  #of(number: number): PullRequest {
+  #of(number: number): PullRequest & { readonly body: string } {
     const found = this.pullRequests[number - 1];
     if (found === undefined) throw new HostApiError('not-found', 'There is no such pull request.');
     return found;
   }
 
-  #call<T>(method: Method, { token, repository }: ApiTarget, act: () => T): Promise<T> {
+  #refuseMoved({ repository }: ApiTarget): void {
+    if (this.renamed.has(repository)) throw new HostApiError('not-found', 'It has another name.');
+  }
+
+  /** Rejects with the error of a budget too. */
+  async #call<T>(
+    method: Method,
+    { token, repository, charge }: ApiTarget,
+    act: () => T,
+  ): Promise<T> {
+    charge?.();
     this.calls.push({ method, token, repository });
     const fault = this.faults.get(method);
     this.faults.delete(method);
     const failed = fault && new HostApiError(fault.code, `The host says ${fault.code}.`);
-    if (failed !== undefined && fault?.when === 'before') return Promise.reject(failed);
+    if (failed !== undefined && fault?.when === 'before') throw failed;
     if (!this.tokens.includes(token))
-      return Promise.reject(new HostApiError('denied', 'The token does not open it.'));
-    try {
-      const done = act();
-      return failed === undefined ? Promise.resolve(done) : Promise.reject(failed);
-    } catch (error) {
-      return Promise.reject(error instanceof Error ? error : new Error(String(error)));
-    }
+      throw new HostApiError('denied', 'The token does not open it.');
+    const done = await Promise.resolve().then(act);
+    if (failed !== undefined) throw failed;
+    return done;
   }
 }

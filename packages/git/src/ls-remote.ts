@@ -20,6 +20,8 @@ export interface Finding {
   readonly refs?: Listed | undefined;
   /** Whether the requested branch or tag exists; undefined where that is not known. */
   readonly hasNamed?: boolean | undefined;
+  /** The URL of the repository after redirects; absent where the access is not granted. */
+  readonly location?: URL;
   /** The status of the host's first answer; undefined where there was none. */
   readonly status?: number | undefined;
   /** The reason why the access is unknown, as one word. */
@@ -87,10 +89,10 @@ export async function lsRemote(http: GitHttp, question: Question): Promise<Findi
     case 'refs':
     case 'capabilities': {
       const refs = await refsOf(http, question, answer, advertisement);
-      if (named === undefined) return { access: 'granted', status, refs };
+      const { repository: location } = answer;
+      if (named === undefined) return { access: 'granted', status, refs, location };
       return {
-        access: 'granted',
-        status,
+        ...{ access: 'granted', status, location },
         hasNamed: refs?.hasNamed === true || (refs?.isTruncated === false ? false : undefined),
       };
     }

@@ -23,6 +23,8 @@ export interface Push {
    * host may forget these parents too.
    */
   readonly shallow?: ReadonlySet<string>;
+  /** The push options, by which the host does more than the commands; absent without any. */
+  readonly options?: readonly string[];
 }
 
 /** The beginning of a push is invalid. The message is a sentence for people. */
@@ -42,6 +44,14 @@ const pieceBytes = 64 * 1024;
 const maxReusedBytes = 256 * 1024;
 /** Maximum characters of a reason, and of a message. */
 const maxTextLength = 300;
+
+/** The capability by which a client sends push options. */
+export const pushOptions = 'push-options';
+/** The capabilities with which a client reads a report. */
+const reports = ['report-status', 'report-status-v2'] as const;
+const band = 'side-band-64k';
+/** The capabilities without a value by which a push is read. */
+const flags: ReadonlySet<string> = new Set([pushOptions, ...reports, band]);
 
 const nothing = Buffer.alloc(0);
 
@@ -171,8 +181,12 @@ export async function readPush(body: PushBody): Promise<Push> {
     commands.push(command);
   }
   capabilities ??= new Set();
-  if (capabilities.has('push-options')) await passList(body);
-  return { commands, capabilities, ...(shallow.size > 0 ? { shallow } : {}) };
+  const options = capabilities.has(pushOptions) ? await readOptions(body) : [];
+  return {
+    ...{ commands, capabilities },
+    ...(shallow.size > 0 ? { shallow } : {}),
+    ...(options.length > 0 ? { options } : {}),
+  };
 }
 
 /** The packets up to the flush packet, which is passed too. */
@@ -199,10 +213,11 @@ async function* listIn(body: PushBody): AsyncGenerator<Buffer, void, undefined> 
   }
 }
 
-/** Passes the list of push options, which only concern the host. */
-async function passList(body: PushBody): Promise<void> {
-  const list = listIn(body);
-  while ((await list.next()).done !== true);
+/** Reads the list of push options, in whatever encoding they are. */
+async function readOptions(body: PushBody): Promise<readonly string[]> {
+  const options: string[] = [];
+  for await (const data of listIn(body)) options.push(lineOf(data));
+  return options;
 }
 
 function shallowCommit(line: string): string {
@@ -215,7 +230,11 @@ function shallowCommit(line: string): string {
 function readCapabilities(text: string): ReadonlySet<string> {
   if (!/^[\x20-\x7e]*$/.test(text))
     throw new PushError('The capabilities of the push contain characters that git does not use.');
-  return new Set(text.split(' ').filter((name) => name !== ''));
+  const names = text.split(' ').filter((name) => name !== '');
+  // Git takes a capability with a value for the same one.
+  if (names.some((name) => name.includes('=') && flags.has(name.split('=', 1)[0] ?? '')))
+    throw new PushError('A capability of the push has a value that git does not use.');
+  return new Set(names);
 }
 
 const idLengths: ReadonlyMap<string, number> = new Map([
@@ -260,9 +279,9 @@ const badInRef =
 const isPushableRef = (ref: string): boolean =>
   ref.startsWith('refs/') && Buffer.byteLength(ref) <= maxRefBytes && !badInRef.test(ref);
 
-/** The capabilities with which a client reads a report. */
-const reports = ['report-status', 'report-status-v2'] as const;
-const band = 'side-band-64k';
+/** Whether the client reads a report of the host, which alone proves the outcome of the push. */
+export const asksForReport = ({ capabilities }: Push): boolean =>
+  reports.some((name) => capabilities.has(name));
 
 /** Shown for references that are only refused because another one of the same push is. */
 const refusedWithAnother = 'another reference of this push was refused';
@@ -276,11 +295,12 @@ const refusedWithAnother = 'another reference of this push was refused';
  * @param message A text that git shows besides. Clients without a side band do not get it.
  */
 export function refusalOf(
-  { commands, capabilities }: Push,
+  push: Push,
   reasons: ReadonlyMap<string, string>,
   message?: string,
 ): Buffer | undefined {
-  if (!reports.some((name) => capabilities.has(name))) return undefined;
+  if (!asksForReport(push)) return undefined;
+  const { commands, capabilities } = push;
   const lines = commands.map(({ ref }) => {
     const reason = reasons.get(ref);
     return linePacket(
@@ -356,10 +376,12 @@ class PacketStream {
 export class ReportReader {
   readonly #refs: ReadonlySet<string>;
   readonly #accepted = new Set<string>();
+  readonly #rejected = new Set<string>();
   readonly #packets = new PacketStream();
   /** The packets within the side band of data; undefined where the client uses no side band. */
   readonly #inner: PacketStream | undefined;
-  #isUnpacked: boolean | undefined;
+  /** Undefined until the first line of the report has arrived. */
+  #unpacked: 'ok' | 'failed' | 'unreadable' | undefined;
 
   constructor({ commands, capabilities }: Push) {
     this.#refs = new Set(commands.map(({ ref }) => ref));
@@ -369,6 +391,14 @@ export class ReportReader {
   /** The references of the push whose commands the host has reported as done. */
   get accepted(): ReadonlySet<string> {
     return this.#accepted;
+  }
+
+  /**
+   * The references of the push whose commands the host has reported as refused. Nothing is proven
+   * of a reference that is in neither set.
+   */
+  get rejected(): ReadonlySet<string> {
+    return this.#rejected;
   }
 
   /** Reads the next bytes of the body of the answer. Never throws. */
@@ -382,10 +412,19 @@ export class ReportReader {
 
   /** A report begins with the result of the pack; lines of options follow their reference. */
   #read(line: string): void {
-    this.#isUnpacked ??= line === 'unpack ok';
-    if (!this.#isUnpacked) return;
+    if (this.#unpacked === undefined) {
+      const isResult = line.startsWith('unpack ');
+      this.#unpacked = line === 'unpack ok' ? 'ok' : isResult ? 'failed' : 'unreadable';
+      return;
+    }
     const [result, ref = ''] = line.split(' ', 2);
-    if (result === 'ng') this.#accepted.delete(ref);
-    if (result === 'ok' && this.#refs.has(ref)) this.#accepted.add(ref);
+    if (this.#unpacked === 'unreadable' || !this.#refs.has(ref)) return;
+    if (result === 'ng') {
+      this.#accepted.delete(ref);
+      this.#rejected.add(ref);
+    } else if (result === 'ok' && this.#unpacked === 'ok') {
+      this.#rejected.delete(ref);
+      this.#accepted.add(ref);
+    }
   }
 }

@@ -1,11 +1,12 @@
 export const maxBranchNameLength = 255;
 
 /**
- * Names that git accepts for a branch. Git takes a name that begins with a dash for an option, and
- * refuses it.
+ * Names that git accepts for a branch, which have no segment of dots, so that none leads to another
+ * branch in a path. Git takes a name that begins with a dash for an option, and refuses it.
  */
-// eslint-disable-next-line no-control-regex -- git refuses these too
-export const branchNamePattern = /^[^-\s~^:?*[\\\x00-\x1f\x7f][^\s~^:?*[\\\x00-\x1f\x7f]*$/;
+export const branchNamePattern =
+  // eslint-disable-next-line no-control-regex -- git refuses these too
+  /^(?![./]|.*(?:\.\.|@\{|\/\/|\/\.|\.lock(?:\/|$)|[./]$))[^-\s~^:?*[\\\x00-\x1f\x7f][^\s~^:?*[\\\x00-\x1f\x7f]*$/;
 
 /** Whether the text may be the name of a branch; fast enough for tens of thousands of names. */
 const isBranchName = (name: string): boolean =>

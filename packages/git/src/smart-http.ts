@@ -4,6 +4,20 @@ export function repositoryUrl(base: URL, repository: string): URL {
   return new URL(`${base.pathname.replace(/\/+$/, '')}/${path}.git`, base);
 }
 
+/**
+ * The name of the repository with a URL, of which `repositoryUrl` is the inverse; undefined for a
+ * URL that is not below the base URL.
+ */
+export function repositoryName(base: URL, { origin, pathname }: URL): string | undefined {
+  const prefix = `${base.pathname.replace(/\/+$/, '')}/`;
+  if (origin !== base.origin || !pathname.startsWith(prefix)) return undefined;
+  try {
+    return decodeURIComponent(pathname.slice(prefix.length)).replace(/\.git$/, '');
+  } catch {
+    return undefined;
+  }
+}
+
 /** The services of git's smart protocol: reads, and pushes. Source: gitprotocol-http.adoc. */
 export type GitService = 'git-upload-pack' | 'git-receive-pack';
 

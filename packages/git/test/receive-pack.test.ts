@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { text } from 'node:stream/consumers';
+import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { unprovenUpdates } from '../src/pack-head.ts';
 import { bandPackets, delimiter, flush, packet, readPackets } from '../src/pkt-line.ts';
@@ -102,7 +103,15 @@ describe('the list of a push', () => {
     [
       'push options',
       first(update, 'push-options atomic') + flush + packet('ci.skip\n') + packet('') + flush,
-      { commands: [command], capabilities: new Set(['push-options', 'atomic']) },
+      {
+        ...{ commands: [command], capabilities: new Set(['push-options', 'atomic']) },
+        options: ['ci.skip', ''],
+      },
+    ],
+    [
+      'no push option although the client may send some',
+      first(update, 'push-options') + flush + flush,
+      { commands: [command], capabilities: new Set(['push-options']) },
     ],
   ])('is understood: %s', async (_name, list, expected) => {
     const body = bodyOf(`${list}PACK and so on`);
@@ -110,6 +119,16 @@ describe('the list of a push', () => {
     expect(body.ahead.toString()).toBe('PACK and so on');
     expect((await bytesOf(body)).toString()).toBe(`${list}PACK and so on`);
   });
+
+  // Git takes a capability with a value for the same capability.
+  it.each(['push-options', 'report-status', 'report-status-v2', 'side-band-64k'])(
+    'has no value of the capability %s, which readers could understand differently',
+    async (name) => {
+      expect(await failureOf(first(update, `${name}=1`) + flush + flush)).toMatchObject({
+        message: 'A capability of the push has a value that git does not use.',
+      });
+    },
+  );
 
   it('may have 100 commands, and names of some thousand bytes', async () => {
     const list = (count: number) =>
@@ -441,15 +460,16 @@ describe('the report of a host', () => {
     const progress = bandPackets(2, Buffer.from('Resolving deltas: 100%\r'));
     return Buffer.concat([...packets.flatMap((each) => [progress, each]), Buffer.from(flush)]);
   };
-  const acceptedIn = (body: Buffer, capabilities: readonly string[], each = [65_536]) => {
+  const readBy = (body: Buffer, capabilities: readonly string[], each = [65_536]) => {
     const reader = new ReportReader(pushOf(refs, capabilities));
     for (let [at, index] = [0, 0]; at < body.length; index++) {
       const size = each[index % each.length] ?? 1;
       reader.push(body.subarray(at, at + size));
       at += size;
     }
-    return [...reader.accepted];
+    return reader;
   };
+  const acceptedIn = (...given: Parameters<typeof readBy>) => [...readBy(...given).accepted];
   const expected = ['refs/heads/a', 'refs/for/c'];
 
   it.each<[string, string, readonly string[]]>([
@@ -473,6 +493,27 @@ describe('the report of a host', () => {
     expect(acceptedIn(Buffer.from(report), ['report-status'])).toEqual(accepted);
     expect(acceptedIn(inBand(report), band)).toEqual(accepted);
     expect(acceptedIn(inBand(report, 3), band, [5, 1])).toEqual(accepted);
+  });
+
+  it.each<[string, string, readonly string[]]>([
+    ['of a refused reference', good, ['refs/heads/b']],
+    [
+      'of a pack that was not unpacked',
+      line('unpack index-pack failed') + refs.map((ref) => line(`ng ${ref} unpacker`)).join(''),
+      refs,
+    ],
+    ['of an unpacked pack without a line of a reference', line('unpack ok') + flush, []],
+    ['that is compressed', gzipSync(good).toString('latin1'), []],
+    ['that is a page', '<html>', []],
+    ['that is missing', '', []],
+    [
+      'of a success after a refusal',
+      line('unpack ok') + line('ng refs/heads/a x') + line('ok refs/heads/a'),
+      [],
+    ],
+  ])('proves the rejection of the references that it names: %s', (_name, report, rejected) => {
+    const reader = readBy(Buffer.from(report, 'latin1'), ['report-status']);
+    expect([...reader.rejected]).toEqual(rejected);
   });
 
   it('is read alike in whatever pieces it arrives', () => {

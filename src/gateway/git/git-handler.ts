@@ -12,6 +12,7 @@ import {
   type CallbackRequest,
 } from '../callback-server/callback-server.ts';
 import { ProblemError } from '../errors/problem-error.ts';
+import { HostBudget } from '../limits/host-budget.ts';
 import { newPool } from '../limits/pools.ts';
 import { workingConversations } from '../callback-server/working-conversations.ts';
 import type { Cache } from '../lookup/cache.ts';
@@ -31,7 +32,7 @@ export interface GitHandlerOptions extends Omit<GitRelayOptions, 'limits' | 'hos
   /** A cache that has the index `sandboxName` of `gatewayIndexers`. */
   readonly conversations: Cache<CachedConversation>;
   readonly templates: Cache<SandboxTemplate>;
-  readonly records: Pick<PushRecords, 'begin' | 'end' | 'take'>;
+  readonly records: Pick<PushRecords, 'begin' | 'end' | 'take' | 'refuse'>;
   /** The provider of conversations that name none. */
   readonly defaultProvider: string | undefined;
   /** Limits that replace the defaults. */
@@ -44,6 +45,12 @@ const defaults: GitLimits = {
   lagMs: 5_000,
   maxBodyBytes: 16 * 1024 * 1024,
 };
+
+/**
+ * Requests of git, of which each causes a few at the host. A fetch takes about four, and an owner
+ * may start thousands of conversations in an hour.
+ */
+export const gitBudget = { perOwner: 12_000, perSandbox: 1_200 } as const;
 
 /** Delay before the cache is read again for the status of a start. */
 const cachePollMs = 50;
@@ -76,6 +83,7 @@ export class GitHandler implements CallbackHandler {
   readonly limitsBody = true;
   readonly #options: GitHandlerOptions;
   readonly #lagMs: number;
+  readonly #budget: HostBudget;
   readonly #reads: Shares;
   readonly #pushes: Shares;
   readonly #relay: GitRelay;
@@ -87,6 +95,7 @@ export class GitHandler implements CallbackHandler {
     this.#lagMs = limits.lagMs;
     this.#relay = new GitRelay({ ...options, limits });
     this.#pushRelay = new PushRelay({ ...options, relay: this.#relay });
+    this.#budget = new HostBudget(options.clock, gitBudget);
     this.#reads = newPool('clones', options.clock);
     this.#pushes = newPool('pushes', options.clock);
   }
@@ -148,10 +157,9 @@ export class GitHandler implements CallbackHandler {
       return;
     }
     const relayed = { call, sandbox, grant, asked, relaysOpen: true };
-    const { push: policy } = gitPolicyOf(settings, {
-      owner: sandbox.spec.owner,
-      repository: grant.repository,
-    });
+    const { owner } = sandbox.spec;
+    const policyOf = (repository: string) => gitPolicyOf(settings, { owner, repository }).push;
+    const policy = policyOf(grant.repository);
     // Without the template nothing says what may be pushed.
     if (service === 'git-receive-pack' && (!policy.enabled || template === undefined)) {
       refuseWithText(call.response, 403, 'Pushes are not allowed here');
@@ -159,7 +167,7 @@ export class GitHandler implements CallbackHandler {
     }
     await this.#inTurn(call, sandbox, asked, () =>
       service === 'git-receive-pack' && part === 'service' && conversation !== undefined
-        ? this.#pushRelay.push(relayed, conversation, policy)
+        ? this.#pushRelay.push(relayed, conversation, policyOf)
         : this.#relay.relay(relayed),
     );
   }
@@ -170,11 +178,18 @@ export class GitHandler implements CallbackHandler {
     { service, part }: SmartRequest,
     work: () => Promise<void>,
   ): Promise<void> {
+    const holder = { owner: spec.owner, sandbox: metadata.uid };
+    try {
+      this.#budget.take(holder);
+    } catch (error) {
+      if (!(error instanceof ProblemError)) throw error;
+      refuseWithText(call.response, error.status, error.message, error.headers);
+      return;
+    }
     const isPush = service === 'git-receive-pack' && part === 'service';
-    const release = await (isPush ? this.#pushes : this.#reads).wait(
-      { owner: spec.owner, sandbox: metadata.uid },
-      { signal: call.signal },
-    );
+    const release = await (isPush ? this.#pushes : this.#reads).wait(holder, {
+      signal: call.signal,
+    });
     try {
       await work();
     } finally {

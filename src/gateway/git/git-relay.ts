@@ -1,8 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Readable, Transform } from 'node:stream';
+import { Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { GitStream } from '@conversation-operator/git/git-http';
-import type { SmartRequest } from '@conversation-operator/git/smart-http';
+import { withoutCapabilities } from '@conversation-operator/git/offered-capabilities';
+import { pushOptions } from '@conversation-operator/git/receive-pack';
+import type { GitService, SmartRequest } from '@conversation-operator/git/smart-http';
 import type { Clock, Timer } from '@conversation-operator/base/clock';
 import type { CloneGrant } from '../../agent/keys.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
@@ -19,10 +21,23 @@ interface TransferLimits {
   readonly totalMs: number;
 }
 
+const minTransferMs = 3_600_000;
+/** Time after the end of a clone in which its transfer ends by itself. */
+const cloneGraceMs = 60_000;
+
+/**
+ * Maximum duration of one request, which is no less than the operator gives a clone: the operator
+ * ends a clone that takes too long.
+ */
+export const maxTransferMs = (cloneTimeoutSeconds: number): number =>
+  Math.max(minTransferMs, cloneTimeoutSeconds * 1000 + cloneGraceMs);
+
 /** One request of a sandbox and the answer of a host, within limits of time. */
 export class Transfer {
   /** Aborts when a limit is exceeded, or when the signal of the caller aborts. */
   readonly signal: AbortSignal;
+  /** Aborts when a limit is exceeded. */
+  readonly late: AbortSignal;
   readonly #idle: IdleTimer;
   readonly #total: Timer;
 
@@ -31,6 +46,7 @@ export class Transfer {
     { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
   ) {
     const late = new AbortController();
+    this.late = late.signal;
     this.signal = AbortSignal.any([signal, late.signal]);
     const onIdle = (): void => late.abort(new Error('nothing has moved for too long'));
     this.#idle = new IdleTimer({ clock, idleMs, onIdle });
@@ -90,8 +106,16 @@ const requestHeaders = [
   'content-type',
   'git-protocol',
 ] as const;
+/**
+ * Compressed answers about pushes could not be read here: neither what the host offers, nor its
+ * report.
+ */
+const uncompressed = { 'accept-encoding': 'identity' } as const;
 /** The headers of an answer that are forwarded to the sandbox. */
 const answerHeaders = ['content-encoding', 'content-type'] as const;
+
+/** Capabilities of hosts that are not offered, because the gateway refuses their use. */
+const notOffered: ReadonlySet<string> = new Set([pushOptions]);
 
 /** Statuses and texts of answers that forward nothing from the host. */
 const refusals = {
@@ -133,7 +157,7 @@ export class GitRelay {
       const answer = await (relayed.asked.part === 'references'
         ? host.refs(wanted)
         : host.pack(wanted, bodyOf(request, transfer, limits.maxBodyBytes)));
-      await this.answer(response, answer, transfer);
+      await this.answer(response, offered(answer, wanted.service), transfer);
     });
   }
 
@@ -151,7 +175,7 @@ export class GitRelay {
         ...grant,
         service: asked.service,
         relaysOpen,
-        headers: headersOf(request),
+        headers: headersOf(request, asked.service),
         signal: transfer.signal,
       });
     } catch (error) {
@@ -182,13 +206,23 @@ export class GitRelay {
   }
 }
 
-const headersOf = ({ headers }: IncomingMessage): Record<string, string> =>
-  Object.fromEntries(
+const headersOf = ({ headers }: IncomingMessage, service: GitService): Record<string, string> => ({
+  ...Object.fromEntries(
     requestHeaders.flatMap((name) => {
       const value = headers[name];
       return typeof value === 'string' ? [[name, value]] : [];
     }),
-  );
+  ),
+  ...(service === 'git-receive-pack' ? uncompressed : {}),
+});
+
+/** The references for a push without the capabilities that clients must not use. */
+function offered(answer: HostAnswer, service: GitService): HostAnswer {
+  if (answer.kind !== 'stream' || service !== 'git-receive-pack') return answer;
+  const { stream } = answer;
+  const body = Readable.from(withoutCapabilities(stream.body, notOffered), { objectMode: false });
+  return { kind: 'stream', stream: { ...stream, body } };
+}
 
 export function bodyOf(request: IncomingMessage, transfer: Transfer, maxBytes: number): Readable {
   const body = transfer.newStream(maxBytes);

@@ -5,6 +5,7 @@ import { GitHttp, type GitStream } from '@conversation-operator/git/git-http';
 import { lsRemote } from '@conversation-operator/git/ls-remote';
 import type { Refs } from '@conversation-operator/git/ref-list';
 import {
+  repositoryName,
   repositoryUrl,
   isDenial,
   mediaTypeOf,
@@ -62,6 +63,12 @@ export type HostAnswer =
   | { readonly kind: 'denied' }
   | { readonly kind: 'locked' }
   | { readonly kind: 'failed'; readonly reason: string };
+
+/** The references of a repository, with the name that its host reports. */
+export interface RepositoryRefs extends Refs {
+  /** Name after the redirects of a renamed repository; absent where the host names none. */
+  readonly repository?: string;
+}
 
 const connectTimeoutMs = 10_000;
 /**
@@ -136,18 +143,19 @@ export class PrivateHost {
   /** The branches of the repository as its owner sees them; undefined where that is not known. */
   async references(
     wanted: Omit<Wanted, 'service' | 'headers' | 'relaysOpen'>,
-  ): Promise<Refs | undefined> {
+  ): Promise<RepositoryRefs | undefined> {
     const host = this.#hosts.get(wanted.provider);
     if (host === undefined) return undefined;
     const credential = await this.#credentialOf(wanted);
-    const { refs } = await lsRemote(this.#http, {
+    const { refs, location } = await lsRemote(this.#http, {
       repository: repositoryUrl(host.url, wanted.repository),
       within: host.url,
       authorization: credential?.authorization,
       signal: wanted.signal,
       wantsRefs: true,
     });
-    return refs;
+    const repository = location && repositoryName(host.url, location);
+    return refs && { ...refs, ...(repository === undefined ? {} : { repository }) };
   }
 
   #credentialOf({
@@ -231,10 +239,15 @@ export class PrivateHost {
     what: 'advertisement' | 'result',
     credential: GitCredential | undefined,
   ): HostAnswer {
-    const { status, contentType, body } = stream;
-    if (status === 200 && mediaTypeOf(contentType) === smartType(service, what))
-      return { kind: 'stream', stream };
+    const { status, contentType, headers, body } = stream;
+    const isSmart = status === 200 && mediaTypeOf(contentType) === smartType(service, what);
+    const { 'content-encoding': encoding = 'identity' } = headers;
+    // The capabilities of a host are changed on their way.
+    const isReadable =
+      service !== 'git-receive-pack' || what !== 'advertisement' || encoding === 'identity';
+    if (isSmart && isReadable) return { kind: 'stream', stream };
     body.destroy();
+    if (isSmart) return { kind: 'failed', reason: 'encoding' };
     if (isDenial(status)) {
       if (status === 401) credential?.refused?.();
       // Hosts answer 404 for every repository whose existence they do not disclose, so 404 does not

@@ -1,5 +1,6 @@
 import { heads, maxBranchNameLength } from '@conversation-operator/git/ref-list';
 import type { RefCommand } from '@conversation-operator/git/receive-pack';
+import { beginningOf } from '../../resources/plain-text.ts';
 import type { PushPolicy } from '../../resources/git-settings.ts';
 
 export interface PushedTo {
@@ -57,6 +58,16 @@ export function pushRefusals(
     }),
   );
 }
+
+/** Maximum characters of the options that a refusal names. */
+const maxShownOptions = 200;
+
+/**
+ * The reason for which a push with options is refused: by them, hosts publish a repository, or open
+ * and merge requests that no policy here has seen.
+ */
+export const optionsRefusal = (options: readonly string[]): string =>
+  `push options are not allowed here: ${beginningOf(options.join(', '), maxShownOptions)}`;
 
 /** The reason for which an update that may lose commits of the host is refused. */
 export const notFastForward =

@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { isoTime } from '@conversation-operator/base/clock';
 import type { Logger } from '@conversation-operator/base/logger';
-import type { EventRecorder } from '@conversation-operator/kube/events';
+import type { EventDetails, EventRecorder } from '@conversation-operator/kube/events';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import type { RefCommand } from '@conversation-operator/git/receive-pack';
+import type { Push, RefCommand } from '@conversation-operator/git/receive-pack';
 import type { CloneGrant } from '../../agent/keys.ts';
 import type { MeasuredRuntime } from '../../observability/runtime.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations } from '../../resources/conversation.ts';
+import { plainText } from '../../resources/plain-text.ts';
 import { maxPushes, type PushRecord } from '../../resources/git-settings.ts';
 import { HourlyLimit } from '../limits/hourly-limit.ts';
 import { writeOnStored } from '../lookup/stored.ts';
@@ -28,12 +29,38 @@ export interface BegunPush {
   readonly commands: readonly RefCommand[];
 }
 
-/** Result of a push, as the git host has reported it. */
+/** Result of a push, as far as the git host has proven it. */
 export interface PushResult {
-  /** Names of the references that the host has changed. */
-  readonly accepted: ReadonlySet<string>;
+  readonly outcomeOf: (ref: string) => PushRecord['outcome'];
   readonly bytes: number;
 }
+
+/** A push of which the git host gets nothing. */
+export interface RefusedPush {
+  readonly conversation: CachedConversation;
+  readonly grant: CloneGrant;
+  readonly push: Pick<Push, 'commands' | 'options'>;
+  /** The reasons, each once. */
+  readonly reasons: readonly string[];
+}
+
+/** Maximum references and options of a line of the audit, and maximum characters of each. */
+const maxAudited = { texts: 20, characters: 300 } as const;
+
+const shownTexts = (texts: readonly string[]): readonly string[] =>
+  texts.slice(0, maxAudited.texts).map((text) => plainText(text, maxAudited.characters));
+
+type Outcome = PushRecord['outcome'];
+const notices: Readonly<Record<Outcome, Pick<EventDetails, 'type' | 'reason'>>> = {
+  Accepted: { type: 'Normal', reason: 'Pushed' },
+  Rejected: { type: 'Warning', reason: 'PushRejected' },
+  Unknown: { type: 'Warning', reason: 'PushOutcomeUnknown' },
+};
+const messages: Readonly<Record<Outcome, string>> = {
+  Accepted: 'Pushed',
+  Rejected: 'A push was rejected:',
+  Unknown: 'The git host has not reported the outcome of a push:',
+};
 
 const shortId = (id: string): string => id.slice(0, 8);
 
@@ -77,12 +104,12 @@ export class PushRecords {
 
   async end(
     { id, conversation, grant, commands }: BegunPush,
-    { accepted, bytes }: PushResult,
+    { outcomeOf, bytes }: PushResult,
   ): Promise<void> {
     const { events, audit, logger } = this.#options;
     const { metadata, spec } = conversation;
     for (const { ref, oldId, newId } of commands) {
-      const outcome = accepted.has(ref) ? 'Accepted' : 'Rejected';
+      const outcome = outcomeOf(ref);
       const change = `${shortId(oldId)} to ${shortId(newId)} in ${grant.repository}`;
       audit.info('Push', {
         ...{ owner: spec.owner, conversation: metadata.name, ...grant, id },
@@ -90,26 +117,32 @@ export class PushRecords {
       });
       events.record(
         { apiVersion: conversation.apiVersion, kind: conversation.kind, metadata },
-        outcome === 'Accepted'
-          ? { type: 'Normal', reason: 'Pushed', message: `Pushed ${ref} from ${change}` }
-          : {
-              ...{ type: 'Warning', reason: 'PushRejected' },
-              message: `A push was rejected: ${ref} from ${change}`,
-            },
+        { ...notices[outcome], message: `${messages[outcome]} ${ref} from ${change}` },
       );
     }
+    if (commands.every(({ ref }) => outcomeOf(ref) === 'Unknown')) return;
     try {
       await this.#write(conversation, (pushes) =>
-        pushes.map((push) =>
-          push.id === id
-            ? { ...push, outcome: accepted.has(push.ref) ? 'Accepted' : 'Rejected', bytes }
-            : push,
-        ),
+        pushes.map((push) => {
+          const outcome = push.id === id ? outcomeOf(push.ref) : 'Unknown';
+          return outcome === 'Unknown' ? push : { ...push, outcome, bytes };
+        }),
       );
     } catch (error) {
       // The push is over, and its record says that the outcome is unknown.
       logger.warn('the outcome of a push was not stored', { conversation: metadata.name, error });
     }
+  }
+
+  /** Records a push of which the host gets nothing, in the audit alone. */
+  refuse({ conversation: { metadata, spec }, grant, push, reasons }: RefusedPush): void {
+    const { commands, options } = push;
+    this.#options.audit.info('PushRefused', {
+      ...{ owner: spec.owner, conversation: metadata.name, ...grant },
+      refs: shownTexts(commands.map(({ ref }) => ref)),
+      ...(options === undefined ? {} : { options: shownTexts(options) }),
+      reasons: shownTexts(reasons),
+    });
   }
 
   #write(

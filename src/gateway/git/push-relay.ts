@@ -1,7 +1,8 @@
-import { Readable } from 'node:stream';
+import { addAbortSignal, Readable } from 'node:stream';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { unprovenUpdates } from '@conversation-operator/git/pack-head';
 import {
+  asksForReport,
   PushError,
   readPush,
   refusalOf,
@@ -12,16 +13,16 @@ import {
 import { smartType } from '@conversation-operator/git/smart-http';
 import type { MeasuredRuntime } from '../../observability/runtime.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import type { PushPolicy } from '../../resources/git-settings.ts';
+import type { PushPolicy, PushRecord } from '../../resources/git-settings.ts';
 import { refuseWithText, type GitRelay, type RelayedRequest, type Transfer } from './git-relay.ts';
 import type { PrivateHost, Wanted } from './private-host.ts';
-import { notFastForward, pushRefusals } from './push-policy.ts';
+import { notFastForward, optionsRefusal, pushRefusals } from './push-policy.ts';
 import type { PushRecords } from './push-records.ts';
 
 export interface PushRelayOptions extends Pick<MeasuredRuntime, 'clock' | 'metrics'> {
   readonly host: Pick<PrivateHost, 'pack' | 'references'>;
   readonly relay: Pick<GitRelay, 'within' | 'answer'>;
-  readonly records: Pick<PushRecords, 'begin' | 'end' | 'take'>;
+  readonly records: Pick<PushRecords, 'begin' | 'end' | 'take' | 'refuse'>;
 }
 
 const mebibyte = 1_048_576;
@@ -30,6 +31,8 @@ const proofLimits = { maxPackBytes: 4 * mebibyte, maxCommits: 20_000 } as const;
 
 /** Maximum bytes of a malformed push that are read. */
 const maxDiscardedBytes = 16 * mebibyte;
+
+type PolicyOf = (repository: string) => PushPolicy;
 
 /** The reasons of refused references, by their names. */
 type Reasons = ReadonlyMap<string, string>;
@@ -45,17 +48,31 @@ class TooLargeError extends Error {
 class IncomingPush {
   readonly #request: IncomingMessage;
   readonly #transfer: Pick<Transfer, 'touch'>;
-  readonly #maxBytes: number;
+  #maxBytes: number;
   #bytes = 0;
 
-  constructor(request: IncomingMessage, transfer: Pick<Transfer, 'touch'>, maxBytes: number) {
-    this.#request = request;
+  /** A limit of the transfer ends the request, at whatever stage of the push that is. */
+  constructor(
+    request: IncomingMessage,
+    transfer: Pick<Transfer, 'touch' | 'late'>,
+    maxBytes: number,
+  ) {
+    this.#request = addAbortSignal(transfer.late, request);
     this.#transfer = transfer;
     this.#maxBytes = maxBytes;
   }
 
   get bytes(): number {
     return this.#bytes;
+  }
+
+  get maxBytes(): number {
+    return this.#maxBytes;
+  }
+
+  /** Lowers the maximum; a higher one changes nothing. */
+  limitTo(maxBytes: number): void {
+    this.#maxBytes = Math.min(this.#maxBytes, maxBytes);
   }
 
   get isTooLarge(): boolean {
@@ -100,12 +117,17 @@ export class PushRelay {
     this.#options = options;
   }
 
-  /** The caller has authorized the request. */
+  /**
+   * The caller has authorized the request.
+   *
+   * @param policyOf The policy for a repository of this name.
+   */
   async push(
     relayed: RelayedRequest,
     conversation: CachedConversation,
-    policy: PushPolicy,
+    policyOf: PolicyOf,
   ): Promise<void> {
+    const policy = policyOf(relayed.grant.repository);
     const { relay } = this.#options;
     const { request, response } = relayed.call;
     // Git compresses the body of no push, and nothing here would read one.
@@ -119,13 +141,25 @@ export class PushRelay {
         const pieces = incoming.read();
         const body = new PushBody(pieces);
         const push = await readPush(body);
-        const reasons = await this.#reasons(relayed, { push, body, policy, wanted, conversation });
+        if (push.commands.length > 0 && !asksForReport(push))
+          throw new PushError('A push must ask for a report (report-status)');
+        const reasons = await this.#reasons(relayed, {
+          ...{ push, body, policyOf, wanted, incoming, conversation },
+        });
         const passed = { push, body, incoming, transfer, wanted };
-        if (reasons.size === 0 && (await this.#pass(relayed, conversation, passed))) return;
+        const isAllowed = reasons.size === 0;
+        if (isAllowed && (await this.#pass(relayed, conversation, passed))) return;
         await pieces.return(undefined);
         await incoming.discard();
-        const tooLarge = all(push, `a push may have ${policy.maxMebibytes} MiB`);
-        this.#refuse(response, push, incoming.isTooLarge ? tooLarge : reasons);
+        const tooLarge = all(push, `a push may have ${incoming.maxBytes / mebibyte} MiB`);
+        const shown = incoming.isTooLarge ? tooLarge : reasons;
+        if (!isAllowed) {
+          this.#options.metrics.gitPushes.inc({ result: 'refused' });
+          this.#options.records.refuse({
+            ...{ conversation, grant: relayed.grant, push, reasons: [...new Set(shown.values())] },
+          });
+        }
+        respond(response, push, shown, 403);
       } catch (error) {
         if (!(error instanceof PushError) && !(error instanceof TooLargeError)) throw error;
         this.#options.metrics.gitPushes.inc({ result: 'refused' });
@@ -141,18 +175,21 @@ export class PushRelay {
     {
       push,
       body,
-      policy,
+      policyOf,
       wanted: { owner, signal },
       conversation,
+      incoming,
     }: {
       readonly push: Push;
       readonly body: PushBody;
-      readonly policy: PushPolicy;
+      readonly policyOf: PolicyOf;
       readonly wanted: Wanted;
       readonly conversation: CachedConversation;
+      readonly incoming: IncomingPush;
     },
   ): Promise<Reasons> {
     if (push.commands.length === 0) return new Map();
+    if (push.options !== undefined) return all(push, optionsRefusal(push.options));
     const refs = await this.#options.host.references({ owner, ...grant, signal });
     if (refs === undefined)
       return all(push, 'the git host does not say which branch is the default one; try again');
@@ -160,13 +197,19 @@ export class PushRelay {
     const defaultBranch = isEmpty ? undefined : refs.defaultBranch;
     if (!isEmpty && defaultBranch === undefined)
       return all(push, 'the git host does not say which branch is the default one');
-    const reasons = pushRefusals(push.commands, { policy, defaultBranch });
-    if (reasons.size > 0) return reasons;
+    // A renamed repository has the exceptions of both names, so that neither evades one.
+    const policies = [grant.repository, refs.repository ?? grant.repository].map(policyOf);
+    for (const policy of policies) {
+      const reasons = pushRefusals(push.commands, { policy, defaultBranch });
+      if (reasons.size > 0) return reasons;
+      incoming.limitTo(policy.maxMebibytes * mebibyte);
+    }
     const unproven = await unprovenUpdates(push, body, proofLimits);
     if (unproven.length > 0) return new Map(unproven.map((ref) => [ref, notFastForward]));
-    return (await this.#options.records.take(conversation, policy.maxPerHour))
+    const maxPerHour = Math.min(...policies.map((policy) => policy.maxPerHour));
+    return (await this.#options.records.take(conversation, maxPerHour))
       ? new Map()
-      : all(push, `a conversation may push ${policy.maxPerHour} times in an hour; try again later`);
+      : all(push, `a conversation may push ${maxPerHour} times in an hour; try again later`);
   }
 
   /** Returns false where the push has turned out to be too large, and nothing was answered. */
@@ -192,31 +235,33 @@ export class PushRelay {
     const begun =
       commands.length === 0 ? undefined : await records.begin(conversation, grant, commands);
     const report = new ReportReader(push);
-    const answer = await host.pack(wanted, Readable.from(body, { objectMode: false }));
-    const end = () =>
-      begun && records.end(begun, { accepted: report.accepted, bytes: incoming.bytes });
-    if (incoming.isTooLarge) {
-      await end();
-      return false;
+    let isDenied = false;
+    const outcomeOf = (ref: string): PushRecord['outcome'] => {
+      if (report.accepted.has(ref)) return 'Accepted';
+      return isDenied || report.rejected.has(ref) ? 'Rejected' : 'Unknown';
+    };
+    try {
+      const answer = await host.pack(wanted, Readable.from(body, { objectMode: false }));
+      // The host may have the pack nevertheless, where more bytes follow its end.
+      if (incoming.isTooLarge) return false;
+      isDenied = answer.kind === 'denied' || answer.kind === 'locked';
+      await relay.answer(response, answer, transfer, {
+        onBytes: (chunk) => report.push(chunk),
+        // Git shows no text of an HTTP error here, but it shows a report.
+        refuse: async (status, text) => {
+          if (!transfer.signal.aborted) await incoming.discard();
+          respond(response, push, all(push, text), status);
+        },
+      });
+      return true;
+    } finally {
+      if (begun !== undefined) {
+        await records.end(begun, { outcomeOf, bytes: incoming.bytes });
+        const outcomes = new Set(commands.map(({ ref }) => outcomeOf(ref)));
+        const known = outcomes.has('Rejected') ? 'rejected' : 'unknown';
+        metrics.gitPushes.inc({ result: outcomes.has('Accepted') ? 'accepted' : known });
+      }
     }
-    await relay.answer(response, answer, transfer, {
-      onBytes: (chunk) => report.push(chunk),
-      // Git shows no text of an HTTP error here, but it shows a report.
-      refuse: async (status, text) => {
-        if (!transfer.signal.aborted) await incoming.discard();
-        respond(response, push, all(push, text), status);
-      },
-    });
-    // A host that has not answered may have taken the push all the same.
-    if (begun === undefined || answer.kind === 'failed') return true;
-    await end();
-    metrics.gitPushes.inc({ result: report.accepted.size > 0 ? 'accepted' : 'rejected' });
-    return true;
-  }
-
-  #refuse(response: ServerResponse, push: Push, reasons: Reasons): void {
-    this.#options.metrics.gitPushes.inc({ result: 'refused' });
-    respond(response, push, reasons, 403);
   }
 }
 

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { isoTime } from '@conversation-operator/base/clock';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { Shares } from '@conversation-operator/base/shares';
@@ -21,11 +22,14 @@ import {
   type PullRequestDetails,
 } from '../git/host-api/host-api.ts';
 import { isPushable, pushableBranches } from '../git/push-policy.ts';
+import { HostBudget } from '../limits/host-budget.ts';
 import { HourlyLimit } from '../limits/hourly-limit.ts';
 import { newPool } from '../limits/pools.ts';
 import type { Cache } from '../lookup/cache.ts';
 import { writeOnStored } from '../lookup/stored.ts';
+import { expiryBy } from '../lookup/expiry.ts';
 import { problemOfHost } from './host-problems.ts';
+import { withoutQuickActions } from './quick-actions.ts';
 
 export interface PullRequestsOptions extends Pick<MeasuredRuntime, 'clock' | 'logger' | 'metrics'> {
   readonly client: KubeClient;
@@ -54,7 +58,7 @@ export interface PullRequestRequest {
 export interface PullRequestCall {
   readonly conversation: CachedConversation;
   /** Origin of the request, for the audit. */
-  readonly by: 'client' | 'agent';
+  readonly by: 'client' | 'agent' | 'gateway';
   /** Absent: the call is carried through, because the host may have acted already. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -70,8 +74,17 @@ interface HostAccess {
   readonly target: ApiTarget;
   readonly provider: string;
   readonly policy: GitPolicy;
+  /** The policy for a repository of this name. */
+  readonly policyOf: (repository: string) => GitPolicy;
   /** Reports that the host has refused the credential. */
   readonly refused: GitCredential['refused'];
+}
+
+/** A repository under its present name, as the host reports it. */
+interface PresentRepository {
+  readonly target: ApiTarget;
+  readonly defaultBranch: string;
+  readonly policy: GitPolicy;
 }
 
 const stateOf = { open: 'Open', closed: 'Closed', merged: 'Merged' } as const;
@@ -79,6 +92,14 @@ const maxTitleLength = 512;
 
 /** Maximum time for all requests to a host that one call makes. */
 const callMs = 30_000;
+
+/** GitHub allows a token 5000 requests an hour, and this leaves some to its owner. */
+export const hostApiBudget = { perOwner: 3_000, perSandbox: 600 } as const;
+
+/** Lifetime of the details of a pull request in the cache: an agent may ask for them in a loop. */
+export const detailsMs = 10_000;
+/** Maximum characters of the details in the cache. */
+const maxDetailsLength = 4 * 1024 * 1024;
 
 /**
  * Opens pull requests on git hosts with the credential of the owner of a conversation, comments on
@@ -90,11 +111,20 @@ export class PullRequests {
   readonly #places: Shares;
   /** Limits pull requests and comments. */
   readonly #writes: HourlyLimit;
+  readonly #budget: HostBudget;
+  /** By conversation and number. */
+  readonly #details: LRUCache<string, PullRequestDetails>;
 
   constructor(options: PullRequestsOptions) {
     this.#options = options;
     this.#places = newPool('hostCalls', options.clock);
     this.#writes = new HourlyLimit(options);
+    this.#budget = new HostBudget(options.clock, hostApiBudget);
+    this.#details = new LRUCache({
+      ...{ maxSize: maxDetailsLength, ttl: detailsMs },
+      sizeCalculation: (details) => JSON.stringify(details).length,
+      ...expiryBy(options.clock),
+    });
   }
 
   /**
@@ -102,20 +132,26 @@ export class PullRequests {
    * one whose answer was lost.
    */
   open(call: PullRequestCall, request: PullRequestRequest): Promise<OpenedPullRequest> {
-    return this.#atHost(call, async ({ api, target, provider, policy }) => {
+    return this.#atHost(call, async (access) => {
+      const { api, target, provider, policy } = access;
       const stored = await this.#stored(call.conversation);
       const head = request.head ?? lastPushed(stored);
       if (head === undefined) throw nothingPushed();
-      if (!policy.push.enabled || !isPushable(head, policy.push))
-        throw refused(
-          `The policy of the sandbox has no pull request for ${head}: ${policy.push.enabled ? pushableBranches(policy.push) : 'no branch'} may be pushed.`,
-        );
-      const base = request.base ?? (await api.defaultBranch(target));
+      checkHead(head, policy);
+      const present = await this.#atPresentName(access);
+      checkHead(head, present.policy);
+      const base = request.base ?? present.defaultBranch;
       if (base === head) throw sameBranch(head);
       await this.#countWrite(call, policy);
-      const { title, body = '', draft = false } = request;
+      const { title, draft = false } = request;
+      const body = withoutQuickActions(request.body ?? '');
       const wanted = { title, body, head, base, draft };
-      const { opened, isNew } = await openOnce(api, target, wanted);
+      const { opened, isNew } = await this.#audited('PullRequest', call, {
+        fields: { provider, repository: present.target.repository, head, base, draft },
+        act: () => openOnce(api, present.target, wanted),
+        result: (done) => ({ number: done.opened.number, url: done.opened.url, isNew: done.isNew }),
+      });
+      this.#forgetDetails(call, opened.number);
       const pullRequest = recordOf(opened, { provider, ...target }, isoTime(this.#options.clock));
       await this.#record(call.conversation, pullRequest);
       if (isNew) this.#announce(call, pullRequest);
@@ -130,7 +166,10 @@ export class PullRequests {
   details(call: PullRequestCall, number?: number): Promise<PullRequestDetails> {
     return this.#atHost(call, async ({ api, target, provider }) => {
       const known = numberOf(await this.#stored(call.conversation), number);
+      const recent = this.#details.get(detailsKey(call, known));
+      if (recent !== undefined) return recent;
       const details = await api.details(target, known);
+      this.#details.set(detailsKey(call, known), details);
       await this.#update(call.conversation, provider, target, details);
       return details;
     });
@@ -144,23 +183,31 @@ export class PullRequests {
     call: PullRequestCall,
     { number, body }: { readonly number?: number | undefined; readonly body: string },
   ): Promise<{ readonly number: number; readonly url: string }> {
-    return this.#atHost(call, async ({ api, target, provider, policy }) => {
+    return this.#atHost(call, async (access) => {
+      const { api, provider, policy } = access;
       const stored = await this.#stored(call.conversation);
       const known = numberOf(stored, number);
       if (!numbersOf(stored).includes(known))
         throw refused(`The pull request ${known} is none of this conversation.`);
       await this.#countWrite(call, policy);
-      const { url } = await api.comment(target, known, body);
-      this.#audit('PullRequestComment', call, {
-        ...{ provider, repository: target.repository, number: known, url },
+      const { target } = await this.#atPresentName(access);
+      this.#forgetDetails(call, known);
+      const { url } = await this.#audited('PullRequestComment', call, {
+        fields: { provider, repository: target.repository, number: known },
+        act: () => api.comment(target, known, withoutQuickActions(body)),
+        result: (done) => done,
       });
+      this.#forgetDetails(call, known);
       return { number: known, url };
     });
   }
 
-  /** Reads the state of a recorded pull request again, and stores a change. */
+  /**
+   * Reads the state of a recorded pull request again, and stores a change. The sandbox has no part
+   * in this, so its budget does not count.
+   */
   refresh(call: PullRequestCall, { number }: Pick<PullRequestRecord, 'number'>): Promise<void> {
-    return this.#atHost(call, async ({ api, target, provider }) => {
+    return this.#atHost({ ...call, by: 'gateway' }, async ({ api, target, provider }) => {
       await this.#update(call.conversation, provider, target, await api.get(target, number));
     });
   }
@@ -183,7 +230,7 @@ export class PullRequests {
   }
 
   /** Throws where the conversation has no repository, or the owner may not do this with it. */
-  async #accessFor({ conversation, signal }: PullRequestCall): Promise<HostAccess> {
+  async #accessFor({ conversation, by, signal }: PullRequestCall): Promise<HostAccess> {
     const { credentials, templates, apiOf, defaultProvider } = this.#options;
     const { metadata, spec } = conversation;
     const { repository } = spec;
@@ -194,21 +241,37 @@ export class PullRequests {
     if (provider === undefined || api === undefined)
       throw unsupported('The gateway can not open pull requests on this git host.');
     const template = templates.store.get(metadata.namespace, spec.templateName);
-    const policy = gitPolicyOf(template?.spec.git, { owner: spec.owner, repository: name });
+    const { owner } = spec;
+    const policyOf = (named: string) =>
+      gitPolicyOf(template?.spec.git, { owner, repository: named });
+    const policy = policyOf(name);
     // Without the template nothing says what the owner may do.
-    if (template === undefined || !policy.pullRequests.enabled)
-      throw refused('The policy of the sandbox allows no pull requests here.');
+    if (template === undefined || !policy.pullRequests.enabled) throw closed();
     const credential = await credentials.of(spec.owner, provider, name);
     if (credential?.token === undefined)
       throw refused(`The gateway has no credential of ${spec.owner} for this git host.`);
+    const sandbox =
+      by === 'gateway' ? undefined : (conversation.status?.sandboxUID ?? metadata.uid);
     const target = {
       ...{ repository: name, token: credential.token },
+      charge: () => this.#budget.take({ owner, sandbox }),
       signal: AbortSignal.any([
         ...(signal === undefined ? [] : [signal]),
         AbortSignal.timeout(callMs),
       ]),
     };
-    return { api, target, provider, policy, refused: credential.refused };
+    return { api, target, provider, policy, policyOf, refused: credential.refused };
+  }
+
+  /**
+   * The repository under the name that the host reports: hosts redirect no request that changes
+   * something under an old name. Throws where the policy for the new name allows no pull requests.
+   */
+  async #atPresentName({ api, target, policyOf }: HostAccess): Promise<PresentRepository> {
+    const { name, defaultBranch } = await api.repository(target);
+    const policy = policyOf(name);
+    if (!policy.pullRequests.enabled) throw closed();
+    return { target: { ...target, repository: name }, defaultBranch, policy };
   }
 
   async #stored({ metadata: { namespace, name, uid } }: CachedConversation): Promise<Conversation> {
@@ -278,9 +341,8 @@ export class PullRequests {
 
   #announce(call: PullRequestCall, pullRequest: PullRequestRecord): void {
     const { events, metrics } = this.#options;
-    const { number, url, provider, repository, head, base, draft } = pullRequest;
+    const { number, url, provider, repository, head, base } = pullRequest;
     const { apiVersion, kind, metadata } = call.conversation;
-    this.#audit('PullRequest', call, { provider, repository, number, url, head, base, draft });
     metrics.pullRequests.inc({ provider });
     events.record(
       { apiVersion, kind, metadata },
@@ -289,6 +351,39 @@ export class PullRequests {
         message: `Opened pull request ${number} of ${head} to ${base} in ${repository}: ${url}`,
       },
     );
+  }
+
+  #forgetDetails(call: PullRequestCall, number: number): void {
+    this.#details.delete(detailsKey(call, number));
+  }
+
+  /**
+   * Writes a line of the audit before the host acts, and one with the outcome afterwards. Unknown:
+   * the host may have acted.
+   */
+  async #audited<T>(
+    line: string,
+    call: PullRequestCall,
+    {
+      fields,
+      act,
+      result,
+    }: {
+      readonly fields: object;
+      readonly act: () => Promise<T>;
+      readonly result: (done: T) => object;
+    },
+  ): Promise<T> {
+    this.#audit(`${line}Started`, call, fields);
+    try {
+      const done = await act();
+      this.#audit(line, call, { ...fields, outcome: 'Accepted', ...result(done) });
+      return done;
+    } catch (error) {
+      const isRefusal = error instanceof HostApiError && error.code !== 'unavailable';
+      this.#audit(line, call, { ...fields, outcome: isRefusal ? 'Rejected' : 'Unknown' });
+      throw error;
+    }
   }
 
   #audit(line: string, { conversation, by }: PullRequestCall, fields: object): void {
@@ -362,6 +457,19 @@ function numberOf(conversation: Conversation, number: number | undefined): numbe
   return known;
 }
 
+const detailsKey = ({ conversation }: PullRequestCall, number: number): string =>
+  `${conversation.metadata.uid}/${number}`;
+
+/** Throws where the policy lets no sandbox push the branch. */
+function checkHead(head: string, { push }: GitPolicy): void {
+  if (push.enabled && isPushable(head, push)) return;
+  throw refused(
+    `The policy of the sandbox has no pull request for ${head}: ${push.enabled ? pushableBranches(push) : 'no branch'} may be pushed.`,
+  );
+}
+
+const closed = (): ProblemError =>
+  refused('The policy of the sandbox allows no pull requests here.');
 const refused = (detail: string): ProblemError => new ProblemError('pull-request-refused', detail);
 const unsupported = (detail: string): ProblemError =>
   new ProblemError('pull-requests-unsupported', detail);

@@ -1,12 +1,12 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, request as httpRequest } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { deflateSync } from 'node:zlib';
+import { deflateSync, gzipSync } from 'node:zlib';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { systemClock } from '@conversation-operator/base/clock';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
@@ -318,6 +318,30 @@ describe('a push', () => {
     expect((await push('bots/a-y')).output).toContain('only branches like bots/*-x may be pushed');
   });
 
+  it('is refused where an exception closes the repository, under each of its names', async () => {
+    // A forge takes both for one repository; this host answers for the other name by a redirect.
+    host.readers = { ...host.readers, 'acme/old': [secret] };
+    for (const name of ['Acme/Shop', 'acme/old'])
+      host.faults.set(name, ({ url: asked = '' }, response) =>
+        response.writeHead(307, { location: asked.replace(name, 'acme/shop') }).end(),
+      );
+    const closed = { overrides: [{ repository: 'acme/shop', push: { enabled: false } }] };
+    for (const [repository, words] of [
+      ['Acme/Shop', 'Pushes are not allowed here'],
+      ['acme/old', 'pushes are not allowed here'],
+    ] as const) {
+      const workplace = await aWorkplace({ repository, git: closed });
+      const tree = await aClone(workplace, repository, 'agent/alias');
+      const { code, output } = await git(workplace, tree, ['push', 'origin', 'agent/alias']);
+      expect(code).not.toBe(0);
+      expect(output).toContain(words);
+    }
+    expect(branches()).not.toContain('refs/heads/agent/alias');
+    const open = await aWorkplace({ repository: 'acme/old' });
+    const tree = await aClone(open, 'acme/old', 'agent/alias');
+    expect(await git(open, tree, ['push', 'origin', 'agent/alias'])).toMatchObject({ code: 0 });
+  });
+
   it('that is too large is refused with a message, and the next one passes', async () => {
     const workplace = await aWorkplace({ git: { push: { maxMebibytes: 1 } } });
     const tree = await aClone(workplace, 'acme/shop', 'agent/huge');
@@ -327,9 +351,27 @@ describe('a push', () => {
       code: 1,
       output: expect.stringContaining('a push may have 1 MiB') as string,
     });
-    expect(await pushesOf(workplace)).toMatchObject([{ outcome: 'Rejected' }]);
+    // The host has got a part, and has not said what became of it.
+    expect(await pushesOf(workplace)).toMatchObject([{ outcome: 'Unknown' }]);
     await git(workplace, tree, ['reset', '-q', '--hard', 'HEAD~1']);
     expect(await git(workplace, tree, ['push', 'origin', 'agent/huge'])).toMatchObject({ code: 0 });
+  });
+
+  it('has no push options, by which a git host does more than the push: its client is not offered them', async () => {
+    execFileSync('git', [
+      ...['-C', host.folderOf('acme/shop'), 'config', 'receive.advertisePushOptions', 'true'],
+    ]);
+    const workplace = await aWorkplace();
+    const tree = await aClone(workplace, 'acme/shop', 'agent/options');
+    const { code, output } = await git(workplace, tree, [
+      ...['push', '-o', 'repo.private=false', 'origin', 'agent/options'],
+    ]);
+    expect(code).not.toBe(0);
+    expect(output).toContain('does not support push options');
+    expect(branches()).not.toContain('refs/heads/agent/options');
+    expect(await git(workplace, tree, ['push', 'origin', 'agent/options'])).toMatchObject({
+      code: 0,
+    });
   });
 
   it('is refused beyond the number of an hour', async () => {
@@ -365,7 +407,11 @@ describe('a push', () => {
     const { code } = await git(workplace, tree, ['push', 'origin', 'agent/unanswered']);
     expect(code).not.toBe(0);
     expect(await pushesOf(workplace)).toMatchObject([{ outcome: 'Unknown' }]);
-    expect(audit.lines.map(({ message }) => message)).toEqual(['PushStarted']);
+    expect(audit.lines).toMatchObject([
+      { message: 'PushStarted' },
+      { message: 'Push', fields: { outcome: 'Unknown' } },
+    ]);
+    expect(events.map(({ reason }) => reason)).toEqual(['PushOutcomeUnknown']);
   });
 
   it('is not passed on where it can not be recorded', async () => {
@@ -383,6 +429,131 @@ const line = (text: string): string =>
   (Buffer.byteLength(text) + 4).toString(16).padStart(4, '0') + text;
 const flush = '0000';
 const [zeros, ones, twos] = ['0', '1', '2'].map((digit) => digit.repeat(40));
+
+/** Sends a body as a push of the sandbox. */
+async function post({ name, sandbox }: Workplace, body: string | Buffer) {
+  const response = await fetch(`${url}/git/${name}/forgejo/acme/shop.git/git-receive-pack`, {
+    method: 'POST',
+    headers: {
+      authorization: basicAuthorization('agent', keys.gitToken(sandbox.metadata.uid)),
+      'content-type': 'application/x-git-receive-pack-request',
+    },
+    body,
+  });
+  return { status: response.status, text: await response.text() };
+}
+
+describe('a push by a client of its own', () => {
+  const creation = (ref: string, capabilities: string) =>
+    line(`${zeros} ${ones} refs/heads/${ref}\0${capabilities}`) + flush;
+  /** Pushes that reached the host. */
+  const passed = () => host.taken().filter((each) => each.url.endsWith('/git-receive-pack'));
+  /** How the host answers a push, whatever it is. */
+  const answerWith = (body: string | Buffer, headers: Record<string, string> = {}) =>
+    host.faults.set('acme/shop', ({ method, url: asked = '' }, response) => {
+      if (method !== 'POST' || !asked.endsWith('/git-receive-pack')) return asUsual;
+      const type = 'application/x-git-receive-pack-result';
+      return response.writeHead(200, { 'content-type': type, ...headers }).end(body);
+    });
+
+  it('with push options is refused with their names, and is in the audit', async () => {
+    const workplace = await aWorkplace();
+    host.taken();
+    audit.lines.length = 0;
+    const options = `${line('repo.private=false')}${line('merge_request.create')}${flush}`;
+    const { text } = await post(
+      workplace,
+      creation('agent/x', 'report-status push-options') + options,
+    );
+    expect(text).toContain(
+      'ng refs/heads/agent/x push options are not allowed here: repo.private=false, merge_request.create',
+    );
+    expect(passed()).toEqual([]);
+    expect(await pushesOf(workplace)).toEqual([]);
+    const { conversation } = workplace;
+    expect(audit.lines).toMatchObject([
+      {
+        message: 'PushRefused',
+        fields: {
+          ...{ owner: 'alice', conversation: conversation.metadata.name },
+          ...{ provider: 'forgejo', repository: 'acme/shop' },
+          refs: ['refs/heads/agent/x'],
+          options: ['repo.private=false', 'merge_request.create'],
+        },
+      },
+    ]);
+  });
+
+  it('that asks for no report is refused, because nothing would prove its outcome', async () => {
+    const workplace = await aWorkplace();
+    host.taken();
+    const answer = await post(workplace, creation('agent/x', 'side-band-64k'));
+    expect(answer).toEqual({
+      status: 400,
+      text: 'A push must ask for a report (report-status)\n',
+    });
+    expect(passed()).toEqual([]);
+  });
+
+  const reportOf = (result: string) => `${line('unpack ok\n')}${line(`${result}\n`)}${flush}`;
+  const report = reportOf('ok refs/heads/agent/x');
+  it.each<[string, string | Buffer, Record<string, string>, string]>([
+    ['reports a success', report, {}, 'Accepted'],
+    ['reports a refusal', reportOf('ng refs/heads/agent/x no'), {}, 'Rejected'],
+    ['compresses its report', gzipSync(report), { 'content-encoding': 'gzip' }, 'Unknown'],
+    ['reports nothing', '', {}, 'Unknown'],
+    ['reports another reference', reportOf('ok refs/heads/agent/y'), {}, 'Unknown'],
+  ])('to a host that %s is recorded with the outcome that is proven', async (_what, ...given) => {
+    const [body, headers, outcome] = given;
+    const workplace = await aWorkplace();
+    answerWith(body, headers);
+    await post(workplace, creation('agent/x', 'report-status'));
+    expect(await pushesOf(workplace)).toMatchObject([{ outcome }]);
+    expect(audit.lines.at(-1)).toMatchObject({ message: 'Push', fields: { outcome } });
+  });
+
+  it('asks no host for a compressed report, which nothing here reads', async () => {
+    const workplace = await aWorkplace();
+    const seen: unknown[] = [];
+    host.faults.set('acme/shop', ({ method, url: asked = '', headers }) => {
+      if (asked.includes('receive-pack')) seen.push([method, headers['accept-encoding']]);
+      return asUsual;
+    });
+    const { name, sandbox } = workplace;
+    await fetch(`${url}/git/${name}/forgejo/acme/shop.git/info/refs?service=git-receive-pack`, {
+      headers: {
+        authorization: basicAuthorization('agent', keys.gitToken(sandbox.metadata.uid)),
+        'accept-encoding': 'gzip',
+      },
+    });
+    await post(workplace, creation('agent/x', 'report-status'));
+    expect(seen).toEqual([
+      ['GET', 'identity'],
+      ['POST', 'identity'],
+    ]);
+  });
+
+  it.each<[string, number]>([
+    ['its first byte', 1],
+    ['its commands', creation('agent/x', 'report-status').length],
+  ])('that stalls after %s ends, and lets the next one in', async (_what, bytes) => {
+    const { name, sandbox } = await aWorkplace();
+    const before = clock.held;
+    const request = httpRequest(`${url}/git/${name}/forgejo/acme/shop.git/git-receive-pack`, {
+      method: 'POST',
+      headers: {
+        authorization: basicAuthorization('agent', keys.gitToken(sandbox.metadata.uid)),
+        'transfer-encoding': 'chunked',
+      },
+    });
+    const ended = new Promise((resolve) => request.on('error', resolve).on('close', resolve));
+    request.write(creation('agent/x', 'report-status').slice(0, bytes));
+    await eventually('the transfer has begun', () => clock.held > before);
+    clock.pass();
+    await ended;
+    expect(clock.held).toBe(before);
+  });
+});
 
 describe('a hostile push', () => {
   /** The beginning of a pack with one commit whose content unpacks to this many bytes. */
@@ -426,21 +597,12 @@ describe('a hostile push', () => {
     ],
   ])('%s is refused with a reason, and the host gets nothing of it', async (_what, body) => {
     const workplace = await aWorkplace();
-    const { name, sandbox } = workplace;
     host.taken();
     const before = process.memoryUsage().rss;
-    const response = await fetch(`${url}/git/${name}/forgejo/acme/shop.git/git-receive-pack`, {
-      method: 'POST',
-      headers: {
-        authorization: basicAuthorization('agent', keys.gitToken(sandbox.metadata.uid)),
-        'content-type': 'application/x-git-receive-pack-request',
-      },
-      body,
-    });
-    const text = await response.text();
+    const { status, text } = await post(workplace, body);
     // Git shows either: a status with a text, or a report about the references.
-    if (response.status === 200) expect(text).toMatch(/ng refs\/heads\/|unpack /);
-    else expect([response.status, text.length > 10]).toEqual([400, true]);
+    if (status === 200) expect(text).toMatch(/ng refs\/heads\/|unpack /);
+    else expect([status, text.length > 10]).toEqual([400, true]);
     expect(host.taken().filter((each) => each.url.endsWith('/git-receive-pack'))).toEqual([]);
     expect(await pushesOf(workplace)).toEqual([]);
     expect(process.memoryUsage().rss - before).toBeLessThan(200 * 1024 * 1024);

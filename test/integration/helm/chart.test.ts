@@ -259,6 +259,7 @@ describe('the chart', () => {
       TRUSTED_PROXIES: ['10.0.0.0/8', 'fd00::/8', 'loopback'],
       GIT_CHECK: true,
       GIT_CHECK_SECONDS: 2.5,
+      CLONE_TIMEOUT_SECONDS: 86_400,
       API_KEY_MAX_LIFETIME_DAYS: 90,
       RATE_LIMIT_READS: 0,
       RATE_LIMIT_WRITES: 100,

@@ -31,6 +31,7 @@ const operating = {
   REPOSITORY_MAX_MIB: whole,
 };
 const serving = {
+  CLONE_TIMEOUT_SECONDS: wholeSeconds,
   GIT_CHECK_SECONDS: { ...seconds, to: 30 },
   API_KEY_MAX_LIFETIME_DAYS: { unit: 'a number of days', from: 0, to: 36_500 },
   RATE_LIMIT_READS: { ...wholeOrOff, from: 20 },

@@ -16,6 +16,8 @@ import { headFlaw } from './request-head.ts';
 /** Maximum listeners of one event of a response before the runtime warns. */
 const maxListeners = 20;
 const maxHeaderBytes = 16 * 1024;
+/** Delay before the kernel probes a connection on which nothing is sent. */
+const probeDelayMs = 60_000;
 /**
  * Maximum requests on one connection that wait for their responses; no known client sends even two
  * ahead.
@@ -80,6 +82,9 @@ export function createHttpServer(
       requireHostHeader: false,
       shouldUpgradeCallback: wantsUpgrade,
       keepAliveTimeout: timeouts.keepAliveMs,
+      // The connection of a peer that has silently vanished ends, and gives its place back.
+      keepAlive: true,
+      keepAliveInitialDelay: probeDelayMs,
       maxHeaderSize: maxHeaderBytes,
       connectionsCheckingInterval: timeouts.headersMs / 2,
     },

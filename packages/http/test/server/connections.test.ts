@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import type { RequestListener, Server, ServerResponse } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { Shares } from '@conversation-operator/base/shares';
@@ -50,6 +51,19 @@ describe('connections', () => {
     await eventually('the server has the connection', () => taken === clients.length);
     return client;
   };
+  /** The timer of the server's side of a connection, as the kernel shows it: 02 is keep-alive. */
+  const timerOf = (client: Socket): string | undefined => {
+    const hex = (port = 0) => port.toString(16).toUpperCase().padStart(4, '0');
+    const ports = [client.remotePort, client.localPort].map(hex);
+    return readFileSync('/proc/net/tcp', 'utf8')
+      .split('\n')
+      .map((line) => line.trim().split(/\s+/))
+      .find(
+        ([, local, remote]) => local?.endsWith(ports[0] ?? '') && remote?.endsWith(ports[1] ?? ''),
+      )
+      ?.at(5)
+      ?.slice(0, 2);
+  };
   const answer = async (client: Socket): Promise<string> => {
     client.write(request);
     return String((await once(client, 'data'))[0]);
@@ -77,6 +91,11 @@ describe('connections', () => {
     await listen(listener, { connections });
     return counts;
   };
+
+  it('are probed while nothing is sent, so that a client that has vanished does not keep its place', async () => {
+    await listen((_request, response) => response.end('ok'), {});
+    expect(timerOf(await open())).toBe('02');
+  });
 
   it('that send nothing, of six addresses with all of the places, keep no seventh client out', async () => {
     const counts = await bounded(12);

@@ -30,6 +30,8 @@ export const login = () =>
     .object({ login: name() })
     .nullish()
     .transform((person) => person?.login ?? 'ghost');
+/** The name of a repository, which may be one to ask for. */
+export const repositoryName = () => repository();
 /** The path of a file. */
 export const path = () => textOf(1024);
 export const time = () => z.iso.datetime({ offset: true });

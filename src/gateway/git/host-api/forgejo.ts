@@ -12,6 +12,7 @@ import {
   pageUrl,
   path,
   pullRequestNumber,
+  repositoryName,
   time,
   title,
 } from './fields.ts';
@@ -19,6 +20,7 @@ import {
   HostApiError,
   type ApiTarget,
   type HostApi,
+  type HostRepository,
   type PullRequest,
   type PullRequestComment,
 } from './host-api.ts';
@@ -103,14 +105,15 @@ export function forgejoApi(api: JsonApi): HostApi {
   const commentsPath = (target: ApiTarget, number: number) =>
     `${repositoryPath(target)}/issues/${number}/comments`;
 
-  const defaultBranch = async (target: ApiTarget): Promise<string> => {
-    const schema = z.object({ default_branch: name() });
-    return (await api.ask(target, { path: repositoryPath(target) }, schema)).default_branch;
+  const repository = async (target: ApiTarget): Promise<HostRepository> => {
+    const schema = z.object({ full_name: repositoryName(), default_branch: name() });
+    const found = await api.ask(target, { path: repositoryPath(target) }, schema);
+    return { name: found.full_name, defaultBranch: found.default_branch };
   };
 
   /** The one into the default branch, which most are, by one request; it may be a closed one. */
   const intoDefaultBranch = async (target: ApiTarget, head: string): Promise<Pull | undefined> => {
-    const base = await defaultBranch(target);
+    const { defaultBranch: base } = await repository(target);
     // A base with a slash has no path of its own.
     if (base.includes('/') || ![base, head].every((each) => branch().safeParse(each).success))
       return undefined;
@@ -160,7 +163,7 @@ export function forgejoApi(api: JsonApi): HostApi {
   };
 
   return {
-    defaultBranch,
+    repository,
     create: async (target, { title: text, body, head, base, draft }) => {
       const request = {
         path: pullsPath(target),
@@ -172,7 +175,7 @@ export function forgejoApi(api: JsonApi): HostApi {
       } catch (error) {
         if (!(error instanceof HostApiError && error.code === 'not-found')) throw error;
         // The host answers 404 for an unknown branch as for an unknown repository.
-        await defaultBranch(target);
+        await repository(target);
         throw new HostApiError('invalid', `The repository has no branch ${head} or ${base}`, {
           cause: error,
         });

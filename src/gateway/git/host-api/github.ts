@@ -12,6 +12,7 @@ import {
   pageUrl,
   path,
   pullRequestNumber,
+  repositoryName,
   segmentsOf,
   time,
   title,
@@ -114,9 +115,10 @@ export function githubApi(api: JsonApi): HostApi {
     );
 
   return {
-    defaultBranch: async (target) => {
-      const schema = z.object({ default_branch: name() });
-      return (await api.ask(target, { path: repositoryPath(target) }, schema)).default_branch;
+    repository: async (target) => {
+      const schema = z.object({ full_name: repositoryName(), default_branch: name() });
+      const found = await api.ask(target, { path: repositoryPath(target) }, schema);
+      return { name: found.full_name, defaultBranch: found.default_branch };
     },
     create: async (target, { title: text, body, head, base, draft }) =>
       pullRequestOf(

@@ -9,6 +9,7 @@ import {
   pageUrl,
   path,
   pullRequestNumber,
+  repositoryName,
   segmentsOf,
   time,
   title,
@@ -75,12 +76,15 @@ export function gitlabApi(api: JsonApi): HostApi {
   const requestPath = (target: ApiTarget, number: number) => `${requestsPath(target)}/${number}`;
 
   return {
-    defaultBranch: async (target) => {
-      const schema = z.object({ default_branch: name().nullish() });
+    repository: async (target) => {
+      const schema = z.object({
+        path_with_namespace: repositoryName(),
+        default_branch: name().nullish(),
+      });
       const found = await api.ask(target, { path: projectPath(target) }, schema);
       const branch = found.default_branch ?? '';
       if (branch === '') throw new HostApiError('not-found', 'The repository has no branch');
-      return branch;
+      return { name: found.path_with_namespace, defaultBranch: branch };
     },
     create: async (target, { title: text, body, head, base, draft }) =>
       pullRequestOf(

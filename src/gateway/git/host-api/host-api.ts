@@ -5,6 +5,15 @@ export interface ApiTarget {
   /** Access token of the host: a secret. */
   readonly token: string;
   readonly signal: AbortSignal;
+  /** Called before each request; throws an error of its own where the host must not be asked. */
+  readonly charge?: () => void;
+}
+
+/** A repository as its host reports it. */
+export interface HostRepository {
+  /** The present name, which differs from that of the request where the repository was renamed. */
+  readonly name: string;
+  readonly defaultBranch: string;
 }
 
 /** Draft is a flag of an open pull request, so that a state is one word. */
@@ -84,7 +93,8 @@ export class HostApiError extends Error {
 
 /** The API of one git host. Methods throw `HostApiError`, and the reason of an aborted signal. */
 export interface HostApi {
-  defaultBranch(target: ApiTarget): Promise<string>;
+  /** Throws where the repository has no branch. */
+  repository(target: ApiTarget): Promise<HostRepository>;
   create(target: ApiTarget, pullRequest: NewPullRequest): Promise<PullRequest>;
   /** The open pull request of a branch of the repository itself, not of a fork. */
   openOf(target: ApiTarget, head: string): Promise<PullRequest | undefined>;

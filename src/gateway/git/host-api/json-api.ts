@@ -36,7 +36,7 @@ export interface JsonRequest {
 }
 
 /** The parts of a target that a request needs. */
-export type Access = Pick<ApiTarget, 'token' | 'signal'>;
+export type Access = Pick<ApiTarget, 'token' | 'signal' | 'charge'>;
 
 export interface JsonApi {
   /** Returns what the schema reads of the answer. */
@@ -73,6 +73,7 @@ const maxRedirects = 2;
 export function newJsonApi(options: JsonApiOptions): JsonApi {
   const answerOf = async (access: Access, request: JsonRequest): Promise<Answer> => {
     access.signal.throwIfAborted();
+    access.charge?.();
     const timeout = AbortSignal.timeout(options.timeoutMs ?? defaultTimeoutMs);
     const signal = AbortSignal.any([access.signal, timeout]);
     try {

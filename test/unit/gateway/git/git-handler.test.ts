@@ -4,7 +4,7 @@ import { silentLogger } from '@conversation-operator/base/logger';
 import type { Refs } from '@conversation-operator/git/ref-list';
 import { IndexedStore } from '../../../../packages/kube/src/store.ts';
 import { SandboxKeys } from '../../../../src/agent/keys.ts';
-import { GitHandler } from '../../../../src/gateway/git/git-handler.ts';
+import { gitBudget, GitHandler } from '../../../../src/gateway/git/git-handler.ts';
 import { basicAuthorization } from '../../../../src/gateway/git/hosts.ts';
 import type { HostAnswer } from '../../../../src/gateway/git/private-host.ts';
 import { gatewayIndexers } from '../../../../src/gateway/lookup/cache.ts';
@@ -73,11 +73,13 @@ function aSandboxAtWork(wish: Wish = {}) {
       begin: (conversation, grant, commands) =>
         Promise.resolve({ id: 'push', conversation, grant, commands }),
       end: () => Promise.resolve(),
+      refuse: () => undefined,
     },
     conversations: quietCache(conversations),
     templates: quietCache(templates),
   });
 
+  let status = 0;
   /** Sends a request with the token of the sandbox; returns the calls that reach the git host. */
   const send = async (
     method: string,
@@ -89,11 +91,13 @@ function aSandboxAtWork(wish: Wish = {}) {
     request.headers = { authorization: basicAuthorization('agent', token) };
     request.push(body);
     request.push(null);
+    const response = new ServerResponse(request);
     await handler.handle({
-      ...{ request, response: new ServerResponse(request), sandbox, path: path.split('/') },
+      ...{ request, response, sandbox, path: path.split('/') },
       ...{ query: new URLSearchParams(query), signal: new AbortController().signal },
       countFor: () => undefined,
     });
+    status = response.statusCode;
     return passed;
   };
   const read = (repository: string) =>
@@ -107,7 +111,7 @@ function aSandboxAtWork(wish: Wish = {}) {
     const body = `${length}${command}0000`;
     return send('POST', 'forgejo/acme/shop.git/git-receive-pack', { body });
   };
-  return { read, beginPush, push, send, clock };
+  return { read, beginPush, push, send, clock, lastStatus: () => status };
 }
 
 /** Each row is a sandbox to which the private repository acme/lib of the host forgejo is closed. */
@@ -234,6 +238,24 @@ it.each(['', 'token', keys.gitToken('none'), keys.gitToken('uid-of-sbx-2')])(
     expect(await send('GET', 'forgejo/acme/shop.git/info/refs', { query, token })).toEqual([]);
   },
 );
+
+it.each<[string, 'read' | 'beginPush' | 'push', boolean]>([
+  ['reads of references', 'read', true],
+  ['begun pushes', 'beginPush', true],
+  ['pushes that are refused', 'push', false],
+])('%s are bounded by the hour', async (_what, kind, reaches) => {
+  const { read, beginPush, push, clock, lastStatus } = aSandboxAtWork();
+  const ask = () =>
+    kind === 'push' ? push('main') : { read, beginPush }[kind]('forgejo/acme/shop');
+  for (let count = 0; count < gitBudget.perSandbox; count++) await clock.run(ask());
+  expect(lastStatus()).not.toBe(429);
+  const passed = (await clock.run(ask())).length;
+  expect(lastStatus()).toBe(429);
+  expect(passed).toBe(reaches ? gitBudget.perSandbox : 0);
+  await clock.advance(3_600_000);
+  await clock.run(ask());
+  expect(lastStatus()).not.toBe(429);
+});
 
 it('leaves no timer and no place behind', async () => {
   const { read, push, clock } = aSandboxAtWork({ git: anyBranch });

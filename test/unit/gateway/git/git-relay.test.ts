@@ -2,7 +2,11 @@ import { ServerResponse, IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { silentLogger } from '@conversation-operator/base/logger';
-import { GitRelay, type RelayedRequest } from '../../../../src/gateway/git/git-relay.ts';
+import {
+  GitRelay,
+  maxTransferMs,
+  type RelayedRequest,
+} from '../../../../src/gateway/git/git-relay.ts';
 import { createMetrics } from '../../../../src/observability/metrics.ts';
 import { aSandbox } from '../../../support/builders.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
@@ -56,6 +60,15 @@ it('never interrupts a clone that is slow and steady before its maximum duration
   expect(body.destroyed).toBe(true);
   await relayed;
   expect(clock.timers).toBe(0);
+});
+
+it.each([
+  [1, 3_600],
+  [600, 3_600],
+  [3_541, 3_601],
+  [86_400, 86_460],
+])('gives a clone of %i s at most, as the operator does, %i s', (timeoutSeconds, seconds) => {
+  expect(maxTransferMs(timeoutSeconds)).toBe(seconds * 1000);
 });
 
 it('interrupts a clone that stalls, and not before the maximum pause', async () => {

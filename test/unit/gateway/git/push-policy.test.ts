@@ -93,7 +93,7 @@ describe('gitPolicyOf', () => {
     overrides: [
       { owner: 'bob', repository: 'acme/shop', push: { enabled: false } },
       { owner: 'bob', push: { branches: ['bob/*'] } },
-      { repository: 'acme/shop', push: { maxMebibytes: 1 } },
+      { repository: 'acme/Shop', push: { maxMebibytes: 1 } },
       { owner: 'carol', pullRequests: { enabled: false } },
     ],
   });
@@ -107,6 +107,11 @@ describe('gitPolicyOf', () => {
     ['bob', 'acme/shop', { enabled: false }],
     ['bob', 'acme/other', { branches: ['bob/*'] }],
     ['alice', 'acme/shop', { maxMebibytes: 1 }],
+    ['alice', 'Acme/SHOP', { maxMebibytes: 1 }],
+    ['alice', 'acme/shop.git', { maxMebibytes: 1 }],
+    ['alice', 'acme/Shop.Git.git', { maxMebibytes: 1 }],
+    ['alice', 'acme/shop-git', {}],
+    ['Bob', 'acme/other', {}],
     ['alice', 'acme/other', {}],
   ])(
     'of %s for %s has the fields of the first exception that fits',

@@ -3,6 +3,8 @@ import { IndexedStore } from '../../../../packages/kube/src/store.ts';
 import { ProblemError } from '../../../../src/gateway/errors/problem-error.ts';
 import type { HostApiErrorCode } from '../../../../src/gateway/git/host-api/host-api.ts';
 import {
+  detailsMs,
+  hostApiBudget,
   PullRequests,
   type PullRequestRequest,
 } from '../../../../src/gateway/pull-requests/pull-requests.ts';
@@ -105,14 +107,53 @@ describe('open', () => {
         message: `Opened pull request 1 of agent/fix to main in acme/shop: ${expected.url}`,
       },
     ]);
+    const fields = { owner: 'alice', conversation: 'c-1', by: 'client', head: 'agent/fix' };
     expect(audit.lines).toMatchObject([
-      {
-        message: 'PullRequest',
-        fields: { owner: 'alice', conversation: 'c-1', by: 'client', number: 1 },
-      },
+      { message: 'PullRequestStarted', fields },
+      { message: 'PullRequest', fields: { ...fields, outcome: 'Accepted', number: 1 } },
     ]);
     expect(JSON.stringify([events, audit.lines, await records()])).not.toContain('s3cret');
     expect(host.calls.every(({ repository }) => repository === 'acme/shop')).toBe(true);
+  });
+
+  it('escapes the lines of the description that the host would obey', async () => {
+    const { open, host } = await setUp();
+    await open({ body: 'Fixes it.\n/merge' });
+    expect(host.pullRequests).toMatchObject([{ body: 'Fixes it.\n\\/merge' }]);
+  });
+
+  it('follows a renamed repository, and keeps the name that the conversation has', async () => {
+    const { open, records, host } = await setUp();
+    host.renamed.set('acme/shop', 'acme/store');
+    await open({ base: 'main' });
+    expect(host.calls.at(-1)).toMatchObject({ method: 'create', repository: 'acme/store' });
+    expect(await records()).toMatchObject([{ repository: 'acme/shop' }]);
+  });
+
+  it.each([
+    [{ push: { enabled: false } }],
+    [{ push: { branches: ['bots/*'] } }],
+    [{ pullRequests: { enabled: false } }],
+  ])('obeys the exception %j of the name that the host reports', async (fields) => {
+    const overrides = [{ repository: 'acme/store', ...fields }];
+    const { open, host } = await setUp({ git: { overrides } });
+    host.renamed.set('acme/shop', 'Acme/Store');
+    expect(await problemOf(open())).toBe('pull-request-refused');
+    expect(host.pullRequests).toEqual([]);
+  });
+
+  it.each<[HostApiErrorCode, string]>([
+    ['invalid', 'Rejected'],
+    ['denied', 'Rejected'],
+    ['unavailable', 'Unknown'],
+  ])('that the host answers with %s is in the audit as %s', async (code, outcome) => {
+    const { open, audit, host } = await setUp();
+    host.faults.set('create', { code, when: 'before' });
+    await problemOf(open());
+    expect(audit.lines).toMatchObject([
+      { message: 'PullRequestStarted' },
+      { message: 'PullRequest', fields: { outcome } },
+    ]);
   });
 
   it('finds the open pull request of the branch, which is announced once', async () => {
@@ -206,7 +247,7 @@ describe('open', () => {
     const { open, host } = await setUp(wish);
     expect(await problemOf(open(request))).toBe(problem);
     expect(host.pullRequests).toEqual([]);
-    expect(host.calls.every(({ method }) => method === 'defaultBranch')).toBe(true);
+    expect(host.calls.every(({ method }) => method === 'repository')).toBe(true);
   });
 
   it('is bounded by the hour', async () => {
@@ -260,7 +301,79 @@ const target = {
   signal: new AbortController().signal,
 };
 
+describe('the budget of an hour', () => {
+  it('bounds the requests of a sandbox to the host, and comes back with time', async () => {
+    const { open, service, call, host, clock } = await setUp();
+    await open();
+    const { conversation } = await call();
+    const read = (number: number) =>
+      problemOf(service.details({ conversation, by: 'agent' }, number));
+    for (let number = 2; host.calls.length < hostApiBudget.perSandbox; number++)
+      expect(await read(number)).toBe('git-host-denied');
+    expect(await read(1)).toBe('rate-limited');
+    expect(await problemOf(open({ head: 'agent/old' }))).toBe('rate-limited');
+    // The gateway itself reads the state on.
+    await service.refresh({ conversation, by: 'client' }, { number: 1 });
+    expect(host.calls).toHaveLength(hostApiBudget.perSandbox + 1);
+    await clock.advance(3_600_000);
+    expect(await read(1)).toBe('none');
+  });
+});
+
+describe('details of the last seconds', () => {
+  it('are read once, and again after a comment', async () => {
+    const { open, service, call, host } = await setUp();
+    await open();
+    const reads = () => host.calls.filter(({ method }) => method === 'details').length;
+    for (let count = 0; count < 300; count++) await service.details(await call());
+    expect(reads()).toBe(1);
+    await service.details(await call(), 1);
+    expect(reads()).toBe(1);
+    await service.comment(await call(), { body: 'Done.' });
+    expect((await service.details(await call())).comments).toHaveLength(1);
+    expect(reads()).toBe(2);
+  });
+
+  it('are read again after them', async () => {
+    const { open, service, call, host, clock } = await setUp();
+    await open();
+    await clock.advance(1);
+    await service.details(await call());
+    host.change(1, { title: 'Fix all' });
+    await clock.advance(detailsMs + 1);
+    expect(await service.details(await call())).toMatchObject({ title: 'Fix all' });
+  });
+});
+
 describe('comment', () => {
+  it('is escaped where the host would obey it', async () => {
+    const { open, service, call, host } = await setUp();
+    await open();
+    await service.comment(await call(), { body: '/close' });
+    expect(host.comments).toEqual([{ number: 1, body: String.raw`\/close` }]);
+  });
+
+  it('follows a renamed repository', async () => {
+    const { open, service, call, host } = await setUp();
+    await open();
+    host.renamed.set('acme/shop', 'acme/store');
+    await service.comment(await call(), { body: 'Done.' });
+    expect(host.calls.at(-1)).toMatchObject({ method: 'comment', repository: 'acme/store' });
+  });
+
+  it('is in the audit before the host gets it, and with the outcome', async () => {
+    const { open, service, call, host, audit } = await setUp();
+    await open();
+    audit.lines.length = 0;
+    host.faults.set('comment', { code: 'unavailable', when: 'after' });
+    await problemOf(service.comment(await call(), { body: 'Done.' }));
+    const fields = { owner: 'alice', conversation: 'c-1', number: 1 };
+    expect(audit.lines).toMatchObject([
+      { message: 'PullRequestCommentStarted', fields },
+      { message: 'PullRequestComment', fields: { ...fields, outcome: 'Unknown' } },
+    ]);
+  });
+
   it('is on the last pull request of the conversation', async () => {
     const { open, service, call, host, audit } = await setUp();
     await open();

@@ -49,7 +49,7 @@ describe('pull requests of Forgejo and Gitea', () => {
   };
 
   beforeEach(async () => {
-    answers = { 'GET ': { body: { default_branch: 'main' } } };
+    answers = { 'GET ': { body: { full_name: 'acme/shop', default_branch: 'main' } } };
     forge = await startJsonHost(({ method, target: url }) => {
       const path = url.replace(root, '');
       const answer =
@@ -65,9 +65,9 @@ describe('pull requests of Forgejo and Gitea', () => {
     for (const { headers } of forge.calls) expect(headers.authorization).toBe('token s3cret');
   });
 
-  it('have the default branch of the repository', async () => {
-    answers = { 'GET ': { body: { default_branch: 'trunk' } } };
-    expect(await api.defaultBranch(target)).toBe('trunk');
+  it('have the present name of the repository and its default branch', async () => {
+    answers = { 'GET ': { body: { full_name: 'acme/Store', default_branch: 'trunk' } } };
+    expect(await api.repository(target)).toEqual({ name: 'acme/Store', defaultBranch: 'trunk' });
   });
 
   it.each<[string, Record<string, unknown>, object]>([
@@ -155,7 +155,7 @@ describe('pull requests of Forgejo and Gitea', () => {
     ['a slash', 'release/1', 'agent/fix'],
     ['dots', 'main', '../..'],
   ])('are searched for in pages where a branch has %s', async (_what, base, head) => {
-    answers['GET '] = { body: { default_branch: base } };
+    answers['GET '] = { body: { full_name: 'acme/shop', default_branch: base } };
     answers['GET /pulls'] = { body: [aPull({ head: { ref: head } })] };
     expect(await api.openOf(target, head)).toEqual({ ...found, head });
     expect(forge.targets).toEqual([

@@ -114,9 +114,10 @@ describe('pull requests of GitHub', () => {
       });
   });
 
-  it('have the default branch of the repository', async () => {
-    expect(await api.defaultBranch(target)).toBe('trunk');
-    await expect(api.defaultBranch({ ...target, repository: 'acme/none' })).rejects.toMatchObject({
+  it('have the present name of the repository and its default branch', async () => {
+    const expected = { name: expect.stringContaining('/') as string, defaultBranch: 'trunk' };
+    expect(await api.repository(target)).toEqual(expected);
+    await expect(api.repository({ ...target, repository: 'acme/none' })).rejects.toMatchObject({
       code: 'not-found',
     });
   });
@@ -125,7 +126,7 @@ describe('pull requests of GitHub', () => {
     'are not asked for in %j',
     async (name) => {
       const wrong = { ...target, repository: name };
-      await expect(api.defaultBranch(wrong)).rejects.toMatchObject({ code: 'not-found' });
+      await expect(api.repository(wrong)).rejects.toMatchObject({ code: 'not-found' });
       await expect(api.openOf(wrong, 'x')).rejects.toMatchObject({ code: 'not-found' });
       expect(github.calls).toEqual([]);
     },

@@ -53,17 +53,19 @@ describe('merge requests of GitLab', () => {
     for (const { headers } of gitlab.calls) expect(headers.authorization).toBe('Bearer s3cret');
   });
 
-  it('have the default branch of the project', async () => {
-    answers = { 'GET ': { body: { default_branch: 'trunk' } } };
-    expect(await api.defaultBranch(target)).toBe('trunk');
+  it('have the present name of the project and its default branch', async () => {
+    const path_with_namespace = 'acme/group/store';
+    answers = { 'GET ': { body: { path_with_namespace, default_branch: 'trunk' } } };
+    const expected = { name: path_with_namespace, defaultBranch: 'trunk' };
+    expect(await api.repository(target)).toEqual(expected);
     expect(gitlab.targets).toEqual([`GET ${project}`]);
   });
 
   it.each([{}, { default_branch: null }, { default_branch: '' }])(
     'have no default branch in an empty project: %j',
     async (body) => {
-      answers = { 'GET ': { body } };
-      await expect(api.defaultBranch(target)).rejects.toMatchObject({
+      answers = { 'GET ': { body: { path_with_namespace: 'acme/shop', ...body } } };
+      await expect(api.repository(target)).rejects.toMatchObject({
         code: 'not-found',
         message: 'The repository has no branch',
       });
