@@ -353,4 +353,11 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     test: 'test/unit/controllers/archive/seal.test.ts',
     name: 'not of another one that got its name',
   },
+  'a pause rejects the question of an agent that keeps it': {
+    file: 'src/agent/openhands-client.ts',
+    from: 'waiting.filter(({ keeps_questions: isKept }) => isKept !== true)',
+    to: 'waiting',
+    test: 'test/integration/agent/confirmation.test.ts',
+    name: 'runs an action once it is accepted',
+  },
 };
