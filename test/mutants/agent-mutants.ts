@@ -360,4 +360,18 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     test: 'test/integration/agent/confirmation.test.ts',
     name: 'runs an action once it is accepted',
   },
+  'an answer that was lost needs nobody': {
+    file: 'src/controllers/conversation/approvals/decide.ts',
+    from: ', lostAnswer: id };',
+    to: '};',
+    test: 'test/unit/controllers/conversation/approvals/approvals.test.ts',
+    name: 'says what became of its answer',
+  },
+  'a question that was withdrawn meanwhile counts as answered': {
+    file: 'src/gateway/v1/approvals.ts',
+    from: "if (closed?.outcome === 'Withdrawn') throw withdrawn(closed); if (closed !== undefined)",
+    to: 'if (closed !== undefined)',
+    test: 'test/integration/gateway/approvals.test.ts',
+    name: 'are not delivered where the agent withdraws its question',
+  },
 };

@@ -8,6 +8,7 @@ import {
   pendingApproval,
   type Approval,
   type ApprovalAnswer,
+  type ClosedApproval,
   type RecordedAnswer,
 } from '../../resources/approval.ts';
 import {
@@ -23,7 +24,7 @@ import { Derived } from '../lookup/derived.ts';
 import { storedWithSandbox, writeOnStored } from '../lookup/stored.ts';
 import { searchPage } from '../paging/cursor.ts';
 import { sortedBy } from '../paging/keyset.ts';
-import { approvalPage, approvalSchema, presentApproval } from '../presenters/approval.ts';
+import { approvalPage, approvalSchema, noticeOf, presentApproval } from '../presenters/approval.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
 import type { Services } from '../services.ts';
 import { optional, paging, shownText } from '../http/fields.ts';
@@ -31,6 +32,7 @@ import { ownConversation } from './own-objects.ts';
 import { refuseOverQuota } from './quota.ts';
 import { comesBackFromError, refuseUnusable, requestResume } from './resume.ts';
 import { conversationParams } from './schemas.ts';
+import { nullableText } from '../presenters/schemas.ts';
 
 const inbox = '/api/v1/approvals';
 const base = '/api/v1/app-conversations/{id}/approvals';
@@ -55,6 +57,9 @@ const answeredSchema = z.object({
   state: z
     .enum(['recorded', 'delivered'])
     .describe('recorded: stored, and the agent gets the answer as soon as it runs.'),
+  notice: nullableText.describe(
+    'What becomes of a recorded answer where the agent has forgotten its question; else null.',
+  ),
 });
 
 /** A working agent takes an answer in milliseconds. */
@@ -131,18 +136,22 @@ export function approvalRoutes(services: Services): readonly Route[] {
         const { name } = known.metadata;
         const isNew = answerOf(conversation, id) === undefined;
         await store(services, known, id, { ...body, by: call.owner });
-        const isClosed = (seen: CachedConversation | undefined) =>
-          seen?.status?.closedApprovals?.some((closed) => closed.id === id) === true;
+        const closedIn = (seen: CachedConversation | undefined) =>
+          seen?.status?.closedApprovals?.find((closed) => closed.id === id);
+        const isClosed = (seen: CachedConversation | undefined) => closedIn(seen) !== undefined;
         if (isNew && phase === 'RUNNING')
           await feeds.conversations.settled(name, isClosed, deliveryMs);
-        return isClosed(lookup.cachedConversation(name)) ? delivered : recorded;
+        const closed = closedIn(lookup.cachedConversation(name));
+        if (closed?.outcome === 'Withdrawn') throw withdrawn(closed);
+        if (closed !== undefined) return delivered;
+        const notice = noticeOf(conversation, phase);
+        return { json: { success: true, state: 'recorded', notice } } as const;
       },
     }),
   ];
 }
 
-const delivered = { json: { success: true, state: 'delivered' } } as const;
-const recorded = { json: { success: true, state: 'recorded' } } as const;
+const delivered = { json: { success: true, state: 'delivered', notice: null } } as const;
 
 /** Stores the answer on the version that was read, unless there is the same one already. */
 function store(
@@ -192,8 +201,7 @@ function answerOf(conversation: Conversation, id: string): RecordedAnswer | unde
  */
 function hasAnswer(conversation: Conversation, id: string, body: AnswerBody): boolean {
   const closed = conversation.status?.closedApprovals?.find((one) => one.id === id);
-  if (closed?.outcome === 'Withdrawn')
-    throw new ProblemError('approval-withdrawn', 'The agent no longer asks this question.');
+  if (closed?.outcome === 'Withdrawn') throw withdrawn(closed);
   if (closed !== undefined) {
     const isSame =
       'option_id' in body
@@ -220,6 +228,9 @@ function hasAnswer(conversation: Conversation, id: string, body: AnswerBody): bo
     throw answered(given.option ?? 'reject');
   return false;
 }
+
+const withdrawn = ({ message }: ClosedApproval): ProblemError =>
+  new ProblemError('approval-withdrawn', message ?? 'The agent no longer asks this question.');
 
 const answered = (given: string): ProblemError =>
   new ProblemError('approval-answered', `The answer was already: ${given}.`);

@@ -40,6 +40,8 @@ export interface Asker {
   /** Report of the agent. */
   readonly state: AgentConversation;
   readonly agentEpoch: number;
+  /** Whether the agent still asks its question after its container has ended. */
+  readonly keepsQuestions: boolean;
   readonly spec: Parameters<typeof withRecordedAnswer>[1];
   /** Removes from a text of the agent what no reader of the resource must see. */
   readonly shown: (text: string, maxLength: number) => Promise<string>;
@@ -94,7 +96,7 @@ export class Approvals {
 
   /** The question of the agent, which is read once for each update of its conversation. */
   async #asked(
-    { key, endpoint, id, state, agentEpoch, shown }: Asker,
+    { key, endpoint, id, state, agentEpoch, keepsQuestions, shown }: Asker,
     { approval: known }: ConversationStatus,
     signal: AbortSignal,
   ): Promise<Approval | undefined> {
@@ -106,7 +108,10 @@ export class Approvals {
     this.#read.set(key, `${agentEpoch} ${state.updatedAt ?? ''} ${question.id}`);
     if (question.id === known?.id) return known;
     const { title, tool, summary } = await textsOf(question, shown);
-    return { ...question, title, tool, summary, requestedTime: isoTime(clock), agentEpoch };
+    return {
+      ...{ ...question, title, tool, summary, requestedTime: isoTime(clock), agentEpoch },
+      ...(keepsQuestions ? { kept: true } : {}),
+    };
   }
 
   async #give(
