@@ -19,7 +19,7 @@ const waitingReasons: ReadonlySet<string | null | undefined> = new Set([
   'waiting-for-idle-sandbox',
 ]);
 
-/** Whether the last answer of a person had no effect, which nobody has acted upon. */
+/** Whether the last answer of a person had no effect, and no run has begun since. */
 const lacksAnswer = (conversation: Facts['conversation']): boolean =>
   conversation !== undefined && conversation.lost_answer !== null;
 
@@ -81,7 +81,7 @@ const runPills: Readonly<Record<string, PillText>> = {
   idle: { icon: 'idle', label: 'Idle' },
 };
 
-/** Statuses of a run that look like an end although an answer was lost. */
+/** Statuses of an agent that waits for its owner where an answer was lost. */
 const atRest: ReadonlySet<unknown> = new Set(['finished', 'idle', 'paused']);
 
 /** The icon and the label of the present state. */

@@ -24,7 +24,7 @@ async function pausedWhileAsking() {
   return { id, sandbox, question: asked?.id ?? '' };
 }
 
-/** What the command has written so far. */
+/** The text that the command has written so far. */
 async function result(id: string): Promise<unknown> {
   const { workspace } = await up.conversation(id);
   const path = encodeURIComponent(`${workspace?.working_dir ?? ''}/result`);

@@ -360,7 +360,7 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     test: 'test/integration/agent/confirmation.test.ts',
     name: 'runs an action once it is accepted',
   },
-  'an answer that was lost needs nobody': {
+  'a lost answer needs no person': {
     file: 'src/controllers/conversation/approvals/decide.ts',
     from: ', lostAnswer: id };',
     to: '};',

@@ -23,7 +23,7 @@ export const approvalSchema = z.object({
   requested_at: timestampSchema,
   sandbox_status: z.enum(sandboxStatuses),
   notice: nullableText.describe(
-    'What an answer does where the agent has forgotten its question; else null.',
+    'Effect of an answer where the agent has forgotten its question; else null.',
   ),
 });
 export const approvalPage = pageSchema(approvalSchema);
@@ -55,7 +55,7 @@ const recordOf = (
   notice: noticeOf(conversation, sandboxStatus),
 });
 
-/** What an answer does that is not obvious; null where it reaches the agent. */
+/** Effect of an answer to a question that the agent has forgotten; null for any other question. */
 export const noticeOf = (
   { status = {} }: Pick<CachedConversation, 'status'>,
   sandboxStatus: SandboxStatus,

@@ -58,7 +58,7 @@ const answeredSchema = z.object({
     .enum(['recorded', 'delivered'])
     .describe('recorded: stored, and the agent gets the answer as soon as it runs.'),
   notice: nullableText.describe(
-    'What becomes of a recorded answer where the agent has forgotten its question; else null.',
+    'Effect of a recorded answer where the agent has forgotten its question; else null.',
   ),
 });
 

@@ -230,7 +230,7 @@ describe('a question', () => {
   it.each<[string, ConversationStatus, ExecutionStatus, boolean]>([
     ['the next run begins', { executionStatus: 'finished', lostAnswer: 'q1' }, 'running', false],
     ['no run begins', { executionStatus: 'finished', lostAnswer: 'q1' }, 'idle', true],
-    ['the same run goes on', { executionStatus: 'running', lostAnswer: 'q1' }, 'running', true],
+    ['the same run proceeds', { executionStatus: 'running', lostAnswer: 'q1' }, 'running', true],
     ['it was lost in this moment', { executionStatus: 'paused' }, 'running', true],
   ])('that was lost with its answer needs a person: when %s', (_case, before, to, isKept) => {
     const after = withRunBegun(before, { executionStatus: to, lostAnswer: 'q1' });
