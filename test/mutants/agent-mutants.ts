@@ -374,4 +374,32 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     test: 'test/integration/gateway/approvals.test.ts',
     name: 'are not delivered where the agent withdraws its question',
   },
+  'a session that can not be loaded is tried in each run': {
+    file: acpProgram,
+    from: 'times: times + 1, why }',
+    to: 'times, why }',
+    test: acpTest,
+    name: 'gives a session up whose load ends its process',
+  },
+  'an answer that came late counts in every later turn': {
+    file: acpProgram,
+    from: "case 'stopped':\nthis.#undelivered = undefined;",
+    to: "case 'stopped':",
+    test: acpTest,
+    name: 'has an answer that came late for its next turn alone',
+  },
+  'a transcript has line breaks in its texts': {
+    file: 'packages/reference-agent/src/acp/transcript.ts',
+    from: 'JSON.stringify({ role, text }).replaceAll(',
+    to: '`${role}: ${text}`.replaceAll(',
+    test: acpTest,
+    name: 'repeats what was said as data',
+  },
+  'a question outlives the turn of its agent': {
+    file: acpChild,
+    from: 'isAnswered = true;',
+    to: '',
+    test: 'packages/reference-agent/test/acp/hostile-agent.test.ts',
+    name: 'is withdrawn when the agent ends its turn without the answer: ask-and-end',
+  },
 };

@@ -173,6 +173,8 @@ export type StateUpdateEvent = {
   | { readonly key: 'approval_delivered' | 'approval_withdrawn'; readonly value: string }
   /** The session of the agent, as the next process continues it. */
   | { readonly key: 'acp_session'; readonly value: string }
+  /** Why no process could open the session, which is given up. */
+  | { readonly key: 'acp_session_lost'; readonly value: string }
   /** How a new process continues the work: `resume`, `load` or `transcript`. */
   | { readonly key: 'acp_continued'; readonly value: string }
   /** Names of the secrets that the process of the agent does not have. */

@@ -235,23 +235,28 @@ export class AcpChild {
     const { agent } = this.#connected();
     const sessionId = this.#session ?? '';
     this.#stopped = undefined;
+    let isAnswered = false;
     this.#turn = agent
       .request('session/prompt', { sessionId, prompt: [{ type: 'text', text }] })
       .then(
         (response) => {
+          isAnswered = true;
           const { stopReason: reason } = response;
           this.#stopped = { kind: 'stopped', reason, usage: usageOf(response) };
         },
         (error: unknown) => {
+          isAnswered = isResponse(error);
           if (this.#failure === undefined)
             this.#stopped = { kind: 'refused', detail: this.#withStderr(messageOf(error)) };
         },
       )
       .then(() => {
-        // No tool of the turn waits for an answer any more.
-        for (const open of this.#permissions.filter(({ isShown }) => !isShown)) {
+        // No tool of the turn waits for an answer any more. A question that a person has seen stays
+        // where the connection has closed: the next process gets its answer.
+        const ended = this.#permissions.filter(({ isShown }) => isAnswered || !isShown);
+        for (const open of ended) {
           this.#permissions.splice(this.#permissions.indexOf(open), 1);
-          open.answer(cancelled);
+          this.#cancelQuestion(open);
         }
         this.#flushText();
         this.#change();
@@ -499,12 +504,16 @@ export class AcpChild {
     const index = this.#permissions.indexOf(open);
     if (!isAgents || index === -1) return;
     this.#permissions.splice(index, 1);
-    open.answer(cancelled);
-    if (open.isShown) {
-      this.#lastWithdrawn = open.request.id;
-      this.#options.onWithdrawn(open.request.id);
-    }
+    this.#cancelQuestion(open);
     this.#change();
+  }
+
+  /** Ends a question that the agent wants no answer to, whether or not a person has seen it. */
+  #cancelQuestion({ request, answer, isShown }: OpenPermission): void {
+    answer(cancelled);
+    if (!isShown) return;
+    this.#lastWithdrawn = request.id;
+    this.#options.onWithdrawn(request.id);
   }
 
   #fail(message: string): AcpFailure {
@@ -554,6 +563,10 @@ const asProtocol = (servers: readonly McpServer[]): ProtocolMcpServer[] => [...s
 
 const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : JSON.stringify(error);
+
+/** Whether the agent itself has answered with this error; a connection that closes has no code. */
+const isResponse = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && typeof error.code === 'number';
 
 /** The tokens of a turn, as far as the agent states them; the protocol does not demand it. */
 function usageOf(response: PromptResponse): AcpUsage | undefined {

@@ -20,6 +20,7 @@ import type { AcpSettings } from '../settings.ts';
 import { actionEvent } from '../tool-events.ts';
 import { AcpChild, AcpFailure, type AcpUsage } from './child.ts';
 import type { Replay } from './replay.ts';
+import { transcriptOf } from './transcript.ts';
 import { setUpOf, type AcpModel } from './vendors.ts';
 
 export interface AcpProgramOptions {
@@ -43,8 +44,8 @@ export interface AcpProgramOptions {
 const maxRestarts = 3;
 const firstDelayMs = 500;
 const maxReasonCharacters = 200;
-/** Maximum characters of what was said before, for an agent that keeps no session. */
-const maxTranscriptCharacters = 60_000;
+/** Maximum processes in a row that end, or do not answer, while they open a session. */
+const maxOpenings = 2;
 /** Maximum messages of the log that a replay is compared with, the last ones. */
 const maxComparedMessages = 100;
 
@@ -54,7 +55,13 @@ const endText =
   'The process of the agent was restarted during its last turn. Continue with the task. A tool that ran at that moment may have been executed in part: check its effects before you use it again.';
 
 const stateEvent = (
-  key: 'acp_session' | 'acp_turn' | 'acp_continued' | 'acp_mcp_skipped' | 'approval_delivered',
+  key:
+    | 'acp_session'
+    | 'acp_session_lost'
+    | 'acp_turn'
+    | 'acp_continued'
+    | 'acp_mcp_skipped'
+    | 'approval_delivered',
   value: string,
 ): EventBody => ({ kind: 'ConversationStateUpdateEvent', source: 'environment', key, value });
 
@@ -66,7 +73,10 @@ const callHash = ({ tool_kind, title, input }: ApprovalRequest): string =>
     .update(JSON.stringify([tool_kind, title, input]))
     .digest('hex');
 
-/** An answer that a person gave to a process that has ended before it got the answer. */
+/**
+ * An answer that a person gave to a process that has ended before it got the answer. The answer
+ * counts for the same call in the next turn alone, because later messages may be about other work.
+ */
 interface Undelivered {
   readonly hash: string;
   readonly kind: string | undefined;
@@ -82,6 +92,8 @@ export class AcpProgram implements Program {
   readonly #options: AcpProgramOptions;
   #child: AcpChild | undefined;
   #undelivered: Undelivered | undefined;
+  /** The session that processes have not opened, and how many in a row have failed with it. */
+  #unopened: { readonly session: string; readonly times: number; readonly why: string } | undefined;
   /** The messages so far, for the first prompt of an agent that has not kept its session. */
   #transcript: string | undefined;
 
@@ -116,6 +128,7 @@ export class AcpProgram implements Program {
 
   /** Ends the turn of an interrupted run, whose events the log does not hold. */
   async #cancel(): Promise<void> {
+    this.#undelivered = undefined;
     const child = this.#child;
     await child?.cancel();
     if (child?.hasFailed === true) await this.close();
@@ -191,11 +204,14 @@ export class AcpProgram implements Program {
           throw new ConfirmationRequested(item.request.id);
         }
         case 'refused':
+          this.#undelivered = undefined;
           await run.append({ event: stateEvent('acp_turn', 'refused') });
           throw new RunFailure('AcpPromptRefused', item.detail, {
             classification: { kind: 'config', retryable: true, user_action: 'settings' },
           });
         case 'stopped':
+          // The agent knew of the answer in this turn, and has not asked for its call again.
+          this.#undelivered = undefined;
           await run.append(
             ...statsDrafts(run, item.usage),
             ...[{ event: stateEvent('acp_turn', this.#shown(item.reason)) }],
@@ -229,10 +245,11 @@ export class AcpProgram implements Program {
     const isAllowed = kind?.startsWith('allow') === true;
     // Only an answer for this one call is kept.
     if (isAllowed) this.#undelivered = { hash: callHash(request), kind: 'allow_once' };
-    const input = JSON.stringify(request.input);
+    // The agent itself has written the title, which may not pass for words of this note.
+    const call = JSON.stringify({ title: request.title, input: request.input });
     return isAllowed
-      ? `The user has allowed this tool call, which has not been executed: ${request.title} ${input}. Call the tool again with the same input if it is still needed.`
-      : `The user has refused this tool call, which has not been executed: ${request.title} ${input}.${reason === null ? '' : ` Reason: ${reason}`}`;
+      ? `The user has allowed this tool call, which has not been executed: ${call}. Call the tool again with the same input if it is still needed.`
+      : `The user has refused this tool call, which has not been executed: ${call}.${reason === null ? '' : ` Reason: ${reason}`}`;
   }
 
   /** The agent's process with its session; starts and continues it. */
@@ -318,26 +335,42 @@ export class AcpProgram implements Program {
     const { continues } = this.#options.settings.vendor;
     const { acpSession } = run;
     const { servers } = able;
-    if (acpSession !== undefined && continues === 'resume' && able.resume)
-      if (await this.#continued(run, child, () => child.resumeSession(acpSession, servers))) return;
-    if (acpSession !== undefined && continues !== 'transcript' && able.load)
-      if (await this.#continued(run, child, () => child.loadSession(acpSession, servers))) return;
+    const lost = this.#lost(acpSession);
+    if (acpSession !== undefined && lost === undefined) {
+      const opened = (open: () => Promise<Replay | undefined>) =>
+        this.#continued(run, child, acpSession, open);
+      if (continues === 'resume' && able.resume)
+        if (await opened(() => child.resumeSession(acpSession, servers))) return;
+      if (continues !== 'transcript' && able.load)
+        if (await opened(() => child.loadSession(acpSession, servers))) return;
+    }
     const session = await child.newSession(servers);
-    if (acpSession !== undefined) this.#transcript = await transcriptOf(run);
+    if (acpSession !== undefined) this.#transcript = await transcriptOf(run.log);
     await run.append(
       { event: stateEvent('acp_session', session) },
+      ...(lost === undefined ? [] : [{ event: stateEvent('acp_session_lost', lost) }]),
       ...(acpSession === undefined ? [] : [{ event: stateEvent('acp_continued', 'transcript') }]),
     );
+  }
+
+  /** Why a session is given up, so that no run waits for it again; undefined where it is not. */
+  #lost(session: string | undefined): string | undefined {
+    const unopened = this.#unopened;
+    return unopened?.session === session && (unopened?.times ?? 0) >= maxOpenings
+      ? unopened?.why
+      : undefined;
   }
 
   /** Records how a session continues; false when the agent has lost the session. */
   async #continued(
     run: Run,
     child: AcpChild,
+    session: string,
     open: () => Promise<Replay | undefined>,
   ): Promise<boolean> {
     try {
       const replay = await open();
+      this.#unopened = undefined;
       const lost = replay?.lostFrom(await lastMessages(run), this.#options.needles()) ?? [];
       await run.append(
         ...lost.map((text) => ({ event: agentMessage(text) })),
@@ -345,8 +378,12 @@ export class AcpProgram implements Program {
       );
       return true;
     } catch (error) {
-      if (!(error instanceof AcpFailure) || child.hasFailed) throw error;
-      return false;
+      if (!(error instanceof AcpFailure)) throw error;
+      if (!child.hasFailed) return false;
+      const times = this.#unopened?.session === session ? this.#unopened.times : 0;
+      const why = error.message.slice(0, maxReasonCharacters);
+      this.#unopened = { session, times: times + 1, why };
+      throw error;
     }
   }
 }
@@ -374,22 +411,6 @@ function modeOf(
 ): string | undefined {
   if (policy === 'NeverConfirm') return vendor.modes?.free;
   return mode ?? (policy === undefined ? undefined : vendor.modes?.asks);
-}
-
-/** The messages of the user and the agent, the latest of them where they are long. */
-async function transcriptOf(run: Run): Promise<string> {
-  const handled = run.log.entries.slice(0, run.log.handledThrough);
-  const after = run.log.entries.slice(run.log.handledThrough);
-  const said = [
-    ...handled.filter(({ kind }) => kind === 'MessageEvent'),
-    ...after.filter(({ kind, source }) => kind === 'MessageEvent' && source === 'agent'),
-  ];
-  const lines = (await run.log.read(said)).flatMap((event) =>
-    event.kind === 'MessageEvent'
-      ? [`${event.source === 'user' ? 'User' : 'You'}: ${textOf(event.llm_message.content)}`]
-      : [],
-  );
-  return `This conversation continues in a new session of the agent. Said before:\n${lines.join('\n').slice(-maxTranscriptCharacters)}`;
 }
 
 /**

@@ -183,6 +183,13 @@ async function runLine(line: string, sessionId: string, client: AgentContext): P
       clearInterval(timer);
       return;
     }
+    // End their turn when the file of this name exists, without waiting for the answer.
+    case 'ask-and-end':
+    case 'ask-and-refuse':
+      void ask(client, sessionId, { text });
+      while (!existsSync(join(cwd, text))) await sleep(20);
+      if (word === 'ask-and-refuse') throw new Error('no such model');
+      return;
     case 'ask-and-die':
       if (!isFirst('death')) return;
       note('dead', String(process.pid));
@@ -320,6 +327,8 @@ agent({ name: 'fake' })
       refused.session = sessionId;
       throw new Error('no such session');
     }
+    note('loading.txt', sessionId);
+    if (process.argv.includes('die-at-load')) process.exit(5);
     for (const line of readFileSync(history(sessionId), 'utf8').trimEnd().split('\n'))
       await client.notify('session/update', { sessionId, update: JSON.parse(line) as never });
     note('loaded.txt', sessionId);
