@@ -383,8 +383,8 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'an answer that came late counts in every later turn': {
     file: acpProgram,
-    from: "case 'stopped':\nthis.#undelivered = undefined;",
-    to: "case 'stopped':",
+    from: 'and has not asked for its call again.\nthis.#undelivered = undefined;',
+    to: '',
     test: acpTest,
     name: 'has an answer that came late for its next turn alone',
   },

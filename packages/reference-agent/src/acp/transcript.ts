@@ -21,7 +21,7 @@ export async function transcriptOf(log: EventLog): Promise<string> {
   return `${introduction}\n${lastLines(await log.read(said)).join('\n')}`;
 }
 
-/** The last messages as lines. Of a message that is longer than all of them may be, its end. */
+/** The last messages as lines. A message that alone is too long is shortened to its end. */
 function lastLines(events: readonly AgentEvent[]): readonly string[] {
   const lines: string[] = [];
   let room = maxCharacters;
