@@ -149,6 +149,8 @@ function updateEntries(event: AgentEvent): readonly Entry[] {
   switch (event['key']) {
     case 'acp_session_lost':
       return [notice(event, `The agent could not open its session: ${value}`, true)];
+    case 'acp_images_skipped':
+      return [notice(event, value, true)];
     case 'acp_continued':
       return value === 'transcript'
         ? [notice(event, 'The agent continues in a new session, with what was said before.')]

@@ -181,6 +181,8 @@ export type StateUpdateEvent = {
   | { readonly key: 'acp_secrets_skipped'; readonly value: readonly string[] }
   /** Name of an MCP server of the conversation that the agent can't use. */
   | { readonly key: 'acp_mcp_skipped'; readonly value: string }
+  /** Which images of a message the agent does not get, and why. */
+  | { readonly key: 'acp_images_skipped'; readonly value: string }
   /** A turn of the agent begins or ends; a turn without an end was interrupted. */
   | { readonly key: 'acp_turn'; readonly value: string }
   | { readonly key: 'plan' | 'thought' | 'acp_update'; readonly value: unknown }

@@ -57,6 +57,11 @@ const cases: [string, AgentEvent[], object[]][] = [
     ],
   ],
   [
+    'images that the agent does not get',
+    [update('acp_images_skipped', 'The agent reads no images: 1 was left out.')],
+    [{ kind: 'notice', isProblem: true, text: 'The agent reads no images: 1 was left out.' }],
+  ],
+  [
     'a new session that has what was said, and no other one',
     [update('acp_continued', 'transcript'), update('acp_continued', 'resume')],
     [{ text: 'The agent continues in a new session, with what was said before.' }],

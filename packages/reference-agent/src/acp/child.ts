@@ -4,6 +4,7 @@ import { Writable, type Readable } from 'node:stream';
 import type {
   AnyMessage,
   ClientConnection,
+  ContentBlock,
   InitializeResponse,
   McpServer as ProtocolMcpServer,
   PromptResponse,
@@ -231,13 +232,13 @@ export class AcpChild {
   }
 
   /** Begins a turn, whose parts `next` returns. */
-  prompt(text: string): void {
+  prompt(blocks: readonly ContentBlock[]): void {
     const { agent } = this.#connected();
     const sessionId = this.#session ?? '';
     this.#stopped = undefined;
     let isAnswered = false;
     this.#turn = agent
-      .request('session/prompt', { sessionId, prompt: [{ type: 'text', text }] })
+      .request('session/prompt', { sessionId, prompt: [...blocks] })
       .then(
         (response) => {
           isAnswered = true;

@@ -19,6 +19,7 @@ import { agentVariablesOf, type ReadSecrets } from '../secrets.ts';
 import type { AcpSettings } from '../settings.ts';
 import { actionEvent } from '../tool-events.ts';
 import { AcpChild, AcpFailure, type AcpUsage } from './child.ts';
+import { promptOf } from './prompt.ts';
 import type { Replay } from './replay.ts';
 import { transcriptOf } from './transcript.ts';
 import { setUpOf, type AcpModel } from './vendors.ts';
@@ -61,6 +62,7 @@ const stateEvent = (
     | 'acp_turn'
     | 'acp_continued'
     | 'acp_mcp_skipped'
+    | 'acp_images_skipped'
     | 'approval_delivered',
   value: string,
 ): EventBody => ({ kind: 'ConversationStateUpdateEvent', source: 'environment', key, value });
@@ -91,6 +93,8 @@ interface Undelivered {
 export class AcpProgram implements Program {
   readonly #options: AcpProgramOptions;
   #child: AcpChild | undefined;
+  /** Whether the agent of the process reads images in prompts. */
+  #readsImages = false;
   #undelivered: Undelivered | undefined;
   /** The session that processes have not opened, and how many in a row have failed with it. */
   #unopened: { readonly session: string; readonly times: number; readonly why: string } | undefined;
@@ -164,21 +168,32 @@ export class AcpProgram implements Program {
     if (run.interruptedBy !== undefined)
       parts.push(run.interruptedBy === 'pause' ? pauseText : endText);
     if (notice !== undefined) parts.push(notice);
-    const messages = await run.log.read(pending.flatMap((at) => run.log.entries[at] ?? []));
-    for (const event of messages)
-      if (event.kind === 'MessageEvent') parts.push(textOf(event.llm_message.content));
-    if (parts.length === 0) return false;
+    const events = await run.log.read(pending.flatMap((at) => run.log.entries[at] ?? []));
+    const messages = events.flatMap((event) =>
+      event.kind === 'MessageEvent' ? [event.llm_message.content] : [],
+    );
+    if (parts.length + messages.length === 0) return false;
     if (this.#transcript !== undefined) parts.unshift(this.#transcript);
     // The protocol has no system message, so the first prompt of a session begins with its suffix.
     const isNew = run.log.handledThrough === 0 || this.#transcript !== undefined;
     if (isNew && run.systemMessageSuffix !== undefined) parts.unshift(run.systemMessageSuffix);
     const last = pending.at(-1);
-    await run.append({
-      event: stateEvent('acp_turn', 'begun'),
-      ...(last === undefined ? {} : { handledThrough: last + 1 }),
-    });
+    const { blocks, unreadImages } = promptOf(parts, messages, this.#readsImages);
+    await run.append(
+      ...(unreadImages === 0
+        ? []
+        : [
+            {
+              event: stateEvent('acp_images_skipped', unreadText(unreadImages, this.#readsImages)),
+            },
+          ]),
+      {
+        event: stateEvent('acp_turn', 'begun'),
+        ...(last === undefined ? {} : { handledThrough: last + 1 }),
+      },
+    );
     this.#transcript = undefined;
-    child.prompt(parts.join('\n\n'));
+    child.prompt(blocks);
     return true;
   }
 
@@ -280,7 +295,8 @@ export class AcpProgram implements Program {
     };
     const { child, agent } = await AcpChild.start(options, signal);
     try {
-      const { mcpCapabilities } = agent.agentCapabilities ?? {};
+      const { mcpCapabilities, promptCapabilities } = agent.agentCapabilities ?? {};
+      this.#readsImages = promptCapabilities?.image === true;
       for (const server of mcpServers)
         if ('type' in server && mcpCapabilities?.[server.type] !== true)
           throw unsupported(server.name, server.type);
@@ -435,6 +451,13 @@ function questionDrafts(request: ApprovalRequest): readonly Draft[] {
     },
   ];
 }
+
+/** Says which images of a message the agent has not got. */
+const unreadText = (count: number, readsImages: boolean): string =>
+  readsImages
+    ? `The agent reads only images that are in the message: ${leftOut(count)}.`
+    : `The agent reads no images: ${leftOut(count)}.`;
+const leftOut = (count: number): string => `${count} ${count === 1 ? 'was' : 'were'} left out`;
 
 const failureOf = (error: AcpFailure): RunFailure =>
   new RunFailure('AcpAgentFailed', error.message, {

@@ -88,6 +88,26 @@ describe('an agent that speaks the Agent Client Protocol', () => {
     expect(await saidBy(conversation)).toEqual(['Over.', 'More.']);
   });
 
+  it.each([
+    ['reads', ['images'], ['image/png iVBORw0K'], []],
+    ['does not read', [], [], ['The agent reads no images: 1 was left out.']],
+  ])('that %s images', async (_how, args, images, notes) => {
+    await using place = new Place();
+    const command = [process.execPath, fake, ...args];
+    const conversation = await place.start('say One.', {}, command);
+    await becomes(conversation, 'finished', 'error');
+    const image = { type: 'image' as const, image_urls: ['data:image/png;base64,iVBORw0K'] };
+    const { role, content } = message('say Two.');
+    await conversation.post({ role, content: [...content, image] }, { run: true });
+    await becomes(conversation, 'finished', 'error');
+    expect(place.lines('images.txt')).toEqual(images);
+    expect(await saidBy(conversation)).toEqual(['One.', 'Two.']);
+    const said = (await eventsOf(conversation)).flatMap((event) =>
+      'key' in event && event.key === 'acp_images_skipped' ? [event.value] : [],
+    );
+    expect(said).toEqual(notes);
+  });
+
   it('asks no person where the policy says so, and never takes an option for ever', async () => {
     await using place = new Place();
     const conversation = await place.start('tool touch x', { confirmationPolicy: 'NeverConfirm' });

@@ -293,6 +293,7 @@ agent({ name: 'fake' })
       protocolVersion: 1,
       agentCapabilities: {
         loadSession: true,
+        promptCapabilities: { image: process.argv.includes('images') },
         mcpCapabilities: { http: process.argv.includes('mcp-http'), sse: false },
         sessionCapabilities: process.argv.includes('no-resume') ? {} : { resume: {} },
       },
@@ -342,6 +343,8 @@ agent({ name: 'fake' })
     cancel.isRequested = false;
     const text = params.prompt.map((part) => (part.type === 'text' ? part.text : '')).join('\n');
     note('prompts.txt', JSON.stringify(text));
+    for (const part of params.prompt)
+      if (part.type === 'image') note('images.txt', `${part.mimeType} ${part.data}`);
     remember(params.sessionId, 'user_message_chunk', text);
     for (const line of text.split('\n')) {
       if (isCancelled()) break;
