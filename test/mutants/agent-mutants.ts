@@ -40,8 +40,8 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a resumed session has no MCP servers': {
     file: acpChild,
-    from: "agent.request('session/resume', { sessionId, cwd, mcpServers: asProtocol(mcpServers) })",
-    to: "agent.request('session/resume', { sessionId, cwd })",
+    from: "agent.request('session/resume', { sessionId, ...this.#sessionOf(mcpServers) })",
+    to: "agent.request('session/resume', { sessionId, ...this.#sessionOf([]) })",
     test: acpTest,
     name: 'also when it resumes a session',
   },

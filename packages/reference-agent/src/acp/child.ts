@@ -48,6 +48,8 @@ export interface AcpChildOptions {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly guard: ProcessGuard;
+  /** `_meta` of the requests that open a session. Absent: none. */
+  readonly meta?: Readonly<Record<string, unknown>> | undefined;
   /** Whether a person may choose an option that holds for later calls as well. */
   readonly allowAlways: boolean;
   /** Called when the agent itself cancels a question that `next` has returned. */
@@ -187,7 +189,7 @@ export class AcpChild {
 
   async newSession(mcpServers: readonly McpServer[]): Promise<string> {
     const { sessionId } = await this.#call((agent) =>
-      agent.request('session/new', { cwd: this.#options.cwd, mcpServers: asProtocol(mcpServers) }),
+      agent.request('session/new', this.#sessionOf(mcpServers)),
     );
     // The log stores the id as it is.
     if (this.#masked(sessionId) !== sessionId)
@@ -198,22 +200,20 @@ export class AcpChild {
 
   /** Continues a session of an agent that repeats nothing. */
   async resumeSession(sessionId: string, mcpServers: readonly McpServer[]): Promise<undefined> {
-    const { cwd } = this.#options;
     await this.#call((agent) =>
-      agent.request('session/resume', { sessionId, cwd, mcpServers: asProtocol(mcpServers) }),
+      agent.request('session/resume', { sessionId, ...this.#sessionOf(mcpServers) }),
     );
     this.#session = sessionId;
   }
 
   /** Continues a session of an agent that repeats its messages. Returns these. */
   async loadSession(sessionId: string, mcpServers: readonly McpServer[]): Promise<Replay> {
-    const { cwd } = this.#options;
     const replay = new Replay();
     this.#session = sessionId;
     this.#replay = replay;
     try {
       await this.#call((agent) =>
-        agent.request('session/load', { sessionId, cwd, mcpServers: asProtocol(mcpServers) }),
+        agent.request('session/load', { sessionId, ...this.#sessionOf(mcpServers) }),
       );
     } catch (error) {
       // The rest of a replay that has failed belongs to no turn.
@@ -223,6 +223,12 @@ export class AcpChild {
       this.#replay = undefined;
     }
     return replay;
+  }
+
+  #sessionOf(mcpServers: readonly McpServer[]) {
+    const { cwd, meta } = this.#options;
+    const servers: ProtocolMcpServer[] = [...mcpServers];
+    return { cwd, mcpServers: servers, ...(meta === undefined ? {} : { _meta: { ...meta } }) };
   }
 
   setMode(modeId: string): Promise<unknown> {
@@ -559,8 +565,6 @@ export class AcpChild {
     this.#drained = Promise.withResolvers();
   }
 }
-
-const asProtocol = (servers: readonly McpServer[]): ProtocolMcpServer[] => [...servers];
 
 const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : JSON.stringify(error);

@@ -273,7 +273,10 @@ export class AcpProgram implements Program {
     if (known?.hasFailed === false) return known;
     const { settings, model, home, env, guard, link, needles } = this.#options;
     const { vendor, allowAlways, mcpServers } = settings;
-    const setUp = setUpOf(vendor, model);
+    const setUp = setUpOf(vendor, model, {
+      workingDir: run.workingDir,
+      asks: run.confirmationPolicy !== 'NeverConfirm',
+    });
     await mkdir(home, { recursive: true });
     for (const [path, text] of Object.entries(setUp.files)) {
       await mkdir(dirname(join(home, path)), { recursive: true });
@@ -288,7 +291,7 @@ export class AcpProgram implements Program {
       cwd: run.workingDir,
       env: { ...env, ...secrets, ...setUp.env, ...settings.env, HOME: home },
       guard,
-      allowAlways,
+      ...{ allowAlways, meta: setUp.meta },
       onWithdrawn: (id: string) => link.withdraw(id),
       live: link.live,
       needles,

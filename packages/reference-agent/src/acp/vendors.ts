@@ -16,8 +16,8 @@ export interface AcpModel {
 
 /**
  * Everything that differs between the agents that speak the Agent Client Protocol. Texts of `args`,
- * `env` and `files` may contain `{model}`, `{baseUrl}` and `{apiKey}`; an entry whose setting is
- * absent is left out.
+ * `env` and `files` may contain `{model}`, `{baseUrl}`, `{apiKey}` and `{workingDir}`; an entry
+ * whose setting is absent is left out.
  */
 export interface AcpVendor {
   readonly package: string;
@@ -39,6 +39,17 @@ export interface AcpVendor {
   /** Modes of a session: the one that asks before each tool, and the one that asks never. */
   readonly modes?: { readonly asks?: string; readonly free?: string };
   readonly continues: Continuation;
+  /**
+   * Additions for a session that has to ask. They keep files of the repository, for example
+   * `.claude/settings.json`, from allowing tools, and from starting programs before any question.
+   * Absent: the documentation says what such files can do.
+   */
+  readonly asking?: {
+    readonly env?: Readonly<Record<string, string>>;
+    readonly files?: Readonly<Record<string, string>>;
+    /** `_meta` of the requests that open a session. */
+    readonly meta?: Readonly<Record<string, unknown>>;
+  };
 }
 
 /** The path that OpenAI-compatible servers have below the base URL is part of the base URL. */
@@ -80,6 +91,7 @@ export const acpVendors = {
     },
     modes: { asks: 'default', free: 'bypassPermissions' },
     continues: 'resume',
+    asking: { meta: { claudeCode: { options: { settingSources: ['user'] } } } },
   },
   qwen: {
     package: '@qwen-code/qwen-code',
@@ -115,9 +127,12 @@ export const acpVendors = {
         },
         autoupdate: false,
         permission: { bash: 'ask', edit: 'ask' },
+        // The rules of the repository stay where its settings do not count.
+        instructions: ['{workingDir}/AGENTS.md', '{workingDir}/CLAUDE.md'],
       }),
     },
     continues: 'resume',
+    asking: { env: { OPENCODE_DISABLE_PROJECT_CONFIG: '1' } },
   },
   gemini: {
     package: '@google/gemini-cli',
@@ -153,15 +168,16 @@ export const acpVendors = {
 
 export type AcpVendorName = keyof typeof acpVendors;
 
-const settingPattern = /\{(model|baseUrl|apiKey)\}/g;
+const settingPattern = /\{(model|baseUrl|apiKey|workingDir)\}/g;
+
+type Settings = Readonly<Record<string, string | undefined>>;
 
 /** A text with the settings in place; undefined when one of them is absent. */
 function filled(
   text: string,
-  { name, baseUrl, apiKey }: AcpModel,
+  settings: Settings,
   written: (value: string) => string = (value) => value,
 ): string | undefined {
-  const settings: Readonly<Record<string, string | undefined>> = { model: name, baseUrl, apiKey };
   const names = [...text.matchAll(settingPattern)].map(([, setting = '']) => setting);
   if (names.some((setting) => settings[setting] === undefined)) return undefined;
   return text.replaceAll(settingPattern, (_all, setting: string) =>
@@ -174,28 +190,44 @@ const quoted = (value: string): string => JSON.stringify(value).slice(1, -1);
 
 const filledEntries = (
   texts: Readonly<Record<string, string>>,
-  model: AcpModel,
+  settings: Settings,
   written?: (value: string) => string,
 ): Readonly<Record<string, string>> =>
   Object.fromEntries(
     Object.entries(texts).flatMap(([key, text]) => {
-      const value = filled(text, model, written);
+      const value = filled(text, settings, written);
       return value === undefined ? [] : [[key, value]];
     }),
   );
 
-/** The command line, environment and files of an agent for a model. Pure. */
-export function setUpOf(
-  { command, env, files = {} }: Pick<AcpVendor, 'command' | 'env' | 'files'>,
-  model: AcpModel,
-): {
+export interface SetUp {
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly files: Readonly<Record<string, string>>;
-} {
+  /** `_meta` of the requests that open a session. */
+  readonly meta: Readonly<Record<string, unknown>> | undefined;
+}
+
+/**
+ * The command line, environment, files and session of an agent for a model and a folder. `asks`: a
+ * person answers its questions, and no file of the repository may do that. Pure.
+ */
+export function setUpOf(
+  {
+    command,
+    env,
+    files = {},
+    asking = {},
+  }: Pick<AcpVendor, 'command' | 'env' | 'files' | 'asking'>,
+  { name: model, baseUrl, apiKey }: AcpModel,
+  { workingDir, asks }: { readonly workingDir: string; readonly asks: boolean },
+): SetUp {
+  const settings = { model, baseUrl, apiKey, workingDir };
+  const more = asks ? asking : {};
   return {
-    command: command.flatMap((part) => filled(part, model) ?? []),
-    env: filledEntries(env, model),
-    files: filledEntries(files, model, quoted),
+    command: command.flatMap((part) => filled(part, settings) ?? []),
+    env: filledEntries({ ...env, ...more.env }, settings),
+    files: filledEntries({ ...files, ...more.files }, settings, quoted),
+    meta: more.meta,
   };
 }
