@@ -369,8 +369,8 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a question that was withdrawn meanwhile counts as answered': {
     file: 'src/gateway/v1/approvals.ts',
-    from: "if (closed?.outcome === 'Withdrawn') throw withdrawn(closed); if (closed !== undefined)",
-    to: 'if (closed !== undefined)',
+    from: "if (closed?.outcome === 'Withdrawn') throw withdrawn(closed); if (closed !== undefined) return delivered;",
+    to: 'if (closed !== undefined) return delivered;',
     test: 'test/integration/gateway/approvals.test.ts',
     name: 'are not delivered where the agent withdraws its question',
   },

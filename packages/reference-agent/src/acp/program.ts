@@ -274,7 +274,7 @@ export class AcpProgram implements Program {
     const { settings, model, home, env, guard, link, needles } = this.#options;
     const { vendor, allowAlways, mcpServers } = settings;
     const setUp = setUpOf(vendor, model, {
-      workingDir: run.workingDir,
+      ...{ workingDir: run.workingDir, home },
       asks: run.confirmationPolicy !== 'NeverConfirm',
     });
     await mkdir(home, { recursive: true });

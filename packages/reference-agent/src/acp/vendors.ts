@@ -16,8 +16,8 @@ export interface AcpModel {
 
 /**
  * Everything that differs between the agents that speak the Agent Client Protocol. Texts of `args`,
- * `env` and `files` may contain `{model}`, `{baseUrl}`, `{apiKey}` and `{workingDir}`; an entry
- * whose setting is absent is left out.
+ * `env` and `files` may contain `{model}`, `{baseUrl}`, `{apiKey}`, `{workingDir}` and `{home}`; an
+ * entry whose setting is absent is left out.
  */
 export interface AcpVendor {
   readonly package: string;
@@ -45,6 +45,7 @@ export interface AcpVendor {
    * Absent: the documentation says what such files can do.
    */
   readonly asking?: {
+    readonly args?: readonly string[];
     readonly env?: Readonly<Record<string, string>>;
     readonly files?: Readonly<Record<string, string>>;
     /** `_meta` of the requests that open a session. */
@@ -91,7 +92,19 @@ export const acpVendors = {
     },
     modes: { asks: 'default', free: 'bypassPermissions' },
     continues: 'resume',
-    asking: { meta: { claudeCode: { options: { settingSources: ['user'] } } } },
+    asking: {
+      meta: {
+        claudeCode: {
+          options: {
+            strictMcpConfig: true,
+            managedSettings: {
+              ...{ allowManagedPermissionRulesOnly: true, allowManagedHooksOnly: true },
+              sandbox: { autoAllowBashIfSandboxed: false },
+            },
+          },
+        },
+      },
+    },
   },
   qwen: {
     package: '@qwen-code/qwen-code',
@@ -106,6 +119,17 @@ export const acpVendors = {
     authMethod: 'openai',
     modes: { asks: 'default', free: 'yolo' },
     continues: 'load',
+    asking: {
+      // A rule to ask precedes every rule to allow, whatever file has it.
+      env: { QWEN_CODE_SYSTEM_SETTINGS_PATH: '{home}/.qwen/system.json' },
+      files: {
+        '.qwen/system.json': JSON.stringify({
+          permissions: { ask: ['Bash', 'Edit', 'Write', 'WebFetch'] },
+          tools: { approvalMode: 'default' },
+          disableAllHooks: true,
+        }),
+      },
+    },
   },
   opencode: {
     package: 'opencode-ai',
@@ -148,6 +172,21 @@ export const acpVendors = {
     authMethod: 'gemini-api-key',
     modes: { asks: 'default', free: 'yolo' },
     continues: 'transcript',
+    asking: {
+      args: ['--admin-policy={home}/.gemini/asks.toml'],
+      env: { GEMINI_CLI_SYSTEM_SETTINGS_PATH: '{home}/.gemini/system.json' },
+      files: {
+        // A rule of an administrator precedes every rule of the repository.
+        '.gemini/asks.toml': [
+          '[[rule]]',
+          'toolName = ["run_shell_command", "write_file", "replace", "web_fetch"]',
+          'decision = "ask_user"',
+          'priority = 999',
+          '',
+        ].join('\n'),
+        '.gemini/system.json': JSON.stringify({ hooksConfig: { enabled: false } }),
+      },
+    },
   },
   kimi: {
     package: '@moonshot-ai/kimi-code',
@@ -168,7 +207,7 @@ export const acpVendors = {
 
 export type AcpVendorName = keyof typeof acpVendors;
 
-const settingPattern = /\{(model|baseUrl|apiKey|workingDir)\}/g;
+const settingPattern = /\{(model|baseUrl|apiKey|workingDir|home)\}/g;
 
 type Settings = Readonly<Record<string, string | undefined>>;
 
@@ -220,12 +259,17 @@ export function setUpOf(
     asking = {},
   }: Pick<AcpVendor, 'command' | 'env' | 'files' | 'asking'>,
   { name: model, baseUrl, apiKey }: AcpModel,
-  { workingDir, asks }: { readonly workingDir: string; readonly asks: boolean },
+  {
+    workingDir,
+    home,
+    asks,
+  }: { readonly workingDir: string; readonly home: string; readonly asks: boolean },
 ): SetUp {
-  const settings = { model, baseUrl, apiKey, workingDir };
+  const settings = { model, baseUrl, apiKey, workingDir, home };
   const more = asks ? asking : {};
+  const args = more.args ?? [];
   return {
-    command: command.flatMap((part) => filled(part, settings) ?? []),
+    command: [...command, ...args].flatMap((part) => filled(part, settings) ?? []),
     env: filledEntries({ ...env, ...more.env }, settings),
     files: filledEntries({ ...files, ...more.files }, settings, quoted),
     meta: more.meta,

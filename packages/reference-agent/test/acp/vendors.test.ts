@@ -2,7 +2,7 @@ import { acpVendors, setUpOf } from '../../src/acp/vendors.ts';
 import { acpSettingsOf, acpVendorOf } from '../../src/settings.ts';
 
 const model = { name: 'gpt-"5"', baseUrl: 'http://models/v1', apiKey: 'key' };
-const free = { workingDir: '/work/"shop"', asks: false };
+const free = { workingDir: '/work/"shop"', home: '/state/home', asks: false };
 
 describe('the set-up of an agent', () => {
   it('has the settings of the model where the agent reads them', () => {
@@ -22,8 +22,10 @@ describe('the set-up of an agent', () => {
   it('keeps the settings of a repository from answering questions, where a person answers', () => {
     const asks = { ...free, asks: true };
     const { claude, opencode } = acpVendors;
-    const options = { settingSources: ['user'] };
-    expect(setUpOf(claude, model, asks).meta).toEqual({ claudeCode: { options } });
+    const managedSettings = { allowManagedPermissionRulesOnly: true, allowManagedHooksOnly: true };
+    expect(setUpOf(claude, model, asks).meta).toMatchObject({
+      claudeCode: { options: { strictMcpConfig: true, managedSettings } },
+    });
     expect(setUpOf(claude, model, free).meta).toBeUndefined();
     const asking = setUpOf(opencode, model, asks);
     expect(asking.env).toHaveProperty('OPENCODE_DISABLE_PROJECT_CONFIG', '1');
