@@ -175,6 +175,8 @@ export interface AgentConversation {
   readonly updatedAt: string | undefined;
   /** Undefined while no message has arrived. */
   readonly lastUserMessageId: string | undefined;
+  /** True: the agent still asks its question after its container has ended. Absent: it may not. */
+  readonly keepsQuestions?: boolean;
   /** Summed over all models used; undefined before the first model call. */
   readonly metrics: AgentMetrics | undefined;
   /** Current model of the conversation, as far as the agent reports one. */

@@ -40,7 +40,7 @@ export interface AgentContainerOptions {
 export interface AgentKindDefinition {
   /** Port of the agent when its template names none. */
   readonly defaultPort: number;
-  /** Whether an agent still knows its question after its container has ended. */
+  /** Whether every agent of the kind still asks its question after its container has ended. */
   readonly keepsQuestions: boolean;
   /** One client serves all sandboxes of the kind. */
   createClient(): AgentClient;

@@ -4,7 +4,7 @@ import type { SandboxTemplate } from '../resources/sandbox-template.ts';
 import type { AgentKindDefinition } from './kind.ts';
 import { acp } from './acp.ts';
 import { openhands } from './openhands.ts';
-import type { AgentClient, AgentEndpoint } from './agent.ts';
+import type { AgentClient, AgentConversation, AgentEndpoint } from './agent.ts';
 
 /** Forwards each call to the client of the endpoint's kind, with the guarantees of that client. */
 export class ClientOfKinds implements AgentClient {
@@ -72,6 +72,12 @@ export const agentKindOf = (
   { status }: Pick<Sandbox, 'status'>,
   template: Pick<SandboxTemplate, 'spec'>,
 ): AgentKind => status?.agentKind ?? template.spec.agent.kind ?? defaultAgentKind;
+
+/** Whether an agent still asks its question after its container has ended. */
+export const keepsQuestions = (
+  { agentKind = defaultAgentKind }: Pick<NonNullable<Sandbox['status']>, 'agentKind'>,
+  { keepsQuestions: isReported = false }: Pick<AgentConversation, 'keepsQuestions'>,
+): boolean => isReported || kindDefinitions[agentKind].keepsQuestions;
 
 /**
  * Name of a sandbox's agent of the kind `acp`, under the same rule. Undefined for an agent that the

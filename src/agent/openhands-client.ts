@@ -271,7 +271,7 @@ export class OpenHandsClient implements AgentClient {
   }
 
   async runningConversations(endpoint: AgentEndpoint, options?: AgentCallOptions) {
-    return this.#conversationsIn('running', endpoint, options);
+    return idsOf(await this.#conversationsIn('running', endpoint, options));
   }
 
   async question(
@@ -295,7 +295,8 @@ export class OpenHandsClient implements AgentClient {
   }
 
   async losableQuestions(endpoint: AgentEndpoint, options?: AgentCallOptions) {
-    return this.#conversationsIn('waiting_for_confirmation', endpoint, options);
+    const waiting = await this.#conversationsIn('waiting_for_confirmation', endpoint, options);
+    return idsOf(waiting.filter(({ keeps_questions: isKept }) => isKept !== true));
   }
 
   async rejectPending(
@@ -315,16 +316,13 @@ export class OpenHandsClient implements AgentClient {
     status: ExecutionStatus,
     endpoint: AgentEndpoint,
     options?: AgentCallOptions,
-  ): Promise<readonly string[]> {
+  ) {
     const path = '/api/conversations/search';
     const query = { status, limit: conversationsPerPage };
     const answer = wire.conversationPageSchema;
     const items = await this.api.pages(endpoint, options, path, answer, query);
     // An agent that ignores the filter must not make idle conversations count as running.
-    const ids = items
-      .filter(({ execution_status }) => execution_status === status)
-      .map(({ id }) => hexOf(id));
-    return [...new Set(ids)];
+    return items.filter(({ execution_status }) => execution_status === status);
   }
 
   async #verifySessionKey(
@@ -340,3 +338,7 @@ export class OpenHandsClient implements AgentClient {
     }
   }
 }
+
+const idsOf = (items: readonly { readonly id: string }[]): readonly string[] => [
+  ...new Set(items.map(({ id }) => hexOf(id))),
+];

@@ -128,6 +128,7 @@ export function conversationOf(info: ConversationInfo, wantedId: string): AgentC
     title: title === '' ? undefined : title,
     updatedAt: timeOf(info.updated_at),
     lastUserMessageId: info.last_user_message_id ?? undefined,
+    ...(info.keeps_questions === true ? { keepsQuestions: true } : {}),
     metrics: metricsOf(info),
     llm: llmIn(info),
   };

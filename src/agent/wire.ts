@@ -37,6 +37,7 @@ export const conversationInfoSchema = z.object({
   created_at: accessory(z.string()),
   updated_at: accessory(z.string()),
   last_user_message_id: z.string().nullish(),
+  keeps_questions: accessory(z.boolean()),
   tags: accessory(z.record(z.string(), z.unknown())),
   agent: accessory(
     z.object({
@@ -50,7 +51,13 @@ export type ConversationInfo = z.output<typeof conversationInfoSchema>;
 export const conversationListSchema = z.array(conversationInfoSchema.nullable());
 
 export const conversationPageSchema = z.object({
-  items: z.array(z.object({ id: z.uuid(), execution_status: z.string() })),
+  items: z.array(
+    z.object({
+      id: z.uuid(),
+      execution_status: z.string(),
+      keeps_questions: accessory(z.boolean()),
+    }),
+  ),
   next_page_id: z.string().nullish(),
 });
 

@@ -97,6 +97,10 @@ export const approvalSchema = z.object({
     'SHA-256 of the tools and their whole arguments, as the agent has sent them. A call that the agent requests again has the same one.',
   ),
   agentEpoch: described(count(), 'Value of agentEpoch of the sandbox when the agent asked.'),
+  kept: optional(
+    z.boolean(),
+    'True: the agent still asks the question after its container has ended. Absent: the agent forgets it then, and an answer counts when the agent asks for the same call again.',
+  ),
   answer: optional(
     z.object({
       accept: described(z.boolean(), 'Whether the tool call is allowed.'),
@@ -131,6 +135,10 @@ export const closedApprovalSchema = z.object({
   ),
   option: optional(optionId(), 'Option of the answer.'),
   time: described(timestamp(), 'Time at which the operator closed the question.'),
+  message: optional(
+    text(1024),
+    'Effect of the answer to a question that was withdrawn. Absent when there was no answer.',
+  ),
 });
 export type ClosedApproval = z.output<typeof closedApprovalSchema>;
 
@@ -187,6 +195,26 @@ export function answerTo(approval: Approval, { spec }: Asking): RecordedAnswer |
   const given = spec.approvals?.find(({ id }) => id === approval.id);
   return given === undefined ? undefined : meaningOf(approval, given);
 }
+
+/** Effect of an answer to a question that its agent has forgotten, for people who answer. */
+export const forgottenNotice =
+  'The agent was stopped and has forgotten this question. It has to ask again; your answer counts for the same call.';
+
+/** Whether the agent has forgotten its question, because its container has ended since. */
+export const isForgotten = (
+  {
+    approval,
+    executionStatus,
+  }: {
+    readonly approval?: Approval | undefined;
+    readonly executionStatus?: string | undefined;
+  },
+  sandboxStatus: string,
+): boolean =>
+  approval !== undefined &&
+  approval.kept !== true &&
+  approval.answer?.sentTime === undefined &&
+  (sandboxStatus !== 'RUNNING' || executionStatus !== 'waiting_for_confirmation');
 
 /** Whether there is an answer that the agent can not have yet. */
 export const hasAnswerToGive = (asking: Asking): boolean => {

@@ -1,4 +1,4 @@
-import { answerTo } from './approval.ts';
+import { answerTo, forgottenNotice, isForgotten } from './approval.ts';
 import type { CachedConversation } from './cached-conversation.ts';
 import {
   conditionUpdate,
@@ -98,6 +98,7 @@ export const WaitingForApprovalReason = {
   toolCall: 'ToolCall',
   answered: 'Answered',
   nothingAsked: 'NothingAsked',
+  answerLost: 'AnswerLost',
 } as const;
 
 /** The condition WaitingForApproval; undefined for an agent that has never asked. */
@@ -105,22 +106,26 @@ function waitingForApprovalCondition({
   spec,
   status = {},
 }: Pick<CachedConversation, 'spec' | 'status'>): ConditionUpdate | undefined {
-  const { approval, conditions } = status;
+  const { approval, conditions, closedApprovals, lostAnswer, sandboxStatus = 'STARTING' } = status;
   const type = ConversationCondition.waitingForApproval;
-  if (approval !== undefined)
-    return answerTo(approval, { spec }) === undefined
-      ? conditionUpdate(
-          type,
-          true,
-          WaitingForApprovalReason.toolCall,
-          `The agent asks: ${approval.title}`,
-        )
-      : conditionUpdate(
-          type,
-          false,
-          WaitingForApprovalReason.answered,
-          'The answer is stored, and the agent gets it as soon as it runs.',
-        );
+  const { toolCall, answered, answerLost } = WaitingForApprovalReason;
+  if (approval !== undefined) {
+    const forgotten = isForgotten(status, sandboxStatus);
+    const message = `The agent asks: ${approval.title}`;
+    if (answerTo(approval, { spec }) === undefined)
+      return conditionUpdate(
+        ...([type, true, toolCall] as const),
+        forgotten ? `${message}. ${forgottenNotice}` : message,
+      );
+    return conditionUpdate(
+      ...([type, false, answered] as const),
+      forgotten
+        ? `The answer is stored. ${forgottenNotice}`
+        : 'The answer is stored, and the agent gets it as soon as it runs.',
+    );
+  }
+  const lost = closedApprovals?.find(({ id }) => id === lostAnswer);
+  if (lost?.message !== undefined) return conditionUpdate(type, false, answerLost, lost.message);
   return findCondition(conditions, type) === undefined
     ? undefined
     : conditionUpdate(

@@ -137,6 +137,10 @@ export const conversationStatusSchema = z.object({
     'Question of the agent whether it may use a tool. Absent when the agent asks nothing.',
   ),
   closedApprovals: optional(closedApprovalsSchema, 'Last questions that are closed, oldest first.'),
+  lostAnswer: optional(
+    text(128),
+    'Identifier of the closed question whose answer had no effect. Absent once the next run begins.',
+  ),
   agentEpoch: optional(
     count(),
     'Value of agentEpoch of the sandbox when the operator last read executionStatus.',

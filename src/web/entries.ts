@@ -143,6 +143,23 @@ function resultOf(event: AgentEvent): Pick<ToolEntry, 'output' | 'state'> | unde
   }
 }
 
+/** Changes of an agent's session that a person has to know of. */
+function updateEntries(event: AgentEvent): readonly Entry[] {
+  const value = textOf(event['value']);
+  switch (event['key']) {
+    case 'acp_session_lost':
+      return [notice(event, `The agent could not open its session: ${value}`, true)];
+    case 'acp_images_skipped':
+      return [notice(event, value, true)];
+    case 'acp_continued':
+      return value === 'transcript'
+        ? [notice(event, 'The agent continues in a new session, with what was said before.')]
+        : [];
+    default:
+      return [];
+  }
+}
+
 function entriesOfOne(event: AgentEvent): readonly Entry[] {
   switch (event['kind']) {
     case 'MessageEvent': {
@@ -156,6 +173,8 @@ function entriesOfOne(event: AgentEvent): readonly Entry[] {
       const text = textOf(event['detail']) || textOf(event['code']) || 'The run has failed.';
       return [notice(event, text, true)];
     }
+    case 'ConversationStateUpdateEvent':
+      return updateEntries(event);
     case 'PauseEvent':
     case 'InterruptEvent':
       return [notice(event, 'The run was interrupted.')];

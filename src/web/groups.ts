@@ -19,6 +19,10 @@ const waitingReasons: ReadonlySet<string | null | undefined> = new Set([
   'waiting-for-idle-sandbox',
 ]);
 
+/** Whether the last answer of a person had no effect, and no run has begun since. */
+const lacksAnswer = (conversation: Facts['conversation']): boolean =>
+  conversation !== undefined && conversation.lost_answer !== null;
+
 /** The group of a conversation whose sandbox runs. */
 function groupOfRun({ conversation }: Facts): Group {
   const status = conversation?.execution_status;
@@ -28,10 +32,10 @@ function groupOfRun({ conversation }: Facts): Group {
     case 'error':
       return 'needs-you';
     case 'paused':
-      return 'paused';
+      return lacksAnswer(conversation) ? 'needs-you' : 'paused';
     case 'finished':
     case 'idle':
-      return 'finished';
+      return lacksAnswer(conversation) ? 'needs-you' : 'finished';
     case 'running':
     case null:
     case undefined:
@@ -51,7 +55,7 @@ export function groupOf(facts: Facts): Group {
     case 'RUNNING':
       return groupOfRun(facts);
     case 'PAUSED':
-      return isAsking(facts) ? 'needs-you' : 'paused';
+      return isAsking(facts) || lacksAnswer(facts.conversation) ? 'needs-you' : 'paused';
     case 'ERROR':
       return ownerMendOf(reason ?? '') === undefined ? 'failed' : 'needs-you';
     case 'MISSING':
@@ -77,6 +81,9 @@ const runPills: Readonly<Record<string, PillText>> = {
   idle: { icon: 'idle', label: 'Idle' },
 };
 
+/** Statuses of an agent that waits for its owner where an answer was lost. */
+const atRest: ReadonlySet<unknown> = new Set(['finished', 'idle', 'paused']);
+
 /** The icon and the label of the present state. */
 export function pillOf(facts: Facts): PillText {
   switch (sandboxStatusOf(facts)) {
@@ -85,6 +92,8 @@ export function pillOf(facts: Facts): PillText {
         ? { icon: 'wait', label: 'Waiting' }
         : { icon: 'start', label: 'Starting' };
     case 'RUNNING':
+      if (atRest.has(facts.conversation?.execution_status) && lacksAnswer(facts.conversation))
+        return { icon: 'alert', label: 'Answer lost' };
       return (
         runPills[facts.conversation?.execution_status ?? ''] ?? { icon: 'run', label: 'Running' }
       );

@@ -71,6 +71,12 @@ function pullRequestsOf({ pr_number, pull_requests }: ConversationRecord): strin
     .join(', ');
 }
 
+/** Why the last answer had no effect, and what a person does about it. */
+const lost = (conversation: Facts['conversation']): readonly string[] =>
+  conversation === undefined || conversation.lost_answer === null
+    ? []
+    : [conversation.lost_answer.message, 'Send a message to continue'];
+
 function running({ conversation }: Facts, now: number): string {
   if (conversation === undefined) return '';
   const { execution_status: status, execution_status_detail: detail, updated_at } = conversation;
@@ -86,14 +92,19 @@ function running({ conversation }: Facts, now: number): string {
     case 'error':
       return joined(detail ?? 'The run failed', 'Send a message to try again');
     case 'paused':
-      return joined(detail ?? 'The run was stopped', 'A message continues it');
+      return joined(
+        ...lost(conversation),
+        detail ?? 'The run was stopped',
+        'A message continues it',
+      );
     case 'finished':
       return joined(
+        ...lost(conversation),
         `Done ${ago(updated_at, now)}`,
         numbers === '' ? undefined : `Pull request ${numbers}`,
       );
     case 'idle':
-      return joined(detail ?? 'Waits for a message');
+      return joined(...lost(conversation), detail ?? 'Waits for a message');
     case 'running':
     case null:
       return joined(detail, `Running. Last activity ${ago(updated_at, now)}`);
@@ -108,6 +119,8 @@ function paused(facts: Facts, around: Around): string {
   const asks = asking(conversation);
   return joined(
     asks,
+    conversation?.pending_approval?.notice,
+    ...lost(conversation),
     withTitles(cause, around.titleOf),
     // The detail of a run that waits says nothing more than the question.
     asks === undefined ? conversation?.execution_status_detail : undefined,

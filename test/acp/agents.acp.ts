@@ -1,3 +1,5 @@
+import { readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { acpVendors } from '@conversation-operator/reference-agent/acp/vendors';
 import { hookMs, startMs } from '../support/agent-service.ts';
 import { eventually } from '../support/eventually.ts';
@@ -134,6 +136,22 @@ describe.each(names.map((name, index) => ({ name, index })))('$name', ({ name, i
     await agents.answer(id, approval, 'approve', way);
     await agents.reaches(id, { execution_status: 'finished' });
     await expectOnce(about, sandbox, 'approved.txt');
+  });
+
+  // docs/agents.md says that rules of the repository allow commands of Codex.
+  const asks = name === 'codex' ? it.skip : it;
+  asks('asks although files of the repository allow its tools', async () => {
+    const about = `hostile-${name}`;
+    const { id, sandbox } = await agents.begin(`Work. ${appendTask(about, 'hostile.txt')}`, {
+      sandbox_spec_id: name,
+      selected_repository: 'acme/hostile',
+      confirmation_policy: 'AlwaysConfirm',
+    });
+    await agents.question(id);
+    expect(await agents.fileNow(sandbox, 'hostile.txt')).toBeUndefined();
+    const servers = name === 'gemini' ? ['ran-server'] : [];
+    expect(readdirSync(agents.ranFolder)).toEqual(servers);
+    rmSync(join(agents.ranFolder, 'ran-server'), { force: true });
   });
 
   it('does not call a tool that was rejected', async () => {

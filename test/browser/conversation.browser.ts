@@ -286,7 +286,7 @@ describe('a question of the agent', () => {
       pending_approval: {
         ...{ id: approval, conversation_id: id, title: command, kind: 'execute' },
         ...{ tool: 'terminal', summary: command, complete: true, sandbox_status: 'RUNNING' },
-        requested_at: new Date().toISOString(),
+        ...{ requested_at: new Date().toISOString(), notice: null },
         options: [
           { id: 'approve', name: 'Approve', kind: 'allow_once' },
           { id: 'reject', name: 'Reject', kind: 'reject_once' },

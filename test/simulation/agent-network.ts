@@ -161,7 +161,7 @@ export class SimulatedAgentClient implements AgentClient {
   ): Promise<AgentConversation | undefined> {
     return this.#call('conversation', endpoint, options, callMs, (agent) => {
       const known = agent.volume.conversations.get(id);
-      return known === undefined ? undefined : agent.viewOf(known);
+      return known && this.#viewOf(agent, known);
     });
   }
 
@@ -173,7 +173,7 @@ export class SimulatedAgentClient implements AgentClient {
     return this.#call('conversations', endpoint, options, callMs, (agent) =>
       ids.map((id) => {
         const known = agent.volume.conversations.get(id);
-        return known === undefined ? undefined : agent.viewOf(known);
+        return known && this.#viewOf(agent, known);
       }),
     );
   }
@@ -353,6 +353,12 @@ export class SimulatedAgentClient implements AgentClient {
 
   close(): Promise<void> {
     return Promise.resolve();
+  }
+
+  #viewOf(agent: AgentProcess, conversation: StoredConversation): AgentConversation {
+    const { keepsQuestions } = this.#options;
+    const view = agent.viewOf(conversation);
+    return keepsQuestions === true ? { ...view, keepsQuestions } : view;
   }
 
   #interrupts(endpoint: AgentEndpoint, id: string): void {

@@ -32,6 +32,7 @@ export const aConversation = (
   pr_number: [],
   pull_requests: [],
   pending_approval: null,
+  lost_answer: null,
   llm_model: null,
   agent_kind: 'openhands',
   metrics: null,

@@ -177,12 +177,16 @@ export type StateUpdateEvent = {
   | { readonly key: 'approval_delivered' | 'approval_withdrawn'; readonly value: string }
   /** The session of the agent, as the next process continues it. */
   | { readonly key: 'acp_session'; readonly value: string }
+  /** Why no process could open the session, which is given up. */
+  | { readonly key: 'acp_session_lost'; readonly value: string }
   /** How a new process continues the work: `resume`, `load` or `transcript`. */
   | { readonly key: 'acp_continued'; readonly value: string }
   /** Names of the secrets that the process of the agent does not have. */
   | { readonly key: 'acp_secrets_skipped'; readonly value: readonly string[] }
   /** Name of an MCP server of the conversation that the agent can't use. */
   | { readonly key: 'acp_mcp_skipped'; readonly value: string }
+  /** Which images of a message the agent does not get, and why. */
+  | { readonly key: 'acp_images_skipped'; readonly value: string }
   /** A turn of the agent begins or ends; a turn without an end was interrupted. */
   | { readonly key: 'acp_turn'; readonly value: string }
   | { readonly key: 'plan' | 'thought' | 'acp_update'; readonly value: unknown }

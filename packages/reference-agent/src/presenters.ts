@@ -18,6 +18,8 @@ export function infoOf(conversation: Conversation): object {
     persistence_dir: conversation.folder,
     max_iterations: meta.maxIterations,
     stuck_detection: true,
+    // The log holds an action that waits, so that the next process still asks.
+    keeps_questions: true,
     confirmation_policy: { kind: meta.confirmationPolicy ?? 'NeverConfirm' },
     security_analyzer: null,
     activated_knowledge_skills: [],

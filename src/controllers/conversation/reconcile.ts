@@ -3,6 +3,7 @@ import type { AgentConversation } from '../../agent/agent.ts';
 import type { AgentCredentials } from '../../agent/credentials.ts';
 import { agentEndpointOf } from '../../agent/endpoint.ts';
 import { AgentError } from '../../agent/errors.ts';
+import { keepsQuestions } from '../../agent/kinds.ts';
 import { isoTime } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { NewestStore } from '@conversation-operator/kube/newest-store';
@@ -18,8 +19,9 @@ import { Approvals } from './approvals/approvals.ts';
 import {
   hasInvalidAnswer,
   withoutEarlierAnswer,
-  withQuestionClosed,
+  withQuestionWithdrawn,
   withRecordedAnswer,
+  withRunBegun,
 } from './approvals/decide.ts';
 import { AgentConfigurations } from './agent-configuration.ts';
 import { KeyRotation } from './execution/key-rotation.ts';
@@ -207,7 +209,7 @@ export class ConversationReconciler {
       if (scope.status.sandboxUID !== undefined) unresponsiveAgents.forget(scope.status.sandboxUID);
       scope.status = withSandboxAway(scope.status, id, sandbox, view, isoTime(clock));
       if (view.phase === 'MISSING')
-        scope.status = withQuestionClosed(scope.status, 'Withdrawn', isoTime(clock));
+        scope.status = withQuestionWithdrawn(scope.status, isoTime(clock), 'the sandbox is gone');
       return undefined;
     }
     const endpoint = agentEndpointOf(sandbox, keys);
@@ -234,7 +236,7 @@ export class ConversationReconciler {
         secrets: () => this.#configurations.secretsOf(stored),
       };
     scope.status = {
-      ...withQuestionClosed(scope.status, 'Withdrawn', isoTime(clock)),
+      ...withQuestionWithdrawn(scope.status, isoTime(clock), 'the agent has lost the conversation'),
       executionStatus: 'error',
       executionDetail: 'The agent no longer knows the conversation.',
     };
@@ -319,9 +321,12 @@ export class ConversationReconciler {
     save: SaveStatus,
     signal: AbortSignal,
   ): Promise<number | undefined> {
-    const { agentEpoch = 0 } = polled.sandbox.status ?? {};
-    const { spec } = scope.stored;
-    const asker = { ...polled, key: runKey(polled), agentEpoch, spec, save };
+    const { status: container = {} } = polled.sandbox;
+    const asker = {
+      ...{ ...polled, key: runKey(polled), agentEpoch: container.agentEpoch ?? 0 },
+      keepsQuestions: keepsQuestions(container, polled.state),
+      ...{ spec: scope.stored.spec, save },
+    };
     const { status, againAfterMs } = await this.#approvals.follow(asker, scope.status, signal);
     scope.status = status;
     return againAfterMs;
@@ -385,7 +390,7 @@ export class ConversationReconciler {
   async #write(scope: Scope, signal: AbortSignal): Promise<void> {
     const { sandbox, status, stored } = scope;
     const next = withSandboxStatus(
-      status,
+      withRunBegun(stored.status, status),
       stored.metadata.namespace,
       sandbox,
       this.#options.stores.sandboxes,

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import {
   approvalKinds,
+  forgottenNotice,
+  isForgotten,
   isSummaryWhole,
   optionKinds,
   pendingApproval,
@@ -9,7 +11,7 @@ import {
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { sandboxStatuses, type SandboxStatus } from '../../resources/conversation-status.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import { idSchema, pageSchema, timestampSchema, wireTime } from './schemas.ts';
+import { idSchema, nullableText, pageSchema, timestampSchema, wireTime } from './schemas.ts';
 
 export const approvalSchema = z.object({
   id: z.string(),
@@ -28,6 +30,9 @@ export const approvalSchema = z.object({
   options: z.array(z.object({ id: z.string(), name: z.string(), kind: z.enum(optionKinds) })),
   requested_at: timestampSchema,
   sandbox_status: z.enum(sandboxStatuses),
+  notice: nullableText.describe(
+    'Effect of an answer where the agent has forgotten its question; else null.',
+  ),
 });
 export const wholeApprovalSchema = approvalSchema.extend({
   text: z.string().describe('All tool calls with their arguments.'),
@@ -79,5 +84,27 @@ const recordOf = (
     options: [...options],
     requested_at: wireTime(requestedTime),
     sandbox_status: sandboxStatus,
+    notice: noticeOf(conversation, sandboxStatus),
   };
 };
+
+/** Effect of an answer to a question that the agent has forgotten; null for any other question. */
+export const noticeOf = (
+  { status = {} }: Pick<CachedConversation, 'status'>,
+  sandboxStatus: SandboxStatus,
+): string | null => (isForgotten(status, sandboxStatus) ? forgottenNotice : null);
+
+export const lostAnswerSchema = z.object({
+  approval_id: z.string(),
+  message: z.string().describe('Which answer it was, and why it had no effect.'),
+  time: timestampSchema,
+});
+
+/** The answer that had no effect, until the next run begins; null without one. */
+export function presentLostAnswer({
+  status,
+}: Pick<CachedConversation, 'status'>): z.output<typeof lostAnswerSchema> | null {
+  const lost = status?.closedApprovals?.find(({ id }) => id === status.lostAnswer);
+  if (lost?.message === undefined) return null;
+  return { approval_id: lost.id, message: lost.message, time: wireTime(lost.time) };
+}

@@ -7,7 +7,12 @@ import { executionStatuses, sandboxStatuses } from '../../resources/conversation
 import { conversationIdOf } from '../../resources/ids.ts';
 import { kebabCase } from '../../resources/owner-mends.ts';
 import { viewOfSandbox, type Sandbox, type SandboxView } from '../../resources/sandbox.ts';
-import { approvalSchema, presentApproval } from './approval.ts';
+import {
+  approvalSchema,
+  lostAnswerSchema,
+  presentApproval,
+  presentLostAnswer,
+} from './approval.ts';
 import type { Reader } from '../auth/session-keys.ts';
 import type { Exposure } from './exposure.ts';
 import { presentPullRequests, prNumbersOf, pullRequestList } from './pull-request.ts';
@@ -55,6 +60,9 @@ export const conversationSchema = z.object({
   pending_approval: approvalSchema
     .nullable()
     .describe('The question of the agent that waits for an answer.'),
+  lost_answer: lostAnswerSchema
+    .nullable()
+    .describe('The last answer, where it had no effect; null once the next run begins.'),
   llm_model: nullableText,
   agent_kind: z
     .string()
@@ -159,6 +167,7 @@ export function presentConversation(
     pr_number: prNumbersOf(conversation),
     pull_requests: presentPullRequests(conversation),
     pending_approval: presentApproval(conversation, phase),
+    lost_answer: presentLostAnswer(conversation),
     llm_model: spec.agent?.model ?? null,
     agent_kind: sandbox?.status?.agentName ?? sandbox?.status?.agentKind ?? defaultAgentKind,
     metrics: metricsView(status?.metrics),

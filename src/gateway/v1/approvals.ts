@@ -10,6 +10,7 @@ import {
   type Approval,
   type ApprovalAnswer,
   type Asking,
+  type ClosedApproval,
   type RecordedAnswer,
 } from '../../resources/approval.ts';
 import {
@@ -28,6 +29,7 @@ import { sortedBy } from '../paging/keyset.ts';
 import {
   approvalPage,
   approvalSchema,
+  noticeOf,
   presentApproval,
   presentWholeApproval,
   wholeApprovalSchema,
@@ -39,6 +41,7 @@ import { ownConversation } from './own-objects.ts';
 import { refuseOverQuota } from './quota.ts';
 import { comesBackFromError, refuseUnusable, requestResume } from './resume.ts';
 import { conversationParams } from './schemas.ts';
+import { nullableText } from '../presenters/schemas.ts';
 
 const inbox = '/api/v1/approvals';
 const base = '/api/v1/app-conversations/{id}/approvals';
@@ -69,6 +72,9 @@ const answeredSchema = z.object({
   state: z
     .enum(['recorded', 'delivered'])
     .describe('recorded: stored, and the agent gets the answer as soon as it runs.'),
+  notice: nullableText.describe(
+    'Effect of a recorded answer where the agent has forgotten its question; else null.',
+  ),
 });
 
 /** A working agent takes an answer in milliseconds. */
@@ -166,6 +172,8 @@ export function approvalRoutes(services: Services): readonly Route[] {
           seen?.status?.closedApprovals?.some((closed) => closed.id === id) === true;
         if (isNew && phase === 'RUNNING')
           await feeds.conversations.settled(name, isClosed, deliveryMs);
+        const notice = noticeOf(conversation, phase);
+        const recorded = { json: { success: true, state: 'recorded', notice } } as const;
         const after = lookup.cachedConversation(name);
         if (after === undefined || !isClosed(after)) return recorded;
         // A question may be closed in another way than by this answer.
@@ -177,8 +185,7 @@ export function approvalRoutes(services: Services): readonly Route[] {
 
 const approvalParams = conversationParams.extend({ approval_id: z.string().max(128) });
 
-const delivered = { json: { success: true, state: 'delivered' } } as const;
-const recorded = { json: { success: true, state: 'recorded' } } as const;
+const delivered = { json: { success: true, state: 'delivered', notice: null } } as const;
 
 /** Stores the answer on the version that was read, unless there is the same one already. */
 function store(
@@ -229,8 +236,7 @@ function answerOf(conversation: Asking, id: string): RecordedAnswer | undefined 
  */
 function hasAnswer(conversation: Asking, id: string, body: AnswerBody): boolean {
   const closed = conversation.status?.closedApprovals?.find((one) => one.id === id);
-  if (closed?.outcome === 'Withdrawn')
-    throw new ProblemError('approval-withdrawn', 'The agent no longer asks this question.');
+  if (closed?.outcome === 'Withdrawn') throw withdrawn(closed);
   if (closed !== undefined) {
     const isSame =
       'option_id' in body
@@ -277,6 +283,9 @@ function refuseUnread(
       `Read the tool calls with GET ${path}, and repeat the answer with the call_hash of that.`,
     );
 }
+
+const withdrawn = ({ message }: ClosedApproval): ProblemError =>
+  new ProblemError('approval-withdrawn', message ?? 'The agent no longer asks this question.');
 
 const answered = (given: string): ProblemError =>
   new ProblemError('approval-answered', `The answer was already: ${given}.`);

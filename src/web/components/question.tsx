@@ -55,6 +55,7 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
       <div role="status">
         <h2 id={`question-${approval.id}`}>The agent asks: {approval.title}</h2>
       </div>
+      {approval.notice !== null && <p>{approval.notice}</p>}
       <p class="quiet-text">{approval.tool}</p>
       <TextBlock label="What the agent wants to do">
         {reading?.whole?.text ?? approval.summary}

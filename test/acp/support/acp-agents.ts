@@ -1,4 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { z } from 'zod';
 import type { AcpVendorName } from '@conversation-operator/reference-agent/acp/vendors';
 import { apiVersion } from '../../../src/resources/group.ts';
@@ -6,6 +8,7 @@ import { acpAgentNames } from '../../../src/resources/acp-settings.ts';
 import { AgentService, startMs, type ServiceParts } from '../../support/agent-service.ts';
 import { eventually } from '../../support/eventually.ts';
 import { GitServer } from '../../support/git-server.ts';
+import { liftingFiles } from './lifting-files.ts';
 import { MockModels } from './mock-models.ts';
 
 export const names: readonly AcpVendorName[] = acpAgentNames;
@@ -19,18 +22,25 @@ export type Way = 'rest' | 'kubectl' | 'ui';
 /** The built program with all agents of the table of vendors, and a mock of their models. */
 export class AcpAgents extends AgentService {
   readonly models: MockModels;
+  /** Folder with the files that programs of the repository acme/hostile make. */
+  readonly ranFolder: string;
   readonly #host: GitServer;
 
-  private constructor(parts: ServiceParts, models: MockModels, host: GitServer) {
+  private constructor(parts: ServiceParts, models: MockModels, host: GitServer, ran: string) {
     super(parts);
+    this.ranFolder = ran;
     this.models = models;
     this.#host = host;
   }
 
   static async start(env: Readonly<Record<string, string>> = {}): Promise<AcpAgents> {
     const models = await MockModels.start();
+    const ran = mkdtempSync(join(tmpdir(), 'acp-ran-'));
     const host = await GitServer.start({
-      repositories: { 'acme/shop': { files: { 'README.md': 'A shop.\n' } } },
+      repositories: {
+        'acme/shop': { files: { 'README.md': 'A shop.\n' } },
+        'acme/hostile': { files: liftingFiles(join(ran, 'ran')) },
+      },
     });
     const parts = await AgentService.startParts({
       AGENTS: names.join(),
@@ -40,12 +50,13 @@ export class AcpAgents extends AgentService {
       GIT_HOSTS: JSON.stringify({ github: host.url }),
       ...env,
     });
-    return new AcpAgents(parts, models, host);
+    return new AcpAgents(parts, models, host, ran);
   }
 
   override async stop(): Promise<void> {
     await super.stop();
     await this.#host.stop();
+    rmSync(this.ranFolder, { recursive: true, force: true });
     await this.models[Symbol.asyncDispose]();
   }
 

@@ -34,7 +34,9 @@ describe('a reference agent that confirms every action', () => {
     };
     await client.createConversation(endpoint, wanted);
     await volume.until(endpoint, wanted.id, 'waiting_for_confirmation');
-    expect(await client.losableQuestions(endpoint)).toEqual([wanted.id]);
+    // A pause of the sandbox has nothing to reject.
+    expect(await client.losableQuestions(endpoint)).toEqual([]);
+    expect(await client.conversation(endpoint, wanted.id)).toMatchObject({ keepsQuestions: true });
     expect(existsSync(join(workingDir, 'log'))).toBe(false);
     const [action] = await eventsOf(endpoint, wanted.id, 'sort_order=TIMESTAMP_DESC&limit=5').then(
       (events) => events.filter(({ kind }) => kind === 'ActionEvent'),

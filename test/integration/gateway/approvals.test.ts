@@ -26,12 +26,14 @@ const approval: Approval = {
   requestedTime: time,
   callHash: 'f'.repeat(64),
   agentEpoch: 1,
+  kept: true,
 };
 
 interface World {
   readonly approval?: Approval | undefined;
   readonly closed?: readonly ClosedApproval[];
   readonly answers?: readonly ApprovalAnswer[];
+  readonly lostAnswer?: string;
   readonly replicas?: 0 | 1;
 }
 
@@ -68,6 +70,7 @@ describe('approvals', () => {
         ...('approval' in world ? {} : { approval }),
         ...(world.approval === undefined ? {} : { approval: world.approval }),
         closedApprovals: [...(world.closed ?? [])],
+        ...(world.lostAnswer === undefined ? {} : { lostAnswer: world.lostAnswer }),
       },
     });
   };
@@ -85,6 +88,7 @@ describe('approvals', () => {
     options: approval.options,
     requested_at: '2026-01-01T00:00:00.000000Z',
     sandbox_status: 'RUNNING',
+    notice: null,
   };
 
   it('are shown with their conversation, alone, and in the inbox', async () => {
@@ -159,12 +163,41 @@ describe('approvals', () => {
     expect(await answering).toMatchObject({ status: 200, json: { state: 'delivered' } });
   });
 
-  it('are not delivered when the agent asks no longer', async () => {
+  const lost = 'The answer “approve” to “make” had no effect: the agent was stopped.';
+  const closedAnswer = { id: 'a1', outcome: 'Withdrawn', time, message: lost } as const;
+
+  it('are not delivered where the agent withdraws its question meanwhile', async () => {
     await setUp();
     const answering = gateway.post(`${path}/a1`, { decision: 'approve' });
     while ((await stored()).length === 0) await sleep(10);
-    await gateway.setStatus(id, { closedApprovals: [{ id: 'a1', outcome: 'Withdrawn', time }] });
-    expect(await answering).toMatchObject({ status: 410, json: { code: 'approval-withdrawn' } });
+    await gateway.setStatus(id, { closedApprovals: [closedAnswer], lostAnswer: 'a1' });
+    expect(await answering).toMatchObject({
+      status: 410,
+      json: { code: 'approval-withdrawn', detail: lost },
+    });
+  });
+
+  it('that were lost are in the record, until the next run', async () => {
+    await setUp({ approval: undefined, closed: [closedAnswer], lostAnswer: 'a1' });
+    const read = () => gateway.get(`/api/v1/app-conversations?ids=${id}`);
+    expect(await read()).toMatchObject({
+      json: [{ lost_answer: { approval_id: 'a1', message: lost } }],
+    });
+    expect(await gateway.post(`${path}/a1`, { decision: 'approve' })).toMatchObject({
+      status: 410,
+      json: { detail: lost },
+    });
+  });
+
+  it.each([
+    ['forgets', { kept: undefined }, expect.stringContaining('has to ask again') as string],
+    ['keeps', {}, null],
+  ])('of a paused agent that %s its question say what they do', async (_how, fields, notice) => {
+    await setUp({ replicas: 0, approval: { ...approval, ...fields } });
+    expect(await gateway.get(path)).toMatchObject({ json: [{ notice }] });
+    expect(await gateway.post(`${path}/a1`, { decision: 'approve' })).toMatchObject({
+      json: { state: 'recorded', notice },
+    });
   });
 
   it('keep the first answer', async () => {

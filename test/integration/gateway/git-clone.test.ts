@@ -134,6 +134,7 @@ beforeAll(async () => {
     templates: quietCache(new IndexedStore<SandboxTemplate>({})),
     records: {
       take: () => Promise.resolve(true),
+      refuse: () => undefined,
       begin: () => Promise.reject(new Error('no push')),
       end: () => Promise.resolve(),
     },

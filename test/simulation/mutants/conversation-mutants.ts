@@ -63,8 +63,8 @@ export const conversationMutants = {
   },
   'a question ends with a pause': {
     file: 'src/controllers/conversation/reconcile.ts',
-    from: "if (view.phase === 'MISSING')\nscope.status = withQuestionClosed",
-    to: 'scope.status = withQuestionClosed',
+    from: "if (view.phase === 'MISSING')\nscope.status = withQuestionWithdrawn",
+    to: 'scope.status = withQuestionWithdrawn',
     rule: 'a pause keeps the question',
     ...answers,
   },

@@ -269,6 +269,7 @@ describe('a conversation', () => {
       pr_number: [],
       pull_requests: [],
       pending_approval: null,
+      lost_answer: null,
       llm_model: null,
       agent_kind: 'openhands',
       metrics: null,

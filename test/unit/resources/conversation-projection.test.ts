@@ -1,3 +1,4 @@
+import type { Approval } from '../../../src/resources/approval.ts';
 import { findCondition, type Condition } from '../../../src/resources/conditions.ts';
 import {
   lacksFinishedCondition,
@@ -276,6 +277,59 @@ describe('the condition Paused', () => {
 
   it('is False before there is a sandbox', () => {
     expect(shown('Paused', {})).toMatchObject({ status: 'False', reason: 'NotPaused' });
+  });
+});
+
+describe('the condition WaitingForApproval', () => {
+  const question: Approval = {
+    ...{ id: 'q1', title: 'make', kind: 'execute', tool: 'terminal', summary: 'make' },
+    ...{ options: [], requestedTime: noon, callHash: 'h', agentEpoch: 1 },
+  };
+  const asks = { executionStatus: 'waiting_for_confirmation' } as const;
+  const closed = { id: 'q1', outcome: 'Withdrawn', time: noon, message: 'No effect.' } as const;
+  const answer = { accept: true, option: 'yes' };
+  it.each<[string, ConversationStatus, string, RegExp]>([
+    [
+      'names the call that an agent asks about',
+      { ...asks, sandboxStatus: 'RUNNING', approval: question },
+      'ToolCall',
+      /^The agent asks: make$/,
+    ],
+    [
+      'says that a stopped agent has forgotten its question',
+      { ...asks, sandboxStatus: 'PAUSED', approval: question },
+      'ToolCall',
+      /has to ask again/,
+    ],
+    [
+      'says the same of an agent that is back and has not asked again',
+      { executionStatus: 'running', sandboxStatus: 'RUNNING', approval: question },
+      'ToolCall',
+      /has to ask again/,
+    ],
+    [
+      'says nothing more of an agent that keeps its question',
+      { ...asks, sandboxStatus: 'PAUSED', approval: { ...question, kept: true } },
+      'ToolCall',
+      /^The agent asks: make$/,
+    ],
+    [
+      'says when an answer counts that an agent forgets',
+      { ...asks, sandboxStatus: 'PAUSED', approval: { ...question, answer } },
+      'Answered',
+      /has to ask again/,
+    ],
+    [
+      'says that an answer was lost',
+      { sandboxStatus: 'RUNNING', closedApprovals: [closed], lostAnswer: 'q1' },
+      'AnswerLost',
+      /^No effect\.$/,
+    ],
+  ])('%s', (_case, status, reason, message) => {
+    const { conditions } = withProjection(aConversation({}), status, 1, noon);
+    const found = findCondition(conditions, 'WaitingForApproval');
+    expect(found?.reason).toBe(reason);
+    expect(found?.message).toMatch(message);
   });
 });
 

@@ -26,6 +26,9 @@ const observation = (call: string, fields: object): AgentEvent => ({
   tool_name: 'terminal',
   observation: { kind: 'TerminalObservation', ...fields },
 });
+const update = (key: string, value: unknown): AgentEvent => ({
+  ...{ kind: 'ConversationStateUpdateEvent', id: `u-${key}`, source: 'environment', key, value },
+});
 const run = { kind: 'TerminalAction', command: 'ls -l\npwd' };
 
 const cases: [string, AgentEvent[], object[]][] = [
@@ -43,6 +46,26 @@ const cases: [string, AgentEvent[], object[]][] = [
     ],
   ],
   ['a message of the agent', [message('agent', 'Done')], [{ source: 'agent', text: 'Done' }]],
+  [
+    'a session that the agent could not open',
+    [update('acp_session_lost', 'The agent has not answered within 60 s.')],
+    [
+      {
+        ...{ kind: 'notice', isProblem: true },
+        text: 'The agent could not open its session: The agent has not answered within 60 s.',
+      },
+    ],
+  ],
+  [
+    'images that the agent does not get',
+    [update('acp_images_skipped', 'The agent reads no images: 1 was left out.')],
+    [{ kind: 'notice', isProblem: true, text: 'The agent reads no images: 1 was left out.' }],
+  ],
+  [
+    'a new session that has what was said, and no other one',
+    [update('acp_continued', 'transcript'), update('acp_continued', 'resume')],
+    [{ text: 'The agent continues in a new session, with what was said before.' }],
+  ],
   ['no message without a content', [message('agent', '  ')], []],
   [
     'images in the message, and none from elsewhere',

@@ -32,9 +32,17 @@ export const asking = (command: string): Fields => ({
   pending_approval: {
     ...{ id: 'q1', conversation_id: idOf(1), title: command, kind: 'execute', tool: 'terminal' },
     ...{ summary: command, complete: true, options: [], sandbox_status: 'RUNNING' },
-    requested_at: '2026-01-01T11:48:00.000000Z',
+    ...{ requested_at: '2026-01-01T11:48:00.000000Z', notice: null },
   },
 });
+
+/** Fields of a conversation whose last answer had no effect. */
+export const lostAnswer: Fields = {
+  lost_answer: {
+    ...{ approval_id: 'q1', time: '2026-01-01T11:48:00.000000Z' },
+    message: 'The answer “approve” to “make” had no effect: the agent was stopped.',
+  },
+};
 
 /** Facts about a start whose conversation the stream has not brought yet. */
 export const started = (fields: Parameters<typeof aTask>[1] = {}): Facts => ({

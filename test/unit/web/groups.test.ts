@@ -1,6 +1,6 @@
 import type { Facts } from '../../../src/web/facts.ts';
 import { groupOf, pillOf, type Group } from '../../../src/web/groups.ts';
-import { asking, running, started, withSandbox } from './facts.ts';
+import { asking, lostAnswer, running, started, withSandbox } from './facts.ts';
 
 const cases: readonly (readonly [string, Facts, Group, string])[] = [
   ['an agent asks', running({ execution_status: 'waiting_for_confirmation' }), 'needs-you', 'Asks'],
@@ -26,6 +26,24 @@ const cases: readonly (readonly [string, Facts, Group, string])[] = [
   ],
   ['a quota has paused it', withSandbox('PAUSED', 'quota'), 'paused', 'Paused'],
   ['its run was stopped', running({ execution_status: 'paused' }), 'paused', 'Paused'],
+  [
+    'an answer was lost',
+    running({ ...lostAnswer, execution_status: 'finished' }),
+    'needs-you',
+    'Answer lost',
+  ],
+  [
+    'an answer was lost during a pause',
+    withSandbox('PAUSED', 'idle', null, lostAnswer),
+    'needs-you',
+    'Paused',
+  ],
+  [
+    'an answer was lost, and the agent works',
+    running({ ...lostAnswer, execution_status: 'running' }),
+    'working',
+    'Running',
+  ],
   ['its run is over', running({ execution_status: 'finished' }), 'finished', 'Finished'],
   ['it waits for a message', running({ execution_status: 'idle' }), 'finished', 'Idle'],
   ['an image is missing', withSandbox('ERROR', 'image-pull-failed'), 'failed', 'Failed'],

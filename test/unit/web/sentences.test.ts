@@ -1,6 +1,6 @@
 import type { Facts } from '../../../src/web/facts.ts';
 import { sentenceOf } from '../../../src/web/sentences.ts';
-import { asking, running, started, withSandbox } from './facts.ts';
+import { asking, lostAnswer, running, started, withSandbox } from './facts.ts';
 
 const now = Date.parse('2026-01-01T12:00:00Z');
 const at = (time: string) => `2026-01-01T${time}.000000Z`;
@@ -8,6 +8,11 @@ const other = '0'.repeat(31) + '2';
 const around = {
   now,
   titleOf: (id: string) => (id === other ? 'Fix login' : undefined),
+};
+
+const { pending_approval: question = null } = asking('make');
+const forgotten = {
+  pending_approval: question && { ...question, notice: 'It has to ask again.' },
 };
 
 const cases: readonly (readonly [string, Facts, string])[] = [
@@ -20,6 +25,16 @@ const cases: readonly (readonly [string, Facts, string])[] = [
     'the question of a paused agent',
     withSandbox('PAUSED', 'quota', 'Paused 3 min ago.', asking('make')),
     'Asks whether it may run “make”. Paused 3 min ago.',
+  ],
+  [
+    'that a paused agent has forgotten its question',
+    withSandbox('PAUSED', 'quota', 'Paused 3 min ago.', forgotten),
+    'Asks whether it may run “make”. It has to ask again. Paused 3 min ago.',
+  ],
+  [
+    'that an answer was lost, before the end of the run',
+    running({ ...lostAnswer, execution_status: 'finished', updated_at: at('10:00:00') }),
+    'The answer “approve” to “make” had no effect: the agent was stopped. Send a message to continue. Done 2 h ago.',
   ],
   [
     'a question of the agent with how long it waits',

@@ -4,6 +4,7 @@ import { Writable, type Readable } from 'node:stream';
 import type {
   AnyMessage,
   ClientConnection,
+  ContentBlock,
   InitializeResponse,
   McpServer as ProtocolMcpServer,
   PromptResponse,
@@ -47,6 +48,8 @@ export interface AcpChildOptions {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly guard: ProcessGuard;
+  /** `_meta` of the requests that open a session. Absent: none. */
+  readonly meta?: Readonly<Record<string, unknown>> | undefined;
   /** Whether a person may choose an option that holds for later calls as well. */
   readonly allowAlways: boolean;
   /** Called when the agent itself cancels a question that `next` has returned. */
@@ -186,7 +189,7 @@ export class AcpChild {
 
   async newSession(mcpServers: readonly McpServer[]): Promise<string> {
     const { sessionId } = await this.#call((agent) =>
-      agent.request('session/new', { cwd: this.#options.cwd, mcpServers: asProtocol(mcpServers) }),
+      agent.request('session/new', this.#sessionOf(mcpServers)),
     );
     // The log stores the id as it is.
     if (this.#masked(sessionId) !== sessionId)
@@ -197,22 +200,20 @@ export class AcpChild {
 
   /** Continues a session of an agent that repeats nothing. */
   async resumeSession(sessionId: string, mcpServers: readonly McpServer[]): Promise<undefined> {
-    const { cwd } = this.#options;
     await this.#call((agent) =>
-      agent.request('session/resume', { sessionId, cwd, mcpServers: asProtocol(mcpServers) }),
+      agent.request('session/resume', { sessionId, ...this.#sessionOf(mcpServers) }),
     );
     this.#session = sessionId;
   }
 
   /** Continues a session of an agent that repeats its messages. Returns these. */
   async loadSession(sessionId: string, mcpServers: readonly McpServer[]): Promise<Replay> {
-    const { cwd } = this.#options;
     const replay = new Replay();
     this.#session = sessionId;
     this.#replay = replay;
     try {
       await this.#call((agent) =>
-        agent.request('session/load', { sessionId, cwd, mcpServers: asProtocol(mcpServers) }),
+        agent.request('session/load', { sessionId, ...this.#sessionOf(mcpServers) }),
       );
     } catch (error) {
       // The rest of a replay that has failed belongs to no turn.
@@ -224,6 +225,12 @@ export class AcpChild {
     return replay;
   }
 
+  #sessionOf(mcpServers: readonly McpServer[]) {
+    const { cwd, meta } = this.#options;
+    const servers: ProtocolMcpServer[] = [...mcpServers];
+    return { cwd, mcpServers: servers, ...(meta === undefined ? {} : { _meta: { ...meta } }) };
+  }
+
   setMode(modeId: string): Promise<unknown> {
     return this.#call((agent) =>
       agent.request('session/set_mode', { sessionId: this.#session ?? '', modeId }),
@@ -231,27 +238,32 @@ export class AcpChild {
   }
 
   /** Begins a turn, whose parts `next` returns. */
-  prompt(text: string): void {
+  prompt(blocks: readonly ContentBlock[]): void {
     const { agent } = this.#connected();
     const sessionId = this.#session ?? '';
     this.#stopped = undefined;
+    let isAnswered = false;
     this.#turn = agent
-      .request('session/prompt', { sessionId, prompt: [{ type: 'text', text }] })
+      .request('session/prompt', { sessionId, prompt: [...blocks] })
       .then(
         (response) => {
+          isAnswered = true;
           const { stopReason: reason } = response;
           this.#stopped = { kind: 'stopped', reason, usage: usageOf(response) };
         },
         (error: unknown) => {
+          isAnswered = isResponse(error);
           if (this.#failure === undefined)
             this.#stopped = { kind: 'refused', detail: this.#withStderr(messageOf(error)) };
         },
       )
       .then(() => {
-        // No tool of the turn waits for an answer any more.
-        for (const open of this.#permissions.filter(({ isShown }) => !isShown)) {
+        // No tool of the turn waits for an answer any more. A question that a person has seen stays
+        // where the connection has closed: the next process gets its answer.
+        const ended = this.#permissions.filter(({ isShown }) => isAnswered || !isShown);
+        for (const open of ended) {
           this.#permissions.splice(this.#permissions.indexOf(open), 1);
-          open.answer(cancelled);
+          this.#cancelQuestion(open);
         }
         this.#flushText();
         this.#change();
@@ -500,12 +512,16 @@ export class AcpChild {
     const index = this.#permissions.indexOf(open);
     if (!isAgents || index === -1) return;
     this.#permissions.splice(index, 1);
-    open.answer(cancelled);
-    if (open.isShown) {
-      this.#lastWithdrawn = open.request.id;
-      this.#options.onWithdrawn(open.request.id);
-    }
+    this.#cancelQuestion(open);
     this.#change();
+  }
+
+  /** Ends a question that the agent wants no answer to, whether or not a person has seen it. */
+  #cancelQuestion({ request, answer, isShown }: OpenPermission): void {
+    answer(cancelled);
+    if (!isShown) return;
+    this.#lastWithdrawn = request.id;
+    this.#options.onWithdrawn(request.id);
   }
 
   #fail(message: string): AcpFailure {
@@ -551,10 +567,12 @@ export class AcpChild {
   }
 }
 
-const asProtocol = (servers: readonly McpServer[]): ProtocolMcpServer[] => [...servers];
-
 const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : JSON.stringify(error);
+
+/** Whether the agent itself has answered with this error; a connection that closes has no code. */
+const isResponse = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && typeof error.code === 'number';
 
 /** The tokens of a turn, as far as the agent states them; the protocol does not demand it. */
 function usageOf(response: PromptResponse): AcpUsage | undefined {

@@ -18,7 +18,9 @@ import { agentVariablesOf, type ReadSecrets } from '../secrets.ts';
 import type { AcpSettings } from '../settings.ts';
 import { actionEvent } from '../tool-events.ts';
 import { AcpChild, AcpFailure, type AcpUsage } from './child.ts';
+import { promptOf } from './prompt.ts';
 import type { Replay } from './replay.ts';
+import { transcriptOf } from './transcript.ts';
 import { setUpOf, type AcpModel } from './vendors.ts';
 
 export interface AcpProgramOptions {
@@ -42,8 +44,8 @@ export interface AcpProgramOptions {
 const maxRestarts = 3;
 const firstDelayMs = 500;
 const maxReasonCharacters = 200;
-/** Maximum characters of what was said before, for an agent that keeps no session. */
-const maxTranscriptCharacters = 60_000;
+/** Maximum processes in a row that end, or do not answer, while they open a session. */
+const maxOpenings = 2;
 /** Maximum messages of the log that a replay is compared with, the last ones. */
 const maxComparedMessages = 100;
 
@@ -53,7 +55,14 @@ const endText =
   'The process of the agent was restarted during its last turn. Continue with the task. A tool that ran at that moment may have been executed in part: check its effects before you use it again.';
 
 const stateEvent = (
-  key: 'acp_session' | 'acp_turn' | 'acp_continued' | 'acp_mcp_skipped' | 'approval_delivered',
+  key:
+    | 'acp_session'
+    | 'acp_session_lost'
+    | 'acp_turn'
+    | 'acp_continued'
+    | 'acp_mcp_skipped'
+    | 'acp_images_skipped'
+    | 'approval_delivered',
   value: string,
 ): EventBody => ({ kind: 'ConversationStateUpdateEvent', source: 'environment', key, value });
 
@@ -75,7 +84,11 @@ interface Undelivered {
 export class AcpProgram implements Program {
   readonly #options: AcpProgramOptions;
   #child: AcpChild | undefined;
+  /** Whether the agent of the process reads images in prompts. */
+  #readsImages = false;
   #undelivered: Undelivered | undefined;
+  /** The session that processes have not opened, and how many in a row have failed with it. */
+  #unopened: { readonly session: string; readonly times: number; readonly why: string } | undefined;
   /** The messages so far, for the first prompt of an agent that has not kept its session. */
   #transcript: string | undefined;
 
@@ -110,6 +123,7 @@ export class AcpProgram implements Program {
 
   /** Ends the turn of an interrupted run, whose events the log does not hold. */
   async #cancel(): Promise<void> {
+    this.#undelivered = undefined;
     const child = this.#child;
     await child?.cancel();
     if (child?.hasFailed === true) await this.close();
@@ -145,23 +159,34 @@ export class AcpProgram implements Program {
     if (run.interruptedBy !== undefined)
       parts.push(run.interruptedBy === 'pause' ? pauseText : endText);
     if (notice !== undefined) parts.push(notice);
-    const messages = await run.log.read(pending.flatMap((at) => run.log.entries[at] ?? []));
-    for (const event of messages)
-      if (event.kind === 'MessageEvent') parts.push(textOf(event.llm_message.content));
+    const events = await run.log.read(pending.flatMap((at) => run.log.entries[at] ?? []));
+    const messages = events.flatMap((event) =>
+      event.kind === 'MessageEvent' ? [event.llm_message.content] : [],
+    );
     // An answer outlives neither the turn that learns of it, nor a message of the user.
     if (notice === undefined || pending.length > 0) this.#undelivered = undefined;
-    if (parts.length === 0) return false;
+    if (parts.length + messages.length === 0) return false;
     if (this.#transcript !== undefined) parts.unshift(this.#transcript);
     // The protocol has no system message, so the first prompt of a session begins with its suffix.
     const isNew = run.log.handledThrough === 0 || this.#transcript !== undefined;
     if (isNew && run.systemMessageSuffix !== undefined) parts.unshift(run.systemMessageSuffix);
     const last = pending.at(-1);
-    await run.append({
-      event: stateEvent('acp_turn', 'begun'),
-      ...(last === undefined ? {} : { handledThrough: last + 1 }),
-    });
+    const { blocks, unreadImages } = promptOf(parts, messages, this.#readsImages);
+    await run.append(
+      ...(unreadImages === 0
+        ? []
+        : [
+            {
+              event: stateEvent('acp_images_skipped', unreadText(unreadImages, this.#readsImages)),
+            },
+          ]),
+      {
+        event: stateEvent('acp_turn', 'begun'),
+        ...(last === undefined ? {} : { handledThrough: last + 1 }),
+      },
+    );
     this.#transcript = undefined;
-    child.prompt(parts.join('\n\n'));
+    child.prompt(blocks);
     return true;
   }
 
@@ -187,11 +212,14 @@ export class AcpProgram implements Program {
           throw new ConfirmationRequested(item.request.id);
         }
         case 'refused':
+          this.#undelivered = undefined;
           await run.append({ event: stateEvent('acp_turn', 'refused') });
           throw new RunFailure('AcpPromptRefused', item.detail, {
             classification: { kind: 'config', retryable: true, user_action: 'settings' },
           });
         case 'stopped':
+          // The agent knew of the answer in this turn, and has not asked for its call again.
+          this.#undelivered = undefined;
           await run.append(
             ...statsDrafts(run, item.usage),
             ...[{ event: stateEvent('acp_turn', this.#shown(item.reason)) }],
@@ -225,10 +253,11 @@ export class AcpProgram implements Program {
     // Only an answer for this one call is kept.
     const { call_hash: hash } = request;
     if (isAllowed && hash !== undefined) this.#undelivered = { hash, kind: 'allow_once' };
-    const input = JSON.stringify(request.input);
+    // The agent itself has written the title, which may not pass for words of this note.
+    const call = JSON.stringify({ title: request.title, input: request.input });
     return isAllowed
-      ? `The user has allowed this tool call, which has not been executed: ${request.title} ${input}. Call the tool again with the same input if it is still needed.`
-      : `The user has refused this tool call, which has not been executed: ${request.title} ${input}.${reason === null ? '' : ` Reason: ${reason}`}`;
+      ? `The user has allowed this tool call, which has not been executed: ${call}. Call the tool again with the same input if it is still needed.`
+      : `The user has refused this tool call, which has not been executed: ${call}.${reason === null ? '' : ` Reason: ${reason}`}`;
   }
 
   /** The agent's process with its session; starts and continues it. */
@@ -237,7 +266,10 @@ export class AcpProgram implements Program {
     if (known?.hasFailed === false) return known;
     const { settings, model, home, env, guard, link, needles } = this.#options;
     const { vendor, allowAlways, mcpServers } = settings;
-    const setUp = setUpOf(vendor, model);
+    const setUp = setUpOf(vendor, model, {
+      ...{ workingDir: run.workingDir, home },
+      asks: run.confirmationPolicy !== 'NeverConfirm',
+    });
     await mkdir(home, { recursive: true });
     for (const [path, text] of Object.entries(setUp.files)) {
       await mkdir(dirname(join(home, path)), { recursive: true });
@@ -252,14 +284,15 @@ export class AcpProgram implements Program {
       cwd: run.workingDir,
       env: { ...env, ...secrets, ...setUp.env, ...settings.env, HOME: home },
       guard,
-      allowAlways,
+      ...{ allowAlways, meta: setUp.meta },
       onWithdrawn: (id: string) => link.withdraw(id),
       live: link.live,
       needles,
     };
     const { child, agent } = await AcpChild.start(options, signal);
     try {
-      const { mcpCapabilities } = agent.agentCapabilities ?? {};
+      const { mcpCapabilities, promptCapabilities } = agent.agentCapabilities ?? {};
+      this.#readsImages = promptCapabilities?.image === true;
       for (const server of mcpServers)
         if ('type' in server && mcpCapabilities?.[server.type] !== true)
           throw unsupported(server.name, server.type);
@@ -314,26 +347,42 @@ export class AcpProgram implements Program {
     const { continues } = this.#options.settings.vendor;
     const { acpSession } = run;
     const { servers } = able;
-    if (acpSession !== undefined && continues === 'resume' && able.resume)
-      if (await this.#continued(run, child, () => child.resumeSession(acpSession, servers))) return;
-    if (acpSession !== undefined && continues !== 'transcript' && able.load)
-      if (await this.#continued(run, child, () => child.loadSession(acpSession, servers))) return;
+    const lost = this.#lost(acpSession);
+    if (acpSession !== undefined && lost === undefined) {
+      const opened = (open: () => Promise<Replay | undefined>) =>
+        this.#continued(run, child, acpSession, open);
+      if (continues === 'resume' && able.resume)
+        if (await opened(() => child.resumeSession(acpSession, servers))) return;
+      if (continues !== 'transcript' && able.load)
+        if (await opened(() => child.loadSession(acpSession, servers))) return;
+    }
     const session = await child.newSession(servers);
-    if (acpSession !== undefined) this.#transcript = await transcriptOf(run);
+    if (acpSession !== undefined) this.#transcript = await transcriptOf(run.log);
     await run.append(
       { event: stateEvent('acp_session', session) },
+      ...(lost === undefined ? [] : [{ event: stateEvent('acp_session_lost', lost) }]),
       ...(acpSession === undefined ? [] : [{ event: stateEvent('acp_continued', 'transcript') }]),
     );
+  }
+
+  /** Why a session is given up, so that no run waits for it again; undefined where it is not. */
+  #lost(session: string | undefined): string | undefined {
+    const unopened = this.#unopened;
+    return unopened?.session === session && (unopened?.times ?? 0) >= maxOpenings
+      ? unopened?.why
+      : undefined;
   }
 
   /** Records how a session continues; false when the agent has lost the session. */
   async #continued(
     run: Run,
     child: AcpChild,
+    session: string,
     open: () => Promise<Replay | undefined>,
   ): Promise<boolean> {
     try {
       const replay = await open();
+      this.#unopened = undefined;
       const lost = replay?.lostFrom(await lastMessages(run), this.#options.needles()) ?? [];
       await run.append(
         ...lost.map((text) => ({ event: agentMessage(text) })),
@@ -341,8 +390,12 @@ export class AcpProgram implements Program {
       );
       return true;
     } catch (error) {
-      if (!(error instanceof AcpFailure) || child.hasFailed) throw error;
-      return false;
+      if (!(error instanceof AcpFailure)) throw error;
+      if (!child.hasFailed) return false;
+      const times = this.#unopened?.session === session ? this.#unopened.times : 0;
+      const why = error.message.slice(0, maxReasonCharacters);
+      this.#unopened = { session, times: times + 1, why };
+      throw error;
     }
   }
 }
@@ -372,22 +425,6 @@ function modeOf(
   return mode ?? (policy === undefined ? undefined : vendor.modes?.asks);
 }
 
-/** The messages of the user and the agent, the latest of them where they are long. */
-async function transcriptOf(run: Run): Promise<string> {
-  const handled = run.log.entries.slice(0, run.log.handledThrough);
-  const after = run.log.entries.slice(run.log.handledThrough);
-  const said = [
-    ...handled.filter(({ kind }) => kind === 'MessageEvent'),
-    ...after.filter(({ kind, source }) => kind === 'MessageEvent' && source === 'agent'),
-  ];
-  const lines = (await run.log.read(said)).flatMap((event) =>
-    event.kind === 'MessageEvent'
-      ? [`${event.source === 'user' ? 'User' : 'You'}: ${textOf(event.llm_message.content)}`]
-      : [],
-  );
-  return `This conversation continues in a new session of the agent. Said before:\n${lines.join('\n').slice(-maxTranscriptCharacters)}`;
-}
-
 /**
  * The question of an agent: an action that waits for a person, as for every agent, with the options
  * beside it.
@@ -410,6 +447,13 @@ function questionDrafts(request: ApprovalRequest): readonly Draft[] {
     },
   ];
 }
+
+/** Says which images of a message the agent has not got. */
+const unreadText = (count: number, readsImages: boolean): string =>
+  readsImages
+    ? `The agent reads only images that are in the message: ${leftOut(count)}.`
+    : `The agent reads no images: ${leftOut(count)}.`;
+const leftOut = (count: number): string => `${count} ${count === 1 ? 'was' : 'were'} left out`;
 
 const failureOf = (error: AcpFailure): RunFailure =>
   new RunFailure('AcpAgentFailed', error.message, {

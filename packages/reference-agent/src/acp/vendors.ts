@@ -16,8 +16,8 @@ export interface AcpModel {
 
 /**
  * Everything that differs between the agents that speak the Agent Client Protocol. Texts of `args`,
- * `env` and `files` may contain `{model}`, `{baseUrl}` and `{apiKey}`; an entry whose setting is
- * absent is left out.
+ * `env` and `files` may contain `{model}`, `{baseUrl}`, `{apiKey}`, `{workingDir}` and `{home}`; an
+ * entry whose setting is absent is left out.
  */
 export interface AcpVendor {
   readonly package: string;
@@ -39,6 +39,18 @@ export interface AcpVendor {
   /** Modes of a session: the one that asks before each tool, and the one that asks never. */
   readonly modes?: { readonly asks?: string; readonly free?: string };
   readonly continues: Continuation;
+  /**
+   * Additions for a session that has to ask. They keep files of the repository, for example
+   * `.claude/settings.json`, from allowing tools, and from starting programs before any question.
+   * Absent: the documentation says what such files can do.
+   */
+  readonly asking?: {
+    readonly args?: readonly string[];
+    readonly env?: Readonly<Record<string, string>>;
+    readonly files?: Readonly<Record<string, string>>;
+    /** `_meta` of the requests that open a session. */
+    readonly meta?: Readonly<Record<string, unknown>>;
+  };
 }
 
 /** The path that OpenAI-compatible servers have below the base URL is part of the base URL. */
@@ -80,6 +92,19 @@ export const acpVendors = {
     },
     modes: { asks: 'default', free: 'bypassPermissions' },
     continues: 'resume',
+    asking: {
+      meta: {
+        claudeCode: {
+          options: {
+            strictMcpConfig: true,
+            managedSettings: {
+              ...{ allowManagedPermissionRulesOnly: true, allowManagedHooksOnly: true },
+              sandbox: { autoAllowBashIfSandboxed: false },
+            },
+          },
+        },
+      },
+    },
   },
   qwen: {
     package: '@qwen-code/qwen-code',
@@ -94,6 +119,17 @@ export const acpVendors = {
     authMethod: 'openai',
     modes: { asks: 'default', free: 'yolo' },
     continues: 'load',
+    asking: {
+      // A rule to ask precedes every rule to allow, whatever file has it.
+      env: { QWEN_CODE_SYSTEM_SETTINGS_PATH: '{home}/.qwen/system.json' },
+      files: {
+        '.qwen/system.json': JSON.stringify({
+          permissions: { ask: ['Bash', 'Edit', 'Write', 'WebFetch'] },
+          tools: { approvalMode: 'default' },
+          disableAllHooks: true,
+        }),
+      },
+    },
   },
   opencode: {
     package: 'opencode-ai',
@@ -115,9 +151,12 @@ export const acpVendors = {
         },
         autoupdate: false,
         permission: { bash: 'ask', edit: 'ask' },
+        // The rules of the repository stay where its settings do not count.
+        instructions: ['{workingDir}/AGENTS.md', '{workingDir}/CLAUDE.md'],
       }),
     },
     continues: 'resume',
+    asking: { env: { OPENCODE_DISABLE_PROJECT_CONFIG: '1' } },
   },
   gemini: {
     package: '@google/gemini-cli',
@@ -133,6 +172,21 @@ export const acpVendors = {
     authMethod: 'gemini-api-key',
     modes: { asks: 'default', free: 'yolo' },
     continues: 'transcript',
+    asking: {
+      args: ['--admin-policy={home}/.gemini/asks.toml'],
+      env: { GEMINI_CLI_SYSTEM_SETTINGS_PATH: '{home}/.gemini/system.json' },
+      files: {
+        // A rule of an administrator precedes every rule of the repository.
+        '.gemini/asks.toml': [
+          '[[rule]]',
+          'toolName = ["run_shell_command", "write_file", "replace", "web_fetch"]',
+          'decision = "ask_user"',
+          'priority = 999',
+          '',
+        ].join('\n'),
+        '.gemini/system.json': JSON.stringify({ hooksConfig: { enabled: false } }),
+      },
+    },
   },
   kimi: {
     package: '@moonshot-ai/kimi-code',
@@ -153,15 +207,16 @@ export const acpVendors = {
 
 export type AcpVendorName = keyof typeof acpVendors;
 
-const settingPattern = /\{(model|baseUrl|apiKey)\}/g;
+const settingPattern = /\{(model|baseUrl|apiKey|workingDir|home)\}/g;
+
+type Settings = Readonly<Record<string, string | undefined>>;
 
 /** A text with the settings in place; undefined when one of them is absent. */
 function filled(
   text: string,
-  { name, baseUrl, apiKey }: AcpModel,
+  settings: Settings,
   written: (value: string) => string = (value) => value,
 ): string | undefined {
-  const settings: Readonly<Record<string, string | undefined>> = { model: name, baseUrl, apiKey };
   const names = [...text.matchAll(settingPattern)].map(([, setting = '']) => setting);
   if (names.some((setting) => settings[setting] === undefined)) return undefined;
   return text.replaceAll(settingPattern, (_all, setting: string) =>
@@ -174,28 +229,49 @@ const quoted = (value: string): string => JSON.stringify(value).slice(1, -1);
 
 const filledEntries = (
   texts: Readonly<Record<string, string>>,
-  model: AcpModel,
+  settings: Settings,
   written?: (value: string) => string,
 ): Readonly<Record<string, string>> =>
   Object.fromEntries(
     Object.entries(texts).flatMap(([key, text]) => {
-      const value = filled(text, model, written);
+      const value = filled(text, settings, written);
       return value === undefined ? [] : [[key, value]];
     }),
   );
 
-/** The command line, environment and files of an agent for a model. Pure. */
-export function setUpOf(
-  { command, env, files = {} }: Pick<AcpVendor, 'command' | 'env' | 'files'>,
-  model: AcpModel,
-): {
+export interface SetUp {
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly files: Readonly<Record<string, string>>;
-} {
+  /** `_meta` of the requests that open a session. */
+  readonly meta: Readonly<Record<string, unknown>> | undefined;
+}
+
+/**
+ * The command line, environment, files and session of an agent for a model and a folder. `asks`: a
+ * person answers its questions, and no file of the repository may do that. Pure.
+ */
+export function setUpOf(
+  {
+    command,
+    env,
+    files = {},
+    asking = {},
+  }: Pick<AcpVendor, 'command' | 'env' | 'files' | 'asking'>,
+  { name: model, baseUrl, apiKey }: AcpModel,
+  {
+    workingDir,
+    home,
+    asks,
+  }: { readonly workingDir: string; readonly home: string; readonly asks: boolean },
+): SetUp {
+  const settings = { model, baseUrl, apiKey, workingDir, home };
+  const more = asks ? asking : {};
+  const args = more.args ?? [];
   return {
-    command: command.flatMap((part) => filled(part, model) ?? []),
-    env: filledEntries(env, model),
-    files: filledEntries(files, model, quoted),
+    command: [...command, ...args].flatMap((part) => filled(part, settings) ?? []),
+    env: filledEntries({ ...env, ...more.env }, settings),
+    files: filledEntries({ ...files, ...more.files }, settings, quoted),
+    meta: more.meta,
   };
 }

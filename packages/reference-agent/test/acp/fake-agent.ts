@@ -183,6 +183,13 @@ async function runLine(line: string, sessionId: string, client: AgentContext): P
       clearInterval(timer);
       return;
     }
+    // End their turn when the file of this name exists, without waiting for the answer.
+    case 'ask-and-end':
+    case 'ask-and-refuse':
+      void ask(client, sessionId, { text });
+      while (!existsSync(join(cwd, text))) await sleep(20);
+      if (word === 'ask-and-refuse') throw new Error('no such model');
+      return;
     case 'ask-and-die':
       if (!isFirst('death')) return;
       note('dead', String(process.pid));
@@ -290,6 +297,7 @@ agent({ name: 'fake' })
       protocolVersion: 1,
       agentCapabilities: {
         loadSession: true,
+        promptCapabilities: { image: process.argv.includes('images') },
         mcpCapabilities: { http: process.argv.includes('mcp-http'), sse: false },
         sessionCapabilities: process.argv.includes('no-resume') ? {} : { resume: {} },
       },
@@ -324,6 +332,8 @@ agent({ name: 'fake' })
       refused.session = sessionId;
       throw new Error('no such session');
     }
+    note('loading.txt', sessionId);
+    if (process.argv.includes('die-at-load')) process.exit(5);
     for (const line of readFileSync(history(sessionId), 'utf8').trimEnd().split('\n'))
       await client.notify('session/update', { sessionId, update: JSON.parse(line) as never });
     note('loaded.txt', sessionId);
@@ -337,6 +347,8 @@ agent({ name: 'fake' })
     cancel.isRequested = false;
     const text = params.prompt.map((part) => (part.type === 'text' ? part.text : '')).join('\n');
     note('prompts.txt', JSON.stringify(text));
+    for (const part of params.prompt)
+      if (part.type === 'image') note('images.txt', `${part.mimeType} ${part.data}`);
     remember(params.sessionId, 'user_message_chunk', text);
     for (const line of text.split('\n')) {
       if (isCancelled()) break;

@@ -95,15 +95,17 @@ describe('an agent that asks badly', () => {
     expect(place.lines('answers.txt')).toEqual(['x: yes', 'x: no']);
   });
 
-  it('asks a thousand questions and waits for none: those beyond a hundred, and those that no person has seen, are cancelled', async () => {
+  it('asks a thousand questions and waits for none: those beyond a hundred, and those of a turn that is over, are cancelled', async () => {
     await using place = new Place();
     const conversation = await place.start('ask-many 1000');
     const { id } = await question(conversation);
     await until(() => place.lines('answers.txt').length > 0);
     expect(place.lines('answers.txt')).toEqual(['cancelled: 900']);
-    await conversation.respond({ ...allowed, approvalId: id });
     await over(conversation);
     expect(conversation.status).toBe('finished');
+    await expect(conversation.respond({ ...allowed, approvalId: id })).rejects.toMatchObject({
+      status: 409,
+    });
   });
 
   it('asks while its turn is cancelled: the question is cancelled and reaches no person', async () => {
@@ -138,6 +140,24 @@ describe('a question whose agent is gone', () => {
       status: 409,
     });
   });
+
+  it.each(['ask-and-end', 'ask-and-refuse'])(
+    'is withdrawn when the agent ends its turn without the answer: %s',
+    async (what) => {
+      await using place = new Place();
+      const conversation = await place.start(`${what} x`);
+      const { id } = await question(conversation);
+      writeFileSync(join(place.folder, 'work', 'x'), '');
+      await over(conversation);
+      expect(conversation.approval).toBeUndefined();
+      await expect(conversation.respond({ ...allowed, approvalId: id })).rejects.toMatchObject({
+        status: 409,
+      });
+      await conversation.post(message('say Next.'), { run: true });
+      await over(conversation);
+      expect(await saidBy(conversation)).toEqual(['Next.']);
+    },
+  );
 
   it('stays when the process of the agent dies, and the next process gets its answer', async () => {
     await using place = new Place();

@@ -1,4 +1,4 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { appendFileSync, cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -97,6 +97,14 @@ export class Place {
     } catch {
       return [];
     }
+  }
+
+  /** Adds an update with this text to the stored sessions of the agent. */
+  appendToSessions(rawOutput: string): void {
+    const update = { sessionUpdate: 'tool_call_update', toolCallId: 'x', rawOutput };
+    for (const name of readdirSync(this.#path, { recursive: true, encoding: 'utf8' }))
+      if (/session-.*\.jsonl$/.test(name))
+        appendFileSync(join(this.#path, name), `${JSON.stringify(update)}\n`);
   }
 
   async delete(conversation: Conversation): Promise<void> {

@@ -2,29 +2,51 @@ import { acpVendors, setUpOf } from '../../src/acp/vendors.ts';
 import { acpSettingsOf, acpVendorOf } from '../../src/settings.ts';
 
 const model = { name: 'gpt-"5"', baseUrl: 'http://models/v1', apiKey: 'key' };
+const free = { workingDir: '/work/"shop"', home: '/state/home', asks: false };
 
 describe('the set-up of an agent', () => {
   it('has the settings of the model where the agent reads them', () => {
-    const codex = setUpOf(acpVendors.codex, model);
+    const codex = setUpOf(acpVendors.codex, model, free);
     expect(codex.env).toEqual({ OPENAI_API_KEY: 'key' });
     expect(codex.files['.codex/config.toml']).toContain('model = "gpt-\\"5\\""');
-    const opencode = setUpOf(acpVendors.opencode, model).files['.config/opencode/opencode.json'];
+    const opencode = setUpOf(acpVendors.opencode, model, free).files[
+      '.config/opencode/opencode.json'
+    ];
     expect(JSON.parse(opencode ?? '')).toMatchObject({
       model: 'configured/gpt-"5"',
       provider: { configured: { options: { baseURL: 'http://models/v1', apiKey: 'key' } } },
     });
-    expect(setUpOf(acpVendors.gemini, model).command.at(-1)).toBe('--model=gpt-"5"');
+    expect(setUpOf(acpVendors.gemini, model, free).command.at(-1)).toBe('--model=gpt-"5"');
+  });
+
+  it('keeps the settings of a repository from answering questions, where a person answers', () => {
+    const asks = { ...free, asks: true };
+    const { claude, opencode } = acpVendors;
+    const managedSettings = { allowManagedPermissionRulesOnly: true, allowManagedHooksOnly: true };
+    expect(setUpOf(claude, model, asks).meta).toMatchObject({
+      claudeCode: { options: { strictMcpConfig: true, managedSettings } },
+    });
+    expect(setUpOf(claude, model, free).meta).toBeUndefined();
+    const asking = setUpOf(opencode, model, asks);
+    expect(asking.env).toHaveProperty('OPENCODE_DISABLE_PROJECT_CONFIG', '1');
+    expect(setUpOf(opencode, model, free).env).not.toHaveProperty(
+      'OPENCODE_DISABLE_PROJECT_CONFIG',
+    );
+    expect(JSON.parse(asking.files['.config/opencode/opencode.json'] ?? '')).toMatchObject({
+      instructions: ['/work/"shop"/AGENTS.md', '/work/"shop"/CLAUDE.md'],
+    });
   });
 
   it('leaves out what is not set', () => {
     const none = { name: undefined, baseUrl: undefined, apiKey: undefined };
-    expect(setUpOf(acpVendors.codex, none)).toEqual({
+    expect(setUpOf(acpVendors.codex, none, free)).toEqual({
       command: ['codex-acp'],
       env: {},
       files: {},
+      meta: undefined,
     });
-    expect(setUpOf(acpVendors.gemini, none).command).toEqual(['gemini', '--acp']);
-    expect(setUpOf(acpVendors.claude, none).env).not.toHaveProperty('ANTHROPIC_BASE_URL');
+    expect(setUpOf(acpVendors.gemini, none, free).command).toEqual(['gemini', '--acp']);
+    expect(setUpOf(acpVendors.claude, none, free).env).not.toHaveProperty('ANTHROPIC_BASE_URL');
   });
 });
 

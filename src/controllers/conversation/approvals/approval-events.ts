@@ -8,14 +8,14 @@ export function eventsOfApproval(
 ): readonly EventDetails[] {
   const events: EventDetails[] = [];
   const known = new Set(before?.closedApprovals?.map(({ id }) => id));
-  for (const { id, outcome, option } of after.closedApprovals ?? []) {
+  for (const { id, outcome, option, message } of after.closedApprovals ?? []) {
     if (known.has(id)) continue;
     events.push(
       outcome === 'Withdrawn'
         ? {
-            type: 'Normal',
+            type: after.lostAnswer === id ? 'Warning' : 'Normal',
             reason: 'ApprovalWithdrawn',
-            message: `The agent no longer asks the question ${id}.`,
+            message: message ?? `The agent no longer asks the question ${id}.`,
           }
         : {
             type: 'Normal',

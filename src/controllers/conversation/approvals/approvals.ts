@@ -29,6 +29,8 @@ export interface Asker {
   /** Report of the agent. */
   readonly state: AgentConversation;
   readonly agentEpoch: number;
+  /** Whether the agent still asks its question after its container has ended. */
+  readonly keepsQuestions: boolean;
   readonly spec: Parameters<typeof withRecordedAnswer>[1];
   /** Reads the secrets that no reader of the resource must see. */
   readonly secrets: () => Promise<readonly string[]>;
@@ -83,7 +85,7 @@ export class Approvals {
 
   /** The question of the agent, which is read once for each update of its conversation. */
   async #asked(
-    { key, endpoint, id, state, agentEpoch, secrets }: Asker,
+    { key, endpoint, id, state, agentEpoch, keepsQuestions, secrets }: Asker,
     { approval: known }: ConversationStatus,
     signal: AbortSignal,
   ): Promise<Approval | undefined> {
@@ -104,6 +106,7 @@ export class Approvals {
       ...questionTextOf(question, await secrets()),
       requestedTime: isoTime(clock),
       agentEpoch,
+      ...(keepsQuestions ? { kept: true } : {}),
     };
   }
 

@@ -13,6 +13,14 @@ import type { ConversationStatus } from '../../../resources/conversation-status.
 /** Statuses of a run in which a question that was interrupted may be asked again. */
 const mayAskAgain: ReadonlySet<unknown> = new Set(['running', 'paused']);
 
+/** Reasons why an answer had no effect. */
+const reasons = {
+  another: 'the agent asks for another call instead',
+  message: 'a message of the user came before the agent had the answer',
+  stopped: 'the agent was stopped before it had the answer, and has not asked for this call again',
+  withdrawn: 'the agent no longer asked when the answer was to be given',
+} as const;
+
 /** The status with the first valid answer to the question recorded; no later one replaces it. */
 export function withRecordedAnswer(
   status: ConversationStatus,
@@ -32,29 +40,54 @@ export function hasInvalidAnswer({ spec, status }: Asking): boolean {
   return given !== undefined && meaningOf(approval, given) === undefined;
 }
 
-/** The status without the question, which is closed with this outcome. */
-export function withQuestionClosed(
-  { approval, ...status }: ConversationStatus,
-  outcome: ClosedApproval['outcome'],
-  now: string,
+function withQuestionClosed(
+  { approval: _approval, ...status }: ConversationStatus,
+  closed: ClosedApproval,
 ): ConversationStatus {
-  if (approval === undefined) return status;
-  const { id, answer } = approval;
-  const closed: ClosedApproval = {
-    id,
-    outcome,
-    ...(outcome === 'Withdrawn' || answer?.option === undefined ? {} : { option: answer.option }),
-    time: now,
-  };
   return { ...status, closedApprovals: withClosed(status.closedApprovals, closed) };
 }
 
-export const withAnswerDelivered = (status: ConversationStatus, now: string): ConversationStatus =>
-  withQuestionClosed(
-    status,
-    status.approval?.answer?.accept === true ? 'Approved' : 'Rejected',
-    now,
-  );
+/**
+ * The status without the question, which its agent no longer asks. An answer that the agent has not
+ * had is lost, for this reason: a person has to learn that.
+ */
+export function withQuestionWithdrawn(
+  status: ConversationStatus,
+  now: string,
+  why: string,
+): ConversationStatus {
+  const { approval } = status;
+  if (approval === undefined) return status;
+  const { id, title, answer } = approval;
+  const closed = { id, outcome: 'Withdrawn', time: now } as const;
+  if (answer === undefined) return withQuestionClosed(status, closed);
+  const message = `The answer “${decisionOf(answer.accept)}” to “${title}” had no effect: ${why}.`;
+  return { ...withQuestionClosed(status, { ...closed, message }), lostAnswer: id };
+}
+
+/** Where no run has begun since an answer was lost, a person has to act; a run ends that. */
+export function withRunBegun(
+  before: ConversationStatus | undefined,
+  after: ConversationStatus,
+): ConversationStatus {
+  const hasBegun = before?.executionStatus !== 'running' && after.executionStatus === 'running';
+  if (!hasBegun || after.lostAnswer === undefined || before?.lostAnswer !== after.lostAnswer)
+    return after;
+  const { lostAnswer: _seen, ...status } = after;
+  return status;
+}
+
+export function withAnswerDelivered(status: ConversationStatus, now: string): ConversationStatus {
+  const { approval } = status;
+  if (approval === undefined) return status;
+  const { id, answer } = approval;
+  return withQuestionClosed(status, {
+    id,
+    outcome: answer?.accept === true ? 'Approved' : 'Rejected',
+    ...(answer?.option === undefined ? {} : { option: answer.option }),
+    time: now,
+  });
+}
 
 /**
  * The status of a conversation whose agent asks this. The answer to a question that its agent has
@@ -76,10 +109,11 @@ export function withQuestion(status: ConversationStatus, asked: Approval, now: s
     answer === undefined || !isSameCall
       ? undefined
       : meaningOf(asked, { ...answer, option: undefined, decision: decisionOf(answer.accept) });
-  return {
-    ...withQuestionClosed(status, 'Withdrawn', now),
-    approval: option === undefined ? asked : { ...asked, answer: option },
-  };
+  if (option === undefined)
+    return { ...withQuestionWithdrawn(status, now, reasons.another), approval: asked };
+  const message = 'The agent has asked for the same call again, and gets this answer.';
+  const closed = { id: known.id, outcome: 'Withdrawn', time: now, message } as const;
+  return { ...withQuestionClosed(status, closed), approval: { ...asked, answer: option } };
 }
 
 /**
@@ -91,7 +125,7 @@ export const withoutEarlierAnswer = (
   now: string,
 ): ConversationStatus =>
   status.approval?.answer !== undefined && status.approval.answer.sentTime === undefined
-    ? withQuestionClosed(status, 'Withdrawn', now)
+    ? withQuestionWithdrawn(status, now, reasons.message)
     : status;
 
 const decisionOf = (accept: boolean) => (accept ? 'approve' : 'reject');
@@ -113,5 +147,5 @@ export function withNothingAsked(
     (interruption !== undefined && interruption.time >= approval.requestedTime);
   return isInterrupted && mayAskAgain.has(executionStatus)
     ? status
-    : withQuestionClosed(status, 'Withdrawn', now);
+    : withQuestionWithdrawn(status, now, isInterrupted ? reasons.stopped : reasons.withdrawn);
 }

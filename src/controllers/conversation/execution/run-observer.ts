@@ -1,5 +1,4 @@
-import { kindDefinitions } from '../../../agent/kinds.ts';
-import { defaultAgentKind } from '../../../resources/agent-settings.ts';
+import { keepsQuestions } from '../../../agent/kinds.ts';
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
@@ -112,7 +111,7 @@ export class RunObserver {
       clock.now(),
       interruptions,
       runRequested,
-      kindDefinitions[interruptions.agentKind ?? defaultAgentKind].keepsQuestions,
+      keepsQuestions(interruptions, state),
     );
     const { status, resume } = decision;
     if (status.executionStatus !== 'error') this.#unexplained.forget(key);

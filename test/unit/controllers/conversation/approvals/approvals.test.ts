@@ -13,6 +13,7 @@ import {
   withoutEarlierAnswer,
   withQuestion,
   withRecordedAnswer,
+  withRunBegun,
 } from '../../../../../src/controllers/conversation/approvals/decide.ts';
 import {
   meaningOf,
@@ -218,9 +219,64 @@ describe('a question', () => {
   ])('that %s ends with a message: %j', (_case, before, isClosed) => {
     const after = withoutEarlierAnswer(before, now);
     expect(after.approval).toEqual(isClosed ? undefined : before.approval);
+    const message = expect.stringContaining('a message of the user came before') as string;
     expect(after.closedApprovals).toEqual(
-      isClosed ? [{ id: 'q1', outcome: 'Withdrawn', time: now }] : undefined,
+      isClosed ? [{ id: 'q1', outcome: 'Withdrawn', time: now, message }] : undefined,
     );
+    expect(after.lostAnswer).toBe(isClosed ? 'q1' : undefined);
+  });
+
+  const lost = (why: string) => `The answer “approve” to “rm -rf build” had no effect: ${why}.`;
+  it.each<[string, ConversationStatus, string | undefined, string | undefined]>([
+    [
+      'whose agent was stopped, and has not asked for the same call again',
+      withNothingAsked({ ...answered(yes), executionStatus: 'finished' }, 2, now),
+      lost('the agent was stopped before it had the answer, and has not asked for this call again'),
+      'q1',
+    ],
+    [
+      'that the agent itself no longer asks',
+      withNothingAsked({ ...answered(yes), executionStatus: 'running' }, 1, now),
+      lost('the agent no longer asked when the answer was to be given'),
+      'q1',
+    ],
+    [
+      'whose agent asks for another call',
+      withQuestion(answered(yes), { ...next, callHash: 'h2' }, now),
+      lost('the agent asks for another call instead'),
+      'q1',
+    ],
+    [
+      'that has passed to the same call',
+      withQuestion(answered(yes), next, now),
+      'The agent has asked for the same call again, and gets this answer.',
+      undefined,
+    ],
+    ['without an answer', withQuestion({ approval: asked() }, next, now), undefined, undefined],
+  ])('%s says what became of its answer', (_case, after, text, lostAnswer) => {
+    expect(after.closedApprovals?.at(-1)).toMatchObject({ id: 'q1', outcome: 'Withdrawn' });
+    expect(after.closedApprovals?.at(-1)?.message).toBe(text);
+    expect(after.lostAnswer).toBe(lostAnswer);
+  });
+
+  it.each<[string, ConversationStatus, ExecutionStatus, boolean]>([
+    ['the next run begins', { executionStatus: 'finished', lostAnswer: 'q1' }, 'running', false],
+    ['no run begins', { executionStatus: 'finished', lostAnswer: 'q1' }, 'idle', true],
+    ['the same run proceeds', { executionStatus: 'running', lostAnswer: 'q1' }, 'running', true],
+    ['it was lost in this moment', { executionStatus: 'paused' }, 'running', true],
+  ])('that was lost with its answer needs a person: when %s', (_case, before, to, isKept) => {
+    const after = withRunBegun(before, { executionStatus: to, lostAnswer: 'q1' });
+    expect(after.lostAnswer).toBe(isKept ? 'q1' : undefined);
+  });
+
+  it('is a warning where its answer is lost', () => {
+    const after = withNothingAsked({ ...answered(yes), executionStatus: 'finished' }, 2, now);
+    expect(eventsOfApproval(answered(yes), after)).toEqual([
+      {
+        ...{ type: 'Warning', reason: 'ApprovalWithdrawn' },
+        message: after.closedApprovals?.at(-1)?.message,
+      },
+    ]);
   });
 
   it('leaves the last eight closed ones', () => {
@@ -257,6 +313,7 @@ class Bench {
   executionStatus: ExecutionStatus = 'waiting_for_confirmation';
   updatedAt = earlier;
   approvals: readonly ApprovalAnswer[] = [];
+  keepsQuestions = false;
   /** As the API server has it. */
   stored: ConversationStatus = { executionStatus: 'waiting_for_confirmation' };
   operator = this.another();
@@ -289,6 +346,7 @@ class Bench {
         metrics: undefined,
       },
       agentEpoch: 1,
+      keepsQuestions: this.keepsQuestions,
       spec: { approvals: this.approvals },
       secrets: () => Promise.resolve(['key-of-the-model']),
       save: (status) => {
@@ -326,6 +384,13 @@ describe('an operator', () => {
     await bench.follow();
     expect(bench.reads).toBe(2);
     expect(bench.answers).toEqual([]);
+  });
+
+  it.each([true, false])('knows whether the agent keeps its question: %s', async (keeps) => {
+    const bench = new Bench();
+    bench.keepsQuestions = keeps;
+    await bench.follow();
+    expect(bench.stored.approval?.kept).toBe(keeps ? true : undefined);
   });
 
   it('stores an answer, gives it, and closes the question', async () => {
