@@ -337,7 +337,8 @@ export class AgentProcess {
     this.#options.onMessage(text);
     conversation.messages.push(text);
     if (['finished', 'stuck'].includes(conversation.status)) this.#set(conversation, 'idle');
-    if (!run) return;
+    // Every message wants a run, which the operator requests apart from the message.
+    if (!run && conversation.status === 'waiting_for_confirmation') return;
     conversation.continuations = 0;
     conversation.disruptions = 0;
     conversation.losses = 0;
@@ -346,6 +347,7 @@ export class AgentProcess {
     conversation.deadly = false;
     conversation.broken = false;
     conversation.remainingMs += this.#options.random.between(500, 5_000);
+    if (!run) return;
     // A message that starts a run accepts the action that waits: that is up to its sender.
     if (conversation.question !== undefined)
       conversation.acceptedByMessage = conversation.question.id;

@@ -117,19 +117,20 @@ export class Safety {
 
   /** The operator asks an agent to resume a run. */
   operatorRuns(conversation: StoredConversation): void {
-    // A message that was delivered and not acted on is a request of a person, as undelivered ones
-    // are, and as an answer is.
-    const asked = this.#options.cluster.conversations.some(
-      (stored) =>
-        conversationIdOf(stored) === conversation.id &&
-        (stored.status?.messages?.runPending === true || isAnswered(stored)),
+    const stored = this.#options.cluster.conversations.find(
+      (one) => conversationIdOf(one) === conversation.id,
     );
-    if (conversation.pausedByOwner && !asked)
+    // A message that was delivered and not acted on is a request of a person, as undelivered ones
+    // are, and as an answer is. The operator may request its run before it stores the delivery.
+    const { runPending, inFlight } = stored?.status?.messages ?? {};
+    const hasMessage = runPending === true || inFlight !== undefined;
+    const isAsked = hasMessage || (stored !== undefined && isAnswered(stored));
+    if (conversation.pausedByOwner && !isAsked)
       this.#violation ??= new Violation(
         'a run that its owner has paused stays paused',
         `the run of ${conversation.id} was continued`,
       );
-    if (conversation.failure !== undefined)
+    if (conversation.failure !== undefined && !hasMessage)
       this.#violation ??= new Violation(
         'a run that has failed is not resumed',
         `the run of ${conversation.id} was continued`,

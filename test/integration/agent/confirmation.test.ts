@@ -8,6 +8,7 @@ import { newUuid } from '@conversation-operator/kube/uuid';
 import type { AgentEndpoint } from '../../../src/agent/agent.ts';
 import { Delivery } from '../../../src/controllers/conversation/messages/delivery.ts';
 import { requestPendingRun } from '../../../src/controllers/conversation/messages/run-request.ts';
+import type { LaterMessage } from '../../../src/resources/conversation.ts';
 import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
 import { aConversation as testConversation } from '../../support/builders.ts';
 import { AgentVolume, call, eventsOf, script } from './agent-process.ts';
@@ -92,7 +93,10 @@ describe('a reference agent that confirms every action', () => {
     await respond(endpoint, wanted.id, { accept: true });
     while (!existsSync(join(workingDir, 'log'))) await setImmediate();
     await volume.until(endpoint, wanted.id, 'waiting_for_confirmation');
-    const message = { number: 1, id: 'm', role: 'user', run: true, ...script('x') } as const;
+    const message: LaterMessage = {
+      ...{ number: 1, id: 'm', role: 'user', run: true },
+      content: [{ type: 'text', text: 'Please be careful.' }],
+    };
     const signal = AbortSignal.timeout(60_000);
     const recipient = {
       ...{ endpoint, id: wanted.id, container: 'one' },

@@ -64,7 +64,9 @@ describe('questionOf', () => {
       [action(edit), action({}), action({ id: 'a0', llm_response_id: 'r0' })],
       {
         ...{ title: 'ls and 1 more', kind: 'other', tool: 'terminal, file_editor' },
-        summary: expect.stringMatching(/^Call 1 of 2: terminal\n[^]*\nCall 2 of 2: file_editor\n/),
+        summary: expect.stringMatching(
+          /^Call 1 of 2: terminal\n[^]*\nCall 2 of 2: file_editor\n/,
+        ) as unknown,
       },
     ],
     [

@@ -39,7 +39,7 @@ interface RawPart {
   readonly isShortened: boolean;
 }
 /** Parts of a tool call that decide what the call does; undefined for those that were not sent. */
-type RawParts = Readonly<Partial<Record<'title' | 'kind' | 'input' | 'content', RawPart>>>;
+type RawParts = Readonly<Record<'title' | 'kind' | 'input' | 'content', RawPart | undefined>>;
 
 const sha256 = (value: unknown): string =>
   createHash('sha256').update(JSON.stringify(value)).digest('hex');
@@ -232,9 +232,9 @@ export class UpdateRecorder {
    * omitted, differ. `complete`: no end is omitted.
    */
   identityOf(call: AcpToolCall): { readonly call_hash: string; readonly complete: boolean } {
-    const { title: named, kind, input, content } = this.#raw.get(call) ?? {};
+    const raw = this.#raw.get(call);
     // Some agents have the command in the title alone.
-    const parts = [named, kind, input ?? content];
+    const parts = [raw?.title, raw?.kind, raw?.input ?? raw?.content];
     return {
       call_hash: sha256(parts.map((part) => part?.hash ?? null)),
       complete: parts.every((part) => part?.isShortened !== true),
