@@ -132,7 +132,10 @@ beforeAll(async () => {
       defaultProvider: 'forgejo',
     },
     templates: quietCache(new IndexedStore<SandboxTemplate>({})),
-    records: { begin: () => Promise.reject(new Error('no push')), end: () => Promise.resolve() },
+    records: {
+      begin: () => Promise.reject(new Error('no push')),
+      ...{ end: () => Promise.resolve(), refuse: () => undefined },
+    },
     ...{
       limits: { idleMs, lagMs: 500 },
       clock,
