@@ -141,8 +141,10 @@ const replaced = <T extends object>(base: T, override: object = {}): T => ({
  * The name by which a forge knows a repository: forges do not distinguish upper and lower case, and
  * leave the ending `.git` out.
  */
-export const forgeName = (repository: string): string =>
-  repository.toLowerCase().replace(/(?:\.git)+$/, '');
+export const forgeName = (repository: string): string => withoutGitEnding(repository).toLowerCase();
+
+export const withoutGitEnding = (repository: string): string =>
+  repository.replace(/(?:\.git)+$/i, '');
 
 /**
  * The policy for an owner and a repository, whose names are compared as forges do. A template that

@@ -109,6 +109,34 @@ it('the agent opens one by its tool after a pause and with another token', async
   });
 });
 
+it('a renamed repository gets branches, pull requests and comments, by the exceptions of its new name', async () => {
+  const rename = (from: string, name: string) =>
+    forge.api('PATCH', `/repos/acme/${from}`, { name });
+  const allow = (enabled: boolean) =>
+    kubectl(up.kubeconfig, [
+      ...['patch', 'sandboxtemplate', 'default', '--type', 'merge', '--patch'],
+      JSON.stringify({
+        spec: { git: { overrides: [{ repository: 'acme/Store', pullRequests: { enabled } }] } },
+      }),
+    ]);
+  await rename('shop', 'store');
+  try {
+    expect(await agent.run(pushOf('agent/renamed'))).toMatchObject({ code: 0 });
+    await allow(false);
+    expect(await open({ title: 'Renamed', head: 'agent/renamed' })).toMatchObject({ status: 403 });
+    await allow(true);
+    const { status, body } = await open({ title: 'Renamed', head: 'agent/renamed' });
+    expect({ status, body }).toMatchObject({ status: 201, body: { number: 3 } });
+    await callTool('comment', { number: 3, body: 'Done.\n/close' });
+    await eventually('the comment', async () => {
+      const { body: comments } = await forge.api('GET', '/repos/acme/store/issues/3/comments');
+      return JSON.stringify(comments).includes(String.raw`Done.\n\\/close`);
+    });
+  } finally {
+    await rename('store', 'shop');
+  }
+});
+
 it('the status shows what people do on the forge', async () => {
   await forge.mergePull(shop, 1);
   await callTool('get_pull_request', { number: 1 });
@@ -116,7 +144,7 @@ it('the status shows what people do on the forge', async () => {
     (await record())?.pull_requests.some(({ number, state }) => number === 1 && state === 'merged'),
   );
   const { stdout } = await kubectl(up.kubeconfig, ['get', 'events', '-o', 'json']);
-  expect(stdout.match(/"reason": "PullRequestOpened"/g)).toHaveLength(2);
+  expect(stdout.match(/"reason": "PullRequestOpened"/g)).toHaveLength(3);
 });
 
 it.each([

@@ -129,6 +129,16 @@ describe('a push', () => {
     },
   );
 
+  it('with options is refused, because the forge would publish the repository', async () => {
+    const isPrivate = async () => (await forge.api('GET', `/repos/${shop}`)).body;
+    const { code, output } = await agent.run(
+      `${commitOn('agent/kept')} && git push -o repo.private=false origin agent/kept`,
+    );
+    expect(code).not.toBe(0);
+    expect(output).toContain('does not support push options');
+    expect(await isPrivate()).toMatchObject({ private: true });
+  });
+
   it('that the forge refuses shows the words of the forge, and is recorded', async () => {
     await forge.api('POST', `/repos/${shop}/branch_protections`, {
       ...{ rule_name: 'agent/protected', enable_push: false },

@@ -145,7 +145,7 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'an exception holds for one spelling of a repository': {
     file: 'src/resources/git-settings.ts',
-    from: "repository.toLowerCase().replace(/(?:\\.git)+$/, '')",
+    from: 'withoutGitEnding(repository).toLowerCase()',
     to: 'repository',
     test: 'test/unit/gateway/git/push-policy.test.ts',
     name: 'of alice for Acme/SHOP',

@@ -11,7 +11,7 @@ type Method = keyof HostApi;
 
 /** A git host in memory, with the rules of the real ones: a branch has one open pull request. */
 export class FakeHostApi implements HostApi {
-  readonly pullRequests: (PullRequest & { readonly body: string })[] = [];
+  readonly pullRequests: (PullRequest & { readonly body?: string })[] = [];
   readonly comments: { readonly number: number; readonly body: string }[] = [];
   /** Tokens and repositories of the calls. */
   readonly calls: {
@@ -61,7 +61,7 @@ export class FakeHostApi implements HostApi {
 
   details(target: ApiTarget, number: number) {
     return this.#call('details', target, () => ({
-      ...this.#of(number),
+      ...{ body: '', ...this.#of(number) },
       comments: this.comments
         .filter((each) => each.number === number)
         .map(({ body }) => ({ author: 'alice', body, time: '2026-03-01T12:00:00Z' })),
@@ -82,7 +82,7 @@ export class FakeHostApi implements HostApi {
     this.pullRequests[number - 1] = { ...this.#of(number), ...changes };
   }
 
-  #of(number: number): PullRequest & { readonly body: string } {
+  #of(number: number): PullRequest & { readonly body?: string } {
     const found = this.pullRequests[number - 1];
     if (found === undefined) throw new HostApiError('not-found', 'There is no such pull request.');
     return found;

@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { Runtime } from '@conversation-operator/base/runtime';
 import { TokenBucket } from '@conversation-operator/base/token-bucket';
 import { matchesPattern } from '../../resources/allowed-models.ts';
+import { forgeName, withoutGitEnding } from '../../resources/git-settings.ts';
 import { expiryBy } from '../lookup/expiry.ts';
 import type { GithubAppClient } from './github-app-client.ts';
 import { HostApiError } from './host-api/host-api.ts';
@@ -56,12 +57,12 @@ type State =
 
 /**
  * Whether the rules let the App serve an owner for a repository. GitHub does not distinguish upper
- * and lower case in names, so the rules do not.
+ * and lower case in names, and leaves the ending `.git` out, so the rules do too.
  */
 export function isServed(owners: GithubAppOwners, owner: string, repository: string): boolean {
   const rulesOf = (name: string) => (Object.hasOwn(owners, name) ? (owners[name] ?? []) : []);
   return [...rulesOf('*'), ...rulesOf(owner)].some((pattern) =>
-    matchesPattern(repository.toLowerCase(), pattern.toLowerCase()),
+    matchesPattern(forgeName(repository), pattern.toLowerCase()),
   );
 }
 
@@ -89,8 +90,9 @@ export class GithubApp {
     this.#exhausted = new LRUCache({ max: maxOwners, ttl: repeatMs, ...expiryBy(options.clock) });
   }
 
-  readonly source: CredentialSource = async (owner, provider, repository) => {
-    if (provider !== this.#options.provider || repository === undefined) return 'absent';
+  readonly source: CredentialSource = async (owner, provider, named) => {
+    if (provider !== this.#options.provider || named === undefined) return 'absent';
+    const repository = withoutGitEnding(named);
     if (repository.split('/').length !== 2) return 'absent';
     if (!isServed(this.#options.owners, owner, repository)) return 'absent';
     return this.#credentialIn(await this.#stateOf(owner, repository), repository);

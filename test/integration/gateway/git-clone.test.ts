@@ -134,9 +134,8 @@ beforeAll(async () => {
     templates: quietCache(new IndexedStore<SandboxTemplate>({})),
     records: {
       take: () => Promise.resolve(true),
-      refuse: () => undefined,
       begin: () => Promise.reject(new Error('no push')),
-      end: () => Promise.resolve(),
+      ...{ end: () => Promise.resolve(), refuse: () => undefined },
     },
     ...{
       limits: { idleMs, lagMs: 500 },

@@ -24,6 +24,7 @@ describe('the rules of a GitHub App', () => {
     ['an organization that begins alike', { alice: ['acme/*'] }, 'acme-evil/shop', false],
     ['an organization that ends alike', { alice: ['acme/*'] }, 'x/acme/shop', false],
     ['another case, as GitHub takes names', { alice: ['Acme/*'] }, 'aCME/Shop', true],
+    ['the ending of git, as GitHub takes names', { alice: ['acme/shop'] }, 'acme/Shop.git', true],
     ['everything', { alice: ['*/*'] }, 'any/thing', true],
   ])('%s', (_sentence, owners, repository, expected) => {
     expect(isServed(owners, 'alice', repository)).toBe(expected);
@@ -91,6 +92,7 @@ describe('a GitHub App', () => {
     };
     expect(await of('alice', 'acme/shop')).toMatchObject(credential);
     expect(await of('bob', 'Acme/Shop')).toMatchObject(credential);
+    expect(await of('bob', 'acme/shop.git')).toMatchObject(credential);
     expect(await of('alice', 'acme/lib')).toMatchObject({
       token: 's3cret-2',
       identity: '["github","12",7,"acme/lib"]',
