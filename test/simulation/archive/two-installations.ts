@@ -46,15 +46,15 @@ export async function runTwoInstallations(seed: number): Promise<void> {
     findings.check();
   };
   const act = async (work: () => Promise<unknown>): Promise<void> => {
-    let isDone = false;
+    const state = { isDone: false };
     scheduler.after(0, () => {
       work()
         .catch((error: unknown) => findings.fail(error))
         .finally(() => {
-          isDone = true;
+          state.isDone = true;
         });
     });
-    while (!isDone && (await scheduler.step(scheduler.monotonic() + hourMs))) findings.check();
+    while (!state.isDone && (await scheduler.step(scheduler.monotonic() + hourMs))) findings.check();
   };
 
   for (const world of worlds) {
