@@ -46,7 +46,7 @@ function localLink(
 ): Promise<string> {
   const folder = existsSync(path) ? new DataFolder(path) : undefined;
   const service = folder && localService(folder);
-  if (service === undefined)
+  if (folder === undefined || service === undefined)
     throw new CommandError(
       `DATA_DIR: no service uses ${path}: \`make run\` starts one, and -n names a cluster's namespace`,
     );

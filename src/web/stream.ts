@@ -1,11 +1,19 @@
 import { signal } from '@preact/signals';
-import { api, ApiError, signIn } from './api.ts';
+import { signIn } from './api.ts';
+import { StreamSource, type News } from './stream-source.ts';
 import type { Change } from './wire.ts';
 
-const kinds = ['snapshot', 'conversation', 'start_task', 'sandbox', 'quota', 'removed'] as const;
-/** Delays before the attempts after the service has refused the stream; the last one repeats. */
-const delaysMs = [1_000, 2_000, 5_000, 10_000, 30_000];
-const path = '/api/v1/stream';
+/** Name of the lock of the tab that holds the stream, and of the channel to the others. */
+const shared = 'conversation-operator-stream';
+/** Delay before a hidden tab lets go of the stream. */
+const hiddenMs = 30_000;
+
+/** A message to the other tabs. `holder` is the tab that holds the stream, a new name each time. */
+type Message =
+  | { readonly type: 'news'; readonly holder: string; readonly news: News }
+  /** Asks for a snapshot, unless the tab follows this holder already. */
+  | { readonly type: 'joined'; readonly holder: string }
+  | { readonly type: 'signing-out' };
 
 /** The state of the stream. `attempts` counts the failed ones since it last was open. */
 export interface StreamState {
@@ -14,71 +22,118 @@ export interface StreamState {
 }
 
 /**
- * The changes of everything that the page shows. The browser connects again by itself after a lost
- * connection, with the id of the last event; after an answer that is no stream, this class does.
+ * The changes of everything that the page shows. A browser has six connections to a service over
+ * HTTP/1.1, so all of its tabs share one stream: one of those that are visible holds it, and passes
+ * everything on to the others. Browsers have no locks in pages of another machine without TLS;
+ * there each tab that is visible has a stream of its own.
  */
 export class ChangeStream {
   readonly state = signal<StreamState>({ isOpen: false, attempts: 0 });
   /** Time of the last event; undefined before the first one. */
   lastNews: number | undefined;
   readonly #onChange: (parse: () => Change) => void;
-  #source: EventSource | undefined;
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  readonly #channel = new BroadcastChannel(shared);
+  /** The tab whose news this one has from a snapshot on; empty before the first one. */
+  #holder = '';
+  #source: StreamSource | undefined;
+  /** Gives the stream, or the wait for it, up; undefined without either. */
+  #letGo: (() => void) | undefined;
+  #hidden: ReturnType<typeof setTimeout> | undefined;
 
   /** Each change is parsed when the page applies it. */
   constructor(onChange: (parse: () => Change) => void) {
     this.#onChange = onChange;
-    addEventListener('online', this.#reopen);
   }
 
-  open = (): void => {
-    this.#source?.close();
-    const source = new EventSource(path);
-    this.#source = source;
-    source.onopen = () => {
-      this.lastNews = Date.now();
-      this.state.value = { isOpen: true, attempts: 0 };
+  open(): void {
+    this.#channel.onmessage = ({ data }: MessageEvent<Message>) => this.#hear(data);
+    document.addEventListener('visibilitychange', this.#followIfVisible);
+    this.#followIfVisible();
+  }
+
+  /** Says that the session is about to end, also where its stream comes from another replica. */
+  beginSignOut(): void {
+    this.#channel.postMessage({ type: 'signing-out' } satisfies Message);
+  }
+
+  #followIfVisible = (): void => {
+    clearTimeout(this.#hidden);
+    if (document.visibilityState === 'visible') this.#follow();
+    else this.#hidden = setTimeout(() => this.#letGo?.(), hiddenMs);
+  };
+
+  /** Joins the tab that holds the stream, and holds the stream as soon as no other tab does. */
+  #follow(): void {
+    if (this.#source !== undefined) return;
+    this.#channel.postMessage({ type: 'joined', holder: this.#holder } satisfies Message);
+    if (this.#letGo !== undefined) return;
+    const over = new AbortController();
+    this.#letGo = () => {
+      this.#letGo = undefined;
+      over.abort();
     };
-    source.onerror = () => this.#failed(source);
-    for (const kind of kinds)
-      source.addEventListener(kind, (event: MessageEvent<string>) => {
-        this.lastNews = Date.now();
-        // The service checks its events against the schemas of the records.
-        this.#onChange(() => JSON.parse(`{"kind":"${kind}","data":${event.data}}`) as Change);
-      });
-    source.addEventListener('closed', (event: MessageEvent<string>) => {
-      const { code } = JSON.parse(event.data) as { readonly code?: string };
-      if (code === 'key-invalid') this.#leave();
+    if (!('locks' in navigator)) void this.#hold(over.signal);
+    else
+      navigator.locks
+        .request(shared, { signal: over.signal }, () => this.#hold(over.signal))
+        // The tab was hidden before its turn came.
+        .catch(() => undefined);
+  }
+
+  /** Holds the stream until the signal aborts. */
+  async #hold(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return;
+    const holder = `${Date.now()}-${Math.random()}`;
+    const source = new StreamSource((news) => {
+      this.#channel.postMessage({ type: 'news', holder, news } satisfies Message);
+      this.#take(news);
     });
-  };
-
-  /** Tries again at once. */
-  #reopen = (): void => {
-    clearTimeout(this.#timer);
-    if (!this.state.peek().isOpen) this.open();
-  };
-
-  #failed(source: EventSource): void {
-    const attempts = this.state.peek().attempts + 1;
-    this.state.value = { isOpen: false, attempts };
-    if (source.readyState !== EventSource.CLOSED) return;
-    const delay = delaysMs[Math.min(attempts, delaysMs.length) - 1];
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#probe(), delay);
+    this.#holder = holder;
+    this.#source = source;
+    source.open();
+    await new Promise((resolve) => {
+      signal.addEventListener('abort', resolve, { once: true });
+    });
+    source.close();
+    this.#source = undefined;
   }
 
-  /** An EventSource hides the status of the answer, so another read finds a session that ended. */
-  async #probe(): Promise<void> {
-    try {
-      await api.get('/api/v1/quota', {});
-    } catch (error) {
-      if (error instanceof ApiError && error.problem.status === 401) return;
+  #hear(message: Message): void {
+    switch (message.type) {
+      case 'news':
+        // Without locks, each tab has its own.
+        if (this.#source !== undefined) return;
+        this.#holder = message.holder;
+        this.#take(message.news);
+        return;
+      case 'joined':
+        if (this.#source?.isFresh === false && message.holder !== this.#holder) this.#source.open();
+        return;
+      case 'signing-out':
+        this.#source?.verify();
     }
-    this.open();
   }
 
-  #leave(): void {
-    this.#source?.close();
-    signIn();
+  #take(news: News): void {
+    switch (news.type) {
+      case 'open':
+        this.lastNews = Date.now();
+        this.state.value = { isOpen: true, attempts: 0 };
+        return;
+      case 'failed':
+        this.state.value = { isOpen: false, attempts: news.attempts };
+        return;
+      case 'event': {
+        const { kind, data } = news;
+        this.lastNews = Date.now();
+        // A tab that has joined meanwhile has not heard that the stream is open.
+        if (!this.state.peek().isOpen) this.state.value = { isOpen: true, attempts: 0 };
+        // The service checks its events against the schemas of the records.
+        this.#onChange(() => JSON.parse(`{"kind":"${kind}","data":${data}}`) as Change);
+        return;
+      }
+      case 'signed-out':
+        signIn();
+    }
   }
 }

@@ -66,7 +66,14 @@ export function Header({ path }: { readonly path: string }) {
         >
           ?
         </button>
-        <form method="post" action="/logout" onSubmit={beginSignOut}>
+        <form
+          method="post"
+          action="/logout"
+          onSubmit={() => {
+            beginSignOut();
+            page.stream.beginSignOut();
+          }}
+        >
           <button class="small quiet">Sign out</button>
         </form>
       </div>

@@ -37,6 +37,8 @@ export class FakeService {
   /** Status of each answer of the interface, the stream included; undefined: as the other fields say. */
   status: number | undefined;
   url = '';
+  /** Number of streams that were opened, also of those that have ended. */
+  openedStreams = 0;
   readonly #gateway: TestGateway;
   readonly #server: Server;
   readonly #streams = new Set<ServerResponse>();
@@ -76,6 +78,10 @@ export class FakeService {
     return this.#listen(Number(new URL(this.url).port));
   }
 
+  get openStreams(): number {
+    return this.#streams.size;
+  }
+
   emit(event: string, data: unknown): void {
     for (const stream of this.#streams) this.#send(stream, event, data);
   }
@@ -108,6 +114,7 @@ export class FakeService {
     response.flushHeaders();
     for (const snapshot of this.snapshots) this.#send(response, 'snapshot', snapshot);
     this.#streams.add(response);
+    this.openedStreams += 1;
     response.on('close', () => this.#streams.delete(response));
   }
 

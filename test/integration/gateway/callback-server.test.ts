@@ -263,7 +263,7 @@ describe("the gateway's agent side", () => {
     });
 
     it('lets one sandbox have a sixteenth of the connections, and its owner a quarter', async () => {
-      const own = [];
+      const own: Awaited<ReturnType<typeof begin>>[] = [];
       for (let index = 0; index < 3; index++) own.push(await begin('/mcp/a1/x'));
       await eventually('the third one is refused', () => own[2]?.isClosed === true);
       expect(own[2]?.answer).toMatch(/^HTTP\/1\.1 503 .*too-many-connections/s);
