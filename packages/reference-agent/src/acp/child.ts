@@ -6,6 +6,7 @@ import type {
   ClientConnection,
   ContentBlock,
   InitializeResponse,
+  NewSessionRequest,
   McpServer as ProtocolMcpServer,
   PromptResponse,
   RequestPermissionRequest,
@@ -225,7 +226,7 @@ export class AcpChild {
     return replay;
   }
 
-  #sessionOf(mcpServers: readonly McpServer[]) {
+  #sessionOf(mcpServers: readonly McpServer[]): NewSessionRequest {
     const { cwd, meta } = this.#options;
     const servers: ProtocolMcpServer[] = [...mcpServers];
     return { cwd, mcpServers: servers, ...(meta === undefined ? {} : { _meta: { ...meta } }) };
