@@ -54,7 +54,8 @@ export async function runTwoInstallations(seed: number): Promise<void> {
           state.isDone = true;
         });
     });
-    while (!state.isDone && (await scheduler.step(scheduler.monotonic() + hourMs))) findings.check();
+    while (!state.isDone && (await scheduler.step(scheduler.monotonic() + hourMs)))
+      findings.check();
   };
 
   for (const world of worlds) {
