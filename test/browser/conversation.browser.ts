@@ -280,7 +280,7 @@ describe('a question of the agent', () => {
     `POST /api/v1/app-conversations/${id}/approvals/${approval}`;
   const answered = () =>
     window.page.waitForResponse((response) => response.request().method() === 'POST');
-  const asking = (approval: string, command: string) =>
+  const asking = (approval: string, command: string, fields: object = {}) =>
     aConversation(2, {
       ...{ title, execution_status: 'waiting_for_confirmation' },
       pending_approval: {
@@ -291,6 +291,7 @@ describe('a question of the agent', () => {
           { id: 'approve', name: 'Approve', kind: 'allow_once' },
           { id: 'reject', name: 'Reject', kind: 'reject_once' },
         ],
+        ...fields,
       },
     });
   beforeEach(() => {
@@ -328,6 +329,38 @@ describe('a question of the agent', () => {
     await approve.waitFor({ state: 'detached' });
     expect(service.calls.map(({ path, body }) => [path, body])).toEqual([
       [`/api/v1/app-conversations/${id}/approvals/a1`, { option_id: 'approve' }],
+    ]);
+  });
+
+  it('is approved only after all of it was read, and rejected before', async () => {
+    const { page } = window;
+    const conversation = asking('a1', 'head … tail', { complete: false });
+    service.snapshots = service.snapshots.map((snapshot) => ({
+      ...snapshot,
+      conversations: [conversation],
+    }));
+    const whole = `GET /api/v1/app-conversations/${id}/approvals/a1`;
+    service.answers.set(whole, {
+      status: 200,
+      json: {
+        ...conversation.pending_approval,
+        text: 'head, body and tail',
+        call_hash: 'f'.repeat(64),
+      },
+    });
+    await open();
+    await page.locator('button[aria-disabled=false]', { hasText: 'Reject' }).waitFor();
+    const approve = page.locator('button', { hasText: 'Approve' });
+    expect(await approve.getAttribute('aria-disabled')).toBe('true');
+    await approve.dispatchEvent('click');
+    expect(service.calls).toEqual([]);
+    expect(await violationsIn(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Read all' }).click();
+    await page.getByText('head, body and tail').waitFor();
+    await page.locator('button[aria-disabled=false]', { hasText: 'Approve' }).waitFor();
+    await Promise.all([answered(), approve.click()]);
+    expect(service.calls.map(({ body }) => body)).toEqual([
+      { option_id: 'approve', call_hash: 'f'.repeat(64) },
     ]);
   });
 
