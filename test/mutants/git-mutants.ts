@@ -188,6 +188,13 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
     to: '',
     name: 'bounds the requests of a sandbox to the host',
   },
+  'reads of git hosts for starts have no budget': {
+    file: 'src/gateway/git/remote-reader.ts',
+    from: 'this.#budget.take({ owner });',
+    to: '',
+    test: 'test/unit/gateway/git/remote-reader.test.ts',
+    name: 'counts for the hour of its owner',
+  },
   'refused pushes have no budget': {
     ...handler,
     from: 'this.#budget.take(holder);',
