@@ -201,12 +201,12 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
     to: "if (service === 'git-upload-pack' || part === 'references') this.#budget.take(holder);",
     name: 'pushes that are refused are bounded',
   },
-  'a segment of dots is a part of the name of a branch': {
+  'a range of commits is the name of a branch': {
     file: 'packages/git/src/ref-list.ts',
     from: '\\.\\.|@\\{',
     to: '@\\{',
     test: 'test/unit/gateway/git/names.test.ts',
-    name: 'agent/../main',
+    name: '"a..b"',
   },
   'push options are offered to git': {
     file: 'src/gateway/git/git-relay.ts',
