@@ -188,18 +188,25 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
     to: '',
     name: 'bounds the requests of a sandbox to the host',
   },
+  'reads of git hosts for starts have no budget': {
+    file: 'src/gateway/git/remote-reader.ts',
+    from: 'this.#budget.take({ owner });',
+    to: '',
+    test: 'test/unit/gateway/git/remote-reader.test.ts',
+    name: 'counts for the hour of its owner',
+  },
   'refused pushes have no budget': {
     ...handler,
     from: 'this.#budget.take(holder);',
     to: "if (service === 'git-upload-pack' || part === 'references') this.#budget.take(holder);",
     name: 'pushes that are refused are bounded',
   },
-  'a segment of dots is a part of the name of a branch': {
+  'a range of commits is the name of a branch': {
     file: 'packages/git/src/ref-list.ts',
     from: '\\.\\.|@\\{',
     to: '@\\{',
     test: 'test/unit/gateway/git/names.test.ts',
-    name: 'agent/../main',
+    name: '"a..b"',
   },
   'push options are offered to git': {
     file: 'src/gateway/git/git-relay.ts',

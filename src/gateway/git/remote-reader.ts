@@ -10,6 +10,7 @@ import type { Clock } from '@conversation-operator/base/clock';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { Release, Shares } from '@conversation-operator/base/shares';
 import { ProblemError } from '../errors/problem-error.ts';
+import { HostBudget, type HostBudgetSize } from '../limits/host-budget.ts';
 import { newPool, sizeOf } from '../limits/pools.ts';
 import { LRUCache } from 'lru-cache';
 import { expiryBy } from '../lookup/expiry.ts';
@@ -133,7 +134,11 @@ export interface RemoteReaderOptions {
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Requests of an owner. Default: 12,000 an hour, two for each of thousands of starts. */
+  readonly budget?: HostBudgetSize;
 }
+
+const defaultBudget: HostBudgetSize = { perOwner: 12_000 };
 
 /**
  * The part of the timeout that a connection may take, so that the reason of a missing answer is
@@ -156,6 +161,7 @@ export class RemoteReader {
   readonly #underWay = new Map<string, Promise<Finding>>();
   /** Inquiries of each owner, under way or queued. */
   readonly #wanted = new Map<string, Promise<Finding>>();
+  readonly #budget: HostBudget;
   readonly #placesByProvider: ReadonlyMap<string, Shares>;
   /** Times until which a provider is not asked. */
   readonly #unreachable = new Map<string, number>();
@@ -168,6 +174,7 @@ export class RemoteReader {
     this.#http = new GitHttp({ connections: total, connectTimeoutMs: timeoutMs * connectShare });
     this.#findings = new FindingCache(clock);
     this.#log = new HostLog(options);
+    this.#budget = new HostBudget(clock, options.budget ?? defaultBudget);
     const newPlaces = () => newPool('hostReads', clock, { queue: { ...queue, maxMs: timeoutMs } });
     this.#placesByProvider = new Map(Array.from(providers, (name) => [name, newPlaces()]));
   }
@@ -214,9 +221,10 @@ export class RemoteReader {
     }
   }
 
-  /** Undefined where the queue for the host is full. */
+  /** Undefined where the queue for the host is full, or the owner has asked too often. */
   async #turnOf(owner: string, provider: string): Promise<Release | undefined> {
     try {
+      this.#budget.take({ owner });
       return await this.#placesByProvider.get(provider)?.wait({ owner });
     } catch (error) {
       if (error instanceof ProblemError) return undefined;

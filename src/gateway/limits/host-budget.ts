@@ -6,7 +6,8 @@ import { ProblemError } from '../errors/problem-error.ts';
 /** Maximum requests at once; as many more come back evenly within an hour. */
 export interface HostBudgetSize {
   readonly perOwner: number;
-  readonly perSandbox: number;
+  /** Absent: requests are those of no sandbox. */
+  readonly perSandbox?: number;
 }
 
 const hourSeconds = 3_600;
@@ -22,7 +23,10 @@ export class HostBudget {
   readonly #owners: TokenBuckets;
   readonly #sandboxes: TokenBuckets;
 
-  constructor(clock: Pick<Clock, 'monotonic'>, { perOwner, perSandbox }: HostBudgetSize) {
+  constructor(
+    clock: Pick<Clock, 'monotonic'>,
+    { perOwner, perSandbox = perOwner }: HostBudgetSize,
+  ) {
     const bucketsOf = (perHour: number) =>
       new TokenBuckets({
         ...{ clock, burst: perHour, perSecond: perHour / hourSeconds, capacity: maxNames },
