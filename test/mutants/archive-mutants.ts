@@ -69,8 +69,8 @@ export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
   'an archive expires by the time of a backup': {
     file: 'src/controllers/archive/reconcile.ts',
     test,
-    from: 'if (newest !== undefined) return newest;',
-    to: '',
+    from: 'const newest = await this.#adopted(conversation, signal);',
+    to: 'const newest = void signal;',
     name: 'does not expire by the time of the backup',
   },
   'the status of an archive is written right after the start': {
