@@ -66,6 +66,13 @@ export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
     to: "expiredTime !== 'never' ?",
     name: 'has the newest snapshot of files',
   },
+  'an expiry deletes what a new archive has stored': {
+    file: 'src/controllers/archive/reconcile.ts',
+    test,
+    from: 'await archive.store.delete(keys, { signal });',
+    to: 'await removeArchive(archive.store, { namespace, uid }, signal);',
+    name: 'of an expired archive leaves what a new archive has stored meanwhile',
+  },
   'an archive expires by the time of a backup': {
     file: 'src/controllers/archive/reconcile.ts',
     test,
