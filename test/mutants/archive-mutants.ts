@@ -66,11 +66,18 @@ export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
     to: "expiredTime !== 'never' ?",
     name: 'has the newest snapshot of files',
   },
+  'an expiry deletes what a new archive has stored': {
+    file: 'src/controllers/archive/reconcile.ts',
+    test,
+    from: 'await archive.store.delete(keys, { signal });',
+    to: 'await removeArchive(archive.store, { namespace, uid }, signal);',
+    name: 'of an expired archive leaves what a new archive has stored meanwhile',
+  },
   'an archive expires by the time of a backup': {
     file: 'src/controllers/archive/reconcile.ts',
     test,
-    from: 'if (newest !== undefined) return newest;',
-    to: '',
+    from: 'const newest = await this.#adopted(conversation, signal);',
+    to: 'const newest = void signal;',
     name: 'does not expire by the time of the backup',
   },
   'the status of an archive is written right after the start': {

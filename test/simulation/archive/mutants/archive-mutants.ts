@@ -99,13 +99,6 @@ export const archiveMutants: Readonly<Record<string, ArchiveMutant>> = {
     to: 'void old;',
     rules: ['replaced heads are deleted'],
   },
-  'an expiry deletes what a new archive has stored': {
-    file: reconcile,
-    from: 'await archive.store.delete(keys, { signal });',
-    to: 'await removeArchive(archive.store, { namespace, uid }, signal);',
-    rules: ['no object of a current head is deleted'],
-    seeds: rare,
-  },
   'an interrupted expiry leaves its objects': {
     file: reconcile,
     from: 'return expiredTime === undefined ? undefined : this.#removeExpired(conversation, signal);',

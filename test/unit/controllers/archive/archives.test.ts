@@ -490,6 +490,28 @@ describe('deletion', () => {
     expect(memory.objects.size).toBe(1);
   });
 
+  it('of an expired archive leaves what a new archive has stored meanwhile', async () => {
+    const template = aTemplate({ archive: { enabled: true, maxBytes: 10_000, retention: '1h' } });
+    const { agent, client, clock, known, memory, reconcile, stores } = scene({ template });
+    agent.events = events(3);
+    await reconcile();
+    stores.sandboxes.delete('default', 'sbx-1');
+    await clock.advance(3_600_000);
+    const fresh = `${folderOf({ namespace: 'default', uid: known.metadata.uid })}s/fresh`;
+    const update = client.updateStatus.bind(client);
+    Object.assign(client, {
+      updateStatus: (...args: Parameters<typeof update>) => {
+        memory.objects.set(fresh, Buffer.from('fresh'));
+        return update(...args);
+      },
+    });
+    for (let checks = 0; checks < 7; checks++) {
+      await reconcile();
+      await clock.advance(20_000);
+    }
+    expect([...memory.objects.keys()]).toEqual([fresh]);
+  });
+
   it('follows the retention, and a resumed conversation gets a new archive', async () => {
     const template = aTemplate({ archive: { enabled: true, maxBytes: 10_000, retention: '1h' } });
     const { agent, client, clock, memory, reconcile, stores, known } = scene({ template });
