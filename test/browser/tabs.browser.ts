@@ -82,4 +82,12 @@ describe('Seven tabs of one browser', () => {
     service.emit('closed', { code: 'key-invalid' });
     await Promise.all(tabs.map((page) => page.waitForURL(/\/login\?return_to=/)));
   });
+
+  it('leave for the sign-in where one signs out, also without word from the service', async () => {
+    for (const page of tabs) await page.goto(service.url);
+    await seenEverywhere('Count cherries');
+    service.status = 401;
+    await tabs.at(-1)?.getByRole('button', { name: 'Sign out' }).click();
+    await Promise.all(tabs.slice(0, -1).map((page) => page.waitForURL(/\/login\?return_to=/)));
+  });
 });
