@@ -180,8 +180,8 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a transcript has the oldest messages': {
     file: 'packages/reference-agent/src/acp/program.ts',
-    from: 'slice(-maxTranscriptCharacters)',
-    to: 'slice(0, maxTranscriptCharacters)',
+    from: 'of events.toReversed()) {',
+    to: 'of events) {',
     test: acpTest,
     name: 'transcript that is too long',
   },
