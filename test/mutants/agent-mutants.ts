@@ -179,7 +179,7 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'the request to resume a sandbox',
   },
   'a transcript has the oldest messages': {
-    file: 'packages/reference-agent/src/acp/program.ts',
+    file: 'packages/reference-agent/src/acp/transcript.ts',
     from: 'of events.toReversed()) {',
     to: 'of events) {',
     test: acpTest,
