@@ -179,9 +179,9 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'the request to resume a sandbox',
   },
   'a transcript has the oldest messages': {
-    file: 'packages/reference-agent/src/acp/program.ts',
-    from: 'slice(-maxTranscriptCharacters)',
-    to: 'slice(0, maxTranscriptCharacters)',
+    file: 'packages/reference-agent/src/acp/transcript.ts',
+    from: 'of events.toReversed()) {',
+    to: 'of events) {',
     test: acpTest,
     name: 'transcript that is too long',
   },
