@@ -162,6 +162,9 @@ interface Run {
   readonly waiting: Set<() => void>;
 }
 
+/** End of the text of a message whose sender wants no run for it. */
+export const withoutRun = ' without a run';
+
 /** One run of an agent's container. */
 export class AgentProcess {
   readonly #options: ContainerOptions;
@@ -337,8 +340,10 @@ export class AgentProcess {
     this.#options.onMessage(text);
     conversation.messages.push(text);
     if (['finished', 'stuck'].includes(conversation.status)) this.#set(conversation, 'idle');
-    // Every message wants a run, which the operator requests apart from the message.
-    if (!run && conversation.status === 'waiting_for_confirmation') return;
+    // The operator requests the run apart from the message, and only where no action waits.
+    const isRunWanted =
+      !text.endsWith(withoutRun) && conversation.status !== 'waiting_for_confirmation';
+    if (!run && !isRunWanted) return;
     conversation.continuations = 0;
     conversation.disruptions = 0;
     conversation.losses = 0;

@@ -11,6 +11,7 @@ import {
 } from '../../src/resources/sandbox.ts';
 import type { Cluster } from './cluster.ts';
 import { apiClient } from './api-client.ts';
+import { withoutRun } from './agent-process.ts';
 import { Machine } from './machine.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -74,7 +75,7 @@ export class MessageSender {
 
   /** Sends one message, as `send-message` does. */
   async send(conversation: Conversation): Promise<void> {
-    const text = `message ${this.#count++}`;
+    const number = this.#count++;
     try {
       if (startStatusOf(conversation) === 'ERROR') return;
       const name = conversation.status?.sandboxName;
@@ -85,6 +86,7 @@ export class MessageSender {
         return;
       if (phase === 'PAUSED' && name !== undefined) await this.#resume(name);
       const run = this.#options.random.chance(0.9);
+      const text = `message ${number}${run ? '' : withoutRun}`;
       await queueMessage(this.#client, conversation, text, {
         role: 'user',
         content: [{ type: 'text', text }],
