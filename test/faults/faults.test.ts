@@ -15,4 +15,4 @@ it(`loses no object and no event over ${count} faults between it and the API ser
   } finally {
     await target.close();
   }
-}, 120_000);
+}, 600_000);

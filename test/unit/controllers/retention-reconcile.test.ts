@@ -372,4 +372,4 @@ it('never deletes a conversation that is active, or was within its time, whateve
       ],
     },
   );
-}, 120_000);
+}, 600_000);

@@ -165,4 +165,4 @@ it('a client that applies snapshots and changes shows exactly what the caches ha
     ),
     { numRuns: 300 },
   );
-}, 180_000);
+}, 600_000);
