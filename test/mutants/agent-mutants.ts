@@ -124,8 +124,8 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'the archive misses the end of a run that had no other report since the last read': {
     file: 'src/controllers/archive/schedule.ts',
-    from: 'readAt: this.#clock.monotonic(), isRunning }',
-    to: 'readAt: this.#clock.monotonic() }',
+    from: 'readAt: this.#clock.monotonic(), isRunning, isNew }',
+    to: 'readAt: this.#clock.monotonic(), isNew }',
     test: 'test/unit/controllers/archive/schedule.test.ts',
     name: 'makes a read due soon also when',
   },
@@ -383,8 +383,8 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a question that was withdrawn meanwhile counts as answered': {
     file: 'src/gateway/v1/approvals.ts',
-    from: "if (closed?.outcome === 'Withdrawn') throw withdrawn(closed); if (closed !== undefined) return delivered;",
-    to: 'if (closed !== undefined) return delivered;',
+    from: 'return hasAnswer(after, id, body) ? delivered : recorded;',
+    to: 'return delivered;',
     test: 'test/integration/gateway/approvals.test.ts',
     name: 'are not delivered where the agent withdraws its question',
   },
