@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import type { Agents } from './agents.ts';
 
 const kinds =
@@ -14,9 +14,17 @@ export const processTexts = ({ up }: Agents): ReadonlyMap<string, string> =>
     up
       .agentProcesses()
       .flatMap((pid) => [`/proc/${pid}/cmdline`, `/proc/${pid}/environ`])
-      // One may have ended by now.
-      .map((path) => [path, existsSync(path) ? readFileSync(path, 'latin1') : '']),
+      .map((path) => [path, textOf(path)]),
   );
+
+/** The text of a file of a process; empty where the process has ended by now. */
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'latin1');
+  } catch {
+    return '';
+  }
+}
 
 /** The log of a pod; empty when the pod has ended meanwhile. */
 async function logOf(agents: Agents, pod: string): Promise<string> {
