@@ -132,7 +132,7 @@ describe('a push', () => {
   it('with options is refused, because the forge would publish the repository', async () => {
     const isPrivate = async () => (await forge.api('GET', `/repos/${shop}`)).body;
     const { code, output } = await agent.run(
-      `${commitOn('agent/kept')} && git push -o repo.private=false origin agent/kept`,
+      `${commitOn('agent/options')} && git push -o repo.private=false origin agent/options`,
     );
     expect(code).not.toBe(0);
     expect(output).toContain('does not support push options');

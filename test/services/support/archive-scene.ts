@@ -3,6 +3,7 @@ import { mkdtemp, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { z } from 'zod';
+import { eventually } from '../../support/eventually.ts';
 import type { Credentials } from '@conversation-operator/object-store/s3-credentials';
 import { program, type Installation } from '../../support/installation.ts';
 import { kubectl } from '../../support/kubectl.ts';
@@ -111,7 +112,11 @@ export class ArchiveScene {
     do {
       const from: string = next === null ? '' : `&page_id=${encodeURIComponent(next)}`;
       const path = `/api/v1/conversation/${id}/events/search?limit=100${from}`;
-      const { status, body } = await this.up.call('GET', path);
+      // A service that has just started again may ask its clients to try again.
+      const { status, body } = await eventually('an answer', async () => {
+        const answer = await this.up.call('GET', path);
+        return answer.status !== 503 && answer;
+      });
       if (status !== 200) throw new Error(`${status}: ${JSON.stringify(body)}`);
       const page = pageSchema.parse(body);
       all.push(...page.items);
