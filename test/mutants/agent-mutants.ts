@@ -395,13 +395,6 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     test: acpTest,
     name: 'gives a session up whose load ends its process',
   },
-  'an answer that came late counts in every later turn': {
-    file: acpProgram,
-    from: 'and has not asked for its call again.\nthis.#undelivered = undefined;',
-    to: '',
-    test: acpTest,
-    name: 'has an answer that came late for its next turn alone',
-  },
   'a transcript has line breaks in its texts': {
     file: 'packages/reference-agent/src/acp/transcript.ts',
     from: 'JSON.stringify({ role, text }).replaceAll(',
