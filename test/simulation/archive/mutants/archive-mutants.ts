@@ -30,8 +30,8 @@ export const archiveMutants: Readonly<Record<string, ArchiveMutant>> = {
   },
   'the status names a head before its object is stored': {
     file: extend,
-    from: "await store.put(keyOf(this.#address, 'h', name), body, { signal });",
-    to: "store.put(keyOf(this.#address, 'h', name), body, { signal }).catch(() => undefined);",
+    from: "await store.put(keyOf(this.#address, 'h', name), body, { signal });\nconst bytes",
+    to: "store.put(keyOf(this.#address, 'h', name), body, { signal }).catch(() => undefined);\nconst bytes",
     rules: ['the objects of a fresh head exist and are whole'],
   },
   'a head names a segment before its object is stored': {
