@@ -85,7 +85,7 @@ export const archiveMutants: Readonly<Record<string, ArchiveMutant>> = {
     file: archiver,
     from: 'const stored = await this.record(',
     to: 'if (head !== undefined && extension.head !== undefined) await this.#deleteHead(conversation, head, signal); const stored = await this.record(',
-    rules: ['no object of a current head is deleted'],
+    rules: ['a crash loses the last seconds alone', 'no object of a current head is deleted'],
   },
   'a pause deletes the current head': {
     file: seal,
