@@ -9,6 +9,10 @@ const controls =
 export const beginningOf = (text: string, maxLength: number): string =>
   text.length <= maxLength ? text : text.slice(0, maxLength).replace(/[\uD800-\uDBFF]$/, '');
 
+/** The text; where it is longer, its beginning with a mark, together of `maxLength` characters. */
+export const markedBeginningOf = (text: string, maxLength: number): string =>
+  text.length <= maxLength ? text : `${beginningOf(text, maxLength - 1)}…`;
+
 /**
  * Returns a text of an agent or a client that is safe to store in a resource and to print on a
  * terminal: bounded, without control characters (except tab and newline) and bidirectional

@@ -1,6 +1,6 @@
 import { heads, maxBranchNameLength } from '@conversation-operator/git/ref-list';
 import type { RefCommand } from '@conversation-operator/git/receive-pack';
-import { beginningOf } from '../../resources/plain-text.ts';
+import { markedBeginningOf } from '../../resources/plain-text.ts';
 import type { PushPolicy } from '../../resources/git-settings.ts';
 
 export interface PushedTo {
@@ -67,7 +67,7 @@ const maxShownOptions = 200;
  * and merge requests that no policy here has seen.
  */
 export const optionsRefusal = (options: readonly string[]): string =>
-  `push options are not allowed here: ${beginningOf(options.join(', '), maxShownOptions)}`;
+  `push options are not allowed here: ${markedBeginningOf(options.join(', '), maxShownOptions)}`;
 
 /** The reason for which an update that may lose commits of the host is refused. */
 export const notFastForward =

@@ -8,7 +8,7 @@ import type { CloneGrant } from '../../agent/keys.ts';
 import type { MeasuredRuntime } from '../../observability/runtime.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations } from '../../resources/conversation.ts';
-import { plainText } from '../../resources/plain-text.ts';
+import { markedBeginningOf, plainText } from '../../resources/plain-text.ts';
 import { maxPushes, type PushRecord } from '../../resources/git-settings.ts';
 import { HourlyLimit } from '../limits/hourly-limit.ts';
 import { writeOnStored } from '../lookup/stored.ts';
@@ -47,8 +47,14 @@ export interface RefusedPush {
 /** Maximum references and options of a line of the audit, and maximum characters of each. */
 const maxAudited = { texts: 20, characters: 300 } as const;
 
-const shownTexts = (texts: readonly string[]): readonly string[] =>
-  texts.slice(0, maxAudited.texts).map((text) => plainText(text, maxAudited.characters));
+/** The first texts, and how many more there are. */
+function shownTexts(texts: readonly string[]): readonly string[] {
+  const shown = texts
+    .slice(0, maxAudited.texts)
+    .map((text) => markedBeginningOf(plainText(text, text.length), maxAudited.characters));
+  const more = texts.length - shown.length;
+  return more === 0 ? shown : [...shown, `… and ${more} more`];
+}
 
 type Outcome = PushRecord['outcome'];
 const notices: Readonly<Record<Outcome, Pick<EventDetails, 'type' | 'reason'>>> = {

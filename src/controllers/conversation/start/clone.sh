@@ -170,7 +170,8 @@ watched() { # COMMAND...; sets `code`
   "$@" &
   git=$!
   {
-    while sleep 0.5; do
+    # Also where the step is killed, this ends with git.
+    while sleep 0.5 && kill -0 "$git"; do
       fits && continue
       : >"$half.large"
       kill "$git"

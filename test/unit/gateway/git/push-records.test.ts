@@ -13,14 +13,21 @@ const command = { ref: 'refs/heads/agent/fix', oldId: '0'.repeat(40), newId: '1'
 function records() {
   const client = new FakeKubeClient();
   const audit: string[] = [];
+  const fields: unknown[] = [];
   const service = new PushRecords({
     ...{ client, clock: new VirtualClock(noonMs), logger: silentLogger },
     events: { record: () => undefined },
-    audit: { ...silentLogger, info: (line) => void audit.push(line) },
+    audit: {
+      ...silentLogger,
+      info: (line, of) => {
+        audit.push(line);
+        fields.push(of);
+      },
+    },
   });
   const pushes = async (name: string) =>
     (await client.get(conversations, 'default', name)).status?.pushes ?? [];
-  return { client, audit, service, pushes };
+  return { client, audit, fields, service, pushes };
 }
 
 const recreated = (conversation: Conversation): Conversation => ({
@@ -52,5 +59,24 @@ describe('the record of a push', () => {
     });
     expect(await pushes(old.metadata.name)).toEqual([]);
     expect(audit).toEqual([]);
+  });
+
+  it('of which the host gets nothing says how much of it the audit leaves out', () => {
+    const { fields, service } = records();
+    service.refuse({
+      ...{ conversation: cachedConversation(aStoredConversation()), grant, reasons: ['no'] },
+      push: {
+        commands: Array.from({ length: 23 }, (_none, at) => ({ ...command, ref: `refs/${at}` })),
+        options: ['x'.repeat(301), 'y'.repeat(300)],
+      },
+    });
+    const refs = Array.from({ length: 20 }, (_none, at) => `refs/${at}`);
+    expect(fields).toMatchObject([
+      {
+        refs: [...refs, '… and 3 more'],
+        options: [`${'x'.repeat(299)}…`, 'y'.repeat(300)],
+        reasons: ['no'],
+      },
+    ]);
   });
 });
