@@ -110,13 +110,14 @@ export class Sessions {
       ended();
       return () => undefined;
     }
-    let timer: Timer;
-    const wait = () => {
-      const leftMs = session.expiresAtMs - clock.now();
-      if (leftMs <= 0) ended();
-      else timer = clock.after(Math.min(leftMs, recheckMs), wait);
+    const next = (): Timer => {
+      const leftMs = Math.max(0, session.expiresAtMs - clock.now());
+      return clock.after(Math.min(leftMs, recheckMs), () => {
+        if (session.expiresAtMs <= clock.now()) ended();
+        else timer = next();
+      });
     };
-    wait();
+    let timer = next();
     const forget = this.#signOuts.on(readCookie(request, publicUrl()) ?? '', ended);
     return () => {
       timer.cancel();
