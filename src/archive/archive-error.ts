@@ -14,3 +14,7 @@ export class ArchiveError extends Error {
     this.code = code;
   }
 }
+
+/** Whether an object of an archive does not exist. */
+export const isGone = (error: unknown): error is ArchiveError =>
+  error instanceof ArchiveError && error.code === 'gone';

@@ -6,7 +6,7 @@ import type { ObjectStore } from '@conversation-operator/object-store/object-sto
 import { StoreError } from '@conversation-operator/object-store/store-error';
 import { idIn } from '../archive/agent-event.ts';
 import type { ArchiveAddress, ArchiveState } from '../archive/address.ts';
-import { ArchiveError } from '../archive/archive-error.ts';
+import { ArchiveError, isGone } from '../archive/archive-error.ts';
 import type { HistoryEvent, HistoryReader } from '../archive/history.ts';
 import type { ArchiveWriter } from '../archive/installation.ts';
 import { archivesOf, newestHead, removeArchive } from '../archive/removal.ts';
@@ -79,7 +79,7 @@ export async function stateOf(
   { namespace, uid, conversation }: ArchiveSource,
 ): Promise<ArchiveState | undefined> {
   if (conversation !== undefined && conversation.head === undefined)
-    return reader.newest({ namespace, uid }, conversation.expiredTime);
+    return newestOf({ reader }, conversation);
   const head = conversation?.head ?? (await newestHead(store, { namespace, uid }));
   return head === undefined ? undefined : { namespace, uid, head };
 }
@@ -104,11 +104,9 @@ export async function presentStateOf(
 }
 
 const newestOf = (
-  { reader }: ArchiveAccess,
+  { reader }: Pick<ArchiveAccess, 'reader'>,
   { namespace, uid, expiredTime }: ArchivedConversation,
 ): Promise<ArchiveState | undefined> => reader.newest({ namespace, uid }, expiredTime);
-
-const isGone = (error: unknown): boolean => error instanceof ArchiveError && error.code === 'gone';
 
 type Verdict =
   | 'intact'

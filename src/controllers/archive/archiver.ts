@@ -8,7 +8,7 @@ import { AgentError, isAgentError } from '../../agent/errors.ts';
 import type { AgentEvents } from '../../agent/events.ts';
 import type { WorkspaceFiles } from '../../agent/workspace-files.ts';
 import { agentSource } from '../../archive/agent-source.ts';
-import { ArchiveError } from '../../archive/archive-error.ts';
+import { isGone, type ArchiveError } from '../../archive/archive-error.ts';
 import type { Codec } from '../../archive/codec.ts';
 import { extendArchive, type Extension } from '../../archive/extend.ts';
 import type { ArchiveState } from '../../archive/address.ts';
@@ -137,8 +137,7 @@ export class Archiver {
       return await this.#copy({ ...target, conversation }, base, signal);
     } catch (error) {
       signal.throwIfAborted();
-      if (error instanceof ArchiveError && error.code === 'gone')
-        return this.#copyAnew(target, conversation, error, signal);
+      if (isGone(error)) return this.#copyAnew(target, conversation, error, signal);
       return this.#failed(conversation, error, signal);
     }
   }

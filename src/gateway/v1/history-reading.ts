@@ -3,7 +3,7 @@ import type { Release } from '@conversation-operator/base/shares';
 import { found } from '@conversation-operator/kube/errors';
 import { StoreError } from '@conversation-operator/object-store/store-error';
 import type { ArchiveState } from '../../archive/address.ts';
-import { ArchiveError } from '../../archive/archive-error.ts';
+import { ArchiveError, isGone } from '../../archive/archive-error.ts';
 import type { HistoryReader } from '../../archive/history.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations, startStatusOf, type Conversation } from '../../resources/conversation.ts';
@@ -203,8 +203,6 @@ async function storedConversation(
   if (stored?.metadata.uid !== uid) throw notFound('conversation');
   return stored;
 }
-
-const isGone = (error: unknown): boolean => error instanceof ArchiveError && error.code === 'gone';
 
 /** The problem of a failed read of an archive, for every thrown value. */
 export function archiveProblem(error: unknown, left: AbortSignal): unknown {
