@@ -74,10 +74,13 @@ formatting: $(installed)
 rules: $(installed)
 	eslint --max-warnings 0 .
 
+# The rules need the interface of TypeScript 6; this compiler takes a third of its time.
+tsc := node node_modules/typescript-7/bin/tsc
+
 types: $(installed)
-	tsc --incremental --tsBuildInfoFile .cache/types.tsbuildinfo
+	$(tsc) --incremental --tsBuildInfoFile .cache/types.tsbuildinfo
 	@# The pages have the types of browsers.
-	tsc -p src/web --incremental --tsBuildInfoFile .cache/web-types.tsbuildinfo
+	$(tsc) -p src/web --incremental --tsBuildInfoFile .cache/web-types.tsbuildinfo
 
 imports: $(installed)
 	depcruise src packages test helm

@@ -1,5 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type { SimulationOptions } from '../stage.ts';
+import { compiled } from './compiled.ts';
 import { mutateSource } from './mutated-source.ts';
 import type { Mistake } from './hunt.ts';
 
@@ -12,11 +13,13 @@ export interface MutantOutcome {
 
 const mistake = workerData as Mistake;
 if ('mutation' in mistake) mutateSource(mistake.mutation);
-const { simulate } = await import('../simulation.ts');
+const { simulate } = await compiled(() => import('../simulation.ts'));
 const mutant = 'mutation' in mistake ? {} : await componentOf(mistake.component);
 
 async function componentOf(name: string) {
-  const { componentMutants } = await import('../component-mutants/component-mutants.ts');
+  const { componentMutants } = await compiled(
+    () => import('../component-mutants/component-mutants.ts'),
+  );
   const known = componentMutants.find((one) => one.name === name);
   if (known === undefined) throw new Error(`no component mutant is named: ${name}`);
   return known.component;

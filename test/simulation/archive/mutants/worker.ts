@@ -1,9 +1,10 @@
 import { parentPort, workerData } from 'node:worker_threads';
+import { compiled } from '../../mutants/compiled.ts';
 import { mutateSource, type SourceMutation } from '../../mutants/mutated-source.ts';
 import type { ModelOutcome } from '../model.ts';
 
 mutateSource(workerData as SourceMutation);
-const { runModel } = await import('../model.ts');
+const { runModel } = await compiled(() => import('../model.ts'));
 
 parentPort?.on('message', (seed: number) => {
   void runModel({ seed, isInMemory: true }).then(({ failure }) =>
