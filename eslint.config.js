@@ -110,7 +110,7 @@ export default tseslint.config(
     files: [
       '*.js',
       '**/jest.config.ts',
-      'test/support/{*-reporter,sequencer}.ts',
+      'test/support/{*-environment,*-reporter,sequencer}.ts',
       'test/mutants/mutating-transformer.ts',
       'test/e2e/support/{setup,teardown,sequencer}.ts',
     ],

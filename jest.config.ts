@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import type { Config } from 'jest';
 
 const config: Config = {
-  testEnvironment: 'node',
+  testEnvironment: '<rootDir>/test/support/plain-environment.ts',
   extensionsToTreatAsEsm: ['.ts'],
   transform: {
     '\\.ts$': [
