@@ -76,6 +76,8 @@ async function run(mutant: TestedMutant): Promise<Outcome> {
         env: {
           ...process.env,
           [mutationVariable]: JSON.stringify({ file, from, to }),
+          // Jest itself is loaded once for each mutant.
+          NODE_COMPILE_CACHE: join(root, '.cache/compiled'),
           NODE_OPTIONS: `--import=${new URL('preload.ts', import.meta.url).href}`,
         },
       },
