@@ -4,7 +4,7 @@ import { acpVendors } from '@conversation-operator/reference-agent/acp/vendors';
 import { hookMs, startMs } from '../support/agent-service.ts';
 import { eventually } from '../support/eventually.ts';
 import { AcpAgents, memoryOf, names, type Way } from './support/acp-agents.ts';
-import { answerTo, appendTask, holdTask, task } from './support/mock-models.ts';
+import { answerTo, appendTask, holdTask, lookalikes, task } from './support/mock-models.ts';
 
 interface Figures {
   promptMs?: number;
@@ -179,6 +179,25 @@ describe.each(names.map((name, index) => ({ name, index })))('$name', ({ name, i
     await agents.answer(id, approval, 'approve');
     await agents.reaches(id, { execution_status: 'finished' });
     await expectOnce(about, sandbox, 'orphan.txt');
+  });
+
+  it('asks again about a call that only looks like the approved one', async () => {
+    const [file, stolen] = ['turned.txt', 'stolen.txt'];
+    agents.models.turn(file, lookalikes(file, stolen));
+    const { id, sandbox, approval } = await askingAbout(`turned-${name}`, name, file);
+    await agents.killAgent();
+    await agents.answer(id, approval, 'approve');
+    const other = await eventually(
+      'a question about the other call',
+      async () => {
+        const asked = (await agents.up.conversation(id)).pending_approval?.id;
+        return asked !== approval && asked;
+      },
+      startMs,
+    );
+    await agents.answer(id, other, 'reject');
+    await agents.reaches(id, { execution_status: 'finished' });
+    for (const made of [file, stolen]) expect(await agents.fileNow(sandbox, made)).toBeUndefined();
   });
 
   it('calls a tool once that is approved after the loss of the pod', async () => {

@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import type {
   AgentAnswer,
   AgentCallOptions,
@@ -17,10 +16,12 @@ import type {
   NewAgentConversation,
 } from '../../src/agent/agent.ts';
 import { AgentError } from '../../src/agent/errors.ts';
+import { questionOf as questionAbout } from '../../src/agent/openhands-questions.ts';
 import { sleep } from '@conversation-operator/base/clock';
 import type { AnswerDoubts } from './answer-doubts.ts';
 import type { AgentProcess, AskedQuestion, StoredConversation } from './agent-process.ts';
 import type { Machine } from './machine.ts';
+import { actionOf } from './model-calls.ts';
 import type { SimulatedNode } from './node.ts';
 import type { SandboxSteps } from './sandbox-steps.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -504,12 +505,18 @@ const agentMessage = (text: string, index: number): AgentUserMessage => ({
   text,
 });
 
-const questionOf = ({ id, call }: AskedQuestion): AgentQuestion => ({
-  ...{ id, kind: 'other', callHash: hash('sha256', call) },
-  calls: [{ tool: 'tool', kind: 'other', input: call }],
-  isWhole: true,
-  options: [
-    { id: 'yes', name: 'Yes', kind: 'allow_once' },
-    { id: 'no', name: 'No', kind: 'reject_once' },
-  ],
-});
+/** The question as the client of the product reads it, with an id and options of the simulation. */
+function questionOf({ id, call }: AskedQuestion): AgentQuestion | undefined {
+  const conversation = { executionStatus: 'waiting_for_confirmation' } as const;
+  const question = questionAbout({ conversation, actions: [actionOf(id, call)] });
+  return (
+    question && {
+      ...question,
+      id,
+      options: [
+        { id: 'yes', name: 'Yes', kind: 'allow_once' },
+        { id: 'no', name: 'No', kind: 'reject_once' },
+      ],
+    }
+  );
+}

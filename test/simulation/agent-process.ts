@@ -6,6 +6,7 @@ import type {
 import { AgentError } from '../../src/agent/errors.ts';
 import type { Timer } from '@conversation-operator/base/clock';
 import type { ExecutionStatus } from '../../src/resources/conversation-status.ts';
+import { callOf, lookalikeOf } from './model-calls.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
 
@@ -461,16 +462,18 @@ export class AgentProcess {
     });
   }
 
-  /** The model often requests the call again that was rejected because its agent was stopped. */
+  /**
+   * The model often requests the call again that was rejected because its agent was stopped, and at
+   * other times one that looks like it.
+   */
   #ask(conversation: StoredConversation): void {
     const number = ++conversation.asked;
     const name = conversation.uid ?? conversation.id;
     const { lostCall } = conversation;
-    const isAgain = lostCall !== undefined && number % 4 !== 0;
     conversation.lostCall = undefined;
     conversation.question = {
       id: `${name}-${number}`,
-      call: isAgain ? lostCall : `call ${number} of ${name}`,
+      call: lostCall === undefined ? callOf(name, number) : nextCall(lostCall, number),
     };
     this.#options.onAsked?.(conversation.question);
   }
@@ -582,6 +585,9 @@ export class AgentProcess {
     this.#options.onStatus(conversation);
   }
 }
+
+const nextCall = (lostCall: string, number: number): string =>
+  number % 4 === 0 ? lookalikeOf(lostCall, number) : lostCall;
 
 const reportMs = 4_000;
 

@@ -1,7 +1,12 @@
 import { Hunt, type HuntOptions } from '../simulation/mutants/hunt.ts';
 
 const rule = 'everything settles';
-const failure = (seed: number, failed: string) => ({ seed, rule: failed, message: failed });
+const failure = (seed: number, failed: string, steps = 100) => ({
+  seed,
+  rule: failed,
+  message: failed,
+  steps,
+});
 
 const aHunt = (options: Partial<HuntOptions> = {}) =>
   new Hunt({
@@ -75,5 +80,18 @@ describe('the hunt for a mutant', () => {
     hunt.take();
     hunt.record(failure(7, rule));
     expect(hunt).toMatchObject({ isKilled: true, isOpen: true });
+  });
+
+  it('prefers the seed that shows the mistake in the fewest steps', () => {
+    const hunt = aHunt({ kills: 3 });
+    for (const [seed, steps] of [
+      [7, 300],
+      [8, 100],
+      [9, 200],
+    ] as const) {
+      hunt.take();
+      hunt.record(failure(seed, rule, steps));
+    }
+    expect(hunt.killer).toBe(8);
   });
 });

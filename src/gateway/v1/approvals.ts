@@ -264,10 +264,10 @@ function hasAnswer(conversation: Asking, id: string, body: AnswerBody): boolean 
 }
 
 /** Throws for an approval of calls that are too long to be read, or were shown in part. */
-function refuseUnread(
+export function refuseUnread(
   open: Approval,
   answer: Omit<ApprovalAnswer, 'id'>,
-  hash: string | undefined,
+  hash?: string,
 ): void {
   if (meaningOf({ ...open, complete: true }, answer)?.accept !== true) return;
   const path = `${base}/${encodeURIComponent(open.id)}`;

@@ -14,6 +14,15 @@ export const scriptTask = (name: string): string => `[task ${name}: script]`;
 /** Text of the model about a task. */
 export const answerTo = (name: string): string => `This is about ${name}.`;
 export const appendCommand = (file: string): string => `echo once >> ${file}`;
+/**
+ * Two commands with an equal beginning, which are the same behind a mask of credentials; the second
+ * one makes another file.
+ */
+export function lookalikes(file: string, stolen: string): readonly [string, string] {
+  const beginning = `${appendCommand(file)}; : '${'x'.repeat(2_000)} https://`;
+  const end = "@git.example/acme/shop'";
+  return [`${beginning}user:word${end}`, `${beginning}'; echo once >> ${stolen}; : '${end}`];
+}
 
 /**
  * Matches a request in the last message of the user: a task, or a note of the bridge to an agent
@@ -354,6 +363,8 @@ export class MockModels implements AsyncDisposable {
   readonly #server: Server;
   readonly #prompts: PromptSeen[] = [];
   readonly #scripts = new Map<string, readonly Step[]>();
+  /** Commands by the file of their task: the one before, and the one after a verdict. */
+  readonly #turns = new Map<string, readonly [string, string]>();
   readonly #requests: { readonly name: string; readonly asked: Asked; readonly body: string }[] =
     [];
   #replies = 0;
@@ -387,6 +398,14 @@ export class MockModels implements AsyncDisposable {
   /** Sets the steps of a script, after which the model answers with a text about the task. */
   script(name: string, ...steps: readonly Step[]): void {
     this.#scripts.set(name, steps);
+  }
+
+  /**
+   * Sets what the model calls for the file of a task: the first command, and the second one where
+   * it learns that a person has allowed the first.
+   */
+  turn(file: string, commands: readonly [string, string]): void {
+    this.#turns.set(file, commands);
   }
 
   /** Names of the tools in the first request of a script. */
@@ -449,8 +468,10 @@ export class MockModels implements AsyncDisposable {
       if (step !== undefined) return replyOf(step, shell, tools);
     }
     const target = verdict === 'allowed' ? again : file;
-    if (shell !== undefined && isFirst && target !== undefined)
-      return { tool: shell, command: appendCommand(target), asks: true };
+    if (shell !== undefined && isFirst && target !== undefined) {
+      const [command, next] = this.#turns.get(target) ?? [appendCommand(target)];
+      return { tool: shell, command: (verdict && next) ?? command, asks: true };
+    }
     return { text: answerTo(name ?? verdict ?? 'nothing') };
   }
 }

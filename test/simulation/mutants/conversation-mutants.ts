@@ -5,6 +5,7 @@ const delivered = 'a message is delivered in time';
 const settles = 'everything settles';
 const approved = 'a tool runs only when a person has approved its call';
 const approvals = 'src/controllers/conversation/approvals';
+const questions = 'src/agent/openhands-questions.ts';
 const answers = { messages: true, focus: 'questions', seeds: rareSeeds } as const;
 
 /** Mistakes in the resume of runs, the delivery of messages, and the polls of agents. */
@@ -36,6 +37,27 @@ export const conversationMutants = {
     file: `${approvals}/decide.ts`,
     from: 'known.agentEpoch !== asked.agentEpoch && known.callHash === asked.callHash',
     to: 'known !== asked',
+    rule: approved,
+    ...answers,
+  },
+  'a call is known by its beginning': {
+    file: questions,
+    from: 'JSON.stringify(call)',
+    to: 'JSON.stringify(call).slice(0, 1_000)',
+    rule: approved,
+    ...answers,
+  },
+  'a call is known by its text with the mask of credentials': {
+    file: questions,
+    from: 'JSON.stringify(call)',
+    to: "JSON.stringify(call).replaceAll(/\\/\\/[^@]*@/g, '//***@')",
+    rule: approved,
+    ...answers,
+  },
+  'a call is known by its command alone': {
+    file: questions,
+    from: '[tool ?? null, action ?? null]',
+    to: '[tool ?? null, action.command]',
     rule: approved,
     ...answers,
   },

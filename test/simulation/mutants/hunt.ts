@@ -8,6 +8,8 @@ export interface Failure {
   readonly seed: number;
   readonly rule: string;
   readonly message: string;
+  /** Of the simulation until the failure: its price. */
+  readonly steps: number;
 }
 
 export interface HuntOptions {
@@ -65,9 +67,9 @@ export class Hunt {
     (isKill ? this.#kills : this.#others).push(failure);
   }
 
-  /** The first seed that showed the mistake. */
+  /** Of the seeds that showed the mistake, the one with the fewest steps. */
   get killer(): number | undefined {
-    return this.#kills[0]?.seed;
+    return this.#kills.toSorted((one, other) => one.steps - other.steps)[0]?.seed;
   }
 
   get isKilled(): boolean {

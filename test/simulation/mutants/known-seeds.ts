@@ -26,6 +26,11 @@ export class KnownSeeds {
     return new KnownSeeds(file, use);
   }
 
+  /** Whether `write` stores seeds. */
+  get isStored(): boolean {
+    return this.#use === 'write';
+  }
+
   /** A seed that killed the mutant, if there is one. */
   seedOf(name: string): number | undefined {
     return this.#seeds.get(name);
@@ -37,7 +42,7 @@ export class KnownSeeds {
    * exist are removed.
    */
   write(names: readonly string[], killers: ReadonlyMap<string, number | undefined>): void {
-    if (this.#use !== 'write') return;
+    if (!this.isStored) return;
     const seeds = names.flatMap((name) => {
       const seed = killers.get(name) ?? this.seedOf(name);
       return seed === undefined ? [] : [[name, seed] as const];

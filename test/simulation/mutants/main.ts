@@ -10,6 +10,8 @@ import { replay, runSome } from './run-mutant.ts';
 
 /** Enough for a mistake that every seventh seed shows to escape once in a million runs. */
 const defaultSeeds = 80;
+/** While seeds are stored: of so many seeds that show a mistake, the cheapest is. */
+const killsOfStored = 5;
 const knownSeedsFile = new URL('known-seeds.json', import.meta.url);
 
 interface Known {
@@ -69,7 +71,7 @@ async function main(): Promise<boolean> {
       lines: { type: 'string', default: '400' },
       'first-seed': { type: 'string' },
       seeds: { type: 'string' },
-      kills: { type: 'string', default: '1' },
+      kills: { type: 'string' },
       'known-seeds': { type: 'string', default: process.env['KNOWN_SEEDS'] ?? '' },
       workers: { type: 'string', default: String(availableParallelism()) },
     },
@@ -85,6 +87,7 @@ async function main(): Promise<boolean> {
   const first = firstSeed(values['first-seed']);
   const knownSeeds = KnownSeeds.of(values['known-seeds'], knownSeedsFile);
   process.stdout.write(`Mutants from seed ${first} on; FIRST_SEED=${first} repeats this run\n`);
+  const kills = Number(values.kills ?? (knownSeeds?.isStored === true ? killsOfStored : 1));
   const hunts = chosen.map(
     (mutant) =>
       new Hunt({
@@ -92,7 +95,7 @@ async function main(): Promise<boolean> {
         firstSeed: first,
         knownSeed: knownSeeds?.seedOf(mutant.name),
         seeds: Number(values.seeds ?? mutant.kill.seeds ?? defaultSeeds),
-        kills: Number(values.kills),
+        kills,
       }),
   );
   await runAll(hunts, Number(values.workers));

@@ -9,6 +9,7 @@ export type MutantJob = Omit<SimulationOptions, 'mutant'>;
 export interface MutantOutcome {
   readonly failure: { readonly rule: string; readonly message: string } | undefined;
   readonly lines: readonly string[];
+  readonly steps: number;
 }
 
 const mistake = workerData as Mistake;
@@ -26,7 +27,7 @@ async function componentOf(name: string) {
 }
 
 parentPort?.on('message', (job: MutantJob) => {
-  void simulate({ ...job, mutant }).then(({ failure, lines }) =>
-    parentPort?.postMessage({ failure, lines } satisfies MutantOutcome),
+  void simulate({ ...job, mutant }).then(({ failure, lines, steps }) =>
+    parentPort?.postMessage({ failure, lines, steps } satisfies MutantOutcome),
   );
 });

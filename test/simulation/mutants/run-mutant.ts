@@ -29,11 +29,11 @@ export async function runSome(hunt: Hunt): Promise<void> {
     }
   };
   worker.on('error', (error) => {
-    hunt.record({ seed, rule: 'the thread ends', message: String(error) });
+    hunt.record({ seed, rule: 'the thread ends', message: String(error), steps: 0 });
     end();
   });
-  worker.on('message', ({ failure }: MutantOutcome) => {
-    hunt.record(failure === undefined ? undefined : { seed, ...failure });
+  worker.on('message', ({ failure, steps }: MutantOutcome) => {
+    hunt.record(failure === undefined ? undefined : { seed, ...failure, steps });
     give();
   });
   give();

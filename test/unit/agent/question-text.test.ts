@@ -1,5 +1,6 @@
 import fc from 'fast-check';
-import { maxApprovalText } from '../../../src/resources/approval.ts';
+import { refuseUnread } from '../../../src/gateway/v1/approvals.ts';
+import { maxApprovalText, type Approval } from '../../../src/resources/approval.ts';
 import { maxCachedTextBytes } from '../../../src/resources/cached-conversation.ts';
 import { questionTextOf, type AskedCall } from '../../../src/agent/question-text.ts';
 
@@ -186,6 +187,38 @@ describe('the text of a question', () => {
       }),
       { numRuns: 10_000 },
     );
+  });
+
+  it('is whole for each person who can approve its calls', () => {
+    const options = [{ id: 'yes', name: 'Yes', kind: 'allow_once' as const }];
+    const shown = (given: readonly AskedCall[], isWhole: boolean): Approval => ({
+      ...{ id: 'a', kind: 'other', options, callHash: 'hash', requestedTime: '', agentEpoch: 0 },
+      ...textOf(given, { isWhole }),
+    });
+    const isApproved = (approval: Approval, hash?: string) =>
+      [{ decision: 'approve' as const }, { option: 'yes' }].some((answer) => {
+        try {
+          refuseUnread(approval, answer, hash);
+          return true;
+        } catch {
+          return false;
+        }
+      });
+    let approved = 0;
+    fc.assert(
+      fc.property(calls, fc.boolean(), (given, isWhole) => {
+        const approval = shown(given, isWhole);
+        const hasRead = (text: string) => isWhole && identity(callsOf(text)) === identity(given);
+        if (isApproved(approval)) approved++;
+        return (
+          (!isApproved(approval) || hasRead(approval.summary)) &&
+          (!isApproved(approval, 'hash') || hasRead(approval.text || approval.summary)) &&
+          !isApproved(approval, 'another hash')
+        );
+      }),
+      { numRuns: 10_000 },
+    );
+    expect(approved).toBeGreaterThan(1_000);
   });
 
   it('is never shortened without a mark, and has no hidden and not too many characters', () => {
