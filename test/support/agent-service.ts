@@ -133,7 +133,8 @@ export class AgentService {
     const path = join(await this.workspace(sandbox), 'project', name);
     return eventually(
       `${name} to be there`,
-      () => existsSync(path) && readFileSync(path, 'utf8'),
+      // A shell makes a file before it writes to it.
+      () => existsSync(path) && (readFileSync(path, 'utf8') || undefined),
       startMs,
     );
   }
