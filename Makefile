@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # The parts of `make lint`, the longest first.
-lint := rules types formatting imports words descriptions shell-programs
+lint := rules types typed-rules formatting imports words descriptions shell-programs
 .PHONY: help run test test-simulation mutants archive-mutants test-mutants test-ui test-agent test-acp test-forge test-services e2e simulate fuzz lint quick-tests $(lint) build crds images manifests conformance faults bench cluster-up cluster-down clean
 
 # npm's `node` package brings the Node that this project wants, whatever the system has.
@@ -67,14 +67,17 @@ quick-tests: $(built)
 	npm test --silent -- --testPathIgnorePatterns 'test/simulation/(?!first-seeds)'
 
 # Prettier and tsc check a file again only when that file, or a file that its types come from, has
-# changed. ESLint has no such cache: rules that use types judge a file by the files that it imports.
+# changed.
 formatting: $(installed)
 	prettier --check --log-level warn --cache --cache-location .cache/prettier .
 
 rules: $(installed)
 	eslint --max-warnings 0 .
 
-# The rules need the interface of TypeScript 6; this compiler takes a third of its time.
+typed-rules: $(installed)
+	oxlint --type-aware --deny-warnings
+
+# ESLint needs the interface of TypeScript 6; this compiler takes a third of its time.
 tsc := node node_modules/typescript-7/bin/tsc
 
 types: $(installed)

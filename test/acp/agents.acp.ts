@@ -181,7 +181,7 @@ describe.each(names.map((name, index) => ({ name, index })))('$name', ({ name, i
     await expectOnce(about, sandbox, 'orphan.txt');
   });
 
-  it('asks again about a call that only looks like the approved one', async () => {
+  it('asks again about a call that only resembles the approved one', async () => {
     const [file, stolen] = ['turned.txt', 'stolen.txt'];
     agents.models.turn(file, lookalikes(file, stolen));
     const { id, sandbox, approval } = await askingAbout(`turned-${name}`, name, file);

@@ -3,7 +3,7 @@ import type { Body } from '../support/plane.ts';
 import { RenderedChart } from '../support/rendered-chart.ts';
 import { isReal, useServer } from '../../packages/local-cluster/test/conformance/support/server.ts';
 
-/* eslint-disable
+/* oxlint-disable
    @typescript-eslint/no-unsafe-assignment,
    @typescript-eslint/no-unsafe-member-access
    -- resources of every kind; a wrong guess fails the test */

@@ -13,7 +13,7 @@ import {
 import type { Body } from '../support/plane.ts';
 import { isReal, useServer } from '../../packages/local-cluster/test/conformance/support/server.ts';
 
-/* eslint-disable
+/* oxlint-disable
    @typescript-eslint/no-unsafe-member-access,
    @typescript-eslint/no-unsafe-argument,
    @typescript-eslint/no-unsafe-assignment

@@ -464,7 +464,7 @@ export class AgentProcess {
 
   /**
    * The model often requests the call again that was rejected because its agent was stopped, and at
-   * other times one that looks like it.
+   * other times one that resembles it.
    */
   #ask(conversation: StoredConversation): void {
     const number = ++conversation.asked;

@@ -17,7 +17,7 @@ export const callOf = (conversation: string, number: number): string =>
   callWith(`call ${number} of ${conversation}`, 'user:word');
 
 /**
- * Another call that differs only where a careless reader does not look: in an argument beside the
+ * Another call that differs only where a careless reader notices nothing: in an argument beside the
  * command, behind its beginning, in what a mask of credentials replaces.
  */
 export function lookalikeOf(call: string, number: number): string {

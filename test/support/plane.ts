@@ -1,4 +1,4 @@
-/* eslint-disable @typescript-eslint/no-unsafe-assignment --
+/* oxlint-disable @typescript-eslint/no-unsafe-assignment --
   Answers are JSON of every shape; a wrong guess fails the test. */
 import {
   ControlPlane,

@@ -1,4 +1,4 @@
-/* eslint-disable
+/* oxlint-disable
   @typescript-eslint/no-unsafe-member-access,
   @typescript-eslint/no-unsafe-assignment,
   @typescript-eslint/no-unsafe-return --

@@ -105,7 +105,7 @@ const listOf = (commands: readonly Command[], shallow: readonly string[] = []): 
   );
 };
 
-// eslint-disable-next-line @typescript-eslint/require-await -- a body is an asynchronous iterable
+// oxlint-disable-next-line @typescript-eslint/require-await -- a body is an asynchronous iterable
 async function* pieces(
   body: Buffer,
   sizes: readonly number[],
@@ -298,7 +298,7 @@ describe('the beginning of a pack', () => {
 
   it('ends with the error of the source', async () => {
     const list = listOf([[main, idAt('sha1', 'old'), idAt('sha1', 'main')]]);
-    // eslint-disable-next-line @typescript-eslint/require-await -- a body is asynchronous
+    // oxlint-disable-next-line @typescript-eslint/require-await -- a body is asynchronous
     const source = async function* () {
       yield list;
       throw new Error('reset');

@@ -32,7 +32,7 @@ const usual = ' report-status-v2 side-band-64k object-format=sha1 agent=git/2.39
 const first = (command: string, capabilities = usual) => packet(`${command}\0${capabilities}`);
 const update = `${one} ${two} ${main}`;
 
-// eslint-disable-next-line @typescript-eslint/require-await -- a body is asynchronous
+// oxlint-disable-next-line @typescript-eslint/require-await -- a body is asynchronous
 async function* pieces(body: Buffer, sizes: readonly number[]): AsyncGenerator<Buffer> {
   for (let [at, index] = [0, 0]; at < body.length; index++) {
     const size = sizes[index % sizes.length] ?? 1;
@@ -296,7 +296,7 @@ describe('the body of a push', () => {
     const chunks = [first(update) + flush, 'PACK', '', ...Array<string>(1000).fill('x')];
     let taken = 0;
     let isEnded = false;
-    // eslint-disable-next-line @typescript-eslint/require-await -- a body is asynchronous
+    // oxlint-disable-next-line @typescript-eslint/require-await -- a body is asynchronous
     const source = async function* () {
       try {
         for (const chunk of chunks) {

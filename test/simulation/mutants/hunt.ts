@@ -8,7 +8,7 @@ export interface Failure {
   readonly seed: number;
   readonly rule: string;
   readonly message: string;
-  /** Of the simulation until the failure: its price. */
+  /** Steps of the simulation until the failure. */
   readonly steps: number;
 }
 
@@ -67,7 +67,7 @@ export class Hunt {
     (isKill ? this.#kills : this.#others).push(failure);
   }
 
-  /** Of the seeds that showed the mistake, the one with the fewest steps. */
+  /** The seed with the fewest steps, among those that showed the mistake. */
   get killer(): number | undefined {
     return this.#kills.toSorted((one, other) => one.steps - other.steps)[0]?.seed;
   }

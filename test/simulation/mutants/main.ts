@@ -10,7 +10,7 @@ import { replay, runSome } from './run-mutant.ts';
 
 /** Enough for a mistake that every seventh seed shows to escape once in a million runs. */
 const defaultSeeds = 80;
-/** While seeds are stored: of so many seeds that show a mistake, the cheapest is. */
+/** A run that stores seeds stores the cheapest one of these. */
 const killsOfStored = 5;
 const knownSeedsFile = new URL('known-seeds.json', import.meta.url);
 

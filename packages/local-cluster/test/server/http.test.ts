@@ -1,4 +1,4 @@
-/* eslint-disable @typescript-eslint/no-unsafe-member-access
+/* oxlint-disable @typescript-eslint/no-unsafe-member-access
    -- answers are JSON of every shape; a wrong guess fails the test */
 import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
 import { once } from 'node:events';
