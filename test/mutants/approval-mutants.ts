@@ -137,6 +137,20 @@ export const approvalMutants: Readonly<Record<string, TestedMutant>> = {
     test: acpTest,
     name: 'asks again about another call',
   },
+  'a call is identified by what its question repeats of it': {
+    file: 'packages/reference-agent/src/acp/recorder.ts',
+    from: 'const parts = [raw?.title, raw?.kind, reportedPart, askedPart];',
+    to: 'const parts = [raw?.title, raw?.kind, askedPart ?? reportedPart];',
+    test: 'packages/reference-agent/test/acp/recorder.test.ts',
+    name: 'ask about a call with',
+  },
+  'a question shows the input of its request alone': {
+    file: 'packages/reference-agent/src/acp/recorder.ts',
+    from: 'reported === undefined ? asked : { reported, asked }',
+    to: 'asked',
+    test: 'packages/reference-agent/test/acp/recorder.test.ts',
+    name: 'ask about a call with',
+  },
   'a call is identified by what is shown of it': {
     file: 'packages/reference-agent/src/acp/recorder.ts',
     from: 'raw === undefined || raw === null ? undefined : { hash: sha256(raw), isShortened }',

@@ -19,7 +19,7 @@ export const appendCommand = (file: string): string => `echo once >> ${file}`;
  * one makes another file.
  */
 export function lookalikes(file: string, stolen: string): readonly [string, string] {
-  const beginning = `${appendCommand(file)}; : '${'x'.repeat(2_000)} https://`;
+  const beginning = `${appendCommand(file)}; : '${'x'.repeat(700)} https://`;
   const end = "@git.example/acme/shop'";
   return [`${beginning}user:word${end}`, `${beginning}'; echo once >> ${stolen}; : '${end}`];
 }

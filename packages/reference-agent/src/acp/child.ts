@@ -20,7 +20,7 @@ import type { ApprovalRequest, EventBody } from '../events.ts';
 import type { LiveText } from '../live-text.ts';
 import { maskText, type Needles } from '../mask.ts';
 import type { McpServer } from '../mcp-servers.ts';
-import { bounded, toolCallSchema, UpdateRecorder } from './recorder.ts';
+import { toolCallSchema, UpdateRecorder } from './recorder.ts';
 import { Replay } from './replay.ts';
 
 /** Maximum bytes of one message of an agent; the child of a larger one ends. */
@@ -469,16 +469,14 @@ export class AcpChild {
       return Promise.resolve(cancelled);
     const parts = toolCallSchema.safeParse(toolCall).data;
     if (parts === undefined) return Promise.resolve(cancelled);
-    const call = this.#recorder.merge(parts);
+    const { call, ...asked } = this.#recorder.ask(parts);
     const { promise, resolve } = Promise.withResolvers<RequestPermissionResponse>();
     const open: OpenPermission = {
       request: {
         id: randomUUID(),
         tool_call_id: call.tool_call_id,
-        title: call.title,
         tool_kind: call.tool_kind,
-        input: bounded(call.raw_input ?? call.content) ?? null,
-        ...this.#recorder.identityOf(call),
+        ...asked,
         options: [...options]
           // The refusals come first into the bounded list, so that a person can always refuse.
           .sort((one, other) => Number(isAllowing(one.kind)) - Number(isAllowing(other.kind)))

@@ -39,7 +39,22 @@ interface RawPart {
   readonly isShortened: boolean;
 }
 /** Parts of a tool call that decide what the call does; undefined for those that were not sent. */
-type RawParts = Readonly<Record<'title' | 'kind' | 'input' | 'content', RawPart | undefined>>;
+type RawParts = Readonly<Record<'title' | 'kind' | 'input' | 'content', RawPart | undefined>> & {
+  /** The title without secrets. An event has its beginning. */
+  readonly shownTitle: string | undefined;
+};
+
+/** A tool call in a question of an agent. */
+export interface AskedCall {
+  readonly call: AcpToolCall;
+  readonly title: string;
+  /** Null where the agent has sent none. */
+  readonly input: unknown;
+  /** Identifies what the tool call does, before secrets were hidden and ends omitted. */
+  readonly call_hash: string;
+  /** Whether no end is omitted. */
+  readonly complete: boolean;
+}
 
 const sha256 = (value: unknown): string =>
   createHash('sha256').update(JSON.stringify(value)).digest('hex');
@@ -213,7 +228,8 @@ export class UpdateRecorder {
     };
     const raw = known && this.#raw.get(known);
     this.#raw.set(call, {
-      title: rawPart(given.title, (named ?? '').length > maxTitleCharacters) ?? raw?.title,
+      title: rawPart(given.title, (named ?? '').length > maxDataCharacters) ?? raw?.title,
+      shownTitle: named?.slice(0, maxDataCharacters) ?? raw?.shownTitle,
       kind: rawPart(given.kind, (kind ?? '').length > maxIdCharacters) ?? raw?.kind,
       input: rawPart(given.rawInput, (rawInput ?? null) !== call.raw_input) ?? raw?.input,
       content: rawPart(given.content, (content ?? null) !== call.content) ?? raw?.content,
@@ -227,17 +243,30 @@ export class UpdateRecorder {
   }
 
   /**
-   * Identifies what a tool call does, whatever id it has: by its whole title, kind and input as the
-   * agent has sent them. Two calls that are shown alike, because secrets are hidden and ends
-   * omitted, differ. `complete`: no end is omitted.
+   * Takes over a request for permission. Its call has the input that the agent has reported before
+   * and the one of the request: some requests repeat a part of the call, or its beginning. The call
+   * is identified whatever id it has, by its whole title, kind and both inputs as the agent has
+   * sent them, so two calls that are shown alike, because secrets are hidden, differ.
    */
-  identityOf(call: AcpToolCall): { readonly call_hash: string; readonly complete: boolean } {
+  ask(given: ToolCallParts): AskedCall {
+    const known = this.#calls.get(given.toolCallId);
+    const before = known && this.#raw.get(known);
+    const call = this.merge(given);
     const raw = this.#raw.get(call);
+    const { rawInput, content } = maskedParts(given, this.#needles());
+    const reported = known?.raw_input ?? known?.content ?? undefined;
+    const asked = rawInput ?? content ?? undefined;
+    const reportedPart = before?.input ?? before?.content;
+    const askedPart = rawPart(given.rawInput ?? given.content, false);
+    const isRepeated = askedPart?.hash === reportedPart?.hash || isPartOf(asked, reported);
+    const input = asked === undefined || isRepeated ? reported : bothOf(reported, asked);
+    const shown = bounded(input) ?? null;
     // Some agents have the command in the title alone.
-    const parts = [raw?.title, raw?.kind, raw?.input ?? raw?.content];
+    const parts = [raw?.title, raw?.kind, reportedPart, askedPart];
     return {
+      ...{ call, title: raw?.shownTitle ?? call.title, input: shown },
       call_hash: sha256(parts.map((part) => part?.hash ?? null)),
-      complete: parts.every((part) => part?.isShortened !== true),
+      complete: shown === (input ?? null) && parts.every((part) => part?.isShortened !== true),
     };
   }
 
@@ -308,6 +337,25 @@ export class UpdateRecorder {
     this.#size += JSON.stringify(event).length;
   }
 }
+
+const bothOf = (reported: unknown, asked: unknown): unknown =>
+  reported === undefined ? asked : { reported, asked };
+
+/** Whether each field of the request is one of the call. */
+function isPartOf(asked: unknown, reported: unknown): boolean {
+  if (!isRecord(asked) || !isRecord(reported)) return false;
+  const fields = Object.entries(asked);
+  return (
+    fields.length > 0 &&
+    fields.every(
+      ([name, value]) =>
+        Object.hasOwn(reported, name) && JSON.stringify(value) === JSON.stringify(reported[name]),
+    )
+  );
+}
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const shownEntry = (
   { content, status, priority }: z.output<typeof plan>['entries'][number],

@@ -59,7 +59,7 @@ describe('the updates of a session', () => {
     });
     const hashOf = (fields: object) => {
       const parts = { toolCallId: 'a', title: 'Run', kind: 'execute', rawInput: 'x', ...fields };
-      return recorder.identityOf(recorder.merge(parts)).call_hash;
+      return recorder.ask(parts).call_hash;
     };
     const first = hashOf(one);
     // Another call, which takes nothing over from the first one.
@@ -68,7 +68,8 @@ describe('the updates of a session', () => {
 
   it.each<[string, object, boolean]>([
     ['short parts', { rawInput: { command: 'x' }, content: ['y'] }, true],
-    ['a long title', { title: `${long}1` }, false],
+    ['a long title', { title: `${long}1` }, true],
+    ['a title that is too long', { title: 'x'.repeat(40_000) }, false],
     ['a long input', { rawInput: 'x'.repeat(40_000) }, false],
     ['a long content beside its input', { rawInput: 'x', content: 'y'.repeat(40_000) }, true],
     ['a long content and no input', { content: 'y'.repeat(40_000) }, false],
@@ -76,8 +77,47 @@ describe('the updates of a session', () => {
     const recorder = new UpdateRecorder();
     recorder.add(aCall('a', fields));
     // A request for permission repeats no more than the id.
-    const call = recorder.merge({ toolCallId: 'a' });
-    expect(recorder.identityOf(call).complete).toBe(complete);
+    expect(recorder.ask({ toolCallId: 'a' }).complete).toBe(complete);
+  });
+
+  it.each<[string, object, object, unknown]>([
+    [
+      'its content, of which the request has the beginning',
+      { content: '{"command":"echo once; rm"}' },
+      { content: 'Requesting approval to Running: echo…' },
+      { reported: '{"command":"echo once; rm"}', asked: 'Requesting approval to Running: echo…' },
+    ],
+    [
+      'all fields, of which the request repeats one',
+      { rawInput: { command: 'destroy', workdir: 'production' } },
+      { rawInput: { command: 'destroy' } },
+      { command: 'destroy', workdir: 'production' },
+    ],
+    [
+      'both inputs where they differ',
+      { rawInput: { command: 'ls' } },
+      { rawInput: { command: 'rm' } },
+      { reported: { command: 'ls' }, asked: { command: 'rm' } },
+    ],
+    ['the input of the request alone', {}, { rawInput: 'ls' }, 'ls'],
+    ['the input that the request repeats', { rawInput: ['ls'] }, { rawInput: ['ls'] }, ['ls']],
+  ])('ask about a call with %s', (_case, reported, asked, input) => {
+    const askedOf = (fields: object) => {
+      const recorder = new UpdateRecorder();
+      recorder.add(aCall('a', { ...reported, ...fields }));
+      return recorder.ask({ toolCallId: 'a', ...asked });
+    };
+    expect(askedOf({})).toMatchObject({ title: 'Run', input, complete: true });
+    // A call that differs where the request is silent is another one.
+    const [field = 'rawInput'] = Object.keys(reported);
+    expect(askedOf({ [field]: 'another' }).call_hash).not.toBe(askedOf({}).call_hash);
+  });
+
+  it('ask about a call with its whole title, of which its event has the beginning', () => {
+    const recorder = new UpdateRecorder();
+    recorder.add(aCall('a', { title: `${long}1` }));
+    expect(recorder.ask({ toolCallId: 'a' }).title).toBe(`${long}1`);
+    expect(recorder.take(true)).toMatchObject([{ title: long }]);
   });
 
   it('have the beginning of the input of a tool that is too long, and the size of the rest', () => {
