@@ -68,7 +68,8 @@ export function maskText(text: string, needles: Needles, edges: Edges = {}): str
 
 /**
  * Replaces the needles in all texts and keys of a JSON value. A number that holds a needle becomes
- * a text. Returns the same value when there are no needles.
+ * a text, and of keys that become equal the later ones get a number, so that no entry is lost.
+ * Returns the same value when there are no needles.
  */
 export function maskJson(value: unknown, needles: Needles, depth = 0): unknown {
   if (needles.texts.length === 0) return value;
@@ -81,12 +82,16 @@ export function maskJson(value: unknown, needles: Needles, depth = 0): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (depth >= maxDepth) return maskText(JSON.stringify(value), needles);
   if (Array.isArray(value)) return value.map((each) => maskJson(each, needles, depth + 1));
-  return Object.fromEntries(
-    Object.entries(value).map(([key, each]) => [
-      maskText(key, needles),
-      maskJson(each, needles, depth + 1),
-    ]),
-  );
+  const shown = new Map<string, unknown>();
+  const numbers = new Map<string, number>();
+  for (const [key, each] of Object.entries(value)) {
+    const name = maskText(key, needles);
+    let free = name;
+    for (let number = numbers.get(name) ?? 1; shown.has(free); numbers.set(name, number))
+      free = `${name} (${++number})`;
+    shown.set(free, maskJson(each, needles, depth + 1));
+  }
+  return Object.fromEntries(shown);
 }
 
 /**

@@ -136,6 +136,21 @@ describe('masked JSON', () => {
     });
   });
 
+  it('loses no entry whose key becomes that of another one', () => {
+    const value = {
+      'a/s3cret': 1,
+      [`a/${hidden}`]: 2,
+      [`a/${hidden} (2)`]: 3,
+      'a/s3crets3cret': 4,
+    };
+    expect(maskJson(value, needlesOf(['s3cret', 's3crets3cret']))).toEqual({
+      [`a/${hidden}`]: 1,
+      [`a/${hidden} (2)`]: 2,
+      [`a/${hidden} (2) (2)`]: 3,
+      [`a/${hidden} (3)`]: 4,
+    });
+  });
+
   it('holds no value, whatever it is, and stays as it is without one', () => {
     fc.assert(
       fc.property(aJson, secrets, (value, values) => {

@@ -174,7 +174,8 @@ function serverAfter({ name, known, patch, owner, sealing, path }: ServerChange)
     throw invalidField(path, 'must have a url or a command');
   if (typeof patch.url === 'string' && typeof patch.command === 'string')
     throw invalidField(path, 'must have either a url or a command');
-  const placeAfter = isRemote ? { url } : { command };
+  const args = [...(given(patch.args, known?.args) ?? [])];
+  const placeAfter = isRemote ? { url } : { command, args };
   const isSame = known !== undefined && placeOf(known) === placeOf(placeAfter);
   const field = isRemote ? 'headers' : 'env';
   const sealed = sealedAfter(
@@ -184,16 +185,19 @@ function serverAfter({ name, known, patch, owner, sealing, path }: ServerChange)
   const type = patch.transport === 'sse' ? 'sse' : 'http';
   const place = isRemote
     ? { url: url ?? '', type: patch.transport == null ? (known?.type ?? 'http') : type }
-    : { command: command ?? '', args: [...(given(patch.args, known?.args) ?? [])] };
+    : { command: command ?? '', args };
   return { name, ...place, ...(sealed === undefined ? {} : { sealed }) };
 }
 
 /**
- * The place that the values of a server are for: the origin of its URL, or its program. A request
- * can't read the values, so it must not send them elsewhere either.
+ * The place that the values of a server are for: the origin of its URL, or its program with its
+ * arguments, which name a package, for instance. A request can't read the values, so it must not
+ * send them elsewhere either.
  */
-const placeOf = ({ url, command = '' }: Pick<OwnerMcpServer, 'url' | 'command'>): string =>
-  url === undefined ? `program ${command}` : `origin ${URL.parse(url)?.origin ?? url}`;
+const placeOf = ({ url, command, args = [] }: Partial<OwnerMcpServer>): string =>
+  url === undefined
+    ? `program ${JSON.stringify([command, ...args])}`
+    : `origin ${URL.parse(url)?.origin ?? url}`;
 
 /** A field of a merge patch: absent keeps what is there, and null removes it. */
 const given = <T>(wanted: T | null | undefined, known: T | undefined): T | undefined =>

@@ -121,10 +121,12 @@ describe('settings', () => {
     expect(headersOf(change(some, mcp({ docs: patch })), 'docs')).toEqual(expected);
   });
 
-  it('have the environment of a server for its program alone', () => {
+  it('have the environment of a server for its program with its arguments alone', () => {
     const of = (patch: object) => headersOf(change(some, mcp({ tool: patch })), 'tool');
-    expect(of({ args: ['-y', 'tool@2'] })).toEqual({ TOKEN: '3' });
+    expect(of({ command: 'npx', args: ['-y', 'tool'] })).toEqual({ TOKEN: '3' });
     expect(of({ command: 'sh' })).toBeUndefined();
+    expect(of({ args: ['-y', 'https://tool.example.evil/'] })).toBeUndefined();
+    expect(of({ args: ['-y', 'tool@2'], env: { TOKEN: '4' } })).toEqual({ TOKEN: '4' });
   });
 
   it('may have servers with names of the language', () => {
