@@ -4,7 +4,7 @@ import { ArchiveError } from './archive-error.ts';
 import { keyOf } from './layout.ts';
 import { unpackHead } from './manifest.ts';
 import type { ArchiveObjects } from './open-archive.ts';
-import { newestHead } from './removal.ts';
+import { hasObjects, newestHead } from './removal.ts';
 
 /** The installation that writes the archives of a namespace. */
 export interface Installation {
@@ -26,7 +26,7 @@ export const installationName = ({ keyId, namespaceUid }: Installation): string 
  */
 export type ArchiveWriter =
   | { readonly kind: 'known'; readonly installation: Installation | undefined }
-  /** The head can't be read. */
+  /** The head can't be read, or nothing in the folder is of an archive. */
   | { readonly kind: 'unreadable' }
   /**
    * The archive has no head, so no reader can use it. An archive begins with a head, so its writer
@@ -43,7 +43,8 @@ export async function writerOf(
   const name = await newestHead(store, address, signal);
   const body =
     name === undefined ? undefined : await store.get(keyOf(address, 'h', name), { signal });
-  if (name === undefined || body === undefined) return { kind: 'headless' };
+  if (name === undefined || body === undefined)
+    return { kind: (await hasObjects(store, address, signal)) ? 'headless' : 'unreadable' };
   try {
     const { installation = '' } = unpackHead(codec, address, name, body).manifest;
     const [keyId = '', namespaceUid] = installation.split(separator);

@@ -1,6 +1,6 @@
 import type { ObjectStore } from '@conversation-operator/object-store/object-store';
 import type { ArchiveAddress } from './address.ts';
-import { folderOf, positionOf } from './layout.ts';
+import { folderOf, isObjectOf, positionOf } from './layout.ts';
 
 type Listing = Pick<ObjectStore, 'list'>;
 
@@ -35,7 +35,7 @@ export async function newestHead(
   return newest;
 }
 
-/** The UIDs of the archives of a namespace. */
+/** The folders of a namespace: UIDs of its archives, and what else there is. */
 export async function* archivesOf(
   store: Listing,
   namespace: string,
@@ -50,6 +50,17 @@ export async function* archivesOf(
   } while (after !== undefined);
 }
 
+/** Whether there is an object of the archive. */
+export async function hasObjects(
+  store: Listing,
+  address: ArchiveAddress,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  for await (const keys of keysOf(store, folderOf(address), signal))
+    if (keys.some((key) => isObjectOf(address, key))) return true;
+  return false;
+}
+
 /**
  * Deletes all objects of an archive, and the heads as the last ones: they say whose archive it is
  * for as long as anything of it is left. Returns whether there were any.
@@ -62,7 +73,8 @@ export async function removeArchive(
   const headFolder = `${folderOf(address)}h/`;
   const heads: string[] = [];
   let found = false;
-  for await (const keys of keysOf(store, folderOf(address), signal)) {
+  for await (const all of keysOf(store, folderOf(address), signal)) {
+    const keys = all.filter((key) => isObjectOf(address, key));
     found ||= keys.length > 0;
     heads.push(...keys.filter((key) => key.startsWith(headFolder)));
     const others = keys.filter((key) => !key.startsWith(headFolder));

@@ -108,4 +108,18 @@ export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
     test: 'test/simulation/archive/archive-model.test.ts',
     name: 'two installations with one key',
   },
+  'a folder of other programs is removed like an archive': {
+    file: 'src/archive/removal.ts',
+    from: 'const keys = all.filter((key) => isObjectOf(address, key));',
+    to: 'const keys = all;',
+    test: 'test/unit/archive/removal.test.ts',
+    name: 'deletes all of its objects and no others',
+  },
+  'a folder of other programs is an archive without a head': {
+    file: 'src/archive/installation.ts',
+    from: "{ kind: (await hasObjects(store, address, signal)) ? 'headless' : 'unreadable' }",
+    to: "{ kind: 'headless' }",
+    test: 'test/unit/controllers/archive/archives.test.ts',
+    name: 'of an installation whose prefix has the name of the namespace',
+  },
 };

@@ -5,17 +5,24 @@ const address = { namespace: 'default', uid: 'one' };
 const head = 'default/one/h/0000000002-aaaaaaaaaaaaaaaaaaaaaaaa';
 const keys = [
   head,
-  'default/one/f/files',
-  'default/one/s/0000000000-b',
-  'default/one/s/0000000001-c',
+  'default/one/f/0000000002-bbbbbbbbbbbbbbbbbbbbbbbb',
+  'default/one/s/0000000000-cccccccccccccccccccccccc',
+  'default/one/s/0000000001-dddddddddddddddddddddddd',
 ];
 
 describe('the removal of an archive', () => {
   it('deletes all of its objects and no others', async () => {
     const { store, objects } = memoryStore();
-    for (const key of [...keys, 'default/one-more/s/x']) objects.set(key, Buffer.from('x'));
+    const others = [
+      'default/one-more/s/0000000000-cccccccccccccccccccccccc',
+      // The folder is the prefix of another installation.
+      'default/one/agents/uid/h/0000000002-aaaaaaaaaaaaaaaaaaaaaaaa',
+      'default/one/report.csv',
+      'default/one/h/report.csv',
+    ];
+    for (const key of [...keys, ...others]) objects.set(key, Buffer.from('x'));
     await expect(removeArchive(store, address)).resolves.toBe(true);
-    expect([...objects.keys()]).toEqual(['default/one-more/s/x']);
+    expect([...objects.keys()]).toEqual(others);
     await expect(removeArchive(store, address)).resolves.toBe(false);
   });
 

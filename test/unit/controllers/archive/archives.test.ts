@@ -6,7 +6,7 @@ import type { EventQuery } from '../../../../src/agent/events.ts';
 import { createCodec } from '../../../../src/archive/codec.ts';
 import { measuredStore } from '../../../../src/archive/measured-store.ts';
 import { installationName } from '../../../../src/archive/installation.ts';
-import { folderOf, keyOf } from '../../../../src/archive/layout.ts';
+import { folderOf, hashOf, keyOf, nameOf } from '../../../../src/archive/layout.ts';
 import { emptyManifest, packHead } from '../../../../src/archive/manifest.ts';
 import { createHistoryReader } from '../../../../src/archive/reader.ts';
 import { createArchives } from '../../../../src/controllers/archive/archives.ts';
@@ -446,7 +446,8 @@ describe('deletion', () => {
     const { namespace, name } = known.metadata;
     stores.conversations.delete(namespace, name);
     for (const uid of ['first', 'second']) {
-      memory.objects.set(`${folderOf({ namespace, uid })}events`, Buffer.from('events'));
+      const key = keyOf({ namespace, uid }, 's', nameOf(0, hashOf('events')));
+      memory.objects.set(key, Buffer.from('events'));
       archives.reconciler.forget({ ...known, metadata: { ...known.metadata, uid } }, 'observed');
     }
     await clock.run(archives.reconciler.reconcile({ namespace, name }, signal));
@@ -582,7 +583,17 @@ describe('a sweep', () => {
 
   it.each([
     ['whose conversation is gone', 'own', headOf('gone', installationName(known))],
-    ['without a head', 'own', ['default/gone/s/x', Buffer.from('x')]],
+    [
+      'without a head',
+      'own',
+      ['default/gone/s/0000000001-aaaaaaaaaaaaaaaaaaaaaaaa', Buffer.from('x')],
+    ],
+    [
+      'of an installation whose prefix has the name of the namespace',
+      'foreign',
+      ['default/gone/uid/h/0000000001-aaaaaaaaaaaaaaaaaaaaaaaa', Buffer.from('x')],
+    ],
+    ['that is a folder of other files', 'foreign', ['default/gone/h/2026.csv', Buffer.from('x')]],
     [
       'of another namespace of this name',
       'foreign',
