@@ -5,7 +5,7 @@ import type { Finality } from '@conversation-operator/kube/reflector';
 import { StoreError } from '@conversation-operator/object-store/store-error';
 import { agentEndpointOf } from '../../agent/endpoint.ts';
 import type { AgentConversation } from '../../agent/agent.ts';
-import { folderOf, keyOf, positionOf } from '../../archive/layout.ts';
+import { folderOf, isObjectOf, keyOf, positionOf } from '../../archive/layout.ts';
 import { newestState } from '../../archive/newest-state.ts';
 import { keysOf, removeArchive } from '../../archive/removal.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
@@ -241,7 +241,7 @@ export class ArchiveReconciler {
     try {
       const keys: string[] = [];
       for await (const page of keysOf(archive.store, folderOf({ namespace, uid }), signal))
-        keys.push(...page);
+        keys.push(...page.filter((key) => isObjectOf({ namespace, uid }, key)));
       const { head } = conversation.status?.archive ?? {};
       if (head === undefined && keys.length === 0) return undefined;
       if (head === undefined || !keys.includes(keyOf({ namespace, uid }, 'h', head))) {

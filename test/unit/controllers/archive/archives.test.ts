@@ -6,7 +6,7 @@ import type { EventQuery } from '../../../../src/agent/events.ts';
 import { createCodec } from '../../../../src/archive/codec.ts';
 import { measuredStore } from '../../../../src/archive/measured-store.ts';
 import { installationName } from '../../../../src/archive/installation.ts';
-import { folderOf, hashOf, keyOf, nameOf } from '../../../../src/archive/layout.ts';
+import { hashOf, keyOf, nameOf } from '../../../../src/archive/layout.ts';
 import { emptyManifest, packHead } from '../../../../src/archive/manifest.ts';
 import { createHistoryReader } from '../../../../src/archive/reader.ts';
 import { createArchives } from '../../../../src/controllers/archive/archives.ts';
@@ -498,7 +498,8 @@ describe('deletion', () => {
     await reconcile();
     stores.sandboxes.delete('default', 'sbx-1');
     await clock.advance(3_600_000);
-    const fresh = `${folderOf({ namespace: 'default', uid: known.metadata.uid })}s/fresh`;
+    const address = { namespace: 'default', uid: known.metadata.uid };
+    const fresh = keyOf(address, 's', nameOf(0, hashOf('fresh')));
     const update = client.updateStatus.bind(client);
     Object.assign(client, {
       updateStatus: (...args: Parameters<typeof update>) => {
