@@ -4,7 +4,7 @@ import { TestEnvironment } from 'jest-environment-node';
 /**
  * The environment of Jest for Node, whose global object is a plain one. That of Jest has
  * interceptors, so that each use of a global (`Object`, `Promise`) costs a call: computing takes a
- * half longer there, and `make test` a fifth.
+ * half longer there, and unit tests a quarter.
  */
 export default class PlainEnvironment extends TestEnvironment {
   constructor(...given: ConstructorParameters<typeof TestEnvironment>) {

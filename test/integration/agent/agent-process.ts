@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { AgentConversation, AgentEndpoint, AgentInit } from '../../../src/agent/agent.ts';
 import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
 
-/** That of the images, which starts in a third of the time that its sources need. */
+/** The program of the images, which starts faster than its sources. */
 const entryPoint = join(import.meta.dirname, '../../../dist/reference-agent.js');
 
 /** Polls until the value is there. The test's own timeout is the limit. */
