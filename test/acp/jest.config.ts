@@ -5,7 +5,7 @@ const config: Config = {
   ...base,
   rootDir: '../..',
   testMatch: ['<rootDir>/test/acp/**/*.acp.ts'],
-  testTimeout: 400_000,
+  testTimeout: 800_000,
 };
 
 export default config;

@@ -32,7 +32,7 @@ async function python(file: string, env: Record<string, string>): Promise<unknow
       OPENHANDS_SUPPRESS_BANNER: '1',
       ...env,
     },
-    timeout: 150_000,
+    timeout: 400_000,
   });
   return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as unknown;
 }

@@ -7,7 +7,7 @@ const config: Config = {
   testMatch: ['<rootDir>/test/agent/**/*.agent.ts'],
   // An agent that starts takes a core for seconds; two files at once keep both busy.
   maxWorkers: 2,
-  testTimeout: 400_000,
+  testTimeout: 800_000,
 };
 
 export default config;

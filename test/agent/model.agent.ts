@@ -55,11 +55,11 @@ describe('when the model', () => {
     expect((await reasonsOf(unknown.id)).kubectl).toContain('NotFoundError');
 
     // The agent itself tries for two minutes.
-    await agents.reaches(patient.id, { execution_status: 'finished' }, 150_000);
+    await agents.reaches(patient.id, { execution_status: 'finished' }, 400_000);
     expect(await agents.file(patient.sandbox, 'patient.txt')).toBe('patient\n');
     expect(agents.model.requests('429')).toHaveLength(6);
     const { id } = await down;
-    await agents.reaches(id, { execution_status: 'error' }, 180_000);
+    await agents.reaches(id, { execution_status: 'error' }, 400_000);
     const { kubectl, rest } = await reasonsOf(id);
     expect([kubectl, rest]).toEqual([
       expect.stringMatching(/LLMServiceUnavailable/),

@@ -7,22 +7,21 @@ import { StatusError } from '../../packages/local-cluster/src/api/status-error.t
 import type { Json } from '../../packages/local-cluster/src/json/json.ts';
 import type { ApiResource } from '../../packages/local-cluster/src/registry/api-resource.ts';
 import { customResource } from '../../packages/local-cluster/src/registry/custom-resource.ts';
-import { crds } from './crd-files.ts';
+import { crdOfKind } from './crds.ts';
 
-let customKinds: ReadonlyMap<string, ApiResource> | undefined;
+const customKinds = new Map<string, ApiResource>();
 
-/** Returns the kind as its definition in `crds/` describes it; undefined for a built-in kind. */
-function customKindOf({
-  group,
-  plural,
-}: Pick<ResourceDefinition<KubeObject>, 'group' | 'plural'>): ApiResource | undefined {
-  customKinds ??= new Map(
-    crds.map((definition) => {
-      const kind = customResource(definition as unknown as ApiObject);
-      return [kind.key, kind];
-    }),
-  );
-  return customKinds.get(`${group}/${plural}`);
+/** Returns the kind as its definition describes it; undefined for a built-in kind. */
+function customKindOf(
+  resource: Pick<ResourceDefinition<KubeObject>, 'group' | 'plural'>,
+): ApiResource | undefined {
+  const known = customKinds.get(`${resource.group}/${resource.plural}`);
+  if (known !== undefined) return known;
+  const definition = crdOfKind(resource);
+  if (definition === undefined) return undefined;
+  const kind = customResource(definition as unknown as ApiObject);
+  customKinds.set(kind.key, kind);
+  return kind;
 }
 
 /**

@@ -9,9 +9,9 @@ import { kubectl } from './kubectl.ts';
 import type { ConversationRecord } from './rest-user.ts';
 
 /** For the hooks of a file: no agent is started in them. */
-export const hookMs = 60_000;
+export const hookMs = 120_000;
 /** An agent takes 5 to 10 s of a core until it answers: much longer where others want that core. */
-export const startMs = 120_000;
+export const startMs = 240_000;
 
 const eventsSchema = z.object({ items: z.array(z.looseObject({ kind: z.string() })) });
 export type AgentEvent = z.output<typeof eventsSchema>['items'][number];

@@ -7,7 +7,7 @@ import { writeKubeconfig } from '../../packages/local-cluster/src/http/kubeconfi
 import { startApiServer, type ApiServer } from '../../packages/local-cluster/src/http/server.ts';
 import { systemClock } from '@conversation-operator/base/clock';
 import { silentLogger } from '@conversation-operator/base/logger';
-import { crds } from './crd-files.ts';
+import { crds } from './crds.ts';
 
 export interface RunningApiServer {
   readonly plane: ControlPlane;
@@ -38,7 +38,7 @@ export async function runApiServer(
     ...(maxWatchBacklog === undefined ? {} : { maxWatchBacklog }),
   });
   await plane.start();
-  await plane.applyCrds(crds);
+  await plane.applyCrds(crds());
   const server = await startApiServer({
     plane,
     host: '127.0.0.1',

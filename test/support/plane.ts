@@ -8,7 +8,7 @@ import type { PlaneResponse } from '../../packages/local-cluster/src/api/request
 import type { WatchStream } from '../../packages/local-cluster/src/storage/watch-stream.ts';
 import { WatchStream as Stream } from '../../packages/local-cluster/src/storage/watch-stream.ts';
 import { silentLogger } from '@conversation-operator/base/logger';
-import { crds } from './crd-files.ts';
+import { crds } from './crds.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 /** The type is loose on purpose: tests read answers of every kind. */
@@ -65,7 +65,7 @@ export class Plane {
 
   async start(): Promise<this> {
     await this.plane.start();
-    await this.plane.applyCrds(crds);
+    await this.plane.applyCrds(crds());
     return this;
   }
 

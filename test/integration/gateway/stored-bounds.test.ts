@@ -1,4 +1,4 @@
-import { crds } from '../../support/crd-files.ts';
+import { crds } from '../../support/crds.ts';
 import type { ApiObject } from '../../../packages/local-cluster/src/api/api-object.ts';
 import { customResource } from '../../../packages/local-cluster/src/registry/custom-resource.ts';
 import type { Schema } from '../../../packages/local-cluster/src/schema/structural-schema.ts';
@@ -7,7 +7,7 @@ import { maxSecretBytes } from '../../../src/resources/owner-settings.ts';
 import { openApproval } from '../../support/gateway/open-approval.ts';
 
 const schemas = new Map(
-  crds.map((definition) => {
+  crds().map((definition) => {
     const { plural, schema } = customResource(definition as unknown as ApiObject);
     return [plural, schema];
   }),

@@ -1,4 +1,4 @@
-import { crds } from '../../../../test/support/crd-files.ts';
+import { crds } from '../../../../test/support/crds.ts';
 import { eventually } from '../../../../test/support/eventually.ts';
 import { exceptions } from './exceptions.ts';
 import { causesOf, type Document } from './support/document.ts';
@@ -19,7 +19,7 @@ const conditionsOf = ({ status }: Document): ReadonlyMap<string, string> =>
   );
 
 describe("the product's definitions", () => {
-  it.each(crds.map((definition) => [definition.spec.names.plural, definition] as const))(
+  it.each(crds().map((definition) => [definition.spec.names.plural, definition] as const))(
     '%s is accepted without a warning',
     async (_, manifest) => {
       const { status, warnings, body } = await server().apply(

@@ -15,7 +15,7 @@ import { ControlPlane } from '../../src/control-plane.ts';
 import { StorageError } from '../../src/storage/storage-error.ts';
 import { systemClock } from '@conversation-operator/base/clock';
 import { silentLogger } from '@conversation-operator/base/logger';
-import { crds } from '../../../../test/support/crd-files.ts';
+import { crds } from '../../../../test/support/crds.ts';
 import {
   aConversation,
   coreInDefault,
@@ -80,7 +80,7 @@ const opening = () =>
 
 it('a restart keeps objects, kinds and versions', async () => {
   const first = await open();
-  await first.applyCrds(crds);
+  await first.applyCrds(crds());
   await call(first, 'POST', inDefault('conversations'), aConversation('a'));
   const before = (await call(first, 'GET', inDefault('conversations', 'a'))).body;
   await call(first, 'POST', inDefault('conversations'), aConversation('b'));
@@ -96,7 +96,7 @@ it('a restart keeps objects, kinds and versions', async () => {
     (await call(second, 'POST', inDefault('conversations'), aConversation('a', { owner: '' })))
       .status,
   ).toBe(422);
-  await second.applyCrds(crds);
+  await second.applyCrds(crds());
   expect(second.revision).toBe(revision);
 });
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { loadConnection } from '../../../../kube/src/kubeconfig.ts';
-import { crds, type Definition } from '../../../../../test/support/crd-files.ts';
+import { crds, type Definition } from '../../../../../test/support/crds.ts';
 import { eventually } from '../../../../../test/support/eventually.ts';
 import { runApiServer } from '../../../../../test/support/api-server.ts';
 import { kubectl, type KubectlResult } from '../../../../../test/support/kubectl.ts';
@@ -160,7 +160,7 @@ async function openServer(stack: AsyncDisposableStack): Promise<Server> {
     widgetGroup: `w${id}.example.com`,
   });
 
-  for (const definition of crds) await install(server, definition);
+  for (const definition of crds()) await install(server, definition);
   const widgets = widgetDefinition(server.widgetGroup);
   stack.defer(async () => {
     await server.delete(`${definitionsPath}/${widgets.metadata.name}`);

@@ -1,0 +1,30 @@
+import { crdOf, definitions } from '../../src/resources/crd.ts';
+import { group } from '../../src/resources/group.ts';
+
+/** The parts of a CustomResourceDefinition that tests read. */
+export interface Definition {
+  readonly metadata: { readonly name: string };
+  readonly spec: {
+    readonly group: string;
+    readonly names: { readonly plural: string };
+    readonly versions: readonly { readonly name: string }[];
+  };
+}
+
+/**
+ * Returns the definition of a kind of the product; undefined for another kind. It is made from the
+ * source of `crds/`, which users install and a unit test compares: their YAML takes longer.
+ */
+export function crdOfKind(kind: {
+  readonly group: string;
+  readonly plural: string;
+}): Definition | undefined {
+  const definition = definitions.find(({ plural }) => plural === kind.plural);
+  if (kind.group !== group || definition === undefined) return undefined;
+  // As from a file: without the fields that are undefined.
+  return JSON.parse(JSON.stringify(crdOf(definition))) as Definition;
+}
+
+/** Returns the definitions of all kinds of the product. */
+export const crds = (): readonly Definition[] =>
+  definitions.flatMap(({ plural }) => crdOfKind({ group, plural }) ?? []);
