@@ -12,8 +12,8 @@ export interface Definition {
 }
 
 /**
- * Returns the definition of a kind of the product; undefined for another kind. It is made from the
- * source of `crds/`, which users install and a unit test compares: their YAML takes longer.
+ * Returns the definition of a kind of the product; undefined for another kind. The source of
+ * `crds/` makes it, which takes less time than to parse their YAML; a unit test compares the two.
  */
 export function crdOfKind(kind: {
   readonly group: string;
