@@ -4,6 +4,7 @@ import { startTaskSchema } from '../../../src/gateway/presenters/start-task.ts';
 import { saying, type Answer, type RestUser } from '../../support/rest-user.ts';
 
 const retryMs = 300;
+const patienceMs = 400_000;
 
 /**
  * Repeats a request as a client does that gets the answer "later", or whose connection breaks;
@@ -34,7 +35,7 @@ async function persistently(ask: () => Promise<Answer>, withinMs: number): Promi
 export async function startPersistently(
   user: RestUser,
   text: string,
-  withinMs = 400_000,
+  withinMs = patienceMs,
 ): Promise<StartTask> {
   const body = { ...saying(text), conversation_id: randomUUID() };
   const { status, body: accepted } = await persistently(
@@ -44,4 +45,12 @@ export async function startPersistently(
   if (status !== 200) throw new Error(`${status}: ${JSON.stringify(accepted)}`);
   const { id } = startTaskSchema.parse(accepted);
   return user.over(id, withinMs);
+}
+
+/** Deletes a conversation, also while gateways come and go. */
+export async function deletePersistently(user: RestUser, id: string): Promise<void> {
+  const path = `/api/v1/app-conversations/${id}`;
+  const { status, body } = await persistently(() => user.call('DELETE', path), patienceMs);
+  // An answer may have been lost.
+  if (status !== 200 && status !== 404) throw new Error(`${status}: ${JSON.stringify(body)}`);
 }

@@ -265,14 +265,20 @@ it('an answer that is nested too deeply is malformed, because nothing could writ
 });
 
 it('an answer without a request is not taken for the next one', async () => {
-  agent.answerWith(answer('{"x":1}') + answer('{"success":true}'), false);
-  expect((await outcomeOf(() => client.run(endpoint(), conversationId))).came).toMatchObject({
-    code: 'malformed',
-  });
-  agent.answerWith('', false);
-  expect((await outcomeOf(() => client.run(endpoint(), conversationId))).came).toMatchObject({
-    code: 'timeout',
-  });
+  // One client, because each has connections of its own. It waits long enough for the first answer.
+  const waiting = new OpenHandsClient({ ...limits, timeoutMs: 5_000 });
+  try {
+    agent.answerWith(answer('{"x":1}') + answer('{"success":true}'), false);
+    expect((await outcomeOf(() => waiting.run(endpoint(), conversationId))).came).toMatchObject({
+      code: 'malformed',
+    });
+    agent.answerWith('', false);
+    expect((await outcomeOf(() => waiting.run(endpoint(), conversationId))).came).toMatchObject({
+      code: 'timeout',
+    });
+  } finally {
+    await waiting.close();
+  }
 });
 
 it("another conversation's answer is none", async () => {
@@ -284,14 +290,14 @@ it("another conversation's answer is none", async () => {
   agent.answerWith(answer(JSON.stringify(other)));
   const about = { code: 'malformed', message: 'The agent answered about another conversation.' };
   expect(
-    (await outcomeOf(() => client.conversation(endpoint(), conversationId))).came,
+    (await outcomeOf(() => patient.conversation(endpoint(), conversationId))).came,
   ).toMatchObject(about);
   const wanted = { id: conversationId, workingDir: '/w', message, llm };
-  expect((await outcomeOf(() => client.createConversation(endpoint(), wanted))).came).toMatchObject(
-    about,
-  );
+  expect(
+    (await outcomeOf(() => patient.createConversation(endpoint(), wanted))).came,
+  ).toMatchObject(about);
   agent.answerWith(answer(JSON.stringify([other])));
   expect(
-    (await outcomeOf(() => client.conversations(endpoint(), [conversationId]))).came,
+    (await outcomeOf(() => patient.conversations(endpoint(), [conversationId]))).came,
   ).toMatchObject(about);
 });
