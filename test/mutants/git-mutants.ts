@@ -159,10 +159,17 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a command to the host behind spaces is no command': {
     file: 'src/gateway/pull-requests/quick-actions.ts',
-    from: '/^([^\\S\\n\\u2028\\u2029]*)',
+    from: '/^([[\\s\\p{Cc}\\p{Cf}]--\\n]*)',
     to: '/^()',
     test: 'test/unit/gateway/pull-requests/quick-actions.test.ts',
     name: 'behind spaces',
+  },
+  'a command to the host behind a form feed is no command': {
+    file: 'src/gateway/pull-requests/quick-actions.ts',
+    from: '[\\v\\f\\u{1c}',
+    to: '[\\v\\u{1c}',
+    test: 'test/unit/gateway/pull-requests/quick-actions.test.ts',
+    name: 'wherever a host ends',
   },
   'a comment is passed on as the agent wrote it': {
     ...pullRequests,
