@@ -236,6 +236,20 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
     test: 'test/integration/gateway/git-push.test.ts',
     name: 'that stalls after its first byte',
   },
+  'a push keeps its place by one byte at a time': {
+    file: 'src/gateway/git/git-relay.ts',
+    from: 'await pace.during(() => pieces.next())',
+    to: 'await pieces.next()',
+    test: 'test/unit/gateway/git/git-handler.test.ts',
+    name: 'must not arrive byte by byte',
+  },
+  'a clone keeps its place by one byte at a time': {
+    file: 'src/gateway/git/git-relay.ts',
+    from: "await pace.during(() => once(response, 'drain', { signal }))",
+    to: "await once(response, 'drain', { signal })",
+    test: 'test/unit/gateway/git/git-relay.test.ts',
+    name: 'a clone that takes 16 KiB',
+  },
   'a git host that fails counts as one that opens the repository': {
     ...privateHost,
     from: "return status === 200 && mediaTypeOf(contentType) !== 'text/html';",

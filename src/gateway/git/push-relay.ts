@@ -47,14 +47,14 @@ class TooLargeError extends Error {
 /** The body of a push as it arrives. The request stays open where its reader stops. */
 class IncomingPush {
   readonly #request: IncomingMessage;
-  readonly #transfer: Pick<Transfer, 'touch'>;
+  readonly #transfer: Pick<Transfer, 'arriving'>;
   #maxBytes: number;
   #bytes = 0;
 
   /** A limit of the transfer ends the request, at whatever stage of the push that is. */
   constructor(
     request: IncomingMessage,
-    transfer: Pick<Transfer, 'touch' | 'late'>,
+    transfer: Pick<Transfer, 'arriving' | 'late'>,
     maxBytes: number,
   ) {
     this.#request = addAbortSignal(transfer.late, request);
@@ -96,9 +96,7 @@ class IncomingPush {
   }
 
   async *#pieces(): AsyncGenerator<Buffer> {
-    const pieces = this.#request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
-    for await (const piece of pieces) {
-      this.#transfer.touch();
+    for await (const piece of this.#transfer.arriving(this.#request)) {
       this.#bytes += piece.length;
       yield piece;
     }

@@ -33,6 +33,10 @@ interface Wish {
 
 const main = { name: 'main', commitSha: '1'.repeat(40) };
 
+/** A line of git's protocol. */
+const line = (text: string): string => (text.length + 4).toString(16).padStart(4, '0') + text;
+const [zeros, ones, twos] = ['0', '1', '2'].map((digit) => digit.repeat(40));
+
 /** A sandbox, and what reaches the git host of its requests. */
 function aSandboxAtWork(wish: Wish = {}) {
   const { repositories = [{ name: 'acme/shop' }], deleting = false } = wish;
@@ -65,7 +69,11 @@ function aSandboxAtWork(wish: Wish = {}) {
   const handler = new GitHandler({
     ...{ keys, clock, logger: silentLogger, metrics: createMetrics(), defaultProvider },
     host: {
-      ...{ refs: pass('references'), pack: pass('service') },
+      refs: pass('references'),
+      pack: async (wanted, body) => {
+        for await (const _piece of body);
+        return pass('service')(wanted);
+      },
       references: () => Promise.resolve(refs),
     },
     records: {
@@ -84,13 +92,19 @@ function aSandboxAtWork(wish: Wish = {}) {
   const send = async (
     method: string,
     path: string,
-    { query = '', body = '', token = keys.gitToken(sandbox.metadata.uid) } = {},
+    { query = '', body = '', token = keys.gitToken(sandbox.metadata.uid), dripMs = 0 } = {},
   ): Promise<readonly string[]> => {
     const request = new IncomingMessage(new Socket());
     request.method = method;
     request.headers = { authorization: basicAuthorization('agent', token) };
     request.push(body);
-    request.push(null);
+    const drip = () => {
+      if (request.destroyed) return;
+      request.push('x');
+      clock.after(dripMs, drip);
+    };
+    if (dripMs > 0) clock.after(dripMs, drip);
+    else request.push(null);
     const response = new ServerResponse(request);
     await handler.handle({
       ...{ request, response, sandbox, path: path.split('/') },
@@ -106,9 +120,7 @@ function aSandboxAtWork(wish: Wish = {}) {
     send('GET', `${repository}.git/info/refs`, { query: 'service=git-receive-pack' });
   /** A push of a new branch. */
   const push = (branch: string) => {
-    const command = `${'0'.repeat(40)} ${'2'.repeat(40)} refs/heads/${branch}\0report-status`;
-    const length = (command.length + 4).toString(16).padStart(4, '0');
-    const body = `${length}${command}0000`;
+    const body = `${line(`${zeros} ${twos} refs/heads/${branch}\0report-status`)}0000`;
     return send('POST', 'forgejo/acme/shop.git/git-receive-pack', { body });
   };
   return { read, beginPush, push, send, clock, lastStatus: () => status };
@@ -255,6 +267,23 @@ it.each<[string, 'read' | 'beginPush' | 'push', boolean]>([
   await clock.advance(3_600_000);
   await clock.run(ask());
   expect(lastStatus()).not.toBe(429);
+});
+
+const creation = `${line(`${zeros} ${twos} refs/heads/agent/x\0report-status`)}0000`;
+it.each<[string, string, string]>([
+  ['commands of a push', '/git-receive-pack', '0'],
+  ['commits of a push', '/git-receive-pack', creation.replace(String(zeros), String(ones))],
+  ['objects of a push', '/git-receive-pack', creation],
+  ['rest of a refused push', '/git-receive-pack', creation.replace('agent/x', 'agents/')],
+  ['rest of a malformed push', '/git-receive-pack', 'garbage'],
+  ['body of a fetch', '/git-upload-pack', ''],
+])('the %s must not arrive byte by byte, because others wait for the place', async (...row) => {
+  const [, service, body] = row;
+  const { send, clock } = aSandboxAtWork();
+  const sent = send('POST', `forgejo/acme/shop.git${service}`, { body, dripMs: 60_000 });
+  await clock.run(sent, 300_000);
+  await clock.advance(60_000);
+  expect(clock.timers).toBe(0);
 });
 
 it('leaves no timer and no place behind', async () => {
