@@ -104,8 +104,8 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a sandbox without a template pushes': {
     ...handler,
-    from: '(!policy.enabled || template === undefined)',
-    to: '!policy.enabled',
+    from: 'template === undefined || !policyOf(grant.repository).enabled',
+    to: '!policyOf(grant.repository).enabled',
     name: 'there is no template, a push begins',
   },
   'a request of git keeps its place after a good end': {
@@ -116,12 +116,12 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a push passes where the git host does not say which branches there are': {
     ...pushes,
-    from: "if (refs === undefined) return all(push, 'the git host does not say which branch is the default one; try again');",
-    to: 'if (refs === undefined) return new Map();',
+    from: "if (refs === undefined) throw new Refusal('the git host does not say which branch is the default one; try again');",
+    to: 'if (refs === undefined) return { conversation };',
   },
   'a push passes to a git host without HEAD': {
     ...pushes,
-    from: "if (!isEmpty && defaultBranch === undefined) return all(push, 'the git host does not say which branch is the default one');",
+    from: "if (!isEmpty && defaultBranch === undefined) throw new Refusal('the git host does not say which branch is the default one');",
     to: '',
   },
   'a repository without a default branch counts as empty': {
@@ -131,7 +131,7 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'push options reach the git host': {
     file: 'src/gateway/git/push-relay.ts',
-    from: 'if (push.options !== undefined) return all(push, optionsRefusal(push.options));',
+    from: '...(push.options === undefined ? [] : [optionsRefusal(push.options)]),',
     to: '',
     test: 'test/integration/gateway/git-push.test.ts',
     name: 'with push options is refused with their names',
@@ -152,7 +152,7 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a renamed repository evades the exceptions of its new name': {
     file: 'src/gateway/git/push-relay.ts',
-    from: '[grant.repository, refs.repository ?? grant.repository]',
+    from: '[grant.repository, refs.repository]',
     to: '[grant.repository]',
     test: 'test/integration/gateway/git-push.test.ts',
     name: 'under each of its names',
@@ -235,6 +235,20 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
     to: 'addAbortSignal(new AbortController().signal, request)',
     test: 'test/integration/gateway/git-push.test.ts',
     name: 'that stalls after its first byte',
+  },
+  'a push follows a redirect of the past': {
+    file: 'src/gateway/git/push-relay.ts',
+    from: 'Readable.from(body, { objectMode: false }), at)',
+    to: 'Readable.from(body, { objectMode: false }))',
+    test: 'test/integration/gateway/git-push.test.ts',
+    name: 'goes where its branches were read',
+  },
+  'a refused push is not in the audit': {
+    file: 'src/gateway/git/push-relay.ts',
+    from: 'records.refuse({ sandbox, conversation, grant, push, reasons: textsOf(reasons) });',
+    to: 'void records;',
+    test: 'test/unit/gateway/git/git-handler.test.ts',
+    name: 'is in the audit',
   },
   'a push keeps its place by one byte at a time': {
     file: 'src/gateway/git/git-relay.ts',

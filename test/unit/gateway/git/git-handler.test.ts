@@ -5,6 +5,7 @@ import type { Refs } from '@conversation-operator/git/ref-list';
 import { IndexedStore } from '../../../../packages/kube/src/store.ts';
 import { SandboxKeys } from '../../../../src/agent/keys.ts';
 import { gitBudget, GitHandler } from '../../../../src/gateway/git/git-handler.ts';
+import type { PushRecords } from '../../../../src/gateway/git/push-records.ts';
 import { basicAuthorization } from '../../../../src/gateway/git/hosts.ts';
 import type { HostAnswer } from '../../../../src/gateway/git/private-host.ts';
 import { gatewayIndexers } from '../../../../src/gateway/lookup/cache.ts';
@@ -60,6 +61,7 @@ function aSandboxAtWork(wish: Wish = {}) {
   const templates = new IndexedStore<SandboxTemplate>({});
   if (git !== null) templates.set(aTemplate(git === undefined ? {} : ({ git } as object)));
   const passed: string[] = [];
+  const refused: Parameters<PushRecords['refuse']>[0][] = [];
   const pass =
     (what: string) =>
     ({ provider, repository }: { readonly provider: string; readonly repository: string }) => {
@@ -74,38 +76,57 @@ function aSandboxAtWork(wish: Wish = {}) {
         for await (const _piece of body);
         return pass('service')(wanted);
       },
-      references: () => Promise.resolve(refs),
+      references: ({ repository }) =>
+        Promise.resolve(
+          refs && { ...refs, repository, location: new URL(`https://git.example/${repository}`) },
+        ),
     },
     records: {
       take: () => Promise.resolve(true),
       begin: (conversation, grant, commands) =>
         Promise.resolve({ id: 'push', conversation, grant, commands }),
       end: () => Promise.resolve(),
-      refuse: () => undefined,
+      refuse: (push) => void refused.push(push),
     },
     conversations: quietCache(conversations),
     templates: quietCache(templates),
   });
 
   let status = 0;
+  let text = '';
   /** Sends a request with the token of the sandbox; returns the calls that reach the git host. */
   const send = async (
     method: string,
     path: string,
-    { query = '', body = '', token = keys.gitToken(sandbox.metadata.uid), dripMs = 0 } = {},
+    {
+      query = '',
+      body = '',
+      token = keys.gitToken(sandbox.metadata.uid),
+      dripMs = 0,
+      headers = {},
+    } = {},
   ): Promise<readonly string[]> => {
     const request = new IncomingMessage(new Socket());
     request.method = method;
-    request.headers = { authorization: basicAuthorization('agent', token) };
-    request.push(body);
+    request.headers = { authorization: basicAuthorization('agent', token), ...headers };
+    request.push(body.slice(0, 65_536));
     const drip = () => {
       if (request.destroyed) return;
       request.push('x');
       clock.after(dripMs, drip);
     };
     if (dripMs > 0) clock.after(dripMs, drip);
-    else request.push(null);
+    else if (body.length <= 65_536) request.push(null);
+    else
+      setImmediate(() => {
+        request.push(body.slice(65_536));
+        request.push(null);
+      });
     const response = new ServerResponse(request);
+    response.end = (sent) => {
+      text = String(sent);
+      return response;
+    };
     await handler.handle({
       ...{ request, response, sandbox, path: path.split('/') },
       ...{ query: new URLSearchParams(query), signal: new AbortController().signal },
@@ -123,7 +144,16 @@ function aSandboxAtWork(wish: Wish = {}) {
     const body = `${line(`${zeros} ${twos} refs/heads/${branch}\0report-status`)}0000`;
     return send('POST', 'forgejo/acme/shop.git/git-receive-pack', { body });
   };
-  return { read, beginPush, push, send, clock, lastStatus: () => status };
+  return {
+    read,
+    beginPush,
+    push,
+    send,
+    clock,
+    refused,
+    lastStatus: () => status,
+    lastText: () => text,
+  };
 }
 
 /** Each row is a sandbox to which the private repository acme/lib of the host forgejo is closed. */
@@ -284,6 +314,83 @@ it.each<[string, string, string]>([
   await clock.run(sent, 300_000);
   await clock.advance(60_000);
   expect(clock.timers).toBe(0);
+});
+
+const withOptions = (capabilities: string) =>
+  `${line(`${zeros} ${twos} refs/heads/agent/x\0${capabilities} push-options`)}0000${line('repo.private=false')}0000`;
+const noPushes = settings({ push: { enabled: false } });
+const [refs, options] = [['refs/heads/agent/x'], ['repo.private=false']];
+
+interface RefusedRow {
+  readonly wish?: Wish;
+  readonly repository?: string;
+  readonly body?: string;
+  readonly headers?: object;
+  readonly refs?: readonly string[];
+  readonly options?: readonly string[];
+  readonly says: string;
+}
+
+it.each<[string, RefusedRow]>([
+  [
+    'with options and without a report',
+    { body: withOptions('ofs-delta'), refs, options, says: 'report' },
+  ],
+  [
+    'with options and a report',
+    { body: withOptions('report-status'), refs, options, says: 'push options' },
+  ],
+  [
+    'with options where pushes are not allowed',
+    { wish: { git: noPushes }, body: withOptions('ofs-delta'), refs, options, says: 'not allowed' },
+  ],
+  ['where pushes are not allowed', { wish: { git: noPushes }, body: creation, refs, says: 'here' }],
+  ['where there is no template', { wish: { git: null }, body: creation, refs, says: 'here' }],
+  [
+    'that only probes where none is allowed',
+    { wish: { git: noPushes }, body: '0000', refs: [], says: 'here' },
+  ],
+  [
+    'to the repository of no conversation',
+    { repository: 'acme/lib', body: creation, refs, says: 'No conversation' },
+  ],
+  ['that is malformed', { body: 'garbage', says: 'push' }],
+  [
+    'that is encoded',
+    { body: creation, headers: { 'content-encoding': 'gzip' }, says: 'must not be encoded' },
+  ],
+  [
+    'that is too large for a proof',
+    {
+      wish: { git: settings({ push: { maxMebibytes: 1 } }) },
+      body: creation.replace(String(zeros), String(ones)) + 'x'.repeat(2 * 1024 * 1024),
+      ...{ refs, says: '1 MiB' },
+    },
+  ],
+])('a push %s is refused with what it names, and is in the audit', async (_what, row) => {
+  const { wish, repository = 'acme/shop', body = '', headers = {}, says } = row;
+  const { send, refused, lastText } = aSandboxAtWork(wish);
+  const path = `forgejo/${repository}.git/git-receive-pack`;
+  expect(await send('POST', path, { body, headers })).toEqual([]);
+  for (const text of [says, ...(row.options ?? [])]) expect(lastText()).toContain(text);
+  const [only, ...others] = refused;
+  expect(others).toEqual([]);
+  expect(only).toMatchObject({ grant: { provider: 'forgejo', repository } });
+  expect(only?.push?.commands.map(({ ref }) => ref)).toEqual(row.refs);
+  expect(only?.push?.options).toEqual(row.options);
+  expect(only?.reasons.join('; ')).toContain(says);
+});
+
+it.each<[string, Wish, string, string]>([
+  ['where pushes are not allowed', { git: noPushes }, 'acme/shop', 'Pushes are not allowed here'],
+  ['to the repository of no conversation', {}, 'acme/lib', 'No conversation in this sandbox'],
+])('a push %s is in the audit at its beginning', async (_what, wish, repository, says) => {
+  const { beginPush, refused, lastText } = aSandboxAtWork(wish);
+  await beginPush(`forgejo/${repository}`);
+  expect(lastText()).toContain(says);
+  expect(refused).toMatchObject([
+    { grant: { repository }, reasons: [expect.stringContaining(says)] },
+  ]);
 });
 
 it('leaves no timer and no place behind', async () => {
