@@ -30,6 +30,12 @@ const pullRequests = {
   file: 'src/gateway/pull-requests/pull-requests.ts',
   test: 'test/unit/gateway/pull-requests/pull-requests.test.ts',
 } as const;
+const hostAccess = {
+  ...{ file: 'src/gateway/pull-requests/host-access.ts', test: pullRequests.test },
+} as const;
+const pullRequestRecords = {
+  ...{ file: 'src/gateway/pull-requests/pull-request-records.ts', test: pullRequests.test },
+} as const;
 const outcomes = { test: 'test/unit/gateway/unknown-outcomes.test.ts' } as const;
 const storeRetries = {
   file: 'packages/object-store/src/s3-client.ts',
@@ -178,9 +184,9 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'is escaped where the host would obey it',
   },
   'a renamed repository has the policy of its old name alone': {
-    ...pullRequests,
-    from: 'const policy = policyOf(name); if (!policy.pullRequests.enabled) throw closed();',
-    to: 'const policy = policyOf(target.repository);',
+    ...hostAccess,
+    from: 'const policies = [policy, policyOf(presentName)];',
+    to: 'const policies = [policy];',
     name: 'of the name that the host reports',
   },
   'a lost answer to a comment counts as refused': {
@@ -190,7 +196,7 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'that the host answers with unavailable',
   },
   'reads of a pull request have no budget': {
-    ...pullRequests,
+    ...hostAccess,
     from: 'charge: () => this.#budget.take({ owner, sandbox }),',
     to: '',
     name: 'bounds the requests of a sandbox to the host',
@@ -371,25 +377,25 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'is an orphan only where',
   },
   'a pull request is opened with a credential for any repository': {
-    ...pullRequests,
+    ...hostAccess,
     from: 'await credentials.of(spec.owner, provider, name)',
     to: 'await credentials.of(spec.owner, provider)',
     name: 'takes the branch of the last accepted push',
   },
   'a pull request is opened without a token': {
-    ...pullRequests,
+    ...hostAccess,
     from: 'if (credential?.token === undefined)',
     to: 'if (credential === undefined)',
     name: 'an owner whose credential is no token',
   },
   'a pull request of the same number elsewhere is the same': {
-    ...pullRequests,
+    ...pullRequestRecords,
     from: 'one.number === other.number && one.provider === other.provider && one.repository === other.repository',
     to: 'one.number === other.number',
     name: 'of the same number in another place',
   },
   'a pull request is recorded in another conversation of the name': {
-    ...pullRequests,
+    ...pullRequestRecords,
     from: "if (stored.metadata.uid !== uid) throw notFound('conversation'); return stored;",
     to: 'return stored;',
     name: 'was made again under its name',
