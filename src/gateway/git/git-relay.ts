@@ -70,7 +70,7 @@ export class Transfer {
    * exceeds a limit. The request stays open where the reader stops.
    */
   async *arriving(request: IncomingMessage): AsyncGenerator<Buffer> {
-    const pieces = request.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer>;
+    const pieces = request.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer, void>;
     let bytes = 0;
     const pace = this.#paceOf(() => bytes);
     try {

@@ -32,7 +32,7 @@ const proofLimits = { maxPackBytes: 4 * mebibyte, maxCommits: 20_000 } as const;
 /** Maximum bytes of a malformed push that are read. */
 const maxDiscardedBytes = 16 * mebibyte;
 
-/** What a sandbox may push to a repository: nothing, for the reason `closed`, or what policies allow. */
+/** The right of a sandbox to push to a repository: none, for the reason `closed`, or by policies. */
 export type PushAccess =
   | { readonly conversation: CachedConversation | undefined; readonly closed: string }
   | {
@@ -63,7 +63,7 @@ class Refusal extends Error {
 const textsOf = (reasons: Reasons): readonly string[] =>
   typeof reasons === 'string' ? [reasons] : [...new Set(reasons.values())];
 
-/** The reasons why a push is refused before its references are looked at; empty without any. */
+/** The reasons why a push is refused whatever its references are; empty without any. */
 function refusalOfWhole(push: Push, closed: string | undefined): string {
   const isReported = push.commands.length === 0 || asksForReport(push);
   return [
@@ -207,8 +207,8 @@ export class PushRelay {
   }
 
   /**
-   * The conversation that may push, and the place where its push goes, which is that of the branches
-   * that were read; no place for a push without commands. Throws `Refusal`.
+   * The conversation that may push, and the place where its push goes, which is that of the
+   * branches that were read; no place for a push without commands. Throws `Refusal`.
    */
   async #allowed(
     { grant }: RelayedRequest,

@@ -43,9 +43,31 @@ it('takes no more time than the text is long', () => {
 });
 
 /** Ends of lines for one host or another: those of Unicode, and those of Python's `splitlines`. */
-const lineEnds = ['\n', '\r', '\r\n', ...'\v\f\u{1c}\u{1d}\u{1e}\u{85}\u{2028}\u{2029}'];
+const lineEnds = [
+  '\n',
+  '\r',
+  '\r\n',
+  '\v',
+  '\f',
+  '\u{1c}',
+  '\u{1d}',
+  '\u{1e}',
+  '\u{85}',
+  '\u{2028}',
+  '\u{2029}',
+];
 /** Characters that one host or another drops, or takes for a blank. */
-const blanks = [...' \t\u{a0}\u{0}\u{1f}\u{200b}\u{2060}\u{feff}\u{202e}'];
+const blanks = [
+  ' ',
+  '\t',
+  '\u{a0}',
+  '\0',
+  '\u{1f}',
+  '\u{200b}',
+  '\u{2060}',
+  '\u{feff}',
+  '\u{202e}',
+];
 
 it('no text has a line that a host would obey, wherever a host ends and trims its lines', () => {
   const words = ['/close', '/Merge', '/approve now', 'Done.', '/usr/bin', '/', 'x', '\\'];
