@@ -131,10 +131,10 @@ export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'have no value for a page',
   },
   'a client keeps a download by one byte at a time': {
-    file: 'packages/http/src/limits/reading-pace.ts',
+    file: 'packages/http/src/limits/client-pace.ts',
     from: 'bytes < (minBytesPerSecond * this.#waitedMs) / 1000',
     to: 'bytes === 0',
-    test: 'packages/http/test/limits/reading-pace.test.ts',
+    test: 'packages/http/test/limits/client-pace.test.ts',
     name: 'takes a byte a second',
   },
   'a stream of a session outlives the sign-out': {

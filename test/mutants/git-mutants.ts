@@ -30,6 +30,12 @@ const pullRequests = {
   file: 'src/gateway/pull-requests/pull-requests.ts',
   test: 'test/unit/gateway/pull-requests/pull-requests.test.ts',
 } as const;
+const hostAccess = {
+  ...{ file: 'src/gateway/pull-requests/host-access.ts', test: pullRequests.test },
+} as const;
+const pullRequestRecords = {
+  ...{ file: 'src/gateway/pull-requests/pull-request-records.ts', test: pullRequests.test },
+} as const;
 const outcomes = { test: 'test/unit/gateway/unknown-outcomes.test.ts' } as const;
 const storeRetries = {
   file: 'packages/object-store/src/s3-client.ts',
@@ -104,8 +110,8 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a sandbox without a template pushes': {
     ...handler,
-    from: '(!policy.enabled || template === undefined)',
-    to: '!policy.enabled',
+    from: 'template === undefined || !policyOf(grant.repository).enabled',
+    to: '!policyOf(grant.repository).enabled',
     name: 'there is no template, a push begins',
   },
   'a request of git keeps its place after a good end': {
@@ -116,12 +122,12 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a push passes where the git host does not say which branches there are': {
     ...pushes,
-    from: "if (refs === undefined) return all(push, 'the git host does not say which branch is the default one; try again');",
-    to: 'if (refs === undefined) return new Map();',
+    from: "if (refs === undefined) throw new Refusal('the git host does not say which branch is the default one; try again');",
+    to: 'if (refs === undefined) return { conversation };',
   },
   'a push passes to a git host without HEAD': {
     ...pushes,
-    from: "if (!isEmpty && defaultBranch === undefined) return all(push, 'the git host does not say which branch is the default one');",
+    from: "if (!isEmpty && defaultBranch === undefined) throw new Refusal('the git host does not say which branch is the default one');",
     to: '',
   },
   'a repository without a default branch counts as empty': {
@@ -131,7 +137,7 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'push options reach the git host': {
     file: 'src/gateway/git/push-relay.ts',
-    from: 'if (push.options !== undefined) return all(push, optionsRefusal(push.options));',
+    from: '...(push.options === undefined ? [] : [optionsRefusal(push.options)]),',
     to: '',
     test: 'test/integration/gateway/git-push.test.ts',
     name: 'with push options is refused with their names',
@@ -152,17 +158,24 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a renamed repository evades the exceptions of its new name': {
     file: 'src/gateway/git/push-relay.ts',
-    from: '[grant.repository, refs.repository ?? grant.repository]',
+    from: '[grant.repository, refs.repository]',
     to: '[grant.repository]',
     test: 'test/integration/gateway/git-push.test.ts',
     name: 'under each of its names',
   },
   'a command to the host behind spaces is no command': {
     file: 'src/gateway/pull-requests/quick-actions.ts',
-    from: '/^([^\\S\\n\\u2028\\u2029]*)',
+    from: '/^([[\\s\\p{Cc}\\p{Cf}]--\\n]*)',
     to: '/^()',
     test: 'test/unit/gateway/pull-requests/quick-actions.test.ts',
     name: 'behind spaces',
+  },
+  'a command to the host behind a form feed is no command': {
+    file: 'src/gateway/pull-requests/quick-actions.ts',
+    from: '[\\v\\f\\u{1c}',
+    to: '[\\v\\u{1c}',
+    test: 'test/unit/gateway/pull-requests/quick-actions.test.ts',
+    name: 'wherever a host ends',
   },
   'a comment is passed on as the agent wrote it': {
     ...pullRequests,
@@ -171,9 +184,9 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'is escaped where the host would obey it',
   },
   'a renamed repository has the policy of its old name alone': {
-    ...pullRequests,
-    from: 'const policy = policyOf(name); if (!policy.pullRequests.enabled) throw closed();',
-    to: 'const policy = policyOf(target.repository);',
+    ...hostAccess,
+    from: 'const policies = [policy, policyOf(presentName)];',
+    to: 'const policies = [policy];',
     name: 'of the name that the host reports',
   },
   'a lost answer to a comment counts as refused': {
@@ -183,7 +196,7 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'that the host answers with unavailable',
   },
   'reads of a pull request have no budget': {
-    ...pullRequests,
+    ...hostAccess,
     from: 'charge: () => this.#budget.take({ owner, sandbox }),',
     to: '',
     name: 'bounds the requests of a sandbox to the host',
@@ -228,6 +241,34 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
     to: 'addAbortSignal(new AbortController().signal, request)',
     test: 'test/integration/gateway/git-push.test.ts',
     name: 'that stalls after its first byte',
+  },
+  'a push follows a redirect of the past': {
+    file: 'src/gateway/git/push-relay.ts',
+    from: 'Readable.from(body, { objectMode: false }), at)',
+    to: 'Readable.from(body, { objectMode: false }))',
+    test: 'test/integration/gateway/git-push.test.ts',
+    name: 'goes where its branches were read',
+  },
+  'a refused push is not in the audit': {
+    file: 'src/gateway/git/push-relay.ts',
+    from: 'records.refuse({ sandbox, conversation, grant, push, reasons: textsOf(reasons) });',
+    to: 'void records;',
+    test: 'test/unit/gateway/git/git-handler.test.ts',
+    name: 'is in the audit',
+  },
+  'a push keeps its place by one byte at a time': {
+    file: 'src/gateway/git/git-relay.ts',
+    from: 'await pace.during(() => pieces.next())',
+    to: 'await pieces.next()',
+    test: 'test/unit/gateway/git/git-handler.test.ts',
+    name: 'must not arrive byte by byte',
+  },
+  'a clone keeps its place by one byte at a time': {
+    file: 'src/gateway/git/git-relay.ts',
+    from: "await pace.during(() => once(response, 'drain', { signal }))",
+    to: "await once(response, 'drain', { signal })",
+    test: 'test/unit/gateway/git/git-relay.test.ts',
+    name: 'a clone that takes 16 KiB',
   },
   'a git host that fails counts as one that opens the repository': {
     ...privateHost,
@@ -336,25 +377,25 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'is an orphan only where',
   },
   'a pull request is opened with a credential for any repository': {
-    ...pullRequests,
+    ...hostAccess,
     from: 'await credentials.of(spec.owner, provider, name)',
     to: 'await credentials.of(spec.owner, provider)',
     name: 'takes the branch of the last accepted push',
   },
   'a pull request is opened without a token': {
-    ...pullRequests,
+    ...hostAccess,
     from: 'if (credential?.token === undefined)',
     to: 'if (credential === undefined)',
     name: 'an owner whose credential is no token',
   },
   'a pull request of the same number elsewhere is the same': {
-    ...pullRequests,
+    ...pullRequestRecords,
     from: 'one.number === other.number && one.provider === other.provider && one.repository === other.repository',
     to: 'one.number === other.number',
     name: 'of the same number in another place',
   },
   'a pull request is recorded in another conversation of the name': {
-    ...pullRequests,
+    ...pullRequestRecords,
     from: "if (stored.metadata.uid !== uid) throw notFound('conversation'); return stored;",
     to: 'return stored;',
     name: 'was made again under its name',

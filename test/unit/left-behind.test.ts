@@ -1,4 +1,6 @@
 import { EventEmitter } from 'node:events';
+import { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
 import { sleep } from '@conversation-operator/base/clock';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { Shares } from '@conversation-operator/base/shares';
@@ -119,7 +121,10 @@ const works: Readonly<Record<string, (given: Outliving, fails: boolean) => Promi
   },
   'a transfer of git': async ({ clock, signal }, fails) => {
     const transfer = new Transfer({ idleMs: 1_000, totalMs: 2_000 }, { clock, signal });
-    transfer.touch();
+    const request = new IncomingMessage(new Socket());
+    request.push('x');
+    request.push(null);
+    for await (const _piece of transfer.arriving(request)) if (fails) break;
     transfer.end();
     await clock.advance(10_000);
     expect(transfer.signal.aborted).toBe(false);

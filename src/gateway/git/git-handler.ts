@@ -18,7 +18,7 @@ import { workingConversations } from '../callback-server/working-conversations.t
 import type { Cache } from '../lookup/cache.ts';
 import { GitRelay, refuseWithText, type GitRelayOptions, type RelayLimits } from './git-relay.ts';
 import type { PrivateHost } from './private-host.ts';
-import { PushRelay } from './push-relay.ts';
+import { PushRelay, type PushAccess } from './push-relay.ts';
 import type { PushRecords } from './push-records.ts';
 
 export interface GitLimits extends RelayLimits {
@@ -152,24 +152,39 @@ export class GitHandler implements CallbackHandler {
       service === 'git-upload-pack' &&
       settings?.readable?.includes(grant.repository) === true &&
       found?.some((each) => this.#providerOf(each) === grant.provider) === true;
-    if (sandbox === undefined || (conversation === undefined && !isReadable)) {
-      refuseWithText(call.response, 403, 'No conversation in this sandbox has this repository');
+    const isPush = service === 'git-receive-pack';
+    if (sandbox === undefined || (!isPush && conversation === undefined && !isReadable)) {
+      refuseWithText(call.response, 403, notOwn);
       return;
     }
     const relayed = { call, sandbox, grant, asked, relaysOpen: true };
-    const { owner } = sandbox.spec;
-    const policyOf = (repository: string) => gitPolicyOf(settings, { owner, repository }).push;
-    const policy = policyOf(grant.repository);
+    const access = this.#pushAccess(sandbox, grant, { conversation, template });
+    await this.#inTurn(call, sandbox, asked, async () => {
+      if (isPush && part === 'service') await this.#pushRelay.push(relayed, access);
+      else if (isPush && access.closed !== undefined)
+        this.#pushRelay.refuse(relayed, { ...access, reasons: access.closed, status: 403 });
+      else await this.#relay.relay(relayed);
+    });
+  }
+
+  #pushAccess(
+    { spec: { owner } }: Sandbox,
+    grant: CloneGrant,
+    {
+      conversation,
+      template,
+    }: {
+      readonly conversation: CachedConversation | undefined;
+      readonly template: SandboxTemplate | undefined;
+    },
+  ): PushAccess {
+    const policyOf = (repository: string) =>
+      gitPolicyOf(template?.spec.git, { owner, repository }).push;
+    if (conversation === undefined) return { conversation, closed: notOwn };
     // Without the template nothing says what may be pushed.
-    if (service === 'git-receive-pack' && (!policy.enabled || template === undefined)) {
-      refuseWithText(call.response, 403, 'Pushes are not allowed here');
-      return;
-    }
-    await this.#inTurn(call, sandbox, asked, () =>
-      service === 'git-receive-pack' && part === 'service' && conversation !== undefined
-        ? this.#pushRelay.push(relayed, conversation, policyOf)
-        : this.#relay.relay(relayed),
-    );
+    return template === undefined || !policyOf(grant.repository).enabled
+      ? { conversation, closed: 'Pushes are not allowed here' }
+      : { conversation, policyOf };
   }
 
   async #inTurn(
@@ -249,6 +264,8 @@ export class GitHandler implements CallbackHandler {
     return repository && (repository.provider ?? this.#options.defaultProvider);
   }
 }
+
+const notOwn = 'No conversation in this sandbox has this repository';
 
 const askForPassword = { 'www-authenticate': 'Basic realm="conversation-operator"' } as const;
 

@@ -1,6 +1,7 @@
+import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Readable, Transform } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
+import { addAbortSignal, Readable } from 'node:stream';
+import { finished } from 'node:stream/promises';
 import type { GitStream } from '@conversation-operator/git/git-http';
 import { withoutCapabilities } from '@conversation-operator/git/offered-capabilities';
 import { pushOptions } from '@conversation-operator/git/receive-pack';
@@ -11,11 +12,15 @@ import type { Sandbox } from '../../resources/sandbox.ts';
 import type { CallbackRequest } from '../callback-server/callback-server.ts';
 import type { HostAnswer, PrivateHost, Wanted } from './private-host.ts';
 import { ProblemError } from '../errors/problem-error.ts';
+import { ClientPace } from '@conversation-operator/http/limits/client-pace';
 import { IdleTimer } from '@conversation-operator/base/idle-timer';
 import type { MeasuredRuntime } from '../../observability/runtime.ts';
 
 interface TransferLimits {
-  /** Maximum time without a byte from the host, or to the sandbox. */
+  /**
+   * Maximum time without a byte from the host, or to the sandbox, and the period in which a sandbox
+   * for which the transfer waits has to keep the minimum rate of `ClientPace`.
+   */
   readonly idleMs: number;
   /** Maximum duration of one request. */
   readonly totalMs: number;
@@ -38,15 +43,22 @@ export class Transfer {
   readonly signal: AbortSignal;
   /** Aborts when a limit is exceeded. */
   readonly late: AbortSignal;
+  readonly #late = new AbortController();
+  readonly #clock: Clock;
+  readonly #idleMs: number;
   readonly #idle: IdleTimer;
+  /** A pace for each stage, until the end of the transfer: not every stage is read to its end. */
+  readonly #paces: ClientPace[] = [];
   readonly #total: Timer;
 
   constructor(
     { idleMs, totalMs }: TransferLimits,
     { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
   ) {
-    const late = new AbortController();
+    const late = this.#late;
     this.late = late.signal;
+    this.#clock = clock;
+    this.#idleMs = idleMs;
     this.signal = AbortSignal.any([signal, late.signal]);
     const onIdle = (): void => late.abort(new Error('nothing has moved for too long'));
     this.#idle = new IdleTimer({ clock, idleMs, onIdle });
@@ -54,34 +66,60 @@ export class Transfer {
   }
 
   /**
-   * A stream whose bytes count as progress. More bytes than the maximum are an error. `onBytes`
-   * sees each piece.
+   * Yields the pieces of the body of a request as they arrive. A sandbox that sends them too slowly
+   * exceeds a limit. The request stays open where the reader stops.
    */
-  newStream(
-    maxBytes = Number.POSITIVE_INFINITY,
-    onBytes: (chunk: Buffer) => void = () => undefined,
-  ): Transform {
+  async *arriving(request: IncomingMessage): AsyncGenerator<Buffer> {
+    const pieces = request.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer, void>;
     let bytes = 0;
-    return new Transform({
-      transform: (chunk: Buffer, _encoding, done) => {
-        this.touch();
-        bytes += chunk.length;
-        if (bytes > maxBytes) {
-          done(new ProblemError('body-too-large', 'The request is too large.'));
-          return;
-        }
-        onBytes(chunk);
-        done(null, chunk);
-      },
-    });
+    const pace = this.#paceOf(() => bytes);
+    try {
+      for (;;) {
+        const { value, done } = await pace.during(() => pieces.next());
+        if (done === true) return;
+        this.#idle.touch();
+        bytes += value.length;
+        yield value;
+      }
+    } finally {
+      await pieces.return?.();
+    }
   }
 
-  /** Some bytes have moved. */
-  touch(): void {
-    this.#idle.touch();
+  /**
+   * Sends a body and ends the response. A sandbox that reads it too slowly exceeds a limit.
+   *
+   * @param onBytes Sees each piece.
+   */
+  async send(
+    response: ServerResponse,
+    body: Readable,
+    onBytes: (chunk: Buffer) => void = () => undefined,
+  ): Promise<void> {
+    const { signal } = this;
+    let bytes = 0;
+    const pace = this.#paceOf(() => bytes);
+    for await (const chunk of addAbortSignal(signal, body) as AsyncIterable<Buffer>) {
+      this.#idle.touch();
+      bytes += chunk.length;
+      onBytes(chunk);
+      if (!response.write(chunk)) await pace.during(() => once(response, 'drain', { signal }));
+    }
+    response.end();
+    await pace.during(() => finished(response, { signal }));
+  }
+
+  #paceOf(moved: () => number): ClientPace {
+    const pace = new ClientPace({
+      ...{ clock: this.#clock, periodMs: this.#idleMs, moved },
+      tooSlow: () => this.#late.abort(new Error('the sandbox is too slow')),
+    });
+    this.#paces.push(pace);
+    return pace;
   }
 
   end(): void {
+    for (const pace of this.#paces) pace.end();
     this.#idle.stop();
     this.#total.cancel();
   }
@@ -224,11 +262,22 @@ function offered(answer: HostAnswer, service: GitService): HostAnswer {
   return { kind: 'stream', stream: { ...stream, body } };
 }
 
-export function bodyOf(request: IncomingMessage, transfer: Transfer, maxBytes: number): Readable {
-  const body = transfer.newStream(maxBytes);
-  // The reader of the body gets the error.
-  pipeline(request, body, { signal: transfer.signal }).catch(() => undefined);
-  return body;
+/** The body of a request. More bytes than the maximum are an error, which its reader gets. */
+function bodyOf(request: IncomingMessage, transfer: Transfer, maxBytes: number): Readable {
+  const pieces = transfer.arriving(addAbortSignal(transfer.late, request));
+  return Readable.from(bounded(pieces, maxBytes), { objectMode: false });
+}
+
+async function* bounded(
+  pieces: AsyncIterable<Buffer>,
+  maxBytes: number,
+): AsyncGenerator<Buffer, void, undefined> {
+  let bytes = 0;
+  for await (const piece of pieces) {
+    bytes += piece.length;
+    if (bytes > maxBytes) throw new ProblemError('body-too-large', 'The request is too large.');
+    yield piece;
+  }
 }
 
 async function send(
@@ -243,9 +292,7 @@ async function send(
     const value = headers[name];
     if (typeof value === 'string') response.setHeader(name, value);
   }
-  await pipeline(body, transfer.newStream(Number.POSITIVE_INFINITY, onBytes), response, {
-    signal: transfer.signal,
-  });
+  await transfer.send(response, body, onBytes);
 }
 
 /** Answers with a text, because git shows it to people. */

@@ -64,10 +64,12 @@ export type HostAnswer =
   | { readonly kind: 'locked' }
   | { readonly kind: 'failed'; readonly reason: string };
 
-/** The references of a repository, with the name that its host reports. */
+/** The references of a repository, with the place where they were read. */
 export interface RepositoryRefs extends Refs {
-  /** Name after the redirects of a renamed repository; absent where the host names none. */
-  readonly repository?: string;
+  /** URL after the redirects of a renamed repository. */
+  readonly location: URL;
+  /** Name of the repository at this URL. */
+  readonly repository: string;
 }
 
 const connectTimeoutMs = 10_000;
@@ -118,10 +120,16 @@ export class PrivateHost {
     });
   }
 
-  /** The answer to the service. */
-  pack(wanted: Wanted, body: Readable): Promise<HostAnswer> {
+  /**
+   * The answer to the service.
+   *
+   * @param at The place that `references` has found. Absent: where the host redirects to, or has
+   *   redirected to in the last minutes.
+   */
+  pack(wanted: Wanted, body: Readable, at?: URL): Promise<HostAnswer> {
     return this.#guarded(wanted, async (host, credential) => {
-      let found = this.#locationOf(credential, wanted);
+      let found =
+        at === undefined ? this.#locationOf(credential, wanted) : { location: at, credential };
       if (found === undefined) {
         const first = await this.refs({ ...wanted, headers: {} });
         if (first.kind !== 'stream') return first;
@@ -140,7 +148,10 @@ export class PrivateHost {
     });
   }
 
-  /** The branches of the repository as its owner sees them; undefined where that is not known. */
+  /**
+   * The branches of the repository as its owner sees them; undefined where they are not known, or
+   * the place where they were read has no name.
+   */
   async references(
     wanted: Omit<Wanted, 'service' | 'headers' | 'relaysOpen'>,
   ): Promise<RepositoryRefs | undefined> {
@@ -155,7 +166,8 @@ export class PrivateHost {
       wantsRefs: true,
     });
     const repository = location && repositoryName(host.url, location);
-    return refs && { ...refs, ...(repository === undefined ? {} : { repository }) };
+    if (refs === undefined || location === undefined || repository === undefined) return undefined;
+    return { ...refs, location, repository };
   }
 
   #credentialOf({

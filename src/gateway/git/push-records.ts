@@ -10,6 +10,7 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import { conversations } from '../../resources/conversation.ts';
 import { markedBeginningOf, plainText } from '../../resources/plain-text.ts';
 import { maxPushes, type PushRecord } from '../../resources/git-settings.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
 import { HourlyLimit } from '../limits/hourly-limit.ts';
 import { writeOnStored } from '../lookup/stored.ts';
 import { notFound } from '../errors/problem-error.ts';
@@ -37,9 +38,12 @@ export interface PushResult {
 
 /** A push of which the git host gets nothing. */
 export interface RefusedPush {
-  readonly conversation: CachedConversation;
+  readonly sandbox: Sandbox;
+  /** Undefined: no conversation of the sandbox is about the repository. */
+  readonly conversation: CachedConversation | undefined;
   readonly grant: CloneGrant;
-  readonly push: Pick<Push, 'commands' | 'options'>;
+  /** Undefined: its beginning was not read, or is malformed. */
+  readonly push: Pick<Push, 'commands' | 'options'> | undefined;
   /** The reasons, each once. */
   readonly reasons: readonly string[];
 }
@@ -141,10 +145,12 @@ export class PushRecords {
   }
 
   /** Records a push of which the host gets nothing, in the audit alone. */
-  refuse({ conversation: { metadata, spec }, grant, push, reasons }: RefusedPush): void {
-    const { commands, options } = push;
+  refuse({ sandbox, conversation, grant, push, reasons }: RefusedPush): void {
+    const { commands = [], options } = push ?? {};
     this.#options.audit.info('PushRefused', {
-      ...{ owner: spec.owner, conversation: metadata.name, ...grant },
+      ...{ owner: sandbox.spec.owner, sandbox: sandbox.metadata.name },
+      ...(conversation === undefined ? {} : { conversation: conversation.metadata.name }),
+      ...grant,
       refs: shownTexts(commands.map(({ ref }) => ref)),
       ...(options === undefined ? {} : { options: shownTexts(options) }),
       reasons: shownTexts(reasons),

@@ -32,29 +32,58 @@ const proofLimits = { maxPackBytes: 4 * mebibyte, maxCommits: 20_000 } as const;
 /** Maximum bytes of a malformed push that are read. */
 const maxDiscardedBytes = 16 * mebibyte;
 
-type PolicyOf = (repository: string) => PushPolicy;
+/** The right of a sandbox to push to a repository: none, for the reason `closed`, or by policies. */
+export type PushAccess =
+  | { readonly conversation: CachedConversation | undefined; readonly closed: string }
+  | {
+      readonly conversation: CachedConversation;
+      readonly closed?: undefined;
+      /** The policy for a repository of this name. */
+      readonly policyOf: (repository: string) => PushPolicy;
+    };
 
-/** The reasons of refused references, by their names. */
-type Reasons = ReadonlyMap<string, string>;
+/** The reason why a push is refused, or the reasons of its references by their names. */
+type Reasons = string | ReadonlyMap<string, string>;
 
-const all = ({ commands }: Push, reason: string): Reasons =>
-  new Map(commands.map(({ ref }) => [ref, reason]));
+/** A push is refused before the host gets anything of it. */
+class Refusal extends Error {
+  override readonly name = 'Refusal';
+  readonly reasons: Reasons;
+  /** Status of the answer to a client that reads no report. */
+  readonly status: number;
 
-class TooLargeError extends Error {
-  override readonly name = 'TooLargeError';
+  constructor(reasons: Reasons, status = 403) {
+    super(textsOf(reasons).join('; '));
+    this.reasons = reasons;
+    this.status = status;
+  }
+}
+
+/** Each reason once. */
+const textsOf = (reasons: Reasons): readonly string[] =>
+  typeof reasons === 'string' ? [reasons] : [...new Set(reasons.values())];
+
+/** The reasons why a push is refused whatever its references are; empty without any. */
+function refusalOfWhole(push: Push, closed: string | undefined): string {
+  const isReported = push.commands.length === 0 || asksForReport(push);
+  return [
+    ...(closed === undefined ? [] : [closed]),
+    ...(push.options === undefined ? [] : [optionsRefusal(push.options)]),
+    ...(isReported ? [] : ['a push must ask for a report (report-status)']),
+  ].join('; ');
 }
 
 /** The body of a push as it arrives. The request stays open where its reader stops. */
 class IncomingPush {
   readonly #request: IncomingMessage;
-  readonly #transfer: Pick<Transfer, 'touch'>;
+  readonly #transfer: Pick<Transfer, 'arriving'>;
   #maxBytes: number;
   #bytes = 0;
 
   /** A limit of the transfer ends the request, at whatever stage of the push that is. */
   constructor(
     request: IncomingMessage,
-    transfer: Pick<Transfer, 'touch' | 'late'>,
+    transfer: Pick<Transfer, 'arriving' | 'late'>,
     maxBytes: number,
   ) {
     this.#request = addAbortSignal(transfer.late, request);
@@ -66,10 +95,6 @@ class IncomingPush {
     return this.#bytes;
   }
 
-  get maxBytes(): number {
-    return this.#maxBytes;
-  }
-
   /** Lowers the maximum; a higher one changes nothing. */
   limitTo(maxBytes: number): void {
     this.#maxBytes = Math.min(this.#maxBytes, maxBytes);
@@ -79,10 +104,14 @@ class IncomingPush {
     return this.#bytes > this.#maxBytes;
   }
 
-  /** Throws `TooLargeError` after the maximum of bytes. */
+  get tooLarge(): string {
+    return `a push may have ${this.#maxBytes / mebibyte} MiB`;
+  }
+
+  /** Throws `Refusal` after the maximum of bytes. */
   async *read(): AsyncGenerator<Buffer> {
     for await (const piece of this.#pieces()) {
-      if (this.isTooLarge) throw new TooLargeError('The push is too large.');
+      if (this.isTooLarge) throw new Refusal(this.tooLarge, 413);
       yield piece;
     }
   }
@@ -96,9 +125,7 @@ class IncomingPush {
   }
 
   async *#pieces(): AsyncGenerator<Buffer> {
-    const pieces = this.#request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
-    for await (const piece of pieces) {
-      this.#transfer.touch();
+    for await (const piece of this.#transfer.arriving(this.#request)) {
       this.#bytes += piece.length;
       yield piece;
     }
@@ -117,99 +144,113 @@ export class PushRelay {
     this.#options = options;
   }
 
-  /**
-   * The caller has authorized the request.
-   *
-   * @param policyOf The policy for a repository of this name.
-   */
-  async push(
-    relayed: RelayedRequest,
-    conversation: CachedConversation,
-    policyOf: PolicyOf,
-  ): Promise<void> {
-    const policy = policyOf(relayed.grant.repository);
-    const { relay } = this.#options;
+  /** The caller has authorized the request. */
+  async push(relayed: RelayedRequest, access: PushAccess): Promise<void> {
     const { request, response } = relayed.call;
+    const { conversation } = access;
     // Git compresses the body of no push, and nothing here would read one.
     if (request.headers['content-encoding'] !== undefined) {
-      refuseWithText(response, 415, 'The body of a push must not be encoded');
+      const reasons = 'The body of a push must not be encoded';
+      this.refuse(relayed, { conversation, reasons, status: 415 });
       return;
     }
-    await relay.within(relayed, async (transfer, wanted) => {
-      const incoming = new IncomingPush(request, transfer, policy.maxMebibytes * mebibyte);
+    await this.#options.relay.within(relayed, async (transfer, wanted) => {
+      const isClosed = access.closed !== undefined;
+      const maxBytes = isClosed
+        ? maxDiscardedBytes
+        : access.policyOf(relayed.grant.repository).maxMebibytes * mebibyte;
+      const incoming = new IncomingPush(request, transfer, maxBytes);
+      const pieces = incoming.read();
+      let push: Push | undefined;
       try {
-        const pieces = incoming.read();
         const body = new PushBody(pieces);
-        const push = await readPush(body);
-        if (push.commands.length > 0 && !asksForReport(push))
-          throw new PushError('A push must ask for a report (report-status)');
-        const reasons = await this.#reasons(relayed, {
-          ...{ push, body, policyOf, wanted, incoming, conversation },
+        push = await readPush(body);
+        const { conversation: own, at } = await this.#allowed(relayed, {
+          ...{ push, body, access, wanted, incoming },
         });
-        const passed = { push, body, incoming, transfer, wanted };
-        const isAllowed = reasons.size === 0;
-        if (isAllowed && (await this.#pass(relayed, conversation, passed))) return;
+        if (await this.#pass(relayed, own, { push, body, at, incoming, transfer, wanted })) return;
         await pieces.return(undefined);
         await incoming.discard();
-        const tooLarge = all(push, `a push may have ${incoming.maxBytes / mebibyte} MiB`);
-        const shown = incoming.isTooLarge ? tooLarge : reasons;
-        if (!isAllowed) {
-          this.#options.metrics.gitPushes.inc({ result: 'refused' });
-          this.#options.records.refuse({
-            ...{ conversation, grant: relayed.grant, push, reasons: [...new Set(shown.values())] },
-          });
-        }
-        respond(response, push, shown, 403);
+        respond(response, push, incoming.tooLarge, 403);
       } catch (error) {
-        if (!(error instanceof PushError) && !(error instanceof TooLargeError)) throw error;
-        this.#options.metrics.gitPushes.inc({ result: 'refused' });
-        await incoming.discard(maxDiscardedBytes);
-        refuseWithText(response, error instanceof PushError ? 400 : 413, error.message);
+        if (!(error instanceof PushError) && !(error instanceof Refusal)) throw error;
+        await pieces.return(undefined);
+        await incoming.discard(push === undefined || isClosed ? maxDiscardedBytes : undefined);
+        const { reasons, status } =
+          error instanceof Refusal ? error : new Refusal(error.message, 400);
+        this.refuse(relayed, { conversation, push, reasons, status });
       }
     });
   }
 
-  /** Empty where the push may be passed on. */
-  async #reasons(
+  /** Answers a push of which the host gets nothing, and records it. */
+  refuse(
+    { call: { response }, sandbox, grant }: RelayedRequest,
+    {
+      conversation,
+      push,
+      reasons,
+      status,
+    }: {
+      readonly conversation: CachedConversation | undefined;
+      /** Absent: its beginning was not read. */
+      readonly push?: Push | undefined;
+      readonly reasons: Reasons;
+      /** Status of the answer to a client that reads no report. */
+      readonly status: number;
+    },
+  ): void {
+    const { metrics, records } = this.#options;
+    metrics.gitPushes.inc({ result: 'refused' });
+    records.refuse({ sandbox, conversation, grant, push, reasons: textsOf(reasons) });
+    respond(response, push, reasons, status);
+  }
+
+  /**
+   * The conversation that may push, and the place where its push goes, which is that of the
+   * branches that were read; no place for a push without commands. Throws `Refusal`.
+   */
+  async #allowed(
     { grant }: RelayedRequest,
     {
       push,
       body,
-      policyOf,
+      access,
       wanted: { owner, signal },
-      conversation,
       incoming,
     }: {
       readonly push: Push;
       readonly body: PushBody;
-      readonly policyOf: PolicyOf;
+      readonly access: PushAccess;
       readonly wanted: Wanted;
-      readonly conversation: CachedConversation;
       readonly incoming: IncomingPush;
     },
-  ): Promise<Reasons> {
-    if (push.commands.length === 0) return new Map();
-    if (push.options !== undefined) return all(push, optionsRefusal(push.options));
+  ): Promise<{ readonly conversation: CachedConversation; readonly at?: URL }> {
+    const refusal = refusalOfWhole(push, access.closed);
+    if (access.closed !== undefined || refusal !== '') throw new Refusal(refusal);
+    const { conversation, policyOf } = access;
+    if (push.commands.length === 0) return { conversation };
     const refs = await this.#options.host.references({ owner, ...grant, signal });
     if (refs === undefined)
-      return all(push, 'the git host does not say which branch is the default one; try again');
+      throw new Refusal('the git host does not say which branch is the default one; try again');
     const isEmpty = refs.branches.length === 0;
     const defaultBranch = isEmpty ? undefined : refs.defaultBranch;
     if (!isEmpty && defaultBranch === undefined)
-      return all(push, 'the git host does not say which branch is the default one');
+      throw new Refusal('the git host does not say which branch is the default one');
     // A renamed repository has the exceptions of both names, so that neither evades one.
-    const policies = [grant.repository, refs.repository ?? grant.repository].map(policyOf);
+    const policies = [grant.repository, refs.repository].map(policyOf);
     for (const policy of policies) {
       const reasons = pushRefusals(push.commands, { policy, defaultBranch });
-      if (reasons.size > 0) return reasons;
+      if (reasons.size > 0) throw new Refusal(reasons);
       incoming.limitTo(policy.maxMebibytes * mebibyte);
     }
     const unproven = await unprovenUpdates(push, body, proofLimits);
-    if (unproven.length > 0) return new Map(unproven.map((ref) => [ref, notFastForward]));
+    if (unproven.length > 0)
+      throw new Refusal(new Map(unproven.map((ref) => [ref, notFastForward])));
     const maxPerHour = Math.min(...policies.map((policy) => policy.maxPerHour));
-    return (await this.#options.records.take(conversation, maxPerHour))
-      ? new Map()
-      : all(push, `a conversation may push ${maxPerHour} times in an hour; try again later`);
+    if (!(await this.#options.records.take(conversation, maxPerHour)))
+      throw new Refusal(`a conversation may push ${maxPerHour} times in an hour; try again later`);
+    return { conversation, at: refs.location };
   }
 
   /** Returns false where the push has turned out to be too large, and nothing was answered. */
@@ -219,12 +260,14 @@ export class PushRelay {
     {
       push,
       body,
+      at,
       incoming,
       transfer,
       wanted,
     }: {
       readonly push: Push;
       readonly body: PushBody;
+      readonly at: URL | undefined;
       readonly incoming: IncomingPush;
       readonly transfer: Transfer;
       readonly wanted: Wanted;
@@ -241,7 +284,7 @@ export class PushRelay {
       return isDenied || report.rejected.has(ref) ? 'Rejected' : 'Unknown';
     };
     try {
-      const answer = await host.pack(wanted, Readable.from(body, { objectMode: false }));
+      const answer = await host.pack(wanted, Readable.from(body, { objectMode: false }), at);
       // The host may have the pack nevertheless, where more bytes follow its end.
       if (incoming.isTooLarge) return false;
       isDenied = answer.kind === 'denied' || answer.kind === 'locked';
@@ -250,7 +293,7 @@ export class PushRelay {
         // Git shows no text of an HTTP error here, but it shows a report.
         refuse: async (status, text) => {
           if (!transfer.signal.aborted) await incoming.discard();
-          respond(response, push, all(push, text), status);
+          respond(response, push, text, status);
         },
       });
       return true;
@@ -266,10 +309,19 @@ export class PushRelay {
 }
 
 /** Answers with a report about the references, or with the status where git asked for none. */
-function respond(response: ServerResponse, push: Push, reasons: Reasons, status: number): void {
-  const body = refusalOf(push, reasons);
+function respond(
+  response: ServerResponse,
+  push: Push | undefined,
+  reasons: Reasons,
+  status: number,
+): void {
+  const byRef =
+    typeof reasons === 'string'
+      ? new Map(push?.commands.map(({ ref }) => [ref, reasons]))
+      : reasons;
+  const body = push && refusalOf(push, byRef);
   if (body === undefined) {
-    refuseWithText(response, status, [...new Set(reasons.values())].join('; '));
+    refuseWithText(response, status, textsOf(reasons).join('; '));
     return;
   }
   response.writeHead(200, {

@@ -20,7 +20,8 @@ import { ProblemError } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/to-problem.ts';
 import type { Cache } from '../lookup/cache.ts';
 import { pullRequestFields } from './fields.ts';
-import type { PullRequestCall, PullRequests } from './pull-requests.ts';
+import type { PullRequestCall } from './host-access.ts';
+import type { PullRequests } from './pull-requests.ts';
 
 export interface ToolsOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'> {
   readonly keys: Pick<SandboxKeys, 'acceptsToolsToken'>;

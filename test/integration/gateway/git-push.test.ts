@@ -431,8 +431,8 @@ const flush = '0000';
 const [zeros, ones, twos] = ['0', '1', '2'].map((digit) => digit.repeat(40));
 
 /** Sends a body as a push of the sandbox. */
-async function post({ name, sandbox }: Workplace, body: string | Buffer) {
-  const response = await fetch(`${url}/git/${name}/forgejo/acme/shop.git/git-receive-pack`, {
+async function post({ name, sandbox }: Workplace, body: string | Buffer, repository = 'acme/shop') {
+  const response = await fetch(`${url}/git/${name}/forgejo/${repository}.git/git-receive-pack`, {
     method: 'POST',
     headers: {
       authorization: basicAuthorization('agent', keys.gitToken(sandbox.metadata.uid)),
@@ -489,8 +489,8 @@ describe('a push by a client of its own', () => {
     host.taken();
     const answer = await post(workplace, creation('agent/x', 'side-band-64k'));
     expect(answer).toEqual({
-      status: 400,
-      text: 'A push must ask for a report (report-status)\n',
+      status: 403,
+      text: 'a push must ask for a report (report-status)\n',
     });
     expect(passed()).toEqual([]);
   });
@@ -510,6 +510,29 @@ describe('a push by a client of its own', () => {
     await post(workplace, creation('agent/x', 'report-status'));
     expect(await pushesOf(workplace)).toMatchObject([{ outcome }]);
     expect(audit.lines.at(-1)).toMatchObject({ message: 'Push', fields: { outcome } });
+  });
+
+  it('goes where its branches were read, and not where the host redirected before', async () => {
+    const git = { overrides: [{ repository: 'acme/shop', push: { enabled: false } }] };
+    const workplace = await aWorkplace({ repository: 'acme/other', git });
+    const { name, sandbox } = workplace;
+    host.faults.set('acme/other', ({ url: asked = '' }, response) => {
+      if (!asked.endsWith('service=git-receive-pack')) return asUsual;
+      return response.writeHead(307, { location: asked.replace('other', 'shop') }).end();
+    });
+    host.taken();
+    const begun = await fetch(
+      `${url}/git/${name}/forgejo/acme/other.git/info/refs?service=git-receive-pack`,
+      {
+        headers: {
+          authorization: basicAuthorization('agent', keys.gitToken(sandbox.metadata.uid)),
+        },
+      },
+    );
+    expect(begun.status).toBe(200);
+    await begun.text();
+    await post(workplace, creation('agent/x', 'report-status'), 'acme/other');
+    expect(passed().map((each) => each.url)).toEqual(['/scm/acme/other.git/git-receive-pack']);
   });
 
   it('asks no host for a compressed report, which nothing here reads', async () => {

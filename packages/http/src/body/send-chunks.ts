@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '@conversation-operator/base/clock';
-import { ReadingPace } from '../limits/reading-pace.ts';
+import { ClientPace } from '../limits/client-pace.ts';
 
 /** Maximum time in which a client reads nothing of its answer, in milliseconds. */
 export const defaultStallMs = 30_000;
@@ -14,7 +14,7 @@ export interface SendChunksOptions {
 /**
  * Sends a body chunk by chunk, at the pace at which its client reads, so that only the chunk under
  * way is in memory. The status is sent with the first chunk, so a later failure ends the
- * connection. A client that stalls, or reads more slowly than `ReadingPace` demands, is
+ * connection. A client that stalls, or reads more slowly than `ClientPace` demands, is
  * disconnected. Returns the bytes sent.
  */
 export async function sendChunks(
@@ -24,9 +24,9 @@ export async function sendChunks(
 ): Promise<number> {
   let bytes = 0;
   const { socket } = response;
-  const pace = new ReadingPace({
+  const pace = new ClientPace({
     clock,
-    taken: () => socket?.bytesWritten ?? 0,
+    moved: () => socket?.bytesWritten ?? 0,
     tooSlow: () => response.destroy(),
   });
   try {

@@ -5,6 +5,7 @@ import type { Refs } from '@conversation-operator/git/ref-list';
 import { IndexedStore } from '../../../../packages/kube/src/store.ts';
 import { SandboxKeys } from '../../../../src/agent/keys.ts';
 import { gitBudget, GitHandler } from '../../../../src/gateway/git/git-handler.ts';
+import type { PushRecords } from '../../../../src/gateway/git/push-records.ts';
 import { basicAuthorization } from '../../../../src/gateway/git/hosts.ts';
 import type { HostAnswer } from '../../../../src/gateway/git/private-host.ts';
 import { gatewayIndexers } from '../../../../src/gateway/lookup/cache.ts';
@@ -33,6 +34,10 @@ interface Wish {
 
 const main = { name: 'main', commitSha: '1'.repeat(40) };
 
+/** A line of git's protocol. */
+const line = (text: string): string => (text.length + 4).toString(16).padStart(4, '0') + text;
+const [zeros, ones, twos] = ['0', '1', '2'].map((digit) => digit.repeat(40));
+
 /** A sandbox, and what reaches the git host of its requests. */
 function aSandboxAtWork(wish: Wish = {}) {
   const { repositories = [{ name: 'acme/shop' }], deleting = false } = wish;
@@ -56,6 +61,7 @@ function aSandboxAtWork(wish: Wish = {}) {
   const templates = new IndexedStore<SandboxTemplate>({});
   if (git !== null) templates.set(aTemplate(git === undefined ? {} : ({ git } as object)));
   const passed: string[] = [];
+  const refused: Parameters<PushRecords['refuse']>[0][] = [];
   const pass =
     (what: string) =>
     ({ provider, repository }: { readonly provider: string; readonly repository: string }) => {
@@ -65,33 +71,57 @@ function aSandboxAtWork(wish: Wish = {}) {
   const handler = new GitHandler({
     ...{ keys, clock, logger: silentLogger, metrics: createMetrics(), defaultProvider },
     host: {
-      ...{ refs: pass('references'), pack: pass('service') },
-      references: () => Promise.resolve(refs),
+      refs: pass('references'),
+      pack: async (wanted, body) => {
+        for await (const _piece of body);
+        return pass('service')(wanted);
+      },
+      references: ({ repository }) =>
+        Promise.resolve(
+          refs && { ...refs, repository, location: new URL(`https://git.example/${repository}`) },
+        ),
     },
     records: {
       take: () => Promise.resolve(true),
       begin: (conversation, grant, commands) =>
         Promise.resolve({ id: 'push', conversation, grant, commands }),
       end: () => Promise.resolve(),
-      refuse: () => undefined,
+      refuse: (push) => void refused.push(push),
     },
     conversations: quietCache(conversations),
     templates: quietCache(templates),
   });
 
   let status = 0;
+  let text = '';
   /** Sends a request with the token of the sandbox; returns the calls that reach the git host. */
   const send = async (
     method: string,
     path: string,
-    { query = '', body = '', token = keys.gitToken(sandbox.metadata.uid) } = {},
+    {
+      query = '',
+      body = '',
+      token = keys.gitToken(sandbox.metadata.uid),
+      dripMs = 0,
+      headers = {},
+    } = {},
   ): Promise<readonly string[]> => {
     const request = new IncomingMessage(new Socket());
     request.method = method;
-    request.headers = { authorization: basicAuthorization('agent', token) };
+    request.headers = { authorization: basicAuthorization('agent', token), ...headers };
     request.push(body);
-    request.push(null);
+    const drip = () => {
+      if (request.destroyed) return;
+      request.push('x');
+      clock.after(dripMs, drip);
+    };
+    if (dripMs > 0) clock.after(dripMs, drip);
+    else request.push(null);
     const response = new ServerResponse(request);
+    response.end = (sent) => {
+      text = String(sent);
+      return response;
+    };
     await handler.handle({
       ...{ request, response, sandbox, path: path.split('/') },
       ...{ query: new URLSearchParams(query), signal: new AbortController().signal },
@@ -106,12 +136,19 @@ function aSandboxAtWork(wish: Wish = {}) {
     send('GET', `${repository}.git/info/refs`, { query: 'service=git-receive-pack' });
   /** A push of a new branch. */
   const push = (branch: string) => {
-    const command = `${'0'.repeat(40)} ${'2'.repeat(40)} refs/heads/${branch}\0report-status`;
-    const length = (command.length + 4).toString(16).padStart(4, '0');
-    const body = `${length}${command}0000`;
+    const body = `${line(`${zeros} ${twos} refs/heads/${branch}\0report-status`)}0000`;
     return send('POST', 'forgejo/acme/shop.git/git-receive-pack', { body });
   };
-  return { read, beginPush, push, send, clock, lastStatus: () => status };
+  return {
+    read,
+    beginPush,
+    push,
+    send,
+    clock,
+    refused,
+    lastStatus: () => status,
+    lastText: () => text,
+  };
 }
 
 /** Each row is a sandbox to which the private repository acme/lib of the host forgejo is closed. */
@@ -255,6 +292,92 @@ it.each<[string, 'read' | 'beginPush' | 'push', boolean]>([
   await clock.advance(3_600_000);
   await clock.run(ask());
   expect(lastStatus()).not.toBe(429);
+});
+
+const creation = `${line(`${zeros} ${twos} refs/heads/agent/x\0report-status`)}0000`;
+it.each<[string, string, string]>([
+  ['commands of a push', '/git-receive-pack', '0'],
+  ['commits of a push', '/git-receive-pack', creation.replace(String(zeros), String(ones))],
+  ['objects of a push', '/git-receive-pack', creation],
+  ['rest of a refused push', '/git-receive-pack', creation.replace('agent/x', 'agents/')],
+  ['rest of a malformed push', '/git-receive-pack', 'garbage'],
+  ['body of a fetch', '/git-upload-pack', ''],
+])('the %s must not arrive byte by byte, because others wait for the place', async (...row) => {
+  const [, service, body] = row;
+  const { send, clock } = aSandboxAtWork();
+  const sent = send('POST', `forgejo/acme/shop.git${service}`, { body, dripMs: 60_000 });
+  await clock.run(sent, 300_000);
+  await clock.advance(60_000);
+  expect(clock.timers).toBe(0);
+});
+
+const withOptions = (capabilities: string) =>
+  `${line(`${zeros} ${twos} refs/heads/agent/x\0${capabilities} push-options`)}0000${line('repo.private=false')}0000`;
+const noPushes = settings({ push: { enabled: false } });
+const [refs, options] = [['refs/heads/agent/x'], ['repo.private=false']];
+
+interface RefusedRow {
+  readonly wish?: Wish;
+  readonly repository?: string;
+  readonly body?: string;
+  readonly headers?: object;
+  readonly refs?: readonly string[];
+  readonly options?: readonly string[];
+  readonly says: string;
+}
+
+it.each<[string, RefusedRow]>([
+  [
+    'with options and without a report',
+    { body: withOptions('ofs-delta'), refs, options, says: 'report' },
+  ],
+  [
+    'with options and a report',
+    { body: withOptions('report-status'), refs, options, says: 'push options' },
+  ],
+  [
+    'with options where pushes are not allowed',
+    { wish: { git: noPushes }, body: withOptions('ofs-delta'), refs, options, says: 'not allowed' },
+  ],
+  ['where pushes are not allowed', { wish: { git: noPushes }, body: creation, refs, says: 'here' }],
+  ['where there is no template', { wish: { git: null }, body: creation, refs, says: 'here' }],
+  [
+    'that only probes where none is allowed',
+    { wish: { git: noPushes }, body: '0000', refs: [], says: 'here' },
+  ],
+  [
+    'to the repository of no conversation',
+    { repository: 'acme/lib', body: creation, refs, says: 'No conversation' },
+  ],
+  ['that is malformed', { body: 'garbage', says: 'push' }],
+  [
+    'that is encoded',
+    { body: creation, headers: { 'content-encoding': 'gzip' }, says: 'must not be encoded' },
+  ],
+])('a push %s is refused with what it names, and is in the audit', async (_what, row) => {
+  const { wish, repository = 'acme/shop', body = '', headers = {}, says } = row;
+  const { send, refused, lastText } = aSandboxAtWork(wish);
+  const path = `forgejo/${repository}.git/git-receive-pack`;
+  expect(await send('POST', path, { body, headers })).toEqual([]);
+  for (const text of [says, ...(row.options ?? [])]) expect(lastText()).toContain(text);
+  const [only, ...others] = refused;
+  expect(others).toEqual([]);
+  expect(only).toMatchObject({ grant: { provider: 'forgejo', repository } });
+  expect(only?.push?.commands.map(({ ref }) => ref)).toEqual(row.refs);
+  expect(only?.push?.options).toEqual(row.options);
+  expect(only?.reasons.join('; ')).toContain(says);
+});
+
+it.each<[string, Wish, string, string]>([
+  ['where pushes are not allowed', { git: noPushes }, 'acme/shop', 'Pushes are not allowed here'],
+  ['to the repository of no conversation', {}, 'acme/lib', 'No conversation in this sandbox'],
+])('a push %s is in the audit at its beginning', async (_what, wish, repository, says) => {
+  const { beginPush, refused, lastText } = aSandboxAtWork(wish);
+  await beginPush(`forgejo/${repository}`);
+  expect(lastText()).toContain(says);
+  expect(refused).toMatchObject([
+    { grant: { repository }, reasons: [expect.stringContaining(says)] },
+  ]);
 });
 
 it('leaves no timer and no place behind', async () => {

@@ -49,7 +49,7 @@ function aClone() {
       await clock.settle();
     }
   };
-  return { clock, body, relayed, trickle };
+  return { clock, body, response, relayed, trickle };
 }
 
 it('never interrupts a clone that is slow and steady before its maximum duration', async () => {
@@ -79,4 +79,21 @@ it('interrupts a clone that stalls, and not before the maximum pause', async () 
   await clock.advance(1);
   expect(body.destroyed).toBe(true);
   await relayed;
+});
+
+it.each([
+  ['16 KiB', true, 16 * 1024],
+  ['2 MiB', false, 2 * 1024 * 1024],
+])('a clone that takes %s in 50 s is interrupted: %s', async (_what, ends, bytes) => {
+  const { clock, body, response, relayed } = aClone();
+  response.write = () => false;
+  for (let pauses = 0; pauses < 10 && !body.destroyed; pauses++) {
+    body.write(Buffer.alloc(bytes));
+    await clock.advance(50_000);
+    response.emit('drain');
+  }
+  expect(body.destroyed).toBe(ends);
+  body.destroy();
+  await relayed.catch(() => undefined);
+  expect(clock.timers).toBe(0);
 });

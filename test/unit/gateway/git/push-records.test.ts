@@ -3,7 +3,7 @@ import { PushRecords } from '../../../../src/gateway/git/push-records.ts';
 import { cachedConversation } from '../../../../src/resources/cached-conversation.ts';
 import { conversations, type Conversation } from '../../../../src/resources/conversation.ts';
 import { maxPushes } from '../../../../src/resources/git-settings.ts';
-import { aStoredConversation, noonMs } from '../../../support/builders.ts';
+import { aSandbox, aStoredConversation, noonMs } from '../../../support/builders.ts';
 import { FakeKubeClient } from '../../../support/fake-kube-client.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
@@ -64,7 +64,8 @@ describe('the record of a push', () => {
   it('of which the host gets nothing says how much of it the audit leaves out', () => {
     const { fields, service } = records();
     service.refuse({
-      ...{ conversation: cachedConversation(aStoredConversation()), grant, reasons: ['no'] },
+      ...{ sandbox: aSandbox(), conversation: cachedConversation(aStoredConversation()) },
+      ...{ grant, reasons: ['no'] },
       push: {
         commands: Array.from({ length: 23 }, (_none, at) => ({ ...command, ref: `refs/${at}` })),
         options: ['x'.repeat(301), 'y'.repeat(300)],

@@ -4,7 +4,7 @@ import {
   intervalOf,
   PullRequestStates,
 } from '../../../../src/gateway/pull-requests/pull-request-states.ts';
-import type { PullRequestCall } from '../../../../src/gateway/pull-requests/pull-requests.ts';
+import type { PullRequestCall } from '../../../../src/gateway/pull-requests/host-access.ts';
 import {
   cachedConversation,
   type CachedConversation,

@@ -2,9 +2,9 @@ import { silentLogger } from '../../../../packages/base/src/logger.ts';
 import { IndexedStore } from '../../../../packages/kube/src/store.ts';
 import { ProblemError } from '../../../../src/gateway/errors/problem-error.ts';
 import type { HostApiErrorCode } from '../../../../src/gateway/git/host-api/host-api.ts';
+import { hostApiBudget } from '../../../../src/gateway/pull-requests/host-access.ts';
 import {
   detailsMs,
-  hostApiBudget,
   PullRequests,
   type PullRequestRequest,
 } from '../../../../src/gateway/pull-requests/pull-requests.ts';
@@ -140,6 +140,16 @@ describe('open', () => {
     host.renamed.set('acme/shop', 'Acme/Store');
     expect(await problemOf(open())).toBe('pull-request-refused');
     expect(host.pullRequests).toEqual([]);
+  });
+
+  it('obeys the lower limit of an hour of both names', async () => {
+    const overrides = [{ repository: 'acme/store', pullRequests: { maxPerHour: 1 } }];
+    const { open, service, call, host } = await setUp({ git: { overrides } });
+    host.renamed.set('acme/shop', 'acme/store');
+    await open();
+    expect(await problemOf(open({ head: 'agent/old' }))).toBe('rate-limited');
+    expect(await problemOf(service.comment(await call(), { body: 'Done.' }))).toBe('rate-limited');
+    expect([host.pullRequests.length, host.comments]).toEqual([1, []]);
   });
 
   it.each<[HostApiErrorCode, string]>([
@@ -296,6 +306,41 @@ describe('details', () => {
   });
 });
 
+it.each(['details', 'comment', 'refresh'] as const)(
+  '%s of a repository under a name that is closed is refused, and asks the host for its name alone',
+  async (method) => {
+    const overrides = [{ repository: 'acme/store', pullRequests: { enabled: false } }];
+    const { open, service, call, host, records } = await setUp({ git: { overrides } });
+    await open();
+    host.renamed.set('acme/shop', 'acme/store');
+    host.change(1, { title: 'Secret plans' });
+    host.calls.length = 0;
+    const conversation = await call();
+    const asked = {
+      details: () => service.details(conversation),
+      comment: () => service.comment(conversation, { body: 'Done.' }),
+      refresh: () => service.refresh(conversation, { number: 1 }),
+    };
+    expect(await problemOf(asked[method]())).toBe('pull-request-refused');
+    expect(host.calls.map((each) => each.method)).toEqual(['repository']);
+    expect(await records()).toEqual([expected]);
+  },
+);
+
+it('details and states of a renamed repository are kept under the name of the conversation', async () => {
+  const { open, service, call, records, host } = await setUp();
+  await open();
+  host.renamed.set('acme/shop', 'acme/store');
+  host.change(1, { title: 'Fix all' });
+  await service.details(await call());
+  expect(host.calls.at(-1)).toMatchObject({ method: 'details', repository: 'acme/store' });
+  expect(await records()).toEqual([{ ...expected, title: 'Fix all' }]);
+  host.change(1, { title: 'Fix more' });
+  await service.refresh(await call(), { number: 1 });
+  expect(host.calls.at(-1)).toMatchObject({ method: 'get', repository: 'acme/store' });
+  expect(await records()).toEqual([{ ...expected, title: 'Fix more' }]);
+});
+
 const target = {
   ...{ repository: 'acme/shop', token: 's3cret' },
   signal: new AbortController().signal,
@@ -308,13 +353,14 @@ describe('the budget of an hour', () => {
     const { conversation } = await call();
     const read = (number: number) =>
       problemOf(service.details({ conversation, by: 'agent' }, number));
+    // Each asks for the present name too.
     for (let number = 2; host.calls.length < hostApiBudget.perSandbox; number++)
       expect(await read(number)).toBe('git-host-denied');
     expect(await read(1)).toBe('rate-limited');
     expect(await problemOf(open({ head: 'agent/old' }))).toBe('rate-limited');
     // The gateway itself reads the state on.
     await service.refresh({ conversation, by: 'client' }, { number: 1 });
-    expect(host.calls).toHaveLength(hostApiBudget.perSandbox + 1);
+    expect(host.calls).toHaveLength(hostApiBudget.perSandbox + 2);
     await clock.advance(3_600_000);
     expect(await read(1)).toBe('none');
   });

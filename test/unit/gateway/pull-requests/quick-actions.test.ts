@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { withoutQuickActions } from '../../../../src/gateway/pull-requests/quick-actions.ts';
 
 it.each<[string, string, string]>([
@@ -35,8 +36,55 @@ it.each([
 
 it('takes no more time than the text is long', () => {
   const [begin, length] = [performance.now(), 1_000_000];
-  for (const character of [' ', '\n', '\u{2028}', '/', '/a', '/a '])
+  for (const character of [' ', '\n', '\u{2028}', '\u{200b}', '/', '/a', '/\u{0}', '/a '])
     withoutQuickActions(character.repeat(length));
   // Quadratic time would be hours.
   expect(performance.now() - begin).toBeLessThan(20_000);
+});
+
+/** Ends of lines for one host or another: those of Unicode, and those of Python's `splitlines`. */
+const lineEnds = [
+  '\n',
+  '\r',
+  '\r\n',
+  '\v',
+  '\f',
+  '\u{1c}',
+  '\u{1d}',
+  '\u{1e}',
+  '\u{85}',
+  '\u{2028}',
+  '\u{2029}',
+];
+/** Characters that one host or another drops, or takes for a blank. */
+const blanks = [
+  ' ',
+  '\t',
+  '\u{a0}',
+  '\0',
+  '\u{1f}',
+  '\u{200b}',
+  '\u{2060}',
+  '\u{feff}',
+  '\u{202e}',
+];
+
+it('no text has a line that a host would obey, wherever a host ends and trims its lines', () => {
+  const words = ['/close', '/Merge', '/approve now', 'Done.', '/usr/bin', '/', 'x', '\\'];
+  // A blank that has a width stays.
+  const dropped = blanks.slice(3);
+  const lineEnd = new RegExp(`[${lineEnds.join('')}]`);
+  const piece = fc.constantFrom(...words, ...lineEnds, ...blanks);
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {
+      const text = withoutQuickActions(pieces.join(''));
+      for (const line of text.split(lineEnd)) {
+        const seen = blanks.reduce((rest, blank) => rest.replaceAll(blank, ' '), line).trim();
+        const stripped = dropped.reduce((rest, each) => rest.replaceAll(each, ''), line);
+        for (const shown of [seen, stripped.trim()])
+          expect(shown).not.toMatch(/^\/[a-z][^\s/]*(\s|$)/i);
+      }
+    }),
+    { numRuns: 2_000 },
+  );
 });

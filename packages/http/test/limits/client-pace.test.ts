@@ -1,18 +1,18 @@
 import { VirtualClock } from '../../../../test/support/virtual-clock.ts';
-import { ReadingPace } from '../../src/limits/reading-pace.ts';
+import { ClientPace } from '../../src/limits/client-pace.ts';
 
 describe('a client that reads a long response', () => {
   let clock: VirtualClock;
   let taken = 0;
   let isEnded = false;
-  let pace: ReadingPace;
+  let pace: ClientPace;
   beforeEach(() => {
     clock = new VirtualClock();
     taken = 0;
     isEnded = false;
-    pace = new ReadingPace({
+    pace = new ClientPace({
       ...{ clock, minBytesPerSecond: 100 },
-      taken: () => taken,
+      moved: () => taken,
       tooSlow: () => (isEnded = true),
     });
   });
