@@ -13,7 +13,7 @@ const newest = {
 export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
   'a sweep takes an archive of another namespace for its own': {
     ...installation,
-    from: ' && namespaceUid === here.namespaceUid',
+    from: ' && writer.namespaceUid === here.namespaceUid',
     to: '',
     name: 'of an archive of another namespace of this name',
   },
@@ -59,6 +59,26 @@ export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
     from: 'return salt >= expiredTime;',
     to: 'return salt <= expiredTime || salt >= expiredTime;',
     name: 'is none of an archive that has expired',
+  },
+  'a head that can not be read is taken for an absent one': {
+    file: newest.file,
+    from: "const { salt = '' } = unpackHead(codec, address, head, body).manifest;",
+    to: "let salt = ''; try { ({ salt = '' } = unpackHead(codec, address, head, body).manifest); } catch { return false; }",
+    test,
+    name: 'nothing is deleted or begun anew',
+  },
+  'a person who prunes deletes what another installation may have written': {
+    file: 'src/commands/archive-prune.ts',
+    from: "if (origin === 'foreign') return isNamed && foreign ? 'delete' : 'keep';",
+    to: '',
+    test: 'test/unit/commands/archive.test.ts',
+    name: 'that another installation may have written',
+  },
+  'an archive of an unknown key is own': {
+    ...installation,
+    from: 'return here.keys.knows(writer.keyId) && writer.namespaceUid === here.namespaceUid',
+    to: 'return writer.namespaceUid === here.namespaceUid',
+    name: 'of an archive of another master key',
   },
   'the files of an expired archive are found again': {
     ...newest,
