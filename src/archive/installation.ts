@@ -70,7 +70,7 @@ export type ArchiveOrigin = 'own' | 'foreign' | 'headless';
 
 /**
  * Pure.
- * @param here Undefined `namespaceUid`: the namespace can't be read, and no archive is known as own.
+ * @param here Its `namespaceUid` is undefined where the namespace can't be read: no archive is own.
  */
 export function originOf(
   writer: ArchiveWriter,

@@ -12,8 +12,8 @@ import { keysOf } from './removal.ts';
  *
  * The archive of before `expiredTime` (`status.archive.expiredTime`) is never found: its deletion
  * may have left objects. Heads without events are left out. Throws `StoreError`, and `ArchiveError`
- * where a head that may be the newest one is damaged or has an unknown key: that head is not absent,
- * and a caller that took an older one, or none, would replace or delete what the head names.
+ * where a head that may be the newest one is damaged or has an unknown key: that head is not
+ * absent, and a caller that took an older one, or none, would replace or delete what it names.
  */
 export async function newestState(
   objects: ArchiveObjects,

@@ -83,8 +83,8 @@ export async function stateOf(
 
 /**
  * The same with the newest head in the store where the one that the Conversation names is gone: its
- * status is that of a backup. Throws `StoreError`, and `ArchiveError` where the newest head can't be
- * read.
+ * status is that of a backup. Throws `StoreError`, and `ArchiveError` where the newest head can't
+ * be read.
  */
 export async function presentStateOf(
   access: ArchiveAccess,

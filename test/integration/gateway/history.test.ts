@@ -118,6 +118,7 @@ describe('the events of a conversation', () => {
   it.each<[string, Wish]>([
     ['a head that is gone', { archive: { head: headOf(2), events: 2, bytes: 10 } }],
     ['no head', {}],
+    ['no head, after an expiry', { archive: expired }],
   ])(
     'are those of the newest head in the store where the status names %s, as after a restore of the cluster',
     async (_case, wish) => {

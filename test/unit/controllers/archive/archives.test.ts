@@ -423,13 +423,13 @@ describe('a newest head that can not be read', () => {
 
 describe('a pause', () => {
   it('archives everything, and the files without secrets', async () => {
-    const { agent, archives, clock, memory, reader, refresh } = scene();
+    const { agent, archives, clock, memory, reader, reconcile, refresh } = scene();
+    agent.events = events(3);
+    await reconcile();
+    const { metadata: known } = await refresh();
+    const left = keyOf(known, 'h', nameOf(1, hashOf('left')));
+    memory.objects.set(left, Buffer.from('left by a process that has ended'));
     agent.events = [...events(3), eventJson('last', { text: keyOfSandbox })];
-    await refresh();
-    memory.objects.set(
-      `default/${(await refresh()).metadata.uid}/h/0000000001-${'0'.repeat(24)}`,
-      Buffer.from('left'),
-    );
     await clock.run(archives.seal.seal(sandbox, endpoint, { maxMs: 15_000, isLast: true }, signal));
     const { metadata, status } = await refresh();
     expect(findCondition(status?.conditions, 'Archived')).toMatchObject({
