@@ -100,6 +100,13 @@ export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
     to: 'const newest = void signal;',
     name: 'does not expire by the time of the backup',
   },
+  'after a restore a status of an expiry is believed': {
+    file: 'src/gateway/v1/history-reading.ts',
+    from: "if (source.code === 'archive-disabled') throw noHistory(source.code);",
+    to: "if (source.code !== 'archive-empty') throw noHistory(source.code);",
+    test: 'test/integration/gateway/history.test.ts',
+    name: 'after an expiry, as after a restore of the cluster',
+  },
   'the status of an archive is written right after the start': {
     file: 'src/controllers/archive/reconcile.ts',
     from: 'if (conversation.status?.archive === undefined) this.#schedule.expect(uid);',

@@ -288,6 +288,10 @@ describe('the events of a conversation', () => {
     await gateway.setStatus(id, { archive: null } as never);
     expect(codeOf(await gateway.get(path('search')))).toBe('409 wrong-state');
     expect(codeOf(await gateway.get(byId('e1')))).toBe('409 wrong-state');
+    // The status is that of a backup.
+    for (const { metadata } of gateway.caches.conversations.store.list())
+      history.stored.set(metadata.uid, headOf(3));
+    expect(idsOf(await gateway.get(path('search')))).toEqual(['e0', 'e1', 'e2']);
   });
 
   it.each([
