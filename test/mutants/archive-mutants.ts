@@ -128,6 +128,13 @@ export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
     test: 'test/unit/agent/hostile-agent.test.ts',
     name: 'an answer that is nested too deeply',
   },
+  'beside another installation a sweep asks for the key alone': {
+    ...installation,
+    from: ' && writer.namespaceUid === here.namespaceUid',
+    to: '',
+    test: 'test/simulation/archive/archive-model.test.ts',
+    name: 'two installations with one key',
+  },
   'after a restore the archives of all conversations begin anew': {
     ...archiver,
     from: 'return newestState(this.#options.archive, { namespace, uid }, expiredTime, signal);',
