@@ -116,10 +116,17 @@ export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'an event that is nested too deeply is written anew': {
     file: 'src/archive/agent-event.ts',
-    from: 'if (isDeeperThan(string, maxDepth))',
-    to: 'if (false)',
+    from: ' || isDeeperThan(string, maxDepth)',
+    to: '',
     test: 'test/unit/archive/bad-input.test.ts',
     name: 'that nests 200000 levels',
+  },
+  'an event that is too large is parsed as a whole': {
+    file: 'src/archive/agent-event.ts',
+    from: 'isOmitted ? outerFields(text) : parse(string)',
+    to: 'parse(string)',
+    test: 'test/unit/archive/bad-input.test.ts',
+    name: 'its text is never parsed as a whole',
   },
   'an answer of an agent may be nested as deeply as the agent wants': {
     file: 'src/agent/http.ts',
