@@ -21,7 +21,7 @@ import {
   type Agent,
   type AgentCall,
 } from './agent-reading.ts';
-import { archiveSourceOf, historySourceOf, noHistory } from './history-source.ts';
+import { archiveSourceOf, historySourceOf, isNoHistory, noHistory } from './history-source.ts';
 import { ownConversation } from './own-objects.ts';
 
 /** The problems of an endpoint that reads the events of a conversation. */
@@ -106,10 +106,11 @@ async function readHistory<R>(
         if (!isOver || !facts.readsArchives || response.headersSent) throw error;
         try {
           return await ways.archive(conversation, left);
-        } catch (noArchive) {
-          // Without a head in the status there is no archive, unless the status is that of a backup.
+        } catch (archiveError) {
+          // A status without a head may be that of a backup. Where the store has none either, the
+          // problem of the agent says more.
           const hasArchive = archiveSourceOf(facts).from === 'archive';
-          throw hasArchive || response.headersSent ? noArchive : error;
+          throw hasArchive || !isNoHistory(archiveError) ? archiveError : error;
         }
       }
     case 'archive':
