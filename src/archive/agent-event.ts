@@ -1,4 +1,5 @@
 import { isDeeperThan } from '@conversation-operator/base/json-depth';
+import { membersOf, valueOf } from './page-text.ts';
 
 /** An event of an agent as the archive takes it. */
 export interface AgentEvent {
@@ -18,6 +19,7 @@ export const maxEventBytes = 4 * 1024 * 1024;
 const maxDepth = 256;
 const maxKindLength = 64;
 const maxTimestampLength = 64;
+const quote = 0x22;
 
 interface Fields {
   readonly id?: unknown;
@@ -33,7 +35,9 @@ interface Fields {
  */
 export function agentEventOf(text: Buffer): AgentEvent | undefined {
   const string = text.toString();
-  const fields = parse(string);
+  // Readers of the archive walk its events by recursion, as JSON.stringify below.
+  const isOmitted = text.length > maxEventBytes || isDeeperThan(string, maxDepth);
+  const fields = isOmitted ? outerFields(text) : parse(string);
   const { id, kind, timestamp, source } = fields ?? {};
   if (typeof id !== 'string' || id === '' || id.length > maxIdLength) return undefined;
   const known = {
@@ -44,13 +48,11 @@ export function agentEventOf(text: Buffer): AgentEvent | undefined {
         ? timestamp
         : undefined,
   };
-  // Readers of the archive walk its events by recursion, as JSON.stringify below.
-  if (isDeeperThan(string, maxDepth))
-    return { ...known, json: placeholderOf({ ...known, source }, text.length) };
+  if (isOmitted) return { ...known, json: placeholderOf({ ...known, source }, text.length) };
   const hasLines = text.includes('\n') || text.includes('\r');
   // Without its line breaks a text may be longer: `1e20` becomes 100000000000000000000.
   const json = hasLines ? Buffer.from(JSON.stringify(fields)) : text;
-  return Math.max(text.length, json.length) > maxEventBytes
+  return json.length > maxEventBytes
     ? { ...known, json: placeholderOf({ ...known, source }, text.length) }
     : { ...known, json };
 }
@@ -72,6 +74,23 @@ function placeholderOf({ source, ...known }: Fields, bytes: number): Buffer {
 
 /** The value of the id in the JSON of an event; undefined for other texts. */
 export const idIn = (json: Buffer): unknown => parse(json.toString())?.id;
+
+/**
+ * The texts among the fields of an event that is not parsed as a whole: 16 MiB of small or nested
+ * values take the process seconds, and much memory.
+ */
+function outerFields(text: Buffer): Fields | undefined {
+  const members = membersOf(text);
+  if (members === undefined) return undefined;
+  const textOf = (name: string): unknown => {
+    const member = members.get(name);
+    return member?.[0] === quote ? valueOf(member) : undefined;
+  };
+  return {
+    ...{ id: textOf('id'), kind: textOf('kind') },
+    ...{ timestamp: textOf('timestamp'), source: textOf('source') },
+  };
+}
 
 function parse(text: string): Fields | undefined {
   try {

@@ -20,12 +20,15 @@ const separator = '/';
 export const installationName = ({ keyId, namespaceUid }: Installation): string =>
   `${keyId}${separator}${namespaceUid}`;
 
-/**
- * The installation that has written the newest head of an archive. Undefined: the head is of a
- * release that named the key alone.
- */
+/** The writer of the newest head of an archive. */
 export type ArchiveWriter =
-  | { readonly kind: 'known'; readonly installation: Installation | undefined }
+  | {
+      readonly kind: 'known';
+      /** Empty: the head names no key. */
+      readonly keyId: string;
+      /** Undefined: the writer did not know the UID, or is a release that named the key alone. */
+      readonly namespaceUid: string | undefined;
+    }
   /** The head can't be read, or nothing in the folder is of an archive. */
   | { readonly kind: 'unreadable' }
   /**
@@ -41,17 +44,14 @@ export async function writerOf(
   signal?: AbortSignal,
 ): Promise<ArchiveWriter> {
   const name = await newestHead(store, address, signal);
-  const body =
-    name === undefined ? undefined : await store.get(keyOf(address, 'h', name), { signal });
-  if (name === undefined || body === undefined)
+  if (name === undefined)
     return { kind: (await hasObjects(store, address, signal)) ? 'headless' : 'unreadable' };
+  const body = await store.get(keyOf(address, 'h', name), { signal });
+  if (body === undefined) return { kind: 'unreadable' };
   try {
     const { installation = '' } = unpackHead(codec, address, name, body).manifest;
     const [keyId = '', namespaceUid] = installation.split(separator);
-    return {
-      kind: 'known',
-      installation: namespaceUid === undefined ? undefined : { keyId, namespaceUid },
-    };
+    return { kind: 'known', keyId, namespaceUid };
   } catch (error) {
     if (error instanceof ArchiveError) return { kind: 'unreadable' };
     throw error;
@@ -68,17 +68,20 @@ export async function writerOf(
  */
 export type ArchiveOrigin = 'own' | 'foreign' | 'headless';
 
-/** Throws `StoreError`. */
-export async function originOf(
-  objects: ArchiveObjects,
-  address: ArchiveAddress,
-  here: { readonly keys: Pick<SandboxKeys, 'knows'>; readonly namespaceUid: string },
-  signal?: AbortSignal,
-): Promise<ArchiveOrigin> {
-  const writer = await writerOf(objects, address, signal);
+/**
+ * Pure.
+ * @param here Its `namespaceUid` is undefined where the namespace can't be read: no archive is own.
+ */
+export function originOf(
+  writer: ArchiveWriter,
+  here: {
+    readonly keys: Pick<SandboxKeys, 'knows'>;
+    readonly namespaceUid: string | undefined;
+  },
+): ArchiveOrigin {
   if (writer.kind === 'headless') return 'headless';
-  const { keyId, namespaceUid } = (writer.kind === 'known' && writer.installation) || {};
-  return keyId !== undefined && here.keys.knows(keyId) && namespaceUid === here.namespaceUid
+  if (writer.kind === 'unreadable' || writer.namespaceUid === undefined) return 'foreign';
+  return here.keys.knows(writer.keyId) && writer.namespaceUid === here.namespaceUid
     ? 'own'
     : 'foreign';
 }

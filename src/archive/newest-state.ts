@@ -1,5 +1,4 @@
 import type { ArchiveAddress, ArchiveState } from './address.ts';
-import { ArchiveError } from './archive-error.ts';
 import { folderOf, keyOf, positionOf, type ArchiveObjectKind } from './layout.ts';
 import { unpackHead } from './manifest.ts';
 import type { ArchiveObjects } from './open-archive.ts';
@@ -12,7 +11,9 @@ import { keysOf } from './removal.ts';
  * no status has named yet.
  *
  * The archive of before `expiredTime` (`status.archive.expiredTime`) is never found: its deletion
- * may have left objects. Heads without events and damaged ones are left out. Throws `StoreError`.
+ * may have left objects. Heads without events are left out. Throws `StoreError`, and `ArchiveError`
+ * where a head that may be the newest one is damaged or has an unknown key: that head is not
+ * absent, and a caller that took an older one, or none, would replace or delete what it names.
  */
 export async function newestState(
   objects: ArchiveObjects,
@@ -22,7 +23,7 @@ export async function newestState(
 ): Promise<ArchiveState | undefined> {
   const heads = await namesOf(objects, address, 'h', signal);
   for (const head of heads.reverse())
-    if (await isReadable(objects, { ...address, head }, expiredTime, signal)) {
+    if (await isPresent(objects, { ...address, head }, expiredTime, signal)) {
       // The name of a snapshot does not say to which archive it belongs.
       const files =
         expiredTime === undefined
@@ -34,7 +35,7 @@ export async function newestState(
 }
 
 /** Whether a head belongs to the present archive, by its salt: the time at which the last expired. */
-async function isReadable(
+async function isPresent(
   { store, codec }: ArchiveObjects,
   { head, ...address }: ArchiveState,
   expiredTime = '',
@@ -42,13 +43,8 @@ async function isReadable(
 ): Promise<boolean> {
   const body = await store.get(keyOf(address, 'h', head), { signal });
   if (body === undefined) return false;
-  try {
-    const { salt = '' } = unpackHead(codec, address, head, body).manifest;
-    return salt >= expiredTime;
-  } catch (error) {
-    if (error instanceof ArchiveError) return false;
-    throw error;
-  }
+  const { salt = '' } = unpackHead(codec, address, head, body).manifest;
+  return salt >= expiredTime;
 }
 
 /** The names of the objects of a kind that are behind an event, in ascending order. */

@@ -4,6 +4,9 @@ export interface PageText {
   readonly next: string | undefined;
 }
 
+/** Maximum items of a page, and members of an object: millions of them would fill the memory. */
+const maxParts = 1_000;
+
 /**
  * Splits a page without writing its items anew: numbers that JavaScript does not represent, and the
  * order of fields, stay those of the agent. Undefined for a text that is no page. The items are
@@ -19,7 +22,8 @@ export function splitPage(text: Buffer): PageText | undefined {
   return { items: elements, next: typeof next === 'string' && next !== '' ? next : undefined };
 }
 
-function valueOf(json: Buffer | undefined): unknown {
+/** The value of a JSON text; undefined for other texts. */
+export function valueOf(json: Buffer | undefined): unknown {
   if (json === undefined) return undefined;
   try {
     return JSON.parse(json.toString());
@@ -28,8 +32,11 @@ function valueOf(json: Buffer | undefined): unknown {
   }
 }
 
-/** The members of an object, as texts; undefined where the text is no object. */
-function membersOf(text: Buffer): ReadonlyMap<string, Buffer> | undefined {
+/**
+ * The members of an object, as texts that are not validated; undefined where the text is no object,
+ * or has more than `maxParts` members.
+ */
+export function membersOf(text: Buffer): ReadonlyMap<string, Buffer> | undefined {
   const parts = partsOf(text, '{', '}');
   if (parts === undefined) return undefined;
   const members = new Map<string, Buffer>();
@@ -43,7 +50,10 @@ function membersOf(text: Buffer): ReadonlyMap<string, Buffer> | undefined {
   return members;
 }
 
-/** The texts between brackets that commas of the outermost level separate. */
+/**
+ * The texts between brackets that commas of the outermost level separate; undefined where there are
+ * more than `maxParts`.
+ */
 function partsOf(json: Buffer, open: string, close: string): readonly Buffer[] | undefined {
   const text = trimmed(json);
   const end = text.length - 1;
@@ -67,6 +77,7 @@ function partsOf(json: Buffer, open: string, close: string): readonly Buffer[] |
         break;
       case comma:
         if (depth > 0) break;
+        if (parts.length === maxParts) return undefined;
         parts.push(trimmed(text.subarray(start, at)));
         start = at + 1;
         break;

@@ -25,15 +25,19 @@ export function openArchiveAccess(): Promise<ArchiveAccess & AsyncDisposable> {
     );
   const stack = new AsyncDisposableStack();
   const runtime = createRuntime(loggerOf({ LOG_LEVEL: 'error', LOG_FORMAT: undefined }));
-  const { store, codec, reader } = openArchive(archive, keysOf(config), runtime, stack);
+  const keys = keysOf(config);
+  const { store, codec, reader } = openArchive(archive, keys, runtime, stack);
   return Promise.resolve({
-    ...{ store, reader },
+    ...{ store, reader, keys },
     writerOf: (address) => writerOf({ store, codec }, address),
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   });
 }
 
-/** The keys of the server; without any a random one, which opens what is not encrypted. */
+/**
+ * The keys of the server; without any a random one, which opens what is not encrypted, and by which
+ * no archive is known as that of this installation.
+ */
 function keysOf({ MASTER_KEY_FILES: files, DATA_DIR: directory }: ArchiveToolConfig): SandboxKeys {
   if (files !== undefined) return readMasterKeys(files);
   return existsSync(join(directory, 'master-key'))

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
-import type { ArchiveAccess, PruneArchivesOptions } from './archive.ts';
+import type { ArchiveAccess } from './archive.ts';
 import type { ExportOptions } from './archive-export.ts';
+import type { PruneArchivesOptions } from './archive-prune.ts';
 import type { ClusterOptions } from './cluster-client.ts';
 
 export interface ArchiveCommandOptions {
@@ -25,7 +26,7 @@ export function addArchiveCommand(
       .description('read the archives of these conversations or UIDs, or all, and show damage'),
   ).action(async (names: readonly string[], options: ClusterOptions) => {
     await using access = await open();
-    await (await import('./archive.ts')).verifyArchives(names, options, access);
+    await (await import('./archive-verify.ts')).verifyArchives(names, options, access);
   });
 
   inCluster(
@@ -53,8 +54,12 @@ export function addArchiveCommand(
       'only those whose last event is so long ago, for example 12h or 30d',
       '1d',
     )
+    .option(
+      '--foreign',
+      'with --delete and UIDs: also those of another installation, or under an unknown master key',
+    )
     .action(async (names: readonly string[], options: PruneArchivesOptions) => {
       await using access = await open();
-      await (await import('./archive.ts')).pruneArchives(names, options, access);
+      await (await import('./archive-prune.ts')).pruneArchives(names, options, access);
     });
 }

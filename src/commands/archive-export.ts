@@ -63,9 +63,9 @@ async function writeArchive(
     record,
   }: { readonly name: string; readonly output: string | undefined; readonly record: object },
 ): Promise<void> {
-  const state = await presentStateOf(access, archive);
-  if (state === undefined) throw new CommandError(`nothing is archived of ${name}`);
   try {
+    const state = await presentStateOf(access, archive);
+    if (state === undefined) throw new CommandError(`nothing is archived of ${name}`);
     const events = access.reader.all(state);
     if (output === undefined) await writeTo(process.stdout, linesOf(events));
     else if (output.endsWith('.zip'))

@@ -6,7 +6,7 @@ import { defaultDataDir, fileList, readEnvironment } from './environment.ts';
 const schema = z
   .object({
     ...archiveSettings,
-    /** Only an encrypted archive needs them. */
+    /** They open an encrypted archive, and say which archives are this installation's. */
     MASTER_KEY_FILES: fileList.optional(),
     /** The data folder of `make run`, whose archive is used where the settings name no other. */
     DATA_DIR: z.string().default(defaultDataDir),

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { ArchiveError } from '../../src/archive/archive-error.ts';
-import type { Installation } from '../../src/archive/installation.ts';
+import type { ArchiveWriter } from '../../src/archive/installation.ts';
 import { addArchiveCommand } from '../../src/commands/archive-command.ts';
 import { runApiServer, type RunningApiServer } from '../support/api-server.ts';
 import { memoryStore } from '../support/archive/memory-store.ts';
@@ -24,9 +24,14 @@ describe('conversation-operator archive', () => {
   let history: FakeHistory;
   let memory: ReturnType<typeof memoryStore>;
   let closed: number;
-  /** Installations that have written archives, by UID. */
-  const writers = new Map<string, Installation>();
+  const knownKey = 'abcdef012345';
+  /** Writers of archives, where this installation is not the one, by UID. */
+  const writers = new Map<string, ArchiveWriter>();
+  /** UIDs of conversations, and of the namespace. */
   const uids: Record<string, string> = {};
+  const ownWriter = (): ArchiveWriter => ({
+    ...{ kind: 'known', keyId: knownKey, namespaceUid: uids['default'] },
+  });
 
   const kube = async (...args: Parameters<typeof kubectl>) => {
     const { code, stdout, stderr } = await kubectl(...args);
@@ -56,6 +61,9 @@ describe('conversation-operator archive', () => {
       uids[name] = await kube(server.kubeconfig, [
         ...['get', 'conversation', name, '-o', 'jsonpath={.metadata.uid}'],
       ]);
+    uids['default'] = await kube(server.kubeconfig, [
+      ...['get', 'namespace', 'default', '-o', 'jsonpath={.metadata.uid}'],
+    ]);
   });
   afterAll(async () => {
     await server.close();
@@ -91,7 +99,8 @@ describe('conversation-operator archive', () => {
       open: () =>
         Promise.resolve({
           ...{ store: memory.store, reader: history },
-          writerOf: ({ uid }) => Promise.resolve({ kind: 'known', installation: writers.get(uid) }),
+          keys: { knows: (keyId) => keyId === knownKey },
+          writerOf: ({ uid }) => Promise.resolve(writers.get(uid) ?? ownWriter()),
           [Symbol.asyncDispose]: () => {
             closed += 1;
             return Promise.resolve();
@@ -189,9 +198,9 @@ describe('conversation-operator archive', () => {
     const before = memory.objects.size;
     const { stdout, stderr } = await run('prune');
     expect(columns(stdout, 0)).toEqual(['00000000-gone', 'UID']);
-    expect(stderr).toBe('Nothing was deleted. With --delete, this archive is.\n');
+    expect(stderr).toBe('Nothing was deleted. With --delete, 1 archive is.\n');
     expect(memory.objects.size).toBe(before);
-    expect(columns((await run('prune', '--delete')).stdout, 0, 2)).toEqual([
+    expect(columns((await run('prune', '--delete')).stdout, 0, 3)).toEqual([
       '00000000-gone deleted',
       'UID RESULT',
     ]);
@@ -199,16 +208,52 @@ describe('conversation-operator archive', () => {
     expect(memory.objects.size).toBe(before - 1);
   });
 
-  it('prune leaves the archives of another installation to those who name them', async () => {
-    writers.set('00000000-gone', { keyId: '0123456789ab', namespaceUid: 'of-another-cluster' });
-    const { stdout, stderr } = await run('prune', '--delete');
-    expect([stdout, stderr]).toEqual([
-      '',
-      'Archives of other installations are left out: 1.\nNo archive is to be deleted.\n',
-    ]);
-    expect(memory.objects.size).toBe(3);
-    await run('prune', '00000000-gone', '--delete');
+  it.each<[string, () => ArchiveWriter]>([
+    [
+      'of another namespace of this name',
+      () => ({ kind: 'known', keyId: knownKey, namespaceUid: 'of-another-cluster' }),
+    ],
+    [
+      'of an unknown key, such as a lost one',
+      () => ({ kind: 'known', keyId: '0123456789ab', namespaceUid: uids['default'] }),
+    ],
+    [
+      'of a known key and no namespace',
+      () => ({ kind: 'known', keyId: knownKey, namespaceUid: undefined }),
+    ],
+    ['without a name', () => ({ kind: 'known', keyId: '', namespaceUid: undefined })],
+    ['whose head can not be read', () => ({ kind: 'unreadable' })],
+  ])('prune shows an archive %s, and deletes it with --foreign alone', async (_case, writer) => {
+    writers.set('00000000-gone', writer());
+    for (const args of [
+      ['--delete'],
+      ['00000000-gone', '--delete'],
+      ['00000000-gone', '--foreign'],
+    ]) {
+      const { stdout, stderr } = await run('prune', ...args);
+      expect(stdout).toContain('00000000-gone');
+      expect(stdout).not.toContain('deleted');
+      if (!args.includes('--foreign')) {
+        expect(stdout).toContain('kept');
+        expect(stderr).toContain('Not known as written by this installation: 1.');
+        expect(stderr).toContain('No archive is to be deleted.');
+      }
+      expect(memory.objects.size).toBe(3);
+    }
+    await expect(run('prune', '--delete', '--foreign')).rejects.toThrow('--foreign needs the UIDs');
+    await run('prune', '00000000-gone', '--delete', '--foreign');
     expect(memory.objects.size).toBe(2);
+  });
+
+  it('verify and export name a newest head that can not be read', async () => {
+    history.heads.delete(headOf(2));
+    history.newest = () => Promise.reject(new ArchiveError('damaged', 'no key opens the head'));
+    const { stdout } = await run('verify', 'two', 'one');
+    expect(columns(stdout, 0, 2, 4)).toContain('two damaged no key opens the head');
+    expect(columns(stdout, 0, 2)).toContain('one intact');
+    await expect(run('export', 'two')).rejects.toThrow(
+      'the archive of two is damaged: no key opens the head',
+    );
   });
 
   it('verify and export read the newest head where that of the Conversation is gone, as after a restore of the cluster', async () => {

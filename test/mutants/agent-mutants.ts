@@ -103,8 +103,8 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'an event that is longer without its line breaks is archived whole': {
     file: 'src/archive/agent-event.ts',
-    from: 'Math.max(text.length, json.length)',
-    to: 'text.length',
+    from: 'json.length > maxEventBytes',
+    to: 'text.length > maxEventBytes',
     test: 'test/unit/archive/bad-input.test.ts',
     name: 'that is short in its layout',
   },

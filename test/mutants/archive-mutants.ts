@@ -13,7 +13,7 @@ const newest = {
 export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
   'a sweep takes an archive of another namespace for its own': {
     ...installation,
-    from: ' && namespaceUid === here.namespaceUid',
+    from: ' && writer.namespaceUid === here.namespaceUid',
     to: '',
     name: 'of an archive of another namespace of this name',
   },
@@ -60,6 +60,26 @@ export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
     to: 'return salt <= expiredTime || salt >= expiredTime;',
     name: 'is none of an archive that has expired',
   },
+  'a head that can not be read is taken for an absent one': {
+    file: newest.file,
+    from: "const { salt = '' } = unpackHead(codec, address, head, body).manifest;",
+    to: "let salt = ''; try { ({ salt = '' } = unpackHead(codec, address, head, body).manifest); } catch { return false; }",
+    test,
+    name: 'nothing is deleted or begun anew',
+  },
+  'a person who prunes deletes what another installation may have written': {
+    file: 'src/commands/archive-prune.ts',
+    from: "if (origin === 'foreign') return isNamed && foreign ? 'delete' : 'keep';",
+    to: '',
+    test: 'test/unit/commands/archive.test.ts',
+    name: 'that another installation may have written',
+  },
+  'an archive of an unknown key is own': {
+    ...installation,
+    from: 'return here.keys.knows(writer.keyId) && writer.namespaceUid === here.namespaceUid',
+    to: 'return writer.namespaceUid === here.namespaceUid',
+    name: 'of an archive of another master key',
+  },
   'the files of an expired archive are found again': {
     ...newest,
     from: 'expiredTime === undefined ?',
@@ -80,6 +100,13 @@ export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
     to: 'const newest = void signal;',
     name: 'does not expire by the time of the backup',
   },
+  'after a restore a status of an expiry is believed': {
+    file: 'src/gateway/v1/history-reading.ts',
+    from: "if (source.code === 'archive-disabled') throw noHistory(source.code);",
+    to: "if (source.code !== 'archive-empty') throw noHistory(source.code);",
+    test: 'test/integration/gateway/history.test.ts',
+    name: 'after an expiry, as after a restore of the cluster',
+  },
   'the status of an archive is written right after the start': {
     file: 'src/controllers/archive/reconcile.ts',
     from: 'if (conversation.status?.archive === undefined) this.#schedule.expect(uid);',
@@ -89,10 +116,17 @@ export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'an event that is nested too deeply is written anew': {
     file: 'src/archive/agent-event.ts',
-    from: 'if (isDeeperThan(string, maxDepth))',
-    to: 'if (false)',
+    from: ' || isDeeperThan(string, maxDepth)',
+    to: '',
     test: 'test/unit/archive/bad-input.test.ts',
     name: 'that nests 200000 levels',
+  },
+  'an event that is too large is parsed as a whole': {
+    file: 'src/archive/agent-event.ts',
+    from: 'isOmitted ? outerFields(text) : parse(string)',
+    to: 'parse(string)',
+    test: 'test/unit/archive/bad-input.test.ts',
+    name: 'its text is never parsed as a whole',
   },
   'an answer of an agent may be nested as deeply as the agent wants': {
     file: 'src/agent/http.ts',
@@ -100,6 +134,13 @@ export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
     to: '',
     test: 'test/unit/agent/hostile-agent.test.ts',
     name: 'an answer that is nested too deeply',
+  },
+  'beside another installation a sweep asks for the key alone': {
+    ...installation,
+    from: ' && writer.namespaceUid === here.namespaceUid',
+    to: '',
+    test: 'test/simulation/archive/archive-model.test.ts',
+    name: 'two installations with one key',
   },
   'after a restore the archives of all conversations begin anew': {
     ...archiver,

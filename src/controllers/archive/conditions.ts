@@ -61,7 +61,7 @@ export const sweptUpdate = (
         archivesSweptCondition,
         false,
         tooManyOrphans,
-        `${stop.orphans} of ${stop.archives} archives of the namespace have no Conversation, which is more than a tenth, so the operator deletes none of them. Conversations may be missing after a restore of the cluster. The command "conversation-operator archive prune" shows the archives, and deletes them with --delete.`,
+        `${stop.orphans} of ${stop.archives} archives of the namespace have no Conversation, which is more than a tenth, so the operator deletes none of them. Conversations may be missing after a restore of the cluster: restore them first. The command "conversation-operator archive prune" shows the archives and deletes nothing, and "conversation-operator archive export UID" writes the events of one to a file.`,
       );
 
 /** The reasons of a failure. */

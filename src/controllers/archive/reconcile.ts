@@ -19,7 +19,7 @@ import { conversationKey } from '../conversation/conversation-key.ts';
 import { requestOf } from '../event-source.ts';
 import { LastingValues } from '../lasting-values.ts';
 import type { Archiver, ArchiverOptions } from './archiver.ts';
-import { ArchiveReason } from './conditions.ts';
+import { ArchiveReason, reasonOf } from './conditions.ts';
 import { ArchiveSchedule, extendIntervalMs } from './schedule.ts';
 
 export interface ArchiveReconcilerOptions extends Omit<ArchiverOptions, 'ownerBytes' | 'stores'> {
@@ -260,9 +260,13 @@ export class ArchiveReconciler {
       metrics.archiveDeletions.inc({ cause: 'Expired' });
       return undefined;
     } catch (error) {
-      if (!(error instanceof StoreError)) throw error;
+      const reason = reasonOf(error);
+      if (reason === undefined) throw error;
       logger.warn('An expired archive could not be deleted', { conversation: name, error });
-      return { requeueAfterMs: failureBackoff.capMs };
+      if (reason !== ArchiveReason.damaged) return { requeueAfterMs: failureBackoff.capMs };
+      // Only a person can mend a head that no key opens.
+      await archiver.record(conversation, { reason }, signal);
+      return { requeueAfterMs: retentionCheckMs };
     }
   }
 }

@@ -3,7 +3,7 @@ import type { Request, Result } from '@conversation-operator/kube/controller';
 import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import { isoTime } from '@conversation-operator/base/clock';
 import { StoreError } from '@conversation-operator/object-store/store-error';
-import { originOf } from '../../archive/installation.ts';
+import { originOf, writerOf } from '../../archive/installation.ts';
 import { archivesOf, removeArchive } from '../../archive/removal.ts';
 import { findCondition, setConditions } from '../../resources/conditions.ts';
 import { conversations } from '../../resources/conversation.ts';
@@ -127,7 +127,7 @@ export class ArchiveSweep {
       const name = `${namespace}/${uid}`;
       const origin = present.has(uid)
         ? undefined
-        : await originOf(archive, { namespace, uid }, { keys, namespaceUid }, signal);
+        : originOf(await writerOf(archive, { namespace, uid }, signal), { keys, namespaceUid });
       if (origin === 'foreign') this.#reportForeign(namespace, uid);
       if (origin === undefined || origin === 'foreign') {
         this.#orphans.forget(name);

@@ -21,7 +21,7 @@ import {
   type Agent,
   type AgentCall,
 } from './agent-reading.ts';
-import { archiveSourceOf, historySourceOf, noHistory } from './history-source.ts';
+import { archiveSourceOf, historySourceOf, isNoHistory, noHistory } from './history-source.ts';
 import { ownConversation } from './own-objects.ts';
 
 /** The problems of an endpoint that reads the events of a conversation. */
@@ -101,18 +101,24 @@ async function readHistory<R>(
         const agent = agentOf(services, conversation, sandbox, { mayStop: true });
         return await ways.agent(agent, left, conversation);
       } catch (error) {
-        const hasArchive = archiveSourceOf(facts).from === 'archive';
         // The agent of a sandbox that stops may be gone by now.
         const isOver = isUnknownToAgent(error) || (facts.isStopping && isAgentLost(error));
-        if (!isOver || !hasArchive || response.headersSent) throw error;
-        return ways.archive(conversation, left);
+        if (!isOver || !facts.readsArchives || response.headersSent) throw error;
+        try {
+          return await ways.archive(conversation, left);
+        } catch (archiveError) {
+          // A status without a head may be that of a backup. Where the store has none either, the
+          // problem of the agent says more.
+          const hasArchive = archiveSourceOf(facts).from === 'archive';
+          throw hasArchive || !isNoHistory(archiveError) ? archiveError : error;
+        }
       }
     case 'archive':
       return ways.archive(conversation, left);
     case 'none':
-      // The status may be that of a backup, from before the first head.
-      if (source.code === 'archive-empty') return ways.archive(conversation, left);
-      throw noHistory(source.code);
+      // The status may be that of a backup, from before the first head, or from after an expiry.
+      if (source.code === 'archive-disabled') throw noHistory(source.code);
+      return ways.archive(conversation, left);
   }
 }
 
@@ -170,10 +176,12 @@ async function readCurrent<R>(
   } catch (error) {
     if (!isGone(error)) throw error;
     const { namespace, uid } = known.metadata;
-    const { expiredTime } = known.status?.archive ?? {};
+    const { head, expiredTime } = known.status?.archive ?? {};
     const newest = await history.newest({ namespace, uid }, expiredTime, signal);
-    if (newest === undefined) throw error;
-    return await read(history, newest, signal);
+    if (newest !== undefined) return await read(history, newest, signal);
+    throw head === undefined && expiredTime !== undefined
+      ? noHistory('archive-expired', error)
+      : error;
   }
 }
 
@@ -184,14 +192,11 @@ async function readOnce<R>(
   signal: AbortSignal,
   read: ArchiveCall<R>,
 ): Promise<R> {
-  const source = archiveSourceOf({ readsArchives: true, archive: status?.archive });
   const { namespace, uid } = metadata;
-  if (source.from === 'archive') {
-    const { files } = status?.archive ?? {};
-    return read(history, { namespace, uid, head: source.head, files }, signal);
-  }
-  if (source.code !== 'archive-empty') throw noHistory(source.code);
-  throw new ArchiveError('gone', `The Conversation ${uid} names no head of its archive.`);
+  const { head, files } = status?.archive ?? {};
+  if (head === undefined)
+    throw new ArchiveError('gone', `The Conversation ${uid} names no head of its archive.`);
+  return read(history, { namespace, uid, head, files }, signal);
 }
 
 /** The conversation as the API server has it; 404 where it is gone. */

@@ -59,3 +59,7 @@ const details: Readonly<Record<NoHistory, string>> = {
 
 export const noHistory = (code: NoHistory, cause?: unknown): ProblemError =>
   new ProblemError(code, details[code], { cause });
+
+/** Whether the archive of a conversation was read, and there is none. */
+export const isNoHistory = (error: unknown): boolean =>
+  error instanceof ProblemError && Object.hasOwn(details, error.code);

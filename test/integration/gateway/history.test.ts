@@ -118,6 +118,7 @@ describe('the events of a conversation', () => {
   it.each<[string, Wish]>([
     ['a head that is gone', { archive: { head: headOf(2), events: 2, bytes: 10 } }],
     ['no head', {}],
+    ['no head, after an expiry', { archive: expired }],
   ])(
     'are those of the newest head in the store where the status names %s, as after a restore of the cluster',
     async (_case, wish) => {
@@ -287,6 +288,10 @@ describe('the events of a conversation', () => {
     await gateway.setStatus(id, { archive: null } as never);
     expect(codeOf(await gateway.get(path('search')))).toBe('409 wrong-state');
     expect(codeOf(await gateway.get(byId('e1')))).toBe('409 wrong-state');
+    // The status is that of a backup.
+    for (const { metadata } of gateway.caches.conversations.store.list())
+      history.stored.set(metadata.uid, headOf(3));
+    expect(idsOf(await gateway.get(path('search')))).toEqual(['e0', 'e1', 'e2']);
   });
 
   it.each([

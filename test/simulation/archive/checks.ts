@@ -143,11 +143,11 @@ export class ArchiveChecks {
     }
   }
 
-  /** An operator of another installation has deleted objects. */
-  onDeletedElsewhere(keys: readonly string[]): void {
+  /** An operator of another installation has written or deleted objects. */
+  onWriteElsewhere(keys: readonly string[]): void {
     const { findings } = this.#options;
     const own = keys.find((key) => this.#subjects.has(key.split('/')[1] ?? ''));
-    if (own !== undefined) findings.report('nothing of another installation is deleted', own);
+    if (own !== undefined) findings.report('nothing of another installation is touched', own);
   }
 
   onDeleted(keys: readonly string[]): void {
@@ -159,7 +159,7 @@ export class ArchiveChecks {
     }
     const foreign = keys.find((key) => key.startsWith(`${namespace}/foreign-`));
     if (foreign !== undefined)
-      findings.report('nothing of another installation is deleted', foreign);
+      findings.report('nothing of another installation is touched', foreign);
   }
 
   /** After a pause without faults: the whole archive, and one head. */

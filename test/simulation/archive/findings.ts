@@ -22,7 +22,7 @@ export const rules = [
   'a seal ends in time',
   'nothing of a deleted conversation remains',
   'nothing of an expired archive remains',
-  'nothing of another installation is deleted',
+  'nothing of another installation is touched',
   'no archive expires before its time',
   'an archive stays within its limit',
   'replaced heads are deleted',

@@ -19,8 +19,11 @@ const restoreMinute = 30;
  * hour. One cluster is restored in the middle from a backup that is a quarter of an hour old; then
  * both rest for a day. Throws the first promise that does not hold: an operator touches an archive
  * of the other installation, or a conversation loses what was archived.
+ *
+ * @param maxOrphanShare 1: no share of orphans stops a sweep, so that nothing but the name of the
+ * installation saves the archives of the other one. Undefined: the default.
  */
-export async function runTwoInstallations(seed: number): Promise<void> {
+export async function runTwoInstallations(seed: number, maxOrphanShare?: number): Promise<void> {
   const random = new Random(`two installations ${seed}`);
   const scheduler = new IoScheduler();
   const trace = new Trace(scheduler, 0);
@@ -35,7 +38,8 @@ export async function runTwoInstallations(seed: number): Promise<void> {
         isPlain: true,
         onExpired: () => undefined,
         onListed: () => undefined,
-        onDeleted: (keys) => worlds[1 - index]?.checks.onDeletedElsewhere(keys),
+        onWrite: (keys) => worlds[1 - index]?.checks.onWriteElsewhere(keys),
+        ...(maxOrphanShare === undefined ? {} : { maxOrphanShare }),
       }),
   );
   const [restored] = worlds;

@@ -59,8 +59,8 @@ export interface WorldOptions {
   readonly prefix?: string;
   /** UID of the namespace. */
   readonly namespaceUid?: string;
-  /** Called with the keys of each deletion by an operator of this world. */
-  readonly onDeleted?: (keys: readonly string[]) => void;
+  /** Called with the keys of each write and deletion by an operator of this world. */
+  readonly onWrite?: (keys: readonly string[]) => void;
   /** Whether archives have neither a limit nor a retention, and no agent lies. */
   readonly isPlain?: boolean;
   /** Limit of the sweep. Undefined: the default. */
@@ -126,9 +126,8 @@ export class World {
     this.store = new FaultyStore({
       ...{ scheduler, trace, store, random: random.fork('store') },
       onWrite: (verb, keys) => {
-        if (verb !== 'delete') return;
-        this.checks.onDeleted(keys);
-        options.onDeleted?.(keys);
+        options.onWrite?.(keys);
+        if (verb === 'delete') this.checks.onDeleted(keys);
       },
     });
     this.api = new FaultyApi({

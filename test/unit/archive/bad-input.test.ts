@@ -7,6 +7,7 @@ import { agentSource } from '../../../src/archive/agent-source.ts';
 import { createCodec } from '../../../src/archive/codec.ts';
 import type { EventSource } from '../../../src/archive/event-source.ts';
 import { extendArchive, type Extension } from '../../../src/archive/extend.ts';
+import { splitPage } from '../../../src/archive/page-text.ts';
 import { createHistoryReader } from '../../../src/archive/reader.ts';
 import { eventJson, eventOf } from '../../support/archive/agent-log.ts';
 import { memoryStore } from '../../support/archive/memory-store.ts';
@@ -264,6 +265,36 @@ describe('an agent with bad events', () => {
       });
     },
   );
+
+  it.each([
+    ['nested deeply', '['.repeat(6_000_000) + ']'.repeat(6_000_000)],
+    ['of many small values', `[${'{},'.repeat(4_000_000)}1]`],
+    ['deeper than an archive takes', '['.repeat(300) + ']'.repeat(300)],
+  ])(
+    'with an event %s: its text is never parsed as a whole, which takes seconds',
+    (_case, value) => {
+      const { parse } = JSON;
+      const lengths: number[] = [];
+      JSON.parse = (json: string) => {
+        lengths.push(json.length);
+        return parse(json) as unknown;
+      };
+      const text = Buffer.from(`{"source":"agent","v":${value},"id":"e1","kind":"k"}`);
+      const event = agentEventOf(text);
+      JSON.parse = parse;
+      expect(Math.max(...lengths)).toBeLessThan(100);
+      expect(JSON.parse(String(event?.json))).toEqual({
+        ...{ id: 'e1', kind: 'k', source: 'agent', archive_omitted_bytes: text.length },
+      });
+    },
+  );
+
+  it.each([
+    ['items', `{"items":[${'1,'.repeat(2_000)}1],"next_page_id":null}`],
+    ['members', `{"items":[],${'"a":1,'.repeat(2_000)}"next_page_id":null}`],
+  ])('with more %s than a page has: no page is split', (_case, text) => {
+    expect(splitPage(Buffer.from(text))).toBeUndefined();
+  });
 
   it('whose ids have one checksum: no event is lost, and frames are not unpacked for each', async () => {
     // 2^11 ids with one CRC-32.

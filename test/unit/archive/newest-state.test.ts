@@ -1,4 +1,5 @@
 import { SandboxKeys } from '../../../src/agent/keys.ts';
+import { ArchiveError } from '../../../src/archive/archive-error.ts';
 import { createCodec } from '../../../src/archive/codec.ts';
 import { extendArchive } from '../../../src/archive/extend.ts';
 import { keyOf } from '../../../src/archive/layout.ts';
@@ -65,10 +66,13 @@ describe('the newest state in the store', () => {
     expect(await filesOf(expired)).toBeUndefined();
   });
 
-  it('leaves out heads that can not be read', async () => {
-    const { store } = await storeWith([{ events: 3 }]);
-    const damaged = `0000000009-${'a'.repeat(24)}`;
+  it.each([
+    ['the newest head can not be read', [{ events: 3 }], 9],
+    ['an older head can not be read, and the newest one has expired', [{ events: 3 }], 1],
+  ])('is not known where %s', async (_case, heads, position) => {
+    const { store } = await storeWith(heads);
+    const damaged = `${String(position).padStart(10, '0')}-${'a'.repeat(24)}`;
     await store.put(keyOf(address, 'h', damaged), Buffer.from('damaged'));
-    expect((await newestState({ store, codec }, address, undefined))?.head).toMatch(/^0000000003-/);
+    await expect(newestState({ store, codec }, address, expired)).rejects.toThrow(ArchiveError);
   });
 });

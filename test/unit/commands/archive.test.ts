@@ -1,13 +1,11 @@
+import type { Archive, ArchivedConversation } from '../../../src/commands/archive.ts';
 import {
-  faultOf,
-  isPrunable,
-  orphanOf,
+  lastTimeOf,
+  pruningOf,
   refuseForeign,
   timeOf,
-  verified,
-  type Archive,
-  type ArchivedConversation,
-} from '../../../src/commands/archive.ts';
+} from '../../../src/commands/archive-prune.ts';
+import { faultOf, verified } from '../../../src/commands/archive-verify.ts';
 import { newestHead } from '../../../src/archive/removal.ts';
 import { ArchiveError } from '../../../src/archive/archive-error.ts';
 import { StoreError } from '../../../packages/object-store/src/store-error.ts';
@@ -30,7 +28,8 @@ const accessTo = (...heads: readonly string[]) => {
   reader.archived(storedEvents(3));
   const objects = heads.map((head) => [`agents/u1/h/${head}`, Buffer.from('x')] as const);
   const writerOf = () => Promise.resolve({ kind: 'headless' } as const);
-  return { store: memoryStore(new Map(objects)).store, reader, writerOf };
+  const keys = { knows: () => true };
+  return { store: memoryStore(new Map(objects)).store, reader, writerOf, keys };
 };
 const json = (id: string) => Buffer.from(JSON.stringify({ id }));
 
@@ -113,11 +112,10 @@ describe('an archive', () => {
 });
 
 describe('an orphan', () => {
-  const now = Date.parse('2026-01-02T00:00:02Z');
-
   it('is as old as its last event', async () => {
     const orphan = archive({ conversation: undefined });
-    expect(await orphanOf(accessTo(headOf(3)), orphan, now)).toMatchObject({ ageMs: 86_400_000 });
+    const time = Date.parse('2026-01-01T00:00:02Z');
+    expect(await lastTimeOf(accessTo(headOf(3)), orphan)).toBe(time);
   });
 
   it.each<[string, Error | undefined, readonly string[]]>([
@@ -128,9 +126,7 @@ describe('an orphan', () => {
     access.reader.before = () => {
       if (error !== undefined) throw error;
     };
-    expect(
-      (await orphanOf(access, archive({ conversation: undefined }), now)).ageMs,
-    ).toBeUndefined();
+    expect(await lastTimeOf(access, archive({ conversation: undefined }))).toBeUndefined();
   });
 
   it.each([
@@ -143,17 +139,36 @@ describe('an orphan', () => {
   });
 
   it.each([
-    ['old enough', 10, [], true],
-    ['too young', 9, [], false],
-    ['of a time to come', -5, [], false],
-    ['of unknown age', undefined, [], false],
-    ['of unknown age, named', undefined, ['u1'], true],
-    ['too young, named', 9, ['u1'], false],
-    ['old enough, named', 10, ['u1'], true],
-    ['old enough, and another one is named', 10, ['u2'], false],
-  ])('%s', (_case, ageMs, names, isChosen) => {
-    expect(isPrunable({ ...address, ageMs }, { names, olderThanMs: 10 })).toBe(isChosen);
+    ['old enough', 10, [], 'delete'],
+    ['too young', 9, [], 'omit'],
+    ['of a time to come', -5, [], 'omit'],
+    ['of unknown age', undefined, [], 'omit'],
+    ['of unknown age, named', undefined, ['u1'], 'delete'],
+    ['too young, named', 9, ['u1'], 'omit'],
+    ['old enough, named', 10, ['u1'], 'delete'],
+    ['old enough, and another one is named', 10, ['u2'], 'omit'],
+  ] as const)('%s', (_case, ageMs, names, expected) => {
+    const selection = { names, olderThanMs: 10, foreign: false };
+    expect(pruningOf({ uid: 'u1', ageMs, origin: 'own' }, selection)).toBe(expected);
+    expect(pruningOf({ uid: 'u1', ageMs, origin: 'headless' }, selection)).toBe(expected);
   });
+
+  it.each([
+    ['old enough', 10, [], false, 'keep'],
+    ['old enough, with --foreign', 10, [], true, 'keep'],
+    ['of unknown age', undefined, [], false, 'keep'],
+    ['too young', 9, [], false, 'omit'],
+    ['old enough, named', 10, ['u1'], false, 'keep'],
+    ['old enough, named with --foreign', 10, ['u1'], true, 'delete'],
+    ['of unknown age, named with --foreign', undefined, ['u1'], true, 'delete'],
+    ['old enough, and another one is named with --foreign', 10, ['u2'], true, 'omit'],
+  ] as const)(
+    'that another installation may have written, %s',
+    (_case, ageMs, names, foreign, expected) => {
+      const selection = { names, olderThanMs: 10, foreign };
+      expect(pruningOf({ uid: 'u1', ageMs, origin: 'foreign' }, selection)).toBe(expected);
+    },
+  );
 });
 
 describe('a store', () => {

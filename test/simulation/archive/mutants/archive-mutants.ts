@@ -120,15 +120,15 @@ export const archiveMutants: Readonly<Record<string, ArchiveMutant>> = {
   },
   'the sweep takes each archive for its own': {
     file: 'src/archive/installation.ts',
-    from: "return keyId !== undefined && here.keys.knows(keyId) && namespaceUid === here.namespaceUid ? 'own' : 'foreign';",
+    from: "return here.keys.knows(writer.keyId) && writer.namespaceUid === here.namespaceUid ? 'own' : 'foreign';",
     to: "return 'own';",
-    rules: ['nothing of another installation is deleted'],
+    rules: ['nothing of another installation is touched'],
   },
   'the sweep takes each archive under its master key for its own': {
     file: 'src/archive/installation.ts',
-    from: ' && namespaceUid === here.namespaceUid',
+    from: ' && writer.namespaceUid === here.namespaceUid',
     to: '',
-    rules: ['nothing of another installation is deleted'],
+    rules: ['nothing of another installation is touched'],
   },
   'a pause waits for the archive without its bound': {
     file: seal,

@@ -3,6 +3,8 @@ import { noAgentCredentials } from '../../../../src/agent/credentials.ts';
 import type { AgentConversation } from '../../../../src/agent/agent.ts';
 import { AgentError } from '../../../../src/agent/errors.ts';
 import type { EventQuery } from '../../../../src/agent/events.ts';
+import { SandboxKeys } from '../../../../src/agent/keys.ts';
+import type { ArchiveAddress } from '../../../../src/archive/address.ts';
 import { createCodec } from '../../../../src/archive/codec.ts';
 import { measuredStore } from '../../../../src/archive/measured-store.ts';
 import { installationName } from '../../../../src/archive/installation.ts';
@@ -364,15 +366,70 @@ describe('a status of a backup of the cluster', () => {
   });
 });
 
+describe('a newest head that can not be read', () => {
+  const otherKeys = new SandboxKeys([Buffer.alloc(32, 9)]);
+  const time = '2026-01-01T00:00:00Z';
+  const expired = { events: 0, bytes: 0, expiredTime: time };
+  const gone = { head: nameOf(1, hashOf('gone')), events: 1, bytes: 1, time };
+  const sealedUnderAnotherKey = (address: ArchiveAddress): readonly [string, Buffer] => {
+    const codec = createCodec({ keys: otherKeys, encrypt: true });
+    const segment = { start: 0, events: 9, hash: hashOf('events'), frames: [], idBytes: 0 };
+    const manifest = { ...emptyManifest(address), segments: [segment] };
+    const { name, body } = packHead(codec, address, manifest, Buffer.alloc(0));
+    return [keyOf(address, 'h', name), body];
+  };
+  const corrupt = (address: ArchiveAddress): readonly [string, Buffer] => [
+    keyOf(address, 'h', nameOf(9, hashOf('events'))),
+    Buffer.from('x'),
+  ];
+
+  it.each<[string, typeof corrupt, object, boolean, StoreError | undefined]>([
+    ['is sealed under an unknown key, at rest', sealedUnderAnotherKey, expired, false, undefined],
+    ['is corrupt, at rest', corrupt, expired, false, undefined],
+    [
+      'is corrupt in place of the named one, at rest',
+      corrupt,
+      { ...expired, ...gone },
+      false,
+      undefined,
+    ],
+    ['is not answered, at rest', corrupt, expired, false, new StoreError('unavailable', 'no')],
+    ['is sealed under an unknown key', sealedUnderAnotherKey, expired, true, undefined],
+    ['is corrupt', corrupt, {}, true, undefined],
+    ['is corrupt in place of the named one', corrupt, gone, true, undefined],
+  ])('%s: nothing is deleted or begun anew', async (_case, head, archive, isRunning, error) => {
+    const template = aTemplate({ archive: { enabled: true, maxBytes: 10_000, retention: '1m' } });
+    const { agent, client, clock, faults, known, memory, reconcile, stores } = scene({ template });
+    const address = { namespace: 'default', uid: known.metadata.uid };
+    memory.objects.set(...head(address));
+    memory.objects.set(keyOf(address, 's', nameOf(0, hashOf('events'))), Buffer.from('events'));
+    const before = [...memory.objects.keys()];
+    const stored = await client.get(conversations, 'default', known.metadata.name);
+    const status = { ...started, ...('events' in archive ? { archive } : {}) };
+    await client.updateStatus(conversations, { ...stored, status } as typeof stored);
+    agent.events = events(3);
+    faults.error = error;
+    if (!isRunning) stores.sandboxes.delete('default', 'sbx-1');
+    for (let checks = 0; checks < 9; checks++) {
+      const { result, status: shown, reason } = await reconcile();
+      expect([...memory.objects.keys()]).toEqual(before);
+      expect(shown?.archive).toEqual('events' in archive ? archive : undefined);
+      if (checks > 6 && error === undefined) expect(reason).toBe('ArchiveDamaged');
+      expect(result).toEqual({ requeueAfterMs: expect.any(Number) as number });
+      await clock.advance(20_000);
+    }
+  });
+});
+
 describe('a pause', () => {
   it('archives everything, and the files without secrets', async () => {
-    const { agent, archives, clock, memory, reader, refresh } = scene();
+    const { agent, archives, clock, memory, reader, reconcile, refresh } = scene();
+    agent.events = events(3);
+    await reconcile();
+    const { metadata: known } = await refresh();
+    const left = keyOf(known, 'h', nameOf(1, hashOf('left')));
+    memory.objects.set(left, Buffer.from('left by a process that has ended'));
     agent.events = [...events(3), eventJson('last', { text: keyOfSandbox })];
-    await refresh();
-    memory.objects.set(
-      `default/${(await refresh()).metadata.uid}/h/0000000001-${'0'.repeat(24)}`,
-      Buffer.from('left'),
-    );
     await clock.run(archives.seal.seal(sandbox, endpoint, { maxMs: 15_000, isLast: true }, signal));
     const { metadata, status } = await refresh();
     expect(findCondition(status?.conditions, 'Archived')).toMatchObject({
@@ -654,6 +711,8 @@ describe('a sweep', () => {
       ...{ status: 'False', reason: 'TooManyOrphans' },
       message: expect.stringContaining('2 of 19 archives') as string,
     });
+    // Archives that a person deletes by this text can not be restored with their conversations.
+    expect((await conditionOf())?.message).not.toContain('--delete');
     expect(new Set(reported)).toEqual(new Set(['TooManyOrphans']));
     memory.objects.delete(headOf('two', installationName(known))[0]);
     await sweepFor(3_600_000);
