@@ -95,7 +95,7 @@ function Whole({ approval, questions, reading }: WholeProps) {
     return (
       <p class="quiet-text">
         {reading.whole.call_hash === null
-          ? 'The tool calls are too long to be read whole, so they can only be rejected.'
+          ? 'The tool calls can not be read whole, so they can only be rejected.'
           : 'These are all tool calls, as a whole.'}
       </p>
     );
