@@ -55,5 +55,5 @@ function withNumbers(value: unknown, mark: string): unknown {
   );
 }
 
-/** Whether a value of `parseExactly` stands for a number. */
+/** Whether a value of `parseExactly` is a number that JSON.stringify writes as it was. */
 export const isExactNumber = (value: object): boolean => json.isRawJSON(value);

@@ -1,13 +1,6 @@
 import * as fc from 'fast-check';
 import { BoundedOutput } from '../src/commands.ts';
-import {
-  maskJson,
-  maskText,
-  maskUniquely,
-  needlesOf,
-  noNeedles,
-  StreamMask,
-} from '../src/mask.ts';
+import { maskJson, maskText, maskUniquely, needlesOf, noNeedles, StreamMask } from '../src/mask.ts';
 
 const hidden = '<secret-hidden>';
 

@@ -4,7 +4,7 @@ const rightToLeft =
 
 /**
  * A text from left to right, word by word: words of a script from right to left are not reordered
- * among what stands around them, so that every argument is seen where it is.
+ * among what is around them, so that every argument is seen where it is.
  */
 export const InOrder = ({ children }: { readonly children: string }) => (
   <span class="in-order">

@@ -9,16 +9,16 @@ interface TextBlockProps {
 
 /** A text with its lines as they are. The keyboard can scroll it. */
 export function TextBlock({ label, children, onEnd }: TextBlockProps) {
-  const look = (frame: HTMLElement | null) => {
+  const check = (frame: HTMLElement | null) => {
     if (frame !== null && frame.scrollTop + frame.clientHeight >= frame.scrollHeight - 1) onEnd?.();
   };
   return (
     <pre
-      ref={look}
+      ref={check}
       role="group"
       tabIndex={0}
       aria-label={label}
-      onScroll={(event) => look(event.currentTarget)}
+      onScroll={(event) => check(event.currentTarget)}
     >
       {children}
     </pre>

@@ -43,7 +43,7 @@ describe('the client of the bridge', () => {
       },
     ],
     [
-      'a secret that the bridge has hidden, and a text that looks like it',
+      'a secret that the bridge has hidden, and a text that resembles it',
       {
         secret_marker: '<secret-hidden>',
         input: { command: 'curl <secret-hidden> <\\secret-hidden>' },

@@ -195,7 +195,7 @@ describe('openQuestion', () => {
     JSON.stringify(action({ ...fields, action: '?' })).replace('"?"', input);
   const earlier = { id: 'a0', llm_response_id: 'r0' };
 
-  it('tells numbers apart that a parser rounds', async () => {
+  it('shows numbers that a parser rounds, each in its own way', async () => {
     const numbers = [
       '9007199254740993',
       '9007199254740992',

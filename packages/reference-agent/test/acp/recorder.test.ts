@@ -81,12 +81,15 @@ describe('the updates of a session', () => {
     ['a fraction', { rawInput: [0.1] }, true],
     ['many levels', { rawInput: nested(200) }, true],
     ['too many levels', { rawInput: nested(300) }, false],
-  ] as [string, object, boolean][])('know whether a tool call is whole: %s', (_case, fields, complete) => {
-    const recorder = new UpdateRecorder();
-    recorder.add(aCall('a', fields));
-    // A request for permission repeats no more than the id.
-    expect(recorder.ask({ toolCallId: 'a' }).complete).toBe(complete);
-  });
+  ] as [string, object, boolean][])(
+    'know whether a tool call is whole: %s',
+    (_case, fields, complete) => {
+      const recorder = new UpdateRecorder();
+      recorder.add(aCall('a', fields));
+      // A request for permission repeats no more than the id.
+      expect(recorder.ask({ toolCallId: 'a' }).complete).toBe(complete);
+    },
+  );
 
   it.each<[string, object, object, unknown]>([
     [
