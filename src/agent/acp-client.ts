@@ -1,7 +1,8 @@
 import type { z } from 'zod';
-import { maxOptionLength, type ApprovalKind } from '../resources/approval.ts';
+import { maxOptionLength, maxOptions, type ApprovalKind } from '../resources/approval.ts';
 import { plainText } from '../resources/plain-text.ts';
 import type { AgentAnswer, AgentCallOptions, AgentEndpoint, AgentQuestion } from './agent.ts';
+import { isAgentError } from './errors.ts';
 import { OpenHandsClient } from './openhands-client.ts';
 import { pathOf } from './openhands-api.ts';
 import { callHashOf } from './openhands-questions.ts';
@@ -37,6 +38,22 @@ export class AcpClient extends OpenHandsClient {
     });
   }
 
+  /** The bridge takes an answer again that it has, and refuses any other one. */
+  override async hadApproval(
+    endpoint: AgentEndpoint,
+    id: string,
+    answer: AgentAnswer,
+    options?: AgentCallOptions,
+  ): Promise<boolean> {
+    try {
+      await this.answer(endpoint, id, answer, options);
+      return true;
+    } catch (error) {
+      if (isAgentError(error, 'refused')) return false;
+      throw error;
+    }
+  }
+
   override losableQuestions(): Promise<readonly string[]> {
     return Promise.resolve([]);
   }
@@ -63,24 +80,27 @@ export function acpQuestionOf({
   input,
   call_hash: rawHash,
   complete,
+  secret_marker: hidden,
   options,
 }: AcpApproval): AgentQuestion {
   const kind = kinds[tool] ?? 'other';
   return {
     id,
     kind,
-    options: options.flatMap(({ option_id: optionId, name, kind: optionKind }) =>
-      isStorable(optionId)
-        ? [{ id: optionId, name: shownLine(name, maxOptionLength), kind: optionKind }]
-        : [],
-    ),
+    options: options
+      .filter(({ option_id: optionId }) => isStorable(optionId))
+      .slice(0, maxOptions)
+      .map(({ option_id: optionId, name, kind: optionKind }) => ({
+        ...{ id: optionId, name: shownLine(name, maxOptionLength), kind: optionKind },
+      })),
     // Some agents have the command in the title alone. The bridge has hashed the whole call before
     // it has hidden secrets in it.
     callHash: callHashOf([tool, title, input ?? null, rawHash ?? null]),
     calls: [{ tool, kind, input: input ?? undefined, words: title }],
+    hidden: hidden ?? undefined,
     isWhole: complete ?? (title.length < maxEarlierTitle && !isShortened(input)),
   };
 }
 
 /** Whether a resource can hold the id as it is: an answer has to repeat it. */
-const isStorable = (id: string): boolean => plainText(id, maxOptionLength) === id;
+const isStorable = (id: string): boolean => id !== '' && plainText(id, maxOptionLength) === id;

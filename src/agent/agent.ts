@@ -308,6 +308,11 @@ export interface AgentClient {
    */
   readonly answer: AgentCall<[id: string, answer: AgentAnswer], void>;
   /**
+   * Whether an approval in doubt has reached the agent, which no longer asks the question: false
+   * where its calls were rejected, or where the agent knows no such answer.
+   */
+  readonly hadApproval: AgentCall<[id: string, answer: AgentAnswer], boolean>;
+  /**
    * Ids (32 hex digits) of the conversations whose question the agent forgets when it ends.
    */
   readonly losableQuestions: AgentCall<[], readonly string[]>;

@@ -9,6 +9,7 @@ import {
 import { FormData } from 'undici';
 import type { z } from 'zod';
 import { AgentError, type AgentErrorCode } from './errors.ts';
+import { parseExactly } from './exact-json.ts';
 import { plainText } from '../resources/plain-text.ts';
 import { withoutSecrets } from './redaction.ts';
 import { errorBodySchema } from './wire.ts';
@@ -33,6 +34,8 @@ interface Sending extends AgentReading {
 export interface AgentRequest<T> extends Sending {
   readonly answer: z.ZodType<T>;
   readonly maxBodyBytes?: number;
+  /** Whether numbers are as in `parseExactly`. */
+  readonly hasExactNumbers?: boolean;
   /** Secrets that the client removes from error messages. */
   readonly secrets?: readonly string[];
 }
@@ -75,14 +78,19 @@ export class AgentHttp {
   /** Returns the validated body of a 2xx answer; throws an `AgentError` for any other result. */
   async call<T>(baseUrl: string, options: AgentRequest<T>): Promise<AgentAnswer<T>> {
     const { maxBodyBytes = defaultMaxBodyBytes, secrets, answer, timeoutMs } = options;
+    const { hasExactNumbers = false } = options;
     const { status, headers, text } = await this.#client
       .send(callOf(baseUrl, options), maxBodyBytes)
       .catch((error: unknown) => {
         throw agentErrorOf(error, { timeoutMs, maxBodyBytes });
       });
     if (!isSuccess(status)) throw errorOf(status, text, secrets);
-    const parsed = answer.safeParse(parseJson(text));
+    const parsed = answer.safeParse(parseJson(text, hasExactNumbers ? parseExactly : JSON.parse));
     if (!parsed.success) {
+      if (isDeeperThan(text, maxDepth))
+        throw new AgentError('malformed', `The agent's answer has more than ${maxDepth} levels.`, {
+          status,
+        });
       // Only the first issue: all issues may be longer than the answer.
       const [issue] = parsed.error.issues;
       const why = `${issue?.path.map(String).join('.') ?? ''}: ${issue?.message ?? ''}`;
@@ -194,9 +202,9 @@ function agentErrorOf(
  * Undefined for invalid JSON, which no schema accepts, and for JSON that is nested so deeply that
  * JSON.stringify would fail for a part of it.
  */
-function parseJson(text: string): unknown {
+function parseJson(text: string, parse: (text: string) => unknown = JSON.parse): unknown {
   try {
-    return isDeeperThan(text, maxDepth) ? undefined : (JSON.parse(text) as unknown);
+    return isDeeperThan(text, maxDepth) ? undefined : parse(text);
   } catch {
     return undefined;
   }

@@ -33,6 +33,7 @@ export class ClientOfKinds implements AgentClient {
   readonly runningConversations = this.#forward('runningConversations');
   readonly question = this.#forward('question');
   readonly answer = this.#forward('answer');
+  readonly hadApproval = this.#forward('hadApproval');
   readonly losableQuestions = this.#forward('losableQuestions');
   readonly rejectPending = this.#forward('rejectPending');
 

@@ -30,7 +30,7 @@ export interface OpenHandsApiOptions {
 }
 
 /** Maximum pages of one list; a hostile agent may send pages without end. */
-const maxPages = 20;
+export const maxPages = 20;
 /**
  * Maximum bytes of a page of conversations or messages; a hostile agent's page blocks all others
  * for at most a second.
@@ -135,6 +135,7 @@ export class OpenHandsApi {
     answer: z.ZodType<Page<T>>,
     query: NonNullable<AgentReading['query']>,
     isEnough: (items: readonly T[]) => boolean = () => false,
+    details: Pick<CallDetails, 'hasExactNumbers'> = {},
   ): Promise<readonly T[]> {
     const deadline = new Deadline(this.#timeoutMs, signal);
     const items: T[] = [];
@@ -143,6 +144,7 @@ export class OpenHandsApi {
     try {
       while (seen.size < maxPages) {
         const page = await this.get(endpoint, deadline, path, answer, {
+          ...details,
           query: { ...query, ...(pageId === undefined ? {} : { page_id: pageId }) },
           maxBodyBytes: maxPageBytes,
         });

@@ -18,7 +18,7 @@ import { AgentError, isAgentError } from './errors.ts';
 import { OpenHandsApi, hexOf, maxPageBytes, pathOf } from './openhands-api.ts';
 import { create } from './openhands-creation.ts';
 import { lastFailure } from './openhands-failures.ts';
-import { openQuestion } from './openhands-questions.ts';
+import { isRejected, openQuestion } from './openhands-questions.ts';
 import {
   commandResultOf,
   contentOf,
@@ -292,6 +292,15 @@ export class OpenHandsClient implements AgentClient {
     const asked = await this.question(endpoint, id, options);
     if (asked?.id !== questionId) throw new AgentError('refused', 'The agent asks no longer.');
     await this.api.respond(endpoint, options, id, accept ? { accept } : { accept, reason });
+  }
+
+  async hadApproval(
+    endpoint: AgentEndpoint,
+    id: string,
+    { questionId }: AgentAnswer,
+    options?: AgentCallOptions,
+  ): Promise<boolean> {
+    return !(await isRejected(this.api, endpoint, id, questionId, options));
   }
 
   async losableQuestions(endpoint: AgentEndpoint, options?: AgentCallOptions) {

@@ -1,24 +1,30 @@
 import { createHash } from 'node:crypto';
 import type { ApprovalKind, ApprovalOption } from '../resources/approval.ts';
 import type { AgentCallOptions, AgentConversation, AgentEndpoint, AgentQuestion } from './agent.ts';
-import { AgentError } from './errors.ts';
-import { pathOf, type OpenHandsApi } from './openhands-api.ts';
+import { AgentError, isAgentError } from './errors.ts';
+import { maxPages, pathOf, type OpenHandsApi } from './openhands-api.ts';
 import { conversationOf } from './openhands-mapping.ts';
-import { actionEventsSchema, conversationInfoSchema, type ActionEvent } from './wire.ts';
+import {
+  actionEventsSchema,
+  conversationInfoSchema,
+  rejectionEventsSchema,
+  type ActionEvent,
+} from './wire.ts';
 
 /** The newest actions of a conversation, and whether they wait for an answer. */
 export interface RecentActions {
-  readonly conversation: Pick<AgentConversation, 'executionStatus'>;
+  readonly conversation: Pick<AgentConversation, 'executionStatus'> &
+    Partial<Pick<AgentConversation, 'updatedAt'>>;
   /** Newest first, at least to the first one of an earlier response. */
   readonly actions: readonly ActionEvent[];
   /** Whether older actions may wait as well. */
   readonly hasMore?: boolean;
+  /** Why no older action could be read. */
+  readonly problem?: string;
 }
 
 /** Maximum actions of a page: a model seldom requests more than some at once. */
 const actionsPerPage = 20;
-/** Maximum actions of one response that are read. */
-const maxActions = 400;
 /** Maximum reads of a conversation that changes meanwhile. */
 const maxAttempts = 5;
 
@@ -38,26 +44,51 @@ export async function openQuestion(
     conversationOf(await api.get(endpoint, callOptions, pathOf(id), conversationInfoSchema), id);
   for (let before = await read(), attempt = 1; ; attempt++) {
     if (before.executionStatus !== 'waiting_for_confirmation') return undefined;
-    let first: ActionEvent | undefined;
-    const actions = await api.pages(
-      endpoint,
-      callOptions,
-      `${pathOf(id)}/events/search`,
-      actionEventsSchema,
-      { sort_order: 'TIMESTAMP_DESC', limit: actionsPerPage, kind: 'ActionEvent' },
-      (page) => {
-        first ??= page[0];
-        return first?.llm_response_id == null || !page.every((each) => isOfResponse(each, first));
-      },
-    );
+    const recent = await recentActions(api, endpoint, id, callOptions);
     const conversation = await read();
     // The actions are those of the status only where nothing has happened between the reads.
-    if (conversation.updatedAt === before.updatedAt)
-      return questionOf({ conversation, actions, hasMore: actions.length >= maxActions });
+    if (conversation.updatedAt === before.updatedAt) return questionOf({ conversation, ...recent });
     if (attempt === maxAttempts)
       throw new AgentError('busy', 'The conversation changes too fast to be read.');
     before = conversation;
   }
+}
+
+/**
+ * Reads the newest actions one by one where a page of them is too large, and only as many as can be
+ * read.
+ */
+async function recentActions(
+  api: OpenHandsApi,
+  endpoint: AgentEndpoint,
+  id: string,
+  callOptions: AgentCallOptions | undefined,
+): Promise<Omit<RecentActions, 'conversation'>> {
+  const read = async (limit: number): Promise<Omit<RecentActions, 'conversation'>> => {
+    const before: ActionEvent[] = [];
+    const isEnough = (page: readonly ActionEvent[]) => {
+      before.push(...page);
+      const [first] = before;
+      return first?.llm_response_id == null || !page.every((each) => isOfResponse(each, first));
+    };
+    try {
+      const actions = await api.pages(
+        endpoint,
+        callOptions,
+        `${pathOf(id)}/events/search`,
+        actionEventsSchema,
+        { sort_order: 'TIMESTAMP_DESC', limit, kind: 'ActionEvent' },
+        isEnough,
+        { hasExactNumbers: true },
+      );
+      return { actions, hasMore: actions.length >= limit * maxPages };
+    } catch (error) {
+      if (!isAgentError(error, 'malformed')) throw error;
+      return { actions: before, problem: error.message };
+    }
+  };
+  const recent = await read(actionsPerPage);
+  return recent.problem === undefined ? recent : read(1);
 }
 
 /** Whether the model has requested both actions at once. */
@@ -75,18 +106,28 @@ export function pendingActions({ conversation, actions }: RecentActions): readon
 
 /**
  * The question about all pending actions; undefined where nothing waits. Its id is made of that of
- * the last action and of the calls, so that an answer never counts for other calls.
+ * the last action and of the calls, so that an answer never counts for other calls. Actions that
+ * could not be read are a question as well: a person can reject them.
  */
 export function questionOf(recent: RecentActions): AgentQuestion | undefined {
+  const { conversation, actions, hasMore = false, problem } = recent;
   const pending = pendingActions(recent);
   const last = pending.at(-1);
-  if (last === undefined) return undefined;
-  const callHash = callHashOf(
-    pending.map(({ tool_name: tool, action }) => [tool ?? null, action ?? null]),
-  );
+  const isWaiting = conversation.executionStatus === 'waiting_for_confirmation';
+  if (!isWaiting || (last === undefined && problem === undefined)) return undefined;
+  const isWhole = pending.length < actions.length || (!hasMore && problem === undefined);
+  const calls: unknown[] = pending.map(({ tool_name: tool, action }) => [
+    tool ?? null,
+    action ?? null,
+  ]);
+  const unread =
+    isWhole || problem === undefined
+      ? []
+      : [problem, last === undefined ? (conversation.updatedAt ?? null) : null];
+  const callHash = callHashOf([...calls, ...unread]);
   return {
-    id: questionIdOf(last.id, callHash),
-    kind: pending.length === 1 ? kindOf(last) : 'other',
+    id: questionIdOf(last?.id ?? 'unread', callHash),
+    kind: last !== undefined && pending.length === 1 ? kindOf(last) : 'other',
     options: [...options],
     callHash,
     calls: pending.map((event) => ({
@@ -95,13 +136,41 @@ export function questionOf(recent: RecentActions): AgentQuestion | undefined {
       input: event.action,
       words: event.summary ?? undefined,
     })),
-    isWhole: recent.hasMore !== true || pending.length < recent.actions.length,
+    isWhole,
+    ...(isWhole || problem === undefined
+      ? {}
+      : {
+          why: `${last === undefined ? 'they' : 'the calls before'} can not be shown: ${problem}`,
+        }),
   };
 }
 
 /** An id that a resource can hold, whatever text the agent uses for its actions. */
 const questionIdOf = (actionId: string, callHash: string): string =>
-  `${/^[\x21-\x7e]{1,64}$/.test(actionId) ? actionId : callHashOf(actionId).slice(0, 32)}.${callHash.slice(0, 12)}`;
+  `${storableId(actionId)}.${callHash.slice(0, 12)}`;
+const storableId = (actionId: string): string =>
+  /^[\x21-\x7e]{1,64}$/.test(actionId) ? actionId : callHashOf(actionId).slice(0, 32);
+
+/** Whether the last action of a question is among the twenty that were rejected last. */
+export async function isRejected(
+  api: OpenHandsApi,
+  endpoint: AgentEndpoint,
+  id: string,
+  questionId: string,
+  callOptions?: AgentCallOptions,
+): Promise<boolean> {
+  const { items } = await api.get(
+    endpoint,
+    callOptions,
+    `${pathOf(id)}/events/search`,
+    rejectionEventsSchema,
+    { query: { sort_order: 'TIMESTAMP_DESC', limit: 20, kind: 'UserRejectObservation' } },
+  );
+  return items.some(
+    ({ action_id: actionId }) =>
+      actionId != null && questionId.replace(/\.[^.]*$/, '') === storableId(actionId),
+  );
+}
 
 /** Identifies a call by its tools and their input, whatever id it has. */
 export const callHashOf = (call: unknown): string =>

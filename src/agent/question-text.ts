@@ -1,3 +1,4 @@
+import { isExactNumber } from './exact-json.ts';
 import {
   maxApprovalText,
   maxApprovalTitle,
@@ -22,10 +23,14 @@ export interface AskedCall {
 }
 
 export interface AskedCalls {
-  /** All calls that run when the question is approved, in their order; at least one. */
+  /** All calls that run when the question is approved, in their order; none that could be read. */
   readonly calls: readonly AskedCall[];
   /** Whether `calls` are all of them, with their whole arguments. */
   readonly isWhole: boolean;
+  /** Why they are not, as a part of a sentence. */
+  readonly why?: string | undefined;
+  /** Text with which the agent has replaced secrets. No text of the agent has it for anything else. */
+  readonly hidden?: string | undefined;
 }
 
 export interface QuestionText {
@@ -88,13 +93,27 @@ function hiding(
 }
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !isExactNumber(value);
 
-/** The arguments without the type of the action, which the name of the tool says as well. */
-function withoutActionKind(input: unknown): unknown {
+/** Types of actions of OpenHands, each of one tool, whose name says as much. */
+const actionKinds: ReadonlySet<unknown> = new Set(['FileEditorAction', 'MCPToolAction']);
+const commandKinds: ReadonlySet<unknown> = new Set(['TerminalAction', 'ExecuteBashAction']);
+/** Arguments that OpenHands adds to each command. */
+const commandDefaults: Readonly<Record<string, unknown>> = {
+  is_input: false,
+  reset: false,
+  timeout: null,
+};
+
+/** The arguments without the type of the action and the defaults of OpenHands. */
+function withoutDefaults(input: unknown): unknown {
   if (!isObject(input)) return input;
   const { kind, ...others } = input;
-  return typeof kind === 'string' && kind.endsWith('Action') ? others : input;
+  if (actionKinds.has(kind)) return others;
+  if (!commandKinds.has(kind)) return input;
+  const isDefault = ([name, value]: readonly [string, unknown]) =>
+    Object.hasOwn(commandDefaults, name) && commandDefaults[name] === value;
+  return Object.fromEntries(Object.entries(others).filter((entry) => !isDefault(entry)));
 }
 
 /** Renders texts, names and values of calls without the secrets. */
@@ -141,18 +160,18 @@ class Renderer {
 
   /** The call on one line. A command is shown as it is, with the names of other arguments. */
   title({ tool = 'tool', kind, input: given, words }: AskedCall): string {
-    const input = withoutActionKind(given);
+    const input = withoutDefaults(given);
     if (typeof input === 'string') return this.line(input);
-    if (!isObject(input))
+    if (input === undefined || input === null)
       return words === undefined || words.trim() === ''
         ? this.line(tool)
         : `Words of the model: ${this.line(words.trim())}`;
-    const { command, ...others } = input;
+    const { command, ...others } = isObject(input) ? input : {};
     if (kind !== 'execute' || typeof command !== 'string' || command === '')
       return `${this.line(tool)} ${this.json(input)}`;
-    const set = Object.entries(others).filter(([, value]) => value !== null && value !== false);
-    if (set.length === 0) return this.line(command);
-    return `${this.line(command)} (with ${this.line(set.map(([name]) => name).join(', '))})`;
+    const names = Object.keys(others);
+    if (names.length === 0) return this.line(command);
+    return `${this.line(command)} (with ${this.line(names.join(', '))})`;
   }
 
   #argument(name: string, value: unknown): string {
@@ -172,20 +191,23 @@ export const shownLine = (text: string, maxLength: number): string => head(line(
  * @param secrets Values that no reader must see, none of them empty.
  */
 export function questionTextOf(
-  { calls, isWhole }: AskedCalls,
+  { calls, isWhole, why = 'the rest can not be shown', hidden }: AskedCalls,
   secrets: readonly string[],
 ): QuestionText {
-  const renderer = new Renderer(secrets);
+  const renderer = new Renderer(hidden === undefined ? secrets : [hidden, ...secrets]);
   const [first] = calls;
   const whole = calls
     .map((call, index) => renderer.call(call, index + 1, calls.length))
-    .concat(isWhole ? [] : ['… the rest is too long to be read …'])
+    .concat(isWhole ? [] : [`… ${why} …`])
     .join('\n');
   const more = calls.length < 2 ? '' : ` and ${calls.length - 1} more`;
   const tools = [...new Set(calls.map(({ tool = 'tool' }) => renderer.line(tool)))];
   return {
     title:
-      head(first === undefined ? '' : renderer.title(first), maxApprovalTitle - more.length) + more,
+      head(
+        first === undefined ? 'Tool calls that can not be shown' : renderer.title(first),
+        maxApprovalTitle - more.length,
+      ) + more,
     tool: head(tools.join(', '), maxApprovalTool),
     summary: headAndTail(whole, maxSummary),
     text: whole.length <= maxSummary ? '' : headAndTail(whole, maxApprovalText),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { maxOptionLength, maxOptions, optionKinds } from '../resources/approval.ts';
+import { optionKinds } from '../resources/approval.ts';
 
 /**
  * The answers of the agent-server protocol, as far as they are read. Unknown fields are ignored.
@@ -116,6 +116,8 @@ export const actionEventsSchema = pageOf(
 );
 export type ActionEvent = z.output<typeof actionEventsSchema>['items'][number];
 
+export const rejectionEventsSchema = pageOf(z.object({ action_id: accessory(z.string()) }));
+
 /** The question of the bridge to an agent; an option of an unknown kind can not be chosen. */
 export const acpApprovalSchema = z.object({
   approval: z
@@ -124,13 +126,14 @@ export const acpApprovalSchema = z.object({
       title: z.string(),
       tool_kind: z.string(),
       input: z.unknown(),
-      // A bridge of an earlier version has neither of both.
+      // A bridge of an earlier version has none of these.
       call_hash: accessory(z.string().max(128)),
       complete: accessory(z.boolean()),
+      secret_marker: accessory(z.literal('<secret-hidden>')),
       options: z
         .array(
           z.object({
-            option_id: z.string().min(1).max(maxOptionLength),
+            option_id: z.string(),
             name: z.string(),
             kind: z.string(),
           }),
@@ -140,8 +143,7 @@ export const acpApprovalSchema = z.object({
             const known = optionKinds.find((each) => each === kind);
             return known === undefined ? [] : [{ ...option, kind: known }];
           }),
-        )
-        .transform((options) => options.slice(0, maxOptions)),
+        ),
     })
     .nullable(),
 });

@@ -5,7 +5,8 @@ import type { Approval, ConversationRecord, WholeApproval } from './wire.ts';
 /** The answer of a person to a question, until the record of the conversation shows it. */
 export interface GivenAnswer {
   readonly id: string;
-  readonly option: string;
+  /** Undefined: a rejection where the question has no option for it. */
+  readonly option: string | undefined;
   readonly state: 'sending' | 'stored' | 'failed';
   /** Why the service has not taken it. */
   readonly problem?: string;
@@ -53,7 +54,7 @@ export class Questions {
   }
 
   /** Sends an answer once; the question stays until the service has stored it. */
-  async answer(approval: Approval, option: string, reason: string): Promise<void> {
+  async answer(approval: Approval, option: string | undefined, reason: string): Promise<void> {
     const { id } = approval;
     const given = this.given.peek();
     if (given?.id === id && given.state !== 'failed') return;
@@ -62,7 +63,7 @@ export class Questions {
       const reading = this.reading.peek();
       const hash = reading?.id === id ? reading.whole?.call_hash : undefined;
       await api.post(pathOf(approval), {
-        option_id: option,
+        ...(option === undefined ? { decision: 'reject' } : { option_id: option }),
         ...(reason.trim() === '' ? {} : { reason }),
         ...(hash == null ? {} : { call_hash: hash }),
       });

@@ -364,6 +364,54 @@ describe('a question of the agent', () => {
     ]);
   });
 
+  it('can be rejected where it can not be shown, and offers no option', async () => {
+    const { page } = window;
+    const summary = "… they can not be shown: The agent's answer has more than 256 levels. …";
+    const fields = { summary, complete: false, options: [] };
+    service.snapshots = service.snapshots.map((snapshot) => ({
+      ...snapshot,
+      conversations: [asking('a1', 'Tool calls that can not be shown', fields)],
+    }));
+    await open();
+    await page.getByText(summary).waitFor();
+    const reject = page.locator('button[aria-disabled=false]', { hasText: 'Reject' });
+    await reject.waitFor();
+    await window.picture('a question that can not be shown');
+    await Promise.all([answered(), reject.click()]);
+    expect(service.calls.map(({ body }) => body)).toEqual([{ decision: 'reject' }]);
+  });
+
+  it('is approved only after its end was in view, and shown from left to right', async () => {
+    const { page } = window;
+    const lines = Array.from({ length: 90 }, (_, index) => `echo ${index}⏎`).join('\n  ');
+    const summary = `Call 1 of 1: terminal\nall = ["אבג","1",1,"דהו شكرا"]\ncommand: ${lines}`;
+    service.snapshots = service.snapshots.map((snapshot) => ({
+      ...snapshot,
+      conversations: [asking('a1', 'rm אבג 1 דהו', { summary })],
+    }));
+    await open();
+    const text = page.getByRole('group', { name: 'What the agent wants to do' });
+    await page.locator('button[aria-disabled=false]', { hasText: 'Reject' }).waitFor();
+    expect(await text.textContent()).toBe(summary);
+    const approve = page.locator('button', { hasText: 'Approve' });
+    expect(await approve.getAttribute('aria-disabled')).toBe('true');
+    await approve.dispatchEvent('click');
+    expect(service.calls).toEqual([]);
+    for (const part of ['h2', 'pre']) {
+      const words = await page.locator(`.agent-question ${part} bdi`).all();
+      const boxes = await Promise.all(words.map((word) => word.boundingBox()));
+      const places = boxes.map((box) => box?.x ?? 0);
+      expect(places).toHaveLength(part === 'h2' ? 2 : 3);
+      expect(places).toEqual([...places].sort((one, other) => one - other));
+    }
+    await window.picture('a question with words from right to left');
+    expect(await violationsIn(page)).toEqual([]);
+    await text.press('End');
+    await page.locator('button[aria-disabled=false]', { hasText: 'Approve' }).waitFor();
+    await Promise.all([answered(), approve.click()]);
+    expect(service.calls.map(({ body }) => body)).toEqual([{ option_id: 'approve' }]);
+  });
+
   it('is inert again where another one takes its place', async () => {
     const { page } = window;
     await open();

@@ -327,6 +327,21 @@ export class SimulatedAgentClient implements AgentClient {
     throw new AgentError('timeout', 'the agent call ended: timeout');
   }
 
+  hadApproval(
+    endpoint: AgentEndpoint,
+    id: string,
+    { questionId }: AgentAnswer,
+    options: AgentCallOptions = {},
+  ): Promise<boolean> {
+    return this.#about(
+      'hadApproval',
+      endpoint,
+      id,
+      options,
+      (_agent, { rejected }) => !rejected.has(questionId),
+    );
+  }
+
   losableQuestions(
     endpoint: AgentEndpoint,
     options: AgentCallOptions = {},

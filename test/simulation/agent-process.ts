@@ -33,6 +33,8 @@ export interface StoredConversation {
   asked: number;
   /** The call of a question that was rejected because its agent was stopped. */
   lostCall: string | undefined;
+  /** Ids of the questions whose action was rejected because its agent was stopped. */
+  readonly rejected: Set<string>;
   /** Id of the last question that a message accepted. */
   acceptedByMessage: string | undefined;
   /** Why its last run ended in `error`: not known where its container ended it. */
@@ -297,6 +299,7 @@ export class AgentProcess {
       question: undefined,
       asked: 0,
       lostCall: undefined,
+      rejected: new Set(),
       acceptedByMessage: undefined,
       failure: undefined,
       reloaded: false,
@@ -486,6 +489,7 @@ export class AgentProcess {
     if (conversation.status !== 'waiting_for_confirmation') return;
     this.#options.onInterrupted(conversation, 'rejected');
     conversation.lostCall = conversation.question?.call;
+    if (conversation.question !== undefined) conversation.rejected.add(conversation.question.id);
     conversation.question = undefined;
     conversation.wanted = true;
     conversation.remainingMs = this.#options.random.between(200, 5_000);

@@ -23,8 +23,8 @@ export function isDeeperThan(json: string, maxDepth: number): boolean {
   return false;
 }
 
-/** The index of the quote that ends the string which begins at `start`. */
-function endOfString(json: string, start: number): number {
+/** The index of the quote that ends the string of JSON which begins at `start`; the length without one. */
+export function endOfString(json: string, start: number): number {
   for (let at = start + 1; at < json.length; at++) {
     const code = json.charCodeAt(at);
     if (code === quote) return at;

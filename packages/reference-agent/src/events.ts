@@ -135,6 +135,11 @@ export interface ApprovalRequest {
   readonly call_hash?: string;
   /** Whether title, kind and input are whole; earlier versions have not stored that. */
   readonly complete?: boolean;
+  /**
+   * Text in the place of each secret. Where title, kind or input have it themselves, a backslash
+   * follows its first character; earlier versions have not stored and not escaped it.
+   */
+  readonly secret_marker?: string;
   readonly options: readonly {
     readonly option_id: string;
     readonly name: string;

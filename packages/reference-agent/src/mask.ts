@@ -5,7 +5,9 @@ const minCharacters = 4;
 /** Minimum characters of a line of a value; programs show parts of a text line by line. */
 const minLineCharacters = 8;
 /** Maximum levels of a value whose texts are masked one by one; deeper ones become JSON. */
-const maxDepth = 200;
+export const maxDepth = 200;
+/** The marker in a text of the agent, with the backslashes of an escaped one. */
+const ownMarker = /<(\\*)secret-hidden>/g;
 
 /** Texts to hide, each with the forms that it has within JSON. */
 export interface Needles {
@@ -67,29 +69,43 @@ export function maskText(text: string, needles: Needles, edges: Edges = {}): str
 }
 
 /**
+ * Replaces each occurrence of a needle, and puts a backslash behind the `<` of each marker that the
+ * text itself has. Two texts with the same result differ in needles alone.
+ */
+export const maskUniquely = (text: string, needles: Needles): string =>
+  rendered(text, merged(occurrences(text, needles)), (part) =>
+    part.replace(ownMarker, '<\\$1secret-hidden>'),
+  );
+
+/**
  * Replaces the needles in all texts and keys of a JSON value. A number that holds a needle becomes
  * a text, and of keys that become equal the later ones get a number, so that no entry is lost.
- * Returns the same value when there are no needles.
+ * Returns the same value when `maskText` has no needles.
  */
-export function maskJson(value: unknown, needles: Needles, depth = 0): unknown {
-  if (needles.texts.length === 0) return value;
-  if (typeof value === 'string') return maskText(value, needles);
+export function maskJson(
+  value: unknown,
+  needles: Needles,
+  mask: (text: string, needles: Needles) => string = maskText,
+  depth = 0,
+): unknown {
+  if (needles.texts.length === 0 && mask === maskText) return value;
+  if (typeof value === 'string') return mask(value, needles);
   if (typeof value === 'number') {
     const text = String(value);
-    const masked = maskText(text, needles);
+    const masked = mask(text, needles);
     return masked === text ? value : masked;
   }
   if (typeof value !== 'object' || value === null) return value;
-  if (depth >= maxDepth) return maskText(JSON.stringify(value), needles);
-  if (Array.isArray(value)) return value.map((each) => maskJson(each, needles, depth + 1));
+  if (depth >= maxDepth) return mask(JSON.stringify(value), needles);
+  if (Array.isArray(value)) return value.map((each) => maskJson(each, needles, mask, depth + 1));
   const shown = new Map<string, unknown>();
   const numbers = new Map<string, number>();
   for (const [key, each] of Object.entries(value)) {
-    const name = maskText(key, needles);
+    const name = mask(key, needles);
     let free = name;
     for (let number = numbers.get(name) ?? 1; shown.has(free); numbers.set(name, number))
       free = `${name} (${++number})`;
-    shown.set(free, maskJson(each, needles, depth + 1));
+    shown.set(free, maskJson(each, needles, mask, depth + 1));
   }
   return Object.fromEntries(shown);
 }
@@ -152,14 +168,18 @@ function merged(spans: readonly Span[]): readonly Span[] {
   return result;
 }
 
-function rendered(text: string, spans: readonly Span[]): string {
+function rendered(
+  text: string,
+  spans: readonly Span[],
+  show: (part: string) => string = (part) => part,
+): string {
   let from = 0;
   const parts = spans.map(({ start, end }) => {
     const part = text.slice(from, start);
     from = end;
-    return part + marker;
+    return show(part) + marker;
   });
-  return parts.join('') + text.slice(from);
+  return parts.join('') + show(text.slice(from));
 }
 
 /** Returns where the longest end of a text begins that is the beginning of a needle. */

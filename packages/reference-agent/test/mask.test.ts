@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { BoundedOutput } from '../src/commands.ts';
-import { maskJson, maskText, needlesOf, noNeedles, StreamMask } from '../src/mask.ts';
+import { maskJson, maskText, maskUniquely, needlesOf, noNeedles, StreamMask } from '../src/mask.ts';
 
 const hidden = '<secret-hidden>';
 
@@ -36,6 +36,19 @@ describe('a masked text', () => {
     ['takes no value for a pattern', ['a.c*', '$&$1'], 'abcc $&$1', `abcc ${hidden}`],
   ])('%s', (_case, values, text, expected) => {
     expect(maskText(text, needlesOf(values))).toBe(expected);
+  });
+
+  it('says what is around the values, with a marker or a part of one among it', () => {
+    const piece = fc.constantFrom('s3cret', hidden, '<', '\\', 'secret-hidden>', ' (2)');
+    fc.assert(
+      fc.property(fc.array(piece), (pieces) => {
+        const text = pieces.join('');
+        const around = maskUniquely(text, needlesOf(['s3cret']))
+          .split(hidden)
+          .map((part) => part.replace(/<\\(\\*)secret-hidden>/g, '<$1secret-hidden>'));
+        expect(around).toEqual(text.split('s3cret'));
+      }),
+    );
   });
 
   it('has no character of a value, whatever the values are', () => {

@@ -40,7 +40,7 @@ export const wholeApprovalSchema = approvalSchema.extend({
     .string()
     .nullable()
     .describe(
-      'Hash of the tool calls, which an approval repeats where summary does not have all of them. null: the calls are too long to be read, and can only be rejected.',
+      'Hash of the tool calls, which an approval repeats where summary does not have all of them. null: the calls can not be read whole, and can only be rejected.',
     ),
 });
 export const approvalPage = pageSchema(approvalSchema);

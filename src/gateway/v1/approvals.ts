@@ -263,7 +263,7 @@ function hasAnswer(conversation: Asking, id: string, body: AnswerBody): boolean 
   return false;
 }
 
-/** Throws for an approval of calls that are too long to be read, or were shown in part. */
+/** Throws for an approval of calls that can not be read whole, or were shown in part. */
 export function refuseUnread(
   open: Approval,
   answer: Omit<ApprovalAnswer, 'id'>,
@@ -274,7 +274,7 @@ export function refuseUnread(
   if (open.complete !== true)
     throw new ProblemError(
       'approval-incomplete',
-      `The tool calls are too long to be read whole, so they can only be rejected. GET ${path} has their beginning and their end.`,
+      `The tool calls can not be read whole, so they can only be rejected. GET ${path} has what can be shown of them, and why.`,
     );
   const isRead = hash === undefined ? isSummaryWhole(open) : hash === open.callHash;
   if (!isRead)

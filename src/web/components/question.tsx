@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { Questions, Reading } from '../questions.ts';
 import type { Approval } from '../wire.ts';
+import { InOrder } from './in-order.tsx';
 import { TextBlock } from './text-block.tsx';
 
 /** A click that was meant for what had this place before must not answer. */
@@ -14,6 +15,8 @@ interface QuestionProps {
 }
 
 const isOnce = (kind: Approval['options'][number]['kind']): boolean => kind.endsWith('_once');
+/** Cancels the turn of an agent that offers no way to reject a call. */
+const rejection = { id: undefined, name: 'Reject', kind: 'reject_once' } as const;
 const isRejection = (kind: string): boolean => kind.startsWith('reject');
 
 /** A question that the agent waits for. Nothing is answered by itself. */
@@ -23,18 +26,22 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
   const given = questions.given.value?.id === approval.id ? questions.given.value : undefined;
   const isPending = given !== undefined && given.state !== 'failed';
   const reading = questions.reading.value?.id === approval.id ? questions.reading.value : undefined;
-  const isRead = questions.isRead(approval);
+  const text = reading?.whole?.text ?? approval.summary;
+  /** The text whose end the person has seen. */
+  const seen = useSignal<string | undefined>(undefined);
+  const isSeen = seen.value === text;
+  const isRead = questions.isRead(approval) && isSeen;
   useEffect(() => {
     const timer = setTimeout(() => {
       isReady.value = true;
     }, inertMs);
     return () => clearTimeout(timer);
   }, []);
-  const option = ({ id, name, kind }: Approval['options'][number]) => {
+  const option = ({ id, name, kind }: Approval['options'][number] | typeof rejection) => {
     const isPossible = !isPending && (isRead || isRejection(kind));
     return (
       <button
-        key={id}
+        key={id ?? ''}
         type="button"
         class={isRejection(kind) ? 'danger' : ''}
         aria-disabled={!isReady.value || !isPossible}
@@ -50,16 +57,28 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
     );
   };
   const always = approval.options.filter(({ kind }) => !isOnce(kind));
+  const rejects = approval.options.some(({ kind }) => isRejection(kind));
   return (
     <section class="agent-question" aria-labelledby={`question-${approval.id}`}>
       <div role="status">
-        <h2 id={`question-${approval.id}`}>The agent asks: {approval.title}</h2>
+        <h2 id={`question-${approval.id}`}>
+          The agent asks: <InOrder>{approval.title}</InOrder>
+        </h2>
       </div>
       {approval.notice !== null && <p>{approval.notice}</p>}
-      <p class="quiet-text">{approval.tool}</p>
-      <TextBlock label="What the agent wants to do">
-        {reading?.whole?.text ?? approval.summary}
+      <p class="quiet-text">
+        <InOrder>{approval.tool}</InOrder>
+      </p>
+      <TextBlock
+        key={text}
+        label="What the agent wants to do"
+        onEnd={() => {
+          seen.value = text;
+        }}
+      >
+        <InOrder>{text}</InOrder>
       </TextBlock>
+      {!isSeen && <p class="quiet-text">Scroll to the end of the text to approve it.</p>}
       {!approval.complete && <Whole {...{ approval, questions, reading }} />}
       <label class="field">
         <span>Why not (optional, with a rejection)</span>
@@ -74,6 +93,7 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
       </label>
       <div class="submit">
         {approval.options.filter(({ kind }) => isOnce(kind)).map(option)}
+        {!rejects && option(rejection)}
         {always.length > 0 && <span class="always">{always.map(option)}</span>}
       </div>
       {given?.problem !== undefined && (
@@ -95,7 +115,7 @@ function Whole({ approval, questions, reading }: WholeProps) {
     return (
       <p class="quiet-text">
         {reading.whole.call_hash === null
-          ? 'The tool calls are too long to be read whole, so they can only be rejected.'
+          ? 'The tool calls can not be read whole, so they can only be rejected.'
           : 'These are all tool calls, as a whole.'}
       </p>
     );

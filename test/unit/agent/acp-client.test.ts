@@ -42,6 +42,19 @@ describe('the client of the bridge', () => {
           'Call 1 of 1: other\nWords of the model: rm -rf build\ncommand: status\nsql: DROP TABLE users',
       },
     ],
+    [
+      'a secret that the bridge has hidden, and a text that resembles it',
+      {
+        secret_marker: '<secret-hidden>',
+        input: { command: 'curl <secret-hidden> <\\secret-hidden>' },
+      },
+      { title: 'curl ⟨secret 1⟩ <\\\\secret-hidden>' },
+    ],
+    [
+      'any other text as it is',
+      { secret_marker: 'rm', input: { command: 'rm <secret-hidden>' } },
+      { title: 'rm <secret-hidden>' },
+    ],
     ['a change of a file', { tool_kind: 'edit', input: { path: 'x' } }, { kind: 'edit' }],
     ['a tool of another kind', { tool_kind: 'fetch' }, { kind: 'other', tool: 'fetch' }],
     ['a question without input', { input: null }, { title: 'Words of the model: rm -rf build' }],
@@ -70,6 +83,8 @@ describe('the client of the bridge', () => {
           { option_id: 'odd', name: 'Odd', kind: 'allow_all_tools' },
           { option_id: 'half \ud800', name: 'Half of a pair', kind: 'allow_once' },
           { option_id: 'bell\u0007', name: 'A control character', kind: 'allow_once' },
+          { option_id: '', name: 'Nothing', kind: 'reject_once' },
+          { option_id: 'x'.repeat(201), name: 'Too long', kind: 'reject_once' },
         ],
       },
       {
@@ -112,6 +127,18 @@ describe('the client of the bridge', () => {
       [{}, fields].map((each) => questionTo({ approval: { ...approval, ...each } })),
     );
     expect(other?.callHash === one?.callHash).toBe(isSame);
+  });
+
+  it.each([
+    [{ body: { success: true } }, true],
+    [{ status: 409, body: { detail: 'The question q1 does not wait for an answer.' } }, false],
+  ])('knows whether an approval has reached the bridge: %j', async (taken, hadIt) => {
+    const route = `POST ${own}/events/respond_to_confirmation`;
+    await using agent = await fakeAgent({ [route]: taken });
+    const client = new AcpClient();
+    const answer = { questionId: 'q1', accept: true, option: 'yes' };
+    expect(await client.hadApproval(agent.endpoint, id, answer)).toBe(hadIt);
+    await client.close();
   });
 
   it('answers by the id of the question and the option', async () => {

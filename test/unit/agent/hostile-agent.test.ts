@@ -72,6 +72,8 @@ const calls: Readonly<Record<string, () => Promise<unknown>>> = {
   runningConversations: () => client.runningConversations(endpoint()),
   question: () => client.question(endpoint(), conversationId),
   answer: () => client.answer(endpoint(), conversationId, { questionId: 'q', accept: true }),
+  hadApproval: () =>
+    client.hadApproval(endpoint(), conversationId, { questionId: 'q', accept: true }),
   losableQuestions: () => client.losableQuestions(endpoint()),
   rejectPending: () => client.rejectPending(endpoint(), conversationId, 'no'),
 };

@@ -47,6 +47,35 @@ describe('the text of a question', () => {
       'Call 1 of 1: terminal\nkind: TerminalAction\ncommand: ls\nis_input = true\nreset = false',
     ],
     [
+      'that a command has arguments that are false or null',
+      call({ input: { command: 'deploy', dry_run: false, target: null } }),
+      'deploy (with dry_run, target)',
+      'Call 1 of 1: terminal\ncommand: deploy\ndry_run = false\ntarget = null',
+    ],
+    [
+      'a command of OpenHands without its defaults',
+      call({
+        input: {
+          ...{ kind: 'ExecuteBashAction', command: 'ls', is_input: false, reset: false },
+          ...{ timeout: null, sandboxed: false },
+        },
+      }),
+      'ls (with sandboxed)',
+      'Call 1 of 1: terminal\nkind: ExecuteBashAction\ncommand: ls\nis_input = false\nreset = false\ntimeout = null\nsandboxed = false',
+    ],
+    [
+      'the defaults and the type of a command where they are those of another tool',
+      call({ input: { kind: 'WipeAction', command: 'ls', is_input: false, reset: false } }),
+      'ls (with kind, is_input, reset)',
+      'Call 1 of 1: terminal\nkind: WipeAction\ncommand: ls\nis_input = false\nreset = false',
+    ],
+    [
+      'a list of arguments',
+      call({ input: ['rm', '-rf'], words: 'List files' }),
+      'terminal ["rm","-rf"]',
+      'Call 1 of 1: terminal\nWords of the model: List files\n(input) = ["rm","-rf"]',
+    ],
+    [
       'a line with the form of an argument',
       call({ input: { command: 'ls\ntarget: x', 'a: b': 'c' } }),
       'ls⏎target: x (with a: b)',
@@ -89,6 +118,14 @@ describe('the text of a question', () => {
     const input = { command: 'curl key-of-"model"', env: ['key-of-"model"', '⟨secret 1⟩'] };
     expect(textOf([call({ input })], { secrets }).summary).toBe(
       'Call 1 of 1: terminal\ncommand: curl ⟨secret 1⟩\nenv = ["⟨secret 1⟩","\\u{27e8}secret 1\\u{27e9}"]',
+    );
+  });
+
+  it('shows what the agent has hidden as a secret, too', () => {
+    const input = { command: 'curl <secret> key <\\secret>', '<secret>': ['<secret>'] };
+    const { calls, isWhole } = { calls: [call({ input, words: '<secret>' })], isWhole: true };
+    expect(questionTextOf({ calls, isWhole, hidden: '<secret>' }, ['key']).summary).toBe(
+      'Call 1 of 1: terminal\nWords of the model: ⟨secret 1⟩\ncommand: curl ⟨secret 1⟩ ⟨secret 2⟩ <\\\\secret>\n"⟨secret 1⟩" = ["⟨secret 1⟩"]',
     );
   });
 

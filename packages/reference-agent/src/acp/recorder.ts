@@ -2,7 +2,16 @@ import { createHash } from 'node:crypto';
 import * as z from 'zod/mini';
 import { agentMessage, textContent, type AcpToolCall, type EventBody } from '../events.ts';
 import type { Said } from '../live-text.ts';
-import { maskJson, maskText, noNeedles, StreamMask, type Needles } from '../mask.ts';
+import {
+  marker,
+  maskJson,
+  maskText,
+  maskUniquely,
+  maxDepth,
+  noNeedles,
+  StreamMask,
+  type Needles,
+} from '../mask.ts';
 
 /** Maximum characters of one event's text; a longer message becomes several events. */
 const maxTextCharacters = 100_000;
@@ -35,7 +44,7 @@ interface Update {
 interface RawPart {
   /** SHA-256 of its JSON. */
   readonly hash: string;
-  /** Whether the part that is shown has lost its end. */
+  /** Whether the part that is shown has lost its end, or else does not say all. */
   readonly isShortened: boolean;
 }
 /** Parts of a tool call that decide what the call does; undefined for those that were not sent. */
@@ -52,15 +61,30 @@ export interface AskedCall {
   readonly input: unknown;
   /** Identifies what the tool call does, before secrets were hidden and ends omitted. */
   readonly call_hash: string;
-  /** Whether no end is omitted. */
+  /** Whether all of it is shown. */
   readonly complete: boolean;
+  /** Text in the place of each secret. */
+  readonly secret_marker: string;
 }
 
 const sha256 = (value: unknown): string =>
   createHash('sha256').update(JSON.stringify(value)).digest('hex');
 
 const rawPart = (raw: unknown, isShortened: boolean): RawPart | undefined =>
-  raw === undefined || raw === null ? undefined : { hash: sha256(raw), isShortened };
+  raw === undefined || raw === null
+    ? undefined
+    : { hash: sha256(raw), isShortened: isShortened || !isExact(raw) };
+
+/**
+ * Whether a JSON value is the one that the agent has sent: the parser rounds integers that other
+ * languages keep, and levels that are too deep become a text.
+ */
+function isExact(value: unknown, depth = 0): boolean {
+  if (typeof value === 'number')
+    return Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value);
+  if (typeof value !== 'object' || value === null) return true;
+  return depth < maxDepth && Object.values(value).every((each) => isExact(each, depth + 1));
+}
 
 const title = z.nullish(z.string());
 /** The parts of a tool call that an event shows. */
@@ -78,20 +102,22 @@ export type ToolCallParts = z.output<typeof toolCallSchema>;
 /** States of the protocol, which are no secrets although a secret may have the same value. */
 const statuses: ReadonlySet<string> = new Set(['pending', 'in_progress', 'completed', 'failed']);
 
-/** Returns the parts of a tool call without the needles. */
+/**
+ * Returns the parts of a tool call without the needles. A marker that the agent itself has written
+ * is escaped, so that no call is shown like another one that uses a secret.
+ */
 export function maskedParts(parts: ToolCallParts, needles: Needles): ToolCallParts {
-  if (needles.texts.length === 0) return parts;
   const { toolCallId, title: named, kind, status, rawInput, rawOutput, content } = parts;
   const shown = (text: string | null | undefined) =>
-    text == null ? text : maskText(text, needles);
+    text == null ? text : maskUniquely(text, needles);
   return {
     toolCallId: maskText(toolCallId, needles),
     title: shown(named),
     kind: shown(kind),
     status: status != null && statuses.has(status) ? status : shown(status),
-    rawInput: maskJson(rawInput, needles),
-    rawOutput: maskJson(rawOutput, needles),
-    content: maskJson(content, needles),
+    rawInput: maskJson(rawInput, needles, maskUniquely),
+    rawOutput: maskJson(rawOutput, needles, maskUniquely),
+    content: maskJson(content, needles, maskUniquely),
   };
 }
 
@@ -267,6 +293,7 @@ export class UpdateRecorder {
       ...{ call, title: raw?.shownTitle ?? call.title, input: shown },
       call_hash: sha256(parts.map((part) => part?.hash ?? null)),
       complete: shown === (input ?? null) && parts.every((part) => part?.isShortened !== true),
+      secret_marker: marker,
     };
   }
 

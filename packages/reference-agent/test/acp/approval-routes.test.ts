@@ -95,6 +95,7 @@ describe('the routes of approvals', () => {
       ...{ id: expect.any(String) as string },
       ...{ tool_call_id: expect.stringMatching(/^call-/) as string },
       ...{ title: 'Run touch x', tool_kind: 'execute', input: { command: 'touch x' } },
+      secret_marker: '<secret-hidden>',
       ...{ call_hash: expect.stringMatching(/^[0-9a-f]{64}$/) as string, complete: true },
       options: [
         { option_id: 'no', name: 'No', kind: 'reject_once' },

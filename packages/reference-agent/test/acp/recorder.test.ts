@@ -1,3 +1,4 @@
+import { isDeeperThan } from '@conversation-operator/base/json-depth';
 import * as fc from 'fast-check';
 import { bounded, UpdateRecorder } from '../../src/acp/recorder.ts';
 import type { Said } from '../../src/live-text.ts';
@@ -9,6 +10,7 @@ const aCall = (toolCallId: string, fields: object = {}) => ({
 });
 
 const long = 't'.repeat(1_000);
+const nested = (levels: number): unknown => JSON.parse('['.repeat(levels) + ']'.repeat(levels));
 
 describe('the updates of a session', () => {
   it('lose no tool call while no run reads them, however many there are', () => {
@@ -66,19 +68,28 @@ describe('the updates of a session', () => {
     expect(first === hashOf({ toolCallId: 'c', ...one, ...other })).toBe(isSame);
   });
 
-  it.each<[string, object, boolean]>([
+  it.each([
     ['short parts', { rawInput: { command: 'x' }, content: ['y'] }, true],
     ['a long title', { title: `${long}1` }, true],
     ['a title that is too long', { title: 'x'.repeat(40_000) }, false],
     ['a long input', { rawInput: 'x'.repeat(40_000) }, false],
     ['a long content beside its input', { rawInput: 'x', content: 'y'.repeat(40_000) }, true],
     ['a long content and no input', { content: 'y'.repeat(40_000) }, false],
-  ])('know whether a tool call is whole: %s', (_case, fields, complete) => {
-    const recorder = new UpdateRecorder();
-    recorder.add(aCall('a', fields));
-    // A request for permission repeats no more than the id.
-    expect(recorder.ask({ toolCallId: 'a' }).complete).toBe(complete);
-  });
+    ['the largest exact integer', { rawInput: { number: 2 ** 53 - 1 } }, true],
+    ['an integer that the parser rounds', JSON.parse('{"rawInput":[9007199254740993]}'), false],
+    ['a number that JSON can not repeat', JSON.parse('{"rawInput":{"number":1e400}}'), false],
+    ['a fraction', { rawInput: [0.1] }, true],
+    ['many levels', { rawInput: nested(200) }, true],
+    ['too many levels', { rawInput: nested(300) }, false],
+  ] as [string, object, boolean][])(
+    'know whether a tool call is whole: %s',
+    (_case, fields, complete) => {
+      const recorder = new UpdateRecorder();
+      recorder.add(aCall('a', fields));
+      // A request for permission repeats no more than the id.
+      expect(recorder.ask({ toolCallId: 'a' }).complete).toBe(complete);
+    },
+  );
 
   it.each<[string, object, object, unknown]>([
     [
@@ -111,6 +122,28 @@ describe('the updates of a session', () => {
     // A call that differs where the request is silent is another one.
     const [field = 'rawInput'] = Object.keys(reported);
     expect(askedOf({ [field]: 'another' }).call_hash).not.toBe(askedOf({}).call_hash);
+  });
+
+  it('ask about too many levels in as few as a client reads', () => {
+    const { input } = new UpdateRecorder().ask({ toolCallId: 'a', rawInput: nested(1_000) });
+    expect(isDeeperThan(JSON.stringify(input), 201)).toBe(false);
+  });
+
+  it.each(['one-secret', '<secret-hidden>', '<\\secret-hidden>'])(
+    'ask about %s in a way that no other text has',
+    (given) => {
+      const recorder = new UpdateRecorder({ needles: () => needlesOf(['one-secret']) });
+      const text = `curl ${given}`;
+      const parts = { toolCallId: 'a', title: text, kind: text, rawInput: { [text]: [text] } };
+      const { title, input, call, secret_marker: marker } = recorder.ask(parts);
+      const shown = `curl ${given === 'one-secret' ? marker : given.replace('<', '<\\')}`;
+      expect([title, call.tool_kind, input]).toEqual([shown, shown, { [shown]: [shown] }]);
+    },
+  );
+
+  it('escape their marker where there is no secret as well', () => {
+    const { title } = new UpdateRecorder().ask({ toolCallId: 'a', title: '<secret-hidden>' });
+    expect(title).toBe('<\\secret-hidden>');
   });
 
   it('ask about a call with its whole title, of which its event has the beginning', () => {

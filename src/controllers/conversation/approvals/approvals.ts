@@ -17,7 +17,7 @@ import {
 } from './decide.ts';
 
 export interface ApprovalsOptions extends Pick<Runtime, 'clock' | 'logger'> {
-  readonly agent: Pick<AgentClient, 'question' | 'answer'>;
+  readonly agent: Pick<AgentClient, 'question' | 'answer' | 'hadApproval'>;
 }
 
 /** Conversation whose agent has answered a poll. */
@@ -55,7 +55,8 @@ const maxRead = 20_000;
  * Takes the questions of agents into the status of conversations, and gives the answers to the
  * agents. An answer is stored before the agent gets it, on the version of the conversation that was
  * read, so that of two operators only one gives it. An agent that still asks after a call of
- * unknown outcome gets the same answer again; one that asks no longer has had it.
+ * unknown outcome gets the same answer again; one that asks no longer has had it, unless it has
+ * rejected the calls.
  */
 export class Approvals {
   readonly #options: ApprovalsOptions;
@@ -71,16 +72,38 @@ export class Approvals {
   /** Throws `AgentError` when the agent could not be asked, or has certainly not got the answer. */
   async follow(asker: Asker, before: ConversationStatus, signal: AbortSignal): Promise<Followed> {
     const now = isoTime(this.#options.clock);
-    if (asker.state.executionStatus !== 'waiting_for_confirmation')
-      return { status: withNothingAsked(before, asker.agentEpoch, now) };
+    if (asker.state.executionStatus !== 'waiting_for_confirmation') {
+      const known = await this.#withoutLostApproval(asker, before, signal);
+      return { status: withNothingAsked(known, asker.agentEpoch, now) };
+    }
     const asked = await this.#asked(asker, before, signal);
     // The report was behind: the next one decides.
     if (asked === undefined) return { status: before, againAfterMs };
-    const status = withRecordedAnswer(withQuestion(before, asked, now), asker.spec);
+    const isOpen = asked.id === before.approval?.id;
+    const known = isOpen ? before : await this.#withoutLostApproval(asker, before, signal);
+    const status = withRecordedAnswer(withQuestion(known, asked, now), asker.spec);
     const { id: questionId, answer } = status.approval ?? {};
     return questionId === undefined || answer === undefined
       ? { status }
       : this.#give(asker, status, { questionId, answer }, signal);
+  }
+
+  /**
+   * The status of an agent that no longer asks its question. An approval in doubt counts as not
+   * sent where the calls were rejected, for instance by a pause.
+   */
+  async #withoutLostApproval(
+    { endpoint, id }: Asker,
+    status: ConversationStatus,
+    signal: AbortSignal,
+  ): Promise<ConversationStatus> {
+    const { id: questionId, answer } = status.approval ?? {};
+    if (questionId === undefined || answer?.sentTime === undefined || !answer.accept) return status;
+    const { accept, option } = answer;
+    const given = { questionId, accept, option };
+    if (await this.#options.agent.hadApproval(endpoint, id, given, { signal })) return status;
+    const { sentTime: _sent, ...lost } = answer;
+    return withAnswer(status, lost);
   }
 
   /** The question of the agent, which is read once for each update of its conversation. */

@@ -314,6 +314,9 @@ class Bench {
   updatedAt = earlier;
   approvals: readonly ApprovalAnswer[] = [];
   keepsQuestions = false;
+  agentEpoch = 1;
+  /** Whether its calls were rejected before an answer in doubt. */
+  hasRejected = false;
   /** As the API server has it. */
   stored: ConversationStatus = { executionStatus: 'waiting_for_confirmation' };
   operator = this.another();
@@ -327,6 +330,7 @@ class Bench {
           this.reads += 1;
           return Promise.resolve(this.asks);
         },
+        hadApproval: () => Promise.resolve(!this.hasRejected),
         answer: (_endpoint, _id, answer) => {
           const outcome = this.outcomes.shift() ?? 'takes';
           if (outcome !== 'refused') this.answers.push(answer);
@@ -345,7 +349,7 @@ class Bench {
         ...{ title: undefined, updatedAt: this.updatedAt, lastUserMessageId: undefined },
         metrics: undefined,
       },
-      agentEpoch: 1,
+      agentEpoch: this.agentEpoch,
       keepsQuestions: this.keepsQuestions,
       spec: { approvals: this.approvals },
       secrets: () => Promise.resolve(['key-of-the-model']),
@@ -443,6 +447,43 @@ describe('an operator', () => {
     await bench.follow(bench.another());
     expect(bench.answers).toHaveLength(1);
     expect(bench.stored.closedApprovals).toMatchObject([{ id: 'q1', outcome: 'Approved' }]);
+  });
+
+  it.each<[string, ExecutionStatus, number, string]>([
+    ['a pause', 'idle', 2, 'the agent was stopped before it had the answer'],
+    ['another client', 'idle', 1, 'the agent no longer asked when the answer was to be given'],
+  ])(
+    'reports an approval in doubt as lost where %s has rejected its calls',
+    async (_by, executionStatus, agentEpoch, why) => {
+      const bench = new Bench();
+      bench.approvals = [{ id: 'q1', decision: 'approve' }];
+      bench.outcomes.push('timeout');
+      await bench.follow();
+      Object.assign(bench, { executionStatus, agentEpoch, hasRejected: true });
+      bench.stored = { ...bench.stored, executionStatus };
+      await bench.follow(bench.another());
+      expect(bench.answers).toHaveLength(1);
+      expect(bench.stored).toMatchObject({
+        closedApprovals: [
+          { id: 'q1', outcome: 'Withdrawn', message: expect.stringContaining(why) as string },
+        ],
+        lostAnswer: 'q1',
+      });
+    },
+  );
+
+  it('gives an approval in doubt to the same call that the agent requests after it was rejected', async () => {
+    const bench = new Bench();
+    bench.approvals = [{ id: 'q1', decision: 'approve' }];
+    bench.outcomes.push('timeout');
+    await bench.follow();
+    Object.assign(bench, { agentEpoch: 2, hasRejected: true, asks: question({ id: 'q2' }) });
+    await bench.follow(bench.another());
+    expect(bench.answers.map(({ questionId }) => questionId)).toEqual(['q1', 'q2']);
+    expect(bench.stored.closedApprovals).toMatchObject([
+      { id: 'q1', outcome: 'Withdrawn' },
+      { id: 'q2', outcome: 'Approved' },
+    ]);
   });
 
   it('gives no approval of calls that were read in part', async () => {
