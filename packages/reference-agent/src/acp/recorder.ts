@@ -3,6 +3,7 @@ import * as z from 'zod/mini';
 import { agentMessage, textContent, type AcpToolCall, type EventBody } from '../events.ts';
 import type { Said } from '../live-text.ts';
 import { maskJson, maskText, noNeedles, StreamMask, type Needles } from '../mask.ts';
+import { hasOmission } from './omissions.ts';
 
 /** Maximum characters of one event's text; a longer message becomes several events. */
 const maxTextCharacters = 100_000;
@@ -52,7 +53,7 @@ export interface AskedCall {
   readonly input: unknown;
   /** Identifies what the tool call does, before secrets were hidden and ends omitted. */
   readonly call_hash: string;
-  /** Whether no end is omitted. */
+  /** Whether neither the agent nor this bridge has omitted a part. */
   readonly complete: boolean;
 }
 
@@ -72,6 +73,7 @@ export const toolCallSchema = z.object({
   rawInput: z.optional(z.unknown()),
   rawOutput: z.optional(z.unknown()),
   content: z.optional(z.unknown()),
+  locations: z.optional(z.unknown()),
 });
 export type ToolCallParts = z.output<typeof toolCallSchema>;
 
@@ -263,10 +265,18 @@ export class UpdateRecorder {
     const shown = bounded(input) ?? null;
     // Some agents have the command in the title alone.
     const parts = [raw?.title, raw?.kind, reportedPart, askedPart];
+    const isOmitted = hasOmission({
+      ...{ title: given.title ?? call.title, kind: call.tool_kind, locations: given.locations },
+      inputs: [known?.raw_input, given.rawInput],
+      contents: [known?.content, given.content],
+    });
     return {
       ...{ call, title: raw?.shownTitle ?? call.title, input: shown },
       call_hash: sha256(parts.map((part) => part?.hash ?? null)),
-      complete: shown === (input ?? null) && parts.every((part) => part?.isShortened !== true),
+      complete:
+        !isOmitted &&
+        shown === (input ?? null) &&
+        parts.every((part) => part?.isShortened !== true),
     };
   }
 
