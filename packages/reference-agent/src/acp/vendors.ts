@@ -84,7 +84,7 @@ export const acpVendors = {
       // the normal name, which its settings distrust.
       folder: '{workingDir}/.',
       files: {
-        '.codex/config.toml': `${codexConfig}[projects."{workingDir}"]\ntrust_level = "untrusted"\n`,
+        '.codex/config.toml': codexConfig,
       },
     },
   },
@@ -177,7 +177,8 @@ export const acpVendors = {
       }),
     },
     continues: 'resume',
-    asking: { env: { OPENCODE_DISABLE_PROJECT_CONFIG: '1' } },
+    // Plugins of the repository run without its settings, too.
+    asking: { env: { OPENCODE_DISABLE_PROJECT_CONFIG: '1', OPENCODE_PURE: '1' } },
   },
   gemini: {
     package: '@google/gemini-cli',
