@@ -1,4 +1,5 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { acpVendors, type AcpVendorName } from '@conversation-operator/reference-agent/acp/vendors';
 import { hookMs, startMs } from '../support/agent-service.ts';
 import { eventually } from '../support/eventually.ts';
@@ -157,7 +158,11 @@ describe.each(names.map((name, index) => ({ name, index })))('$name', ({ name, i
     });
     await agents.question(id);
     expect(await agents.fileNow(sandbox, 'hostile.txt')).toBeUndefined();
-    expect([readdirSync(agents.ranFolder), agents.foreign.calls]).toEqual([[], 0]);
+    const ran = readdirSync(agents.ranFolder);
+    for (const file of ran) rmSync(join(agents.ranFolder, file));
+    // docs/agents.md says that plugins of the repository run in OpenCode.
+    const known = name === 'opencode' ? ['ran-opencode-json-plugin', 'ran-opencode-plugin'] : [];
+    expect([ran, agents.foreign.calls]).toEqual([known, 0]);
     const { body = '' } = agents.models.prompts(about)[0] ?? {};
     expect(rulesFiles.filter((file) => body.includes(ruleOf(file)))).toEqual(rulesOf[name]);
   });

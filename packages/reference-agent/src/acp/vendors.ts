@@ -42,7 +42,8 @@ export interface AcpVendor {
   /**
    * Additions for a session that has to ask. They keep files of the repository, for example
    * `.claude/settings.json`, from allowing tools, from starting programs before any question, and
-   * from sending the key of the model elsewhere. Absent: the agent reads no such file.
+   * from sending the key of the model elsewhere; the documentation says where they fail. Absent: the
+   * agent reads no such file.
    */
   readonly asking?: {
     readonly args?: readonly string[];
@@ -57,17 +58,6 @@ export interface AcpVendor {
   };
 }
 
-const codexConfig = [
-  'model = "{model}"',
-  'model_provider = "configured"',
-  '[model_providers.configured]',
-  'name = "configured"',
-  'base_url = "{baseUrl}"',
-  'wire_api = "responses"',
-  'env_key = "OPENAI_API_KEY"',
-  '',
-].join('\n');
-
 /** The path that OpenAI-compatible servers have below the base URL is part of the base URL. */
 export const acpVendors = {
   codex: {
@@ -76,16 +66,24 @@ export const acpVendors = {
     license: 'Apache-2.0',
     command: ['codex-acp'],
     env: { OPENAI_API_KEY: '{apiKey}' },
-    files: { '.codex/config.toml': codexConfig },
+    files: {
+      '.codex/config.toml': [
+        'model = "{model}"',
+        'model_provider = "configured"',
+        '[model_providers.configured]',
+        'name = "configured"',
+        'base_url = "{baseUrl}"',
+        'wire_api = "responses"',
+        'env_key = "OPENAI_API_KEY"',
+        '',
+      ].join('\n'),
+    },
     modes: { asks: 'read-only', free: 'agent-full-access' },
     continues: 'resume',
     asking: {
-      // The adapter trusts the folder of a session by the name that the request has. Codex looks for
-      // the normal name, which its settings distrust.
+      // The adapter trusts the folder of a session by the name that the request has, and Codex looks
+      // for the normal name, which nothing trusts.
       folder: '{workingDir}/.',
-      files: {
-        '.codex/config.toml': codexConfig,
-      },
     },
   },
   claude: {
@@ -177,8 +175,7 @@ export const acpVendors = {
       }),
     },
     continues: 'resume',
-    // Plugins of the repository run without its settings, too.
-    asking: { env: { OPENCODE_DISABLE_PROJECT_CONFIG: '1', OPENCODE_PURE: '1' } },
+    asking: { env: { OPENCODE_DISABLE_PROJECT_CONFIG: '1' } },
   },
   gemini: {
     package: '@google/gemini-cli',
