@@ -19,9 +19,9 @@ export const liftingFiles = (ran: string, foreign: string): Readonly<Record<stri
     return { SessionStart: hook, PreToolUse: hook, BeforeTool: hook };
   };
   const proxies = { HTTP_PROXY: foreign, http_proxy: foreign, HTTPS_PROXY: foreign };
-  const dotenv = (more: object) =>
+  const dotenv = (more: Readonly<Record<string, string>>) =>
     Object.entries({ ...proxies, ...more })
-      .map(([name, value]) => `${name}=${String(value)}\n`)
+      .map(([name, value]) => `${name}=${value}\n`)
       .join('');
   const module = (what: string) =>
     `import { execSync } from 'node:child_process';\nexecSync(${JSON.stringify(touch(what))});\n`;

@@ -42,8 +42,8 @@ export interface AcpVendor {
   /**
    * Additions for a session that has to ask. They keep files of the repository, for example
    * `.claude/settings.json`, from allowing tools, from starting programs before any question, and
-   * from sending the key of the model elsewhere; the documentation says where they fail. Absent: the
-   * agent reads no such file.
+   * from sending the key of the model elsewhere. Absent: the agent reads no such file. The
+   * documentation says where they fail.
    */
   readonly asking?: {
     readonly args?: readonly string[];
@@ -81,8 +81,8 @@ export const acpVendors = {
     modes: { asks: 'read-only', free: 'agent-full-access' },
     continues: 'resume',
     asking: {
-      // The adapter trusts the folder of a session by the name that the request has, and Codex looks
-      // for the normal name, which nothing trusts.
+      // The adapter marks the folder of a session as trusted under the name in the request. Codex
+      // reads the mark of the normal name, which nothing has set.
       folder: '{workingDir}/.',
     },
   },

@@ -116,7 +116,7 @@ describe('the updates of a session', () => {
       files('a'),
       true,
     ],
-    ['no change that a text tells', { kind: 'edit', content: [says('a: x')] }, files('a'), true],
+    ['no change that a text reports', { kind: 'edit', content: [says('a: x')] }, files('a'), true],
     ['no change beside an input', { kind: 'edit', rawInput: { path: 'a' } }, files('a', 'b'), true],
   ])('know whether an agent has omitted %s', (_case, reported, asked, complete) => {
     const recorder = new UpdateRecorder();
