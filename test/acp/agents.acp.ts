@@ -1,9 +1,10 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { acpVendors } from '@conversation-operator/reference-agent/acp/vendors';
+import { acpVendors, type AcpVendorName } from '@conversation-operator/reference-agent/acp/vendors';
 import { hookMs, startMs } from '../support/agent-service.ts';
 import { eventually } from '../support/eventually.ts';
 import { AcpAgents, memoryOf, names, type Way } from './support/acp-agents.ts';
+import { ruleOf, rulesFiles } from './support/lifting-files.ts';
 import { answerTo, appendTask, holdTask, lookalikes, task } from './support/mock-models.ts';
 
 interface Figures {
@@ -75,6 +76,16 @@ async function expectOnce(name: string, sandbox: string, file: string): Promise<
   expect(agents.models.prompts(name)).toHaveLength(1);
 }
 
+/** Files of a repository whose rules are part of the prompts of a session that asks. */
+const rulesOf: Readonly<Record<AcpVendorName, readonly string[]>> = {
+  codex: ['AGENTS.md'],
+  claude: ['CLAUDE.md'],
+  qwen: [],
+  opencode: ['AGENTS.md', 'CLAUDE.md'],
+  gemini: [],
+  kimi: ['AGENTS.md'],
+};
+
 const rotated = <T>(values: readonly T[], index: number): T => values[index % values.length] as T;
 const ways: readonly Way[] = ['rest', 'kubectl', 'ui'];
 const pausedWays: readonly Way[] = ['kubectl', 'rest'];
@@ -138,9 +149,7 @@ describe.each(names.map((name, index) => ({ name, index })))('$name', ({ name, i
     await expectOnce(about, sandbox, 'approved.txt');
   });
 
-  // docs/agents.md says that rules of the repository allow commands of Codex.
-  const asks = name === 'codex' ? it.skip : it;
-  asks('asks although files of the repository allow its tools', async () => {
+  it('asks although files of the repository allow its tools', async () => {
     const about = `hostile-${name}`;
     const { id, sandbox } = await agents.begin(`Work. ${appendTask(about, 'hostile.txt')}`, {
       sandbox_spec_id: name,
@@ -149,9 +158,13 @@ describe.each(names.map((name, index) => ({ name, index })))('$name', ({ name, i
     });
     await agents.question(id);
     expect(await agents.fileNow(sandbox, 'hostile.txt')).toBeUndefined();
-    const servers = name === 'gemini' ? ['ran-server'] : [];
-    expect(readdirSync(agents.ranFolder)).toEqual(servers);
-    rmSync(join(agents.ranFolder, 'ran-server'), { force: true });
+    const ran = readdirSync(agents.ranFolder);
+    for (const file of ran) rmSync(join(agents.ranFolder, file));
+    // docs/agents.md says that plugins of the repository run in OpenCode.
+    const known = name === 'opencode' ? ['ran-opencode-json-plugin', 'ran-opencode-plugin'] : [];
+    expect([ran, agents.foreign.calls]).toEqual([known, 0]);
+    const { body = '' } = agents.models.prompts(about)[0] ?? {};
+    expect(rulesFiles.filter((file) => body.includes(ruleOf(file)))).toEqual(rulesOf[name]);
   });
 
   it('does not call a tool that was rejected', async () => {

@@ -207,4 +207,11 @@ export const approvalMutants: Readonly<Record<string, TestedMutant>> = {
     test: 'packages/reference-agent/test/acp/recorder.test.ts',
     name: 'identify a tool call that has',
   },
+  'a person approves a change that the agent has omitted beside another one': {
+    file: 'packages/reference-agent/src/acp/omissions.ts',
+    from: 'changed.size < Math.max(1, named.size)',
+    to: 'changed.size < 1',
+    test: 'packages/reference-agent/test/acp/recorder.test.ts',
+    name: 'know whether an agent has omitted',
+  },
 };

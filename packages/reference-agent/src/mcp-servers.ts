@@ -84,15 +84,18 @@ export const storedMcpServers = (json: string | undefined): readonly McpServer[]
 
 /**
  * Returns the servers of a session: those of the environment, then those of the conversation with
- * another name. `skipped` names the servers of the conversation that the agent can't use.
+ * another name. `skipped` names the servers of the conversation that the agent can't use. `able`:
+ * transports of the agent beside the standard input; false: the agent starts no server at all.
  */
 export function sessionServersOf(
   ofEnvironment: readonly McpServer[],
   ofConversation: readonly McpServer[],
-  able: { readonly http?: boolean | undefined; readonly sse?: boolean | undefined },
+  able: { readonly http?: boolean | undefined; readonly sse?: boolean | undefined } | false,
 ): { readonly servers: readonly McpServer[]; readonly skipped: readonly string[] } {
   const names = new Set(ofEnvironment.map(({ name }) => name));
   const own = ofConversation.filter(({ name }) => !names.has(name));
+  if (able === false)
+    return { servers: [], skipped: [...ofEnvironment, ...own].map(({ name }) => name) };
   const canUse = (server: McpServer) => !('type' in server) || able[server.type] === true;
   return {
     servers: [...ofEnvironment, ...own.filter(canUse)],

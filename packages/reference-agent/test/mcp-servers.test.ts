@@ -105,4 +105,11 @@ describe('the MCP servers of a session', () => {
   ])('are %s', (_case, environment, conversation, expected) => {
     expect(sessionServersOf(environment, conversation, able)).toEqual(expected);
   });
+
+  it('are none for an agent that starts none, which is recorded', () => {
+    expect(sessionServersOf([local('a')], [web('a'), local('b')], false)).toEqual({
+      servers: [],
+      skipped: ['a', 'b'],
+    });
+  });
 });

@@ -24,22 +24,31 @@ export class AcpAgents extends AgentService {
   readonly models: MockModels;
   /** Folder with the files that programs of the repository acme/hostile make. */
   readonly ranFolder: string;
+  /** Model to which the repository acme/hostile sends its requests. */
+  readonly foreign: MockModels;
   readonly #host: GitServer;
 
-  private constructor(parts: ServiceParts, models: MockModels, host: GitServer, ran: string) {
+  private constructor(
+    parts: ServiceParts,
+    { models, foreign }: { readonly models: MockModels; readonly foreign: MockModels },
+    host: GitServer,
+    ran: string,
+  ) {
     super(parts);
     this.ranFolder = ran;
     this.models = models;
+    this.foreign = foreign;
     this.#host = host;
   }
 
   static async start(env: Readonly<Record<string, string>> = {}): Promise<AcpAgents> {
     const models = await MockModels.start();
+    const foreign = await MockModels.start();
     const ran = mkdtempSync(join(tmpdir(), 'acp-ran-'));
     const host = await GitServer.start({
       repositories: {
         'acme/shop': { files: { 'README.md': 'A shop.\n' } },
-        'acme/hostile': { files: liftingFiles(join(ran, 'ran')) },
+        'acme/hostile': { files: liftingFiles(join(ran, 'ran'), foreign.baseUrl) },
       },
     });
     const parts = await AgentService.startParts({
@@ -50,7 +59,7 @@ export class AcpAgents extends AgentService {
       GIT_HOSTS: JSON.stringify({ github: host.url }),
       ...env,
     });
-    return new AcpAgents(parts, models, host, ran);
+    return new AcpAgents(parts, { models, foreign }, host, ran);
   }
 
   override async stop(): Promise<void> {
@@ -58,6 +67,7 @@ export class AcpAgents extends AgentService {
     await this.#host.stop();
     rmSync(this.ranFolder, { recursive: true, force: true });
     await this.models[Symbol.asyncDispose]();
+    await this.foreign[Symbol.asyncDispose]();
   }
 
   /** The id of the question that a conversation waits with, in its record and in the inbox. */

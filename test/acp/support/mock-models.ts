@@ -368,9 +368,11 @@ export class MockModels implements AsyncDisposable {
   readonly #requests: { readonly name: string; readonly asked: Asked; readonly body: string }[] =
     [];
   #replies = 0;
+  #calls = 0;
 
   private constructor() {
     this.#server = createServer((request, response) => {
+      this.#calls++;
       this.#take(request, response).catch((error: unknown) => {
         response
           .writeHead(400, { 'content-type': 'application/json' })
@@ -388,6 +390,11 @@ export class MockModels implements AsyncDisposable {
 
   get baseUrl(): string {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  /** Requests so far, whatever they ask for. */
+  get calls(): number {
+    return this.#calls;
   }
 
   /** The prompts with the message of a task as the last message. */

@@ -281,7 +281,7 @@ export class AcpProgram implements Program {
     const secrets = await this.#secretsFor(run, signal);
     const options = {
       command: setUp.command,
-      cwd: run.workingDir,
+      cwd: setUp.folder,
       env: { ...env, ...secrets, ...setUp.env, ...settings.env, HOME: home },
       guard,
       ...{ allowAlways, meta: setUp.meta },
@@ -297,7 +297,7 @@ export class AcpProgram implements Program {
         if ('type' in server && mcpCapabilities?.[server.type] !== true)
           throw unsupported(server.name, server.type);
       if (vendor.authMethod !== undefined) await child.authenticate(vendor.authMethod);
-      const able = {
+      const able = setUp.startsMcpServers && {
         http: mcpCapabilities?.http === true,
         sse: mcpCapabilities?.sse === true,
       };

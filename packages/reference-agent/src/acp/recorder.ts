@@ -12,6 +12,7 @@ import {
   StreamMask,
   type Needles,
 } from '../mask.ts';
+import { hasOmission } from './omissions.ts';
 
 /** Maximum characters of one event's text; a longer message becomes several events. */
 const maxTextCharacters = 100_000;
@@ -61,7 +62,7 @@ export interface AskedCall {
   readonly input: unknown;
   /** Identifies what the tool call does, before secrets were hidden and ends omitted. */
   readonly call_hash: string;
-  /** Whether all of it is shown. */
+  /** Whether neither the agent nor this bridge has omitted a part. */
   readonly complete: boolean;
   /** Text in the place of each secret. */
   readonly secret_marker: string;
@@ -96,6 +97,7 @@ export const toolCallSchema = z.object({
   rawInput: z.optional(z.unknown()),
   rawOutput: z.optional(z.unknown()),
   content: z.optional(z.unknown()),
+  locations: z.optional(z.unknown()),
 });
 export type ToolCallParts = z.output<typeof toolCallSchema>;
 
@@ -289,10 +291,18 @@ export class UpdateRecorder {
     const shown = bounded(input) ?? null;
     // Some agents have the command in the title alone.
     const parts = [raw?.title, raw?.kind, reportedPart, askedPart];
+    const isOmitted = hasOmission({
+      ...{ title: given.title ?? call.title, kind: call.tool_kind, locations: given.locations },
+      inputs: [known?.raw_input, given.rawInput],
+      contents: [known?.content, given.content],
+    });
     return {
       ...{ call, title: raw?.shownTitle ?? call.title, input: shown },
       call_hash: sha256(parts.map((part) => part?.hash ?? null)),
-      complete: shown === (input ?? null) && parts.every((part) => part?.isShortened !== true),
+      complete:
+        !isOmitted &&
+        shown === (input ?? null) &&
+        parts.every((part) => part?.isShortened !== true),
       secret_marker: marker,
     };
   }

@@ -41,8 +41,9 @@ export interface AcpVendor {
   readonly continues: Continuation;
   /**
    * Additions for a session that has to ask. They keep files of the repository, for example
-   * `.claude/settings.json`, from allowing tools, and from starting programs before any question.
-   * Absent: the documentation says what such files can do.
+   * `.claude/settings.json`, from allowing tools, from starting programs before any question, and
+   * from sending the key of the model elsewhere. Absent: the agent reads no such file. The
+   * documentation says where they fail.
    */
   readonly asking?: {
     readonly args?: readonly string[];
@@ -50,6 +51,10 @@ export interface AcpVendor {
     readonly files?: Readonly<Record<string, string>>;
     /** `_meta` of the requests that open a session. */
     readonly meta?: Readonly<Record<string, unknown>>;
+    /** Folder of the session. Absent: `{workingDir}`. */
+    readonly folder?: string;
+    /** False: the agent starts no MCP server in a folder that it does not trust. */
+    readonly mcpServers?: false;
   };
 }
 
@@ -75,6 +80,11 @@ export const acpVendors = {
     },
     modes: { asks: 'read-only', free: 'agent-full-access' },
     continues: 'resume',
+    asking: {
+      // The adapter marks the folder of a session as trusted under the name in the request. Codex
+      // reads the mark of the normal name, which nothing has set.
+      folder: '{workingDir}/.',
+    },
   },
   claude: {
     package: '@agentclientprotocol/claude-agent-acp',
@@ -93,9 +103,12 @@ export const acpVendors = {
     modes: { asks: 'default', free: 'bypassPermissions' },
     continues: 'resume',
     asking: {
+      // The rules of the repository stay where its settings do not count.
+      files: { '.claude/CLAUDE.md': '@{workingDir}/CLAUDE.md\n' },
       meta: {
         claudeCode: {
           options: {
+            settingSources: ['user'],
             strictMcpConfig: true,
             managedSettings: {
               ...{ allowManagedPermissionRulesOnly: true, allowManagedHooksOnly: true },
@@ -121,12 +134,18 @@ export const acpVendors = {
     continues: 'load',
     asking: {
       // A rule to ask precedes every rule to allow, whatever file has it.
-      env: { QWEN_CODE_SYSTEM_SETTINGS_PATH: '{home}/.qwen/system.json' },
+      env: {
+        QWEN_CODE_SYSTEM_SETTINGS_PATH: '{home}/.qwen/system.json',
+        QWEN_CODE_TRUSTED_FOLDERS_PATH: '{home}/.qwen/trusted.json',
+      },
+      mcpServers: false,
       files: {
+        '.qwen/trusted.json': JSON.stringify({ '{workingDir}': 'DO_NOT_TRUST' }),
         '.qwen/system.json': JSON.stringify({
           permissions: { ask: ['Bash', 'Edit', 'Write', 'WebFetch'] },
           tools: { approvalMode: 'default' },
           disableAllHooks: true,
+          security: { folderTrust: { enabled: true } },
         }),
       },
     },
@@ -174,7 +193,11 @@ export const acpVendors = {
     continues: 'transcript',
     asking: {
       args: ['--admin-policy={home}/.gemini/asks.toml'],
-      env: { GEMINI_CLI_SYSTEM_SETTINGS_PATH: '{home}/.gemini/system.json' },
+      env: {
+        GEMINI_CLI_SYSTEM_SETTINGS_PATH: '{home}/.gemini/system.json',
+        GEMINI_CLI_TRUST_WORKSPACE: 'false',
+      },
+      mcpServers: false,
       files: {
         // A rule of an administrator precedes every rule of the repository.
         '.gemini/asks.toml': [
@@ -241,10 +264,14 @@ const filledEntries = (
 
 export interface SetUp {
   readonly command: readonly string[];
+  /** Folder of the session. */
+  readonly folder: string;
   readonly env: Readonly<Record<string, string>>;
   readonly files: Readonly<Record<string, string>>;
   /** `_meta` of the requests that open a session. */
   readonly meta: Readonly<Record<string, unknown>> | undefined;
+  /** Whether the agent starts the MCP servers of the session. */
+  readonly startsMcpServers: boolean;
 }
 
 /**
@@ -272,6 +299,8 @@ export function setUpOf(
     command: [...command, ...args].flatMap((part) => filled(part, settings) ?? []),
     env: filledEntries({ ...env, ...more.env }, settings),
     files: filledEntries({ ...files, ...more.files }, settings, quoted),
+    folder: filled(more.folder ?? '{workingDir}', settings) ?? workingDir,
     meta: more.meta,
+    startsMcpServers: more.mcpServers !== false,
   };
 }

@@ -91,6 +91,50 @@ describe('the updates of a session', () => {
     },
   );
 
+  const diff = (path: string) => ({ type: 'diff', path, oldText: null, newText: 'x' });
+  const says = (text: string) => ({ type: 'content', content: { type: 'text', text } });
+  const files = (...names: readonly string[]) => ({ locations: names.map((path) => ({ path })) });
+  it.each<[string, object, object, boolean]>([
+    [
+      'the arguments of an MCP tool, of Gemini',
+      {},
+      { content: [says('[Payload omitted due to length with parameters: body]')] },
+      false,
+    ],
+    ['short arguments of an MCP tool, of Gemini', {}, { content: [says('{"body":"x"}')] }, true],
+    ['the end of a fetch, of Gemini', {}, { title: 'From: "read h..."', kind: 'fetch' }, false],
+    ['the end of no command', {}, { title: 'git diff main...', kind: 'execute' }, true],
+    ['the end of a title beside an input', {}, { title: 'A…', rawInput: { a: 1 } }, true],
+    ['a file that is read, of OpenCode', {}, { kind: 'read', rawInput: {} }, false],
+    ['a file that is read, beside its input', { rawInput: { path: 'x' } }, { kind: 'read' }, true],
+    ['no argument of a tool without any', {}, { kind: 'other', rawInput: {} }, true],
+    ['the only change, of Codex', { kind: 'edit', content: [] }, files('a'), false],
+    [
+      'one of two changes, of Codex',
+      { kind: 'edit', content: [diff('a')] },
+      files('a', 'b'),
+      false,
+    ],
+    [
+      'no change',
+      { kind: 'edit', content: [diff('a'), diff('a'), diff('b')] },
+      files('a', 'b'),
+      true,
+    ],
+    [
+      'no change of a file with a new name',
+      { kind: 'edit', content: [diff('b')] },
+      files('a'),
+      true,
+    ],
+    ['no change that a text reports', { kind: 'edit', content: [says('a: x')] }, files('a'), true],
+    ['no change beside an input', { kind: 'edit', rawInput: { path: 'a' } }, files('a', 'b'), true],
+  ])('know whether an agent has omitted %s', (_case, reported, asked, complete) => {
+    const recorder = new UpdateRecorder();
+    if (Object.keys(reported).length > 0) recorder.add(aCall('a', reported));
+    expect(recorder.ask({ toolCallId: 'a', ...asked }).complete).toBe(complete);
+  });
+
   it.each<[string, object, object, unknown]>([
     [
       'its content, of which the request has the beginning',

@@ -24,9 +24,15 @@ describe('the set-up of an agent', () => {
     const { claude, opencode } = acpVendors;
     const managedSettings = { allowManagedPermissionRulesOnly: true, allowManagedHooksOnly: true };
     expect(setUpOf(claude, model, asks).meta).toMatchObject({
-      claudeCode: { options: { strictMcpConfig: true, managedSettings } },
+      claudeCode: { options: { settingSources: ['user'], strictMcpConfig: true, managedSettings } },
     });
     expect(setUpOf(claude, model, free).meta).toBeUndefined();
+    expect(setUpOf(acpVendors.codex, model, asks).folder).toBe('/work/"shop"/.');
+    const qwen = setUpOf(acpVendors.qwen, model, asks);
+    expect(qwen.files['.qwen/trusted.json']).toBe('{"/work/\\"shop\\"":"DO_NOT_TRUST"}');
+    const gemini = setUpOf(acpVendors.gemini, model, asks);
+    expect(gemini.env).toHaveProperty('GEMINI_CLI_TRUST_WORKSPACE', 'false');
+    expect([qwen, gemini].map((setUp) => setUp.startsMcpServers)).toEqual([false, false]);
     const asking = setUpOf(opencode, model, asks);
     expect(asking.env).toHaveProperty('OPENCODE_DISABLE_PROJECT_CONFIG', '1');
     expect(setUpOf(opencode, model, free).env).not.toHaveProperty(
@@ -41,9 +47,11 @@ describe('the set-up of an agent', () => {
     const none = { name: undefined, baseUrl: undefined, apiKey: undefined };
     expect(setUpOf(acpVendors.codex, none, free)).toEqual({
       command: ['codex-acp'],
+      folder: '/work/"shop"',
       env: {},
       files: {},
       meta: undefined,
+      startsMcpServers: true,
     });
     expect(setUpOf(acpVendors.gemini, none, free).command).toEqual(['gemini', '--acp']);
     expect(setUpOf(acpVendors.claude, none, free).env).not.toHaveProperty('ANTHROPIC_BASE_URL');
