@@ -1,10 +1,8 @@
 import type { Stores } from '../../caches.ts';
 import { AgentError } from '../../../agent/errors.ts';
-import { sealingUnder } from '../../../agent/sealing.ts';
 import { isoTime } from '@conversation-operator/base/clock';
 import { Shares } from '@conversation-operator/base/shares';
 import type { Sandbox } from '../../../resources/sandbox.ts';
-import { OwnerSettingsReader } from '../owner-settings.ts';
 import { isUnanswered } from '../../poll-bulkhead.ts';
 import type { SaveStatus, Scope } from '../scope.ts';
 import { awaitAgent } from './await-agent.ts';
@@ -23,7 +21,7 @@ type StageOptions = ChooseSandboxOptions & PrepareWorkspaceOptions & CreateConve
 
 export interface StartOptions extends Omit<
   StageOptions,
-  'stores' | 'deadlines' | 'preparation' | 'ownerSettings'
+  'stores' | 'deadlines' | 'preparation'
 > {
   readonly stores: NamedStores & Pick<Stores, 'templates'>;
   /**
@@ -70,7 +68,6 @@ export class Start {
       ...options,
       deadlines: this.#deadlines,
       preparation: new Preparation({ ...options, ...limits }),
-      ownerSettings: new OwnerSettingsReader({ ...options, sealing: sealingUnder(options.keys) }),
     };
     this.#stages = [chooseSandbox(stageOptions), awaitAgent(stageOptions)];
     this.#agentStages = [...prepareWorkspace(stageOptions), createConversation(stageOptions)];
