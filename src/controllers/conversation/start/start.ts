@@ -19,10 +19,7 @@ import { StepDeadlines } from './step-deadlines.ts';
 
 type StageOptions = ChooseSandboxOptions & PrepareWorkspaceOptions & CreateConversationOptions;
 
-export interface StartOptions extends Omit<
-  StageOptions,
-  'stores' | 'deadlines' | 'preparation'
-> {
+export interface StartOptions extends Omit<StageOptions, 'stores' | 'deadlines' | 'preparation'> {
   readonly stores: NamedStores & Pick<Stores, 'templates'>;
   /**
    * Limits that differ from the defaults: 10 min for a clone, 10 min for the set-up script, 10 GiB
