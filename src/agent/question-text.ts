@@ -73,8 +73,8 @@ const lines = (text: string): string =>
 const line = (text: string): string => lines(text).replaceAll('⏎\n  ', '⏎');
 
 /**
- * The text with a mark in the place of each secret; `show` renders what is between them. Of secrets
- * that overlap, the first one of the list is hidden as a whole.
+ * The text with a mark in the place of each secret; `show` renders what is between them. The
+ * first one of secrets that overlap is hidden as a whole.
  */
 function hiding(text: string, secrets: readonly string[], show: (text: string) => string): string {
   // An owner may have thousands of secrets, because each line of a key is one.

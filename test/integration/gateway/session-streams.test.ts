@@ -128,7 +128,7 @@ it.each<[string, () => Promise<CookieBrowser>, (browser: CookieBrowser) => Promi
 });
 
 it.each(signIns)(
-  'a stream of a start ends with its session by %s, and the start goes on',
+  'a stream of a start ends with its session by %s, and the start continues',
   async (_by, signIn) => {
     const [browser, other] = [await signIn(), await signIn()];
     const open = async ({ cookie = '', ownHeaders }: CookieBrowser) => {
