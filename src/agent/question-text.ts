@@ -77,19 +77,28 @@ const lines = (text: string): string =>
 /** A text on one line. */
 const line = (text: string): string => lines(text).replaceAll('⏎\n  ', '⏎');
 
-/** The text with a mark in the place of each secret; `show` renders what is between them. */
-function hiding(
-  text: string,
-  secrets: readonly string[],
-  show: (text: string) => string,
-  number = 1,
-): string {
-  const [secret, ...others] = secrets;
-  if (secret === undefined) return show(text);
-  return text
-    .split(secret)
-    .map((part) => hiding(part, others, show, number + 1))
-    .join(`⟨secret ${number}⟩`);
+/**
+ * The text with a mark in the place of each secret; `show` renders what is between them. The
+ * first one of secrets that overlap is hidden as a whole.
+ */
+function hiding(text: string, secrets: readonly string[], show: (text: string) => string): string {
+  // An owner may have thousands of secrets, because each line of a key is one.
+  const marked = secrets.reduce<readonly (string | number)[]>(
+    (parts, secret, index) =>
+      !text.includes(secret)
+        ? parts
+        : parts.flatMap((part) =>
+            typeof part === 'number'
+              ? [part]
+              : part
+                  .split(secret)
+                  .flatMap((piece, at) => (at === 0 ? [piece] : [index + 1, piece])),
+          ),
+    [text],
+  );
+  return marked
+    .map((part) => (typeof part === 'number' ? `⟨secret ${part}⟩` : show(part)))
+    .join('');
 }
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>

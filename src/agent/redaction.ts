@@ -16,9 +16,14 @@ export const secretParts = (secrets: readonly string[]): readonly string[] => [
   }),
 ];
 
-/** The parts of the secrets that are long enough to be hidden. */
+/**
+ * The parts of the secrets that are long enough to be hidden, longest first: a secret that contains
+ * another one is hidden as a whole.
+ */
 export const hidable = (secrets: readonly string[]): readonly string[] =>
-  secretParts(secrets).filter(({ length }) => length >= minSecretLength);
+  [...new Set(secretParts(secrets))]
+    .filter(({ length }) => length >= minSecretLength)
+    .sort((one, other) => other.length - one.length);
 
 /** Returns the text without these secrets: model providers repeat the key that they reject. */
 export const withoutSecrets = (text: string, secrets: readonly string[]): string =>

@@ -123,12 +123,19 @@ export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
     to: 'total: maxConnections',
     name: 'is alive while bodies take every connection',
   },
-  'a page reads the value of a secret with the cookie of a session': {
+  'a key that a session has made reads the value of a secret': {
+    file: 'src/gateway/auth/key-ring.ts',
+    from: "if (spec.signIn === 'Session') hasSession = true;",
+    to: "hasSession = spec.signIn === 'Session';",
+    test: 'test/integration/gateway/session-secrets.test.ts',
+    name: 'with a key that the session makes',
+  },
+  'a page reads the value of a secret with a session key': {
     file: 'src/gateway/v1/sandbox-settings.ts',
-    from: 'if (isPerson)',
-    to: 'if (isPerson && principal === undefined)',
-    test: 'test/integration/gateway/secrets.test.ts',
-    name: 'have no value for a page',
+    from: 'if (chain?.hasSession !== false)',
+    to: 'if (principal?.chain.hasSession === true)',
+    test: 'test/integration/gateway/session-secrets.test.ts',
+    name: 'the session key of a record',
   },
   'a client keeps a download by one byte at a time': {
     file: 'packages/http/src/limits/client-pace.ts',
@@ -137,11 +144,11 @@ export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
     test: 'packages/http/test/limits/client-pace.test.ts',
     name: 'takes a byte a second',
   },
-  'a stream of a session outlives the sign-out': {
+  'a session outlives the API key that it was opened with': {
     file: 'src/gateway/sign-in/sessions.ts',
-    from: "this.#signOuts.call(readCookie(request, publicUrl()) ?? '');",
-    to: '',
-    test: 'test/integration/gateway/session-streams.test.ts',
-    name: 'signs out of a session of an API key, which stays',
+    from: 'issuedBy: { name, uid } }, request, response);',
+    to: 'issuedBy: name === uid ? { name, uid } : undefined }, request, response);',
+    test: 'test/integration/gateway/sign-in.test.ts',
+    name: 'by the form, until the key is revoked',
   },
 };

@@ -2,7 +2,7 @@ import type { Stores } from '../caches.ts';
 import type { AgentLlm, NewAgentConversation } from '../../agent/agent.ts';
 import type { AgentCredentials } from '../../agent/credentials.ts';
 import { plainText } from '../../resources/plain-text.ts';
-import { hidable, withoutSecrets } from '../../agent/redaction.ts';
+import { withoutSecrets } from '../../agent/redaction.ts';
 import { isModelAllowed } from '../../resources/allowed-models.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
@@ -96,10 +96,10 @@ export class AgentConfigurations {
     return plainText(key === undefined ? text : withoutSecrets(text, [key]), maxLength);
   }
 
-  /** The secrets that no text of the agent may show. */
+  /** The key of the model, which no text of the agent may show. */
   async secretsOf(conversation: Configured): Promise<readonly string[]> {
     const key = await this.#key(conversation);
-    return key === undefined ? [] : hidable([key]);
+    return key === undefined ? [] : [key];
   }
 
   #given({ metadata, spec }: Configured): Partial<SandboxTemplate['spec']['agent']> {

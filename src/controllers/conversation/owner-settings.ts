@@ -7,6 +7,7 @@ import type { AgentMcpServer } from '../../agent/agent.ts';
 import { mcpValuesOf } from '../../agent/mcp-values.ts';
 import type { Sealing } from '../../agent/sealing.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { conversations } from '../../resources/conversation.ts';
 import {
   ownerSettings,
   settingsNameOf,
@@ -30,7 +31,7 @@ const freshMs = 2_000;
 /** Maximum starts whose settings are in memory. */
 const maxStarts = 2_000;
 
-/** Reads the settings of owners for the starts of their conversations. */
+/** Reads the settings of owners for the starts and the questions of their conversations. */
 export class OwnerSettingsReader {
   readonly #options: OwnerSettingsReaderOptions;
   /** By the UID of the conversation that starts. */
@@ -59,6 +60,36 @@ export class OwnerSettingsReader {
     const settings = settingsOf(owner, stored) ?? { owner };
     this.#recent.set(uid, { atMs: clock.monotonic(), settings });
     return settings;
+  }
+
+  /**
+   * The values of secrets that the agent of a conversation may have: those of its owner, of its
+   * start, and of MCP servers. A value that does not open is left out: no agent gets it either.
+   */
+  async secretsOf(
+    conversation: Pick<CachedConversation, 'metadata' | 'spec'>,
+    signal: AbortSignal,
+  ): Promise<readonly string[]> {
+    const { client, sealing } = this.#options;
+    const { namespace, name: id, uid } = conversation.metadata;
+    const { owner } = conversation.spec;
+    const { secrets: owned = [], mcpServers = [] } = await this.of(conversation, signal);
+    // Caches have no sealed values of conversations.
+    const stored =
+      conversation.spec.secrets === undefined
+        ? undefined
+        : await found(client.get(conversations, namespace, id, { signal }));
+    const ofStart = stored?.metadata.uid === uid ? (stored.spec.secrets ?? []) : [];
+    return [
+      ...owned.map(({ name, sealed }) => sealing.open(sealed, { scope: 'secret', owner, name })),
+      ...ofStart.map(({ name, sealed }) =>
+        sealing.open(sealed, { scope: 'start', owner, conversation: id, name }),
+      ),
+      ...mcpServers
+        .flatMap((server) => Object.values(mcpValuesOf(server, owner, sealing) ?? {}))
+        // The scheme of an Authorization header is no secret, and the token is one without it.
+        .flatMap((value) => [value, value.replace(/^(Basic|Bearer|Token) +/i, '')]),
+    ].filter((value) => value !== undefined);
   }
 
   /**

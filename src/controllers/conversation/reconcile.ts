@@ -3,6 +3,8 @@ import type { AgentConversation } from '../../agent/agent.ts';
 import type { AgentCredentials } from '../../agent/credentials.ts';
 import { agentEndpointOf } from '../../agent/endpoint.ts';
 import { AgentError } from '../../agent/errors.ts';
+import { hidable } from '../../agent/redaction.ts';
+import { sealingUnder } from '../../agent/sealing.ts';
 import { keepsQuestions } from '../../agent/kinds.ts';
 import { isoTime } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
@@ -24,6 +26,7 @@ import {
   withRunBegun,
 } from './approvals/decide.ts';
 import { AgentConfigurations } from './agent-configuration.ts';
+import { OwnerSettingsReader } from './owner-settings.ts';
 import { KeyRotation } from './execution/key-rotation.ts';
 import { interruptStuckRun, resumeRun } from './execution/run-control.ts';
 import { RunObserver, runKey, type PolledRun } from './execution/run-observer.ts';
@@ -48,7 +51,7 @@ import { RecentAnswers, storedConversation } from './stored-conversation.ts';
 
 export interface ConversationReconcilerOptions
   extends
-    Omit<StartOptions, 'stores' | 'configurations' | 'answers'>,
+    Omit<StartOptions, 'stores' | 'configurations' | 'answers' | 'ownerSettings'>,
     Omit<ConversationPollerOptions, 'stores' | 'agent'>,
     Omit<StatusWriterOptions, 'coalescer' | 'answers'> {
   readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates' | 'pods' | 'claims'>;
@@ -73,6 +76,7 @@ export class ConversationReconciler {
   readonly #options: ConversationReconcilerOptions;
   readonly #newest: NewestStore<CachedConversation>;
   readonly #configurations: AgentConfigurations;
+  readonly #ownerSettings: OwnerSettingsReader;
   readonly #coalescer: StatusCoalescer;
   readonly #writer: StatusWriter;
   readonly #start: Start;
@@ -90,10 +94,19 @@ export class ConversationReconciler {
     this.#newest = new NewestStore(options.stores.conversations, options.clock);
     this.#sandboxes = new NewestStore(options.stores.sandboxes, options.clock);
     this.#configurations = new AgentConfigurations(options);
+    this.#ownerSettings = new OwnerSettingsReader({
+      ...options,
+      sealing: sealingUnder(options.keys),
+    });
     this.#coalescer = new StatusCoalescer(options);
     const answers = new RecentAnswers(options);
     this.#writer = new StatusWriter({ ...options, answers, coalescer: this.#coalescer });
-    this.#start = new Start({ ...options, answers, configurations: this.#configurations });
+    this.#start = new Start({
+      ...options,
+      answers,
+      configurations: this.#configurations,
+      ownerSettings: this.#ownerSettings,
+    });
     this.#poller = new ConversationPoller(options);
     this.#stuck = new StuckDetection(options);
     this.#observer = new RunObserver({ ...options, stuck: this.#stuck });
@@ -233,7 +246,11 @@ export class ConversationReconciler {
         endpoint,
         id,
         shown: (text, maxLength) => this.#configurations.shown(text, stored, maxLength),
-        secrets: () => this.#configurations.secretsOf(stored),
+        secrets: async () =>
+          hidable([
+            ...(await this.#configurations.secretsOf(stored)),
+            ...(await this.#ownerSettings.secretsOf(stored, signal)),
+          ]),
       };
     scope.status = {
       ...withQuestionWithdrawn(scope.status, isoTime(clock), 'the agent has lost the conversation'),

@@ -4,6 +4,7 @@ import { isLive } from '@conversation-operator/kube/object';
 import type { ApiKey, ApiKeySpec } from '../../resources/api-key.ts';
 import type { Cache } from '../lookup/cache.ts';
 import { Listeners } from '../lookup/listeners.ts';
+import { ProblemError } from '../errors/problem-error.ts';
 import { hashKey, isEqual, isWellFormedKey } from './key.ts';
 
 /**
@@ -20,6 +21,8 @@ export interface KeyChain {
   readonly expiresAtMs: number;
   /** UID of the key itself, then of the key that made it, and so on. */
   readonly uids: readonly string[];
+  /** Whether a key of the chain is that of a session in a browser, which reads no secrets. */
+  readonly hasSession: boolean;
 }
 
 /** A time that cannot be read counts as past. */
@@ -39,6 +42,7 @@ export function chainOf(
   const uids: string[] = [];
   let role: ApiKeySpec['role'] = 'admin';
   let expiresAtMs = Infinity;
+  let hasSession = false;
   for (let link: ApiKey | undefined = key; ;) {
     const { metadata, spec }: ApiKey = link;
     if (!isLive(link) || spec.disabled === true || uids.length === maxChainLength) return undefined;
@@ -46,10 +50,23 @@ export function chainOf(
     expiresAtMs = Math.min(expiresAtMs, expiryOf(link));
     if (expiresAtMs <= nowMs) return undefined;
     if (spec.role === 'user') role = 'user';
-    if (spec.issuedBy === undefined) return { role, expiresAtMs, uids };
+    if (spec.signIn === 'Session') hasSession = true;
+    if (spec.issuedBy === undefined) return { role, expiresAtMs, uids, hasSession };
     link = find(spec.issuedBy.name);
     if (link?.metadata.uid !== spec.issuedBy.uid) return undefined;
   }
+}
+
+/**
+ * Throws `key-depth-exceeded` where the new key would end a chain that is longer than a valid one
+ * may be.
+ */
+export function refuseTooDeep({ uids }: KeyChain): void {
+  if (uids.length < maxChainLength) return;
+  throw new ProblemError(
+    'key-depth-exceeded',
+    `At most ${maxChainLength} keys may follow from each other, and the key of this request is the last one. Use a key that was made earlier.`,
+  );
 }
 
 /** Whether each key exists that a key depends on: valid or not. */

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { JsonText } from '@conversation-operator/http/body/send-json';
 import type { RequestKind } from '@conversation-operator/http/limits/rate-limits';
 import type { Principal } from '../auth/authenticate.ts';
+import type { KeyChain } from '../auth/key-ring.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';
 import { validate, type Schemas } from '../errors/validation.ts';
 import type { Reader } from '../auth/session-keys.ts';
@@ -15,8 +16,8 @@ declare module 'express-serve-static-core' {
     /** The pattern of the path, also where no route has the method. */
     pattern?: string | undefined;
     principal?: Principal;
-    /** Whether the request has the cookie of a session, and no key. */
-    isPerson?: boolean;
+    /** The API keys that the request depends on: by its API key, its session or its session key. */
+    chain?: KeyChain;
     /** Owner of the API key, or of the sandbox whose session key the request shows. */
     owner?: string;
     /** Subject of a write, for the audit. */

@@ -8,7 +8,7 @@ import type { ForwardingLimits } from '@conversation-operator/http/proxy/tunnel'
 import type { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-guard';
 import { referenceIn, type SandboxKeys } from '../../agent/keys.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
-import type { KeyRing } from '../auth/key-ring.ts';
+import type { KeyChain, KeyRing } from '../auth/key-ring.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/to-problem.ts';
 import { refuseConnection } from '../http/send-problem.ts';
@@ -101,13 +101,20 @@ export class AgentAccess {
     this.#sessions = new OpenSessions({ feed, keys: this.#keys, ring, find });
   }
 
-  /** The owner of a sandbox, where the headers show its session key and the sandbox is RUNNING. */
-  opensSession(name: string, headers: IncomingHttpHeaders): string | undefined {
+  /**
+   * The owner of a sandbox and the API keys that its session key ends with, where the headers show
+   * that session key and the sandbox is RUNNING.
+   */
+  opensSession(
+    name: string,
+    headers: IncomingHttpHeaders,
+  ): { readonly owner: string; readonly chain: KeyChain } | undefined {
     const [key] = keysOfRequest({ headers });
     const sandbox = this.#sandbox(name);
     if (key === undefined || sandbox === undefined || viewOfSandbox(sandbox).phase !== 'RUNNING')
       return undefined;
-    return this.#keys.opening(sandbox, key) === undefined ? undefined : sandbox.spec.owner;
+    const chain = this.#keys.opening(sandbox, key);
+    return chain && { owner: sandbox.spec.owner, chain };
   }
 
   /** The caller calls it once the service listens. */

@@ -24,7 +24,7 @@ const refusedKey = 'The API key is not valid.';
 
 /** The pages and calls by which a person signs in and out. */
 export const signInRoutes = (services: Services): readonly Route[] => {
-  const { sessions, isSynced, publicUrl, rateLimits, proxies } = services;
+  const { sessions, isSynced, publicUrl, rateLimits, proxies, keyUse } = services;
 
   /** Shows the page again with status 401. Throws 429 after too many failures of the address. */
   function refuse(request: Request, response: Response, notice: string, returnTo: string): void {
@@ -86,6 +86,8 @@ export const signInRoutes = (services: Services): readonly Route[] => {
         'body-too-large',
         'request-timeout',
         'too-many-attempts',
+        'rate-limited',
+        'key-depth-exceeded',
         'unavailable',
       ],
       handle: async ({ request, response }) => {
@@ -105,7 +107,9 @@ export const signInRoutes = (services: Services): readonly Route[] => {
           refuse(request, response, refusedKey, returnTo);
           return undefined;
         }
-        sessions.openWithKey(principal, request, response);
+        keyUse.seen(principal.keyName);
+        rateLimits.request(principal.owner, 'writes');
+        await sessions.openWithKey(principal, request, response);
         leadTo(response, returnTo);
         return undefined;
       },

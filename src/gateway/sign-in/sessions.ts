@@ -1,15 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import type { Clock, Timer } from '@conversation-operator/base/clock';
+import type { Clock } from '@conversation-operator/base/clock';
 import { isConflict, isNotFound, unlessChanged } from '@conversation-operator/kube/errors';
 import { sessionReferenceOf, type SandboxKeys } from '../../agent/keys.ts';
 import { apiKeys, type ApiKey, type ApiKeySpec } from '../../resources/api-key.ts';
 import { principalOfKey, type Principal } from '../auth/authenticate.ts';
 import { issueKey } from '../auth/issue-key.ts';
 import { hashKey, isWellFormedKey, type RandomBytes } from '../auth/key.ts';
-import type { KeyRing, ValidKey } from '../auth/key-ring.ts';
+import { refuseTooDeep, type KeyRing, type ValidKey } from '../auth/key-ring.ts';
 import { ProblemError } from '../errors/problem-error.ts';
-import { Listeners } from '../lookup/listeners.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { isFromElsewhere, isFromOwnPage } from './request-origin.ts';
@@ -28,9 +27,7 @@ const sessionMs = 7 * dayMs;
 /** Age of a session whose ApiKey a replica may not have seen yet, and how long it waits for it. */
 const youngMs = 30_000;
 const appearMs = 1_000;
-/** Maximum delay until the expiry of a session is checked again: the clock of the day may be set. */
-const recheckMs = 10_000;
-/** Maximum sessions of one owner that a link has made. */
+/** Maximum sessions of one owner; the next one ends the oldest. */
 const maxSessions = 50;
 
 export interface SessionsOptions {
@@ -49,13 +46,11 @@ export interface SessionsOptions {
 }
 
 /**
- * Sessions of people in browsers. A session is a sealed cookie that names an ApiKey: every replica
- * reads it, none stores it, and it ends with the ApiKey.
+ * Sessions of people in browsers. A session is a sealed cookie that names an ApiKey of its own:
+ * every replica reads it, none stores it, and it ends with the ApiKey.
  */
 export class Sessions {
   readonly #options: SessionsOptions;
-  /** Listeners for the sign-outs at this gateway, by the cookie. */
-  readonly #signOuts = new Listeners();
 
   constructor(options: SessionsOptions) {
     this.#options = options;
@@ -83,9 +78,7 @@ export class Sessions {
   holderOf(request: CookieRequest): Principal | undefined {
     const session = this.#sessionOf(request);
     const valid = session && this.#options.ring.byName(session.name, session.uid);
-    return valid === undefined || valid.key.spec.signIn === 'Link'
-      ? undefined
-      : principalOfKey(valid);
+    return valid?.key.spec.signIn === 'Session' ? principalOfKey(valid) : undefined;
   }
 
   /**
@@ -97,32 +90,6 @@ export class Sessions {
     const session = this.#sessionOf(request);
     if (session !== undefined && clock.now() - session.issuedAtMs < youngMs)
       await ring.appears('sessionReference', sessionReferenceOf(session.uid), appearMs);
-  }
-
-  /**
-   * Calls `ended` once the session of a request expires, or this gateway signs it out; at once
-   * where it is over. The end of its ApiKey is a matter of `KeyRing.untilEnd`. Returns the remover.
-   */
-  untilEnd(request: CookieRequest, ended: () => void): () => void {
-    const { clock, publicUrl } = this.#options;
-    const session = this.#sessionOf(request);
-    if (session === undefined) {
-      ended();
-      return () => undefined;
-    }
-    const next = (): Timer => {
-      const leftMs = Math.max(0, session.expiresAtMs - clock.now());
-      return clock.after(Math.min(leftMs, recheckMs), () => {
-        if (session.expiresAtMs <= clock.now()) ended();
-        else timer = next();
-      });
-    };
-    let timer = next();
-    const forget = this.#signOuts.on(readCookie(request, publicUrl()) ?? '', ended);
-    return () => {
-      timer.cancel();
-      forget();
-    };
   }
 
   /**
@@ -160,9 +127,25 @@ export class Sessions {
     return spec.owner;
   }
 
-  /** Creates an ApiKey that opens nothing but the session, and sets the cookie. */
+  /**
+   * Signs in with an API key: the session ends with that key. Throws `key-depth-exceeded` where the
+   * session would end a chain that is too long.
+   */
+  async openWithKey(
+    { owner, role, keyName: name, keyUid: uid, chain }: Principal,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    refuseTooDeep(chain);
+    await this.#open({ owner, role, issuedBy: { name, uid } }, request, response);
+  }
+
+  /**
+   * Creates an ApiKey that opens nothing but the session, and sets the cookie. Each session has an
+   * ApiKey of its own: a sign-out ends what the session has opened, and nothing else.
+   */
   async #open(
-    { owner, role, issuedBy }: ApiKeySpec,
+    { owner, role, issuedBy }: Pick<ApiKeySpec, 'owner' | 'role' | 'issuedBy'>,
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
@@ -173,7 +156,7 @@ export class Sessions {
     // The key itself is in no place: only the cookie acts for it.
     const { resource } = await issueKey({
       ...{ client, namespace, random, owner, role, issuedBy },
-      description: 'Signed in by a link.',
+      description: 'The session of a person in a browser.',
       signIn: 'Session',
       expiresAt: new Date(expiresAtMs).toISOString(),
     });
@@ -181,28 +164,16 @@ export class Sessions {
     this.#set(resource, expiresAtMs, request, response);
   }
 
-  /** Signs in with an API key: the session ends with that key. */
-  openWithKey(
-    { keyName: name, keyUid: uid, chain }: Principal,
-    request: IncomingMessage,
-    response: ServerResponse,
-  ): void {
-    const expiresAtMs = Math.min(this.#options.clock.now() + sessionMs, chain.expiresAtMs);
-    this.#set({ metadata: { name, uid } }, expiresAtMs, request, response);
-  }
-
-  /** Removes the cookie, and deletes the ApiKey of the session where the session has its own. */
+  /** Removes the cookie, and deletes the ApiKey of the session. */
   async close(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { namespace, ring, publicUrl } = this.#options;
+    const { namespace, publicUrl } = this.#options;
     response.appendHeader(
       'set-cookie',
       setCookie(request, publicUrl(), { value: '', maxAgeSeconds: 0 }),
     );
-    this.#signOuts.call(readCookie(request, publicUrl()) ?? '');
     const holder = this.holderOf(request);
     if (holder === undefined) return;
     const { keyName, keyUid } = holder;
-    if (ring.byName(keyName, keyUid)?.key.spec.signIn !== 'Session') return;
     await this.#delete({ namespace, name: keyName, uid: keyUid });
     await this.#options.feeds.apiKeys.settled(keyName, (seen) => seen?.metadata.uid !== keyUid);
   }

@@ -14,29 +14,29 @@ export const authenticate =
   (services: Services, route: Route): RequestHandler =>
   async (request, response, next) => {
     if (!services.isSynced()) throw unavailable();
-    const sessionOwner = sessionOwnerOf(services, route, request);
-    if (sessionOwner === undefined) {
-      const person = await personOf(services, request);
-      const principal = person ?? principalOf(services, request);
-      response.locals.isPerson = person !== undefined;
+    const opened = openedBySessionKey(services, route, request);
+    if (opened === undefined) {
+      const principal = (await personOf(services, request)) ?? principalOf(services, request);
       services.keyUse.seen(principal.keyName);
       response.locals.principal = principal;
       response.locals.owner = principal.owner;
+      response.locals.chain = principal.chain;
     } else {
-      response.locals.owner = sessionOwner;
+      response.locals.owner = opened.owner;
+      response.locals.chain = opened.chain;
     }
     next();
   };
 
 /**
- * The owner of the sandbox whose session key a request shows. A session key is not tried as an API
- * key, so it is no failed attempt.
+ * The owner of the sandbox whose session key a request shows, and the API keys behind it. A session
+ * key is not tried as an API key, so it is no failed attempt.
  */
-function sessionOwnerOf(
+function openedBySessionKey(
   { agents }: Services,
   { access }: Route,
   { params: { id }, headers }: Request,
-): string | undefined {
+): ReturnType<Services['agents']['opensSession']> {
   return access === 'session' && typeof id === 'string'
     ? agents.opensSession(id, headers)
     : undefined;

@@ -21,8 +21,7 @@ export const streamRoute = (
     mediaType: 'text/event-stream',
     problems: ['share-exceeded'],
     handle: ({ principal, owner, query, headers, response }) => {
-      const { clock, logger, scheduler, slowReaders, metrics, streams, ring, sessions, places } =
-        services;
+      const { clock, logger, scheduler, slowReaders, metrics, streams, ring, places } = services;
       const { keyName, keyUid } = principal;
       if (response.req.method === 'HEAD') {
         response.setHeader('content-type', contentType).end();
@@ -41,8 +40,6 @@ export const streamRoute = (
       // A shutdown that has begun, or a key that has ended meanwhile, closes the stream at once.
       forgets.push(streams.add(() => stream.close('shutdown')));
       forgets.push(ring.untilEnd(keyName, keyUid, () => stream.close('key-invalid')));
-      if (response.locals.isPerson === true)
-        forgets.push(sessions.untilEnd(response.req, () => stream.close('key-invalid')));
       forgets.push(staleness.onStale(() => stream.close('stale')));
       if (stream.isOver) for (const forget of forgets) forget();
       return undefined;

@@ -11,7 +11,7 @@ import { creationOf, sortedBy } from '../paging/keyset.ts';
 import { presentApiKey, apiKeySchema, issuedApiKeySchema } from '../presenters/api-key.ts';
 import { deleteOne } from '../lookup/stored.ts';
 import { shownName, optional, paging, time } from '../http/fields.ts';
-import { maxChainLength } from '../auth/key-ring.ts';
+import { refuseTooDeep } from '../auth/key-ring.ts';
 import { invalidField } from '../errors/validation.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
@@ -23,18 +23,6 @@ interface NewKeyLimits {
   /** Maximum lifetime of a key that is made over REST; undefined: none. */
   readonly maxLifetimeMs: number | undefined;
   readonly nowMs: number;
-}
-
-/**
- * Throws `key-depth-exceeded` where the new key would end a chain that is longer than a valid one
- * may be.
- */
-function refuseTooDeep({ uids }: Principal['chain']): void {
-  if (uids.length < maxChainLength) return;
-  throw new ProblemError(
-    'key-depth-exceeded',
-    `At most ${maxChainLength} keys may follow from each other, and the key of this request is the last one. Use a key that was made earlier.`,
-  );
 }
 
 /**

@@ -37,17 +37,22 @@ export function sandboxSettingsRoutes({
       },
     }),
     getInSession(`${path}/{name}`, 'getSandboxSecret', {
-      summary: 'The value of a secret, for an API key or a session key',
+      summary:
+        'The value of a secret, for an API key or a session key, unless a session in a browser has made or read that key',
       params: secretParams,
       responses: { 200: z.string() },
       mediaType: 'text/plain',
       problems: ['not-found', 'forbidden', 'secret-unreadable'],
       handle: async ({ owner, params: { id, name }, response }) => {
-        const { requestId, principal, isPerson = false } = response.locals;
+        const { requestId, principal, chain } = response.locals;
         const sandbox = await sandboxOf(owner, id);
-        // A script that runs in a page has the cookie of the person, and no key.
-        if (isPerson)
-          throw new ProblemError('forbidden', 'No page shows the value of a secret: use a key.');
+        // A script that runs in a page has the cookie of the person, and by it makes keys and reads
+        // session keys.
+        if (chain?.hasSession !== false)
+          throw new ProblemError(
+            'forbidden',
+            'A session in a browser, and the keys that it has made or read, show no value of a secret: use another API key.',
+          );
         secretReads.admit(sandbox);
         const value = await secrets.valueFor(sandbox, name, secrets.conversationsIn(sandbox));
         if (value === undefined) throw notFound('secret');

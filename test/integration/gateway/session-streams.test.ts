@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import { createLoginLink } from '../../../src/gateway/sign-in/login-link.ts';
 import { apiKeys } from '../../../src/resources/api-key.ts';
+import { conversations } from '../../../src/resources/conversation.ts';
 import { eventually } from '../../support/eventually.ts';
 import { CookieBrowser } from '../../support/gateway/cookie-browser.ts';
 import { namespace, TestGateway, type RequestOptions } from '../../support/gateway/test-gateway.ts';
@@ -125,6 +126,33 @@ it.each<[string, () => Promise<CookieBrowser>, (browser: CookieBrowser) => Promi
   await stream.until('key-invalid');
   expect(other.text).not.toContain('key-invalid');
 });
+
+it.each(signIns)(
+  'a stream of a start ends with its session by %s, and the start continues',
+  async (_by, signIn) => {
+    const [browser, other] = [await signIn(), await signIn()];
+    const open = async ({ cookie = '', ownHeaders }: CookieBrowser) => {
+      const response = await gateway.open('POST', '/api/v1/app-conversations/stream-start', {
+        ...{ key: null, headers: { ...ownHeaders, cookie } },
+        body: { initial_message: { content: [{ type: 'text', text: 'Hello' }] } },
+      });
+      const stream = new Stream(response);
+      streams.push(stream);
+      await stream.until('WORKING');
+      return stream;
+    };
+    const [stream, kept] = [await open(browser), await open(other)];
+    await browser.submit('/logout', {});
+    await stream.until(']');
+    await eventually('the connection of the stream is over', () =>
+      Promise.resolve(stream.response.complete),
+    );
+    expect(kept.response.complete).toBe(false);
+    expect(await gateway.client.list(conversations, { namespace })).toMatchObject({
+      items: { length: 2 },
+    });
+  },
+);
 
 it('a stream of another session of the same API key stays', async () => {
   const [browser, another] = [await byKey(), await byKey()];

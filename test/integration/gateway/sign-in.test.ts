@@ -1,5 +1,6 @@
 import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { systemClock } from '@conversation-operator/base/clock';
+import { maxChainLength } from '../../../src/gateway/auth/key-ring.ts';
 import { createLoginLink } from '../../../src/gateway/sign-in/login-link.ts';
 import { apiKeys } from '../../../src/resources/api-key.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -144,9 +145,20 @@ describe('A person signs in', () => {
   it('by the form, until the key is revoked', async () => {
     const browser = await withKey();
     expect(await browser.owner()).toBe('alice');
-    const { json } = await browser.fetch('GET', '/api/keys/current');
+    const { json } = await gateway.get('/api/keys/current');
     await gateway.client.delete(apiKeys, namespace, (json as { id: string }).id);
     await eventually('the session has ended', async () => (await browser.owner()) === 401);
+  });
+
+  it('not with a key that ends a chain of the maximum length', async () => {
+    let key = gateway.alice;
+    for (let made = 1; made < maxChainLength; made += 1) {
+      const { json } = await gateway.post('/api/keys', { name: 'next' }, { key });
+      ({ key } = json as { key: string });
+    }
+    const { status, json } = await new CookieBrowser(gateway).submit('/login', { api_key: key });
+    expect([status, json]).toEqual([409, expect.objectContaining({ code: 'key-depth-exceeded' })]);
+    expect((await gateway.get('/api/v1/users/me', { key })).status).toBe(200);
   });
 
   it('not with a wrong key in the form, and the page shows why', async () => {
@@ -203,8 +215,10 @@ describe('A person signs in', () => {
 
   it('and out of a session of an API key, which stays valid', async () => {
     const browser = await withKey();
+    const stolen = new CookieBrowser(gateway, browser.cookie);
     await browser.submit('/logout', {});
     expect(browser.cookie).toBeUndefined();
+    expect(await stolen.owner()).toBe(401);
     expect((await gateway.get('/api/v1/users/me')).status).toBe(200);
   });
 
@@ -255,7 +269,7 @@ describe('A person signs in', () => {
         expect([path, status === 401 || status === 403]).toEqual([path, true]);
       }
       expect(await browser.owner()).toBe('alice');
-      expect(gateway.caches.apiKeys.store.list()).toHaveLength(2);
+      expect(gateway.caches.apiKeys.store.list()).toHaveLength(3);
     });
 
     it('cannot read with the session', async () => {

@@ -42,17 +42,35 @@ describe('a chain of keys', () => {
       role: 'user',
       expiresAtMs: Date.parse('2026-04-01T00:00:00Z'),
       uids: ['uid-child', 'uid-middle', 'uid-root'],
+      hasSession: false,
     });
     expect(chain(root)).toEqual({
       role: 'admin',
       expiresAtMs: Date.parse('2026-05-01T00:00:00Z'),
       uids: ['uid-root'],
+      hasSession: false,
     });
     expect(chain(aKey('plain'))).toEqual({
       role: 'user',
       expiresAtMs: Infinity,
       uids: ['uid-plain'],
+      hasSession: false,
     });
+  });
+
+  it('says wherever one of them is that of a session', () => {
+    const [root, link] = [aKey('root'), aKey('link', { signIn: 'Link' })];
+    const session = aKey('session', { signIn: 'Session', ...by('root') });
+    const child = aKey('child', by('session'));
+    const grandchild = aKey('grandchild', by('child'));
+    for (const [key, expected] of [
+      [root, false],
+      [link, false],
+      [session, true],
+      [child, true],
+      [grandchild, true],
+    ] as const)
+      expect(chain(key, [root, session, child])?.hasSession).toBe(expected);
   });
 
   it.each<[string, ApiKey | undefined]>([

@@ -1,10 +1,8 @@
 import type { Stores } from '../../caches.ts';
 import { AgentError } from '../../../agent/errors.ts';
-import { sealingUnder } from '../../../agent/sealing.ts';
 import { isoTime } from '@conversation-operator/base/clock';
 import { Shares } from '@conversation-operator/base/shares';
 import type { Sandbox } from '../../../resources/sandbox.ts';
-import { OwnerSettingsReader } from '../owner-settings.ts';
 import { isUnanswered } from '../../poll-bulkhead.ts';
 import type { SaveStatus, Scope } from '../scope.ts';
 import { awaitAgent } from './await-agent.ts';
@@ -21,10 +19,7 @@ import { StepDeadlines } from './step-deadlines.ts';
 
 type StageOptions = ChooseSandboxOptions & PrepareWorkspaceOptions & CreateConversationOptions;
 
-export interface StartOptions extends Omit<
-  StageOptions,
-  'stores' | 'deadlines' | 'preparation' | 'ownerSettings'
-> {
+export interface StartOptions extends Omit<StageOptions, 'stores' | 'deadlines' | 'preparation'> {
   readonly stores: NamedStores & Pick<Stores, 'templates'>;
   /**
    * Limits that differ from the defaults: 10 min for a clone, 10 min for the set-up script, 10 GiB
@@ -70,7 +65,6 @@ export class Start {
       ...options,
       deadlines: this.#deadlines,
       preparation: new Preparation({ ...options, ...limits }),
-      ownerSettings: new OwnerSettingsReader({ ...options, sealing: sealingUnder(options.keys) }),
     };
     this.#stages = [chooseSandbox(stageOptions), awaitAgent(stageOptions)];
     this.#agentStages = [...prepareWorkspace(stageOptions), createConversation(stageOptions)];

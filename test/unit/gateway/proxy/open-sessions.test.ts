@@ -60,7 +60,7 @@ class Bench {
   }
 
   opens(key: string, apiKeyUids: readonly string[] = [], expiresAtMs = Infinity): this {
-    this.openings.set(key, { role: 'user', uids: apiKeyUids, expiresAtMs });
+    this.openings.set(key, { role: 'user', uids: apiKeyUids, expiresAtMs, hasSession: false });
     return this;
   }
 
