@@ -123,7 +123,7 @@ YAML
     --metrics-bind-address "127.0.0.1:$port_proxy_metrics"
   # The provisioner of the controller-manager makes folders that only root may write to; those of a
   # real cluster heed fsGroup.
-  start volumes bash -c 'while sleep 0.2; do find /tmp/hostpath_pv -mindepth 1 -maxdepth 1 -perm 0750 -exec chmod 0777 {} + 2>/dev/null; done' \
+  start volumes bash -c 'while sleep 0.5; do find /tmp/hostpath_pv -mindepth 1 -maxdepth 1 -perm 0750 -exec chmod 0777 {} + 2>/dev/null; done' \
     "volumes of $state"
   kubectl apply -f - >/dev/null <<YAML
 apiVersion: storage.k8s.io/v1

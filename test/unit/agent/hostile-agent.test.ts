@@ -267,7 +267,7 @@ it('an answer that is nested too deeply is malformed, because nothing could writ
 });
 
 it('an answer without a request is not taken for the next one', async () => {
-  // One client, because each has connections of its own. It waits long enough for the first answer.
+  // One client, because each has connections of its own, with time for the first answer.
   const waiting = new OpenHandsClient({ ...limits, timeoutMs: 5_000 });
   try {
     agent.answerWith(answer('{"x":1}') + answer('{"success":true}'), false);
