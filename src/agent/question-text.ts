@@ -1,3 +1,4 @@
+import { TextFinder } from '@conversation-operator/base/text-finder';
 import { isExactNumber } from './exact-json.ts';
 import {
   maxApprovalText,
@@ -77,28 +78,15 @@ const lines = (text: string): string =>
 /** A text on one line. */
 const line = (text: string): string => lines(text).replaceAll('⏎\n  ', '⏎');
 
-/**
- * The text with a mark in the place of each secret; `show` renders what is between them. The
- * first one of secrets that overlap is hidden as a whole.
- */
-function hiding(text: string, secrets: readonly string[], show: (text: string) => string): string {
-  // An owner may have thousands of secrets, because each line of a key is one.
-  const marked = secrets.reduce<readonly (string | number)[]>(
-    (parts, secret, index) =>
-      !text.includes(secret)
-        ? parts
-        : parts.flatMap((part) =>
-            typeof part === 'number'
-              ? [part]
-              : part
-                  .split(secret)
-                  .flatMap((piece, at) => (at === 0 ? [piece] : [index + 1, piece])),
-          ),
-    [text],
-  );
-  return marked
-    .map((part) => (typeof part === 'number' ? `⟨secret ${part}⟩` : show(part)))
-    .join('');
+/** The text with a mark in the place of each secret; `show` renders what is between them. */
+function hiding(text: string, secrets: TextFinder, show: (text: string) => string): string {
+  let shown = '';
+  let from = 0;
+  for (const { start, end, index } of secrets.in(text)) {
+    shown += `${show(text.slice(from, start))}⟨secret ${index + 1}⟩`;
+    from = end;
+  }
+  return shown + show(text.slice(from));
 }
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
@@ -127,12 +115,12 @@ function withoutDefaults(input: unknown): unknown {
 
 /** Renders texts, names and values of calls without the secrets. */
 class Renderer {
-  readonly #secrets: readonly string[];
-  readonly #inJson: readonly string[];
+  readonly #secrets: TextFinder;
+  readonly #inJson: TextFinder;
 
   constructor(secrets: readonly string[]) {
-    this.#secrets = secrets;
-    this.#inJson = secrets.map((secret) => JSON.stringify(secret).slice(1, -1));
+    this.#secrets = new TextFinder(secrets);
+    this.#inJson = new TextFinder(secrets.map((secret) => JSON.stringify(secret).slice(1, -1)));
   }
 
   lines(text: string): string {

@@ -1,3 +1,5 @@
+import { TextFinder } from '@conversation-operator/base/text-finder';
+
 /** Minimum length of a secret; a shorter text also occurs in ordinary prose. */
 const minSecretLength = 6;
 /** Minimum length of a line of a secret. */
@@ -16,15 +18,24 @@ export const secretParts = (secrets: readonly string[]): readonly string[] => [
   }),
 ];
 
-/**
- * The parts of the secrets that are long enough to be hidden, longest first: a secret that contains
- * another one is hidden as a whole.
- */
+/** The parts of the secrets that are long enough to be hidden. */
 export const hidable = (secrets: readonly string[]): readonly string[] =>
-  [...new Set(secretParts(secrets))]
-    .filter(({ length }) => length >= minSecretLength)
-    .sort((one, other) => other.length - one.length);
+  [...new Set(secretParts(secrets))].filter(({ length }) => length >= minSecretLength);
+
+/** Returns a function that puts a mark in the place of each of the texts, none of which is empty. */
+export function replacing(texts: readonly string[], mark: string): (text: string) => string {
+  const finder = new TextFinder(texts);
+  return (text) => {
+    let left = '';
+    let from = 0;
+    for (const { start, end } of finder.in(text)) {
+      left += text.slice(from, start) + mark;
+      from = end;
+    }
+    return left + text.slice(from);
+  };
+}
 
 /** Returns the text without these secrets: model providers repeat the key that they reject. */
 export const withoutSecrets = (text: string, secrets: readonly string[]): string =>
-  hidable(secrets).reduce((left, secret) => left.replaceAll(secret, '<redacted>'), text);
+  replacing(hidable(secrets), '<redacted>')(text);

@@ -3,7 +3,7 @@ import { validUtf8 } from '@conversation-operator/base/utf8';
 import type { AgentEndpoint } from '../agent/agent.ts';
 import { AgentError } from '../agent/errors.ts';
 import type { AgentEvents } from '../agent/events.ts';
-import { secretParts } from '../agent/redaction.ts';
+import { replacing, secretParts } from '../agent/redaction.ts';
 import { agentEventOf, omittedEvent, type AgentEvent } from './agent-event.ts';
 import type { EventSource, SourcePage } from './event-source.ts';
 import { splitPage } from './page-text.ts';
@@ -111,9 +111,10 @@ export function hiding(secrets: readonly string[]): (text: Buffer) => Buffer {
   const texts = secretParts(secrets)
     .filter(({ length }) => length >= minSecretLength)
     .flatMap((secret) => [...new Set([secret, JSON.stringify(secret).slice(1, -1)])]);
-  const bytes = texts.map((text) => Buffer.from(text));
-  return (text) =>
-    bytes.some((secret) => text.includes(secret))
-      ? Buffer.from(texts.reduce((left, each) => left.replaceAll(each, hidden), text.toString()))
-      : text;
+  const replace = replacing(texts, hidden);
+  return (text) => {
+    const whole = text.toString();
+    const left = replace(whole);
+    return left === whole ? text : Buffer.from(left);
+  };
 }

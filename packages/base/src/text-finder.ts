@@ -1,0 +1,83 @@
+/** A part of a text, from `start` to before `end`, in UTF-16 code units. */
+export interface Found {
+  readonly start: number;
+  readonly end: number;
+  /** Place of the text that was found among those that were wanted. */
+  readonly index: number;
+}
+
+/**
+ * Finds any of many texts in another one by the automaton of Aho and Corasick: the time grows with
+ * the text alone, where one search for each would take seconds for thousands of lines of keys.
+ */
+export class TextFinder {
+  readonly #lengths: readonly number[];
+  /** State and code unit → state. */
+  readonly #next = new Map<number, number>();
+  /** State → the state of the longest proper end of its text that begins a wanted text. */
+  readonly #shorter: number[] = [0];
+  /** State → place of the longest wanted text that ends there, or -1. */
+  readonly #found: number[] = [-1];
+
+  /** @param wanted Not empty, each. */
+  constructor(wanted: readonly string[]) {
+    this.#lengths = wanted.map(({ length }) => length);
+    const states = wanted.flatMap((text, index) => this.#add(text, index));
+    // Shorter texts first, because each state takes up what those of shorter texts have found.
+    for (const { state, from, unit } of states.sort((one, other) => one.depth - other.depth)) {
+      const shorter = from === 0 ? 0 : this.#step(this.#shorter[from] ?? 0, unit);
+      this.#shorter[state] = shorter;
+      if (this.#found[state] === -1) this.#found[state] = this.#found[shorter] ?? -1;
+    }
+  }
+
+  /**
+   * Returns what was found, in order. Wanted texts that overlap are one part, with the place of the
+   * one that begins first, and of the longest of those.
+   */
+  in(text: string): readonly Found[] {
+    const parts: Found[] = [];
+    let state = 0;
+    for (let at = 0; at < text.length; at++) {
+      state = this.#step(state, text.charCodeAt(at));
+      let index = this.#found[state] ?? -1;
+      if (index === -1) continue;
+      const end = at + 1;
+      let start = end - (this.#lengths[index] ?? 0);
+      for (let last = parts.at(-1); last !== undefined && last.end > start; last = parts.at(-1)) {
+        if (last.start < start) ({ start, index } = last);
+        parts.pop();
+      }
+      parts.push({ start, end, index });
+    }
+    return parts;
+  }
+
+  /** Adds the states of a text, and returns the new ones. */
+  #add(text: string, index: number) {
+    const added = [];
+    let from = 0;
+    for (let at = 0; at < text.length; at++) {
+      const unit = text.charCodeAt(at);
+      let state = this.#next.get(keyOf(from, unit));
+      if (state === undefined) {
+        state = this.#found.push(-1) - 1;
+        this.#next.set(keyOf(from, unit), state);
+        added.push({ state, from, unit, depth: at });
+      }
+      from = state;
+    }
+    if (this.#found[from] === -1) this.#found[from] = index;
+    return added;
+  }
+
+  #step(from: number, unit: number): number {
+    for (let state = from; ; state = this.#shorter[state] ?? 0) {
+      const next = this.#next.get(keyOf(state, unit));
+      if (next !== undefined) return next;
+      if (state === 0) return 0;
+    }
+  }
+}
+
+const keyOf = (state: number, unit: number): number => state * 0x1_0000 + unit;
