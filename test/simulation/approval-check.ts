@@ -156,10 +156,6 @@ export class ApprovalCheck {
   #closed(conversation: Conversation): void {
     const { status } = conversation;
     for (const { id, outcome } of status?.closedApprovals ?? []) {
-      if (outcome === 'Approved' && this.#storedOf(conversation)?.rejected.has(id) === true)
-        this.#options.findings.report(
-          new Violation('an answer whose call was rejected is not reported as delivered', id),
-        );
       if (outcome !== 'Withdrawn' || this.#withdrawn.has(id)) continue;
       this.#withdrawn.add(id);
       const stored = this.#storedOf(conversation);
