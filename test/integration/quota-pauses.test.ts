@@ -24,7 +24,9 @@ const rest = async (sandbox: string, verb: 'pause' | 'resume') => {
     success: true,
   });
 };
-const work = '```sh\nsleep 600\n```';
+// An agent that is interrupted does not run its block again, and continues with the next one.
+const block = '```sh\nsleep 600\n```';
+const work = `${block}\n${block}`;
 const chat = '```sh\necho hello\n```';
 
 /** A conversation of the template; resolves with its id once it is READY. */
