@@ -191,7 +191,11 @@ describe.each(['TIMESTAMP', 'TIMESTAMP_DESC'])('pages in the order %s', (order) 
 });
 
 it('a run that is paused, killed, and killed with everything loses and repeats no event', async () => {
-  const long = (name: string) => [tool(`touch ${name}; sleep 60`), tool(`echo after`), finish];
+  const long = (name: string) => [
+    tool(`echo begun > ${name}; sleep 60`),
+    tool(`echo after`),
+    finish,
+  ];
   agents.model.script('losses', ...long('first'));
   const { id, sandbox } = await begin('losses');
   await agents.file(sandbox, 'first');

@@ -81,7 +81,7 @@ describe('a run that its owner pauses in the middle of a command', () => {
     agents.model.script(
       'pause',
       tool('echo before >> before.txt'),
-      tool('touch begun; sleep 60; touch ended'),
+      tool('echo begun > begun; sleep 60; touch ended'),
       tool('echo after >> after.txt'),
       finish,
     );

@@ -128,7 +128,7 @@ export class AgentService {
     return join(this.up.dataDir, 'node', 'volumes', volume);
   }
 
-  /** The text of a file of the project once it is there. */
+  /** The text of a file of the project once the file has one. */
   async file(sandbox: string, name: string): Promise<string> {
     const path = join(await this.workspace(sandbox), 'project', name);
     return eventually(
