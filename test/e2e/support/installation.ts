@@ -75,7 +75,7 @@ export async function helm(args: readonly string[], values?: object): Promise<st
     helmPath(version),
     [...args, ...(values === undefined ? [] : ['--values', '-'])],
     {
-      env: { PATH: process.env['PATH'], HOME: '/nonexistent', KUBECONFIG: kubeconfig },
+      env: { PATH: process.env['PATH'], HOME: '/nonexistent', KUBECONFIG: kubeconfig, GOGC: 'off' },
     },
   );
   child.child.stdin?.end(values === undefined ? '' : JSON.stringify(values));
