@@ -39,7 +39,7 @@ const componentLabels = (component: string) => ({
 });
 
 let host: ForgeOfCluster;
-let closed: AsyncDisposable;
+let closed: AsyncDisposable | undefined;
 let token: ForgeToken;
 const tokens: Record<string, string> = {};
 let conversation = '';
@@ -109,7 +109,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await up.call('DELETE', `/api/v1/app-conversations/${conversation}`);
   await up.call('DELETE', `/api/v1/secrets/${secret.name}`);
-  await closed[Symbol.asyncDispose]();
+  await closed?.[Symbol.asyncDispose]();
   await host.forge.close();
 });
 

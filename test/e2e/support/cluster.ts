@@ -76,3 +76,18 @@ export async function restart(): Promise<void> {
   const { KUBECONFIG: _kubeconfig, ...env } = process.env;
   await execute(up, { env });
 }
+
+/**
+ * The address of a Service in the cluster, once the Service has a pod that is ready: the controller
+ * of endpoints repeats an attempt up to 16 s later where its cache is behind.
+ */
+export async function serviceAddress(namespace: string, name: string): Promise<string> {
+  await eventually(`endpoints of ${name}`, async () =>
+    (
+      await kubectl(
+        `--namespace ${namespace} get endpointslices -l kubernetes.io/service-name=${name} -o jsonpath={.items[*].endpoints[*].conditions.ready}`,
+      )
+    ).includes('true'),
+  );
+  return kubectl(`--namespace ${namespace} get service ${name} -o jsonpath={.spec.clusterIP}`);
+}

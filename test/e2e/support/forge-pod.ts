@@ -5,8 +5,9 @@ import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { forgeOf, startedSchema, type Forge } from '../../forge/support/forge.ts';
+import { eventually } from '../../support/eventually.ts';
 import { kubectlPath } from '../../support/kubectl.ts';
-import { apply, kubeconfig, kubectl, stateFolder } from './cluster.ts';
+import { apply, kubeconfig, kubectl, serviceAddress, stateFolder } from './cluster.ts';
 import type { Target } from './network-policies.ts';
 import { PortForward } from './port-forward.ts';
 
@@ -59,15 +60,18 @@ export async function startForgeOfCluster(
   await inTools(`wait --for=condition=Ready pod/${name} --timeout=60s`);
   await copyInto(namespace, built);
   // By address: a cluster of test/cluster resolves no names.
-  const url = `http://${await inTools(`get service ${name} -o jsonpath={.spec.clusterIP}`)}:${port}`;
+  const url = `http://${await serviceAddress(namespace, name)}:${port}`;
   const started = startedSchema.parse(
     JSON.parse(await inTools(`exec ${name} -- /forge/scripts/up /forge/state ${port} ${url}`)),
   );
   const forward =
     stateFolder === undefined ? await PortForward.open(namespace, name, port) : undefined;
   const address = await inTools(`get pod ${name} -o jsonpath={.status.podIP}`);
+  const ownUrl = forward?.url ?? url;
+  // The node learns of the endpoints of a Service a little later.
+  await eventually('the forge to answer', async () => (await fetch(ownUrl)).ok);
   return {
-    forge: forgeOf({ ...started, url: forward?.url ?? url }, async () => {
+    forge: forgeOf({ ...started, url: ownUrl }, async () => {
       forward?.close();
       await inTools(`delete pod/${name} service/${name} --wait=false`);
     }),

@@ -4,7 +4,7 @@ import { basename, dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { kubectlPath } from '../../support/kubectl.ts';
-import { apply, kubeconfig, kubectl } from './cluster.ts';
+import { apply, kubeconfig, kubectl, serviceAddress } from './cluster.ts';
 import type { Target } from './network-policies.ts';
 
 const execute = promisify(execFile);
@@ -82,7 +82,7 @@ export async function startS3OfCluster(namespace: string, image: string): Promis
   await inTools(`exec ${name} -- touch /s3/copied`);
   await inTools(`wait --for=condition=Ready pod/${name} --timeout=60s`);
   // By address: a cluster of test/cluster resolves no names.
-  const service = await inTools(`get service ${name} -o jsonpath={.spec.clusterIP}`);
+  const service = await serviceAddress(namespace, name);
   const address = await inTools(`get pod ${name} -o jsonpath={.status.podIP}`);
   const files = `find . -type f -printf '%P\\n'`;
   const inBucket = (bucket: string, command: string) =>

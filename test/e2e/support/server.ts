@@ -1,4 +1,4 @@
-import { apply, kubectl } from './cluster.ts';
+import { apply, kubectl, serviceAddress } from './cluster.ts';
 
 export interface ServerOptions {
   readonly namespace: string;
@@ -43,5 +43,5 @@ export async function startServer({
   );
   await kubectl(`--namespace ${namespace} rollout status deployment ${name} --timeout=120s`);
   // By address: a cluster of test/cluster resolves no names.
-  return `http://${await kubectl(`--namespace ${namespace} get service ${name} -o jsonpath={.spec.clusterIP}`)}:8080`;
+  return `http://${await serviceAddress(namespace, name)}:8080`;
 }
