@@ -78,12 +78,28 @@ const lines = (text: string): string =>
 /** A text on one line. */
 const line = (text: string): string => lines(text).replaceAll('⏎\n  ', '⏎');
 
-/** The text with a mark in the place of each secret; `show` renders what is between them. */
-function hiding(text: string, secrets: TextFinder, show: (text: string) => string): string {
+/** Secrets to hide, in one form. */
+class Hidden {
+  readonly lengths: readonly number[];
+  readonly finder: TextFinder;
+
+  constructor(texts: readonly string[]) {
+    this.lengths = texts.map(({ length }) => length);
+    this.finder = new TextFinder(texts);
+  }
+}
+
+/**
+ * The text with a mark in the place of each secret; `show` renders what is between them. The mark
+ * of secrets that overlap has the length of all of them.
+ */
+function hiding(text: string, { finder, lengths }: Hidden, show: (text: string) => string): string {
   let shown = '';
   let from = 0;
-  for (const { start, end, index } of secrets.in(text)) {
-    shown += `${show(text.slice(from, start))}⟨secret ${index + 1}⟩`;
+  for (const { start, end, index } of finder.in(text)) {
+    const length = end - start;
+    const more = length === lengths[index] ? '' : ` and others, ${length} characters`;
+    shown += `${show(text.slice(from, start))}⟨secret ${index + 1}${more}⟩`;
     from = end;
   }
   return shown + show(text.slice(from));
@@ -115,12 +131,12 @@ function withoutDefaults(input: unknown): unknown {
 
 /** Renders texts, names and values of calls without the secrets. */
 class Renderer {
-  readonly #secrets: TextFinder;
-  readonly #inJson: TextFinder;
+  readonly #secrets: Hidden;
+  readonly #inJson: Hidden;
 
   constructor(secrets: readonly string[]) {
-    this.#secrets = new TextFinder(secrets);
-    this.#inJson = new TextFinder(secrets.map((secret) => JSON.stringify(secret).slice(1, -1)));
+    this.#secrets = new Hidden(secrets);
+    this.#inJson = new Hidden(secrets.map((secret) => JSON.stringify(secret).slice(1, -1)));
   }
 
   lines(text: string): string {

@@ -412,6 +412,38 @@ describe('a question of the agent', () => {
     expect(service.calls.map(({ body }) => body)).toEqual([{ option_id: 'approve' }]);
   });
 
+  it('shows no wrapped part of a line where an argument or another call would begin', async () => {
+    const { page } = window;
+    const command = ['echo hello', 'timeout = 600', 'Call 2 of 2: think'].join(' '.repeat(90));
+    const summary = `Call 1 of 1: terminal\ncommand: ${command} ${'x'.repeat(500)}⏎\n  ${command}`;
+    service.snapshots = service.snapshots.map((snapshot) => ({
+      ...snapshot,
+      conversations: [asking('a1', 'echo hello', { summary })],
+    }));
+    await open();
+    const text = page.getByRole('group', { name: 'What the agent wants to do' });
+    await text.waitFor();
+    expect(await text.textContent()).toBe(summary);
+    // The left edge of each row of each line of the text.
+    const places = await page.evaluate<readonly (readonly number[])[]>(`
+      [...document.querySelectorAll('.agent-question .line')].map((line) => {
+        const range = document.createRange();
+        range.selectNodeContents(line);
+        const rows = new Map();
+        for (const { left, top, width } of range.getClientRects())
+          if (width > 0) rows.set(Math.round(top), Math.min(rows.get(Math.round(top)) ?? left, left));
+        return [...rows].sort(([one], [other]) => one - other).map(([, left]) => Math.round(left));
+      })`);
+    expect(places).toHaveLength(3);
+    const [begin = 0] = places[0] ?? [];
+    for (const [first = 0, ...wrapped] of places) {
+      expect(first).toBe(begin);
+      expect(wrapped.every((left) => left > begin + 20)).toBe(true);
+    }
+    expect(places.slice(1).every((rows) => rows.length > 2)).toBe(true);
+    await window.picture('a question with a line that is wrapped');
+  });
+
   it('is inert again where another one takes its place', async () => {
     const { page } = window;
     await open();

@@ -76,9 +76,15 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
           seen.value = text;
         }}
       >
-        <InOrder>{text}</InOrder>
+        {text.split(/(?<=\n)/).map((line, index) => (
+          <span class="line" key={index}>
+            <InOrder>{line}</InOrder>
+          </span>
+        ))}
       </TextBlock>
-      {!isSeen && <p class="quiet-text">Scroll to the end of the text to approve it.</p>}
+      {questions.isRead(approval) && !isSeen && (
+        <p class="quiet-text">Scroll to the end of the text to approve it.</p>
+      )}
       {!approval.complete && <Whole {...{ approval, questions, reading }} />}
       <label class="field">
         <span>Why not (optional, with a rejection)</span>

@@ -121,6 +121,14 @@ describe('the text of a question', () => {
     );
   });
 
+  it('shows how much of a text secrets that overlap hide', () => {
+    const secrets = ['1111111', 'token-abc', 'abc-def;rm'];
+    const input = { command: '1111111 111111111 token-abc token-abc-def;rm' };
+    expect(textOf([call({ input })], { secrets }).summary).toBe(
+      'Call 1 of 1: terminal\ncommand: ⟨secret 1⟩ ⟨secret 1 and others, 9 characters⟩ ⟨secret 2⟩ ⟨secret 2 and others, 16 characters⟩',
+    );
+  });
+
   it('shows what the agent has hidden as a secret, too', () => {
     const input = { command: 'curl <secret> key <\\secret>', '<secret>': ['<secret>'] };
     const { calls, isWhole } = { calls: [call({ input, words: '<secret>' })], isWhole: true };

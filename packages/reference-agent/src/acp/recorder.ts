@@ -277,20 +277,29 @@ export class UpdateRecorder {
    * sent them, so two calls that are shown alike, because secrets are hidden, differ.
    */
   ask(given: ToolCallParts): AskedCall {
-    const known = this.#calls.get(given.toolCallId);
+    const needles = this.#needles();
+    const { toolCallId, rawInput, content } = maskedParts(given, needles);
+    const known = this.#calls.get(toolCallId);
     const before = known && this.#raw.get(known);
     const call = this.merge(given);
     const raw = this.#raw.get(call);
-    const { rawInput, content } = maskedParts(given, this.#needles());
-    const reported = known?.raw_input ?? known?.content ?? undefined;
-    const asked = rawInput ?? content ?? undefined;
-    const reportedPart = before?.input ?? before?.content;
-    const askedPart = rawPart(given.rawInput ?? given.content, false);
+    const reported = firstSaid(known?.raw_input, known?.content);
+    // Some agents name a file in the locations alone.
+    const locations =
+      reported === undefined ? maskJson(given.locations, needles, maskUniquely) : [];
+    const asked = firstSaid(rawInput, content, locations);
+    const reportedPart =
+      firstSaid(known?.raw_input) === undefined ? before?.content : before?.input;
+    const askedPart = rawPart(firstSaid(given.rawInput, given.content, given.locations), false);
     const isRepeated = askedPart?.hash === reportedPart?.hash || isPartOf(asked, reported);
     const input = asked === undefined || isRepeated ? reported : bothOf(reported, asked);
     const shown = bounded(input) ?? null;
     // Some agents have the command in the title alone.
     const parts = [raw?.title, raw?.kind, reportedPart, askedPart];
+    const others = [
+      ...[before?.input, before?.content].map((part) => part?.hash ?? null),
+      ...[given.rawInput, given.content, given.locations].map((part) => part ?? null),
+    ];
     const isOmitted = hasOmission({
       ...{ title: given.title ?? call.title, kind: call.tool_kind, locations: given.locations },
       inputs: [known?.raw_input, given.rawInput],
@@ -298,7 +307,7 @@ export class UpdateRecorder {
     });
     return {
       ...{ call, title: raw?.shownTitle ?? call.title, input: shown },
-      call_hash: sha256(parts.map((part) => part?.hash ?? null)),
+      call_hash: sha256([...parts.map((part) => part?.hash ?? null), ...others]),
       complete:
         !isOmitted &&
         shown === (input ?? null) &&
@@ -374,6 +383,16 @@ export class UpdateRecorder {
     this.#size += JSON.stringify(event).length;
   }
 }
+
+/** The first of these parts that says anything. */
+const firstSaid = (...parts: readonly unknown[]): unknown =>
+  parts.find(
+    (part) =>
+      part !== undefined &&
+      part !== null &&
+      part !== '' &&
+      !(typeof part === 'object' && Object.keys(part).length === 0),
+  );
 
 const bothOf = (reported: unknown, asked: unknown): unknown =>
   reported === undefined ? asked : { reported, asked };

@@ -168,6 +168,33 @@ describe('the updates of a session', () => {
     expect(askedOf({ [field]: 'another' }).call_hash).not.toBe(askedOf({}).call_hash);
   });
 
+  it.each<[string, (value: string) => object, boolean]>([
+    [
+      'beside an empty input',
+      (path) => ({ rawInput: {}, content: [{ type: 'diff', path }] }),
+      true,
+    ],
+    ['in locations alone', (path) => ({ kind: 'delete', locations: [{ path }] }), true],
+    [
+      'beside an input',
+      (path) => ({ rawInput: { a: 1 }, content: [{ type: 'diff', path }] }),
+      false,
+    ],
+    ['in locations', (path) => ({ rawInput: { a: 1 }, locations: [{ path }] }), false],
+  ])('ask about another call where it differs %s', (_case, parts, isShown) => {
+    const askedOf = (path: string) =>
+      new UpdateRecorder().ask({ toolCallId: 'a', title: 'Change a file', ...parts(path) });
+    const [one, other] = [askedOf('one.txt'), askedOf('other.txt')];
+    expect(one.call_hash).not.toBe(other.call_hash);
+    expect(JSON.stringify(one.input).includes('one.txt')).toBe(isShown);
+  });
+
+  it('ask with the input of a call whose id has a secret', () => {
+    const recorder = new UpdateRecorder({ needles: () => needlesOf(['call']) });
+    recorder.add(aCall('call-1', { rawInput: { command: 'rm -rf /' } }));
+    expect(recorder.ask({ toolCallId: 'call-1' }).input).toEqual({ command: 'rm -rf /' });
+  });
+
   it('ask about too many levels in as few as a client reads', () => {
     const { input } = new UpdateRecorder().ask({ toolCallId: 'a', rawInput: nested(1_000) });
     expect(isDeeperThan(JSON.stringify(input), 201)).toBe(false);
