@@ -139,10 +139,24 @@ export const approvalMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a call is identified by what its question repeats of it': {
     file: 'packages/reference-agent/src/acp/recorder.ts',
-    from: 'const parts = [raw?.title, raw?.kind, reportedPart, askedPart];',
-    to: 'const parts = [raw?.title, raw?.kind, askedPart ?? reportedPart];',
+    from: '...[raw?.title, raw?.kind, before?.input, before?.content],',
+    to: '...[raw?.title, raw?.kind],',
     test: 'packages/reference-agent/test/acp/recorder.test.ts',
     name: 'ask about a call with',
+  },
+  'a call is identified by its input alone': {
+    file: 'packages/reference-agent/src/acp/recorder.ts',
+    from: '...[given.rawInput, given.content, given.locations].map(',
+    to: '...[given.rawInput].map(',
+    test: 'packages/reference-agent/test/acp/recorder.test.ts',
+    name: 'ask about another call where it differs',
+  },
+  'the file that locations alone name is not shown': {
+    file: 'packages/reference-agent/src/acp/recorder.ts',
+    from: 'const asked = firstSaid(rawInput, content, locations);',
+    to: 'const asked = firstSaid(rawInput, content);',
+    test: 'packages/reference-agent/test/acp/recorder.test.ts',
+    name: 'ask about another call where it differs',
   },
   'a question shows the input of its request alone': {
     file: 'packages/reference-agent/src/acp/recorder.ts',

@@ -273,8 +273,8 @@ export class UpdateRecorder {
   /**
    * Takes over a request for permission. Its call has the input that the agent has reported before
    * and the one of the request: some requests repeat a part of the call, or its beginning. The call
-   * is identified whatever id it has, by its whole title, kind and both inputs as the agent has
-   * sent them, so two calls that are shown alike, because secrets are hidden, differ.
+   * is identified whatever id it has, by all parts of both as the agent has sent them, so two calls
+   * that are shown alike, because secrets are hidden, differ.
    */
   ask(given: ToolCallParts): AskedCall {
     const needles = this.#needles();
@@ -296,9 +296,9 @@ export class UpdateRecorder {
     const shown = bounded(input) ?? null;
     // Some agents have the command in the title alone.
     const parts = [raw?.title, raw?.kind, reportedPart, askedPart];
-    const others = [
-      ...[before?.input, before?.content].map((part) => part?.hash ?? null),
-      ...[given.rawInput, given.content, given.locations].map((part) => part ?? null),
+    const sent = [
+      ...[raw?.title, raw?.kind, before?.input, before?.content],
+      ...[given.rawInput, given.content, given.locations].map((part) => rawPart(part, false)),
     ];
     const isOmitted = hasOmission({
       ...{ title: given.title ?? call.title, kind: call.tool_kind, locations: given.locations },
@@ -307,7 +307,7 @@ export class UpdateRecorder {
     });
     return {
       ...{ call, title: raw?.shownTitle ?? call.title, input: shown },
-      call_hash: sha256([...parts.map((part) => part?.hash ?? null), ...others]),
+      call_hash: sha256(sent.map((part) => part?.hash ?? null)),
       complete:
         !isOmitted &&
         shown === (input ?? null) &&
