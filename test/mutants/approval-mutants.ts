@@ -146,10 +146,17 @@ export const approvalMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a call is identified by its input alone': {
     file: 'packages/reference-agent/src/acp/recorder.ts',
-    from: '...[given.rawInput, given.content, given.locations].map(',
+    from: '...[given.rawInput, givenContent, given.locations].map(',
     to: '...[given.rawInput].map(',
     test: 'packages/reference-agent/test/acp/recorder.test.ts',
     name: 'ask about another call where it differs',
+  },
+  'a call whose output has another place is another call': {
+    file: 'packages/reference-agent/src/acp/recorder.ts',
+    from: "part.type !== 'terminal'",
+    to: 'true',
+    test: 'packages/reference-agent/test/acp/recorder.test.ts',
+    name: 'whose id and whose place of output are others',
   },
   'the file that locations alone name is not shown': {
     file: 'packages/reference-agent/src/acp/recorder.ts',

@@ -260,7 +260,8 @@ export class UpdateRecorder {
       shownTitle: named?.slice(0, maxDataCharacters) ?? raw?.shownTitle,
       kind: rawPart(given.kind, (kind ?? '').length > maxIdCharacters) ?? raw?.kind,
       input: rawPart(given.rawInput, (rawInput ?? null) !== call.raw_input) ?? raw?.input,
-      content: rawPart(given.content, (content ?? null) !== call.content) ?? raw?.content,
+      content:
+        rawPart(withoutPlaces(given.content), (content ?? null) !== call.content) ?? raw?.content,
     });
     this.#calls.delete(update.toolCallId);
     this.#calls.set(update.toolCallId, call);
@@ -273,8 +274,8 @@ export class UpdateRecorder {
   /**
    * Takes over a request for permission. Its call has the input that the agent has reported before
    * and the one of the request: some requests repeat a part of the call, or its beginning. The call
-   * is identified whatever id it has, by all parts of both as the agent has sent them, so two calls
-   * that are shown alike, because secrets are hidden, differ.
+   * is identified whatever id it has, by all parts of both as the agent has sent them but for the
+   * ids of terminals, so two calls that are shown alike, because secrets are hidden, differ.
    */
   ask(given: ToolCallParts): AskedCall {
     const needles = this.#needles();
@@ -290,7 +291,8 @@ export class UpdateRecorder {
     const asked = firstSaid(rawInput, content, locations);
     const reportedPart =
       firstSaid(known?.raw_input) === undefined ? before?.content : before?.input;
-    const askedPart = rawPart(firstSaid(given.rawInput, given.content, given.locations), false);
+    const givenContent = withoutPlaces(given.content);
+    const askedPart = rawPart(firstSaid(given.rawInput, givenContent, given.locations), false);
     const isRepeated = askedPart?.hash === reportedPart?.hash || isPartOf(asked, reported);
     const input = asked === undefined || isRepeated ? reported : bothOf(reported, asked);
     const shown = bounded(input) ?? null;
@@ -298,7 +300,7 @@ export class UpdateRecorder {
     const parts = [raw?.title, raw?.kind, reportedPart, askedPart];
     const sent = [
       ...[raw?.title, raw?.kind, before?.input, before?.content],
-      ...[given.rawInput, given.content, given.locations].map((part) => rawPart(part, false)),
+      ...[given.rawInput, givenContent, given.locations].map((part) => rawPart(part, false)),
     ];
     const isOmitted = hasOmission({
       ...{ title: given.title ?? call.title, kind: call.tool_kind, locations: given.locations },
@@ -382,6 +384,19 @@ export class UpdateRecorder {
     this.#segments.push({ kind: 'event', event });
     this.#size += JSON.stringify(event).length;
   }
+}
+
+/**
+ * The contents of a tool call without the ids of the terminals that show its output. An agent makes
+ * a new id each time that it asks about the call.
+ */
+function withoutPlaces(content: unknown): unknown {
+  if (!Array.isArray(content)) return content;
+  return content.map((part: unknown) => {
+    if (!isRecord(part) || part.type !== 'terminal') return part;
+    const { terminalId: _, ...others } = part;
+    return others;
+  });
 }
 
 /** The first of these parts that says anything. */

@@ -189,6 +189,17 @@ describe('the updates of a session', () => {
     expect(JSON.stringify(one.input).includes('one.txt')).toBe(isShown);
   });
 
+  it('ask about the same call again, whose id and whose place of output are others', () => {
+    const askedOf = (id: string, text: string) => {
+      const recorder = new UpdateRecorder();
+      const content = [{ type: 'terminal', terminalId: id }, says(text)];
+      recorder.add(aCall(id, { rawInput: { command: 'ls' }, content }));
+      return recorder.ask({ toolCallId: id, rawInput: { command: 'ls' }, content }).call_hash;
+    };
+    expect(askedOf('call_2', 'a')).toBe(askedOf('call_1', 'a'));
+    expect(askedOf('call_2', 'b')).not.toBe(askedOf('call_1', 'a'));
+  });
+
   it('ask with the input of a call whose id has a secret', () => {
     const recorder = new UpdateRecorder({ needles: () => needlesOf(['call']) });
     recorder.add(aCall('call-1', { rawInput: { command: 'rm -rf /' } }));
