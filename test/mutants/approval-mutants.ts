@@ -153,8 +153,8 @@ export const approvalMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a call whose output has another place is another call': {
     file: 'packages/reference-agent/src/acp/recorder.ts',
-    from: "part.type !== 'terminal'",
-    to: 'true',
+    from: "others['type'] === 'terminal' && typeof terminalId === 'string' ? others : part",
+    to: 'part',
     test: 'packages/reference-agent/test/acp/recorder.test.ts',
     name: 'whose id and whose place of output are others',
   },

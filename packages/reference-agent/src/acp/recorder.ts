@@ -393,9 +393,9 @@ export class UpdateRecorder {
 function withoutPlaces(content: unknown): unknown {
   if (!Array.isArray(content)) return content;
   return content.map((part: unknown) => {
-    if (!isRecord(part) || part.type !== 'terminal') return part;
-    const { terminalId: _, ...others } = part;
-    return others;
+    if (!isRecord(part)) return part;
+    const { terminalId, ...others } = part;
+    return others['type'] === 'terminal' && typeof terminalId === 'string' ? others : part;
   });
 }
 
