@@ -1,10 +1,11 @@
+import { StoreError } from '@conversation-operator/object-store/store-error';
 import type { SandboxKeys } from '../agent/keys.ts';
 import type { ArchiveAddress } from './address.ts';
 import { ArchiveError } from './archive-error.ts';
 import { keyOf } from './layout.ts';
 import { unpackHead } from './manifest.ts';
 import type { ArchiveObjects } from './open-archive.ts';
-import { hasObjects, newestHead } from './removal.ts';
+import { isHeadless, newestHead } from './removal.ts';
 
 /** The installation that writes the archives of a namespace. */
 export interface Installation {
@@ -29,7 +30,10 @@ export type ArchiveWriter =
       /** Undefined: the writer did not know the UID, or is a release that named the key alone. */
       readonly namespaceUid: string | undefined;
     }
-  /** The head can't be read, or nothing in the folder is of an archive. */
+  /**
+   * The head can't be read, something else is in the place of heads, or nothing in the folder is of
+   * an archive.
+   */
   | { readonly kind: 'unreadable' }
   /**
    * The archive has no head, so no reader can use it. An archive begins with a head, so its writer
@@ -45,18 +49,22 @@ export async function writerOf(
 ): Promise<ArchiveWriter> {
   const name = await newestHead(store, address, signal);
   if (name === undefined)
-    return { kind: (await hasObjects(store, address, signal)) ? 'headless' : 'unreadable' };
-  const body = await store.get(keyOf(address, 'h', name), { signal });
-  if (body === undefined) return { kind: 'unreadable' };
+    return { kind: (await isHeadless(store, address, signal)) ? 'headless' : 'unreadable' };
   try {
+    const body = await store.get(keyOf(address, 'h', name), { signal });
+    if (body === undefined) return { kind: 'unreadable' };
     const { installation = '' } = unpackHead(codec, address, name, body).manifest;
     const [keyId = '', namespaceUid] = installation.split(separator);
     return { kind: 'known', keyId, namespaceUid };
   } catch (error) {
-    if (error instanceof ArchiveError) return { kind: 'unreadable' };
+    if (error instanceof ArchiveError || isInvalid(error)) return { kind: 'unreadable' };
     throw error;
   }
 }
+
+/** Whether the store will never read the object, for instance because it is a symbolic link. */
+const isInvalid = (error: unknown): boolean =>
+  error instanceof StoreError && error.code === 'invalid';
 
 /**
  * Whose archive it is:

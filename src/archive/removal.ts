@@ -50,15 +50,21 @@ export async function* archivesOf(
   } while (after !== undefined);
 }
 
-/** Whether there is an object of the archive. */
-export async function hasObjects(
+/**
+ * Whether there are objects of the archive, and nothing at all in the place of its heads: an object
+ * there that has another name may be a head that was moved or restored.
+ */
+export async function isHeadless(
   store: Listing,
   address: ArchiveAddress,
   signal?: AbortSignal,
 ): Promise<boolean> {
-  for await (const keys of keysOf(store, folderOf(address), signal))
-    if (keys.some((key) => isObjectOf(address, key))) return true;
-  return false;
+  let found = false;
+  for await (const keys of keysOf(store, folderOf(address), signal)) {
+    if (keys.some((key) => key.startsWith(`${folderOf(address)}h`))) return false;
+    found ||= keys.some((key) => isObjectOf(address, key));
+  }
+  return found;
 }
 
 /**

@@ -158,7 +158,7 @@ export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a folder of other programs is an archive without a head': {
     file: 'src/archive/installation.ts',
-    from: "{ kind: (await hasObjects(store, address, signal)) ? 'headless' : 'unreadable' }",
+    from: "{ kind: (await isHeadless(store, address, signal)) ? 'headless' : 'unreadable' }",
     to: "{ kind: 'headless' }",
     test: 'test/unit/controllers/archive/archives.test.ts',
     name: 'of an installation whose prefix has the name of the namespace',

@@ -55,7 +55,7 @@ async function hasKeys(folder: string, options: FolderListOptions): Promise<bool
 const isAround = (key: string, after: string): boolean =>
   key.endsWith('/') && after.startsWith(key);
 
-/** The keys of files, and those of folders with a `/`, in ascending order. */
+/** The keys of files and links, and those of folders with a `/`, in ascending order. */
 async function* entriesOf(
   folder: string,
   isWanted: (key: string) => boolean,
@@ -82,7 +82,7 @@ async function* entriesIn(path: string): AsyncGenerator<Entry> {
   try {
     for await (const entry of await opendir(path)) {
       if (!isSegment(entry.name)) continue;
-      if (entry.isFile()) yield entry.name;
+      if (entry.isFile() || entry.isSymbolicLink()) yield entry.name;
       else if (entry.isDirectory()) yield `${entry.name}/`;
     }
   } catch (error) {

@@ -39,7 +39,9 @@ const deletionsOfBatch = 1000;
 /**
  * Stores objects as files of a folder, which several processes and machines may share. An object is
  * written to a file of its own, synced, and renamed to its key, so that neither a reader nor a
- * crash sees a part of it. Symbolic links below the folder are not followed, and no objects.
+ * crash sees a part of it. Symbolic links below the folder are not followed: they are listed, and
+ * `get` rejects with an `invalid` error for one, so that no caller takes what it stands for for
+ * absent.
  */
 export function createFolderStore(options: FolderStoreOptions): ObjectStore {
   const { clock = systemClock, timeoutMs = 10_000 } = options;
@@ -207,7 +209,7 @@ async function get(
 ): Promise<Buffer | undefined> {
   const handle = (await isBelowFolders(directory, key))
     ? await unless(
-        ['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO'],
+        ['ENOENT', 'ENOTDIR', 'ENXIO'],
         // Without O_NONBLOCK a pipe would block a thread until another process writes to it.
         open(
           join(directory, key),
@@ -325,6 +327,7 @@ async function list(
 async function nameOf(directory: string, key: string): Promise<StoredName | undefined> {
   if (key.endsWith('/')) return { key, bytes: 0 };
   const found = await unless(['ENOENT', 'ENOTDIR'], lstat(join(directory, key)));
+  if (found?.isSymbolicLink() === true) return { key, bytes: 0 };
   return found?.isFile() === true ? { key, bytes: found.size } : undefined;
 }
 
