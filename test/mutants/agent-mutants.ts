@@ -207,7 +207,7 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'are the last ones of a long replay',
   },
   'the input of a tool that is too long has its end': {
-    file: 'packages/reference-agent/src/acp/recorder.ts',
+    file: 'packages/reference-agent/src/acp/bounded.ts',
     from: '`${text.slice(0, maxCharacters)}… (${text.length - maxCharacters}',
     to: '`${text.slice(-maxCharacters)}… (${text.length - maxCharacters}',
     test: 'packages/reference-agent/test/acp/recorder.test.ts',

@@ -12,12 +12,12 @@ import {
   StreamMask,
   type Needles,
 } from '../mask.ts';
+import { bothOf, firstSaid, isPartOf, withBeside, withoutPlaces } from './asked-input.ts';
+import { bounded, maxDataCharacters } from './bounded.ts';
 import { hasOmission } from './omissions.ts';
 
 /** Maximum characters of one event's text; a longer message becomes several events. */
 const maxTextCharacters = 100_000;
-/** Maximum characters of the input, the output and the content of a tool call, as JSON each. */
-const maxDataCharacters = 30_000;
 const maxTitleCharacters = 1_000;
 const maxIdCharacters = 200;
 /** Maximum characters of an update that this bridge does not know, as JSON. */
@@ -26,14 +26,6 @@ const maxUnknownCharacters = 10_000;
 const maxKept = 200;
 /** Maximum entries of a plan. */
 const maxPlanEntries = 100;
-
-/** Data of a tool as it is, or the beginning of its JSON where that is too long. */
-export function bounded(value: unknown, maxCharacters = maxDataCharacters): unknown {
-  if (value === undefined || value === null) return undefined;
-  const text = JSON.stringify(value);
-  if (text.length <= maxCharacters) return value;
-  return `${text.slice(0, maxCharacters)}… (${text.length - maxCharacters} characters omitted)`;
-}
 
 /** An update of a session. */
 interface Update {
@@ -58,7 +50,10 @@ type RawParts = Readonly<Record<'title' | 'kind' | 'input' | 'content', RawPart 
 export interface AskedCall {
   readonly call: AcpToolCall;
   readonly title: string;
-  /** Null where the agent has sent none. */
+  /**
+   * Null where the agent has sent none. What the agent says beside it is in arguments `(content)`
+   * and `(locations)`.
+   */
   readonly input: unknown;
   /** Identifies what the tool call does, before secrets were hidden and ends omitted. */
   readonly call_hash: string;
@@ -285,17 +280,19 @@ export class UpdateRecorder {
     const call = this.merge(given);
     const raw = this.#raw.get(call);
     const reported = firstSaid(known?.raw_input, known?.content);
-    // Some agents name a file in the locations alone.
-    const locations =
-      reported === undefined ? maskJson(given.locations, needles, maskUniquely) : [];
-    const asked = firstSaid(rawInput, content, locations);
+    const locations = maskJson(given.locations, needles, maskUniquely);
+    const asked = firstSaid(rawInput, content);
     const reportedPart =
       firstSaid(known?.raw_input) === undefined ? before?.content : before?.input;
     const givenContent = withoutPlaces(given.content);
-    const askedPart = rawPart(firstSaid(given.rawInput, givenContent, given.locations), false);
+    const askedPart = rawPart(firstSaid(given.rawInput, givenContent), false);
     const isRepeated = askedPart?.hash === reportedPart?.hash || isPartOf(asked, reported);
     const input = asked === undefined || isRepeated ? reported : bothOf(reported, asked);
     const shown = bounded(input) ?? null;
+    const beside = {
+      '(content)': [known?.content, content].map(withoutPlaces),
+      '(locations)': [locations],
+    };
     // Some agents have the command in the title alone.
     const parts = [raw?.title, raw?.kind, reportedPart, askedPart];
     const sent = [
@@ -307,8 +304,9 @@ export class UpdateRecorder {
       inputs: [known?.raw_input, given.rawInput],
       contents: [known?.content, given.content],
     });
+    const title = raw?.shownTitle ?? call.title;
     return {
-      ...{ call, title: raw?.shownTitle ?? call.title, input: shown },
+      ...{ call, title, input: withBeside(shown, title, beside) },
       call_hash: sha256(sent.map((part) => part?.hash ?? null)),
       complete:
         !isOmitted &&
@@ -385,48 +383,6 @@ export class UpdateRecorder {
     this.#size += JSON.stringify(event).length;
   }
 }
-
-/**
- * The contents of a tool call without the ids of the terminals that show its output. An agent makes
- * a new id each time that it asks about the call.
- */
-function withoutPlaces(content: unknown): unknown {
-  if (!Array.isArray(content)) return content;
-  return content.map((part: unknown) => {
-    if (!isRecord(part)) return part;
-    const { terminalId, ...others } = part;
-    return others['type'] === 'terminal' && typeof terminalId === 'string' ? others : part;
-  });
-}
-
-/** The first of these parts that says anything. */
-const firstSaid = (...parts: readonly unknown[]): unknown =>
-  parts.find(
-    (part) =>
-      part !== undefined &&
-      part !== null &&
-      part !== '' &&
-      !(typeof part === 'object' && Object.keys(part).length === 0),
-  );
-
-const bothOf = (reported: unknown, asked: unknown): unknown =>
-  reported === undefined ? asked : { reported, asked };
-
-/** Whether each field of the request is one of the call. */
-function isPartOf(asked: unknown, reported: unknown): boolean {
-  if (!isRecord(asked) || !isRecord(reported)) return false;
-  const fields = Object.entries(asked);
-  return (
-    fields.length > 0 &&
-    fields.every(
-      ([name, value]) =>
-        Object.hasOwn(reported, name) && JSON.stringify(value) === JSON.stringify(reported[name]),
-    )
-  );
-}
-
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const shownEntry = (
   { content, status, priority }: z.output<typeof plan>['entries'][number],

@@ -1,6 +1,7 @@
 import { isDeeperThan } from '@conversation-operator/base/json-depth';
 import * as fc from 'fast-check';
-import { bounded, UpdateRecorder } from '../../src/acp/recorder.ts';
+import { bounded } from '../../src/acp/bounded.ts';
+import { UpdateRecorder } from '../../src/acp/recorder.ts';
 import type { Said } from '../../src/live-text.ts';
 import { needlesOf } from '../../src/mask.ts';
 
@@ -168,25 +169,72 @@ describe('the updates of a session', () => {
     expect(askedOf({ [field]: 'another' }).call_hash).not.toBe(askedOf({}).call_hash);
   });
 
-  it.each<[string, (value: string) => object, boolean]>([
-    [
-      'beside an empty input',
-      (path) => ({ rawInput: {}, content: [{ type: 'diff', path }] }),
-      true,
-    ],
-    ['in locations alone', (path) => ({ kind: 'delete', locations: [{ path }] }), true],
-    [
-      'beside an input',
-      (path) => ({ rawInput: { a: 1 }, content: [{ type: 'diff', path }] }),
-      false,
-    ],
-    ['in locations', (path) => ({ rawInput: { a: 1 }, locations: [{ path }] }), false],
-  ])('ask about another call where it differs %s', (_case, parts, isShown) => {
+  it.each<[string, (value: string) => object]>([
+    ['beside an empty input', (path) => ({ rawInput: {}, content: [{ type: 'diff', path }] })],
+    ['in locations alone', (path) => ({ kind: 'delete', locations: [{ path }] })],
+    ['beside an input', (path) => ({ rawInput: { a: 1 }, content: [{ type: 'diff', path }] })],
+    ['beside the text of an input', (path) => ({ rawInput: 'ls', content: [says(path)] })],
+    ['in locations', (path) => ({ rawInput: { a: 1 }, locations: [{ path }] })],
+  ])('ask about another call where it differs %s', (_case, parts) => {
     const askedOf = (path: string) =>
       new UpdateRecorder().ask({ toolCallId: 'a', title: 'Change a file', ...parts(path) });
     const [one, other] = [askedOf('one.txt'), askedOf('other.txt')];
     expect(one.call_hash).not.toBe(other.call_hash);
-    expect(JSON.stringify(one.input).includes('one.txt')).toBe(isShown);
+    expect(JSON.stringify(one.input)).toContain('one.txt');
+  });
+
+  it.each<[string, object, object, unknown]>([
+    ['nothing that its input says', {}, { content: [says('ls')] }, { command: 'ls' }],
+    ['nothing that its title says', {}, { content: [says('Run')] }, { command: 'ls' }],
+    [
+      'no place of output',
+      {},
+      { content: [{ type: 'terminal', terminalId: 'x' }] },
+      { command: 'ls' },
+    ],
+    [
+      'no file that its input changes in the same way',
+      { rawInput: { path: 'a', old: 'bc', new: 'bd' } },
+      { content: [{ type: 'diff', path: 'a', oldText: 'abcd', newText: 'abdd' }] },
+      { path: 'a', old: 'bc', new: 'bd' },
+    ],
+    [
+      'another change of the file',
+      { rawInput: { path: 'a', old: 'bc', new: 'bd' } },
+      { content: [{ type: 'diff', path: 'a', oldText: 'abcd', newText: 'axcd' }] },
+      {
+        ...{ path: 'a', old: 'bc', new: 'bd' },
+        '(content)': [{ type: 'diff', path: 'a', oldText: 'abcd', newText: 'axcd' }],
+      },
+    ],
+    [
+      'what is said of it beside its input, once',
+      { content: [says('deletes all')] },
+      { content: [says('deletes all'), says('ls')], locations: [{ path: '/srv' }] },
+      { command: 'ls', '(content)': [says('deletes all')], '(locations)': [{ path: '/srv' }] },
+    ],
+    [
+      'an argument that has the name of its content',
+      { rawInput: { '(content)': 'ls' } },
+      { content: [says('x')] },
+      { '(input)': { '(content)': 'ls' }, '(content)': [says('x')] },
+    ],
+    [
+      'the beginning of a long content beside its input',
+      {},
+      { content: ['y'.repeat(40_000)] },
+      {
+        command: 'ls',
+        '(content)': `["${'y'.repeat(3_998)}… (the rest is omitted)`,
+      },
+    ],
+  ])('ask with %s', (_case, reported, asked, input) => {
+    const recorder = new UpdateRecorder();
+    recorder.add(aCall('a', { rawInput: { command: 'ls' }, ...reported }));
+    const { rawInput } = { rawInput: { command: 'ls' }, ...reported };
+    const question = recorder.ask({ toolCallId: 'a', rawInput, ...asked });
+    expect(question).toMatchObject({ input, complete: true });
+    expect(question.input).toEqual(input);
   });
 
   it('ask about the same call again, whose id and whose place of output are others', () => {
