@@ -1,5 +1,6 @@
 import { TextFinder } from '@conversation-operator/base/text-finder';
 import { isExactNumber } from './exact-json.ts';
+import type { NamedSecret } from './redaction.ts';
 import {
   maxApprovalText,
   maxApprovalTitle,
@@ -80,12 +81,12 @@ const line = (text: string): string => lines(text).replaceAll('⏎\n  ', '⏎');
 
 /** Secrets to hide, in one form. */
 class Hidden {
-  readonly lengths: readonly number[];
+  readonly secrets: readonly NamedSecret[];
   readonly finder: TextFinder;
 
-  constructor(texts: readonly string[]) {
-    this.lengths = texts.map(({ length }) => length);
-    this.finder = new TextFinder(texts);
+  constructor(secrets: readonly NamedSecret[]) {
+    this.secrets = secrets;
+    this.finder = new TextFinder(secrets.map(({ value }) => value));
   }
 }
 
@@ -93,13 +94,14 @@ class Hidden {
  * The text with a mark in the place of each secret; `show` renders what is between them. The mark
  * of secrets that overlap has the length of all of them.
  */
-function hiding(text: string, { finder, lengths }: Hidden, show: (text: string) => string): string {
+function hiding(text: string, { finder, secrets }: Hidden, show: (text: string) => string): string {
   let shown = '';
   let from = 0;
   for (const { start, end, index } of finder.in(text)) {
     const length = end - start;
-    const more = length === lengths[index] ? '' : ` and others, ${length} characters`;
-    shown += `${show(text.slice(from, start))}⟨secret ${index + 1}${more}⟩`;
+    const { name = '', value = '' } = secrets[index] ?? {};
+    const more = length === value.length ? '' : ` and others, ${length} characters`;
+    shown += `${show(text.slice(from, start))}⟨secret${name === '' ? '' : ` ${line(name)}`}${more}⟩`;
     from = end;
   }
   return shown + show(text.slice(from));
@@ -134,9 +136,10 @@ class Renderer {
   readonly #secrets: Hidden;
   readonly #inJson: Hidden;
 
-  constructor(secrets: readonly string[]) {
+  constructor(secrets: readonly NamedSecret[]) {
     this.#secrets = new Hidden(secrets);
-    this.#inJson = new Hidden(secrets.map((secret) => JSON.stringify(secret).slice(1, -1)));
+    const inJson = (value: string) => JSON.stringify(value).slice(1, -1);
+    this.#inJson = new Hidden(secrets.map(({ name, value }) => ({ name, value: inJson(value) })));
   }
 
   lines(text: string): string {
@@ -201,13 +204,15 @@ export const shownLine = (text: string, maxLength: number): string => head(line(
 /**
  * The texts of a question. Two questions whose calls differ never have the same whole text, unless
  * they differ in a secret alone.
- * @param secrets Values that no reader must see, none of them empty.
+ * @param secrets Values that no reader must see, none of them empty. Their names are shown.
  */
 export function questionTextOf(
   { calls, isWhole, why = 'the rest can not be shown', hidden }: AskedCalls,
-  secrets: readonly string[],
+  secrets: readonly NamedSecret[],
 ): QuestionText {
-  const renderer = new Renderer(hidden === undefined ? secrets : [hidden, ...secrets]);
+  // An agent that hides secrets itself does not say which one.
+  const ofAgent = hidden === undefined ? [] : [{ name: '', value: hidden }];
+  const renderer = new Renderer([...ofAgent, ...secrets]);
   const [first] = calls;
   const whole = calls
     .map((call, index) => renderer.call(call, index + 1, calls.length))

@@ -22,6 +22,25 @@ export const secretParts = (secrets: readonly string[]): readonly string[] => [
 export const hidable = (secrets: readonly string[]): readonly string[] =>
   [...new Set(secretParts(secrets))].filter(({ length }) => length >= minSecretLength);
 
+/** A value that no reader must see, and the name that readers know it by. */
+export interface NamedSecret {
+  readonly name: string;
+  readonly value: string;
+}
+
+/** The parts of the secrets that are long enough to be hidden; a line is named by its number. */
+export function hidableSecrets(secrets: readonly NamedSecret[]): readonly NamedSecret[] {
+  const named = secrets.flatMap(({ name, value }) => {
+    const parts = hidable([value]);
+    return parts.map((part, index) => ({
+      name: index === 0 || parts.length === 2 ? name : `${name}, line ${index}`,
+      value: part,
+    }));
+  });
+  // The first secret with a value names it.
+  return [...new Map(named.toReversed().map((each) => [each.value, each])).values()].toReversed();
+}
+
 /** Returns a function that puts a mark in the place of each of the texts, none of which is empty. */
 export function replacing(texts: readonly string[], mark: string): (text: string) => string {
   const finder = new TextFinder(texts);

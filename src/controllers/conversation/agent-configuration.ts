@@ -2,7 +2,7 @@ import type { Stores } from '../caches.ts';
 import type { AgentLlm, NewAgentConversation } from '../../agent/agent.ts';
 import type { AgentCredentials } from '../../agent/credentials.ts';
 import { plainText } from '../../resources/plain-text.ts';
-import { withoutSecrets } from '../../agent/redaction.ts';
+import { withoutSecrets, type NamedSecret } from '../../agent/redaction.ts';
 import { isModelAllowed } from '../../resources/allowed-models.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
@@ -97,9 +97,9 @@ export class AgentConfigurations {
   }
 
   /** The key of the model, which no text of the agent may show. */
-  async secretsOf(conversation: Configured): Promise<readonly string[]> {
-    const key = await this.#key(conversation);
-    return key === undefined ? [] : [key];
+  async secretsOf(conversation: Configured): Promise<readonly NamedSecret[]> {
+    const value = await this.#key(conversation);
+    return value === undefined ? [] : [{ name: 'key of the model', value }];
   }
 
   #given({ metadata, spec }: Configured): Partial<SandboxTemplate['spec']['agent']> {

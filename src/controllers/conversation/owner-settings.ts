@@ -5,6 +5,7 @@ import { found } from '@conversation-operator/kube/errors';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type { AgentMcpServer } from '../../agent/agent.ts';
 import { mcpValuesOf } from '../../agent/mcp-values.ts';
+import type { NamedSecret } from '../../agent/redaction.ts';
 import type { Sealing } from '../../agent/sealing.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations } from '../../resources/conversation.ts';
@@ -63,13 +64,13 @@ export class OwnerSettingsReader {
   }
 
   /**
-   * The values of secrets that the agent of a conversation may have: those of its owner, of its
-   * start, and of MCP servers. A value that does not open is left out: no agent gets it either.
+   * The secrets that the agent of a conversation may have: those of its owner, of its start, and of
+   * MCP servers. A value that does not open is left out: no agent gets it either.
    */
   async secretsOf(
     conversation: Pick<CachedConversation, 'metadata' | 'spec'>,
     signal: AbortSignal,
-  ): Promise<readonly string[]> {
+  ): Promise<readonly NamedSecret[]> {
     const { client, sealing } = this.#options;
     const { namespace, name: id, uid } = conversation.metadata;
     const { owner } = conversation.spec;
@@ -81,15 +82,24 @@ export class OwnerSettingsReader {
         : await found(client.get(conversations, namespace, id, { signal }));
     const ofStart = stored?.metadata.uid === uid ? (stored.spec.secrets ?? []) : [];
     return [
-      ...owned.map(({ name, sealed }) => sealing.open(sealed, { scope: 'secret', owner, name })),
-      ...ofStart.map(({ name, sealed }) =>
-        sealing.open(sealed, { scope: 'start', owner, conversation: id, name }),
-      ),
+      ...owned.map(({ name, sealed }) => ({
+        ...{ name, value: sealing.open(sealed, { scope: 'secret', owner, name }) },
+      })),
+      ...ofStart.map(({ name, sealed }) => ({
+        ...{ name, value: sealing.open(sealed, { scope: 'start', owner, conversation: id, name }) },
+      })),
       ...mcpServers
-        .flatMap((server) => Object.values(mcpValuesOf(server, owner, sealing) ?? {}))
+        .flatMap((server) =>
+          Object.entries(mcpValuesOf(server, owner, sealing) ?? {}).map(([name, value]) => ({
+            ...{ name: `${name} of ${server.name}`, value },
+          })),
+        )
         // The scheme of an Authorization header is no secret, and the token is one without it.
-        .flatMap((value) => [value, value.replace(/^(Basic|Bearer|Token) +/i, '')]),
-    ].filter((value) => value !== undefined);
+        .flatMap(({ name, value }) => [
+          { name, value },
+          { name: `${name}, token`, value: value.replace(/^(Basic|Bearer|Token) +/i, '') },
+        ]),
+    ].flatMap(({ name, value }) => (value === undefined ? [] : [{ name, value }]));
   }
 
   /**

@@ -3,7 +3,7 @@ import type { AgentConversation } from '../../agent/agent.ts';
 import type { AgentCredentials } from '../../agent/credentials.ts';
 import { agentEndpointOf } from '../../agent/endpoint.ts';
 import { AgentError } from '../../agent/errors.ts';
-import { hidable } from '../../agent/redaction.ts';
+import type { NamedSecret } from '../../agent/redaction.ts';
 import { sealingUnder } from '../../agent/sealing.ts';
 import { keepsQuestions } from '../../agent/kinds.ts';
 import { isoTime } from '@conversation-operator/base/clock';
@@ -65,7 +65,7 @@ const uncachedMs = 5_000;
 interface PolledConversation extends PolledRun {
   readonly poll: Poll;
   readonly state: AgentConversation;
-  readonly secrets: () => Promise<readonly string[]>;
+  readonly secrets: () => Promise<readonly NamedSecret[]>;
 }
 
 /**
@@ -246,11 +246,10 @@ export class ConversationReconciler {
         endpoint,
         id,
         shown: (text, maxLength) => this.#configurations.shown(text, stored, maxLength),
-        secrets: async () =>
-          hidable([
-            ...(await this.#configurations.secretsOf(stored)),
-            ...(await this.#ownerSettings.secretsOf(stored, signal)),
-          ]),
+        secrets: async () => [
+          ...(await this.#configurations.secretsOf(stored)),
+          ...(await this.#ownerSettings.secretsOf(stored, signal)),
+        ],
       };
     scope.status = {
       ...withQuestionWithdrawn(scope.status, isoTime(clock), 'the agent has lost the conversation'),

@@ -48,7 +48,7 @@ describe('the client of the bridge', () => {
         secret_marker: '<secret-hidden>',
         input: { command: 'curl <secret-hidden> <\\secret-hidden>' },
       },
-      { title: 'curl ⟨secret 1⟩ <\\\\secret-hidden>' },
+      { title: 'curl ⟨secret⟩ <\\\\secret-hidden>' },
     ],
     [
       'any other text as it is',

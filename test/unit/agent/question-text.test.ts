@@ -9,10 +9,14 @@ const call = (fields: Partial<AskedCall> = {}): AskedCall => ({
   input: { command: 'ls' },
   ...fields,
 });
+/** Secrets whose names are their numbers. */
+const named = (values: readonly string[]) =>
+  values.map((value, index) => ({ name: String(index + 1), value }));
+
 const textOf = (
   calls: readonly AskedCall[],
   { isWhole = true, secrets = [] }: { isWhole?: boolean; secrets?: readonly string[] } = {},
-) => questionTextOf({ calls, isWhole }, secrets);
+) => questionTextOf({ calls, isWhole }, named(secrets));
 const command = (text: string) => textOf([call({ input: { command: text } })]);
 
 describe('the text of a question', () => {
@@ -132,8 +136,8 @@ describe('the text of a question', () => {
   it('shows what the agent has hidden as a secret, too', () => {
     const input = { command: 'curl <secret> key <\\secret>', '<secret>': ['<secret>'] };
     const { calls, isWhole } = { calls: [call({ input, words: '<secret>' })], isWhole: true };
-    expect(questionTextOf({ calls, isWhole, hidden: '<secret>' }, ['key']).summary).toBe(
-      'Call 1 of 1: terminal\nWords of the model: ⟨secret 1⟩\ncommand: curl ⟨secret 1⟩ ⟨secret 2⟩ <\\\\secret>\n"⟨secret 1⟩" = ["⟨secret 1⟩"]',
+    expect(questionTextOf({ calls, isWhole, hidden: '<secret>' }, named(['key'])).summary).toBe(
+      'Call 1 of 1: terminal\nWords of the model: ⟨secret⟩\ncommand: curl ⟨secret⟩ ⟨secret 1⟩ <\\\\secret>\n"⟨secret⟩" = ["⟨secret⟩"]',
     );
   });
 

@@ -4,6 +4,7 @@ import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
 import { AgentError } from '../../../agent/errors.ts';
 import { questionTextOf } from '../../../agent/question-text.ts';
+import { hidableSecrets, type NamedSecret } from '../../../agent/redaction.ts';
 import type { Approval, RecordedAnswer } from '../../../resources/approval.ts';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { abortedAfter } from '../../aborted-after.ts';
@@ -32,8 +33,8 @@ export interface Asker {
   /** Whether the agent still asks its question after its container has ended. */
   readonly keepsQuestions: boolean;
   readonly spec: Parameters<typeof withRecordedAnswer>[1];
-  /** Reads the secrets that no reader of the resource must see. */
-  readonly secrets: () => Promise<readonly string[]>;
+  /** Reads the secrets that no reader of the resource must see. Values that are too short stay. */
+  readonly secrets: () => Promise<readonly NamedSecret[]>;
   readonly save: SaveStatus;
 }
 
@@ -126,7 +127,7 @@ export class Approvals {
     const { id: questionId, kind, options, callHash } = question;
     return {
       ...{ id: questionId, kind, options, callHash },
-      ...questionTextOf(question, await secrets()),
+      ...questionTextOf(question, hidableSecrets(await secrets())),
       requestedTime: isoTime(clock),
       agentEpoch,
       ...(keepsQuestions ? { kept: true } : {}),

@@ -352,7 +352,7 @@ class Bench {
       agentEpoch: this.agentEpoch,
       keepsQuestions: this.keepsQuestions,
       spec: { approvals: this.approvals },
-      secrets: () => Promise.resolve(['key-of-the-model']),
+      secrets: () => Promise.resolve([{ name: 'key of the model', value: 'key-of-the-model' }]),
       save: (status) => {
         this.stored = status;
         return Promise.resolve(status);
@@ -377,9 +377,9 @@ describe('an operator', () => {
     await bench.follow();
     await bench.follow();
     expect(bench.stored.approval).toMatchObject({
-      title: 'curl⏎-H "Authorization: Bearer abcdefghijkl" ⟨secret 1⟩',
+      title: 'curl⏎-H "Authorization: Bearer abcdefghijkl" ⟨secret key of the model⟩',
       summary:
-        'Call 1 of 1: terminal\ncommand: curl⏎\n  -H "Authorization: Bearer abcdefghijkl" ⟨secret 1⟩',
+        'Call 1 of 1: terminal\ncommand: curl⏎\n  -H "Authorization: Bearer abcdefghijkl" ⟨secret key of the model⟩',
       complete: true,
       requestedTime: now,
     });

@@ -108,13 +108,17 @@ async function summaryOf(command: string): Promise<string | undefined> {
 }
 
 it.each([
-  ['a secret of the owner', 'of-the-owner'],
-  ['a secret that contains another one', 'of-the-owner-and-longer'],
-  ['a secret of the start', 'of-the-start'],
-  ['a header of an MCP server, without its scheme', 'of-the-server'],
-])('A question does not show %s', async (_what, value) => {
-  expect(await summaryOf(`curl -u me:${value} https://example.com`)).toMatch(
-    /^Call 1 of 1: terminal\ncommand: curl -u me:⟨secret \d+⟩ https:\/\/example\.com$/,
+  ['a secret of the owner', 'of-the-owner', 'TOKEN'],
+  ['a secret that contains another one', 'of-the-owner-and-longer', 'LONGER'],
+  ['a secret of the start', 'of-the-start', 'PIN'],
+  [
+    'a header of an MCP server, without its scheme',
+    'of-the-server',
+    'authorization of docs, token',
+  ],
+])('A question shows the name of %s', async (_what, value, name) => {
+  expect(await summaryOf(`curl -u me:${value} https://example.com`)).toBe(
+    `Call 1 of 1: terminal\ncommand: curl -u me:⟨secret ${name}⟩ https://example.com`,
   );
 });
 
