@@ -40,7 +40,7 @@ const deletionsOfBatch = 1000;
  * Stores objects as files of a folder, which several processes and machines may share. An object is
  * written to a file of its own, synced, and renamed to its key, so that neither a reader nor a
  * crash sees a part of it. Symbolic links below the folder are not followed: they are listed, and
- * `get` rejects with an `invalid` error for one, so that no caller takes what it stands for for
+ * `get` rejects with an `invalid` error for one, so that no caller takes the object behind it for
  * absent.
  */
 export function createFolderStore(options: FolderStoreOptions): ObjectStore {

@@ -81,7 +81,7 @@ describe('a store in a folder', () => {
     await symlink(outside.directory, join(folder.directory, 'out'));
     await symlink(join(outside.directory, 'secret'), join(folder.directory, 'link'));
     expect(await store.get('out/secret')).toBeUndefined();
-    // What a link stands for may be an object, so no caller may take it for absent.
+    // An object may be behind the link, so no caller may take it for absent.
     expect(await codeOf(store.get('link'))).toBe('invalid');
     expect(keysOf(await listAll(store, { prefix: '' }))).toEqual(['link', 'out']);
     expect(await listAll(store, { prefix: 'out/' })).toEqual([]);

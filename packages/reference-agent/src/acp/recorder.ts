@@ -51,8 +51,8 @@ export interface AskedCall {
   readonly call: AcpToolCall;
   readonly title: string;
   /**
-   * Null where the agent has sent none. What the agent says beside it is in arguments `(content)`
-   * and `(locations)`.
+   * Null where the agent has sent none. The arguments `(content)` and `(locations)` have what the
+   * agent says beside it.
    */
   readonly input: unknown;
   /** Identifies what the tool call does, before secrets were hidden and ends omitted. */
