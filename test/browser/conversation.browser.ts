@@ -332,6 +332,24 @@ describe('a question of the agent', () => {
     ]);
   });
 
+  it.each([
+    [null, /^The sandbox is paused\. Your answer resumes it\.$/],
+    ['The agent has to ask again.', /^The agent has to ask again\.$/],
+  ])('says what an answer does while the sandbox is paused (%s)', async (notice, words) => {
+    const { page } = window;
+    const fields = { sandbox_status: 'PAUSED', notice };
+    service.snapshots = service.snapshots.map((snapshot) => ({
+      ...snapshot,
+      conversations: [asking('a1', 'ls', fields)],
+    }));
+    await open();
+    await page.getByText(words).waitFor();
+    expect(await page.getByText('Your answer resumes it.').count()).toBe(notice === null ? 1 : 0);
+    await window.picture(
+      `a question of a paused sandbox ${notice === null ? '' : 'that forgets it'}`,
+    );
+  });
+
   it('is approved only after all of it was read, and rejected before', async () => {
     const { page } = window;
     const conversation = asking('a1', 'head … tail', { complete: false });
@@ -357,6 +375,7 @@ describe('a question of the agent', () => {
     expect(await violationsIn(page)).toEqual([]);
     await page.getByRole('button', { name: 'Read all' }).click();
     await page.getByText('head, body and tail').waitFor();
+    await page.getByRole('heading', { name: 'The agent asks about all of this:' }).waitFor();
     await page.locator('button[aria-disabled=false]', { hasText: 'Approve' }).waitFor();
     await Promise.all([answered(), approve.click()]);
     expect(service.calls.map(({ body }) => body)).toEqual([

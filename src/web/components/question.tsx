@@ -31,6 +31,7 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
   const seen = useSignal<string | undefined>(undefined);
   const isSeen = seen.value === text;
   const isRead = questions.isRead(approval) && isSeen;
+  const isWhole = reading?.whole != null && reading.whole.call_hash !== null;
   useEffect(() => {
     const timer = setTimeout(() => {
       isReady.value = true;
@@ -62,10 +63,19 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
     <section class="agent-question" aria-labelledby={`question-${approval.id}`}>
       <div role="status">
         <h2 id={`question-${approval.id}`}>
-          The agent asks: <InOrder>{approval.title}</InOrder>
+          {isWhole ? (
+            'The agent asks about all of this:'
+          ) : (
+            <>
+              The agent asks: <InOrder>{approval.title}</InOrder>
+            </>
+          )}
         </h2>
       </div>
       {approval.notice !== null && <p>{approval.notice}</p>}
+      {approval.notice === null && approval.sandbox_status === 'PAUSED' && (
+        <p>The sandbox is paused. Your answer resumes it.</p>
+      )}
       <p class="quiet-text">
         <InOrder>{approval.tool}</InOrder>
       </p>
