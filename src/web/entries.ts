@@ -13,7 +13,8 @@ export interface MessageEntry extends EntryBase {
   /** Images as data URLs. */
   readonly images: readonly string[];
 }
-export type ToolState = 'running' | 'done' | 'failed' | 'rejected';
+/** lost: the run has ended, and there is no result. */
+export type ToolState = 'running' | 'done' | 'failed' | 'rejected' | 'lost';
 export interface ToolEntry extends EntryBase {
   readonly kind: 'tool';
   readonly tool: string;
@@ -28,8 +29,14 @@ export interface NoticeEntry extends EntryBase {
   readonly text: string;
   readonly isProblem: boolean;
 }
+/** What few people read, for instance an event of a kind that this page does not know. */
+export interface FoldedEntry extends EntryBase {
+  readonly kind: 'folded';
+  readonly name: string;
+  readonly text: string;
+}
 /** One event as people read it, or a tool call with its result. */
-export type Entry = MessageEntry | ToolEntry | NoticeEntry;
+export type Entry = MessageEntry | ToolEntry | NoticeEntry | FoldedEntry;
 
 /** Longest text of an entry in UTF-16 units, so that no event makes the page slow. */
 export const maxTextLength = 20_000;
@@ -45,6 +52,14 @@ const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? v
 function bounded(text: string): string {
   const more = text.length - maxTextLength;
   return more <= 0 ? text : `${text.slice(0, maxTextLength)}\n… ${more} characters more`;
+}
+
+/** The beginning and the end: errors are at the end of an output. */
+function ends(text: string): string {
+  const more = text.length - maxTextLength;
+  if (more <= 0) return text;
+  const head = Math.floor(maxTextLength / 2);
+  return `${text.slice(0, head)}\n… ${more} characters more …\n${text.slice(head + more)}`;
 }
 
 const firstLine = (text: string): string => {
@@ -90,6 +105,11 @@ const notice = (event: AgentEvent, text: string, isProblem = false): NoticeEntry
   isProblem,
 });
 
+const jsonOf = (value: unknown): string =>
+  value === undefined || value === null || (Array.isArray(value) && value.length === 0)
+    ? ''
+    : JSON.stringify(value, undefined, 2);
+
 const describe = (value: unknown): string => {
   const { kind: _kind, ...fields } = objectOf(value);
   const [only, ...others] = Object.values(fields).filter((field) => field !== null);
@@ -128,20 +148,64 @@ function resultOf(event: AgentEvent): Pick<ToolEntry, 'output' | 'state'> | unde
   const observation = objectOf(event['observation']);
   switch (event['kind']) {
     case 'ObservationEvent': {
+      // Its action is the last message of the agent.
+      if (observation['kind'] === 'FinishObservation') return undefined;
       const text = contentText(observation['content']) || textOf(observation['output']);
       const exit = observation['exit_code'];
       const isFailed =
         observation['is_error'] === true || (typeof exit === 'number' && exit !== 0 && exit !== -1);
-      return { output: bounded(text), state: isFailed ? 'failed' : 'done' };
+      return { output: ends(text), state: isFailed ? 'failed' : 'done' };
     }
     case 'AgentErrorEvent':
-      return { output: bounded(textOf(event['error'])), state: 'failed' };
+      return { output: ends(textOf(event['error'])), state: 'failed' };
     case 'UserRejectObservation':
       return { output: bounded(textOf(event['rejection_reason'])), state: 'rejected' };
     default:
       return undefined;
   }
 }
+
+/** The texts of a content of the Agent Client Protocol; JSON where it has other parts. */
+function acpContentText(content: unknown): string {
+  const parts = listOf(content).filter((part) => objectOf(part)['type'] !== 'terminal');
+  const texts = parts.map((part) => textOf(objectOf(objectOf(part)['content'])['text']));
+  return texts.every((text) => text !== '') ? texts.join('\n') : jsonOf(parts);
+}
+
+const acpStates: Readonly<Record<string, ToolState>> = { completed: 'done', failed: 'failed' };
+
+/** A tool call of an agent of the Agent Client Protocol, as an event has its last state. */
+function acpToolOf(event: AgentEvent): ToolEntry {
+  const { title, status, tool_kind: kind, raw_input: input, raw_output: output } = event;
+  const command = textOf(objectOf(input)['command']);
+  const given = textOf(input) || (isEvent(input) ? describe(input) : jsonOf(input));
+  const content = acpContentText(event['content']);
+  const state = acpStates[textOf(status)] ?? 'running';
+  const shown = state === 'running' ? '' : textOf(output) || jsonOf(output) || content;
+  return {
+    ...{ ...baseOf(event), kind: 'tool', state },
+    tool: textOf(kind) || 'tool',
+    summary: firstLine(textOf(title) || command || given),
+    input: bounded(given === '' && state === 'running' ? content : given),
+    output: shown === given ? '' : ends(shown),
+  };
+}
+
+/** A call of which a later event says more, or another result. */
+const joined = (known: ToolEntry, news: ToolEntry): ToolEntry => ({
+  ...{ id: known.id, time: known.time, kind: 'tool' },
+  tool: news.tool === 'tool' ? known.tool : news.tool,
+  summary: news.summary === '' ? known.summary : news.summary,
+  input: news.input === '' ? known.input : news.input,
+  output: news.output === '' ? known.output : news.output,
+  // A call that a person has rejected is reported as one that has failed.
+  state: known.state === 'rejected' || news.state === 'running' ? known.state : news.state,
+});
+
+const folded = (event: AgentEvent, name: string, value: unknown): FoldedEntry => ({
+  ...baseOf(event),
+  ...{ kind: 'folded', name, text: bounded(textOf(value) || jsonOf(value)) },
+});
 
 /** Changes of an agent's session that a person has to know of. */
 function updateEntries(event: AgentEvent): readonly Entry[] {
@@ -150,15 +214,33 @@ function updateEntries(event: AgentEvent): readonly Entry[] {
     case 'acp_session_lost':
       return [notice(event, `The agent could not open its session: ${value}`, true)];
     case 'acp_images_skipped':
+    case 'acp_mcp_skipped':
       return [notice(event, value, true)];
+    case 'acp_secrets_skipped':
+      return [notice(event, `The agent does not get: ${listOf(event['value']).join(', ')}`, true)];
     case 'acp_continued':
       return value === 'transcript'
         ? [notice(event, 'The agent continues in a new session, with what was said before.')]
         : [];
+    case 'thought':
+      return [folded(event, 'Thought', contentText(event['value']) || value)];
+    case 'plan':
+      return [folded(event, 'Plan', planText(event['value']))];
+    case 'acp_update':
+      return [folded(event, 'Update of the agent', event['value'])];
     default:
       return [];
   }
 }
+
+/** A plan: a line for each entry, with its state. */
+const planText = (plan: unknown): string =>
+  listOf(plan)
+    .map((entry) => {
+      const { content, status } = objectOf(entry);
+      return `${textOf(status)}: ${textOf(content)}`;
+    })
+    .join('\n');
 
 function entriesOfOne(event: AgentEvent): readonly Entry[] {
   switch (event['kind']) {
@@ -178,31 +260,59 @@ function entriesOfOne(event: AgentEvent): readonly Entry[] {
     case 'PauseEvent':
     case 'InterruptEvent':
       return [notice(event, 'The run was interrupted.')];
-    default:
+    case 'ObservationEvent':
       return [];
+    case 'SystemPromptEvent':
+      return [folded(event, 'System prompt', contentText([event['system_prompt']]))];
+    default: {
+      const { id: _id, timestamp: _time, kind, ...fields } = event;
+      return [folded(event, textOf(kind) || 'Event', fields)];
+    }
   }
 }
 
+/** Execution states in which no tool call runs. */
+const ended: ReadonlySet<unknown> = new Set(['finished', 'error', 'stuck', 'idle']);
+
 /**
- * The entries of events, oldest first. A result joins the call of its tool; one whose call is in an
- * older page has an entry of its own. Events that say nothing to a person have no entry.
+ * The entries of events, oldest first. What later events say of a tool call joins its entry; a
+ * result whose call is in an older page has an entry of its own. State that only programs read has
+ * no entry.
  */
 export function entriesOf(events: readonly AgentEvent[]): readonly Entry[] {
   const entries: Entry[] = [];
-  const calls = new Map<string, number>();
+  /** Places of the calls whose result may still come, by their ids. */
+  const open = new Map<string, number>();
+  /** Adds to the entry of the call, or a new one. */
+  const add = (call: string, news: ToolEntry): void => {
+    const place = open.get(call);
+    const known = place === undefined ? undefined : entries[place];
+    // An agent may use the id of a call again.
+    const isOver = known?.kind === 'tool' && (known.state === 'done' || known.state === 'failed');
+    const isOther = isOver && news.state === 'running';
+    if (place !== undefined && known?.kind === 'tool' && !isOther)
+      entries[place] = joined(known, news);
+    else open.set(call, entries.push(news) - 1);
+  };
   for (const event of events) {
     const call = textOf(event['tool_call_id']);
     const result = resultOf(event);
-    if (result !== undefined) {
-      const place = calls.get(call);
-      const open = place === undefined ? undefined : entries[place];
-      if (place !== undefined && open?.kind === 'tool') entries[place] = { ...open, ...result };
-      else entries.push({ ...toolOf(event), ...result });
-      continue;
+    if (result !== undefined) add(call, { ...toolOf(event), ...result });
+    else if (event['kind'] === 'ACPToolCallEvent') add(call, acpToolOf(event));
+    else {
+      const isEnd = event['key'] === 'execution_status' && ended.has(event['value']);
+      if (isEnd) {
+        for (const place of open.values()) {
+          const known = entries[place];
+          if (known?.kind === 'tool' && known.state === 'running')
+            entries[place] = { ...known, state: 'lost' };
+        }
+        open.clear();
+      }
+      for (const entry of entriesOfOne(event))
+        if (entry.kind === 'tool') add(call, entry);
+        else entries.push(entry);
     }
-    entries.push(...entriesOfOne(event));
-    if (event['kind'] === 'ActionEvent' && entries.at(-1)?.kind === 'tool')
-      calls.set(call, entries.length - 1);
   }
   return entries;
 }
@@ -221,6 +331,7 @@ export const markdownOf = (entries: readonly Entry[]): string =>
     .map((entry) => {
       if (entry.kind === 'message') return `**${roles[entry.source]}**\n\n${entry.text}`;
       if (entry.kind === 'notice') return `_${entry.text}_`;
+      if (entry.kind === 'folded') return `**${entry.name}**\n\n${fenced(entry.text)}`;
       const parts = [entry.input, entry.output].filter((text) => text !== '').map(fenced);
       return [`**${entry.tool}**: ${entry.summary}`, ...parts].join('\n\n');
     })

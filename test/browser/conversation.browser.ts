@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import {
   aConversation,
   aQuota,
@@ -176,6 +177,27 @@ it('shows the newest events first, and older ones on demand, without a move', as
   await page.getByRole('button', { name: 'Jump to latest' }).click();
   await page.getByText('Line 99.').waitFor();
   await page.getByRole('button', { name: 'Jump to latest' }).waitFor({ state: 'detached' });
+});
+
+it('shows the tool calls of an agent, and folds what few people read', async () => {
+  const { page } = window;
+  const file = new URL('../fixtures/histories/kimi.json', import.meta.url);
+  const [approved = [], rejected = []] = JSON.parse(readFileSync(file, 'utf8')) as object[][];
+  const unknown = { kind: 'NewEvent', id: 'new', text: '<img src=x onerror=alert(1)>' };
+  service.answers.set(events, pageOf([...approved, ...rejected, unknown]));
+  await open();
+  const calls = page.locator('.tool');
+  await calls.nth(2).waitFor();
+  expect(await page.locator('.tool-state').allTextContents()).toEqual(['Done', 'Rejected']);
+  await calls.nth(0).click();
+  await page.getByText('Command executed successfully.').waitFor();
+  await page.getByText('NewEvent').click();
+  await page.getByText('"text": "<img src=x onerror=alert(1)>"').waitFor();
+  for (const colorScheme of ['dark', 'light'] as const) {
+    await page.emulateMedia({ colorScheme });
+    expect(await violationsIn(page)).toEqual([]);
+  }
+  await window.picture('the tool calls of an agent');
 });
 
 it('adds what is new when the service has news', async () => {

@@ -14,6 +14,7 @@ const toolStates = {
   done: 'Done',
   failed: 'Failed',
   rejected: 'Rejected',
+  lost: 'No result',
 } as const satisfies Readonly<Record<ToolEntry['state'], string>>;
 
 /** Agents state their local time without a zone, so only its digits are shown. */
@@ -47,6 +48,16 @@ function Tool({ entry, asks }: { readonly entry: ToolEntry; readonly asks: boole
 
 function OneEntry({ entry, asks }: { readonly entry: Entry; readonly asks: boolean }) {
   if (entry.kind === 'tool') return <Tool entry={entry} asks={asks} />;
+  if (entry.kind === 'folded')
+    return (
+      <details class="tool">
+        <summary>
+          <span class="quiet-text">{entry.name}</span>
+          <Time time={entry.time} />
+        </summary>
+        <TextBlock label={entry.name}>{entry.text}</TextBlock>
+      </details>
+    );
   if (entry.kind === 'notice')
     return <p class={entry.isProblem ? 'notice problem' : 'notice'}>{entry.text}</p>;
   return (

@@ -26,6 +26,11 @@ const observation = (call: string, fields: object): AgentEvent => ({
   tool_name: 'terminal',
   observation: { kind: 'TerminalObservation', ...fields },
 });
+const acp = (call: string, fields: object): AgentEvent => ({
+  ...{ kind: 'ACPToolCallEvent', id: `acp-${call}`, source: 'agent', tool_call_id: call },
+  ...{ title: '', status: 'in_progress', tool_kind: 'execute', raw_input: null },
+  ...{ raw_output: null, content: null, is_error: false, ...fields },
+});
 const update = (key: string, value: unknown): AgentEvent => ({
   ...{ kind: 'ConversationStateUpdateEvent', id: `u-${key}`, source: 'environment', key, value },
 });
@@ -159,7 +164,75 @@ const cases: [string, AgentEvent[], object[]][] = [
       { kind: 'notice', text: 'The run was interrupted.', isProblem: false },
     ],
   ],
-  ['nothing of what is for programs', [{ kind: 'SystemPromptEvent' }, { kind: 'Other' }, {}], []],
+  [
+    'what is for programs, folded',
+    [
+      { kind: 'SystemPromptEvent', system_prompt: { type: 'text', text: 'You are an agent.' } },
+      { kind: 'Other', id: 'o', timestamp: 't', value: 5 },
+      {},
+    ],
+    [
+      { kind: 'folded', name: 'System prompt', text: 'You are an agent.' },
+      { kind: 'folded', id: 'o', time: 't', name: 'Other', text: '{\n  "value": 5\n}' },
+      { kind: 'folded', name: 'Event', text: '{}' },
+    ],
+  ],
+  [
+    'a plan, a thought and an update of an agent, folded',
+    [
+      update('plan', [{ content: 'Read', status: 'completed', priority: 'high' }]),
+      update('thought', text('I read')),
+      update('acp_update', { sessionUpdate: 'new' }),
+    ],
+    [
+      { kind: 'folded', name: 'Plan', text: 'completed: Read' },
+      { kind: 'folded', name: 'Thought', text: 'I read' },
+      { kind: 'folded', text: '{\n  "sessionUpdate": "new"\n}' },
+    ],
+  ],
+  [
+    'a call of an agent of the Agent Client Protocol, with all that its events say',
+    [
+      acp('1', { title: 'Terminal', status: 'pending', raw_input: {} }),
+      acp('1', { title: 'ls', raw_input: { command: 'ls', cwd: '/a' } }),
+      action(
+        '1',
+        { kind: 'ExecuteBashAction', command: 'ls', cwd: '/a' },
+        { tool_name: 'execute' },
+      ),
+      acp('1', { title: 'ls', status: 'completed', raw_output: 'a.txt' }),
+    ],
+    [{ tool: 'execute', summary: 'ls', input: 'ls', output: 'a.txt', state: 'done', id: 'acp-1' }],
+  ],
+  [
+    'a call of such an agent that failed, and one that was rejected',
+    [
+      acp('1', { status: 'failed', content: [{ type: 'content', content: { text: 'No' } }] }),
+      acp('2', {}),
+      { kind: 'UserRejectObservation', id: 'r', tool_call_id: '2', rejection_reason: 'Not so' },
+      acp('2', { status: 'failed' }),
+    ],
+    [
+      { output: 'No', state: 'failed' },
+      { output: 'Not so', state: 'rejected' },
+    ],
+  ],
+  [
+    'calls with one id in two runs, of which the first has no result',
+    [acp('1', { title: 'ls' }), update('execution_status', 'finished'), acp('1', { title: 'pwd' })],
+    [
+      { summary: 'ls', state: 'lost' },
+      { summary: 'pwd', state: 'running' },
+    ],
+  ],
+  [
+    'no second entry for the last message',
+    [
+      action('1', { kind: 'FinishAction', message: 'All done' }),
+      observation('1', { kind: 'FinishObservation', content: text('All done') }),
+    ],
+    [{ kind: 'message', text: 'All done' }],
+  ],
 ];
 
 describe('what a person reads of events', () => {
@@ -167,6 +240,14 @@ describe('what a person reads of events', () => {
     const entries = entriesOf(events);
     expect(entries).toHaveLength(expected.length);
     expect(entries).toMatchObject(expected);
+  });
+
+  it('has the end of a long output, where errors are', () => {
+    const output = `${'x'.repeat(maxTextLength)}error`;
+    const [entry] = entriesOf([observation('1', { content: text(output) })]);
+    expect(entry).toMatchObject({
+      output: expect.stringMatching(/^x+\n… 5 characters more …\nx+error$/) as string,
+    });
   });
 
   it('is bounded, and says how much is missing', () => {
