@@ -174,6 +174,8 @@ describe('an installation with an archive in a bucket of a real server', () => {
       for (const tookMs of await Promise.all(pauses)) expect(tookMs).toBeLessThan(maxPauseMs);
       await heal();
       await Promise.all(three.map(({ id, sandbox }) => scene.resumed(id, sandbox)));
+      // A pause waits a second for a store that has failed last.
+      for (const { id } of three) await scene.reaches(id, 'Following');
       await Promise.all(three.map(({ sandbox }) => scene.paused(sandbox)));
       for (const [index, { id }] of three.entries()) {
         await scene.reaches(id, 'Complete');
