@@ -32,8 +32,10 @@ export interface NamedSecret {
 export function hidableSecrets(secrets: readonly NamedSecret[]): readonly NamedSecret[] {
   const named = secrets.flatMap(({ name, value }) => {
     const parts = hidable([value]);
+    // As an editor counts them: lines too short to be hidden have numbers as well.
+    const lines = value.split(/\r\n|[\r\n]/).map((line) => line.trim());
     return parts.map((part, index) => ({
-      name: index === 0 || parts.length === 2 ? name : `${name}, line ${index}`,
+      name: index === 0 || parts.length === 2 ? name : `${name}, line ${lines.indexOf(part) + 1}`,
       value: part,
     }));
   });

@@ -129,6 +129,7 @@ async function pruneIn(
     readonly writer: ArchiveWriter;
     readonly pruning: 'delete' | 'keep';
   })[] = [];
+  let omitted = 0;
   for (const archive of chosen.filter(({ conversation }) => conversation === undefined)) {
     const writer = await access.writerOf(archive);
     const time = await lastTimeOf(access, archive);
@@ -138,7 +139,8 @@ async function pruneIn(
       origin: originOf(writer, { keys: access.keys, namespaceUid }),
     };
     const pruning = pruningOf(orphan, selection);
-    if (pruning !== 'omit') listed.push({ ...orphan, writer, pruning });
+    if (pruning === 'omit') omitted += 1;
+    else listed.push({ ...orphan, writer, pruning });
   }
   const prunable = listed.filter(({ pruning }) => pruning === 'delete');
   if (isToDelete)
@@ -153,6 +155,10 @@ async function pruneIn(
   if (kept > 0)
     process.stderr.write(
       `Not known as written by this installation: ${kept}. Such an archive is another installation's, or this one's under a master key that MASTER_KEY_FILES does not name. Only --delete with its UID and --foreign deletes it.\n`,
+    );
+  if (omitted > 0)
+    process.stderr.write(
+      `Left out: ${omitted}, whose last event is less than ${humanDuration(selection.olderThanMs)} ago, or can't be read.\n`,
     );
   if (prunable.length === 0) process.stderr.write('No archive is to be deleted.\n');
   else if (!isToDelete) {

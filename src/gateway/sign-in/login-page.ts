@@ -5,7 +5,7 @@ const hidden = (name: string, value: string): string =>
 
 /** Where people get a link, for those who have none. */
 const wayToLink =
-  '<p>A link signs you in without a key, once. On this machine <code>make run</code> prints one, and the line of a shell that prints the next, which ends in <code>login-link</code>. On a cluster ask the people who run this service: they make one with <code>conversation-operator login-link --owner NAME</code>.</p>';
+  '<p>A link signs you in without a key, once. On this machine <code>make run</code> prints one, and the command for the next one, which ends in <code>login-link</code>. On a cluster ask the people who run this service: they make one with <code>conversation-operator login-link --owner NAME</code>.</p>';
 
 /** The page that asks for an API key. */
 export const keyPage = ({

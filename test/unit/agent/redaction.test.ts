@@ -22,6 +22,15 @@ describe('the secrets that a question hides', () => {
       ],
     ],
     [
+      'count short, empty and repeated lines for the number',
+      [['KEY', 'x\r\n\r\nthird-line\nthird-line\n  fifth-line\n']],
+      [
+        ['KEY', 'x\r\n\r\nthird-line\nthird-line\n  fifth-line\n'],
+        ['KEY, line 3', 'third-line'],
+        ['KEY, line 5', 'fifth-line'],
+      ],
+    ],
+    [
       'are the only line of a text as well',
       [['KEY', 'only-line\n']],
       [
