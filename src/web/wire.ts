@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { GitChange, GitDiff } from '../agent/workspace-files.ts';
 import type { problemSchema } from '../gateway/errors/problem-error.ts';
 import type {
   ApprovalRecord as Approval,
@@ -20,6 +21,8 @@ export type {
   ApiKeyRecord,
   Approval,
   ConversationRecord,
+  GitChange,
+  GitDiff,
   OverviewRecord,
   QuotaRecord,
   Resources,

@@ -8,6 +8,7 @@ import { replyOf } from '../reply.ts';
 import type { Row } from '../row.ts';
 import type { StartTask } from '../wire.ts';
 import { ActionProblem } from './action-problem.tsx';
+import { Changes } from './changed-files.tsx';
 import { HistoryList } from './history-list.tsx';
 import { InTheCluster, Timeline } from './life.tsx';
 import { Pill } from './pill.tsx';
@@ -18,6 +19,7 @@ import { RowControls, type RowMode } from './row-controls.tsx';
 import { StageBar } from './stage-bar.tsx';
 import { useSentence } from './use-sentence.ts';
 import { TextBlock } from './text-block.tsx';
+import { panelIdOf, tabIdOf, useView, ViewTabs } from './view-tabs.tsx';
 import { api, messageOf } from '../api.ts';
 import { newKey } from '../draft.ts';
 
@@ -143,6 +145,7 @@ function Steps({ task }: { readonly task: StartTask }) {
 function Present({ row }: { readonly row: Row }) {
   const { hasUi } = usePage();
   const mode = useSignal<RowMode>(undefined);
+  const [view, show] = useView();
   const history = useMemo(() => new History(row.id), [row]);
   const questions = useMemo(() => new Questions(), [row]);
   const facts = row.current.value;
@@ -212,27 +215,46 @@ function Present({ row }: { readonly row: Row }) {
       </p>
       <State row={row} />
       {isStarting && <Steps task={facts.task} />}
-      <Timeline row={row} />
-      <HistoryList history={history} asks={asked !== undefined} />
-      {asked !== undefined && (
-        <Question
-          key={asked.id}
-          approval={asked}
-          questions={questions}
-          onAnswered={() => void history.refresh()}
-        />
-      )}
-      {facts.conversation !== undefined &&
-        (reply.isPossible ? (
-          <MessageForm
-            id={row.id}
-            placeholder={reply.placeholder}
-            onSent={() => void history.refresh()}
+      <ViewTabs view={view} onShow={show} />
+      <div
+        class="view"
+        role="tabpanel"
+        id={panelIdOf('events')}
+        aria-labelledby={tabIdOf('events')}
+        hidden={view !== 'events'}
+      >
+        <Timeline row={row} />
+        {/* A hidden list would scroll the page, and a hidden question count as read. */}
+        {view === 'events' && <HistoryList history={history} asks={asked !== undefined} />}
+        {view === 'events' && asked !== undefined && (
+          <Question
+            key={asked.id}
+            approval={asked}
+            questions={questions}
+            onAnswered={() => void history.refresh()}
           />
-        ) : (
-          <p class="quiet-text">{reply.why}</p>
-        ))}
-      <InTheCluster row={row} />
+        )}
+        {facts.conversation !== undefined &&
+          (reply.isPossible ? (
+            <MessageForm
+              id={row.id}
+              placeholder={reply.placeholder}
+              onSent={() => void history.refresh()}
+            />
+          ) : (
+            <p class="quiet-text">{reply.why}</p>
+          ))}
+        <InTheCluster row={row} />
+      </div>
+      <div
+        class="view"
+        role="tabpanel"
+        id={panelIdOf('changes')}
+        aria-labelledby={tabIdOf('changes')}
+        hidden={view !== 'changes'}
+      >
+        {view === 'changes' && <Changes row={row} />}
+      </div>
     </main>
   );
 }

@@ -1,0 +1,66 @@
+import { signal } from '@preact/signals';
+import { api, ApiError, messageOf } from './api.ts';
+import { Refresher } from './refresher.ts';
+import type { GitChange, GitDiff } from './wire.ts';
+
+/** The files of one conversation that differ from the base of their repository. */
+export class ChangedFiles {
+  /** Undefined until they were read once. */
+  readonly list = signal<readonly GitChange[] | undefined>(undefined);
+  readonly isReading = signal(false);
+  readonly problem = signal<string | undefined>(undefined);
+  /** Why there is nothing to read at present; undefined where there may be. */
+  readonly absence = signal<string | undefined>(undefined);
+  /** Counts the reads of the list: versions that were read before are outdated. */
+  readonly revision = signal(0);
+  readonly #path: string;
+  readonly #folder: string;
+  readonly #refresher = new Refresher(() => this.#read());
+
+  /** @param folder The working folder, absolute. */
+  constructor(conversationId: string, folder: string) {
+    this.#path = `/api/v1/app-conversations/${conversationId}/git`;
+    this.#folder = folder;
+  }
+
+  /** Reads the list. A call during another one makes it read once more. Never rejects. */
+  refresh(): Promise<void> {
+    return this.#refresher.run();
+  }
+
+  /** Both versions of a file of the list. Rejects with an ApiError. */
+  versionsOf(path: string, aborting: AbortSignal): Promise<GitDiff> {
+    const absolute = `${this.#folder.replace(/\/+$/, '')}/${path}`;
+    return api.get<GitDiff>(`${this.#path}/diff`, { path: absolute }, aborting);
+  }
+
+  /** A list that was read before stays after a failure. */
+  async #read(): Promise<void> {
+    this.isReading.value = true;
+    try {
+      this.list.value = await api.get(`${this.#path}/changes`, { path: this.#folder });
+      this.revision.value += 1;
+      this.problem.value = undefined;
+      this.absence.value = undefined;
+    } catch (error) {
+      const absence = absenceOf(error);
+      this.absence.value = absence;
+      this.problem.value = absence === undefined ? messageOf(error) : undefined;
+    } finally {
+      this.isReading.value = false;
+    }
+  }
+}
+
+const absences: Readonly<Record<string, string>> = {
+  'wrong-state':
+    'The changes are read from the agent while its sandbox runs, and no pause has stored them.',
+  'archive-disabled':
+    'This service stores no changes at a pause: they are read from the agent while its sandbox runs.',
+  'archive-empty': 'No changes of this conversation are stored: its next pause stores them.',
+  'archive-expired': 'The stored changes were deleted, because their retention was over.',
+};
+
+/** The sentence for a conversation without changes to read; undefined for every other failure. */
+const absenceOf = (error: unknown): string | undefined =>
+  error instanceof ApiError ? absences[error.problem.code ?? ''] : undefined;

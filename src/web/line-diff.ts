@@ -1,0 +1,136 @@
+import { structuredPatch } from 'diff';
+import type { GitChange, GitDiff } from './wire.ts';
+
+/** Maximum lines of a diff that are shown. */
+export const maxRows = 5_000;
+/** Maximum characters of a line that are shown: one line may be a file of 1 MiB. */
+export const maxLineLength = 2_000;
+/** Maximum time that a comparison may take: the page does not react meanwhile. */
+const timeoutMs = 200;
+const context = 3;
+
+export interface DiffRow {
+  /** A hunk is the place of the lines below it, all others are lines of a file. */
+  readonly kind: 'hunk' | 'same' | 'added' | 'removed';
+  /** Line numbers in both versions, where the line is in them. */
+  readonly old?: number;
+  readonly new?: number;
+  readonly text: string;
+  /** Number of characters that the text lacks at its end. */
+  readonly missing: number;
+}
+
+/** The lines of one changed file, as a person sees them. */
+export interface LineDiff {
+  /** A sentence beside the lines, or in place of them. */
+  readonly note?: string;
+  readonly rows: readonly DiffRow[];
+  /** Lines in all, also those that are not shown; undefined where there is nothing to count. */
+  readonly lines?: { readonly added: number; readonly removed: number };
+  /** Number of lines that are not shown. */
+  readonly hidden: number;
+}
+
+/** A hunk of a patch; each line begins with its sign. */
+interface Hunk {
+  readonly oldStart: number;
+  readonly oldLines: number;
+  readonly newStart: number;
+  readonly newLines: number;
+  readonly lines: readonly string[];
+}
+
+const only = (note: string): LineDiff => ({ note, rows: [], hidden: 0 });
+
+/**
+ * The unified diff of both versions. Pure but for the time that it takes.
+ * @param isLive Whether the agent has answered; else a pause has stored the versions.
+ */
+export function lineDiffOf(
+  status: GitChange['status'],
+  { original, modified }: GitDiff,
+  isLive: boolean,
+): LineDiff {
+  if (original === null && modified === null)
+    return only(
+      isLive
+        ? 'Git does not know this file.'
+        : 'No versions of this file are stored: a pause stores those of 100 files, up to 256 KiB each and 2 MiB together.',
+    );
+  const [before, after] = [original ?? '', modified ?? ''];
+  if (before.includes('\0') || after.includes('\0')) return only('A binary file has no lines.');
+  if (before === '' && after === '') return only('The file is empty or binary.');
+  if (before === after)
+    return only('The lines are the same: the mode, or the ends of lines, have changed.');
+  const patch = hunksOf(before, after);
+  const note =
+    after === '' && status !== 'DELETED'
+      ? 'The file is empty or binary now.'
+      : patch.isWhole
+        ? 'The versions differ too much for a comparison: all lines of the old one come first, then all of the new one.'
+        : undefined;
+  return { ...rowsOf(patch.hunks), ...(note === undefined ? {} : { note }) };
+}
+
+/** The service leaves out the end of the last line, so it says nothing about the last line. */
+const ended = (text: string): string => (text === '' ? '' : `${text}\n`);
+
+function hunksOf(
+  before: string,
+  after: string,
+): { readonly hunks: readonly Hunk[]; readonly isWhole: boolean } {
+  const options = { context, timeout: timeoutMs };
+  const patch = structuredPatch('', '', ended(before), ended(after), '', '', options);
+  if (patch !== undefined) return { hunks: patch.hunks, isWhole: false };
+  const [old, now] = [before.split('\n'), after.split('\n')];
+  const lines = [...old.map((line) => `-${line}`), ...now.map((line) => `+${line}`)];
+  const whole = { oldStart: 1, oldLines: old.length, newStart: 1, newLines: now.length, lines };
+  return { hunks: [whole], isWhole: true };
+}
+
+function rowsOf(hunks: readonly Hunk[]): Omit<LineDiff, 'note'> {
+  const rows: DiffRow[] = [];
+  const lines = { added: 0, removed: 0 };
+  let shown = 0;
+  let hidden = 0;
+  for (const { oldStart, oldLines, newStart, newLines, lines: signed } of hunks) {
+    let [old, now] = [oldStart, newStart];
+    if (shown < maxRows) {
+      const text = `@@ -${oldStart},${oldLines} +${newStart},${newLines} @@`;
+      rows.push({ kind: 'hunk', text, missing: 0 });
+    }
+    for (const line of signed) {
+      const kind = line[0] === '+' ? 'added' : line[0] === '-' ? 'removed' : 'same';
+      if (kind !== 'same') lines[kind] += 1;
+      const numbers = {
+        ...(kind === 'added' ? {} : { old: old++ }),
+        ...(kind === 'removed' ? {} : { new: now++ }),
+      };
+      if (shown === maxRows) hidden += 1;
+      else {
+        shown += 1;
+        const text = line.slice(1, maxLineLength + 1);
+        rows.push({ kind, ...numbers, text, missing: line.length - 1 - text.length });
+      }
+    }
+  }
+  return { rows, lines, hidden };
+}
+
+/**
+ * Invisible characters, of which some change the order of the text around them. Tabs count as
+ * visible.
+ */
+const unseen =
+  // eslint-disable-next-line no-control-regex -- these are what is to be seen
+  /([\u0000-\u0008\u000a-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}])/u;
+
+/** Parts of a text: each second one is the number of an invisible character, as U+202E. */
+export const partsOf = (text: string): readonly string[] =>
+  text
+    .split(unseen)
+    .map((part, index) =>
+      index % 2 === 0
+        ? part
+        : `U+${(part.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`,
+    );

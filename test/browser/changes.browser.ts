@@ -1,0 +1,210 @@
+import { aConversation, aQuota, aSandbox, everyKind, idOf } from '../support/page-records.ts';
+import type { ConversationRecord } from '../../src/web/wire.ts';
+import { violationsIn } from './support/accessibility.ts';
+import { Window } from './support/browser.ts';
+import { FakeService } from './support/fake-service.ts';
+
+const id = idOf(2);
+const changes = `GET /api/v1/app-conversations/${id}/git/changes`;
+const diff = `GET /api/v1/app-conversations/${id}/git/diff`;
+const hostileName = 'src/<img src=x onerror=alert(1)>.ts';
+const reversedName = 'evil\u202egpj.exe';
+
+let service: FakeService;
+let window: Window;
+beforeAll(async () => {
+  service = await FakeService.start();
+  window = await Window.open({ firstPicture: 141 });
+});
+afterAll(async () => {
+  await window.close();
+  await service.stop();
+});
+const have = (fields: Partial<ConversationRecord> = {}) => {
+  const status = fields.sandbox_status === 'PAUSED' ? 'PAUSED' : 'RUNNING';
+  service.snapshots = [
+    {
+      ...everyKind(),
+      conversations: [aConversation(2, fields)],
+      sandboxes: [aSandbox(2, { status })],
+      start_tasks: [],
+      quota: aQuota(),
+      last: true,
+    },
+  ];
+};
+beforeEach(async () => {
+  have();
+  service.answers.clear();
+  window.faults();
+  await window.page.setViewportSize({ width: 1280, height: 800 });
+  await window.page.emulateMedia({ colorScheme: 'light' });
+});
+afterEach(() => {
+  expect(window.faults()).toEqual([]);
+  expect([...window.outside]).toEqual([]);
+});
+
+const ok = (json: unknown) => ({ status: 200, json });
+const someChanges = [
+  { status: 'DELETED', path: 'docs/old.md' },
+  { status: 'UPDATED', path: 'src/login.ts' },
+  { status: 'ADDED', path: hostileName },
+  { status: 'MOVED', path: reversedName },
+];
+const source = (word: string) =>
+  [
+    'export function login(user: string): Session {',
+    `\tconst name = '${word}';`,
+    ...Array.from({ length: 9 }, (_, index) => `\tstep(${index});`),
+    '\treturn open(name, { retries: 3, timeoutMs: 10_000, onFailure: (error) => report(error, user) });',
+    '}',
+  ].join('\n');
+const open = async (path = `/c/${id}?view=changes`) => {
+  await window.page.goto(service.url + path);
+};
+const file = (name: string) => window.page.locator('.changed-file', { hasText: name });
+const barWidth = () =>
+  window.page.evaluate<number>(
+    'document.documentElement.scrollWidth - document.documentElement.clientWidth',
+  );
+
+it('shows the files that have changed, and the lines of one, as texts', async () => {
+  const { page } = window;
+  service.answers.set(changes, ok(someChanges));
+  const modified = `${source('admin')}\n<script>document.title = "owned"</script>\nif (a) { /*\u202e } \u2066*/ שלום }`;
+  service.answers.set(diff, ok({ original: source('root'), modified }));
+  await open();
+  await file('src/login.ts').waitFor();
+  expect(await page.locator('.file-status').allTextContents()).toEqual([
+    'Deleted',
+    'Modified',
+    'Added',
+    'Renamed',
+  ]);
+  await page.getByText('evilU+202Egpj.exe').waitFor();
+  const asked = page.waitForRequest('**/git/diff?*');
+  await file('src/login.ts').locator('summary').click();
+  const { searchParams } = new URL((await asked).url());
+  expect(searchParams.get('path')).toBe('/workspace/project/src/login.ts');
+  await page.getByText('<script>document.title = "owned"</script>').waitFor();
+  expect(await page.locator('.diff-removed').allInnerTexts()).toEqual([
+    "2\t\t−\t\tconst name = 'root';",
+  ]);
+  expect(await page.locator('.file-lines').innerText()).toBe('+3 −1');
+  expect(await page.locator('.diff-added').last().innerText()).toContain('U+202E } U+2066*/');
+  expect(await page.locator('main img, main script').count()).toBe(0);
+  for (const colorScheme of ['dark', 'light'] as const) {
+    await page.emulateMedia({ colorScheme });
+    expect(await violationsIn(page)).toEqual([]);
+    await window.picture(`changes in ${colorScheme}`);
+  }
+  await page.setViewportSize({ width: 360, height: 740 });
+  expect(await barWidth()).toBe(0);
+  expect(await violationsIn(page)).toEqual([]);
+  await window.picture('changes on a phone');
+});
+
+it('shows 5,000 lines of a longer file, and says how many it leaves out', async () => {
+  const { page } = window;
+  const modified = Array.from({ length: 6_000 }, (_, index) => `line ${index}`).join('\n');
+  service.answers.set(changes, ok([{ status: 'ADDED', path: 'long.txt' }]));
+  service.answers.set(diff, ok({ original: '', modified }));
+  await open();
+  await file('long.txt').locator('summary').click();
+  await page.getByText('1,000 more lines are not shown.').waitFor();
+  expect(await page.locator('.diff-added').count()).toBe(5_000);
+  expect(await page.locator('.file-lines').innerText()).toBe('+6000 −0');
+});
+
+it('says what is binary', async () => {
+  const { page } = window;
+  service.answers.set(changes, ok([{ status: 'UPDATED', path: 'logo.png' }]));
+  service.answers.set(diff, ok({ original: 'PNG\0\0', modified: '' }));
+  await open();
+  await file('logo.png').locator('summary').click();
+  await page.getByText('A binary file has no lines.').waitFor();
+  expect(await page.locator('.diff').count()).toBe(0);
+});
+
+it('says what has failed, of the list and of a file, and tries again', async () => {
+  const { page } = window;
+  const failure = (detail: string) => ({ status: 502, json: { code: 'agent-error', detail } });
+  service.answers.set(changes, failure('The agent has answered HTML.'));
+  await open();
+  await page.getByText('The agent has answered HTML.').waitFor();
+  expect(await violationsIn(page)).toEqual([]);
+  await window.picture('changes that can not be read');
+  service.answers.set(changes, ok(someChanges));
+  await page.getByRole('button', { name: 'Try again' }).click();
+  service.answers.set(diff, failure('The file is too large.'));
+  await file('src/login.ts').locator('summary').click();
+  await page.getByText('The file is too large.').waitFor();
+  service.answers.set(diff, ok({ original: 'a', modified: 'b' }));
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await page.locator('.diff-added', { hasText: 'b' }).waitFor();
+  expect(await page.getByRole('alert').count()).toBe(0);
+  window.faults();
+});
+
+it('says of a paused conversation that the files are as they were at the pause', async () => {
+  const { page } = window;
+  have({ sandbox_status: 'PAUSED', execution_status: null });
+  service.answers.set(changes, ok(someChanges));
+  service.answers.set(diff, ok({ original: null, modified: null }));
+  await open();
+  await page.getByText('The files are as they were at the last pause.').waitFor();
+  await file('src/login.ts').locator('summary').click();
+  await page.getByText('No versions of this file are stored').waitFor();
+  expect(await violationsIn(page)).toEqual([]);
+  await window.picture('changes of a paused conversation');
+});
+
+it.each<[string, Partial<ConversationRecord>, object, string]>([
+  ['no change', {}, ok([]), 'No changes: no file differs from the base of the repository.'],
+  [
+    'no repository',
+    { selected_repository: null },
+    ok([]),
+    'No changes: the conversation has no repository',
+  ],
+  [
+    'nothing of a pause',
+    { sandbox_status: 'PAUSED' },
+    { status: 409, json: { code: 'archive-empty', detail: 'no' } },
+    'its next pause stores them',
+  ],
+  ['no folder', { workspace: null }, ok([]), 'There is no folder with changes'],
+])('has words for %s', async (_name, fields, answer, words) => {
+  have(fields);
+  service.answers.set(changes, answer as { status: number; json: unknown });
+  await open();
+  await window.page.getByText(words).waitFor();
+  expect(await violationsIn(window.page)).toEqual([]);
+  expect(await window.page.getByText('Loading…').count()).toBe(0);
+  window.faults();
+});
+
+it('is used with the keyboard alone, and keeps the message that is being written', async () => {
+  const { page } = window;
+  service.answers.set(changes, ok(someChanges));
+  service.answers.set(diff, ok({ original: source('root'), modified: source('admin') }));
+  await open(`/c/${id}`);
+  await page.getByLabel('Message').fill('Now the tests');
+  await page.getByRole('tab', { name: 'Events' }).focus();
+  await page.keyboard.press('ArrowRight');
+  await file('docs/old.md').waitFor();
+  expect(new URL(page.url()).search).toBe('?view=changes');
+  expect(await page.locator(':focus').innerText()).toBe('Changes');
+  expect(await page.getByRole('tabpanel').count()).toBe(1);
+  // The tabs are one stop; then come “Read again” and the files.
+  for (const _stop of ['read', 'old.md', 'login.ts']) await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  await page.locator('.diff-added').waitFor();
+  await page.keyboard.press('Tab');
+  expect(await page.locator(':focus').getAttribute('aria-label')).toBe('Diff of src/login.ts');
+  await page.getByRole('tab', { name: 'Changes' }).focus();
+  await page.keyboard.press('Home');
+  expect(await page.getByLabel('Message').inputValue()).toBe('Now the tests');
+  expect(new URL(page.url()).search).toBe('');
+});
