@@ -6,7 +6,7 @@ export const maxRows = 5_000;
 /** Maximum characters of a line that are shown: one line may be a file of 1 MiB. */
 export const maxLineLength = 2_000;
 /** Maximum time that a comparison may take: the page does not react meanwhile. */
-const timeoutMs = 200;
+const timeoutMs = 500;
 const context = 3;
 
 export interface DiffRow {

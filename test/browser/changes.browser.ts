@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { gzipSync } from 'node:zlib';
 import { aConversation, aQuota, aSandbox, everyKind, idOf } from '../support/page-records.ts';
 import type { ConversationRecord } from '../../src/web/wire.ts';
 import { violationsIn } from './support/accessibility.ts';
@@ -113,6 +115,7 @@ it('shows 5,000 lines of a longer file, and says how many it leaves out', async 
   await open();
   await file('long.txt').locator('summary').click();
   await page.getByText('1,000 more lines are not shown.').waitFor();
+  await page.getByText('line 4999', { exact: true }).waitFor({ state: 'attached' });
   expect(await page.locator('.diff-added').count()).toBe(5_000);
   expect(await page.locator('.file-lines').innerText()).toBe('+6000 −0');
 });
@@ -207,4 +210,49 @@ it('is used with the keyboard alone, and keeps the message that is being written
   await page.keyboard.press('Home');
   expect(await page.getByLabel('Message').inputValue()).toBe('Now the tests');
   expect(new URL(page.url()).search).toBe('');
+});
+
+it('has no question in a view where it is not seen, so that its text does not count as read', async () => {
+  const { page } = window;
+  const pending: ConversationRecord['pending_approval'] = {
+    id: 'a1',
+    conversation_id: id,
+    title: 'rm -rf build',
+    kind: 'execute',
+    tool: 'terminal',
+    summary: 'rm -rf build',
+    complete: true,
+    sandbox_status: 'RUNNING',
+    requested_at: new Date().toISOString(),
+    notice: null,
+    options: [{ id: 'approve', name: 'Approve', kind: 'allow_once' }],
+  };
+  have({ execution_status: 'waiting_for_confirmation', pending_approval: pending });
+  service.answers.set(changes, ok(someChanges));
+  await open();
+  await file('src/login.ts').waitFor();
+  expect(await page.locator('.agent-question').count()).toBe(0);
+  await page.getByRole('tab', { name: 'Events' }).click();
+  await page.locator('.agent-question').waitFor();
+});
+
+it('shows 500 files, and more on demand', async () => {
+  const { page } = window;
+  const list = Array.from({ length: 700 }, (_, index) => ({
+    status: 'UPDATED',
+    path: `src/file-${index}.ts`,
+  }));
+  service.answers.set(changes, ok(list));
+  await open();
+  await file('src/file-499.ts').waitFor();
+  expect(await page.locator('.changed-file').count()).toBe(500);
+  await page.getByRole('button', { name: 'Show more of 700 files' }).click();
+  await file('src/file-699.ts').waitFor();
+  expect(await page.getByRole('button', { name: 'Show more' }).count()).toBe(0);
+});
+
+it('leaves script and style of the first view below 70 KB compressed', () => {
+  const bytesOf = (name: string): number =>
+    gzipSync(readFileSync(new URL(`../../dist/web/${name}`, import.meta.url)), { level: 9 }).length;
+  expect(bytesOf('app.js') + bytesOf('styles.css')).toBeLessThan(70_000);
 });

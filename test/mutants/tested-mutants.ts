@@ -4,6 +4,7 @@ import { archiveMutants } from './archive-mutants.ts';
 import { gatewayMutants } from './gateway-mutants.ts';
 import { gitMutants } from './git-mutants.ts';
 import { ownerMutants } from './owner-mutants.ts';
+import { pageMutants } from './page-mutants.ts';
 import type { TestedMutant } from './tested-mutant.ts';
 
 /** Every mistake that a test other than the simulation has to notice, with its name. */
@@ -14,4 +15,5 @@ export const testedMutants: readonly (readonly [name: string, mutant: TestedMuta
   gatewayMutants,
   gitMutants,
   ownerMutants,
+  pageMutants,
 ].flatMap((area) => Object.entries<TestedMutant>(area));

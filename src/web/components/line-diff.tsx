@@ -1,3 +1,5 @@
+import { useSignal } from '@preact/signals';
+import { useEffect, useMemo } from 'preact/hooks';
 import { partsOf, type DiffRow, type LineDiff } from '../line-diff.ts';
 import { InOrder } from './in-order.tsx';
 
@@ -31,7 +33,8 @@ function Row({ row }: { readonly row: DiffRow }) {
       <td class="diff-number">{row.new}</td>
       <td class="diff-sign">{signs[row.kind]}</td>
       <td class="diff-text">
-        <SourceText>{row.text}</SourceText>
+        {/* Most lines need no element of their own. */}
+        {/^[\t -~]*$/.test(row.text) ? row.text : <SourceText>{row.text}</SourceText>}
         {row.missing > 0 && (
           <span class="quiet-text"> … {row.missing.toLocaleString('en-US')} characters more</span>
         )}
@@ -40,6 +43,17 @@ function Row({ row }: { readonly row: DiffRow }) {
   );
 }
 
+/** Rows that are added in one go, so that the page reacts in between. */
+const rowsPerStep = 250;
+
+const Rows = ({ rows }: { readonly rows: readonly DiffRow[] }) => (
+  <tbody>
+    {rows.map((row, index) => (
+      <Row key={index} row={row} />
+    ))}
+  </tbody>
+);
+
 interface LineDiffTableProps {
   readonly path: string;
   readonly diff: LineDiff;
@@ -47,6 +61,21 @@ interface LineDiffTableProps {
 
 /** The lines of a diff, which scroll in their frame. Signs mark them as well as colours. */
 export function LineDiffTable({ path, diff: { rows, note, hidden } }: LineDiffTableProps) {
+  const shown = useSignal(1);
+  // Elements that are the same are not rendered again.
+  const steps = useMemo(
+    () =>
+      Array.from({ length: Math.ceil(rows.length / rowsPerStep) }, (_, index) => (
+        <Rows key={index} rows={rows.slice(index * rowsPerStep, (index + 1) * rowsPerStep)} />
+      )),
+    [rows],
+  );
+  const isWhole = shown.value >= steps.length;
+  useEffect(() => {
+    if (isWhole) return undefined;
+    const timer = setTimeout(() => (shown.value += 1));
+    return () => clearTimeout(timer);
+  }, [isWhole, shown.value]);
   return (
     <>
       {note !== undefined && <p class="quiet-text">{note}</p>}
@@ -61,11 +90,7 @@ export function LineDiffTable({ path, diff: { rows, note, hidden } }: LineDiffTa
                 <th scope="col">Text</th>
               </tr>
             </thead>
-            <tbody>
-              {rows.map((row, index) => (
-                <Row key={index} row={row} />
-              ))}
-            </tbody>
+            {steps.slice(0, shown.value)}
           </table>
         </div>
       )}

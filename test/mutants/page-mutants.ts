@@ -1,0 +1,25 @@
+import type { TestedMutant } from './tested-mutant.ts';
+
+const diff = { file: 'src/web/line-diff.ts', test: 'test/unit/web/line-diff.test.ts' } as const;
+
+/** Mistakes of the pages. */
+export const pageMutants: Readonly<Record<string, TestedMutant>> = {
+  'a diff reorders its line by a bidirectional control': {
+    ...diff,
+    from: '\\u2028-\\u202e',
+    to: '\\u2028-\\u2029',
+    name: 'marks invisible characters',
+  },
+  'a binary file shows as lines': {
+    ...diff,
+    from: "before.includes('\\0') ||",
+    to: '',
+    name: 'of a binary file has words in place of lines',
+  },
+  'a diff does not count the lines that it leaves out': {
+    ...diff,
+    from: 'hidden += 1;',
+    to: ';',
+    name: 'counts all lines',
+  },
+};
