@@ -213,7 +213,11 @@ function Present({ row }: { readonly row: Row }) {
       <State row={row} />
       {isStarting && <Steps task={facts.task} />}
       <Timeline row={row} />
-      <HistoryList history={history} asks={asked !== undefined} />
+      <HistoryList
+        history={history}
+        asks={asked !== undefined}
+        isOver={status === 'MISSING' || status === 'ERROR'}
+      />
       {asked !== undefined && (
         <Question
           key={asked.id}
