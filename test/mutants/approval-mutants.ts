@@ -18,6 +18,13 @@ const confirmationTest = 'test/integration/agent/confirmation.test.ts';
  * requested. Each name is the mistake as a sentence.
  */
 export const approvalMutants: Readonly<Record<string, TestedMutant>> = {
+  'a call that was forgotten before its question passes for a whole one': {
+    file: 'packages/reference-agent/src/acp/recorder.ts',
+    from: '!this.#forgotten.has(toolCallId) &&',
+    to: '',
+    test: 'packages/reference-agent/test/acp/recorder.test.ts',
+    name: 'ask about all of a call, or say that they have forgotten it among too many others',
+  },
   'a text with the form of an escape is not escaped': {
     file: questionText,
     from: 'text.replace(specialOrBackslash,',

@@ -98,6 +98,7 @@ export type ToolCallParts = z.output<typeof toolCallSchema>;
 
 /** States of the protocol, which are no secrets although a secret may have the same value. */
 const statuses: ReadonlySet<string> = new Set(['pending', 'in_progress', 'completed', 'failed']);
+const ended: ReadonlySet<string> = new Set(['completed', 'failed']);
 
 /**
  * Returns the parts of a tool call without the needles. A marker that the agent itself has written
@@ -162,6 +163,8 @@ export class UpdateRecorder {
   readonly #raw = new WeakMap<AcpToolCall, RawParts>();
   /** Ids of the tool calls among the segments. */
   readonly #pending = new Set<string>();
+  /** Ids of the tool calls that had not ended when their state was deleted. */
+  readonly #forgotten = new Set<string>();
   #segments: Segment[] = [];
   #size = 0;
 
@@ -260,9 +263,8 @@ export class UpdateRecorder {
     });
     this.#calls.delete(update.toolCallId);
     this.#calls.set(update.toolCallId, call);
-    const [oldest] = this.#calls.keys();
-    if (this.#calls.size > maxKept && oldest !== undefined && !this.#pending.has(oldest))
-      this.#calls.delete(oldest);
+    const [oldest = ''] = this.#calls.keys();
+    if (this.#calls.size > maxKept && !this.#pending.has(oldest)) this.#forget(oldest);
     return call;
   }
 
@@ -310,6 +312,7 @@ export class UpdateRecorder {
       call_hash: sha256(sent.map((part) => part?.hash ?? null)),
       complete:
         !isOmitted &&
+        !this.#forgotten.has(toolCallId) &&
         shown === (input ?? null) &&
         parts.every((part) => part?.isShortened !== true),
       secret_marker: marker,
@@ -325,11 +328,14 @@ export class UpdateRecorder {
     this.#size = growing !== undefined && 'text' in growing ? growing.text.length : 0;
     this.#pending.clear();
     const events = segments.flatMap((segment) => this.#eventOf(segment) ?? []);
-    for (const id of this.#calls.keys()) {
-      if (this.#calls.size <= maxKept) break;
-      this.#calls.delete(id);
-    }
+    for (const id of this.#calls.keys()) if (this.#calls.size > maxKept) this.#forget(id);
     return events;
+  }
+
+  /** Deletes the state of a call. A question about it would lack what only the state has. */
+  #forget(id: string): void {
+    if (!ended.has(this.#calls.get(id)?.status ?? '')) this.#forgotten.add(id);
+    this.#calls.delete(id);
   }
 
   #eventOf(segment: Segment): EventBody | undefined {
