@@ -25,6 +25,27 @@ export const approvalMutants: Readonly<Record<string, TestedMutant>> = {
     test: 'packages/reference-agent/test/acp/recorder.test.ts',
     name: 'ask about all of a call, or say that they have forgotten it among too many others',
   },
+  'a secret at the end of the rendered part of a text is shown in part': {
+    file: questionText,
+    from: 'first?.start ?? maxEnd',
+    to: 'maxEnd',
+    test: questionTest,
+    name: 'shows no part of a secret where a long text ends that is not shown',
+  },
+  'a secret at the beginning of the rendered end of a text is shown in part': {
+    file: questionText,
+    from: 'last === undefined ? from : before + last.end',
+    to: 'from',
+    test: questionTest,
+    name: 'shows no part of a secret where a long text ends that is not shown',
+  },
+  'a text of which the middle was not rendered passes for a whole one': {
+    file: questionText,
+    from: 'this.isTruncated = true;',
+    to: '',
+    test: questionTest,
+    name: 'shows no part of a secret where a long text ends that is not shown',
+  },
   'a text with the form of an escape is not escaped': {
     file: questionText,
     from: 'text.replace(specialOrBackslash,',

@@ -151,6 +151,39 @@ describe('the text of a question', () => {
     expect(complete).toBe(true);
   });
 
+  it.each<[string, readonly AskedCall[]]>([
+    ['a text', [call({ input: { command: `ls${'\n'.repeat(2_000_000)}rm` } })]],
+    ['a value', [call({ input: ['ls', '\u200b'.repeat(2_000_000), 'rm'] })]],
+    ['words of the model', [call({ words: `ls${'\u200b'.repeat(2_000_000)}rm` })]],
+    [
+      'arguments',
+      [call({ input: Object.fromEntries(Array.from({ length: 99_999 }, (_, at) => [at, 'rm'])) })],
+    ],
+    ['calls', Array.from({ length: 20_000 }, () => call({ input: { command: 'rm' } }))],
+  ])('shows the ends of too many megabytes of %s, and that it lacks more', (_case, given) => {
+    const { summary, text, complete } = textOf(given);
+    for (const shown of [summary, text]) {
+      expect(shown).toMatch(/^Call 1 of [^]*\n… more than \d+ characters not shown …\n[^]*rm/);
+      expect(shown.length).toBeGreaterThan(2_500);
+    }
+    expect(complete).toBe(false);
+  });
+
+  it('shows no part of a secret where a long text ends that is not shown', () => {
+    const secret = 'one-"secret"-0123456789';
+    const hidden = secret.repeat(2_000);
+    for (let shift = 0; shift < secret.length; shift++) {
+      const before = 'x'.repeat(shift);
+      const long = `${before}${hidden}${'x'.repeat(50_000)}${hidden}${before}`;
+      for (const input of [{ command: long }, [long]]) {
+        const { title, summary, text, complete } = textOf([call({ input })], { secrets: [secret] });
+        expect(title + summary + text).not.toMatch(/one-|789/);
+        expect(text).toMatch(/⟨secret 1⟩x*… \d+ characters not shown …x*⟨secret 1⟩/);
+        expect(complete).toBe(false);
+      }
+    }
+  });
+
   it.each<[string, readonly AskedCall[], boolean]>([
     ['is too long', [call({ input: { command: '\u202e'.repeat(maxApprovalText / 4) } })], true],
     ['was read in part', [call()], false],
