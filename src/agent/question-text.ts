@@ -5,7 +5,9 @@ import {
   maxApprovalText,
   maxApprovalTitle,
   maxApprovalTool,
+  maxOptionLength,
   type ApprovalKind,
+  type ApprovalOption,
 } from '../resources/approval.ts';
 
 /**
@@ -33,6 +35,8 @@ export interface AskedCalls {
   readonly why?: string | undefined;
   /** Text with which the agent has replaced secrets. No text of the agent has it for anything else. */
   readonly hidden?: string | undefined;
+  /** Possible answers, whose names are texts of the agent. */
+  readonly options?: readonly ApprovalOption[];
 }
 
 export interface QuestionText {
@@ -46,6 +50,8 @@ export interface QuestionText {
   readonly text: string;
   /** Whether `text`, or `summary` where that is empty, is the text of all calls. */
   readonly complete: boolean;
+  /** The options with names on one line. */
+  readonly options: ApprovalOption[];
 }
 
 /**
@@ -256,16 +262,13 @@ class Renderer {
   }
 }
 
-/** A text on one line, at most `maxLength` characters, with a mark where it is longer. */
-export const shownLine = (text: string, maxLength: number): string => head(line(text), maxLength);
-
 /**
  * The texts of a question. Two questions whose calls differ never have the same whole text, unless
  * they differ in a secret alone.
  * @param secrets Values that no reader must see, none of them empty. Their names are shown.
  */
 export function questionTextOf(
-  { calls, isWhole, why = 'the rest can not be shown', hidden }: AskedCalls,
+  { calls, isWhole, why = 'the rest can not be shown', hidden, options = [] }: AskedCalls,
   secrets: readonly NamedSecret[],
 ): QuestionText {
   // An agent that hides secrets itself does not say which one.
@@ -295,6 +298,10 @@ export function questionTextOf(
     ),
     summary: headAndTail(whole, maxSummary, isPart),
     text: whole.length <= maxSummary ? '' : headAndTail(whole, maxApprovalText, isPart),
+    options: options.map((option) => ({
+      ...option,
+      name: head(renderer.line(option.name), maxOptionLength),
+    })),
     complete: isWhole && !isPart && whole.length <= maxApprovalText,
   };
 }

@@ -46,6 +46,13 @@ export const approvalMutants: Readonly<Record<string, TestedMutant>> = {
     test: questionTest,
     name: 'shows no part of a secret where a long text ends that is not shown',
   },
+  'the name of an option shows a secret': {
+    file: questionText,
+    from: 'head(renderer.line(option.name), maxOptionLength)',
+    to: 'head(line(option.name), maxOptionLength)',
+    test: questionTest,
+    name: 'hides secrets in the names of options, and shows where a name is longer',
+  },
   'a text with the form of an escape is not escaped': {
     file: questionText,
     from: 'text.replace(specialOrBackslash,',
@@ -55,8 +62,8 @@ export const approvalMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a question hides a text with the form of a credential': {
     file: questionText,
-    from: 'return hiding(text, this.#secrets, lines);',
-    to: "return hiding(text.replace(/(:\\/\\/)[^\\s/@]+@/g, '$1***@'), this.#secrets, lines);",
+    from: 'return this.#ends(text, this.#secrets, lines);',
+    to: "return this.#ends(text.replace(/(:\\/\\/)[^\\s/@]+@/g, '$1***@'), this.#secrets, lines);",
     test: questionTest,
     name: 'a text with the form of a credential, as it is',
   },
@@ -76,7 +83,7 @@ export const approvalMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a long text ends without a mark': {
     file: questionText,
-    from: 'return `${first}\\n${notShown(text.length - first.length - last.length)}\\n${last}`;',
+    from: 'return `${first}\\n${mark}\\n${last}`;',
     to: 'return first;',
     test: questionTest,
     name: 'the text of a question',

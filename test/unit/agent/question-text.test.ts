@@ -125,6 +125,18 @@ describe('the text of a question', () => {
     );
   });
 
+  it('hides secrets in the names of options, and shows where a name is longer', () => {
+    const optionOf = (name: string) => ({ id: 'ever', kind: 'allow_always' as const, name });
+    const options = [optionOf('Always run `curl key`\n'), optionOf(`${'n'.repeat(196)}key`)];
+    const asked = { calls: [call()], isWhole: true, options };
+    const shown = questionTextOf(asked, named(['key'])).options;
+    expect(shown).toEqual([
+      optionOf('Always run `curl ⟨secret 1⟩`⏎'),
+      optionOf(expect.stringMatching(/^n+ … \d+ characters not shown …$/) as unknown as string),
+    ]);
+    expect(shown[1]?.name.length).toBeLessThanOrEqual(200);
+  });
+
   it('shows how much of a text secrets that overlap hide', () => {
     const secrets = ['1111111', 'token-abc', 'abc-def;rm'];
     const input = { command: '1111111 111111111 token-abc token-abc-def;rm' };
@@ -274,8 +286,8 @@ describe('the text of a question', () => {
   it('is whole for each person who can approve its calls', () => {
     const options = [{ id: 'yes', name: 'Yes', kind: 'allow_once' as const }];
     const shown = (given: readonly AskedCall[], isWhole: boolean): Approval => ({
-      ...{ id: 'a', kind: 'other', options, callHash: 'hash', requestedTime: '', agentEpoch: 0 },
-      ...textOf(given, { isWhole }),
+      ...{ id: 'a', kind: 'other', callHash: 'hash', requestedTime: '', agentEpoch: 0 },
+      ...questionTextOf({ calls: given, isWhole, options }, []),
     });
     const isApproved = (approval: Approval, hash?: string) =>
       [{ decision: 'approve' as const }, { option: 'yes' }].some((answer) => {
