@@ -70,9 +70,9 @@ export function withBeside(
     const parts = [...new Map(unknown.map((part) => [JSON.stringify(part), part])).values()];
     return parts.length === 0 ? [] : [[name, beginningOf(parts)] as const];
   });
-  if (beside.length === 0) return input;
   const hasName = (name: string) => isRecord(input) && Object.hasOwn(input, name);
-  const isOwn = isRecord(input) && !beside.some(([name]) => hasName(name));
+  const isOwn = isRecord(input) && !['(input)', '(content)', '(locations)'].some(hasName);
+  if (beside.length === 0 && isOwn === isRecord(input)) return input;
   const others = input === null ? {} : { '(input)': input };
   return { ...(isOwn ? input : others), ...Object.fromEntries(beside) };
 }

@@ -210,7 +210,7 @@ export class UpdateRecorder {
     if (sessionUpdate === 'tool_call' || sessionUpdate === 'tool_call_update') {
       const { data } = toolCallSchema.safeParse(given);
       if (data !== undefined) {
-        this.#call(data);
+        this.#call(data, sessionUpdate === 'tool_call');
         return 'event';
       }
     }
@@ -234,11 +234,13 @@ export class UpdateRecorder {
 
   /**
    * Takes over what is known of a tool call, for instance with a request for permission. The parts
-   * are as the agent has sent them.
+   * are as the agent has sent them. `isNew`: the id of a call that has ended begins another one,
+   * because some models count their calls from one again.
    */
-  merge(given: ToolCallParts): AcpToolCall {
+  merge(given: ToolCallParts, isNew = false): AcpToolCall {
     const update = maskedParts(given, this.#needles());
-    const known = this.#calls.get(update.toolCallId);
+    const last = this.#calls.get(update.toolCallId);
+    const known = isNew && last !== undefined && ended.has(last.status) ? undefined : last;
     const { title: named, kind, status, rawInput, rawOutput, content } = update;
     const call: AcpToolCall = {
       kind: 'ACPToolCallEvent',
@@ -375,8 +377,8 @@ export class UpdateRecorder {
     this.#size += text.length;
   }
 
-  #call(update: ToolCallParts): void {
-    const call = this.merge(update);
+  #call(update: ToolCallParts, isNew: boolean): void {
+    const call = this.merge(update, isNew);
     this.#size += JSON.stringify(call).length;
     const id = call.tool_call_id;
     if (this.#pending.has(id)) return;

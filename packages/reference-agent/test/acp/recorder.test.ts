@@ -220,6 +220,12 @@ describe('the updates of a session', () => {
       { '(input)': { '(content)': 'ls' }, '(content)': [says('x')] },
     ],
     [
+      'arguments that have the names of what is said beside an input',
+      { rawInput: { '(content)': 'ls' } },
+      {},
+      { '(input)': { '(content)': 'ls' } },
+    ],
+    [
       'what takes too long to compare with its input',
       {},
       { content: Array.from({ length: 2_000 }, () => says('ls')) },
@@ -272,6 +278,14 @@ describe('the updates of a session', () => {
     expect(askedOf('call-1')).toMatchObject({ input: null, complete: false });
     // Another call may have the id of one that has ended.
     expect(askedOf('call-0')).toMatchObject({ complete: true });
+  });
+
+  it('ask with no input of an earlier call that had the id and has ended', () => {
+    const recorder = new UpdateRecorder();
+    recorder.add(aCall('a', { rawInput: { command: 'rm', dry_run: true }, status: 'completed' }));
+    recorder.add(aCall('a'));
+    const { input } = recorder.ask({ toolCallId: 'a', rawInput: { command: 'rm' } });
+    expect(input).toEqual({ command: 'rm' });
   });
 
   it('ask with the input of a call whose id has a secret', () => {
