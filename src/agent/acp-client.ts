@@ -6,7 +6,6 @@ import { isAgentError } from './errors.ts';
 import { OpenHandsClient } from './openhands-client.ts';
 import { pathOf } from './openhands-api.ts';
 import { callHashOf } from './openhands-questions.ts';
-import { shownLine } from './question-text.ts';
 import { acpApprovalSchema } from './wire.ts';
 
 type AcpApproval = NonNullable<z.output<typeof acpApprovalSchema>['approval']>;
@@ -91,7 +90,7 @@ export function acpQuestionOf({
       .filter(({ option_id: optionId }) => isStorable(optionId))
       .slice(0, maxOptions)
       .map(({ option_id: optionId, name, kind: optionKind }) => ({
-        ...{ id: optionId, name: shownLine(name, maxOptionLength), kind: optionKind },
+        ...{ id: optionId, name, kind: optionKind },
       })),
     // Some agents have the command in the title alone. The bridge has hashed the whole call before
     // it has hidden secrets in it.

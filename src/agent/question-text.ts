@@ -1,11 +1,13 @@
-import { TextFinder } from '@conversation-operator/base/text-finder';
+import { TextFinder, type Found } from '@conversation-operator/base/text-finder';
 import { isExactNumber } from './exact-json.ts';
 import type { NamedSecret } from './redaction.ts';
 import {
   maxApprovalText,
   maxApprovalTitle,
   maxApprovalTool,
+  maxOptionLength,
   type ApprovalKind,
+  type ApprovalOption,
 } from '../resources/approval.ts';
 
 /**
@@ -33,6 +35,8 @@ export interface AskedCalls {
   readonly why?: string | undefined;
   /** Text with which the agent has replaced secrets. No text of the agent has it for anything else. */
   readonly hidden?: string | undefined;
+  /** Possible answers, whose names are texts of the agent. */
+  readonly options?: readonly ApprovalOption[];
 }
 
 export interface QuestionText {
@@ -46,6 +50,8 @@ export interface QuestionText {
   readonly text: string;
   /** Whether `text`, or `summary` where that is empty, is the text of all calls. */
   readonly complete: boolean;
+  /** The options with names on one line. */
+  readonly options: ApprovalOption[];
 }
 
 /**
@@ -53,6 +59,13 @@ export interface QuestionText {
  * bytes, because the text has no control characters but line feeds.
  */
 const maxSummary = 2_600;
+/**
+ * Maximum characters of each end of a text that are rendered, which are more than a question shows.
+ * A hostile agent's calls of many megabytes would block the operator for minutes.
+ */
+const maxEnd = maxApprovalText;
+/** Maximum arguments that are lines of their own: no question shows all of more. */
+const maxArguments = maxApprovalText / '\na: '.length;
 
 /** Characters without a glyph, those that change the direction of text, and the marks of texts. */
 const special = /(?! )[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800⏎⟨⟩…]/gu;
@@ -83,10 +96,25 @@ const line = (text: string): string => lines(text).replaceAll('⏎\n  ', '⏎');
 class Hidden {
   readonly secrets: readonly NamedSecret[];
   readonly finder: TextFinder;
+  readonly #longest: number;
 
   constructor(secrets: readonly NamedSecret[]) {
     this.secrets = secrets;
     this.finder = new TextFinder(secrets.map(({ value }) => value));
+    this.#longest = secrets.reduce((longest, { value }) => Math.max(longest, value.length), 0);
+  }
+
+  /** Places in a long text where its beginning ends and its end begins, both within no secret. */
+  endsOf(text: string): readonly [number, number] {
+    const from = text.length - maxEnd;
+    const before = Math.max(0, from - this.#longest);
+    const first = this.#around(text.slice(0, maxEnd + this.#longest), maxEnd);
+    const last = this.#around(text.slice(before), from - before);
+    return [first?.start ?? maxEnd, last === undefined ? from : before + last.end];
+  }
+
+  #around(text: string, at: number): Found | undefined {
+    return this.finder.in(text).find(({ start, end }) => start < at && end > at);
   }
 }
 
@@ -107,8 +135,13 @@ function hiding(text: string, { finder, secrets }: Hidden, show: (text: string) 
   return shown + show(text.slice(from));
 }
 
+/** Whether the value has arguments that can be shown one by one. */
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && !isExactNumber(value);
+  typeof value === 'object' &&
+  value !== null &&
+  !Array.isArray(value) &&
+  !isExactNumber(value) &&
+  Object.keys(value).length <= maxArguments;
 
 /** Types of actions of OpenHands, each of one tool, whose name says as much. */
 const actionKinds: ReadonlySet<unknown> = new Set(['FileEditorAction', 'MCPToolAction']);
@@ -131,10 +164,27 @@ function withoutDefaults(input: unknown): unknown {
   return Object.fromEntries(Object.entries(others).filter((entry) => !isDefault(entry)));
 }
 
+type Line = () => string;
+
+/** The first lines: all of them, or together more than `maxLength` characters. */
+function firstOf(rendered: Iterable<Line>, maxLength: number): readonly string[] {
+  const shown: string[] = [];
+  let length = 0;
+  for (const each of rendered) {
+    if (length > maxLength) break;
+    const text = each();
+    shown.push(text);
+    length += text.length;
+  }
+  return shown;
+}
+
 /** Renders texts, names and values of calls without the secrets. */
 class Renderer {
   readonly #secrets: Hidden;
   readonly #inJson: Hidden;
+  /** Whether a text was rendered without its middle. */
+  isTruncated = false;
 
   constructor(secrets: readonly NamedSecret[]) {
     this.#secrets = new Hidden(secrets);
@@ -143,35 +193,49 @@ class Renderer {
   }
 
   lines(text: string): string {
-    return hiding(text, this.#secrets, lines);
+    return this.#ends(text, this.#secrets, lines);
   }
 
   line(text: string): string {
-    return hiding(text, this.#secrets, line);
+    return this.#ends(text, this.#secrets, line);
   }
 
   /** JSON, whose own escapes stay as they are. */
   json(value: unknown): string {
     const text = JSON.stringify(value);
-    return hiding(text, this.#inJson, (part) => part.replace(special, escapeOf));
+    return this.#ends(text, this.#inJson, (part) => part.replace(special, escapeOf));
+  }
+
+  /** The whole text, or its ends with a mark in between where it is too long. */
+  #ends(text: string, hidden: Hidden, show: (text: string) => string): string {
+    if (text.length <= 2 * maxEnd) return hiding(text, hidden, show);
+    this.isTruncated = true;
+    const [to, from] = hidden.endsOf(text);
+    const [first, last] = [text.slice(0, to), text.slice(from)];
+    return `${hiding(first, hidden, show)}${notShown(from - to)}${hiding(last, hidden, show)}`;
   }
 
   /**
-   * One call. Each argument is a line: `name: text` for a text, `name = JSON` for any other value.
-   * Other names than words are JSON, so that no name or value reads like another argument.
+   * The lines of one call, each rendered by itself. Each argument is a line: `name: text` for a
+   * text, `name = JSON` for any other value. Other names than words are JSON, so that no name or
+   * value reads like another argument.
    */
-  call({ tool, input, words }: AskedCall, number: number, count: number): string {
+  call({ tool, input, words }: AskedCall, number: number, count: number): readonly Line[] {
     const head = `Call ${number} of ${count}`;
     const given = isObject(input) ? Object.entries(input) : [];
     return [
-      tool === undefined ? head : `${head}: ${this.lines(tool)}`,
-      ...(words === undefined || words === '' ? [] : [`Words of the model: ${this.lines(words)}`]),
+      () => (tool === undefined ? head : `${head}: ${this.lines(tool)}`),
+      ...(words === undefined || words === ''
+        ? []
+        : [() => `Words of the model: ${this.lines(words)}`]),
       ...(given.length > 0
-        ? given.map(([name, value]) =>
-            this.#argument(/^[\w-]+$/.test(name) ? this.line(name) : this.json(name), value),
+        ? given.map(
+            ([name, value]) =>
+              () =>
+                this.#argument(/^[\w-]+$/.test(name) ? this.line(name) : this.json(name), value),
           )
-        : [this.#argument('(input)', input)]),
-    ].join('\n');
+        : [() => this.#argument('(input)', input)]),
+    ];
   }
 
   /** The call on one line. A command is shown as it is, with the names of other arguments. */
@@ -198,60 +262,72 @@ class Renderer {
   }
 }
 
-/** A text on one line, at most `maxLength` characters, with a mark where it is longer. */
-export const shownLine = (text: string, maxLength: number): string => head(line(text), maxLength);
-
 /**
  * The texts of a question. Two questions whose calls differ never have the same whole text, unless
  * they differ in a secret alone.
  * @param secrets Values that no reader must see, none of them empty. Their names are shown.
  */
 export function questionTextOf(
-  { calls, isWhole, why = 'the rest can not be shown', hidden }: AskedCalls,
+  { calls, isWhole, why = 'the rest can not be shown', hidden, options = [] }: AskedCalls,
   secrets: readonly NamedSecret[],
 ): QuestionText {
   // An agent that hides secrets itself does not say which one.
   const ofAgent = hidden === undefined ? [] : [{ name: '', value: hidden }];
   const renderer = new Renderer([...ofAgent, ...secrets]);
   const [first] = calls;
-  const whole = calls
-    .map((call, index) => renderer.call(call, index + 1, calls.length))
-    .concat(isWhole ? [] : [`… ${why} …`])
-    .join('\n');
+  const all = calls
+    .flatMap((call, index) => renderer.call(call, index + 1, calls.length))
+    .concat(isWhole ? [] : [() => `… ${why} …`]);
+  const begun = firstOf(all, maxEnd);
+  const last = firstOf(all.slice(begun.length).toReversed(), maxEnd).toReversed();
+  const whole = [...begun, ...last].join('\n');
+  const title = first === undefined ? 'Tool calls that can not be shown' : renderer.title(first);
   const more = calls.length < 2 ? '' : ` and ${calls.length - 1} more`;
-  const tools = [...new Set(calls.map(({ tool = 'tool' }) => renderer.line(tool)))];
+  const names = [...new Set(calls.map(({ tool = 'tool' }) => tool))];
+  const tools = firstOf(
+    names.map((name) => () => renderer.line(name)),
+    maxApprovalTool,
+  );
+  const isPart = renderer.isTruncated || begun.length + last.length < all.length;
   return {
-    title:
-      head(
-        first === undefined ? 'Tool calls that can not be shown' : renderer.title(first),
-        maxApprovalTitle - more.length,
-      ) + more,
-    tool: head(tools.join(', '), maxApprovalTool),
-    summary: headAndTail(whole, maxSummary),
-    text: whole.length <= maxSummary ? '' : headAndTail(whole, maxApprovalText),
-    complete: isWhole && whole.length <= maxApprovalText,
+    title: head(title, maxApprovalTitle - more.length, isPart) + more,
+    tool: head(
+      [...new Set(tools)].join(', '),
+      maxApprovalTool,
+      isPart || tools.length < names.length,
+    ),
+    summary: headAndTail(whole, maxSummary, isPart),
+    text: whole.length <= maxSummary ? '' : headAndTail(whole, maxApprovalText, isPart),
+    options: options.map((option) => ({
+      ...option,
+      name: head(renderer.line(option.name), maxOptionLength),
+    })),
+    complete: isWhole && !isPart && whole.length <= maxApprovalText,
   };
 }
 
-const notShown = (count: number): string => `… ${count} characters not shown …`;
+/** @param isPart Whether the text itself lacks a part. */
+const notShown = (count: number, isPart = false): string =>
+  `… ${isPart ? 'more than ' : ''}${count} characters not shown …`;
 
 /** Characters that the mark takes at most. */
-const maxMark = notShown(Number.MAX_SAFE_INTEGER).length + 2;
+const maxMark = notShown(Number.MAX_SAFE_INTEGER, true).length + 2;
 
 /** The beginning of a text, with a mark where it is not all of it. */
-function head(text: string, maxLength: number): string {
+function head(text: string, maxLength: number, isPart = false): string {
   if (text.length <= maxLength) return text;
   const kept = wholeCharacters(text.slice(0, maxLength - maxMark));
-  return `${kept} ${notShown(text.length - kept.length)}`;
+  return `${kept} ${notShown(text.length - kept.length, isPart)}`;
 }
 
 /** The beginning and the end of a text, with a mark in between where that is not all of it. */
-function headAndTail(text: string, maxLength: number): string {
+function headAndTail(text: string, maxLength: number, isPart: boolean): string {
   if (text.length <= maxLength) return text;
   const room = maxLength - maxMark;
   const first = wholeCharacters(text.slice(0, Math.ceil(room * (2 / 3))));
   const last = wholeCharacters(text.slice(text.length - Math.floor(room / 3)));
-  return `${first}\n${notShown(text.length - first.length - last.length)}\n${last}`;
+  const mark = notShown(text.length - first.length - last.length, isPart);
+  return `${first}\n${mark}\n${last}`;
 }
 
 /** The text without halves of surrogate pairs at its ends; it has no others. */

@@ -1,44 +1,9 @@
 import { api, messageOf } from './api.ts';
-import { isFailedStart, sandboxIdOf, sandboxStatusOf, type Facts } from './facts.ts';
+import { sandboxIdOf } from './facts.ts';
 import type { Row } from './row.ts';
-
-export type ActionName = 'pause' | 'interrupt' | 'resume' | 'start-again';
-
-export interface Offer {
-  readonly name: ActionName;
-  readonly label: string;
-  /** Text while the action is under way. */
-  readonly progress: string;
-}
 
 /** The state of an accepted action is forgotten after this time without news. */
 const settleMs = 10_000;
-
-/** The actions beside the name of a conversation: as a rule one, and never more than two. */
-export function offersOf(facts: Facts): readonly Offer[] {
-  const hasSandbox = sandboxIdOf(facts) !== undefined;
-  switch (sandboxStatusOf(facts)) {
-    case 'STARTING':
-      return hasSandbox ? [{ name: 'pause', label: 'Stop', progress: 'Stopping' }] : [];
-    case 'RUNNING':
-      return [
-        { name: 'pause', label: 'Pause', progress: 'Pausing' },
-        ...(facts.conversation?.execution_status === 'running'
-          ? [{ name: 'interrupt', label: 'Stop', progress: 'Stopping' } as const]
-          : []),
-      ];
-    case 'PAUSED':
-      return [{ name: 'resume', label: 'Resume', progress: 'Resuming' }];
-    case 'ERROR':
-      return isFailedStart(facts)
-        ? [{ name: 'start-again', label: 'Start again', progress: 'Starting' }]
-        : [{ name: 'resume', label: 'Try again', progress: 'Resuming' }];
-    case 'MISSING':
-      return facts.task === undefined
-        ? []
-        : [{ name: 'start-again', label: 'Start again', progress: 'Starting' }];
-  }
-}
 
 async function perform(row: Row, label: string, request: () => Promise<unknown>): Promise<boolean> {
   const pending = { label };

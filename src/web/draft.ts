@@ -1,7 +1,5 @@
 import { signal, type Signal } from '@preact/signals';
 import { api, ApiError, messageOf } from './api.ts';
-import { branchOf, repositoryOf, templateOf } from './facts.ts';
-import type { Row } from './row.ts';
 import type { Store } from './store.ts';
 import type { StartTask } from './wire.ts';
 
@@ -81,22 +79,37 @@ export class Draft {
     this.images.value = this.images.value.filter((other) => other !== image);
   }
 
-  /** Fills the form with the request of an earlier start. */
-  fillFrom({ facts }: Row): void {
-    const content = facts.task?.request.initial_message?.content ?? [];
-    this.message.value = content
-      .flatMap((part) => (part.type === 'text' ? [part.text] : []))
-      .join('\n');
-    this.repository.value = repositoryOf(facts) ?? '';
-    this.branch.value = branchOf(facts) ?? '';
-    this.template.value = templateOf(facts) ?? '';
-    this.model.value = facts.task?.request.llm_model ?? '';
+  /** Fills the form with the request of an earlier start, whose message and images only REST has. */
+  async fillFrom(taskId: string): Promise<void> {
     this.problem.value = undefined;
+    try {
+      const path = '/api/v1/app-conversations/start-tasks';
+      const [task] = await api.get<readonly (StartTask | null)[]>(path, { ids: taskId });
+      if (task == null) throw new Error('The earlier start does not exist any more.');
+      const { request } = task;
+      const content = request.initial_message?.content ?? [];
+      this.message.value = content
+        .flatMap((part) => (part.type === 'text' ? [part.text] : []))
+        .join('\n');
+      this.images.value = content
+        .flatMap((part) => (part.type === 'image' ? part.image_urls : []))
+        .map((url, index) => ({ name: `Image ${index + 1}`, url }));
+      this.repository.value = request.selected_repository ?? '';
+      this.branch.value = request.selected_branch ?? '';
+      this.template.value = request.sandbox_spec_id ?? '';
+      this.model.value = request.llm_model ?? '';
+    } catch (error) {
+      this.problem.value = `The earlier start can not be read: ${messageOf(error)}`;
+    }
   }
 
   /** Whether a conversation was started. */
   async send(): Promise<boolean> {
-    if (this.isSending.value || this.#isEmpty()) return false;
+    if (this.isSending.value) return false;
+    if (this.#isEmpty()) {
+      this.problem.value = 'Say what the agent should do, or attach an image.';
+      return false;
+    }
     this.isSending.value = true;
     this.problem.value = undefined;
     this.fieldProblems.value = {};

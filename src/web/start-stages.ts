@@ -18,6 +18,14 @@ export const startStages = [
   readonly now: (task: StartTask) => string;
 }[];
 
+/** The number of the stage from 0 that a start has reached, also one that has failed. */
+export function reachedStage({ status, steps, sandbox_id }: StartTask): number {
+  const last = steps.at(-1)?.name;
+  return (
+    stageOf(status) ?? (last === 'setup' ? 3 : last === 'clone' ? 2 : Number(sandbox_id !== null))
+  );
+}
+
 /** The number of the present stage from 0; undefined for a start that has failed. */
 export function stageOf(status: StartTask['status']): number | undefined {
   const stage = startStages.findIndex((one) => one.status === status);

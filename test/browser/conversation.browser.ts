@@ -297,6 +297,58 @@ it('shows the steps of a start with what they print', async () => {
   expect(await violationsIn(page)).toEqual([]);
 });
 
+it('starts a failed start again, with all that it was given', async () => {
+  const { page } = window;
+  const image = 'data:image/png;base64,iVBORw0KGgo=';
+  const task = aTask(2, {
+    ...{ status: 'ERROR', error: 'The clone failed.', sandbox_id: 'sbx-2' },
+    request: {
+      ...aTask(2).request,
+      initial_message: {
+        ...{ role: 'user', run: true },
+        content: [
+          { type: 'text', text: 'Write a test\nfor the parser' },
+          { type: 'image', image_urls: [image] },
+        ],
+      },
+      ...{ selected_branch: 'dev', llm_model: 'mock' },
+    },
+  });
+  service.snapshots = service.snapshots.map((snapshot) => ({
+    ...snapshot,
+    conversations: [],
+    sandboxes: [],
+    start_tasks: [task],
+  }));
+  service.answers.set('GET /api/v1/app-conversations/start-tasks', { status: 200, json: [task] });
+  await open();
+  await page.getByText('Failed: Sandbox').waitFor();
+  await page.getByRole('button', { name: /^Start again/ }).click();
+  await page.waitForURL(`${service.url}/`);
+  const message = page.getByRole('textbox', { name: 'Message' });
+  await page.locator('#message:focus').waitFor();
+  expect(await message.inputValue()).toBe('Write a test\nfor the parser');
+  await page.getByRole('img', { name: 'Image 1' }).waitFor();
+  const posted = page.waitForResponse((response) => response.request().method() === 'POST');
+  await page.getByRole('button', { name: 'Start', exact: true }).click();
+  await posted;
+  expect(service.calls.map(({ path, body }) => [path, body])).toEqual([
+    [
+      '/api/v1/app-conversations',
+      {
+        initial_message: {
+          content: [
+            { type: 'text', text: 'Write a test\nfor the parser' },
+            { type: 'image', image_urls: [image] },
+          ],
+        },
+        ...{ selected_repository: 'acme/app', selected_branch: 'dev' },
+        llm_model: 'mock',
+      },
+    ],
+  ]);
+});
+
 describe('a question of the agent', () => {
   const answerOf = (approval: string) =>
     `POST /api/v1/app-conversations/${id}/approvals/${approval}`;
@@ -340,6 +392,10 @@ describe('a question of the agent', () => {
     await approve.waitFor();
     await approve.dispatchEvent('click');
     expect(service.calls).toEqual([]);
+    expect(await page.locator('.agent-question button').allTextContents()).toEqual([
+      'Reject',
+      'Approve',
+    ]);
     await page.getByText('Waits for your answer').waitFor();
     await page.locator('button[aria-disabled=false]', { hasText: 'Approve' }).waitFor();
     for (const colorScheme of ['dark', 'light'] as const) {
@@ -397,6 +453,10 @@ describe('a question of the agent', () => {
     expect(await violationsIn(page)).toEqual([]);
     await page.getByRole('button', { name: 'Read all' }).click();
     await page.getByText('head, body and tail').waitFor();
+    // The keyboard can scroll the text at once.
+    expect(await page.locator(':focus').getAttribute('aria-label')).toBe(
+      'What the agent wants to do',
+    );
     await page.getByRole('heading', { name: 'The agent asks about all of this:' }).waitFor();
     await page.locator('button[aria-disabled=false]', { hasText: 'Approve' }).waitFor();
     await Promise.all([answered(), approve.click()]);

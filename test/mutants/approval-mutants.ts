@@ -18,6 +18,41 @@ const confirmationTest = 'test/integration/agent/confirmation.test.ts';
  * requested. Each name is the mistake as a sentence.
  */
 export const approvalMutants: Readonly<Record<string, TestedMutant>> = {
+  'a call that was forgotten before its question passes for a whole one': {
+    file: 'packages/reference-agent/src/acp/recorder.ts',
+    from: '!this.#forgotten.has(toolCallId) &&',
+    to: '',
+    test: 'packages/reference-agent/test/acp/recorder.test.ts',
+    name: 'ask about all of a call, or say that they have forgotten it among too many others',
+  },
+  'a secret at the end of the rendered part of a text is shown in part': {
+    file: questionText,
+    from: 'first?.start ?? maxEnd',
+    to: 'maxEnd',
+    test: questionTest,
+    name: 'shows no part of a secret where a long text ends that is not shown',
+  },
+  'a secret at the beginning of the rendered end of a text is shown in part': {
+    file: questionText,
+    from: 'last === undefined ? from : before + last.end',
+    to: 'from',
+    test: questionTest,
+    name: 'shows no part of a secret where a long text ends that is not shown',
+  },
+  'a text of which the middle was not rendered passes for a whole one': {
+    file: questionText,
+    from: 'this.isTruncated = true;',
+    to: '',
+    test: questionTest,
+    name: 'shows no part of a secret where a long text ends that is not shown',
+  },
+  'the name of an option shows a secret': {
+    file: questionText,
+    from: 'head(renderer.line(option.name), maxOptionLength)',
+    to: 'head(line(option.name), maxOptionLength)',
+    test: questionTest,
+    name: 'hides secrets in the names of options, and shows where a name is longer',
+  },
   'a text with the form of an escape is not escaped': {
     file: questionText,
     from: 'text.replace(specialOrBackslash,',
@@ -27,8 +62,8 @@ export const approvalMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a question hides a text with the form of a credential': {
     file: questionText,
-    from: 'return hiding(text, this.#secrets, lines);',
-    to: "return hiding(text.replace(/(:\\/\\/)[^\\s/@]+@/g, '$1***@'), this.#secrets, lines);",
+    from: 'return this.#ends(text, this.#secrets, lines);',
+    to: "return this.#ends(text.replace(/(:\\/\\/)[^\\s/@]+@/g, '$1***@'), this.#secrets, lines);",
     test: questionTest,
     name: 'a text with the form of a credential, as it is',
   },
@@ -48,7 +83,7 @@ export const approvalMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a long text ends without a mark': {
     file: questionText,
-    from: 'return `${first}\\n${notShown(text.length - first.length - last.length)}\\n${last}`;',
+    from: 'return `${first}\\n${mark}\\n${last}`;',
     to: 'return first;',
     test: questionTest,
     name: 'the text of a question',

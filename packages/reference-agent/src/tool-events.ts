@@ -52,6 +52,12 @@ export const observationEvent = (
   ...{ action_id, tool_name, tool_call_id, observation },
 });
 
+/** The first line, or its beginning, with a mark where that is not all. */
+function summaryOf(text: string): string {
+  const characters = [...(text.split('\n', 1)[0] ?? '')].slice(0, 100).join('');
+  return characters === text ? text : `${characters}…`;
+}
+
 export const terminalAction = (call: TerminalCall): EventBody => {
   const { command, shell, timeoutSeconds: timeout } = call;
   const action = {
@@ -63,7 +69,7 @@ export const terminalAction = (call: TerminalCall): EventBody => {
   } as const;
   return {
     ...actionEvent('terminal', call, { command, timeout, shell }, action),
-    summary: command.trim().split('\n', 1)[0]?.slice(0, 100) ?? '',
+    summary: summaryOf(command.trim()),
   };
 };
 
@@ -77,7 +83,7 @@ export interface ToolCall extends Pick<TerminalCall, 'toolCallId' | 'responseId'
 const toolAction = (call: ToolCall): EventBody => {
   const { name, given } = call;
   const action = given === undefined ? null : ({ kind: 'MCPToolAction', data: given } as const);
-  return { ...actionEvent(name, call, given, action), summary: name.slice(0, 100) };
+  return { ...actionEvent(name, call, given, action), summary: summaryOf(name) };
 };
 
 const toolObservation = (

@@ -225,7 +225,13 @@ function Present({ row }: { readonly row: Row }) {
       >
         <Timeline row={row} />
         {/* A hidden list would scroll the page, and a hidden question count as read. */}
-        {view === 'events' && <HistoryList history={history} asks={asked !== undefined} />}
+        {view === 'events' && (
+          <HistoryList
+            history={history}
+            asks={asked !== undefined}
+            isOver={status === 'MISSING' || status === 'ERROR'}
+          />
+        )}
         {view === 'events' && asked !== undefined && (
           <Question
             key={asked.id}

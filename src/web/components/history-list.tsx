@@ -3,6 +3,7 @@ import { useSignal } from '@preact/signals';
 import { markdownOf, type Entry, type ToolEntry } from '../entries.ts';
 import type { History } from '../history.ts';
 import { usePage } from '../page-state.ts';
+import { InOrder } from './in-order.tsx';
 import { Markdown } from './markdown.tsx';
 import { TextBlock } from './text-block.tsx';
 
@@ -29,25 +30,41 @@ function Time({ time }: Pick<Entry, 'time'>) {
   );
 }
 
-function Tool({ entry, asks }: { readonly entry: ToolEntry; readonly asks: boolean }) {
-  const { tool, summary, input, output, state, time } = entry;
+interface ToolProps extends Pick<HistoryListProps, 'asks' | 'isOver'> {
+  readonly entry: ToolEntry;
+}
+
+function Tool({ entry, asks, isOver }: ToolProps) {
+  const { tool, summary, input, output, time } = entry;
+  const state = isOver && entry.state === 'running' ? 'lost' : entry.state;
   return (
     <details class={`tool tool-${state}`}>
       <summary>
-        <b>{tool}</b> <span class="tool-summary">{summary}</span>
+        <b>{tool}</b>{' '}
+        <span class="tool-summary">
+          <InOrder>{summary}</InOrder>
+        </span>
         <span class="tool-state">
           {asks && state === 'running' ? 'Waits for your answer' : toolStates[state]}
         </span>
         <Time time={time} />
       </summary>
-      {input !== '' && <TextBlock label={`Input of ${tool}`}>{input}</TextBlock>}
+      {input !== '' && (
+        <TextBlock label={`Input of ${tool}`}>
+          <InOrder>{input}</InOrder>
+        </TextBlock>
+      )}
       {output !== '' && <TextBlock label={`Output of ${tool}`}>{output}</TextBlock>}
     </details>
   );
 }
 
-function OneEntry({ entry, asks }: { readonly entry: Entry; readonly asks: boolean }) {
-  if (entry.kind === 'tool') return <Tool entry={entry} asks={asks} />;
+interface OneEntryProps extends Pick<HistoryListProps, 'asks' | 'isOver'> {
+  readonly entry: Entry;
+}
+
+function OneEntry({ entry, ...run }: OneEntryProps) {
+  if (entry.kind === 'tool') return <Tool entry={entry} {...run} />;
   if (entry.kind === 'folded')
     return (
       <details class="tool">
@@ -81,10 +98,12 @@ interface HistoryListProps {
   readonly history: History;
   /** Whether the calls without a result wait for an answer. */
   readonly asks: boolean;
+  /** Whether the sandbox is gone, so that no result comes any more. */
+  readonly isOver: boolean;
 }
 
 /** The entries in view stay there while others arrive above or below them. */
-export function HistoryList({ history, asks }: HistoryListProps) {
+export function HistoryList({ history, ...run }: HistoryListProps) {
   const { stream } = usePage();
   const entries = history.entries.value;
   const older = history.older.value;
@@ -149,7 +168,7 @@ export function HistoryList({ history, asks }: HistoryListProps) {
         </button>
       )}
       {entries.map((entry) => (
-        <OneEntry key={entry.id} entry={entry} asks={asks} />
+        <OneEntry key={entry.id} entry={entry} {...run} />
       ))}
       {history.absence.value !== undefined && <p class="quiet-text">{history.absence.value}</p>}
       {/* Without a connection, the header says so. */}

@@ -57,10 +57,13 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
       </button>
     );
   };
+  // The same order for all agents: what rejects is on the left.
+  const once = approval.options.filter(({ kind }) => isOnce(kind));
+  const rejecting = ({ kind }: Approval['options'][number]) => isRejection(kind);
   const always = approval.options.filter(({ kind }) => !isOnce(kind));
   const rejects = approval.options.some(({ kind }) => isRejection(kind));
   return (
-    <section class="agent-question" aria-labelledby={`question-${approval.id}`}>
+    <section id="question" class="agent-question" aria-labelledby={`question-${approval.id}`}>
       <div role="status">
         <h2 id={`question-${approval.id}`}>
           {isWhole ? (
@@ -82,6 +85,7 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
       <TextBlock
         key={text}
         label="What the agent wants to do"
+        takesFocus={reading?.whole != null}
         onEnd={() => {
           seen.value = text;
         }}
@@ -108,8 +112,8 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
         />
       </label>
       <div class="submit">
-        {approval.options.filter(({ kind }) => isOnce(kind)).map(option)}
         {!rejects && option(rejection)}
+        {[...once.filter(rejecting), ...once.filter((one) => !rejecting(one))].map(option)}
         {always.length > 0 && <span class="always">{always.map(option)}</span>}
       </div>
       {given?.problem !== undefined && (
@@ -137,7 +141,10 @@ function Whole({ approval, questions, reading }: WholeProps) {
     );
   return (
     <>
-      <p>The text above is a part of what the agent wants to do. Read all of it to approve it.</p>
+      <p>
+        The text above is a part of what the agent wants to do. Read all of it to approve it, where
+        it can be shown.
+      </p>
       <button type="button" onClick={() => void questions.read(approval)}>
         Read all
       </button>

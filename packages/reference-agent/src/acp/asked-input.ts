@@ -5,6 +5,9 @@ import { maxDataCharacters } from './bounded.ts';
 /** Maximum characters of what an agent says beside an input, as JSON; for instance whole files. */
 const maxBeside = 4_000;
 
+/** A character between texts in which others are searched. */
+const separator = '\0';
+
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
@@ -57,19 +60,19 @@ export function withBeside(
   title: string | undefined,
   said: Readonly<Record<'(content)' | '(locations)', readonly unknown[]>>,
 ): unknown {
-  const known = [...leavesOf(input), title ?? ''];
-  const isKnown = (part: unknown) =>
-    part === undefined ||
-    (JSON.stringify(part).length <= maxDataCharacters &&
-      leavesOf(part).every((leaf) => known.some((text) => text.includes(leaf))));
+  const known = [...leavesOf(input), title ?? ''].join(separator);
+  const isIn = (leaf: string) => !leaf.includes(separator) && known.includes(leaf);
   const beside = Object.entries(said).flatMap(([name, given]) => {
-    const unknown = given.flat().filter((part) => !isKnown(part));
+    const all = given.flat().filter((part) => part !== undefined && part !== null);
+    // A comparison of more text would take seconds.
+    const isLong = JSON.stringify(all).length > 2 * maxDataCharacters;
+    const unknown = isLong ? all : all.filter((part) => !leavesOf(part).every(isIn));
     const parts = [...new Map(unknown.map((part) => [JSON.stringify(part), part])).values()];
     return parts.length === 0 ? [] : [[name, beginningOf(parts)] as const];
   });
-  if (beside.length === 0) return input;
   const hasName = (name: string) => isRecord(input) && Object.hasOwn(input, name);
-  const isOwn = isRecord(input) && !beside.some(([name]) => hasName(name));
+  const isOwn = isRecord(input) && !['(input)', '(content)', '(locations)'].some(hasName);
+  if (beside.length === 0 && isOwn === isRecord(input)) return input;
   const others = input === null ? {} : { '(input)': input };
   return { ...(isOwn ? input : others), ...Object.fromEntries(beside) };
 }

@@ -20,6 +20,7 @@ import type { ApprovalRequest, EventBody } from '../events.ts';
 import type { LiveText } from '../live-text.ts';
 import { maskText, type Needles } from '../mask.ts';
 import type { McpServer } from '../mcp-servers.ts';
+import { bounded } from './bounded.ts';
 import { toolCallSchema, UpdateRecorder } from './recorder.ts';
 import { Replay } from './replay.ts';
 
@@ -37,7 +38,10 @@ const maxPermissions = 100;
 const maxOptions = 20;
 /** Code of the reason for which the agent itself has cancelled a request. */
 const requestCancelled = -32_800;
+/** Maximum characters of the id of an option. */
 const maxOptionCharacters = 200;
+/** Maximum characters of the name of an option, which may have a command. */
+const maxNameCharacters = 400;
 
 /** An agent that does not do what the protocol says; `detail` ends with what it printed. */
 export class AcpFailure extends Error {
@@ -487,7 +491,7 @@ export class AcpChild {
           .slice(0, maxOptions)
           .map(({ optionId, name, kind }) => ({
             option_id: optionId,
-            name: this.#masked(name).slice(0, maxOptionCharacters),
+            name: String(bounded(this.#masked(name), maxNameCharacters)),
             kind,
           })),
       },

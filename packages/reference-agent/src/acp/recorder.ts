@@ -98,6 +98,7 @@ export type ToolCallParts = z.output<typeof toolCallSchema>;
 
 /** States of the protocol, which are no secrets although a secret may have the same value. */
 const statuses: ReadonlySet<string> = new Set(['pending', 'in_progress', 'completed', 'failed']);
+const ended: ReadonlySet<string> = new Set(['completed', 'failed']);
 
 /**
  * Returns the parts of a tool call without the needles. A marker that the agent itself has written
@@ -162,6 +163,8 @@ export class UpdateRecorder {
   readonly #raw = new WeakMap<AcpToolCall, RawParts>();
   /** Ids of the tool calls among the segments. */
   readonly #pending = new Set<string>();
+  /** Ids of the tool calls that had not ended when their state was deleted. */
+  readonly #forgotten = new Set<string>();
   #segments: Segment[] = [];
   #size = 0;
 
@@ -207,7 +210,7 @@ export class UpdateRecorder {
     if (sessionUpdate === 'tool_call' || sessionUpdate === 'tool_call_update') {
       const { data } = toolCallSchema.safeParse(given);
       if (data !== undefined) {
-        this.#call(data);
+        this.#call(data, sessionUpdate === 'tool_call');
         return 'event';
       }
     }
@@ -231,11 +234,13 @@ export class UpdateRecorder {
 
   /**
    * Takes over what is known of a tool call, for instance with a request for permission. The parts
-   * are as the agent has sent them.
+   * are as the agent has sent them. `isNew`: the id of a call that has ended begins another one,
+   * because some models count their calls from one again.
    */
-  merge(given: ToolCallParts): AcpToolCall {
+  merge(given: ToolCallParts, isNew = false): AcpToolCall {
     const update = maskedParts(given, this.#needles());
-    const known = this.#calls.get(update.toolCallId);
+    const last = this.#calls.get(update.toolCallId);
+    const known = isNew && last !== undefined && ended.has(last.status) ? undefined : last;
     const { title: named, kind, status, rawInput, rawOutput, content } = update;
     const call: AcpToolCall = {
       kind: 'ACPToolCallEvent',
@@ -260,9 +265,8 @@ export class UpdateRecorder {
     });
     this.#calls.delete(update.toolCallId);
     this.#calls.set(update.toolCallId, call);
-    const [oldest] = this.#calls.keys();
-    if (this.#calls.size > maxKept && oldest !== undefined && !this.#pending.has(oldest))
-      this.#calls.delete(oldest);
+    const [oldest = ''] = this.#calls.keys();
+    if (this.#calls.size > maxKept && !this.#pending.has(oldest)) this.#forget(oldest);
     return call;
   }
 
@@ -310,6 +314,7 @@ export class UpdateRecorder {
       call_hash: sha256(sent.map((part) => part?.hash ?? null)),
       complete:
         !isOmitted &&
+        !this.#forgotten.has(toolCallId) &&
         shown === (input ?? null) &&
         parts.every((part) => part?.isShortened !== true),
       secret_marker: marker,
@@ -325,11 +330,14 @@ export class UpdateRecorder {
     this.#size = growing !== undefined && 'text' in growing ? growing.text.length : 0;
     this.#pending.clear();
     const events = segments.flatMap((segment) => this.#eventOf(segment) ?? []);
-    for (const id of this.#calls.keys()) {
-      if (this.#calls.size <= maxKept) break;
-      this.#calls.delete(id);
-    }
+    for (const id of this.#calls.keys()) if (this.#calls.size > maxKept) this.#forget(id);
     return events;
+  }
+
+  /** Deletes the state of a call. A question about it would lack what only the state has. */
+  #forget(id: string): void {
+    if (!ended.has(this.#calls.get(id)?.status ?? '')) this.#forgotten.add(id);
+    this.#calls.delete(id);
   }
 
   #eventOf(segment: Segment): EventBody | undefined {
@@ -369,8 +377,8 @@ export class UpdateRecorder {
     this.#size += text.length;
   }
 
-  #call(update: ToolCallParts): void {
-    const call = this.merge(update);
+  #call(update: ToolCallParts, isNew: boolean): void {
+    const call = this.merge(update, isNew);
     this.#size += JSON.stringify(call).length;
     const id = call.tool_call_id;
     if (this.#pending.has(id)) return;

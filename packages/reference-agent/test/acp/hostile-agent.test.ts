@@ -35,7 +35,7 @@ describe('an agent that asks badly', () => {
     expect(title).toHaveLength(30_000);
     expect(options).toHaveLength(20);
     expect(options[0]).toEqual({ option_id: 'no', name: 'No', kind: 'reject_once' });
-    expect(options[1]?.name).toHaveLength(200);
+    expect(options[1]?.name).toMatch(/^"n{399}… \(102 characters omitted\)$/);
     await conversation.respond(refused);
     await over(conversation);
     expect(place.lines('answers.txt')).toEqual(['x: no']);

@@ -220,6 +220,24 @@ describe('the updates of a session', () => {
       { '(input)': { '(content)': 'ls' }, '(content)': [says('x')] },
     ],
     [
+      'arguments that have the names of what is said beside an input',
+      { rawInput: { '(content)': 'ls' } },
+      {},
+      { '(input)': { '(content)': 'ls' } },
+    ],
+    [
+      'what takes too long to compare with its input',
+      {},
+      { content: Array.from({ length: 2_000 }, () => says('ls')) },
+      { command: 'ls', '(content)': [says('ls')] },
+    ],
+    [
+      'texts that its input has only one behind the other',
+      { rawInput: { a: 'rm', b: 'x' } },
+      { content: [says('rm\0x')] },
+      { a: 'rm', b: 'x', '(content)': [says('rm\0x')] },
+    ],
+    [
       'the beginning of a long content beside its input',
       {},
       { content: ['y'.repeat(40_000)] },
@@ -246,6 +264,28 @@ describe('the updates of a session', () => {
     };
     expect(askedOf('call_2', 'a')).toBe(askedOf('call_1', 'a'));
     expect(askedOf('call_2', 'b')).not.toBe(askedOf('call_1', 'a'));
+  });
+
+  it('ask about all of a call, or say that they have forgotten it among too many others', () => {
+    const recorder = new UpdateRecorder();
+    const askedOf = (id: string) => recorder.ask({ toolCallId: id, rawInput: {} });
+    for (let index = 0; index < 250; index++) {
+      recorder.add(aCall(`call-${index}`, { rawInput: { command: `rm ${index}` } }));
+      if (index === 0) recorder.add(aCall('call-0', { status: 'completed' }));
+    }
+    recorder.take(true);
+    expect(askedOf('call-249')).toMatchObject({ input: { command: 'rm 249' }, complete: true });
+    expect(askedOf('call-1')).toMatchObject({ input: null, complete: false });
+    // Another call may have the id of one that has ended.
+    expect(askedOf('call-0')).toMatchObject({ complete: true });
+  });
+
+  it('ask with no input of an earlier call that had the id and has ended', () => {
+    const recorder = new UpdateRecorder();
+    recorder.add(aCall('a', { rawInput: { command: 'rm', dry_run: true }, status: 'completed' }));
+    recorder.add(aCall('a'));
+    const { input } = recorder.ask({ toolCallId: 'a', rawInput: { command: 'rm' } });
+    expect(input).toEqual({ command: 'rm' });
   });
 
   it('ask with the input of a call whose id has a secret', () => {

@@ -124,9 +124,9 @@ export class Approvals {
       throw new AgentError('malformed', 'The agent has changed the calls of its question.');
     this.#read.set(key, `${agentEpoch} ${state.updatedAt ?? ''} ${question.id}`);
     if (isKnown) return known;
-    const { id: questionId, kind, options, callHash } = question;
+    const { id: questionId, kind, callHash } = question;
     return {
-      ...{ id: questionId, kind, options, callHash },
+      ...{ id: questionId, kind, callHash },
       ...questionTextOf(question, hidableSecrets(await secrets())),
       requestedTime: isoTime(clock),
       agentEpoch,

@@ -42,8 +42,8 @@ const question = (fields: Partial<AgentQuestion> = {}): AgentQuestion => ({
   ...fields,
 });
 const asked = (fields: Partial<Approval> = {}): Approval => {
-  const { calls, isWhole, ...rest } = question();
-  const texts = questionTextOf({ calls, isWhole }, []);
+  const { calls, isWhole, options, ...rest } = question();
+  const texts = questionTextOf({ calls, isWhole, options }, []);
   return { ...rest, ...texts, requestedTime: earlier, agentEpoch: 1, ...fields };
 };
 const yes: RecordedAnswer = { accept: true, option: 'yes' };

@@ -1,0 +1,45 @@
+import { isFailedStart, sandboxIdOf, sandboxStatusOf, type Facts } from './facts.ts';
+
+export type ActionName = 'answer' | 'pause' | 'interrupt' | 'resume' | 'start-again';
+
+export interface Offer {
+  readonly name: ActionName;
+  readonly label: string;
+  /** Text while the action is under way. */
+  readonly progress: string;
+}
+
+const startAgain = { name: 'start-again', label: 'Start again', progress: 'Starting' } as const;
+const answer = { name: 'answer', label: 'Answer', progress: '' } as const;
+
+/**
+ * The actions beside the name of a conversation: as a rule one, and never more than two. A question
+ * comes first.
+ */
+export function offersOf(facts: Facts): readonly Offer[] {
+  const asks = facts.conversation?.pending_approval != null;
+  return asks ? [answer, ...stateOffersOf(facts).slice(0, 1)] : stateOffersOf(facts);
+}
+
+function stateOffersOf(facts: Facts): readonly Offer[] {
+  const hasSandbox = sandboxIdOf(facts) !== undefined;
+  switch (sandboxStatusOf(facts)) {
+    case 'STARTING':
+      return hasSandbox ? [{ name: 'pause', label: 'Stop', progress: 'Stopping' }] : [];
+    case 'RUNNING':
+      return [
+        { name: 'pause', label: 'Pause', progress: 'Pausing' },
+        ...(facts.conversation?.execution_status === 'running'
+          ? [{ name: 'interrupt', label: 'Stop', progress: 'Stopping' } as const]
+          : []),
+      ];
+    case 'PAUSED':
+      return [{ name: 'resume', label: 'Resume', progress: 'Resuming' }];
+    case 'ERROR':
+      return isFailedStart(facts) && facts.task !== undefined
+        ? [startAgain]
+        : [{ name: 'resume', label: 'Try again', progress: 'Resuming' }];
+    case 'MISSING':
+      return facts.task === undefined ? [] : [startAgain];
+  }
+}
