@@ -29,7 +29,7 @@ export interface NoticeEntry extends EntryBase {
   readonly text: string;
   readonly isProblem: boolean;
 }
-/** What few people read, for instance an event of a kind that this page does not know. */
+/** Details that few people read, for instance an event of a kind that this page does not know. */
 export interface FoldedEntry extends EntryBase {
   readonly kind: 'folded';
   readonly name: string;
@@ -275,9 +275,8 @@ function entriesOfOne(event: AgentEvent): readonly Entry[] {
 const ended: ReadonlySet<unknown> = new Set(['finished', 'error', 'stuck', 'idle']);
 
 /**
- * The entries of events, oldest first. What later events say of a tool call joins its entry; a
- * result whose call is in an older page has an entry of its own. State that only programs read has
- * no entry.
+ * The entries of events, oldest first. Later events of a tool call join its entry; a result whose
+ * call is in an older page has an entry of its own. State that only programs read has no entry.
  */
 export function entriesOf(events: readonly AgentEvent[]): readonly Entry[] {
   const entries: Entry[] = [];
