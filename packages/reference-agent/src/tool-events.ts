@@ -54,8 +54,10 @@ export const observationEvent = (
 
 /** The first line, or its beginning, with a mark where that is not all. */
 function summaryOf(text: string): string {
-  const characters = [...(text.split('\n', 1)[0] ?? '')].slice(0, 100).join('');
-  return characters === text ? text : `${characters}…`;
+  const line = text.split('\n', 1)[0] ?? '';
+  // Without half of a surrogate pair at its end.
+  const beginning = line.slice(0, 100).replace(/[\uD800-\uDBFF]$/, '');
+  return beginning === text ? text : `${beginning}…`;
 }
 
 export const terminalAction = (call: TerminalCall): EventBody => {
