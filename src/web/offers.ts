@@ -9,7 +9,6 @@ export interface Offer {
   readonly progress: string;
 }
 
-const startAgain = { name: 'start-again', label: 'Start again', progress: 'Starting' } as const;
 const answer = { name: 'answer', label: 'Answer', progress: '' } as const;
 
 /**
@@ -20,6 +19,10 @@ export function offersOf(facts: Facts): readonly Offer[] {
   const asks = facts.conversation?.pending_approval != null;
   return asks ? [answer, ...stateOffersOf(facts).slice(0, 1)] : stateOffersOf(facts);
 }
+
+/** A start is repeated from its task, which may be gone. */
+const again = ({ task }: Facts): readonly Offer[] =>
+  task === undefined ? [] : [{ name: 'start-again', label: 'Start again', progress: 'Starting' }];
 
 function stateOffersOf(facts: Facts): readonly Offer[] {
   const hasSandbox = sandboxIdOf(facts) !== undefined;
@@ -36,10 +39,10 @@ function stateOffersOf(facts: Facts): readonly Offer[] {
     case 'PAUSED':
       return [{ name: 'resume', label: 'Resume', progress: 'Resuming' }];
     case 'ERROR':
-      return isFailedStart(facts) && facts.task !== undefined
-        ? [startAgain]
-        : [{ name: 'resume', label: 'Try again', progress: 'Resuming' }];
+      if (!isFailedStart(facts))
+        return [{ name: 'resume', label: 'Try again', progress: 'Resuming' }];
+      return again(facts);
     case 'MISSING':
-      return facts.task === undefined ? [] : [startAgain];
+      return again(facts);
   }
 }

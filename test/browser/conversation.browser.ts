@@ -189,6 +189,11 @@ it('shows the tool calls of an agent, and folds what few people read', async () 
   const calls = page.locator('.tool');
   await calls.nth(2).waitFor();
   expect(await page.locator('.tool-state').allTextContents()).toEqual(['Done', 'Rejected']);
+  // Words from right to left are not reordered among others, as in the question below.
+  expect(await page.locator('.tool-summary > .in-order').allTextContents()).toEqual([
+    'Running: echo once >> approved.txt',
+    'Running: echo once >> rejected.txt',
+  ]);
   await calls.nth(0).click();
   await page.getByText('Command executed successfully.').waitFor();
   await page.getByText('NewEvent').click();

@@ -7,6 +7,7 @@ import { lineDiffOf, type LineDiff } from '../line-diff.ts';
 import type { Row } from '../row.ts';
 import type { GitChange } from '../wire.ts';
 import { LineDiffTable, SourceText } from './line-diff.tsx';
+import { RetryProblem } from './retry-problem.tsx';
 
 /** Files that one step adds to the list. */
 const filesPerStep = 500;
@@ -17,20 +18,6 @@ const statuses = {
   DELETED: 'Deleted',
   MOVED: 'Renamed',
 } as const satisfies Readonly<Record<GitChange['status'], string>>;
-
-interface ProblemProps {
-  readonly text: string;
-  readonly onRetry: () => void;
-}
-
-const Problem = ({ text, onRetry }: ProblemProps) => (
-  <p class="problem" role="alert">
-    {text}{' '}
-    <button type="button" class="link" onClick={onRetry}>
-      Try again
-    </button>
-  </p>
-);
 
 interface FileProps {
   readonly change: GitChange;
@@ -79,7 +66,7 @@ function File({ change: { path, status }, files, isLive }: FileProps) {
         )}
       </summary>
       {isOpen.value && problem.value !== undefined && (
-        <Problem text={problem.value} onRetry={() => (attempt.value += 1)} />
+        <RetryProblem text={problem.value} onRetry={() => (attempt.value += 1)} />
       )}
       {isOpen.value && diff.value !== undefined && <LineDiffTable path={path} diff={diff.value} />}
       {isOpen.value && diff.value === undefined && problem.value === undefined && (
@@ -134,7 +121,7 @@ function Files({ row, folder }: FilesProps) {
         <p class="quiet-text">The files are as they were at the last pause.</p>
       )}
       {absence !== undefined && <p class="quiet-text">{absence}</p>}
-      {problem !== undefined && <Problem text={problem} onRetry={again} />}
+      {problem !== undefined && <RetryProblem text={problem} onRetry={again} />}
       {list === undefined && absence === undefined && problem === undefined && (
         <p class="quiet-text" role="status">
           Loading…

@@ -5,6 +5,7 @@ import type { History } from '../history.ts';
 import { usePage } from '../page-state.ts';
 import { InOrder } from './in-order.tsx';
 import { Markdown } from './markdown.tsx';
+import { RetryProblem } from './retry-problem.tsx';
 import { TextBlock } from './text-block.tsx';
 
 /** From here on the page counts as at its end, in pixels. */
@@ -173,12 +174,7 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
       {history.absence.value !== undefined && <p class="quiet-text">{history.absence.value}</p>}
       {/* Without a connection, the header says so. */}
       {history.problem.value !== undefined && stream.state.value.isOpen && (
-        <p class="problem" role="alert">
-          {history.problem.value}{' '}
-          <button type="button" class="link" onClick={() => void history.refresh()}>
-            Try again
-          </button>
-        </p>
+        <RetryProblem text={history.problem.value} onRetry={() => void history.refresh()} />
       )}
       {isAway.value && (
         <button type="button" class="small jump" onClick={toEnd}>

@@ -4,6 +4,7 @@ import type { Row } from '../row.ts';
 import { withTitles } from '../sentences.ts';
 import { clockTime, duration, exact } from '../times.ts';
 import type { Resources, TimelineEntry } from '../wire.ts';
+import { RetryProblem } from './retry-problem.tsx';
 import { TextBlock } from './text-block.tsx';
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
@@ -56,12 +57,7 @@ function LoadedDetails<T>(props: LoadedDetailsProps<T>) {
         <p class="quiet-text">Loading…</p>
       )}
       {problem.value !== undefined && (
-        <p class="problem" role="alert">
-          {problem.value}{' '}
-          <button type="button" class="link" onClick={() => void loading.run()}>
-            Try again
-          </button>
-        </p>
+        <RetryProblem text={problem.value} onRetry={() => void loading.run()} />
       )}
     </details>
   );

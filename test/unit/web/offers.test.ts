@@ -14,6 +14,12 @@ describe('the actions of a conversation', () => {
     ],
     ['start a failed start again', started({ status: 'ERROR' }), ['Start again']],
     ['are none for what is gone, with its start', withSandbox('MISSING', 'deleted'), []],
+    [
+      'are none where the start has failed, and is gone',
+      { ...withSandbox('ERROR', 'failed'), sandbox: undefined },
+      [],
+    ],
+    ['resume a sandbox that has failed', withSandbox('ERROR', 'failed'), ['Try again']],
   ])('%s', (_what, facts, labels) => {
     expect(offersOf(facts).map(({ label }) => label)).toEqual(labels);
   });

@@ -2,6 +2,7 @@ import type { KeyList, KeyRow } from '../../key-list.ts';
 import { AskingButton } from '../asking-button.tsx';
 import { DataTable, type Column } from './data-table.tsx';
 import { Ago, Until } from './parts.tsx';
+import { RetryProblem } from '../retry-problem.tsx';
 
 function Revoke({ row, keys }: { readonly row: KeyRow; readonly keys: KeyList }) {
   const { id, name, user_id: owner } = row.record;
@@ -56,16 +57,10 @@ export function KeysSection({ keys }: { readonly keys: KeyList }) {
       }
     >
       {problem !== undefined && (
-        <p class="problem" role="alert">
-          {problem}{' '}
-          <button
-            type="button"
-            class="link"
-            onClick={() => void (next === undefined ? keys.open() : keys.more())}
-          >
-            Try again
-          </button>
-        </p>
+        <RetryProblem
+          text={problem}
+          onRetry={() => void (next === undefined ? keys.open() : keys.more())}
+        />
       )}
       {next !== undefined && (
         <button type="button" class="small" onClick={() => void keys.more()}>

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { OwnSettings } from '../../settings.ts';
 import type { SettingsRecord } from '../../wire.ts';
+import { RetryProblem } from '../retry-problem.tsx';
 import { Field, SettingsForm } from './settings-form.tsx';
 import { SecretsSection } from './secrets-section.tsx';
 import { ServersSection } from './servers-section.tsx';
@@ -77,14 +78,7 @@ export function SettingsPage() {
   return (
     <main class="settings-page">
       <h1>Settings</h1>
-      {problem !== undefined && (
-        <p class="problem" role="alert">
-          {problem}{' '}
-          <button type="button" class="link" onClick={() => void own.open()}>
-            Try again
-          </button>
-        </p>
-      )}
+      {problem !== undefined && <RetryProblem text={problem} onRetry={() => void own.open()} />}
       {settings === undefined ? (
         problem === undefined && (
           <p class="quiet-text" role="status">
