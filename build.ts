@@ -1,6 +1,7 @@
 import { cpSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { build, type BuildOptions, type Plugin } from 'esbuild';
+import { buildPages } from './build/web-page.ts';
 import { addWebUi } from './build/web-ui.ts';
 
 /**
@@ -81,16 +82,7 @@ for (const [output, { inputs }] of Object.entries(metafile.outputs)) {
   if (input !== undefined && relative(outdir, output) !== 'up.js')
     throw new Error(`${output} has ${input}, which does not belong into the container image`);
 }
-// The pages run in browsers. Their script has no source map, because the container image has it.
-await build({
-  outdir: `${outdir}/web`,
-  entryPoints: { app: 'src/web/main.tsx', styles: 'src/web/styles.css' },
-  bundle: true,
-  format: 'iife',
-  target: ['chrome123', 'firefox120', 'safari17.5'],
-  minify: true,
-  logLevel: 'warning',
-});
+await buildPages(`${outdir}/web`);
 // Pinned packages of the OpenHands agent, which `up` installs.
 cpSync('images/openhands-constraints.txt', `${outdir}/openhands-constraints.txt`);
 // The official web UI, which the gateway serves on its own origin.

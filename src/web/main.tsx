@@ -1,11 +1,13 @@
 import { render } from 'preact';
 import { App } from './components/app.tsx';
 import { listenToKeys } from './keyboard.ts';
+import { allowParts } from './part.ts';
 import { PageContext, PageState } from './page-state.ts';
 import { serviceTime } from './service-time.ts';
 
 const root = document.getElementById('app');
 if (root === null) throw new Error('The document has no element "app"');
+allowParts(JSON.parse(root.dataset['parts'] ?? '{}') as Parameters<typeof allowParts>[0]);
 const page = new PageState({ hasUi: 'hasUi' in root.dataset });
 render(
   <PageContext.Provider value={page}>

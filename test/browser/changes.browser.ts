@@ -120,6 +120,36 @@ it('shows 5,000 lines of a longer file, and says how many it leaves out', async 
   expect(await page.locator('.file-lines').innerText()).toBe('+6000 −0');
 });
 
+it('says that its own script can not be loaded, and tries again', async () => {
+  const { page } = window;
+  const script = '**/_web/changes-*.js';
+  await page.route(script, (route) => route.abort());
+  service.answers.set(changes, ok(someChanges));
+  await open();
+  await page.getByText('A part of this page can not be loaded.').waitFor();
+  expect(await violationsIn(page)).toEqual([]);
+  await page.unroute(script);
+  window.faults();
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await file('docs/old.md').waitFor();
+});
+
+it('loads no script but its parts, whatever asks for it', async () => {
+  const { page } = window;
+  service.answers.set(changes, ok(someChanges));
+  await open();
+  await file('docs/old.md').waitFor();
+  const refusal = await page.evaluate<string>(`(() => {
+    try {
+      document.createElement('script').src = '/api/conversations/x/script.js';
+    } catch (error) {
+      return error.name;
+    }
+  })()`);
+  expect(refusal).toBe('TypeError');
+  window.faults();
+});
+
 it('says what is binary', async () => {
   const { page } = window;
   service.answers.set(changes, ok([{ status: 'UPDATED', path: 'logo.png' }]));

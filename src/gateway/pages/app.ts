@@ -2,9 +2,9 @@ import type { Request } from 'express';
 import { z } from 'zod';
 import { notFound } from '../errors/problem-error.ts';
 import { endpoints, type Route } from '../http/route.ts';
-import { hashOf, pageHeaders, redirectToLogin } from './page.ts';
+import { escapeHtml, hashOf, pageHeaders, redirectToLogin } from './page.ts';
 import { immutable, sendBytes, sendFile } from './send-bytes.ts';
-import type { WebFiles, WebFilesReader } from './web-files.ts';
+import type { WebFiles, WebFilesReader, WebScript } from './web-files.ts';
 
 const scriptFolder = '/_web';
 
@@ -28,26 +28,42 @@ const addresses = [
 const notBuilt =
   '<!doctype html><html lang="en"><meta charset="utf-8"><title>Conversations</title><p>The pages of this service were not built: make build does.</p></html>\n';
 
+const scriptsOf = ({ main, parts }: WebFiles): readonly WebScript[] => [main, ...parts.values()];
+
 /**
- * The policy permits the script and the style of this version alone. Agents may be behind paths of
- * this origin, so 'self' would permit scripts of theirs.
+ * The policy permits the scripts and the style of this version alone. Agents may be behind paths of
+ * this origin, so 'self' would permit scripts of theirs. Scripts of parts are added by the main
+ * script, whose policy of Trusted Types knows their addresses.
  */
-const policyOf = ({ style, scriptHash }: WebFiles): string =>
+const policyOf = (files: WebFiles): string =>
   [
     "default-src 'none'",
-    `script-src 'sha256-${scriptHash}'`,
-    `style-src ${hashOf(style)}`,
+    `script-src ${scriptsOf(files)
+      .map(({ integrity }) => `'${integrity}'`)
+      .join(' ')}`,
+    `style-src ${hashOf(files.style)}`,
     "connect-src 'self'",
     "img-src 'self' data: blob:",
     "base-uri 'none'",
     "form-action 'self'",
     "frame-ancestors 'none'",
     "require-trusted-types-for 'script'",
-    "trusted-types 'none'",
+    'trusted-types parts',
   ].join('; ');
 
+const addressOf = ({ name }: WebScript): string => `${scriptFolder}/${name}`;
+
+/** What the main script has to know of the parts, as the text of an attribute. */
+function partsText({ parts }: WebFiles): string {
+  const files = [...parts].map(([part, script]) => {
+    const file = { src: addressOf(script), integrity: script.integrity };
+    return [part, file] as const;
+  });
+  return escapeHtml(JSON.stringify(Object.fromEntries(files)));
+}
+
 /** The script shows links to the web UI where the document says that it is there. */
-const documentOf = ({ style, scriptName, scriptHash }: WebFiles, hasUi: boolean): string =>
+const documentOf = (files: WebFiles, hasUi: boolean): string =>
   [
     '<!doctype html>',
     '<html lang="en">',
@@ -57,9 +73,9 @@ const documentOf = ({ style, scriptName, scriptHash }: WebFiles, hasUi: boolean)
     '<title>Conversations</title>',
     // Without an icon in the page, browsers ask for one.
     '<link rel="icon" href="data:,">',
-    `<style>${style}</style>`,
-    `<script defer src="${scriptFolder}/${scriptName}" integrity="sha256-${scriptHash}"></script>`,
-    `<body><div id="app"${hasUi ? ' data-has-ui' : ''}></div><noscript>This page needs JavaScript.</noscript></body>`,
+    `<style>${files.style}</style>`,
+    `<script defer src="${addressOf(files.main)}" integrity="${files.main.integrity}"></script>`,
+    `<body><div id="app" data-parts="${partsText(files)}"${hasUi ? ' data-has-ui' : ''}></div><noscript>This page needs JavaScript.</noscript></body>`,
     '</html>',
     '',
   ].join('\n');
@@ -103,20 +119,21 @@ export function appRoutes({ files, hasUi, isSignedIn }: AppOptions): readonly Ro
   );
 }
 
-/** The script of the app. The OpenAPI document does not have it: only the pages know its name. */
+/** The scripts of the app. The OpenAPI document does not have them: only the pages know their names. */
 export const appScript = (files: WebFilesReader): Route =>
   getOpen(`${scriptFolder}/{file}`, 'pageScript', {
-    summary: 'The script of the pages; its name has its hash',
+    summary: 'A script of the pages; its name has its hash',
     responses: { 200: z.string() },
     handle: ({ request, response }) => {
       const built = files();
-      if (built === undefined || request.params['file'] !== built.scriptName)
-        throw notFound('page script');
+      const scripts = built === undefined ? [] : scriptsOf(built);
+      const script = scripts.find(({ name }) => name === request.params['file']);
+      if (script === undefined) throw notFound('page script');
       sendFile(
         request,
         response,
         { 'content-type': 'text/javascript; charset=utf-8', 'cache-control': immutable },
-        { plain: () => built.script, packed: () => built.packedScript },
+        { plain: () => script.content, packed: () => script.packed },
       );
       return undefined;
     },

@@ -1,17 +1,24 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 
-/** The built script and style of the pages. */
+/** A built script of the pages. */
+export interface WebScript {
+  /** Name in its URL: a hash is part of it, so that its content never changes. */
+  readonly name: string;
+  readonly content: Buffer;
+  readonly packed: Buffer;
+  /** The hash of the content, in the form of an attribute `integrity`. */
+  readonly integrity: string;
+}
+
+/** The built scripts and the style of the pages. */
 export interface WebFiles {
   readonly style: string;
-  /** Name of the script in its URL: a hash is part of it, so that its content never changes. */
-  readonly scriptName: string;
-  readonly script: Buffer;
-  readonly packedScript: Buffer;
-  /** SHA-256 of the script in base64. */
-  readonly scriptHash: string;
+  readonly main: WebScript;
+  /** Scripts that a page loads when it needs them, by the names of the parts. */
+  readonly parts: ReadonlyMap<string, WebScript>;
 }
 
 /** Gets the built files; undefined where the pages were not built. */
@@ -25,15 +32,26 @@ export function webFilesOf(directory: string | undefined): WebFilesReader {
 
 function readWebFiles(directory: string | undefined): WebFiles | undefined {
   if (directory === undefined) return undefined;
-  const [scriptPath, stylePath] = [join(directory, 'app.js'), join(directory, 'styles.css')];
-  if (!existsSync(scriptPath) || !existsSync(stylePath)) return undefined;
-  const script = readFileSync(scriptPath);
-  const digest = createHash('sha256').update(script).digest();
+  const [main, style] = [join(directory, 'app.js'), join(directory, 'styles.css')];
+  if (!existsSync(main) || !existsSync(style)) return undefined;
+  const folder = join(directory, 'parts');
+  const parts = readdirSync(folder).map((file) => scriptOf(join(folder, file)));
   return {
-    style: readFileSync(stylePath, 'utf8').trim(),
-    scriptName: `app-${digest.toString('hex').slice(0, 16)}.js`,
-    script,
-    packedScript: gzipSync(script, { level: 9 }),
-    scriptHash: digest.toString('base64'),
+    style: readFileSync(style, 'utf8').trim(),
+    main: scriptOf(main).script,
+    parts: new Map(parts.map(({ part, script }) => [part, script])),
   };
+}
+
+function scriptOf(path: string): { readonly part: string; readonly script: WebScript } {
+  const content = readFileSync(path);
+  const part = basename(path, '.js');
+  const digest = createHash('sha256').update(content).digest();
+  const script = {
+    name: `${part}-${digest.toString('hex').slice(0, 16)}.js`,
+    content,
+    packed: gzipSync(content, { level: 9 }),
+    integrity: `sha256-${digest.toString('base64')}`,
+  };
+  return { part, script };
 }

@@ -1,9 +1,8 @@
 import { ConversationPage, Missing } from './conversation-page.tsx';
 import { Header } from './header.tsx';
-import { OperatePage } from './operate/operate-page.tsx';
-import { SettingsPage } from './settings/settings-page.tsx';
 import { ConversationList } from './conversation-list.tsx';
 import { Filters } from './filters.tsx';
+import { Part } from './part-of-page.tsx';
 import { QuotaPanel } from './quota-panel.tsx';
 import { StartForm } from './start-form.tsx';
 import { useEffect, useRef } from 'preact/hooks';
@@ -64,8 +63,10 @@ const Home = () => (
 /** The content of the page by the path of its address. */
 function Content({ path }: { readonly path: string }) {
   if (path === '/') return <Home />;
-  if (path === '/operate') return <OperatePage />;
-  if (path === '/account') return <SettingsPage />;
+  if (path === '/operate')
+    return <Part name="operate">{({ OperatePage }) => <OperatePage />}</Part>;
+  if (path === '/account')
+    return <Part name="account">{({ SettingsPage }) => <SettingsPage />}</Part>;
   const [, id] = /^\/c\/([^/]+)$/.exec(path) ?? [];
   return id === undefined ? <Missing /> : <ConversationPage id={id.replaceAll('-', '')} />;
 }

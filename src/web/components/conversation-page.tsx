@@ -8,9 +8,9 @@ import { replyOf } from '../reply.ts';
 import type { Row } from '../row.ts';
 import type { StartTask } from '../wire.ts';
 import { ActionProblem } from './action-problem.tsx';
-import { Changes } from './changed-files.tsx';
 import { HistoryList } from './history-list.tsx';
 import { InTheCluster, Timeline } from './life.tsx';
+import { Part } from './part-of-page.tsx';
 import { Pill } from './pill.tsx';
 import { PullRequests } from './pull-requests.tsx';
 import { Question } from './question.tsx';
@@ -259,7 +259,7 @@ function Present({ row }: { readonly row: Row }) {
         aria-labelledby={tabIdOf('changes')}
         hidden={view !== 'changes'}
       >
-        {view === 'changes' && <Changes row={row} />}
+        {view === 'changes' && <Part name="changes">{({ Changes }) => <Changes row={row} />}</Part>}
       </div>
     </main>
   );

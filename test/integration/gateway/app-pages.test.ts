@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sessionCookie } from '../../support/gateway/session.ts';
 import { TestGateway } from '../../support/gateway/test-gateway.ts';
 
 const script = "'use strict';document.title='a';";
+const part = "document.title='b';";
 const style = 'body{margin:0}';
 const hashOf = (text: string): string =>
   `sha256-${createHash('sha256').update(text).digest('base64')}`;
@@ -17,6 +18,8 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'web-'));
   writeFileSync(join(folder, 'app.js'), script);
   writeFileSync(join(folder, 'styles.css'), style);
+  mkdirSync(join(folder, 'parts'));
+  writeFileSync(join(folder, 'parts', 'extra.js'), part);
   gateway = await TestGateway.start({ webDirectory: folder });
   cookie = await sessionCookie(gateway.url, gateway.alice);
 });
@@ -63,7 +66,7 @@ it('serves the same document at every address of the app', async () => {
   expect(new Set(texts).size).toBe(1);
 });
 
-it('permits nothing but its own script and style', async () => {
+it('permits nothing but its own scripts and style', async () => {
   const document = await read('/');
   const html = await document.text();
   expect(Object.fromEntries(document.headers)).toMatchObject({
@@ -77,7 +80,7 @@ it('permits nothing but its own script and style', async () => {
   const policy = document.headers.get('content-security-policy') ?? '';
   expect(policy.split('; ')).toEqual([
     "default-src 'none'",
-    `script-src '${hashOf(script)}'`,
+    `script-src '${hashOf(script)}' '${hashOf(part)}'`,
     `style-src '${hashOf(style)}'`,
     "connect-src 'self'",
     "img-src 'self' data: blob:",
@@ -85,7 +88,7 @@ it('permits nothing but its own script and style', async () => {
     "form-action 'self'",
     "frame-ancestors 'none'",
     "require-trusted-types-for 'script'",
-    "trusted-types 'none'",
+    'trusted-types parts',
   ]);
   expect(html).toContain(`integrity="${hashOf(script)}"`);
   expect(html).not.toMatch(/ on\w+=| style=|<script>|https?:/);
@@ -104,6 +107,16 @@ it.each([
     expect(answer.headers.get('content-type')).toBe('text/javascript; charset=utf-8');
   },
 );
+
+it('tells the script where the parts of the page are, and serves them', async () => {
+  const html = await (await read('/')).text();
+  const text = / data-parts="([^"]+)"/.exec(html)?.[1]?.replaceAll('&quot;', '"') ?? '';
+  const { extra } = JSON.parse(text) as { extra: { src: string; integrity: string } };
+  expect(extra.integrity).toBe(hashOf(part));
+  const answer = await read(extra.src);
+  expect(await answer.text()).toBe(part);
+  expect(answer.headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
+});
 
 it('has no script of another name', async () => {
   expect((await read('/_web/app-0000000000000000.js')).status).toBe(404);

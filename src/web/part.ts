@@ -1,0 +1,85 @@
+import { ApiError } from './api.ts';
+import type * as account from './parts/account.ts';
+import type * as changes from './parts/changes.ts';
+import type * as operate from './parts/operate.ts';
+
+/** The scripts of `src/web/parts`, each of which a page loads when it is needed. */
+export interface Parts {
+  readonly account: typeof account;
+  readonly changes: typeof changes;
+  readonly operate: typeof operate;
+}
+export type PartName = keyof Parts;
+
+declare global {
+  /** Of the build: parts that are there, by their names. */
+  var page: { readonly parts: Partial<Parts> };
+}
+
+/** What the document says of a part: the address of its script, and the hash that it must have. */
+interface PartFile {
+  readonly src: string;
+  readonly integrity: string;
+}
+
+/** Chromium's and Firefox's guard against scripts from texts; types of it are not in every library. */
+interface TrustedTypes {
+  createPolicy(
+    name: string,
+    rules: { createScriptURL: (text: string) => string },
+  ): { createScriptURL: (text: string) => string };
+}
+
+let files: Readonly<Record<string, PartFile>> = {};
+let trusted = (src: string): string => src;
+
+/**
+ * Tells the addresses of the parts, once. From here on no script can be added to the page but
+ * these, where the browser has Trusted Types.
+ */
+export function allowParts(known: Readonly<Record<string, PartFile>>): void {
+  files = known;
+  const sources = new Set(Object.values(known).map(({ src }) => src));
+  const { trustedTypes } = globalThis as { readonly trustedTypes?: TrustedTypes };
+  const policy = trustedTypes?.createPolicy('parts', {
+    createScriptURL: (text) => {
+      if (!sources.has(text)) throw new TypeError('This is no part of the page.');
+      return text;
+    },
+  });
+  if (policy !== undefined) trusted = (src) => policy.createScriptURL(src);
+}
+
+const loading = new Map<PartName, Promise<void>>();
+
+const load = (name: PartName): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const { src, integrity } = files[name] ?? { src: '', integrity: '' };
+    const script = Object.assign(document.createElement('script'), { integrity });
+    script.src = trusted(src);
+    script.onload = () => resolve();
+    script.onerror = () => {
+      script.remove();
+      loading.delete(name);
+      reject(
+        new ApiError({
+          detail:
+            'A part of this page can not be loaded. Reload the page: its version may be gone.',
+        }),
+      );
+    };
+    document.head.append(script);
+  });
+
+/** A part, loaded at its first use. Rejects with an ApiError; the next call tries again. */
+export async function partOf<Name extends PartName>(name: Name): Promise<Parts[Name]> {
+  const there = () => page.parts[name];
+  if (there() === undefined) {
+    const promise = loading.get(name) ?? load(name);
+    loading.set(name, promise);
+    await promise;
+  }
+  const part = there();
+  if (part === undefined) throw new ApiError({ detail: 'A part of this page has failed.' });
+  return part;
+}

@@ -1,0 +1,1 @@
+export { OperatePage } from '../components/operate/operate-page.tsx';
