@@ -12,11 +12,11 @@ export interface Parts {
 export type PartName = keyof Parts;
 
 declare global {
-  /** Of the build: parts that are there, by their names. */
+  /** The build declares it: parts that are there, by their names. */
   var page: { readonly parts: Partial<Parts> };
 }
 
-/** What the document says of a part: the address of its script, and the hash that it must have. */
+/** The address of the script of a part, and the hash that it must have. */
 interface PartFile {
   readonly src: string;
   readonly integrity: string;
@@ -34,7 +34,7 @@ let files: Readonly<Record<string, PartFile>> = {};
 let trusted = (src: string): string => src;
 
 /**
- * Tells the addresses of the parts, once. From here on no script can be added to the page but
+ * Sets the addresses of the parts, once. From here on no script can be added to the page but
  * these, where the browser has Trusted Types.
  */
 export function allowParts(known: Readonly<Record<string, PartFile>>): void {

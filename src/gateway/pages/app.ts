@@ -53,7 +53,7 @@ const policyOf = (files: WebFiles): string =>
 
 const addressOf = ({ name }: WebScript): string => `${scriptFolder}/${name}`;
 
-/** What the main script has to know of the parts, as the text of an attribute. */
+/** The addresses and hashes of the parts, as the text of an attribute. */
 function partsText({ parts }: WebFiles): string {
   const files = [...parts].map(([part, script]) => {
     const file = { src: addressOf(script), integrity: script.integrity };

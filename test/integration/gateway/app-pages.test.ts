@@ -108,7 +108,7 @@ it.each([
   },
 );
 
-it('tells the script where the parts of the page are, and serves them', async () => {
+it('gives the script the addresses of the parts of the page, and serves them', async () => {
   const html = await (await read('/')).text();
   const text = / data-parts="([^"]+)"/.exec(html)?.[1]?.replaceAll('&quot;', '"') ?? '';
   const { extra } = JSON.parse(text) as { extra: { src: string; integrity: string } };
