@@ -89,13 +89,22 @@ export class WorkspaceFiles {
     path: string,
     options: AgentCallOptions,
   ): Promise<string | undefined> {
+    const bytes = await this.bytes(endpoint, path, { ...options, maxBytes: maxFileBytes });
+    return bytes === undefined ? undefined : textOf(bytes);
+  }
+
+  /** A file as it is, of at most `maxBytes`; undefined where there is no such file. */
+  async bytes(
+    endpoint: AgentEndpoint,
+    path: string,
+    { maxBytes, ...options }: AgentCallOptions & { readonly maxBytes: number },
+  ): Promise<Buffer | undefined> {
     assertPath(path);
     try {
-      const at = '/api/file/download';
-      return textOf(await this.#api.bytes(endpoint, options, at, { path }, maxFileBytes));
+      return await this.#api.bytes(endpoint, options, '/api/file/download', { path }, maxBytes);
     } catch (error) {
       if (isAgentError(error, 'not-found')) return undefined;
-      throw refusedIfLarge(error, `The file has more than ${maxFileBytes} bytes.`);
+      throw refusedIfLarge(error, `The file has more than ${maxBytes} bytes.`);
     }
   }
 

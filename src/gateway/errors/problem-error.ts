@@ -57,6 +57,7 @@ export const notFound = (
     | 'parent conversation'
     | 'API key'
     | 'page script'
+    | 'file'
     | 'approval'
     | 'secret',
 ): ProblemError => new ProblemError('not-found', `There is no such ${what}.`);

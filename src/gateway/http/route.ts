@@ -61,7 +61,12 @@ interface Description {
    */
   readonly maxForwardedBytes?: number;
   /** Media type of a success; JSON by default. */
-  readonly mediaType?: 'text/html' | 'text/event-stream' | 'text/plain' | 'application/zip';
+  readonly mediaType?:
+    | 'text/html'
+    | 'text/event-stream'
+    | 'text/plain'
+    | 'application/zip'
+    | 'application/octet-stream';
 }
 
 export interface Route extends Description {

@@ -47,7 +47,7 @@ function headersOf(
       ? (['RateLimit-Policy', 'RateLimit'] as const)
       : []),
     ...(route.deprecated === true ? (['Deprecation', 'Sunset', 'Link'] as const) : []),
-    ...(route.mediaType === 'application/zip' && status === 200
+    ...(status === 200 && route.mediaType?.startsWith('application/') === true
       ? (['Content-Disposition'] as const)
       : []),
   ];

@@ -15,8 +15,9 @@ import {
   type WorkspaceSnapshot,
 } from '../../archive/workspace-snapshot.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
-import { ProblemError } from '../errors/problem-error.ts';
+import { notFound, ProblemError } from '../errors/problem-error.ts';
 import { type Route, endpoints } from '../http/route.ts';
+import { sendBytes } from '../pages/send-bytes.ts';
 import type { Services } from '../services.ts';
 import {
   agentOf,
@@ -45,10 +46,39 @@ const folderQuery = z.object({
 const diffQuery = z.object({ path: absolutePath.describe('The file.') });
 const fileQuery = z.object({ file_path: absolutePath.describe('The file.') });
 
+const maxDownloadBytes = 5 * 1024 * 1024;
+
+/** First bytes of the images that a page may show: no format among them has scripts. */
+const imageTypes: readonly (readonly [type: string, begin: RegExp])[] = [
+  ['image/png', /^\x89PNG\r\n/],
+  ['image/jpeg', /^\xff\xd8\xff/],
+  ['image/gif', /^GIF8[79]a/],
+  ['image/webp', /^RIFF[^]{4}WEBP/],
+];
+
+/**
+ * Headers of a file of an agent, which must never become a document of this origin: browsers store
+ * it, and the pages may show it as an image.
+ */
+function downloadHeaders(path: string, bytes: Buffer): Readonly<Record<string, string>> {
+  const begin = bytes.toString('latin1', 0, 16);
+  const name = encodeURIComponent(path.slice(path.lastIndexOf('/') + 1).toWellFormed());
+  return {
+    'content-type':
+      imageTypes.find(([, pattern]) => pattern.test(begin))?.[0] ?? 'application/octet-stream',
+    'content-disposition': `attachment; filename*=UTF-8''${name.replace(/['()*]/g, (mark) => `%${mark.charCodeAt(0).toString(16)}`)}`,
+    'content-security-policy': "default-src 'none'; sandbox",
+    'cross-origin-resource-policy': 'same-origin',
+    'cache-control': 'no-store',
+  };
+}
+
 /** Reads of the files of one conversation, by absolute paths. */
 interface FileSource {
   /** Paths relative to the folder. */
   files(path: string): Promise<readonly string[]>;
+  /** At most `maxDownloadBytes`; undefined: there is no such file, or a pause has not kept it. */
+  bytes(path: string): Promise<Buffer | undefined>;
   /** Undefined: there is no such file. */
   file(path: string): Promise<string | undefined>;
   changes(path: string): Promise<readonly GitChange[]>;
@@ -81,6 +111,20 @@ export function fileRoutes(services: Services): readonly Route[] {
       handle: async ({ query: { file_path: path }, ...call }) => ({
         json: (await ask(call, (source) => source.file(path))) ?? '',
       }),
+    }),
+    get(`${base}/file/content`, 'downloadFile', {
+      ...common,
+      summary:
+        'The bytes of a file of at most 5 MiB, as a download. Of a sandbox that does not run, only changed text files are kept',
+      query: fileQuery,
+      responses: { 200: z.string().meta({ format: 'binary' }) },
+      mediaType: 'application/octet-stream',
+      handle: async ({ query: { file_path: path }, ...call }) => {
+        const bytes = await ask(call, (source) => source.bytes(path));
+        if (bytes === undefined) throw notFound('file');
+        sendBytes(call.response, downloadHeaders(path, bytes), bytes);
+        return undefined;
+      },
     }),
     get(`${base}/git/changes`, 'listChanges', {
       ...common,
@@ -144,6 +188,11 @@ function askingSource(services: Services) {
 /** The files as they were when the sandbox was paused. */
 const snapshotSource = (snapshot: WorkspaceSnapshot): FileSource => ({
   files: (path) => Promise.resolve(snapshotFiles(snapshot, path)),
+  bytes: (path) => {
+    const text = snapshotDiff(snapshot, path).modified;
+    // An empty text may be that of a file that is no text, whose bytes are not kept.
+    return Promise.resolve(text === null || text === '' ? undefined : Buffer.from(text));
+  },
   file: (path) => Promise.resolve(snapshotFile(snapshot, path)),
   changes: (path) => Promise.resolve(snapshotChanges(snapshot, path)),
   diff: (path) => Promise.resolve(snapshotDiff(snapshot, path)),
@@ -155,6 +204,7 @@ const agentSource = (
   signal: AbortSignal,
 ): FileSource => ({
   files: async (path) => (await files.files(endpoint, path, { signal })).names,
+  bytes: (path) => files.bytes(endpoint, path, { signal, maxBytes: maxDownloadBytes }),
   file: (path) => files.file(endpoint, path, { signal }),
   changes: (path) => files.changes(endpoint, path, { signal }),
   diff: (path) => files.diff(endpoint, path, { signal }),

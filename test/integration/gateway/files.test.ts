@@ -97,6 +97,46 @@ describe('the files of a conversation', () => {
     for (const { headers } of agent.requests) expect(headers['x-session-api-key']).toBe(key);
   });
 
+  const content = (path: string) => {
+    const headers = { authorization: `Bearer ${gateway.alice}` };
+    return fetch(`${gateway.url}${base}/file/content?file_path=${path}`, { headers });
+  };
+
+  it.each([
+    ['an image', '\x89PNG\r\n\x1a\n\0\0', 'image/png'],
+    ['a page', '<!doctype html><script>alert(1)</script>', 'application/octet-stream'],
+    ['a drawing with scripts', '<svg onload="alert(1)"/>', 'application/octet-stream'],
+    ['a page that begins late', 'GIF<script>', 'application/octet-stream'],
+  ])('are downloads that are no documents: %s', async (_what, text, type) => {
+    const bytes = Buffer.from(text, 'latin1');
+    await using _agent = await setUp({
+      'GET /api/file/download': { bytes, headers: { 'content-type': 'text/html' } },
+    });
+    const answer = await content(`${folder}/%E2%80%AE(a)'%22.png`);
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, type]);
+    expect(answer.headers.get('content-disposition')).toBe(
+      "attachment; filename*=UTF-8''%E2%80%AE%28a%29%27%22.png",
+    );
+    expect(answer.headers.get('content-security-policy')).toBe("default-src 'none'; sandbox");
+    expect(answer.headers.get('x-content-type-options')).toBe('nosniff');
+    expect(Buffer.from(await answer.arrayBuffer())).toEqual(bytes);
+  });
+
+  it('that do not exist, or of which a pause has kept no text, have no content', async () => {
+    await using _agent = await setUp();
+    const answer = await content(`${folder}/absent`);
+    expect([answer.status, await answer.json()]).toMatchObject([404, { code: 'not-found' }]);
+    const history = new FakeHistory();
+    const diffs = { a: { modified: 'now', original: '' }, b: { modified: '', original: '' } };
+    history.files = () => Promise.resolve({ ...snapshot, diffs });
+    await gateway.stop();
+    gateway = await TestGateway.start({ history });
+    const archive = { ...history.archived(storedEvents(1)), files: headOf(1) };
+    await using _paused = await setUp({}, { replicas: 0, archive });
+    expect(await (await content(`${folder}/a`)).text()).toBe('now');
+    for (const name of ['b', 'c']) expect((await content(`${folder}/${name}`)).status).toBe(404);
+  });
+
   it('that do not exist are empty', async () => {
     await using _agent = await setUp({ [bash]: { body: { exit_code: 0, stdout: null } } });
     expect(await gateway.get(`${base}/file?file_path=/absent`)).toMatchObject({

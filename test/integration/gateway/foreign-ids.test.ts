@@ -49,6 +49,7 @@ const kinds: Readonly<Record<string, Kind>> = {
   'listChanges path id': 'conversation',
   'getDiff path id': 'conversation',
   'downloadConversation path id': 'conversation',
+  'downloadFile path id': 'conversation',
   'interruptConversation path id': 'conversation',
   'searchApprovals query page_id': 'cursor',
   'getApprovals path id': 'conversation',

@@ -77,6 +77,12 @@ describe("another owner's ids behave exactly like unknown ones", () => {
       undefined,
     ],
     [
+      'download of a file',
+      'GET',
+      (id) => `/api/v1/app-conversations/${id}/file/content?file_path=/workspace/a`,
+      undefined,
+    ],
+    [
       'list of changes',
       'GET',
       (id) => `/api/v1/app-conversations/${id}/git/changes?path=/workspace`,

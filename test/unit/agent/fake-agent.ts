@@ -16,6 +16,8 @@ export interface FakeAnswer {
   readonly body?: unknown;
   /** Sent as it is, instead of `body`. */
   readonly text?: string;
+  /** Sent as they are, instead of `body`. */
+  readonly bytes?: Buffer;
   readonly headers?: Readonly<Record<string, string>>;
   readonly afterMs?: number;
 }
@@ -98,7 +100,7 @@ function answer(response: ServerResponse, script: FakeAnswer | 'hang' | 'reset')
       'keep-alive': '',
       ...script.headers,
     });
-    response.end(script.text ?? JSON.stringify(script.body ?? {}));
+    response.end(script.bytes ?? script.text ?? JSON.stringify(script.body ?? {}));
   };
   if (script.afterMs === undefined) say();
   else setTimeout(say, script.afterMs);
