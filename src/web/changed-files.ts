@@ -19,7 +19,7 @@ export class ChangedFiles {
 
   /** @param folder The working folder, absolute. */
   constructor(conversationId: string, folder: string) {
-    this.#path = `/api/v1/app-conversations/${conversationId}/git`;
+    this.#path = `/api/v1/app-conversations/${conversationId}`;
     this.#folder = folder;
   }
 
@@ -30,15 +30,23 @@ export class ChangedFiles {
 
   /** Both versions of a file of the list. Rejects with an ApiError. */
   versionsOf(path: string, aborting: AbortSignal): Promise<GitDiff> {
-    const absolute = `${this.#folder.replace(/\/+$/, '')}/${path}`;
-    return api.get<GitDiff>(`${this.#path}/diff`, { path: absolute }, aborting);
+    return api.get<GitDiff>(`${this.#path}/git/diff`, { path: this.#absolute(path) }, aborting);
+  }
+
+  /** The address of the bytes of a file. */
+  contentOf(path: string): string {
+    return `${this.#path}/file/content?file_path=${encodeURIComponent(this.#absolute(path))}`;
+  }
+
+  #absolute(path: string): string {
+    return `${this.#folder.replace(/\/+$/, '')}/${path}`;
   }
 
   /** A list that was read before stays after a failure. */
   async #read(): Promise<void> {
     this.isReading.value = true;
     try {
-      this.list.value = await api.get(`${this.#path}/changes`, { path: this.#folder });
+      this.list.value = await api.get(`${this.#path}/git/changes`, { path: this.#folder });
       this.revision.value += 1;
       this.problem.value = undefined;
       this.absence.value = undefined;

@@ -40,6 +40,37 @@ interface Hunk {
   readonly lines: readonly string[];
 }
 
+/** The old and the new line beside each other; a line that is in one version has none beside it. */
+export interface DiffPair {
+  readonly old?: DiffRow;
+  readonly new?: DiffRow;
+}
+
+/** Rows of a unified diff as two columns: removed lines are beside the added ones after them. */
+export function pairsOf(rows: readonly DiffRow[]): readonly DiffPair[] {
+  const pairs: DiffPair[] = [];
+  let removed: DiffRow[] = [];
+  let added: DiffRow[] = [];
+  const flush = () => {
+    for (let index = 0; index < Math.max(removed.length, added.length); index++) {
+      const [old, now] = [removed[index], added[index]];
+      pairs.push({ ...(old && { old }), ...(now && { new: now }) });
+    }
+    [removed, added] = [[], []];
+  };
+  for (const row of rows) {
+    if (row.kind === 'removed' && added.length > 0) flush();
+    if (row.kind === 'removed') removed.push(row);
+    else if (row.kind === 'added') added.push(row);
+    else {
+      flush();
+      pairs.push({ old: row, new: row });
+    }
+  }
+  flush();
+  return pairs;
+}
+
 const only = (note: string): LineDiff => ({ note, rows: [], hidden: 0 });
 
 /**
@@ -70,6 +101,18 @@ export function lineDiffOf(
         ? 'The versions differ too much for a comparison: all lines of the old one come first, then all of the new one.'
         : undefined;
   return { ...rowsOf(patch.hunks), ...(note === undefined ? {} : { note }) };
+}
+
+/** The lines of a file that is shown as it is, in the form of a diff without changes. */
+export function linesOf(text: string): LineDiff {
+  const lines = text.split('\n');
+  // A last line that is empty is the end of the line before.
+  if (lines.at(-1) === '') lines.pop();
+  const rows = lines.slice(0, maxRows).map((line, index): DiffRow => {
+    const shown = line.slice(0, maxLineLength);
+    return { kind: 'same', new: index + 1, text: shown, missing: line.length - shown.length };
+  });
+  return { rows, hidden: lines.length - rows.length };
 }
 
 /** The service leaves out the end of the last line, so it says nothing about the last line. */

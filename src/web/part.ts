@@ -1,12 +1,16 @@
 import { ApiError } from './api.ts';
 import type * as account from './parts/account.ts';
 import type * as changes from './parts/changes.ts';
+import type * as colours from './parts/colours.ts';
+import type * as files from './parts/files.ts';
 import type * as operate from './parts/operate.ts';
 
 /** The scripts of `src/web/parts`, each of which a page loads when it is needed. */
 export interface Parts {
   readonly account: typeof account;
   readonly changes: typeof changes;
+  readonly colours: typeof colours;
+  readonly files: typeof files;
   readonly operate: typeof operate;
 }
 export type PartName = keyof Parts;
@@ -30,7 +34,7 @@ interface TrustedTypes {
   ): { createScriptURL: (text: string) => string };
 }
 
-let files: Readonly<Record<string, PartFile>> = {};
+let scripts: Readonly<Record<string, PartFile>> = {};
 let trusted = (src: string): string => src;
 
 /**
@@ -38,7 +42,7 @@ let trusted = (src: string): string => src;
  * these, where the browser has Trusted Types.
  */
 export function allowParts(known: Readonly<Record<string, PartFile>>): void {
-  files = known;
+  scripts = known;
   const sources = new Set(Object.values(known).map(({ src }) => src));
   const { trustedTypes } = globalThis as { readonly trustedTypes?: TrustedTypes };
   const policy = trustedTypes?.createPolicy('parts', {
@@ -54,7 +58,7 @@ const loading = new Map<PartName, Promise<void>>();
 
 const load = (name: PartName): Promise<void> =>
   new Promise((resolve, reject) => {
-    const { src, integrity } = files[name] ?? { src: '', integrity: '' };
+    const { src, integrity } = scripts[name] ?? { src: '', integrity: '' };
     const script = Object.assign(document.createElement('script'), { integrity });
     script.src = trusted(src);
     script.onload = () => resolve();

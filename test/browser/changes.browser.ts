@@ -66,6 +66,12 @@ const open = async (path = `/c/${id}?view=changes`) => {
   await window.page.goto(service.url + path);
 };
 const file = (name: string) => window.page.locator('.changed-file', { hasText: name });
+/** Waits for a text that appears after a while. */
+const expectText = async (read: () => Promise<string>, text: string) => {
+  for (let tries = 0; tries < 40 && (await read()) !== text; tries++)
+    await window.page.waitForTimeout(50);
+  expect(await read()).toBe(text);
+};
 const barWidth = () =>
   window.page.evaluate<number>(
     'document.documentElement.scrollWidth - document.documentElement.clientWidth',
@@ -105,6 +111,117 @@ it('shows the files that have changed, and the lines of one, as texts', async ()
   expect(await barWidth()).toBe(0);
   expect(await violationsIn(page)).toEqual([]);
   await window.picture('changes on a phone');
+});
+
+it('colours the lines, and shows both versions beside each other', async () => {
+  const { page } = window;
+  service.answers.set(changes, ok(someChanges));
+  service.answers.set(diff, ok({ original: source('root'), modified: source('admin\u202e') }));
+  await open();
+  await file('src/login.ts').locator('summary').click();
+  await page.locator('.diff-added .code-string').waitFor();
+  expect(await page.locator('.diff-added .code-string').innerText()).toBe("'adminU+202E'");
+  expect(await page.locator('.diff-removed .diff-text').innerText()).toBe("\tconst name = 'root';");
+  await page.getByRole('button', { name: 'Side by side' }).click();
+  const changed = page.locator('tr.diff-removes.diff-adds');
+  expect(await changed.locator('td').allInnerTexts()).toEqual([
+    ...['2', '−', "\tconst name = 'root';"],
+    ...['2', '+', "\tconst name = 'adminU+202E';"],
+  ]);
+  for (const colorScheme of ['dark', 'light'] as const) {
+    await page.emulateMedia({ colorScheme });
+    expect(await violationsIn(page)).toEqual([]);
+    await window.picture(`changes side by side in ${colorScheme}`);
+  }
+  await page.reload();
+  await file('src/login.ts').locator('summary').click();
+  await changed.waitFor();
+  await page.setViewportSize({ width: 360, height: 740 });
+  await page.reload();
+  await file('src/login.ts').locator('summary').click();
+  await page.locator('.diff-removed').waitFor();
+  expect(await barWidth()).toBe(0);
+  await page.evaluate('localStorage.clear()');
+});
+
+it('makes a comment on a line a part of the next message, by mouse and by keyboard', async () => {
+  const { page } = window;
+  service.answers.set(changes, ok(someChanges));
+  service.answers.set(diff, ok({ original: source('root'), modified: source('admin') }));
+  await open();
+  await file('src/login.ts').locator('summary').click();
+  await page.locator('.diff-removed .diff-number').first().click();
+  const comment = page.getByLabel('Comment on src/login.ts');
+  await comment.fill('Why?');
+  expect(await violationsIn(page)).toEqual([]);
+  await window.picture('a comment on a line');
+  await page.getByRole('button', { name: 'Add to the message' }).click();
+  expect(await page.getByLabel('Message').inputValue()).toBe(
+    "`src/login.ts`, line 2 before the change:\n> \tconst name = 'root';\nWhy?\n",
+  );
+  await page.getByRole('button', { name: 'Comment on a line' }).focus();
+  await page.keyboard.press('Enter');
+  await comment.waitFor();
+  await page.keyboard.type('Rename it');
+  const number = page.getByRole('spinbutton', { name: 'Line' });
+  expect(await number.inputValue()).toBe('2');
+  await number.fill('99');
+  await page.keyboard.press('Tab');
+  await page.getByText('This line is not shown.').waitFor();
+  await number.fill('1');
+  await page.keyboard.press('Tab');
+  await expectText(() => comment.inputValue(), 'Rename it');
+  await comment.press('Control+Enter');
+  expect(await page.getByLabel('Message').inputValue()).toContain(
+    'Why?\n\n`src/login.ts`, line 1:\n> export function login(user: string): Session {\nRename it\n',
+  );
+  await page.setViewportSize({ width: 360, height: 740 });
+  await page.getByRole('button', { name: 'Comment on a line' }).click();
+  expect(await barWidth()).toBe(0);
+  await window.picture('a comment on a line on a phone');
+});
+
+it('shows images, of which it runs nothing', async () => {
+  const { page } = window;
+  const svg = (colour: string) =>
+    `<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40" onload="alert(1)"><script>alert(2)</script><rect width="40" height="40" fill="${colour}"/></svg>`;
+  service.answers.set(changes, ok([{ status: 'UPDATED', path: 'logo.svg' }]));
+  service.answers.set(diff, ok({ original: svg('red'), modified: svg('green') }));
+  await open();
+  await file('logo.svg').locator('summary').click();
+  await page.locator('.file-image img').nth(1).waitFor();
+  const widths = await page.evaluate<number[]>(
+    "[...document.querySelectorAll('.file-image img')].map((image) => image.naturalWidth)",
+  );
+  expect(widths).toEqual([40, 40]);
+  expect(await violationsIn(page)).toEqual([]);
+  await window.picture('a changed image');
+});
+
+it('opens a pull request, and says why it can not', async () => {
+  const { page } = window;
+  const request = `POST /api/v1/app-conversations/${id}/pull-request`;
+  service.answers.set(changes, ok(someChanges));
+  await open();
+  await page.getByRole('button', { name: 'Pull request…' }).click();
+  service.answers.set(request, {
+    status: 409,
+    json: { code: 'conflict', detail: 'Nothing has been pushed.' },
+  });
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Title').fill('Log in again');
+  await dialog.getByLabel('Draft').check();
+  await dialog.getByRole('button', { name: 'Open' }).click();
+  await dialog.getByText('Nothing has been pushed.').waitFor();
+  expect(await violationsIn(page)).toEqual([]);
+  await window.picture('a pull request that was refused');
+  expect(service.calls.at(-1)).toMatchObject({ body: { title: 'Log in again', draft: true } });
+  service.answers.set(request, ok({ number: 7, url: 'https://git.example/pulls/7' }));
+  await dialog.getByRole('button', { name: 'Open' }).click();
+  await dialog.getByText('is open.').waitFor();
+  expect(await dialog.getByRole('link').getAttribute('href')).toBe('https://git.example/pulls/7');
+  await dialog.getByRole('button', { name: 'Close' }).click();
+  window.faults();
 });
 
 it('shows 5,000 lines of a longer file, and says how many it leaves out', async () => {
@@ -230,12 +347,13 @@ it('is used with the keyboard alone, and keeps the message that is being written
   expect(new URL(page.url()).search).toBe('?view=changes');
   expect(await page.locator(':focus').innerText()).toBe('Changes');
   expect(await page.getByRole('tabpanel').count()).toBe(1);
-  // The tabs are one stop; then come “Read again” and the files.
-  for (const _stop of ['read', 'old.md', 'login.ts']) await page.keyboard.press('Tab');
+  // The tabs are one stop.
+  for (const _stop of ['pull request', 'side by side', 'read', 'old.md', 'login.ts'])
+    await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
   await page.locator('.diff-added').waitFor();
   await page.keyboard.press('Tab');
-  expect(await page.locator(':focus').getAttribute('aria-label')).toBe('Diff of src/login.ts');
+  expect(await page.locator(':focus').getAttribute('aria-label')).toBe('Lines of src/login.ts');
   await page.getByRole('tab', { name: 'Changes' }).focus();
   await page.keyboard.press('Home');
   expect(await page.getByLabel('Message').inputValue()).toBe('Now the tests');

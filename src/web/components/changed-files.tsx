@@ -2,11 +2,16 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { messageOf } from '../api.ts';
 import { ChangedFiles } from '../changed-files.ts';
-import { repositoryOf, sandboxStatusOf } from '../facts.ts';
+import { repositoryOf, sandboxStatusOf, titleOf } from '../facts.ts';
 import { lineDiffOf, type LineDiff } from '../line-diff.ts';
 import type { Row } from '../row.ts';
-import type { GitChange } from '../wire.ts';
-import { LineDiffTable, SourceText } from './line-diff.tsx';
+import type { GitChange, GitDiff } from '../wire.ts';
+import { commenting, type Commented } from '../comment-text.ts';
+import { coloursOf } from '../file-colours.ts';
+import { FileImage, isImage } from './file-image.tsx';
+import { LineDiffTable, type Colours } from './line-diff.tsx';
+import { PullRequestForm } from './pull-request-form.tsx';
+import { SourceText } from './source-text.tsx';
 import { RetryProblem } from './retry-problem.tsx';
 
 /** Files that one step adds to the list. */
@@ -23,29 +28,39 @@ interface FileProps {
   readonly change: GitChange;
   readonly files: ChangedFiles;
   readonly isLive: boolean;
+  readonly isSplit: boolean;
+  readonly onComment: ((comment: Commented) => void) | undefined;
+}
+
+/** What an opened file shows. */
+interface Opened {
+  readonly diff: LineDiff;
+  readonly colours: Colours;
+  readonly versions: GitDiff;
 }
 
 /** A file of the list, whose versions are read when it is opened. */
-function File({ change: { path, status }, files, isLive }: FileProps) {
+function File({ change: { path, status }, files, isLive, isSplit, onComment }: FileProps) {
   const isOpen = useSignal(false);
-  const diff = useSignal<LineDiff | undefined>(undefined);
+  const opened = useSignal<Opened | undefined>(undefined);
   const problem = useSignal<string | undefined>(undefined);
   const attempt = useSignal(0);
   useEffect(() => {
     if (!isOpen.value) return undefined;
     const reading = new AbortController();
     problem.value = undefined;
-    files.versionsOf(path, reading.signal).then(
-      (versions) => {
-        if (!reading.signal.aborted) diff.value = lineDiffOf(status, versions, isLive);
-      },
-      (error: unknown) => {
-        if (!reading.signal.aborted) problem.value = messageOf(error);
-      },
-    );
+    const read = async () => {
+      const versions = await files.versionsOf(path, reading.signal);
+      const diff = lineDiffOf(status, versions, isLive);
+      const colours = diff.rows.length === 0 ? {} : await coloursOf(path, versions);
+      if (!reading.signal.aborted) opened.value = { diff, colours, versions };
+    };
+    read().catch((error: unknown) => {
+      if (!reading.signal.aborted) problem.value = messageOf(error);
+    });
     return () => reading.abort();
   }, [path, status, isLive, isOpen.value, attempt.value, files.revision.value]);
-  const lines = diff.value?.lines;
+  const lines = opened.value?.diff.lines;
   return (
     <details
       class="changed-file"
@@ -68,8 +83,25 @@ function File({ change: { path, status }, files, isLive }: FileProps) {
       {isOpen.value && problem.value !== undefined && (
         <RetryProblem text={problem.value} onRetry={() => (attempt.value += 1)} />
       )}
-      {isOpen.value && diff.value !== undefined && <LineDiffTable path={path} diff={diff.value} />}
-      {isOpen.value && diff.value === undefined && problem.value === undefined && (
+      {isOpen.value && opened.value !== undefined && (
+        <>
+          {isImage(path) && status !== 'DELETED' && (
+            <FileImage
+              address={files.contentOf(path)}
+              path={path}
+              versions={opened.value.versions}
+            />
+          )}
+          <LineDiffTable
+            path={path}
+            diff={opened.value.diff}
+            colours={opened.value.colours}
+            isSplit={isSplit}
+            onComment={onComment}
+          />
+        </>
+      )}
+      {isOpen.value && opened.value === undefined && problem.value === undefined && (
         <p class="quiet-text" role="status">
           Loading…
         </p>
@@ -78,12 +110,23 @@ function File({ change: { path, status }, files, isLive }: FileProps) {
   );
 }
 
-interface FilesProps {
+/** Whether the window has room for two versions beside each other; as in styles.css. */
+const isWide = () => matchMedia('(min-width: 900px)').matches;
+const splitKey = 'diff-side-by-side';
+
+interface ChangesProps {
   readonly row: Row;
+  /** Takes a text for the next message; absent where no message is possible. */
+  readonly onMessage?: ((text: string) => void) | undefined;
+}
+
+interface FilesProps extends ChangesProps {
   readonly folder: string;
 }
 
-function Files({ row, folder }: FilesProps) {
+function Files({ row, folder, onMessage }: FilesProps) {
+  const onComment = commenting(onMessage);
+  const isSplit = useSignal(localStorage.getItem(splitKey) === 'true');
   const files = useMemo(() => new ChangedFiles(row.id, folder), [row, folder]);
   const shown = useSignal(filesPerStep);
   const facts = row.current.value;
@@ -108,6 +151,20 @@ function Files({ row, folder }: FilesProps) {
             <span class="count"> {list.length.toLocaleString('en-US')}</span>
           )}
         </h2>
+        {facts.conversation !== undefined && repositoryOf(facts) !== undefined && (
+          <PullRequestForm id={row.id} title={titleOf(facts)} onMessage={onMessage} />
+        )}
+        <button
+          type="button"
+          class="small quiet for-wide"
+          aria-pressed={isSplit.value}
+          onClick={() => {
+            isSplit.value = !isSplit.value;
+            localStorage.setItem(splitKey, String(isSplit.value));
+          }}
+        >
+          Side by side
+        </button>
         <button
           type="button"
           class="small quiet"
@@ -136,6 +193,8 @@ function Files({ row, folder }: FilesProps) {
               change={change}
               files={files}
               isLive={isLive}
+              isSplit={isSplit.value && isWide()}
+              onComment={onComment}
             />
           ))}
         </div>
@@ -150,7 +209,7 @@ function Files({ row, folder }: FilesProps) {
 }
 
 /** The files that the agent has changed in the repository of a conversation. */
-export function Changes({ row }: { readonly row: Row }) {
+export function Changes({ row, onMessage }: ChangesProps) {
   const folder = row.current.value.conversation?.workspace?.working_dir;
   // The page of a long history is at its end.
   useEffect(() => scrollTo({ top: 0 }), []);
@@ -160,5 +219,5 @@ export function Changes({ row }: { readonly row: Row }) {
         There is no folder with changes: the start is not over, or has failed.
       </p>
     );
-  return <Files row={row} folder={folder} />;
+  return <Files row={row} folder={folder} onMessage={onMessage} />;
 }

@@ -1,4 +1,4 @@
-import { useSignal, useSignalEffect } from '@preact/signals';
+import { useSignal, useSignalEffect, type Signal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { branchOf, repositoryOf, sandboxStatusOf, titleOf } from '../facts.ts';
 import { History } from '../history.ts';
@@ -25,13 +25,13 @@ import { newKey } from '../draft.ts';
 
 interface MessageFormProps {
   readonly id: string;
+  readonly text: Signal<string>;
   readonly placeholder: string;
   readonly onSent: () => void;
 }
 
 /** A message for the agent. A second attempt after a lost answer sends the same message once. */
-function MessageForm({ id, placeholder, onSent }: MessageFormProps) {
-  const text = useSignal('');
+function MessageForm({ id, text, placeholder, onSent }: MessageFormProps) {
   const isSending = useSignal(false);
   const problem = useSignal<string | undefined>(undefined);
   const sent = useRef({ text: '', key: '' });
@@ -146,6 +146,7 @@ function Present({ row }: { readonly row: Row }) {
   const { hasUi } = usePage();
   const mode = useSignal<RowMode>(undefined);
   const [view, show] = useView();
+  const message = useSignal('');
   const history = useMemo(() => new History(row.id), [row]);
   const questions = useMemo(() => new Questions(), [row]);
   const facts = row.current.value;
@@ -154,6 +155,14 @@ function Present({ row }: { readonly row: Row }) {
   const repository = repositoryOf(facts);
   const branch = branchOf(facts);
   const reply = replyOf(facts);
+  /** Adds a text to the message that is being written; absent where no message is possible. */
+  const extend = reply.isPossible
+    ? (text: string) => {
+        const before = message.peek();
+        message.value = before.trim() === '' ? text : `${before.trimEnd()}\n\n${text}`;
+        document.getElementById('reply')?.focus();
+      }
+    : undefined;
   const isStarting = facts.task !== undefined && facts.task.status !== 'READY';
   const end = () => {
     mode.value = undefined;
@@ -240,17 +249,6 @@ function Present({ row }: { readonly row: Row }) {
             onAnswered={() => void history.refresh()}
           />
         )}
-        {facts.conversation !== undefined &&
-          (reply.isPossible ? (
-            <MessageForm
-              id={row.id}
-              placeholder={reply.placeholder}
-              onSent={() => void history.refresh()}
-            />
-          ) : (
-            <p class="quiet-text">{reply.why}</p>
-          ))}
-        <InTheCluster row={row} />
       </div>
       <div
         class="view"
@@ -259,8 +257,33 @@ function Present({ row }: { readonly row: Row }) {
         aria-labelledby={tabIdOf('changes')}
         hidden={view !== 'changes'}
       >
-        {view === 'changes' && <Part name="changes">{({ Changes }) => <Changes row={row} />}</Part>}
+        {view === 'changes' && (
+          <Part name="changes">{({ Changes }) => <Changes row={row} onMessage={extend} />}</Part>
+        )}
       </div>
+      <div
+        class="view"
+        role="tabpanel"
+        id={panelIdOf('files')}
+        aria-labelledby={tabIdOf('files')}
+        hidden={view !== 'files'}
+      >
+        {view === 'files' && (
+          <Part name="files">{({ Files }) => <Files row={row} onMessage={extend} />}</Part>
+        )}
+      </div>
+      {facts.conversation !== undefined &&
+        (reply.isPossible ? (
+          <MessageForm
+            id={row.id}
+            text={message}
+            placeholder={reply.placeholder}
+            onSent={() => void history.refresh()}
+          />
+        ) : (
+          <p class="quiet-text">{reply.why}</p>
+        ))}
+      {view === 'events' && <InTheCluster row={row} />}
     </main>
   );
 }

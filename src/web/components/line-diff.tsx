@@ -1,26 +1,43 @@
 import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo } from 'preact/hooks';
-import { partsOf, type DiffRow, type LineDiff } from '../line-diff.ts';
-import { InOrder } from './in-order.tsx';
+import type { ColouredLines } from '../coloured-lines.ts';
+import { pairsOf, type DiffPair, type DiffRow, type LineDiff } from '../line-diff.ts';
+import type { Commented } from '../comment-text.ts';
+import { LineComment } from './line-comment.tsx';
+import { lineAt, SourceLine } from './source-line.tsx';
 
-/** A text of a file in the order of its characters, with a mark for each invisible one. */
-export const SourceText = ({ children }: { readonly children: string }) => (
-  <>
-    {partsOf(children).map((part, index) =>
-      index % 2 === 1 ? (
-        <span key={index} class="unseen-character">
-          {part}
-        </span>
-      ) : (
-        part !== '' && <InOrder key={index}>{part}</InOrder>
-      ),
-    )}
-  </>
-);
+/** Both versions in colours, where these are known. */
+export interface Colours {
+  readonly old?: ColouredLines | undefined;
+  readonly new?: ColouredLines | undefined;
+}
 
 const signs = { same: ' ', added: '+', removed: '−' } as const;
 
-function Row({ row }: { readonly row: DiffRow }) {
+interface TextProps {
+  readonly row: DiffRow;
+  readonly colours: Colours;
+}
+
+function Text({ row, colours }: TextProps) {
+  const pieces =
+    row.kind === 'removed' ? lineAt(colours.old, row.old) : lineAt(colours.new, row.new);
+  return (
+    <td class="diff-text">
+      <SourceLine text={row.text} pieces={pieces} />
+      {row.missing > 0 && (
+        <span class="quiet-text"> … {row.missing.toLocaleString('en-US')} characters more</span>
+      )}
+    </td>
+  );
+}
+
+interface RowProps extends TextProps {
+  readonly index: number;
+}
+
+function Row({ row, colours, index }: RowProps) {
   if (row.kind === 'hunk')
     return (
       <tr class="diff-hunk">
@@ -28,17 +45,56 @@ function Row({ row }: { readonly row: DiffRow }) {
       </tr>
     );
   return (
-    <tr class={`diff-${row.kind}`}>
+    <tr class={`diff-${row.kind}`} data-index={index}>
       <td class="diff-number">{row.old}</td>
       <td class="diff-number">{row.new}</td>
       <td class="diff-sign">{signs[row.kind]}</td>
-      <td class="diff-text">
-        {/* Most lines need no element of their own. */}
-        {/^[\t -~]*$/.test(row.text) ? row.text : <SourceText>{row.text}</SourceText>}
-        {row.missing > 0 && (
-          <span class="quiet-text"> … {row.missing.toLocaleString('en-US')} characters more</span>
-        )}
-      </td>
+      <Text row={row} colours={colours} />
+    </tr>
+  );
+}
+
+interface SideProps {
+  readonly row: DiffRow | undefined;
+  readonly number: number | undefined;
+  readonly colours: Colours;
+}
+
+const Side = ({ row, number, colours }: SideProps) =>
+  row === undefined ? (
+    <>
+      <td class="diff-number" />
+      <td class="diff-sign" />
+      <td class="diff-none" />
+    </>
+  ) : (
+    <>
+      <td class="diff-number">{number}</td>
+      <td class="diff-sign">{row.kind === 'hunk' ? ' ' : signs[row.kind]}</td>
+      <Text row={row} colours={colours} />
+    </>
+  );
+
+interface PairProps {
+  readonly pair: DiffPair;
+  readonly colours: Colours;
+  readonly index: number;
+}
+
+function Pair({ pair: { old, new: now }, colours, index }: PairProps) {
+  if (old?.kind === 'hunk')
+    return (
+      <tr class="diff-hunk">
+        <td colSpan={6}>{old.text}</td>
+      </tr>
+    );
+  return (
+    <tr
+      class={`${old?.kind === 'removed' ? 'diff-removes' : ''} ${now?.kind === 'added' ? 'diff-adds' : ''}`}
+      data-index={index}
+    >
+      <Side row={old} number={old?.old} colours={colours} />
+      <Side row={now} number={now?.new} colours={colours} />
     </tr>
   );
 }
@@ -46,29 +102,85 @@ function Row({ row }: { readonly row: DiffRow }) {
 /** Rows that are added in one go, so that the page reacts in between. */
 const rowsPerStep = 250;
 
-const Rows = ({ rows }: { readonly rows: readonly DiffRow[] }) => (
+/** One row of the table: of a unified diff, or of one with its sides beside each other. */
+type AnyRow = DiffRow | DiffPair;
+const isUnified = (row: AnyRow): row is DiffRow => 'kind' in row;
+
+interface StepProps {
+  readonly rows: readonly AnyRow[];
+  /** The index of the first row among all. */
+  readonly first: number;
+  readonly colours: Colours;
+  /** The content below the row of this index. */
+  readonly below?: { readonly index: number; readonly content: ComponentChildren };
+}
+
+const Step = ({ rows, first, colours, below }: StepProps) => (
   <tbody>
-    {rows.map((row, index) => (
-      <Row key={index} row={row} />
-    ))}
+    {rows.map((row, place) => {
+      const index = first + place;
+      const element = isUnified(row) ? (
+        <Row key={index} row={row} colours={colours} index={index} />
+      ) : (
+        <Pair key={index} pair={row} colours={colours} index={index} />
+      );
+      if (below?.index !== index) return element;
+      return [
+        element,
+        <tr key="below" class="diff-below">
+          <td colSpan={6}>{below.content}</td>
+        </tr>,
+      ];
+    })}
   </tbody>
 );
+
+/** The line that a row is about: the new one where there is one. */
+function lineOf(row: AnyRow | undefined): DiffRow | undefined {
+  const line = row === undefined || isUnified(row) ? row : (row.new ?? row.old);
+  return line?.kind === 'hunk' ? undefined : line;
+}
 
 interface LineDiffTableProps {
   readonly path: string;
   readonly diff: LineDiff;
+  readonly colours?: Colours;
+  /** Whether both versions are beside each other. */
+  readonly isSplit?: boolean;
+  /** Takes what was written about a line; without it no line has a comment. */
+  readonly onComment?: ((comment: Commented) => void) | undefined;
 }
 
-/** The lines of a diff, which scroll in their frame. Signs mark them as well as colours. */
-export function LineDiffTable({ path, diff: { rows, note, hidden } }: LineDiffTableProps) {
+const noColours: Colours = {};
+
+/**
+ * The lines of a diff or of a file, which scroll in their frame. Signs mark them as well as
+ * colours. A click at the number of a line opens a comment, and a button does for the keyboard.
+ */
+export function LineDiffTable({
+  path,
+  diff: { rows: unified, note, hidden },
+  colours = noColours,
+  isSplit = false,
+  onComment,
+}: LineDiffTableProps) {
   const shown = useSignal(1);
+  /** The index of the row below which a comment is written. */
+  const commented = useSignal<number | undefined>(undefined);
+  const text = useSignal('');
+  const rows = useMemo<readonly AnyRow[]>(
+    () => (isSplit ? pairsOf(unified) : unified),
+    [unified, isSplit],
+  );
   // Elements that are the same are not rendered again.
   const steps = useMemo(
     () =>
-      Array.from({ length: Math.ceil(rows.length / rowsPerStep) }, (_, index) => (
-        <Rows key={index} rows={rows.slice(index * rowsPerStep, (index + 1) * rowsPerStep)} />
-      )),
-    [rows],
+      Array.from({ length: Math.ceil(rows.length / rowsPerStep) }, (_, index) => {
+        const first = index * rowsPerStep;
+        const part = rows.slice(first, first + rowsPerStep);
+        return <Step key={index} rows={part} first={first} colours={colours} />;
+      }),
+    [rows, colours],
   );
   const isWhole = shown.value >= steps.length;
   useEffect(() => {
@@ -76,26 +188,88 @@ export function LineDiffTable({ path, diff: { rows, note, hidden } }: LineDiffTa
     const timer = setTimeout(() => (shown.value += 1));
     return () => clearTimeout(timer);
   }, [isWhole, shown.value]);
+  const index = commented.value;
+  const line = index === undefined ? undefined : lineOf(rows[index]);
+  const open = (next: number) => {
+    if (onComment !== undefined && lineOf(rows[next]) !== undefined) commented.value = next;
+  };
+  const comment = line !== undefined && onComment !== undefined && (
+    <LineComment
+      path={path}
+      line={line}
+      text={text}
+      onGo={(number) => {
+        const found = rows.findIndex((row) => lineOf(row)?.new === number);
+        if (found >= 0) open(found);
+        return found >= 0;
+      }}
+      onAdd={onComment}
+      onClose={() => (commented.value = undefined)}
+    />
+  );
+  const visible = steps.slice(0, shown.value).map((step, place) => {
+    const first = place * rowsPerStep;
+    if (index === undefined || comment === false) return step;
+    if (index < first || index >= first + rowsPerStep) return step;
+    const part = rows.slice(first, first + rowsPerStep);
+    const below = { index, content: comment };
+    return <Step key={place} rows={part} first={first} colours={colours} below={below} />;
+  });
   return (
     <>
       {note !== undefined && <p class="quiet-text">{note}</p>}
       {rows.length > 0 && (
-        <div class="diff" role="group" tabIndex={0} aria-label={`Diff of ${path}`}>
+        <div
+          class={`diff${isSplit ? ' diff-split' : ''}${onComment === undefined ? '' : ' diff-open'}`}
+          role="group"
+          tabIndex={0}
+          aria-label={`Lines of ${path}`}
+          onClick={({ target }) => {
+            const cell = target instanceof Element ? target.closest('.diff-number') : null;
+            const place = cell?.closest('tr')?.dataset['index'];
+            if (place !== undefined) open(Number(place));
+          }}
+        >
           <table>
+            {isSplit && (
+              <colgroup>
+                {['number', 'sign', 'text', 'number', 'sign', 'text'].map((kind, place) => (
+                  <col key={place} class={`column-${kind}`} />
+                ))}
+              </colgroup>
+            )}
             <thead class="unseen">
               <tr>
-                <th scope="col">Old line</th>
-                <th scope="col">New line</th>
-                <th scope="col">Sign</th>
-                <th scope="col">Text</th>
+                {(isSplit
+                  ? ['Old line', 'Sign', 'Old text', 'New line', 'Sign', 'New text']
+                  : ['Old line', 'New line', 'Sign', 'Text']
+                ).map((name, place) => (
+                  <th key={place} scope="col">
+                    {name}
+                  </th>
+                ))}
               </tr>
             </thead>
-            {steps.slice(0, shown.value)}
+            {visible}
           </table>
         </div>
       )}
       {hidden > 0 && (
         <p class="quiet-text">{hidden.toLocaleString('en-US')} more lines are not shown.</p>
+      )}
+      {onComment !== undefined && rows.length > 0 && index === undefined && (
+        <button
+          type="button"
+          class="small quiet"
+          onClick={() => {
+            const changed = unified.findIndex(({ kind }) => kind === 'added');
+            const number = unified[Math.max(changed, 0)]?.new;
+            const at = rows.findIndex((row) => lineOf(row)?.new === number && number !== undefined);
+            open(at >= 0 ? at : rows.findIndex((row) => lineOf(row) !== undefined));
+          }}
+        >
+          Comment on a line
+        </button>
       )}
     </>
   );

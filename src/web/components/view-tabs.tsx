@@ -4,6 +4,7 @@ import { useEffect, useRef } from 'preact/hooks';
 const views = [
   { view: 'events', label: 'Events' },
   { view: 'changes', label: 'Changes' },
+  { view: 'files', label: 'Files' },
 ] as const;
 export type View = (typeof views)[number]['view'];
 
@@ -27,6 +28,7 @@ export function useView(): readonly [view: View, show: (view: View) => void] {
     const address = new URL(location.href);
     if (next === 'events') address.searchParams.delete('view');
     else address.searchParams.set('view', next);
+    if (next !== 'files') address.searchParams.delete('path');
     history.replaceState(history.state, '', address);
     view.value = next;
   };

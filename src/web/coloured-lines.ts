@@ -1,0 +1,21 @@
+/** A part of a line in one colour. */
+export interface Piece {
+  readonly text: string;
+  /** The kind that gives it its colour; undefined: none. */
+  readonly kind?: ColourKind | undefined;
+}
+export type ColourKind = 'keyword' | 'string' | 'comment' | 'number' | 'name';
+/** The lines of a text, each in pieces. */
+export type ColouredLines = readonly (readonly Piece[])[];
+
+/** The first characters of a line in pieces. */
+export function cutPieces(pieces: readonly Piece[], length: number): readonly Piece[] {
+  const cut: Piece[] = [];
+  let left = length;
+  for (const piece of pieces) {
+    if (left <= 0) break;
+    cut.push({ ...piece, text: piece.text.slice(0, left) });
+    left -= piece.text.length;
+  }
+  return cut;
+}

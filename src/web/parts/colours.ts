@@ -1,0 +1,1 @@
+export { colouredLines } from '../colours.ts';

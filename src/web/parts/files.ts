@@ -1,0 +1,1 @@
+export { Files } from '../components/files.tsx';
