@@ -1,9 +1,7 @@
 import { z } from 'zod';
 import { optional, text } from './schema.ts';
 
-/**
- * What a run has come to that its status does not say. docs/reasons.md explains them.
- */
+/** Reasons why the result of a completed run needs attention; docs/reasons.md explains them. */
 export const runResultReasons = ['ToolFailed', 'ToolRejected', 'ModelNotConfigured'] as const;
 export type RunResultReason = (typeof runResultReasons)[number];
 
@@ -44,6 +42,6 @@ export function resultDetailOf({ reason, exitCode }: RunResult): string | undefi
     case 'ToolRejected':
       return 'The last tool call was rejected, so it did not run.';
     case 'ModelNotConfigured':
-      return 'No model is configured, so the agent did nothing. Choose a model on /account and start again, or send a message with a shell code block.';
+      return 'No model is configured, so nothing was done. Choose one on /account and start again, or send a message with a shell code block.';
   }
 }

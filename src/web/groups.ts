@@ -25,8 +25,8 @@ const lacksAnswer = (conversation: Facts['conversation']): boolean =>
 
 /** Pills of runs that are over and have a result that a person has to know of. */
 const resultPills: Readonly<Record<string, PillText>> = {
-  'tool-failed': { icon: 'alert', label: 'Command failed' },
-  'model-not-configured': { icon: 'alert', label: 'Nothing done' },
+  'tool-failed': { icon: 'alert', label: 'Tool failed' },
+  'model-not-configured': { icon: 'alert', label: 'No model' },
   'tool-rejected': { icon: 'idle', label: 'Rejected' },
 };
 

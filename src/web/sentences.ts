@@ -107,8 +107,8 @@ function running({ conversation }: Facts, now: number): string {
     case 'finished':
       return joined(
         ...lost(conversation),
-        `${result == null ? 'Done' : 'Ended'} ${ago(updated_at, now)}`,
         result,
+        `${result == null ? 'Done' : 'Ended'} ${ago(updated_at, now)}`,
         numbers === '' ? undefined : `Pull request ${numbers}`,
         saidBy(conversation),
       );

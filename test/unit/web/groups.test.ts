@@ -52,12 +52,12 @@ const cases: readonly (readonly [string, Facts, Group, string])[] = [
     'working',
     'Running',
   ],
-  ['the last command failed', running(ended(failedCommand)), 'needs-you', 'Command failed'],
+  ['the last command failed', running(ended(failedCommand)), 'needs-you', 'Tool failed'],
   [
     'an agent without a model did nothing',
     running(ended({ reason: 'model-not-configured' })),
     'needs-you',
-    'Nothing done',
+    'No model',
   ],
   [
     'the last tool call was rejected',

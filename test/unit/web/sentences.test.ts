@@ -89,7 +89,7 @@ const cases: readonly (readonly [string, Facts, string])[] = [
   [
     'that the last command of a run failed',
     running(ended(failedCommand)),
-    'Ended 2 h ago. The last command failed: exit code 3. “Block 1 failed, so I stopped there.”',
+    'The last command failed: exit code 3. Ended 2 h ago. “Block 1 failed, so I stopped there.”',
   ],
   [
     'the result of a run whose sandbox is paused',
@@ -104,7 +104,7 @@ const cases: readonly (readonly [string, Facts, string])[] = [
         message: 'No model is configured. I can only run shell code blocks.',
       }),
     ),
-    'Ended 2 h ago. No model is configured.',
+    'No model is configured. Ended 2 h ago.',
   ],
   [
     'that a run ended after a rejection',

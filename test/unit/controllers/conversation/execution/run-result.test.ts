@@ -45,8 +45,10 @@ async function after(
     { before, status },
     new AbortController().signal,
   );
-  await clock.advance(2_000);
-  return { status: await next, reads };
+  const late = clock.advance(2_000).then(() => {
+    throw new Error('The status waits for more than two seconds.');
+  });
+  return { status: await Promise.race([next, late]), reads };
 }
 
 const answers =
@@ -66,7 +68,7 @@ const cases: readonly (readonly [
   ['is read again after an activity', known, { ...known, lastActivityTime: later(1) }, failed, 1],
   ['stays while the agent is at rest', known, known, known.lastResult, 0],
   [
-    'is not read while the run goes on',
+    'is not read while the run continues',
     known,
     { ...known, executionStatus: 'running' },
     known.lastResult,
