@@ -1,6 +1,7 @@
 import type { AgentKind, ConfirmationPolicy } from '../resources/agent-settings.ts';
 import type { Approval } from '../resources/approval.ts';
 import type { ExecutionStatus } from '../resources/conversation-status.ts';
+import type { RunResult } from '../resources/run-result.ts';
 import type { AskedCalls } from './question-text.ts';
 
 /** Address, session key and protocol of the agent of one sandbox. */
@@ -288,6 +289,12 @@ export interface AgentClient {
    * agent was killed during the run, which `run` continues.
    */
   readonly lastError: AgentCall<[id: string], AgentFailure | undefined>;
+  /**
+   * Result of what the agent has done since the last message of its user, with the agent's whole
+   * last message; undefined where the agent has done nothing yet. `conversation` is the report of a
+   * run that is over.
+   */
+  readonly lastResult: AgentCall<[conversation: AgentConversation], RunResult | undefined>;
   /**
    * The conversation uses this model and key from its next model call on. A run under way
    * continues.

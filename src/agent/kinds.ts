@@ -28,6 +28,7 @@ export class ClientOfKinds implements AgentClient {
   readonly userMessages = this.#forward('userMessages');
   readonly userMessagesAfter = this.#forward('userMessagesAfter');
   readonly lastError = this.#forward('lastError');
+  readonly lastResult = this.#forward('lastResult');
   readonly useLlm = this.#forward('useLlm');
   readonly serverInfo = this.#forward('serverInfo');
   readonly runningConversations = this.#forward('runningConversations');

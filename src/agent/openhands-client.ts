@@ -4,6 +4,7 @@ import type {
   AgentCallOptions,
   AgentClient,
   AgentCommand,
+  AgentConversation,
   AgentEndpoint,
   AgentInit,
   AgentLlm,
@@ -19,6 +20,7 @@ import { OpenHandsApi, hexOf, maxPageBytes, pathOf } from './openhands-api.ts';
 import { create } from './openhands-creation.ts';
 import { lastFailure } from './openhands-failures.ts';
 import { isRejected, openQuestion } from './openhands-questions.ts';
+import { lastResult } from './openhands-results.ts';
 import {
   commandResultOf,
   contentOf,
@@ -255,6 +257,14 @@ export class OpenHandsClient implements AgentClient {
 
   async lastError(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions) {
     return lastFailure(this.api, endpoint, id, options);
+  }
+
+  async lastResult(
+    endpoint: AgentEndpoint,
+    conversation: AgentConversation,
+    options?: AgentCallOptions,
+  ) {
+    return lastResult(this.api, endpoint, conversation, options);
   }
 
   async useLlm(endpoint: AgentEndpoint, id: string, llm: AgentLlm, options?: AgentCallOptions) {

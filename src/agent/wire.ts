@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { optionKinds } from '../resources/approval.ts';
+import { exitCodeSchema } from '../resources/run-result.ts';
 
 /**
  * The answers of the agent-server protocol, as far as they are read. Unknown fields are ignored.
@@ -115,6 +116,29 @@ export const actionEventsSchema = pageOf(
   }),
 );
 export type ActionEvent = z.output<typeof actionEventsSchema>['items'][number];
+
+/** Events of all kinds: messages, and the calls of tools with their results. */
+export const recentEventsSchema = pageOf(
+  z.object({
+    kind: accessory(z.string()),
+    source: accessory(z.string()),
+    tool_call_id: accessory(z.string()),
+    /** Status of a tool call of the Agent Client Protocol. */
+    status: accessory(z.string()),
+    llm_message: accessory(
+      z.object({ content: z.array(z.object({ text: accessory(z.string()) })) }),
+    ),
+    action: accessory(z.object({ kind: z.string(), message: accessory(z.string()) })),
+    observation: accessory(
+      z.object({
+        kind: accessory(z.string()),
+        is_error: accessory(z.boolean()),
+        exit_code: accessory(exitCodeSchema),
+      }),
+    ),
+  }),
+);
+export type RecentEvent = z.output<typeof recentEventsSchema>['items'][number];
 
 export const rejectionEventsSchema = pageOf(z.object({ action_id: accessory(z.string()) }));
 

@@ -21,6 +21,7 @@ import {
 } from './conversation-status.ts';
 import { firstWords } from './first-words.ts';
 import { pausedCondition } from './paused-condition.ts';
+import { resultDetailOf } from './run-result.ts';
 
 /** Reasons of the condition Ready. */
 export const ReadyReason = {
@@ -84,7 +85,14 @@ export function readyCondition(status: ConversationStatus): ConditionUpdate {
  */
 export function finishedCondition(conversation: ConversationMessages): ConditionUpdate {
   const reason = finishedReasonOf(conversation);
-  const message = reason === undefined ? 'The conversation is active.' : finishedMessages[reason];
+  const detail =
+    reason === 'Finished' ? resultDetailOf(conversation.status?.lastResult ?? {}) : undefined;
+  const message =
+    reason === undefined
+      ? 'The conversation is active.'
+      : detail === undefined
+        ? finishedMessages[reason]
+        : `The run is over. ${detail}`;
   return conditionUpdate(
     ConversationCondition.finished,
     reason !== undefined,

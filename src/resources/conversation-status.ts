@@ -4,6 +4,7 @@ import { archiveStatusSchema } from './archive-status.ts';
 import { conditionsSchema } from './conditions.ts';
 import { pushesSchema } from './git-settings.ts';
 import { pullRequestsSchema } from './pull-request.ts';
+import { runResultSchema } from './run-result.ts';
 import {
   count,
   described,
@@ -132,6 +133,10 @@ export const conversationStatusSchema = z.object({
     "Status of the agent's run. Absent until the agent has the conversation.",
   ),
   executionDetail: optional(text(2048), 'Explanation of executionStatus for people.'),
+  lastResult: optional(
+    runResultSchema,
+    'Result of the last run. Absent while a run is under way, and where the agent did not report it.',
+  ),
   approval: optional(
     approvalSchema,
     'Question of the agent whether it may use a tool. Absent when the agent asks nothing.',

@@ -22,3 +22,18 @@ export function firstWords(text: string, maxLength = maxDerivedLength): string {
   if (space > maxLength / 2) return `${line.slice(0, space)}…`;
   return `${beginningOf(line, maxLength - 1)}…`;
 }
+
+/**
+ * The beginning of a text on one line: whole sentences where that loses little, else whole words,
+ * with a mark where there is more.
+ */
+export function beginningOnOneLine(text: string, maxLength: number): string {
+  const whole = onOneLine(text);
+  const line = plainText(whole, maxReadLength).trim();
+  if (line.length <= maxLength && whole.length <= maxReadLength) return line;
+  const head = beginningOf(line, maxLength - 2);
+  const sentences = /^.*[.!?](?=\s)/.exec(head)?.[0] ?? '';
+  if (sentences.length > maxLength / 2) return `${sentences} …`;
+  const space = head.lastIndexOf(' ');
+  return `${space > maxLength / 2 ? head.slice(0, space) : head}…`;
+}

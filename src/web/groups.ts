@@ -23,6 +23,16 @@ const waitingReasons: ReadonlySet<string | null | undefined> = new Set([
 const lacksAnswer = (conversation: Facts['conversation']): boolean =>
   conversation !== undefined && conversation.lost_answer !== null;
 
+/** Pills of runs that are over and have a result that a person has to know of. */
+const resultPills: Readonly<Record<string, PillText>> = {
+  'tool-failed': { icon: 'alert', label: 'Tool failed' },
+  'model-not-configured': { icon: 'alert', label: 'No model' },
+  'tool-rejected': { icon: 'idle', label: 'Rejected' },
+};
+
+const resultPill = (conversation: Facts['conversation']): PillText | undefined =>
+  resultPills[conversation?.last_result?.reason ?? ''];
+
 /** The group of a conversation whose sandbox runs. */
 function groupOfRun({ conversation }: Facts): Group {
   const status = conversation?.execution_status;
@@ -35,7 +45,9 @@ function groupOfRun({ conversation }: Facts): Group {
       return lacksAnswer(conversation) ? 'needs-you' : 'paused';
     case 'finished':
     case 'idle':
-      return lacksAnswer(conversation) ? 'needs-you' : 'finished';
+      return lacksAnswer(conversation) || resultPill(conversation)?.icon === 'alert'
+        ? 'needs-you'
+        : 'finished';
     case 'running':
     case null:
     case undefined:
@@ -95,6 +107,7 @@ export function pillOf(facts: Facts): PillText {
       if (atRest.has(facts.conversation?.execution_status) && lacksAnswer(facts.conversation))
         return { icon: 'alert', label: 'Answer lost' };
       return (
+        resultPill(facts.conversation) ??
         runPills[facts.conversation?.execution_status ?? ''] ?? { icon: 'run', label: 'Running' }
       );
     case 'PAUSED':

@@ -21,7 +21,7 @@ export const withTitles = (text: string, titleOf: Around['titleOf']): string =>
     return title === undefined ? all : `“${title}”`;
   });
 
-const ended = (text: string): string => (/[.!?…]$/.test(text) ? text : `${text}.`);
+const ended = (text: string): string => (/[.!?…]”?$/.test(text) ? text : `${text}.`);
 const joined = (...sentences: readonly (string | null | undefined)[]): string =>
   sentences
     .filter((text) => text !== null && text !== undefined && text !== '')
@@ -77,10 +77,17 @@ const lost = (conversation: Facts['conversation']): readonly string[] =>
     ? []
     : [conversation.lost_answer.message, 'Send a message to continue'];
 
+/** The last words of the agent, where they say more than the result of its run. */
+function saidBy({ last_result: result }: ConversationRecord): string | undefined {
+  const text = result?.message ?? '';
+  return text === '' || result?.reason === 'model-not-configured' ? undefined : `“${text}”`;
+}
+
 function running({ conversation }: Facts, now: number): string {
   if (conversation === undefined) return '';
   const { execution_status: status, execution_status_detail: detail, updated_at } = conversation;
   const numbers = pullRequestsOf(conversation);
+  const result = conversation.last_result?.detail;
   switch (status) {
     case 'waiting_for_confirmation':
       return joined(
@@ -100,11 +107,13 @@ function running({ conversation }: Facts, now: number): string {
     case 'finished':
       return joined(
         ...lost(conversation),
-        `Done ${ago(updated_at, now)}`,
+        result,
+        `${result == null ? 'Done' : 'Ended'} ${ago(updated_at, now)}`,
         numbers === '' ? undefined : `Pull request ${numbers}`,
+        saidBy(conversation),
       );
     case 'idle':
-      return joined(...lost(conversation), detail ?? 'Waits for a message');
+      return joined(...lost(conversation), result, detail ?? 'Waits for a message');
     case 'running':
     case null:
       return joined(detail, `Running. Last activity ${ago(updated_at, now)}`);
@@ -124,6 +133,8 @@ function paused(facts: Facts, around: Around): string {
     withTitles(cause, around.titleOf),
     // The detail of a run that waits says nothing more than the question.
     asks === undefined ? conversation?.execution_status_detail : undefined,
+    conversation?.last_result?.detail,
+    conversation && saidBy(conversation),
     resumePauses === undefined ? undefined : `Resume now would pause ${resumePauses}`,
   );
 }

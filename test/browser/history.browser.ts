@@ -47,7 +47,7 @@ afterAll(async () => {
 
 const step = steps(() => window);
 const sandboxOf = (id: string): string => `sbx-${id}`;
-const answered = () => window.page.getByText('All blocks succeeded.');
+const answered = () => window.page.getByRole('article').getByText('All blocks succeeded.');
 /** The button has another name while it loads. */
 const older = () => window.page.getByRole('button', { name: /^(Older events|Loading…)$/ });
 

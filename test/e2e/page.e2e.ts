@@ -55,7 +55,7 @@ describe('a person with a browser', () => {
     await form.getByLabel('Repository', { exact: true }).fill('acme/shop');
     await form.getByRole('button', { name: 'Start', exact: true }).click();
     await page.getByRole('link', { name: 'Who are you' }).click();
-    await page.getByText('All blocks succeeded').waitFor({ timeout: 90_000 });
+    await page.getByRole('article').getByText('All blocks succeeded').waitFor({ timeout: 90_000 });
     await window.picture('the page on a cluster');
     expect(faults()).toEqual([]);
     expect([...window.outside].filter((host) => host !== hostname)).toEqual([]);

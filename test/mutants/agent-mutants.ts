@@ -3,6 +3,8 @@ import type { TestedMutant } from './tested-mutant.ts';
 const acpChild = 'packages/reference-agent/src/acp/child.ts';
 const acpProgram = 'packages/reference-agent/src/acp/program.ts';
 const conversations = 'packages/reference-agent/src/conversations.ts';
+const runResult = 'src/controllers/conversation/execution/run-result.ts';
+const runResultTest = 'test/unit/controllers/conversation/execution/run-result.test.ts';
 const acpTest = 'packages/reference-agent/test/acp/acp-program.test.ts';
 
 /**
@@ -10,6 +12,34 @@ const acpTest = 'packages/reference-agent/test/acp/acp-program.test.ts';
  * rows of the page. Each name is the mistake as a sentence.
  */
 export const agentMutants: Readonly<Record<string, TestedMutant>> = {
+  'the last words of an agent are stored with a secret': {
+    file: runResult,
+    from: "withoutSecrets( (message ?? '').slice(0, maxSearched), secrets.map(({ value }) => value), )",
+    to: "(message ?? '').slice(0, maxSearched)",
+    test: runResultTest,
+    name: 'contains no secret',
+  },
+  'the last words of an agent are truncated before secrets are hidden in them': {
+    file: runResult,
+    from: 'maxSearched)',
+    to: 'maxResultMessage)',
+    test: runResultTest,
+    name: 'contains no secret',
+  },
+  'an agent that does not answer delays the status of its run': {
+    file: runResult,
+    from: '{ signal: timeout.signal }',
+    to: '{ signal }',
+    test: runResultTest,
+    name: 'is absent where the agent does not answer within two seconds',
+  },
+  'the result of the run before counts for the next one': {
+    file: 'src/agent/openhands-results.ts',
+    from: 'message === -1 ? newest : newest.slice(0, message)',
+    to: 'newest',
+    test: 'test/unit/agent/openhands-results.test.ts',
+    name: 'nothing before the agent has done something',
+  },
   'an update of another session is recorded': {
     file: acpChild,
     from: 'if (sessionId !== this.#session) return;',

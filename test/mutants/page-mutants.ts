@@ -4,6 +4,13 @@ const diff = { file: 'src/web/line-diff.ts', test: 'test/unit/web/line-diff.test
 
 /** Mistakes of the pages. */
 export const pageMutants: Readonly<Record<string, TestedMutant>> = {
+  'a run whose last command failed is done': {
+    file: 'src/web/groups.ts',
+    from: "|| resultPill(conversation)?.icon === 'alert'",
+    to: '',
+    test: 'test/unit/web/groups.test.ts',
+    name: 'the last command failed',
+  },
   'a diff reorders its line by a bidirectional control': {
     ...diff,
     from: '\\u2028-\\u202e',

@@ -16,6 +16,7 @@ import type {
   NewAgentConversation,
 } from '../../src/agent/agent.ts';
 import { AgentError } from '../../src/agent/errors.ts';
+import type { RunResult } from '../../src/resources/run-result.ts';
 import { questionOf as questionAbout } from '../../src/agent/openhands-questions.ts';
 import { sleep } from '@conversation-operator/base/clock';
 import type { AnswerDoubts } from './answer-doubts.ts';
@@ -253,6 +254,16 @@ export class SimulatedAgentClient implements AgentClient {
     options: AgentCallOptions = {},
   ): Promise<AgentFailure | undefined> {
     return this.#about('lastError', endpoint, id, options, (_, { failure }) => failure);
+  }
+
+  lastResult(
+    endpoint: AgentEndpoint,
+    { id }: AgentConversation,
+    options: AgentCallOptions = {},
+  ): Promise<RunResult | undefined> {
+    return this.#about('lastResult', endpoint, id, options, (_, { messages, status }) =>
+      status === 'running' ? undefined : { message: `Done with message ${messages.length}.` },
+    );
   }
 
   useLlm(

@@ -33,6 +33,7 @@ export const aConversation = (
   pull_requests: [],
   pending_approval: null,
   lost_answer: null,
+  last_result: null,
   llm_model: null,
   agent_kind: 'openhands',
   metrics: null,

@@ -29,6 +29,7 @@ import { AgentConfigurations } from './agent-configuration.ts';
 import { OwnerSettingsReader } from './owner-settings.ts';
 import { KeyRotation } from './execution/key-rotation.ts';
 import { interruptStuckRun, resumeRun } from './execution/run-control.ts';
+import { withoutEarlierResult, withRunResult } from './execution/run-result.ts';
 import { RunObserver, runKey, type PolledRun } from './execution/run-observer.ts';
 import { withRunUnknown, withSandboxAway } from './execution/sandbox-away.ts';
 import { StuckDetection } from './execution/stuck-detection.ts';
@@ -297,9 +298,12 @@ export class ConversationReconciler {
     signal: AbortSignal,
   ): Promise<number | undefined> {
     const { state, sandbox, endpoint } = polled;
+    const before = scope.status;
     const observation = await this.#observe(scope, polled, signal);
     if (observation.againAfterMs !== undefined) return observation.againAfterMs;
-    scope.status = observation.status;
+    scope.status = observation.resume
+      ? observation.status
+      : await withRunResult(this.#options, polled, { before, status: observation.status }, signal);
     await this.#keyRotation.rotate(
       { ...scope.stored, status: scope.status },
       state,
@@ -406,7 +410,7 @@ export class ConversationReconciler {
   async #write(scope: Scope, signal: AbortSignal): Promise<void> {
     const { sandbox, status, stored } = scope;
     const next = withSandboxStatus(
-      withRunBegun(stored.status, status),
+      withoutEarlierResult(withRunBegun(stored.status, status)),
       stored.metadata.namespace,
       sandbox,
       this.#options.stores.sandboxes,

@@ -21,10 +21,14 @@ const budget: TokenBucketOptions = { burst: 100, intervalMs: 50 };
 /** Maximum owners whose budgets are in memory. A forgotten budget is a full one. */
 const maxOwners = 10_000;
 
-/** Usage changes all the time while an agent works, and no client waits for a change of usage. */
+/**
+ * Usage changes all the time while an agent works, and no client waits for a change of usage. The
+ * result of a run changes with its status; alone, with the usage.
+ */
 const withoutUsage = ({
   metrics: _metrics,
   lastActivityTime: _time,
+  lastResult: _result,
   ...others
 }: ConversationStatus): ConversationStatus => others;
 

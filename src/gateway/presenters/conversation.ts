@@ -15,6 +15,7 @@ import {
 } from './approval.ts';
 import type { Reader } from '../auth/session-keys.ts';
 import type { Exposure } from './exposure.ts';
+import { presentRunResult, runResultSchema } from './run-result.ts';
 import { presentPullRequests, prNumbersOf, pullRequestList } from './pull-request.ts';
 import {
   idSchema,
@@ -48,6 +49,11 @@ export const conversationSchema = z.object({
   execution_status_detail: nullableText.describe(
     'The reason of an error, or of a run that was interrupted or given up, as a text for people. Else null.',
   ),
+  last_result: runResultSchema
+    .nullable()
+    .describe(
+      'The result of the last run; null while a run is under way, and where none is known.',
+    ),
   selected_repository: nullableText,
   selected_branch: nullableText,
   git_provider: nullableText,
@@ -159,6 +165,10 @@ export function presentConversation(
     // A status that differs from the observed one has another reason.
     execution_status_detail:
       executionStatus === status?.executionStatus ? (status.executionDetail ?? null) : null,
+    last_result:
+      executionStatus === 'running' || executionStatus === 'waiting_for_confirmation'
+        ? null
+        : presentRunResult(status?.lastResult),
     selected_repository: spec.repository?.name ?? null,
     selected_branch: spec.repository?.branch ?? null,
     git_provider: spec.repository?.provider ?? null,

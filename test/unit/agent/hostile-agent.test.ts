@@ -1,4 +1,5 @@
 import { gzipSync } from 'node:zlib';
+import type { AgentConversation } from '../../../src/agent/agent.ts';
 import { AgentError } from '../../../src/agent/errors.ts';
 import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
 import { HostileAgent } from '../../support/gateway/hostile-agent.ts';
@@ -40,6 +41,10 @@ afterAll(async () => {
 const endpoint = () => ({ baseUrl: `http://127.0.0.1:${agent.port}`, sessionKey: 'session-key' });
 const message = { content: [{ type: 'text', text: 'do it' }] } as const;
 const init = { bootstrapKey: 'boot', sessionKey: 'session-key', secretKey: 'secret', env: {} };
+const reported: AgentConversation = {
+  ...{ id: conversationId, executionStatus: 'finished', reportedStatus: 'finished' },
+  ...{ title: undefined, updatedAt: undefined, lastUserMessageId: 'm', metrics: undefined },
+};
 const llm = { model: 'openai/m', apiKey: 'sk-secret-0123456789' };
 
 /** Everything that the operator asks of agents. */
@@ -67,6 +72,7 @@ const calls: Readonly<Record<string, () => Promise<unknown>>> = {
   userMessages: () => client.userMessages(endpoint(), conversationId, 1),
   userMessagesAfter: () => client.userMessagesAfter(endpoint(), conversationId, undefined),
   lastError: () => client.lastError(endpoint(), conversationId),
+  lastResult: () => client.lastResult(endpoint(), reported),
   useLlm: () => client.useLlm(endpoint(), conversationId, llm),
   serverInfo: () => client.serverInfo(endpoint()),
   runningConversations: () => client.runningConversations(endpoint()),

@@ -246,6 +246,27 @@ describe('the reason why an agent is paused', () => {
   });
 });
 
+describe('the result of a run', () => {
+  const lastResult = { reason: 'ToolFailed', exitCode: 3, message: 'It failed.' } as const;
+  const expected = {
+    ...{ reason: 'tool-failed', exit_code: 3, message: 'It failed.' },
+    detail: 'The last command failed: exit code 3.',
+  };
+  it.each<[string, Partial<ConversationStatus>, Sandbox, unknown]>([
+    ['shows when the run is over', { executionStatus: 'finished' }, aSandbox(running), expected],
+    [
+      'shows while the sandbox is paused',
+      { executionStatus: 'finished' },
+      aSandbox(running, { replicas: 0 }),
+      expected,
+    ],
+    ['is null while the agent runs', { executionStatus: 'running' }, aSandbox(running), null],
+  ])('%s', (_case, status, sandbox, result) => {
+    const conversation = aConversation({ ...ready, ...status, lastResult });
+    expect(record(conversation, sandbox).last_result).toEqual(result);
+  });
+});
+
 describe('a conversation', () => {
   const exposure = exposedBy({
     agentUrlOf: (sandbox) => `https://agents.example/sandboxes/${sandbox}/AGENT_SERVER`,
@@ -270,6 +291,7 @@ describe('a conversation', () => {
       pull_requests: [],
       pending_approval: null,
       lost_answer: null,
+      last_result: null,
       llm_model: null,
       agent_kind: 'openhands',
       metrics: null,

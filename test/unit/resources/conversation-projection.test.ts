@@ -117,6 +117,14 @@ describe('the condition Finished', () => {
     });
   });
 
+  it('says that the last command of the run failed', () => {
+    const lastResult = { reason: 'ToolFailed', exitCode: 3 } as const;
+    expect(shown('Finished', { ...finished, lastResult })).toMatchObject({
+      ...{ status: 'True', reason: 'Finished' },
+      message: 'The run is over. The last command failed: exit code 3.',
+    });
+  });
+
   it('is missing on a conversation of an earlier version that is over', () => {
     expect(lacksFinishedCondition(aConversation({ status: finished }))).toBe(true);
     expect(lacksFinishedCondition(aConversation({ status: at(0, finished) }))).toBe(false);

@@ -44,6 +44,21 @@ export const lostAnswer: Fields = {
   },
 };
 
+type Result = NonNullable<ConversationRecord['last_result']>;
+
+/** Fields of a conversation whose run is over with this result. */
+export const ended = (result: Partial<Result>, fields: Fields = {}): Fields => ({
+  ...{ execution_status: 'finished', updated_at: '2026-01-01T10:00:00.000000Z' },
+  last_result: { reason: null, detail: null, exit_code: null, message: null, ...result },
+  ...fields,
+});
+
+/** The result of a run whose last command has failed. */
+export const failedCommand: Partial<Result> = {
+  ...{ reason: 'tool-failed', detail: 'The last command failed: exit code 3.', exit_code: 3 },
+  message: 'Block 1 failed, so I stopped there.',
+};
+
 /** Facts about a start whose conversation the stream has not brought yet. */
 export const started = (fields: Parameters<typeof aTask>[1] = {}): Facts => ({
   task: aTask(1, fields),

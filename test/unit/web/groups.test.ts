@@ -1,6 +1,14 @@
 import type { Facts } from '../../../src/web/facts.ts';
 import { groupOf, pillOf, type Group } from '../../../src/web/groups.ts';
-import { asking, lostAnswer, running, started, withSandbox } from './facts.ts';
+import {
+  asking,
+  ended,
+  failedCommand,
+  lostAnswer,
+  running,
+  started,
+  withSandbox,
+} from './facts.ts';
 
 const cases: readonly (readonly [string, Facts, Group, string])[] = [
   ['an agent asks', running({ execution_status: 'waiting_for_confirmation' }), 'needs-you', 'Asks'],
@@ -44,6 +52,26 @@ const cases: readonly (readonly [string, Facts, Group, string])[] = [
     'working',
     'Running',
   ],
+  ['the last command failed', running(ended(failedCommand)), 'needs-you', 'Tool failed'],
+  [
+    'an agent without a model did nothing',
+    running(ended({ reason: 'model-not-configured' })),
+    'needs-you',
+    'No model',
+  ],
+  [
+    'the last tool call was rejected',
+    running(ended({ reason: 'tool-rejected' }, { execution_status: 'idle' })),
+    'finished',
+    'Rejected',
+  ],
+  [
+    'the sandbox of a run whose last command failed is paused',
+    withSandbox('PAUSED', 'idle', null, { ...ended(failedCommand), execution_status: null }),
+    'paused',
+    'Paused',
+  ],
+  ['a reason is unknown', running(ended({ reason: 'other' })), 'finished', 'Finished'],
   ['its run is over', running({ execution_status: 'finished' }), 'finished', 'Finished'],
   ['it waits for a message', running({ execution_status: 'idle' }), 'finished', 'Idle'],
   ['an image is missing', withSandbox('ERROR', 'image-pull-failed'), 'failed', 'Failed'],

@@ -1,6 +1,14 @@
 import type { Facts } from '../../../src/web/facts.ts';
 import { sentenceOf } from '../../../src/web/sentences.ts';
-import { asking, lostAnswer, running, started, withSandbox } from './facts.ts';
+import {
+  asking,
+  ended,
+  failedCommand,
+  lostAnswer,
+  running,
+  started,
+  withSandbox,
+} from './facts.ts';
 
 const now = Date.parse('2026-01-01T12:00:00Z');
 const at = (time: string) => `2026-01-01T${time}.000000Z`;
@@ -72,6 +80,41 @@ const cases: readonly (readonly [string, Facts, string])[] = [
       ],
     }),
     'Done 2 h ago. Pull request #12, #13 (merged).',
+  ],
+  [
+    'what the agent said last',
+    running(ended({ message: 'All tests pass' }, { pr_number: [12] })),
+    'Done 2 h ago. Pull request #12. “All tests pass”.',
+  ],
+  [
+    'that the last command of a run failed',
+    running(ended(failedCommand)),
+    'The last command failed: exit code 3. Ended 2 h ago. “Block 1 failed, so I stopped there.”',
+  ],
+  [
+    'the result of a run whose sandbox is paused',
+    withSandbox('PAUSED', 'idle', 'Paused as idle.', ended(failedCommand)),
+    'Paused as idle. The last command failed: exit code 3. “Block 1 failed, so I stopped there.”',
+  ],
+  [
+    'once that the agent has no model and did nothing',
+    running(
+      ended({
+        ...{ reason: 'model-not-configured', detail: 'No model is configured.' },
+        message: 'No model is configured. I can only run shell code blocks.',
+      }),
+    ),
+    'No model is configured. Ended 2 h ago.',
+  ],
+  [
+    'that a run ended after a rejection',
+    running(
+      ended(
+        { reason: 'tool-rejected', detail: 'The last tool call was rejected.' },
+        { execution_status: 'idle' },
+      ),
+    ),
+    'The last tool call was rejected. Waits for a message.',
   ],
   [
     'the stage of a start with its duration',

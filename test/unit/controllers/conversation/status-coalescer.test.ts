@@ -51,6 +51,15 @@ describe('StatusCoalescer', () => {
     expect(count).toBe(9);
   });
 
+  it('the result of a run is written with the usage, or with the status of the run', () => {
+    const writes = new StatusCoalescer({ clock: new VirtualClock() });
+    const over: ConversationStatus = { ...stored, executionStatus: 'finished' };
+    const next = { ...over, lastResult: { message: 'Done.' } };
+    expect(writes.withheld(a, next, stored)).toBe(false);
+    expect(writes.withheld(a, next, over)).toBe(true);
+    expect(writes.waitMs('a')).toBe(30_000);
+  });
+
   it('what is withheld makes itself due', async () => {
     const clock = new VirtualClock();
     const writes = new StatusCoalescer({ clock });

@@ -118,8 +118,15 @@ function followed(messages: LaterMessage[] = [], known: ConversationStatus = {})
     },
     onUnresponsive: () => undefined,
   });
+  let writes = 0;
+  client.fault = ({ verb }) => {
+    if (verb === 'updateStatus') writes += 1;
+    return undefined;
+  };
   return {
     agent,
+    /** Number of status writes. */
+    writes: () => writes,
     /** Its container is exchanged, and no cache shows that yet. */
     exchangeUnseen: () => client.put(pods, aRunningPod(sandbox, 'process://2')),
     /** Its container is exchanged, and the sandbox says so. */
@@ -404,6 +411,28 @@ describe('a sign of activity alone, which is not worth a write of its own yet', 
     agent.lastError = () => Promise.resolve(undefined);
     await pass(60_000);
     expect(polls).toBeLessThanOrEqual(100);
+    await close();
+  });
+});
+
+describe('the result of a run', () => {
+  const over = (time: number, lastUserMessageId: string): AgentConversation => ({
+    ...{ ...state('finished'), updatedAt: later(time), lastUserMessageId },
+  });
+
+  it('is written with the status of the run, and that of a run that no poll has seen with its activity', async () => {
+    const { agent, pass, writes, close } = followed();
+    let reads = 0;
+    agent.lastResult = () => Promise.resolve({ message: `Result ${(reads += 1)}.` });
+    agent.conversation = () => Promise.resolve(over(-1_000, 'm1'));
+    expect(await pass(120_000)).toMatchObject({
+      ...{ executionStatus: 'finished', lastResult: { message: 'Result 1.' } },
+    });
+    expect([reads, writes()]).toEqual([1, 1]);
+    agent.conversation = () => Promise.resolve(over(0, 'm2'));
+    const { lastResult } = (await pass(180_000)) ?? {};
+    expect(lastResult).toEqual({ message: `Result ${reads}.` });
+    expect(writes()).toBe(2);
     await close();
   });
 });

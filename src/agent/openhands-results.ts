@@ -1,0 +1,108 @@
+import type { RunResult } from '../resources/run-result.ts';
+import type { AgentCallOptions, AgentConversation, AgentEndpoint } from './agent.ts';
+import { pathOf, type OpenHandsApi } from './openhands-api.ts';
+import { recentEventsSchema, type RecentEvent } from './wire.ts';
+
+/** Events of the read: the last step of a run with its updates of state, and some before. */
+const maxEvents = 20;
+/** Maximum bytes of these events; many runs may end at the same time. */
+const maxBytes = 1024 * 1024;
+
+/**
+ * Result of what an agent has done since the last message of its user, from one page of its newest
+ * events. Throws `AgentError`.
+ */
+export async function lastResult(
+  api: OpenHandsApi,
+  endpoint: AgentEndpoint,
+  conversation: AgentConversation,
+  options?: AgentCallOptions,
+): Promise<RunResult | undefined> {
+  const { items } = await api.get(
+    endpoint,
+    options,
+    `${pathOf(conversation.id)}/events/search`,
+    recentEventsSchema,
+    { query: { sort_order: 'TIMESTAMP_DESC', limit: maxEvents }, maxBodyBytes: maxBytes },
+  );
+  // Only the reference agent works without a model. An agent of the Agent Client Protocol names its
+  // model in its own settings.
+  const hasModel =
+    endpoint.kind === 'acp' ||
+    conversation.metrics !== undefined ||
+    (conversation.llm?.model ?? '') !== '';
+  return resultOf(items, hasModel);
+}
+
+/** The result that events show, newest first; undefined where nothing has happened. */
+export function resultOf(newest: readonly RecentEvent[], hasModel: boolean): RunResult | undefined {
+  const message = newest.findIndex(
+    ({ kind, source }) => kind === 'MessageEvent' && source === 'user',
+  );
+  const events = message === -1 ? newest : newest.slice(0, message);
+  const words = events.map(wordsOf).find((text) => text !== '');
+  const called = events.find((event) => outcomeOf(event) !== undefined);
+  const outcome = called && outcomeOf(called);
+  // A call that a person has rejected is reported as one that has failed.
+  const isRejected = events.some(
+    ({ kind, tool_call_id: call }) =>
+      kind === 'UserRejectObservation' && called != null && call === called.tool_call_id,
+  );
+  const exitCode = called?.observation?.exit_code ?? undefined;
+  const isExit = exitCode !== undefined && !passing.has(exitCode);
+  const hasDoneNothing = message !== -1 && !events.some(isCall) && words !== undefined;
+  if (words === undefined && outcome === undefined) return undefined;
+  return {
+    ...(words === undefined ? {} : { message: words }),
+    ...(isRejected
+      ? { reason: 'ToolRejected' }
+      : outcome === 'failed'
+        ? { reason: 'ToolFailed', ...(isExit ? { exitCode } : {}) }
+        : hasDoneNothing && !hasModel
+          ? { reason: 'ModelNotConfigured' }
+          : {}),
+  };
+}
+
+/** Exit codes of a command that has not failed: -1 is that of one which still runs. */
+const passing: ReadonlySet<number> = new Set([0, -1]);
+/** Results of what is no tool: the last message of the agent, and its thoughts. */
+const noTools: ReadonlySet<unknown> = new Set(['FinishObservation', 'ThinkObservation']);
+const lastMessages: ReadonlySet<unknown> = new Set(['FinishAction', 'MessageAction']);
+
+const isCall = ({ kind, action }: RecentEvent): boolean =>
+  kind === 'ACPToolCallEvent' || (kind === 'ActionEvent' && !lastMessages.has(action?.kind));
+
+/** The words of the agent in an event; empty for other events. */
+function wordsOf({ kind, source, action, llm_message: message }: RecentEvent): string {
+  if (kind === 'ActionEvent' && lastMessages.has(action?.kind))
+    return (action?.message ?? '').trim();
+  if (kind !== 'MessageEvent' || source !== 'agent') return '';
+  return (message?.content ?? [])
+    .map(({ text }) => text ?? '')
+    .join('\n')
+    .trim();
+}
+
+/** The outcome of a tool call; undefined for events that have none. */
+function outcomeOf({
+  kind,
+  status,
+  observation,
+}: RecentEvent): 'done' | 'failed' | 'rejected' | undefined {
+  switch (kind) {
+    case 'ObservationEvent': {
+      if (noTools.has(observation?.kind)) return undefined;
+      const exitCode = observation?.exit_code ?? 0;
+      return observation?.is_error === true || !passing.has(exitCode) ? 'failed' : 'done';
+    }
+    case 'AgentErrorEvent':
+      return 'failed';
+    case 'UserRejectObservation':
+      return 'rejected';
+    case 'ACPToolCallEvent':
+      return status === 'failed' ? 'failed' : status === 'completed' ? 'done' : undefined;
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,90 @@
+import type { Runtime } from '@conversation-operator/base/runtime';
+import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
+import { withoutSecrets, type NamedSecret } from '../../../agent/redaction.ts';
+import type {
+  ConversationStatus,
+  ExecutionStatus,
+} from '../../../resources/conversation-status.ts';
+import { beginningOnOneLine } from '../../../resources/first-words.ts';
+import { maxResultMessage, type RunResult } from '../../../resources/run-result.ts';
+import { abortedAfter } from '../../aborted-after.ts';
+
+export interface RunResultOptions extends Pick<Runtime, 'clock' | 'logger'> {
+  readonly agent: Pick<AgentClient, 'lastResult'>;
+}
+
+export interface EndedRun {
+  readonly endpoint: AgentEndpoint;
+  readonly state: AgentConversation;
+  /** Reads the secrets that no reader of the resource must see. */
+  readonly secrets: () => Promise<readonly NamedSecret[]>;
+}
+
+/** Maximum time by which the read of a result delays the status of its run. */
+const timeoutMs = 2_000;
+/** Maximum characters of a message in which secrets are searched: far more than are stored. */
+const maxSearched = 64 * 1024;
+
+const underWay: ReadonlySet<ExecutionStatus | undefined> = new Set([
+  undefined,
+  'running',
+  'waiting_for_confirmation',
+]);
+/** Statuses of an agent that has stopped by itself; for others the status itself is the news. */
+const completed: ReadonlySet<ExecutionStatus | undefined> = new Set(['finished', 'idle']);
+
+/** A run that is under way has no result, and its conversation no longer that of the run before. */
+export function withoutEarlierResult(status: ConversationStatus): ConversationStatus {
+  const { lastResult, ...rest } = status;
+  return lastResult === undefined || !underWay.has(status.executionStatus) ? status : rest;
+}
+
+/**
+ * The status with the result of its run, which is read once for each activity of an agent at rest:
+ * when its run ends, or when the owner has had another run that no poll has seen. A result that can
+ * not be read in time is absent, because the status must not wait for it.
+ */
+export async function withRunResult(
+  { agent, clock, logger }: RunResultOptions,
+  { endpoint, state, secrets }: EndedRun,
+  { before, status }: { readonly before: ConversationStatus; readonly status: ConversationStatus },
+  signal: AbortSignal,
+): Promise<ConversationStatus> {
+  const isKnown =
+    before.executionStatus === status.executionStatus &&
+    before.lastActivityTime === status.lastActivityTime;
+  if (isKnown || underWay.has(status.executionStatus) || state.lastUserMessageId === undefined)
+    return status;
+  const { lastResult: _earlier, ...rest } = status;
+  const timeout = abortedAfter(clock, timeoutMs, signal);
+  try {
+    const result = await agent.lastResult(endpoint, state, { signal: timeout.signal });
+    return result === undefined
+      ? rest
+      : { ...rest, lastResult: storedResult(result, status, await secrets()) };
+  } catch (error) {
+    if (signal.aborted) throw error;
+    logger.debug('the result of a run could not be read', { conversation: state.id, error });
+    return rest;
+  } finally {
+    timeout.cancel();
+  }
+}
+
+function storedResult(
+  { message, reason, exitCode }: RunResult,
+  { executionStatus }: ConversationStatus,
+  secrets: readonly NamedSecret[],
+): RunResult {
+  const searched = withoutSecrets(
+    (message ?? '').slice(0, maxSearched),
+    secrets.map(({ value }) => value),
+  );
+  const words = beginningOnOneLine(searched, maxResultMessage);
+  return {
+    ...(completed.has(executionStatus) && reason !== undefined
+      ? { reason, ...(exitCode === undefined ? {} : { exitCode }) }
+      : {}),
+    ...(words === '' ? {} : { message: words }),
+  };
+}
