@@ -9,13 +9,13 @@ export type ColourKind = 'keyword' | 'string' | 'comment' | 'number' | 'name';
 export type ColouredLines = readonly (readonly Piece[])[];
 
 /** The first characters of a line in pieces. */
-export function cutPieces(pieces: readonly Piece[], length: number): readonly Piece[] {
-  const cut: Piece[] = [];
+export function truncatePieces(pieces: readonly Piece[], length: number): readonly Piece[] {
+  const kept: Piece[] = [];
   let left = length;
   for (const piece of pieces) {
     if (left <= 0) break;
-    cut.push({ ...piece, text: piece.text.slice(0, left) });
+    kept.push({ ...piece, text: piece.text.slice(0, left) });
     left -= piece.text.length;
   }
-  return cut;
+  return kept;
 }

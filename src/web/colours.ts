@@ -2,7 +2,7 @@ import type { Root, RootContent } from 'hast';
 import { common, createLowlight } from 'lowlight';
 import type { ColouredLines, ColourKind, Piece } from './coloured-lines.ts';
 
-/** Maximum characters that get colours: the page does not react while it looks for them. */
+/** Maximum characters that get colours: the page does not react meanwhile. */
 export const maxColoured = 64_000;
 
 /** Endings of file names, or whole names, of the languages that do not have the same name. */

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { notFound } from '../errors/problem-error.ts';
 import { endpoints, type Route } from '../http/route.ts';
 import { escapeHtml, hashOf, pageHeaders, redirectToLogin } from './page.ts';
-import { immutable, sendBytes, sendFile } from './send-bytes.ts';
+import { immutable, sendBytes, sendFile } from '../http/send-bytes.ts';
 import type { WebFiles, WebFilesReader, WebScript } from './web-files.ts';
 
 const scriptFolder = '/_web';

@@ -1,7 +1,7 @@
 import { type OpenApiDocument, openApiDocument } from '../openapi/document.ts';
 import type { JsonSchema } from '../openapi/components.ts';
 import { escapeHtml, type Page, rendered } from './page.ts';
-import { sendBytes } from './send-bytes.ts';
+import { sendBytes } from '../http/send-bytes.ts';
 import { z } from 'zod';
 import { type Route, endpoints } from '../http/route.ts';
 

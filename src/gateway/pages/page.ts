@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Response, Request } from 'express';
-import { sendBytes } from './send-bytes.ts';
+import { sendBytes } from '../http/send-bytes.ts';
 
 /** Largest accepted path; a longer one is replaced by the first page. */
 export const maxPathLength = 2048;

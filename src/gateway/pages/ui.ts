@@ -2,7 +2,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
 import { endpoints, type Route } from '../http/route.ts';
 import { pageHeaders, redirect, redirectToLogin } from './page.ts';
-import { immutable, sendBytes, sendFile } from './send-bytes.ts';
+import { immutable, sendBytes, sendFile } from '../http/send-bytes.ts';
 import type { UiFiles } from './ui-files.ts';
 
 export interface UiOptions {

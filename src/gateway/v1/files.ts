@@ -17,7 +17,7 @@ import {
 import { sandboxViewOf } from '../presenters/conversation.ts';
 import { notFound, ProblemError } from '../errors/problem-error.ts';
 import { type Route, endpoints } from '../http/route.ts';
-import { sendBytes } from '../pages/send-bytes.ts';
+import { sendBytes } from '../http/send-bytes.ts';
 import type { Services } from '../services.ts';
 import {
   agentOf,

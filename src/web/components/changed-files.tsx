@@ -32,7 +32,7 @@ interface FileProps {
   readonly onComment: ((comment: Commented) => void) | undefined;
 }
 
-/** What an opened file shows. */
+/** The content of an opened file. */
 interface Opened {
   readonly diff: LineDiff;
   readonly colours: Colours;
@@ -151,28 +151,30 @@ function Files({ row, folder, onMessage }: FilesProps) {
             <span class="count"> {list.length.toLocaleString('en-US')}</span>
           )}
         </h2>
-        {facts.conversation !== undefined && repositoryOf(facts) !== undefined && (
-          <PullRequestForm id={row.id} title={titleOf(facts)} onMessage={onMessage} />
-        )}
-        <button
-          type="button"
-          class="small quiet for-wide"
-          aria-pressed={isSplit.value}
-          onClick={() => {
-            isSplit.value = !isSplit.value;
-            localStorage.setItem(splitKey, String(isSplit.value));
-          }}
-        >
-          Side by side
-        </button>
-        <button
-          type="button"
-          class="small quiet"
-          aria-disabled={files.isReading.value}
-          onClick={again}
-        >
-          {files.isReading.value ? 'Reading…' : 'Read again'}
-        </button>
+        <span class="row-actions">
+          {facts.conversation !== undefined && repositoryOf(facts) !== undefined && (
+            <PullRequestForm id={row.id} title={titleOf(facts)} onMessage={onMessage} />
+          )}
+          <button
+            type="button"
+            class="small quiet for-wide"
+            aria-pressed={isSplit.value}
+            onClick={() => {
+              isSplit.value = !isSplit.value;
+              localStorage.setItem(splitKey, String(isSplit.value));
+            }}
+          >
+            Side by side
+          </button>
+          <button
+            type="button"
+            class="small quiet"
+            aria-disabled={files.isReading.value}
+            onClick={again}
+          >
+            {files.isReading.value ? 'Reading…' : 'Read again'}
+          </button>
+        </span>
       </div>
       {!isLive && list !== undefined && absence === undefined && (
         <p class="quiet-text">The files are as they were at the last pause.</p>

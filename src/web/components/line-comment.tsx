@@ -6,7 +6,7 @@ import type { DiffRow } from '../line-diff.ts';
 interface LineCommentProps {
   readonly path: string;
   readonly line: DiffRow;
-  /** What is written, also while the comment moves to another line. */
+  /** The text so far, which stays while the comment moves to another line. */
   readonly text: Signal<string>;
   /** Moves the comment to a line of the new version; false where it is not shown. */
   readonly onGo: (line: number) => boolean;

@@ -1,4 +1,4 @@
-import { cutPieces, type ColouredLines, type Piece } from '../coloured-lines.ts';
+import { truncatePieces, type ColouredLines, type Piece } from '../coloured-lines.ts';
 import { SourceText } from './source-text.tsx';
 
 /** Most texts need no element of their own. */
@@ -19,7 +19,7 @@ export const SourceLine = ({ text, pieces }: SourceLineProps) =>
     <Text>{text}</Text>
   ) : (
     <>
-      {cutPieces(pieces, text.length).map((piece, index) =>
+      {truncatePieces(pieces, text.length).map((piece, index) =>
         piece.kind === undefined ? (
           <Text key={index}>{piece.text}</Text>
         ) : (

@@ -1,4 +1,4 @@
-import { cutPieces } from '../../../src/web/coloured-lines.ts';
+import { truncatePieces } from '../../../src/web/coloured-lines.ts';
 import { colouredLines, languageOf, maxColoured } from '../../../src/web/colours.ts';
 import { commentText } from '../../../src/web/comment-text.ts';
 import { matchingPaths, treeOf } from '../../../src/web/file-tree.ts';
@@ -18,7 +18,7 @@ describe('colours', () => {
     },
   );
 
-  it('go on over the ends of lines', () => {
+  it('continue over the ends of lines', () => {
     const kinds = colouredLines('a.ts', source)?.map((line) => line[0]?.kind);
     expect(kinds).toEqual(['comment', 'comment', 'string', undefined, 'keyword']);
   });
@@ -31,10 +31,10 @@ describe('colours', () => {
     expect(colouredLines('a.ts', 'a'.repeat(maxColoured + 1))).toBeUndefined();
   });
 
-  it('are cut with their line', () => {
+  it('are truncated with their line', () => {
     const pieces = [{ text: 'abc' }, { text: 'def', kind: 'string' as const }];
-    expect(cutPieces(pieces, 4)).toEqual([{ text: 'abc' }, { text: 'd', kind: 'string' }]);
-    expect(cutPieces(pieces, 3)).toEqual([{ text: 'abc' }]);
+    expect(truncatePieces(pieces, 4)).toEqual([{ text: 'abc' }, { text: 'd', kind: 'string' }]);
+    expect(truncatePieces(pieces, 3)).toEqual([{ text: 'abc' }]);
   });
 });
 
