@@ -8,6 +8,15 @@ export type ColourKind = 'keyword' | 'string' | 'comment' | 'number' | 'name';
 /** The lines of a text, each in pieces. */
 export type ColouredLines = readonly (readonly Piece[])[];
 
+/** The part that finds colours. */
+export interface Colouring {
+  /**
+   * Lines of a text in colours, whose pieces have the characters of the text exactly; undefined
+   * where the language is unknown, or the text is too long.
+   */
+  readonly colouredLines: (path: string, text: string) => ColouredLines | undefined;
+}
+
 /** The first characters of a line in pieces. */
 export function truncatePieces(pieces: readonly Piece[], length: number): readonly Piece[] {
   const kept: Piece[] = [];

@@ -28,10 +28,7 @@ export function languageOf(path: string): string | undefined {
   return language !== undefined && lowlight.registered(language) ? language : undefined;
 }
 
-/**
- * Lines of a text in colours, whose pieces have the characters of the text exactly; undefined where
- * the language is unknown, or the text is too long.
- */
+/** As `Colouring` says. */
 export function colouredLines(path: string, text: string): ColouredLines | undefined {
   const language = languageOf(path);
   if (language === undefined || text.length > maxColoured) return undefined;

@@ -1,4 +1,4 @@
-import type { ColouredLines } from './coloured-lines.ts';
+import type { ColouredLines, Colouring } from './coloured-lines.ts';
 import { partOf } from './part.ts';
 import type { GitDiff } from './wire.ts';
 
@@ -11,7 +11,7 @@ export async function coloursOfText(
   text: string | null,
 ): Promise<ColouredLines | undefined> {
   if (text === null || text === '') return undefined;
-  const part = await partOf('colours').catch(() => undefined);
+  const part = (await partOf('colours').catch(() => undefined)) as Colouring | undefined;
   await pause();
   return part?.colouredLines(path, text);
 }

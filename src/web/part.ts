@@ -1,23 +1,8 @@
 import { ApiError } from './api.ts';
-import type * as account from './parts/account.ts';
-import type * as changes from './parts/changes.ts';
-import type * as colours from './parts/colours.ts';
-import type * as files from './parts/files.ts';
-import type * as operate from './parts/operate.ts';
-
-/** The scripts of `src/web/parts`, each of which a page loads when it is needed. */
-export interface Parts {
-  readonly account: typeof account;
-  readonly changes: typeof changes;
-  readonly colours: typeof colours;
-  readonly files: typeof files;
-  readonly operate: typeof operate;
-}
-export type PartName = keyof Parts;
 
 declare global {
-  /** The build declares it: parts that are there, by their names. */
-  var page: { readonly parts: Partial<Parts> };
+  /** The build declares it: what the parts that are there export, by their names. */
+  var page: { readonly parts: Readonly<Record<string, unknown>> };
 }
 
 /** The address of the script of a part, and the hash that it must have. */
@@ -54,9 +39,9 @@ export function allowParts(known: Readonly<Record<string, PartFile>>): void {
   if (policy !== undefined) trusted = (src) => policy.createScriptURL(src);
 }
 
-const loading = new Map<PartName, Promise<void>>();
+const loading = new Map<string, Promise<void>>();
 
-const load = (name: PartName): Promise<void> =>
+const load = (name: string): Promise<void> =>
   new Promise((resolve, reject) => {
     const { src, integrity } = scripts[name] ?? { src: '', integrity: '' };
     const script = Object.assign(document.createElement('script'), { integrity });
@@ -75,8 +60,11 @@ const load = (name: PartName): Promise<void> =>
     document.head.append(script);
   });
 
-/** A part, loaded at its first use. Rejects with an ApiError; the next call tries again. */
-export async function partOf<Name extends PartName>(name: Name): Promise<Parts[Name]> {
+/**
+ * The exports of a file of `src/web/parts`, loaded at the first use. Rejects with an ApiError; the
+ * next call tries again.
+ */
+export async function partOf(name: string): Promise<unknown> {
   const there = () => page.parts[name];
   if (there() === undefined) {
     const promise = loading.get(name) ?? load(name);

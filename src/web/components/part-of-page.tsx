@@ -2,24 +2,35 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { messageOf } from '../api.ts';
-import { partOf, type PartName, type Parts } from '../part.ts';
+import { partOf } from '../part.ts';
+import type * as account from '../parts/account.ts';
+import type * as changes from '../parts/changes.ts';
+import type * as files from '../parts/files.ts';
+import type * as operate from '../parts/operate.ts';
 import { RetryProblem } from './retry-problem.tsx';
 
-interface PartProps<Name extends PartName> {
+interface Parts {
+  readonly account: typeof account;
+  readonly changes: typeof changes;
+  readonly files: typeof files;
+  readonly operate: typeof operate;
+}
+
+interface PartProps<Name extends keyof Parts> {
   readonly name: Name;
   /** Renders the part that has arrived. */
   readonly children: (part: Parts[Name]) => ComponentChildren;
 }
 
 /** Content that has a script of its own. Says so while that arrives, and when it does not. */
-export function Part<Name extends PartName>({ name, children }: PartProps<Name>) {
+export function Part<Name extends keyof Parts>({ name, children }: PartProps<Name>) {
   const part = useSignal<Parts[Name] | undefined>(undefined);
   const problem = useSignal<string | undefined>(undefined);
   const load = () => {
     problem.value = undefined;
     partOf(name).then(
       (loaded) => {
-        part.value = loaded;
+        part.value = loaded as Parts[Name];
       },
       (error: unknown) => {
         problem.value = messageOf(error);
