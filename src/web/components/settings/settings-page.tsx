@@ -4,6 +4,7 @@ import { OwnSettings } from '../../settings.ts';
 import type { SettingsRecord } from '../../wire.ts';
 import { RetryProblem } from '../retry-problem.tsx';
 import { Field, SettingsForm } from './settings-form.tsx';
+import { KeysSection } from './keys-section.tsx';
 import { SecretsSection } from './secrets-section.tsx';
 import { ServersSection } from './servers-section.tsx';
 
@@ -106,6 +107,7 @@ export function SettingsPage() {
           <ServersSection own={own} />
           <CommitsSection own={own} settings={settings} />
           <ModelSection own={own} settings={settings} />
+          <KeysSection />
         </>
       )}
     </main>
