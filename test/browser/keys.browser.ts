@@ -148,6 +148,17 @@ describe('the API keys of an owner', () => {
     await item(name).getByText('Revoke, and sign out?').waitFor();
   });
 
+  it('lead to the description of the API and back, in every window', async () => {
+    const { page } = window;
+    await open();
+    await section().getByRole('link', { name: 'What the API offers' }).click();
+    await page.getByRole('heading', { name: /^conversation-operator/i }).waitFor();
+    await page.getByRole('link', { name: 'All conversations' }).click();
+    await page.waitForURL(`${service.url}/`);
+    await page.getByRole('link', { name: 'API', exact: true }).click();
+    await page.waitForURL(`${service.url}/docs`);
+  });
+
   it('say why they can not be read, and are read again', async () => {
     service.answers.set('GET /api/keys', { status: 503, json: { detail: 'Too much to do.' } });
     await window.page.goto(`${service.url}/account`);

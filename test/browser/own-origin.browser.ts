@@ -73,6 +73,20 @@ describe("the official web UI, on the service's own origin", () => {
     expect(await window.page.evaluate('JSON.stringify(localStorage)')).not.toContain(up.key);
   });
 
+  step('leads back to our page of the conversation, and to our list', async () => {
+    const { page } = window;
+    const back = page.getByRole('link', { name: '← Conversations' });
+    await window.picture('way back from the web UI');
+    await back.click();
+    await page.waitForURL(`${up.url}/c/${id}`);
+    await page.getByRole('link', { name: 'Open chat' }).click();
+    await connected();
+    // The UI changes its page without loading it.
+    await page.evaluate("history.pushState(null, '', '/conversations')");
+    await back.click();
+    await page.waitForURL(`${up.url}/`);
+  });
+
   step('starts a conversation whose first message has an image', async () => {
     await window.page.goto(`${up.url}/conversations`);
     await connected();

@@ -71,7 +71,7 @@ const quotaColumns: readonly Column<Quota>[] = [
     label: 'Of',
     cell: ({ scope, owner }) => (scope === 'Namespace' ? 'all together' : (owner ?? 'each owner')),
   },
-  { label: 'Active, limit', isNumber: true, cell: quotaUse },
+  { label: 'Active, limit', cell: quotaUse },
   { label: 'Waiting', isNumber: true, cell: ({ waiting }) => waiting ?? '–' },
   {
     label: 'Beyond it',

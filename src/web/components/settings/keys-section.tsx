@@ -80,6 +80,9 @@ export function KeysSection() {
       }}
       before={
         <>
+          <p>
+            <a href="/docs">What the API offers</a>
+          </p>
           {keys.problem.value !== undefined && (
             <RetryProblem text={keys.problem.value} onRetry={() => void keys.open()} />
           )}
