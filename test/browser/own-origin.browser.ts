@@ -58,6 +58,11 @@ describe("the official web UI, on the service's own origin", () => {
     const { id: task } = await up.start('Count apples:\n```sh\necho $((6*7)) apples\n```');
     id = (await up.over(task)).app_conversation_id ?? '';
     await page.goto(`${up.url}/c/${id}`);
+    await page.getByText('Reference agent', { exact: true }).waitFor();
+    expect(await up.conversation(id)).toMatchObject({
+      agent_kind: 'openhands',
+      agent_name: 'Reference agent',
+    });
     await page.getByRole('link', { name: 'Open chat' }).click();
     await page.waitForURL(`${up.url}/conversations/${id}`);
   });

@@ -35,6 +35,7 @@ export const aConversation = (
   lost_answer: null,
   llm_model: null,
   agent_kind: 'openhands',
+  agent_name: null,
   metrics: null,
   parent_conversation_id: null,
   sub_conversation_ids: [],

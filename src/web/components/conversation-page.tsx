@@ -1,6 +1,6 @@
 import { useSignal, useSignalEffect } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
-import { branchOf, repositoryOf, sandboxStatusOf, titleOf } from '../facts.ts';
+import { agentOf, branchOf, repositoryOf, sandboxStatusOf, titleOf } from '../facts.ts';
 import { History } from '../history.ts';
 import { usePage } from '../page-state.ts';
 import { Questions } from '../questions.ts';
@@ -222,8 +222,11 @@ function Present({ row }: { readonly row: Row }) {
         <span class="row-origin">
           {[repository, branch].filter((part) => part !== undefined).join('@')}
         </span>
-        <span>{facts.conversation?.agent_kind}</span>
-        <span>{facts.conversation?.llm_model}</span>
+        {[...new Set([agentOf(facts), facts.conversation?.llm_model])]
+          .filter(Boolean)
+          .map((name) => (
+            <span key={name}>{name}</span>
+          ))}
         <PullRequests conversation={facts.conversation} />
         {hasUi && facts.conversation !== undefined && (
           <a href={`/conversations/${row.id}`}>Open chat</a>
