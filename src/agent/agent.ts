@@ -19,9 +19,9 @@ export interface AgentEndpoint {
  */
 export type AgentState = 'unreachable' | 'dormant' | 'ready';
 
-/** What an agent says of itself when it gets its keys. */
+/** An agent names itself when it gets its keys. */
 export interface AgentIntroduction {
-  /** Name of the agent for people, safe to store and to show; undefined for an agent that says none. */
+  /** Name for people, safe to store and to show; undefined for an agent that says none. */
   readonly title: string | undefined;
 }
 

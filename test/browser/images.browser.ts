@@ -116,7 +116,7 @@ it('waits for an image that is still read, and starts nothing without one that c
   await page.evaluate(`(() => {
     const read = createImageBitmap;
     window.createImageBitmap = async (...file) => {
-      await new Promise((resolve) => { window.goOn = resolve; });
+      await new Promise((resolve) => { window.proceed = resolve; });
       return read(...file);
     };
     const files = new DataTransfer();
@@ -128,7 +128,7 @@ it('waits for an image that is still read, and starts nothing without one that c
   await page.getByText('Reading…').waitFor();
   await page.getByRole('button', { name: 'Start', exact: true }).click();
   await page.getByText('Starting…').waitFor();
-  await page.evaluate('goOn()');
+  await page.evaluate('proceed()');
   await page.getByText('broken.heic can not be read as an image.').waitFor();
   await page.getByRole('button', { name: 'Start', exact: true }).waitFor();
   expect(service.calls).toEqual([]);

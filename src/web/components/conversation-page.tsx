@@ -60,7 +60,7 @@ function MessageForm({ id, placeholder, onSent }: MessageFormProps) {
         'idempotency-key': sent.current.key,
       });
       sent.current = { text: '', key: '' };
-      // What was typed or attached meanwhile stays.
+      // Text and images that were added meanwhile stay.
       if (text.peek() === message) text.value = '';
       images.list.value = images.list.peek().filter((image) => !attached.includes(image));
       onSent();

@@ -12,12 +12,13 @@ function NewKey({ value }: { readonly value: string }) {
   const state = useSignal('');
   const copy = async () => {
     input.current?.select();
-    // A page without TLS of another machine has no clipboard.
-    const isCopied = await navigator.clipboard?.writeText(value).then(
-      () => true,
-      () => false,
-    );
-    state.value = isCopied === true ? 'Copied.' : 'Selected: copy it by the keyboard.';
+    try {
+      await navigator.clipboard.writeText(value);
+      state.value = 'Copied.';
+    } catch {
+      // A page without TLS of another machine has no clipboard.
+      state.value = 'Selected: copy it by the keyboard.';
+    }
   };
   return (
     <div class="new-key">
