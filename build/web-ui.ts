@@ -103,13 +103,35 @@ export function unpackWebUi(archive: string, folder: string): void {
  * session of the sign-in, and reports nothing to its makers.
  */
 const settings =
-  '<script>window.__AGENT_CANVAS_LOCK_TO_CLOUD__=location.origin;window.__AGENT_CANVAS_DO_NOT_TRACK__=true</script>';
+  'window.__AGENT_CANVAS_LOCK_TO_CLOUD__=location.origin;window.__AGENT_CANVAS_DO_NOT_TRACK__=true';
+
+/**
+ * Adds a link to our page of the conversation that the UI shows, or else to our list. The UI renders
+ * the whole document, so that a link in its HTML would be gone: the link comes once the UI has
+ * loaded. The link reads the address when it is used, because the UI changes its pages without
+ * loading them.
+ */
+const wayBack = `addEventListener('load', () => {
+  const link = document.createElement('a');
+  link.id = 'way-back';
+  link.textContent = '← Conversations';
+  link.style.cssText = 'position:fixed;right:12px;bottom:4px;z-index:40;padding:2px 8px;border-radius:6px;font-size:12px;color:#ddd;background:#333';
+  const update = () => {
+    const [, id] = /^\\/conversations\\/([0-9a-f]{32})\\b/.exec(location.pathname) ?? [];
+    link.href = id === undefined ? '/' : '/c/' + id;
+  };
+  for (const event of ['pointerenter', 'focus', 'click']) link.addEventListener(event, update);
+  update();
+  document.body.append(link);
+});`;
+
+const script = `<script>${settings};${wayBack}</script>`;
 
 function withSettings(html: string): string {
   const [start, ...rest] = html.split('<head>');
   if (start === undefined || rest.length !== 1)
     throw new Error('the document of the web UI has another form');
-  return `${start}<head>${settings}${rest.join('')}`;
+  return `${start}<head>${script}${rest.join('')}`;
 }
 
 /** The style sheet without those of other hosts, which name fonts. */

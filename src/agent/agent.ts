@@ -20,6 +20,12 @@ export interface AgentEndpoint {
  */
 export type AgentState = 'unreachable' | 'dormant' | 'ready';
 
+/** An agent names itself when it gets its keys. */
+export interface AgentIntroduction {
+  /** Name for people, safe to store and to show; undefined for an agent that says none. */
+  readonly title: string | undefined;
+}
+
 /**
  * Receiver of an agent's webhooks: `POST {baseUrl}/conversations` and `{baseUrl}/events/{id}`, with
  * the agent's session key.
@@ -233,9 +239,10 @@ export interface AgentClient {
   /** Never throws for an agent that does not answer. No key needed. */
   readonly probe: AgentCall<[], AgentState>;
   /**
-   * Succeeds also when the agent has this session key already, or has keys from its environment.
+   * Succeeds also when the agent has this session key already, or has keys from its environment:
+   * then with undefined.
    */
-  readonly initialise: AgentCall<[init: AgentInit], void>;
+  readonly initialise: AgentCall<[init: AgentInit], AgentIntroduction | undefined>;
   /** A failing command is a result. Aborting does not stop the command. */
   readonly execute: AgentCall<[command: AgentCommand], AgentCommandResult>;
   /** Writes a small file whole, and the folders above it. `path` is absolute, in the sandbox. */

@@ -15,6 +15,7 @@ import type {
   NewAgentConversation,
 } from './agent.ts';
 import type { ExecutionStatus } from '../resources/conversation-status.ts';
+import { plainText } from '../resources/plain-text.ts';
 import { AgentError, isAgentError } from './errors.ts';
 import { OpenHandsApi, hexOf, maxPageBytes, pathOf } from './openhands-api.ts';
 import { create } from './openhands-creation.ts';
@@ -63,6 +64,8 @@ const maxCommandAnswerBytes = 16 * 1024 * 1024;
  * same time, so the limit is low.
  */
 const maxConversationBytes = 2 * 1024 * 1024;
+/** Maximum characters of the name that an agent gives itself. */
+const maxTitleLength = 64;
 /** Maximum messages of a page, because each may be large. */
 const messagesPerPage = 10;
 const conversationsPerPage = 20;
@@ -108,7 +111,7 @@ export class OpenHandsClient implements AgentClient {
   async initialise(endpoint: AgentEndpoint, init: AgentInit, options?: AgentCallOptions) {
     const { baseUrl } = endpoint;
     try {
-      await this.api.open(endpoint, options, {
+      const { body } = await this.api.open(endpoint, options, {
         method: 'POST',
         path: '/api/init',
         // The session key shows whether the agent has these keys already.
@@ -123,13 +126,15 @@ export class OpenHandsClient implements AgentClient {
           env: init.env,
           webhooks: (init.webhooks ?? []).map(webhookOf),
         },
-        answer: wire.initStateSchema,
+        answer: wire.initialisedSchema,
       });
+      return { title: plainText(body.title ?? '', maxTitleLength).trim() || undefined };
     } catch (error) {
       // 400: ready already. 401: ready, and the bootstrap key is replaced, or the key is wrong.
       // 404: no deferred mode.
       if (!isAgentError(error, 'refused', 'unauthorized', 'not-found')) throw error;
       await this.#verifySessionKey({ baseUrl, sessionKey: init.sessionKey }, options, error);
+      return undefined;
     }
   }
 

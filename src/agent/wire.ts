@@ -24,6 +24,9 @@ export const uploadSchema = z.object({ file_size: z.int().min(0) });
  */
 const accessory = <T extends z.ZodType>(schema: T) => schema.nullish().catch(undefined);
 
+/** The title is that of the reference agent; other agents have none here. */
+export const initialisedSchema = z.object({ state: z.string(), title: accessory(z.string()) });
+
 const usageSchema = z.object({
   accumulated_cost: accessory(z.number()),
   accumulated_token_usage: accessory(

@@ -75,7 +75,7 @@ export const apiKeyDefinition: CustomResourceDefinition = {
     column('Owner', '.spec.owner', 'Owner of the key.'),
     column('Role', '.spec.role', 'user or admin.'),
     column('Description', '.spec.description', 'Purpose of the key.'),
-    column('Expires', '.spec.expirationTime', 'Time from which the key is invalid.', 'date'),
+    column('Expires', '.spec.expirationTime', 'Time from which the key is invalid.'),
     wideColumn('Disabled', '.spec.disabled', 'Whether the key is disabled.', 'boolean'),
     wideColumn('Issued-By', '.spec.issuedBy.name', 'Key that created this one.'),
   ],

@@ -7,7 +7,15 @@ export function cachedSandbox(sandbox: Sandbox, interner: Interner): Sandbox {
   const { spec, status } = sandbox;
   interner.share(spec, 'owner', 'templateName');
   if (status !== undefined)
-    interner.share(status, 'message', 'reason', 'masterKeyId', 'agentName', 'pauseTime');
+    interner.share(
+      status,
+      'message',
+      'reason',
+      'masterKeyId',
+      'agentName',
+      'agentTitle',
+      'pauseTime',
+    );
   // One reconcile writes its time into several fields.
   for (const condition of status?.conditions ?? [])
     interner.share(condition, 'type', 'reason', 'message', 'lastTransitionTime');

@@ -24,6 +24,10 @@ export interface CustomObject<Spec, Status> extends KubeObject {
 
 export interface PrinterColumn {
   readonly name: string;
+  /**
+   * kubectl prints a `date` as the time that has passed since then, and one in the future as
+   * `<invalid>`: a time that can be in the future is a `string`.
+   */
   readonly type: 'string' | 'integer' | 'date' | 'boolean';
   readonly jsonPath: string;
   readonly description: string;

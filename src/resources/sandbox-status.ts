@@ -41,6 +41,10 @@ export const sandboxStatusSchema = z.object({
     text(64),
     "Name of an agent of the kind acp: the template's when the first pod was created. Absent for an agent that the template names by a command, and for other kinds.",
   ),
+  agentTitle: optional(
+    text(64),
+    'Name that the agent has given itself when it got its keys, for people. Absent for an agent that gives none.',
+  ),
   masterKeyId: optional(
     text(64),
     'ID of the master key from which the keys of the sandbox are derived. A rotation of the master key does not change it.',

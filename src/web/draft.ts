@@ -1,25 +1,11 @@
 import { signal, type Signal } from '@preact/signals';
 import { api, ApiError, messageOf } from './api.ts';
+import { contentOf, Images } from './images.ts';
 import type { Store } from './store.ts';
 import type { StartTask } from './wire.ts';
 
-export interface Attachment {
-  readonly name: string;
-  /** The image as a data URL. */
-  readonly url: string;
-}
-
-/** Maximum characters of all images together: the service takes bodies of 1 MiB. */
+/** Maximum characters of all images of a start: the service takes bodies of 1 MiB. */
 const maxImageCharacters = 900_000;
-const maxImages = 20;
-
-const readAsDataUrl = (file: File): Promise<string> =>
-  new Promise((resolve, reject) => {
-    const reader = new FileReader();
-    reader.onload = () => resolve(typeof reader.result === 'string' ? reader.result : '');
-    reader.onerror = () => reject(new Error(`${file.name} can not be read.`));
-    reader.readAsDataURL(file);
-  });
 
 /** A new key of a request, also where the page has no secure context. */
 export const newKey = (): string =>
@@ -46,9 +32,9 @@ export class Draft {
   readonly branch = signal('');
   readonly template = signal('');
   readonly model = signal('');
-  readonly images = signal<readonly Attachment[]>([]);
   readonly isSending = signal(false);
   readonly problem = signal<string | undefined>(undefined);
+  readonly images = new Images(maxImageCharacters, this.problem);
   /** Problems of single fields, by the names of the form. */
   readonly fieldProblems = signal<Readonly<Record<string, string>>>({});
   readonly #store: Store;
@@ -63,22 +49,6 @@ export class Draft {
     return this[name];
   }
 
-  async attach(files: Iterable<File>): Promise<void> {
-    for (const file of files) {
-      if (!file.type.startsWith('image/')) continue;
-      const image = { name: file.name, url: await readAsDataUrl(file) };
-      const images = [...this.images.value, image];
-      const characters = images.reduce((sum, { url }) => sum + url.length, 0);
-      if (characters > maxImageCharacters || images.length > maxImages)
-        this.problem.value = `${file.name} is too large: images may have about 650 KB together.`;
-      else this.images.value = images;
-    }
-  }
-
-  detach(image: Attachment): void {
-    this.images.value = this.images.value.filter((other) => other !== image);
-  }
-
   /** Fills the form with the request of an earlier start, whose message and images only REST has. */
   async fillFrom(taskId: string): Promise<void> {
     this.problem.value = undefined;
@@ -91,7 +61,7 @@ export class Draft {
       this.message.value = content
         .flatMap((part) => (part.type === 'text' ? [part.text] : []))
         .join('\n');
-      this.images.value = content
+      this.images.list.value = content
         .flatMap((part) => (part.type === 'image' ? part.image_urls : []))
         .map((url, index) => ({ name: `Image ${index + 1}`, url }));
       this.repository.value = request.selected_repository ?? '';
@@ -106,12 +76,15 @@ export class Draft {
   /** Whether a conversation was started. */
   async send(): Promise<boolean> {
     if (this.isSending.value) return false;
-    if (this.#isEmpty()) {
-      this.problem.value = 'Say what the agent should do, or attach an image.';
-      return false;
-    }
     this.isSending.value = true;
     this.problem.value = undefined;
+    await this.images.ready;
+    if (this.#isEmpty()) this.problem.value ??= 'Say what the agent should do, or attach an image.';
+    // An image that was to be part of the message may be missing.
+    if (this.problem.value !== undefined) {
+      this.isSending.value = false;
+      return false;
+    }
     this.fieldProblems.value = {};
     const request = this.#request();
     const text = JSON.stringify(request);
@@ -124,7 +97,7 @@ export class Draft {
       this.#store.settle();
       this.#sent = { text: '', key: '' };
       this.message.value = '';
-      this.images.value = [];
+      this.images.list.value = [];
       return true;
     } catch (error) {
       this.#refused(error);
@@ -135,22 +108,17 @@ export class Draft {
   }
 
   #isEmpty(): boolean {
-    return this.message.value.trim() === '' && this.images.value.length === 0;
+    return contentOf(this.message.value, this.images.list.value).length === 0;
   }
 
   #request(): Readonly<Record<string, unknown>> {
-    const text = this.message.value.trim();
-    const urls = this.images.value.map(({ url }) => url);
     const chosen = draftFields.flatMap((name) => {
       const value = this.field(name).value.trim();
       return value === '' ? [] : [[requestFields[name], value] as const];
     });
     return {
       initial_message: {
-        content: [
-          ...(text === '' ? [] : [{ type: 'text', text }]),
-          ...(urls.length === 0 ? [] : [{ type: 'image', image_urls: urls }]),
-        ],
+        content: contentOf(this.message.value.trim(), this.images.list.value),
       },
       ...Object.fromEntries(chosen),
     };

@@ -36,6 +36,10 @@ export const repositoryOf = ({ conversation, task }: Facts): string | undefined 
 export const branchOf = ({ conversation, task }: Facts): string | undefined =>
   conversation?.selected_branch ?? task?.request.selected_branch ?? undefined;
 
+/** The name of the agent that runs, or else its kind. */
+export const agentOf = ({ conversation }: Facts): string | undefined =>
+  conversation?.agent_name ?? conversation?.agent_kind;
+
 /** The name of the template that the sandbox is made from. */
 export const templateOf = ({ sandbox, task }: Facts): string | undefined =>
   sandbox?.sandbox_spec_id ?? task?.request.sandbox_spec_id ?? undefined;

@@ -1,4 +1,4 @@
-import { branchOf, repositoryOf, templateOf, titleOf, type Facts } from './facts.ts';
+import { agentOf, branchOf, repositoryOf, templateOf, titleOf, type Facts } from './facts.ts';
 import type { Group } from './groups.ts';
 
 export interface Filter {
@@ -19,6 +19,7 @@ export const searchTextOf = (facts: Facts): string =>
     titleOf(facts),
     repositoryOf(facts),
     branchOf(facts),
+    agentOf(facts),
     facts.conversation?.agent_kind,
     facts.conversation?.id,
     facts.conversation?.sandbox_id,

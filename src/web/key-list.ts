@@ -5,13 +5,22 @@ import type { ApiKeyRecord } from './wire.ts';
 
 export type KeyRow = Entry<ApiKeyRecord>;
 
-/** The keys of every owner, page by page. */
+interface IssuedKey extends ApiKeyRecord {
+  readonly key: string;
+}
+
+/** The keys of the owner, or those of every owner, page by page. */
 export class KeyList {
   readonly rows = signal<readonly KeyRow[] | undefined>(undefined);
   readonly next = signal<string | undefined>(undefined);
   readonly problem = signal<string | undefined>(undefined);
   /** The key of this session. */
   readonly own = signal<string | undefined>(undefined);
+  readonly #query: { readonly owner?: '*' };
+
+  constructor(query: { readonly owner?: '*' } = {}) {
+    this.#query = query;
+  }
 
   open = async (): Promise<void> => {
     await this.#read(async () => {
@@ -39,8 +48,33 @@ export class KeyList {
     void this.open();
   };
 
+  /** Whether this session ends with a key: with its own, and with those that it depends on. */
+  endsSession(id: string): boolean {
+    const makers = new Map(this.rows.value?.map(({ record }) => [record.id, record.issued_by]));
+    const passed = new Set<string>();
+    for (let at = this.own.value ?? null; at !== null && !passed.has(at);) {
+      if (at === id) return true;
+      passed.add(at);
+      at = makers.get(at) ?? null;
+    }
+    return false;
+  }
+
+  /**
+   * Makes a key, which ends at a time in ISO 8601, or with this session. Returns its value; rejects
+   * with an ApiError.
+   */
+  make = async (name: string, expires_at?: string): Promise<string> => {
+    const { key, ...record } = await api.post<IssuedKey>('/api/keys', { name, expires_at });
+    this.rows.value = [...(this.rows.peek() ?? []), new Entry(record)];
+    return key;
+  };
+
   async #add(known: readonly KeyRow[], page_id?: string): Promise<void> {
-    const { items, next } = await api.getPage<ApiKeyRecord>('/api/keys', { owner: '*', page_id });
+    const { items, next } = await api.getPage<ApiKeyRecord>('/api/keys', {
+      ...this.#query,
+      page_id,
+    });
     this.rows.value = [...known, ...items.map((record) => new Entry(record))];
     this.next.value = next;
   }

@@ -1,4 +1,4 @@
-import type { CacheState, Leader, OverviewRecord, Pool } from './wire.ts';
+import type { CacheState, Leader, OverviewRecord, Pool, Quota } from './wire.ts';
 
 /** A fault of the service; `href` is the part of the page that says more. */
 export interface Trouble {
@@ -65,9 +65,24 @@ export function troublesOf(overview: OverviewRecord): readonly Trouble[] {
   ];
 }
 
-/** Active sandboxes of a limit: `3 of 10`. */
+/** By how much the limit is exceeded; empty where it is not. */
+const aboveLimit = (active: number | null, limit: number): string =>
+  active !== null && active > limit ? `, ${active - limit} above it` : '';
+
+/** Active sandboxes of a limit: `3 of 10`. A lowered limit can be below what is active. */
 export const ofLimit = (active: number | null, limit: number | null): string =>
-  limit === null ? String(active ?? '–') : `${active ?? '–'} of ${limit}`;
+  limit === null
+    ? String(active ?? '–')
+    : `${active ?? '–'} of ${limit}${aboveLimit(active, limit)}`;
+
+/**
+ * The active sandboxes and the limit of a quota. A quota for every owner counts those of all owners
+ * together, and limits each owner.
+ */
+export const quotaUse = ({ scope, owner, active, limit }: Quota): string =>
+  scope === 'Owner' && owner === null
+    ? `${active ?? '–'} in all, ${limit} for each`
+    : ofLimit(active, limit);
 
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
 

@@ -77,6 +77,8 @@ describe('the state of the service', () => {
       '3',
     ]);
     await row('Owners', 'alice').getByText('10 of 10').waitFor();
+    await row('Quotas', 'default').getByText('16 in all, 10 for each').waitFor();
+    await row('Quotas', 'of-bob').getByText('3 of 3', { exact: true }).waitFor();
     await row('Templates', 'gpu').getByText('Required value').waitFor();
     expect(await page.getByRole('link', { name: 'Metrics' }).getAttribute('href')).toBe(
       'https://grafana.example/d/agents',
@@ -117,6 +119,22 @@ describe('the state of the service', () => {
       await page.getByText(text).first().waitFor();
     await window.picture('operate empty', { fullPage: true });
     expect(await violationsIn(page)).toEqual([]);
+  });
+
+  it('counts no leader where none is elected, and what is above a limit', async () => {
+    const { page } = window;
+    const overview = aBusyOverview();
+    const items = overview.owners.items.map((use) =>
+      use.owner === 'bob' ? { ...use, active: 4, limit: 2 } : use,
+    );
+    answerOverview({ ...overview, leaders: null, owners: { total: items.length, items } });
+    await open();
+    await section('Leader').getByText('none is elected').waitFor();
+    await row('Owners', 'bob').getByText('4 of 2, 2 above it').waitFor();
+    expect(await page.getByText(/^The first 0/).count()).toBe(0);
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await window.picture('operate without leader', { fullPage: true });
+    await page.emulateMedia({ colorScheme: 'light' });
   });
 
   it('reads the state again, at once after the page was hidden', async () => {

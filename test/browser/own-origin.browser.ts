@@ -58,6 +58,11 @@ describe("the official web UI, on the service's own origin", () => {
     const { id: task } = await up.start('Count apples:\n```sh\necho $((6*7)) apples\n```');
     id = (await up.over(task)).app_conversation_id ?? '';
     await page.goto(`${up.url}/c/${id}`);
+    await page.getByText('Reference agent', { exact: true }).waitFor();
+    expect(await up.conversation(id)).toMatchObject({
+      agent_kind: 'openhands',
+      agent_name: 'Reference agent',
+    });
     await page.getByRole('link', { name: 'Open chat' }).click();
     await page.waitForURL(`${up.url}/conversations/${id}`);
   });
@@ -71,6 +76,20 @@ describe("the official web UI, on the service's own origin", () => {
     );
     expect(new URL(socket.url).pathname).toBe(`/sockets/events/${id}`);
     expect(await window.page.evaluate('JSON.stringify(localStorage)')).not.toContain(up.key);
+  });
+
+  step('leads back to our page of the conversation, and to our list', async () => {
+    const { page } = window;
+    const back = page.getByRole('link', { name: '← Conversations' });
+    await window.picture('way back from the web UI');
+    await back.click();
+    await page.waitForURL(`${up.url}/c/${id}`);
+    await page.getByRole('link', { name: 'Open chat' }).click();
+    await connected();
+    // The UI changes its page without loading it.
+    await page.evaluate("history.pushState(null, '', '/conversations')");
+    await back.click();
+    await page.waitForURL(`${up.url}/`);
   });
 
   step('starts a conversation whose first message has an image', async () => {

@@ -12,6 +12,8 @@ const ok = (json: unknown) => ({ status: 200, json });
 const settings: SettingsRecord = {
   llm_api_key_set: true,
   llm_model: 'openai/small',
+  own_llm_model: 'openai/small',
+  default_llm_model: 'openai/default',
   provider_tokens_set: { github: null },
   mcp_config: {
     docs: {
@@ -232,13 +234,29 @@ describe('other settings', () => {
     expect(service.calls).toMatchObject([{ body: { mcp_config: { docs: null } } }]);
   });
 
-  it('show the model of the template after the choice was removed', async () => {
+  it('store no model where none was typed, and show the default in the empty field', async () => {
+    answerSettings({ llm_model: 'openai/default', own_llm_model: null });
     await open();
-    saved({ llm_model: 'openai/default' });
-    await fill('Model', 'Model', '');
+    const field = section('Model').getByLabel('Model');
+    expect(await field.inputValue()).toBe('');
+    expect(await field.getAttribute('placeholder')).toBe('The default, openai/default');
+    saved({ llm_model: 'openai/default', own_llm_model: null });
     await press('Model', 'Save');
     await section('Model').getByText('Saved.').waitFor();
     expect(service.calls).toMatchObject([{ body: { llm_model: '' } }]);
-    expect(await section('Model').getByLabel('Model').inputValue()).toBe('openai/default');
+    expect(await field.inputValue()).toBe('');
+  });
+
+  it('go back to the default model', async () => {
+    await open();
+    const field = section('Model').getByLabel('Model');
+    expect(await field.inputValue()).toBe('openai/small');
+    await window.picture('settings own model', { fullPage: true });
+    saved({ llm_model: 'openai/default', own_llm_model: null });
+    await press('Model', 'Use the default');
+    await section('Model').getByText('Saved.').waitFor();
+    expect(service.calls).toMatchObject([{ body: { llm_model: '' } }]);
+    expect(await field.inputValue()).toBe('');
+    expect(await section('Model').getByRole('button', { name: 'Use the default' }).count()).toBe(0);
   });
 });

@@ -86,10 +86,11 @@ export class SimulatedAgentClient implements AgentClient {
     endpoint: AgentEndpoint,
     init: AgentInit,
     options: AgentCallOptions = {},
-  ): Promise<void> {
-    return this.#reach('initialise', endpoint, options, callMs, (agent) =>
-      agent.initialise(init.bootstrapKey, init.sessionKey),
-    );
+  ): Promise<undefined> {
+    return this.#reach('initialise', endpoint, options, callMs, (agent) => {
+      agent.initialise(init.bootstrapKey, init.sessionKey);
+      return undefined;
+    });
   }
 
   execute(

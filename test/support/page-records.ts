@@ -36,6 +36,7 @@ export const aConversation = (
   last_result: null,
   llm_model: null,
   agent_kind: 'openhands',
+  agent_name: null,
   metrics: null,
   parent_conversation_id: null,
   sub_conversation_ids: [],

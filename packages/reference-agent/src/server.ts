@@ -22,6 +22,8 @@ import { Webhooks, type WebhookSettings } from './webhooks.ts';
 
 /** Version of the protocol of which this server implements a subset. */
 const version = '1.58.0';
+/** Name by which the agent is known to people; the bridge to another agent has no own. */
+const title = 'Reference agent';
 const maxCommandOutputBytes = 8 * 1024 * 1024;
 
 interface ReadyState extends Ready {
@@ -252,7 +254,7 @@ export class ReferenceServer {
     await this.#initialising.catch((error: unknown) => {
       throw error instanceof SettingsError ? new HttpError(422, error.message) : error;
     });
-    return { body: { state: 'ready', error: null } };
+    return { body: { state: 'ready', error: null, title } };
   }
 
   async #makeReady({
@@ -311,7 +313,7 @@ export class ReferenceServer {
     return {
       uptime: secondsSince(this.#startedMs),
       idle_time: secondsSince(this.#lastActivityMs),
-      title: 'Reference agent',
+      title,
       version,
       usable_tools: ['terminal', 'finish'],
       capabilities: ['idempotent_conversation_create_v1'],

@@ -1,4 +1,9 @@
-import type { AgentClient, AgentEndpoint, AgentState } from '../../agent/agent.ts';
+import type {
+  AgentClient,
+  AgentEndpoint,
+  AgentIntroduction,
+  AgentState,
+} from '../../agent/agent.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import { AgentError, isAgentError } from '../../agent/errors.ts';
 import type { Runtime } from '@conversation-operator/base/runtime';
@@ -17,6 +22,8 @@ export interface AgentConnectionsOptions extends Pick<Runtime, 'clock' | 'random
 /** The result of an attempt to connect. */
 export interface AgentConnection {
   readonly connected: boolean;
+  /** Absent where the agent has not got its keys by this attempt. */
+  readonly introduction?: AgentIntroduction | undefined;
   /** Whether the agent answers, and has other keys than those of the operator. */
   readonly isForeign?: boolean;
   /** Milliseconds until the next attempt; absent when the caller may choose. */
@@ -84,15 +91,15 @@ export class AgentConnections {
   ): Promise<AgentConnection> {
     const { agent, clock } = this.#options;
     const asked = { agent: keyOf(endpoint, sandbox, containerID), owner: ownerShare(sandbox) };
-    const attempt = async (patience: AbortSignal): Promise<boolean> => {
+    const attempt = async (patience: AbortSignal): Promise<AgentConnection> => {
       const beganAt = clock.monotonic();
-      const connected = await connectAgent(agent, endpoint, sandbox, this.#options, patience);
-      if (!connected && clock.monotonic() - beganAt >= refusalMs)
+      const connection = await connectAgent(agent, endpoint, sandbox, this.#options, patience);
+      if (!connection.connected && clock.monotonic() - beganAt >= refusalMs)
         throw new AgentError('timeout', 'The agent does not answer.');
-      return connected;
+      return connection;
     };
     const polled = await this.#lane.poll(asked, attempt, signal);
-    if ('answer' in polled) return { connected: polled.answer };
+    if ('answer' in polled) return polled.answer;
     const isForeign = isAgentError(polled.error, 'unauthorized');
     return { connected: false, laterMs: polled.laterMs, isForeign };
   }
@@ -110,8 +117,8 @@ const keyOf = (
 ): string => [metadata.uid, containerID, baseUrl].join('/');
 
 /**
- * Gives a dormant agent its keys. True once the agent has them; false for an agent that is to be
- * tried again soon.
+ * Gives a dormant agent its keys. Connected once the agent has them; else the agent is to be tried
+ * again soon.
  */
 async function connectAgent(
   agent: AgentClient,
@@ -119,13 +126,13 @@ async function connectAgent(
   sandbox: Sandbox,
   { keys, agentSide }: { readonly keys: SandboxKeys; readonly agentSide?: AgentSide | undefined },
   signal: AbortSignal,
-): Promise<boolean> {
+): Promise<AgentConnection> {
   const { metadata, status } = sandbox;
   const { uid } = metadata;
   const state = await agent.probe(endpoint, { signal });
-  if (state === 'unreachable') return false;
+  if (state === 'unreachable') return { connected: false };
   if (state === 'dormant') {
-    await agent.initialise(
+    const introduction = await agent.initialise(
       endpoint,
       {
         bootstrapKey: keys.bootstrapKey(uid, status?.masterKeyId),
@@ -136,9 +143,9 @@ async function connectAgent(
       },
       { signal },
     );
-    return true;
+    return { connected: true, introduction };
   }
   // The call with the session key proves that the agent at this address has the key.
   await agent.runningConversations(endpoint, { signal });
-  return true;
+  return { connected: true };
 }

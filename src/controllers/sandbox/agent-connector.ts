@@ -85,7 +85,12 @@ export class AgentConnector {
       if (endpoint !== undefined && connection?.connected === true) {
         unresponsiveAgents?.forget(sandbox.metadata.uid);
         const stopping = await stops.carryThrough(scope, containerID, endpoint, signal);
-        return stopping ?? { progress: { ...observed, ...runningProgress, containerID } };
+        const { introduction } = connection;
+        return (
+          stopping ?? {
+            progress: { ...observed, ...runningProgress, containerID, introduction },
+          }
+        );
       }
       // Within a container that has had the keys of the operator, the files of its owner are at
       // stake, and the pod stays.

@@ -1,3 +1,4 @@
+import type { AgentIntroduction } from '../../agent/agent.ts';
 import { conditionUpdate, findCondition, setConditions } from '../../resources/conditions.ts';
 import {
   SandboxCondition,
@@ -23,6 +24,8 @@ export interface SandboxProgress {
   readonly pod?:
     { readonly name: string; readonly uid: string; readonly ip: string | undefined } | undefined;
   readonly agentPort?: number | undefined;
+  /** Absent: the agent has said nothing new of itself. */
+  readonly introduction?: AgentIntroduction | undefined;
   /** The run of the agent's container that has been given its keys. */
   readonly containerID?: string | undefined;
   readonly failed?: { readonly code: string; readonly message: string } | undefined;
@@ -100,6 +103,7 @@ export function sandboxStatus(
   const lastUserPauseEpoch = ownerStops ? (old.agentEpoch ?? 0) : old.lastUserPauseEpoch;
   const lastDisruptionEpoch =
     progress.isDisrupted === true ? (old.agentEpoch ?? 0) : old.lastDisruptionEpoch;
+  const { title: agentTitle } = progress.introduction ?? { title: old.agentTitle };
   const lastContainerID = progress.containerID ?? old.lastContainerID;
   const another = lastContainerID !== old.lastContainerID;
   const agentEpoch = another || (connected && resumed) ? (old.agentEpoch ?? 0) + 1 : old.agentEpoch;
@@ -115,6 +119,7 @@ export function sandboxStatus(
     ...(old.masterKeyId === undefined ? {} : { masterKeyId: old.masterKeyId }),
     ...(old.agentKind === undefined ? {} : { agentKind: old.agentKind }),
     ...(old.agentName === undefined ? {} : { agentName: old.agentName }),
+    ...(agentTitle === undefined ? {} : { agentTitle }),
     // The number is 1 from the reservation on. The observed pod does not decide, because a cache
     // may be behind.
     replicas: progress.released === true ? 0 : (old.replicas ?? 0),

@@ -84,6 +84,7 @@ function docsPage({ info, servers, paths, components }: OpenApiDocument): Page {
   return {
     title: `${info.title} ${info.version}`,
     body: [
+      '<p><a href="./">All conversations</a></p>',
       `<h1>${escapeHtml(info.title)} ${escapeHtml(info.version)}</h1>`,
       `<p>${escapeHtml(info.description)} This page is made of <a href="openapi.json">openapi.json</a>, for code generators and other tools.</p>`,
       `<p>Base address: ${servers.map(({ url }) => code(url)).join(', ')}. Send your API key with each request: ${code('Authorization: Bearer co_…')}.</p>`,

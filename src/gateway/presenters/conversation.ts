@@ -6,7 +6,12 @@ import { isStartOver, startStatusOf, undeliveredMessages } from '../../resources
 import { executionStatuses, sandboxStatuses } from '../../resources/conversation-status.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { kebabCase } from '../../resources/owner-mends.ts';
-import { viewOfSandbox, type Sandbox, type SandboxView } from '../../resources/sandbox.ts';
+import {
+  viewOfSandbox,
+  type Sandbox,
+  type SandboxState,
+  type SandboxView,
+} from '../../resources/sandbox.ts';
 import {
   approvalSchema,
   lostAnswerSchema,
@@ -75,6 +80,9 @@ export const conversationSchema = z.object({
     .describe(
       'Name of an agent of the Agent Client Protocol, as codex, or acp where it has none; else openhands.',
     ),
+  agent_name: nullableText.describe(
+    'Name of the agent that runs, for people: that of agent_kind, or what the agent has called itself; null before it has.',
+  ),
   metrics: metricsSchema.nullable(),
   parent_conversation_id: nullableText,
   sub_conversation_ids: z.array(idSchema),
@@ -143,6 +151,10 @@ export const updatedAt = (conversation: CachedConversation): string =>
     transitionsOf(conversation).at(-1)?.time,
   );
 
+/** The bridge to an agent of the Agent Client Protocol has a title of its own, which is not shown. */
+const agentNameOf = ({ agentKind, agentName, agentTitle }: Partial<SandboxState> = {}) =>
+  agentName ?? (agentKind === 'acp' ? null : (agentTitle ?? null));
+
 /** The record of a conversation. Without a reader, the record has no session key. */
 export function presentConversation(
   sources: ConversationSources,
@@ -180,6 +192,7 @@ export function presentConversation(
     lost_answer: presentLostAnswer(conversation),
     llm_model: spec.agent?.model ?? null,
     agent_kind: sandbox?.status?.agentName ?? sandbox?.status?.agentKind ?? defaultAgentKind,
+    agent_name: agentNameOf(sandbox?.status),
     metrics: metricsView(status?.metrics),
     parent_conversation_id: parent === undefined ? (spec.parent ?? null) : conversationIdOf(parent),
     sub_conversation_ids: children.map(conversationIdOf).sort(),

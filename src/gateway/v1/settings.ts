@@ -66,7 +66,11 @@ const settingsSchema = z.object({
   llm_api_key_set: z
     .literal(true)
     .describe('Models and their keys are configured with the sandboxes, not by their users.'),
-  llm_model: z.string(),
+  llm_model: z.string().describe('Model of new conversations that name none.'),
+  own_llm_model: nullableText.describe('Your own choice of it; null: the default.'),
+  default_llm_model: nullableText.describe(
+    'The model without a choice of yours; null: that of the agent.',
+  ),
   provider_tokens_set: z
     .record(z.string(), z.string().nullable())
     .describe('The configured git hosts: provider → null.'),
@@ -96,9 +100,12 @@ export const settingsRoutes = (services: Services): readonly Route[] => {
       .templates()
       .find(({ metadata }) => metadata.name === services.templateName);
     const { model, git, mcpServers = [] } = services.settings.of(owner);
+    const defaultModel = template?.spec.agent.model;
     return {
       llm_api_key_set: true,
-      llm_model: model ?? template?.spec.agent.model ?? 'default',
+      llm_model: model ?? defaultModel ?? 'default',
+      own_llm_model: model ?? null,
+      default_llm_model: defaultModel ?? null,
       provider_tokens_set: Object.fromEntries(
         Object.keys(services.gitHosts).map((provider) => [provider, null]),
       ),

@@ -1,6 +1,6 @@
 import { useSignal, useSignalEffect, type Signal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
-import { branchOf, repositoryOf, sandboxStatusOf, titleOf } from '../facts.ts';
+import { agentOf, branchOf, repositoryOf, sandboxStatusOf, titleOf } from '../facts.ts';
 import { History } from '../history.ts';
 import { usePage } from '../page-state.ts';
 import { Questions } from '../questions.ts';
@@ -21,7 +21,9 @@ import { useSentence } from './use-sentence.ts';
 import { TextBlock } from './text-block.tsx';
 import { panelIdOf, tabIdOf, useView, ViewTabs } from './view-tabs.tsx';
 import { api, messageOf } from '../api.ts';
+import { contentOf, Images } from '../images.ts';
 import { newKey } from '../draft.ts';
+import { Attachments } from './attachments.tsx';
 
 interface MessageFormProps {
   readonly id: string;
@@ -30,25 +32,37 @@ interface MessageFormProps {
   readonly onSent: () => void;
 }
 
+/** Maximum characters of all images: with them, the service keeps messages of 384 KiB. */
+const maxImageCharacters = 340_000;
+
 /** A message for the agent. A second attempt after a lost answer sends the same message once. */
 function MessageForm({ id, text, placeholder, onSent }: MessageFormProps) {
   const isSending = useSignal(false);
   const problem = useSignal<string | undefined>(undefined);
+  const images = useMemo(() => new Images(maxImageCharacters, problem), []);
   const sent = useRef({ text: '', key: '' });
   const send = async () => {
-    const message = text.peek();
-    if (message.trim() === '' || isSending.peek()) return;
-    if (sent.current.text !== message) sent.current = { text: message, key: newKey() };
+    if (isSending.peek()) return;
     isSending.value = true;
+    problem.value = undefined;
     try {
-      const body = { content: [{ type: 'text', text: message }], run: true };
+      await images.ready;
+      // An image that was to be part of the message may be missing.
+      if (problem.peek() !== undefined) return;
+      const message = text.peek();
+      const attached = images.list.peek();
+      const content = contentOf(message, attached);
+      if (content.length === 0) return;
+      const body = { content, run: true };
+      const whole = JSON.stringify(body);
+      if (sent.current.text !== whole) sent.current = { text: whole, key: newKey() };
       await api.post(`/api/v1/app-conversations/${id}/send-message`, body, {
         'idempotency-key': sent.current.key,
       });
       sent.current = { text: '', key: '' };
-      // Text that was typed meanwhile stays.
+      // Text and images that were added meanwhile stay.
       if (text.peek() === message) text.value = '';
-      problem.value = undefined;
+      images.list.value = images.list.peek().filter((image) => !attached.includes(image));
       onSent();
     } catch (error) {
       problem.value = messageOf(error);
@@ -73,10 +87,12 @@ function MessageForm({ id, text, placeholder, onSent }: MessageFormProps) {
         onInput={(event) => {
           text.value = event.currentTarget.value;
         }}
+        onPaste={(event) => void images.attach([...(event.clipboardData?.files ?? [])])}
         onKeyDown={(event) => {
           if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) void send();
         }}
       />
+      <Attachments images={images} />
       <div class="submit">
         <button type="submit" class="primary" aria-disabled={isSending.value}>
           {isSending.value ? 'Sending…' : 'Send'}
@@ -215,8 +231,11 @@ function Present({ row }: { readonly row: Row }) {
         <span class="row-origin">
           {[repository, branch].filter((part) => part !== undefined).join('@')}
         </span>
-        <span>{facts.conversation?.agent_kind}</span>
-        <span>{facts.conversation?.llm_model}</span>
+        {[...new Set([agentOf(facts), facts.conversation?.llm_model])]
+          .filter(Boolean)
+          .map((name) => (
+            <span key={name}>{name}</span>
+          ))}
         <PullRequests conversation={facts.conversation} />
         {hasUi && facts.conversation !== undefined && (
           <a href={`/conversations/${row.id}`}>Open chat</a>

@@ -1,5 +1,5 @@
 import { useComputed, useSignal } from '@preact/signals';
-import { branchOf, repositoryOf, templateOf, titleOf, updatedAtOf } from '../facts.ts';
+import { agentOf, branchOf, repositoryOf, templateOf, titleOf, updatedAtOf } from '../facts.ts';
 import { groupNames } from '../groups.ts';
 import { usePage } from '../page-state.ts';
 import type { Row } from '../row.ts';
@@ -29,13 +29,13 @@ function originOf({ current }: Row): string {
   const facts = current.value;
   const repository = repositoryOf(facts);
   const branch = branchOf(facts);
-  return [
+  const parts = [
     repository === undefined || branch === undefined ? repository : `${repository}@${branch}`,
-    facts.conversation?.agent_kind,
+    agentOf(facts),
     templateOf(facts),
-  ]
-    .filter((part) => part !== undefined)
-    .join(' · ');
+  ];
+  // A template is often called like its agent.
+  return [...new Set(parts)].filter((part) => part !== undefined).join(' · ');
 }
 
 function Sentence({ row }: { readonly row: Row }) {

@@ -40,6 +40,9 @@ export function Header({ path }: { readonly path: string }) {
         <PageLink href="/account" path={path}>
           Settings
         </PageLink>
+        <PageLink href="/docs" path={path}>
+          API
+        </PageLink>
         {page.role.value === 'admin' && (
           <PageLink href="/operate" path={path}>
             Operate

@@ -3,8 +3,8 @@ import { api } from '../api.ts';
 import { repositoryOf } from '../facts.ts';
 import { forecastOf } from '../forecast.ts';
 import { usePage, type PageState } from '../page-state.ts';
+import { Attachments } from './attachments.tsx';
 import { SuggestedField } from './suggested-field.tsx';
-import { Icon } from './icon.tsx';
 import { useEffect } from 'preact/hooks';
 import type { SandboxSpecRecord } from '../wire.ts';
 
@@ -46,44 +46,6 @@ function TemplateField() {
         <span class="problem">{chosen.invalid_reason}</span>
       )}
     </label>
-  );
-}
-
-/** The images of the message, and the button that adds one. */
-function Attachments() {
-  const { draft } = usePage();
-  return (
-    <div class="attachments">
-      <label class="button small quiet">
-        <Icon name="image" />
-        Add image
-        <input
-          type="file"
-          class="unseen"
-          accept="image/*"
-          multiple
-          onChange={(event) => {
-            const input = event.currentTarget;
-            void draft.attach([...(input.files ?? [])]).then(() => {
-              input.value = '';
-            });
-          }}
-        />
-      </label>
-      {draft.images.value.map((image) => (
-        <span key={image.url} class="attachment">
-          <img src={image.url} alt={image.name} />
-          <button
-            type="button"
-            class="small quiet"
-            aria-label={`Remove ${image.name}`}
-            onClick={() => draft.detach(image)}
-          >
-            <Icon name="close" />
-          </button>
-        </span>
-      ))}
-    </div>
   );
 }
 
@@ -181,12 +143,12 @@ export function StartForm() {
         onInput={(event) => {
           draft.message.value = event.currentTarget.value;
         }}
-        onPaste={(event) => void draft.attach([...(event.clipboardData?.files ?? [])])}
+        onPaste={(event) => void draft.images.attach([...(event.clipboardData?.files ?? [])])}
         onKeyDown={(event) => {
           if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) void send();
         }}
       />
-      <Attachments />
+      <Attachments images={draft.images} />
       <div class="fields">
         <SuggestedField
           name="repository"

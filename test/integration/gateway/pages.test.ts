@@ -38,11 +38,8 @@ describe('pages', () => {
     expect(policy).toContain(`style-src ${hashOf(style)}`);
     expect(policy).not.toContain('script-src');
     expect(html).not.toMatch(/<script| on\w+=| style=| src=|<link|<img|<iframe|javascript:/);
-    expect(
-      [...html.matchAll(/href="([^"#]+)"/g)]
-        .map(([, href]) => href)
-        .filter((href) => href !== 'openapi.json'),
-    ).toEqual([]);
+    const addresses = [...html.matchAll(/href="([^"#]+)"/g)].map(([, href]) => href);
+    expect(new Set(addresses)).toEqual(new Set(['./', 'openapi.json']));
   });
 
   it('/docs shows every operation and every schema', async () => {

@@ -88,7 +88,13 @@ describe('what clients ask for around conversations', () => {
     const patch = { spec: { agent: { model: 'some-model' } } };
     const updated = await gateway.client.mergePatch(sandboxTemplates, namespace, 'default', patch);
     await gateway.seen(gateway.caches.templates, updated);
-    expect((await gateway.get('/api/v1/settings')).json).toMatchObject({ llm_model: 'some-model' });
+    const read = async () => (await gateway.get('/api/v1/settings')).json;
+    const byDefault = { llm_model: 'some-model', default_llm_model: 'some-model' };
+    expect(await read()).toMatchObject({ ...byDefault, own_llm_model: null });
+    const saved = await gateway.post('/api/v1/settings', { llm_model: 'mine' });
+    expect(saved.json).toMatchObject({ ...byDefault, llm_model: 'mine', own_llm_model: 'mine' });
+    await gateway.post('/api/v1/settings', { llm_model: null });
+    expect(await read()).toMatchObject({ ...byDefault, own_llm_model: null });
   });
 
   it.each([undefined, {}, { client_id: 'x' }])(

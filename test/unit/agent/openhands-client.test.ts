@@ -103,6 +103,19 @@ describe('initialise', () => {
     });
   });
 
+  it.each<[string, object, string | undefined]>([
+    ['has none', {}, undefined],
+    ['is safe to show', { title: 'Reference agent' }, 'Reference agent'],
+    ['would hide what follows', { title: ' \u202eevil\u0007 ' }, 'evil'],
+    ['is endless', { title: 'x'.repeat(1_000) }, 'x'.repeat(64)],
+    ['is no text', { title: { a: 1 } }, undefined],
+  ])('returns the name of an agent whose name %s', async (_case, fields, title) => {
+    await using agent = await fakeAgent({
+      'POST /api/init': { body: { state: 'ready', error: null, ...fields } },
+    });
+    expect(await client.initialise(agent.endpoint, init)).toEqual({ title });
+  });
+
   it.each([
     ['it is ready already', 400, 200, 'no error'],
     ['the bootstrap key has been replaced', 401, 200, 'no error'],

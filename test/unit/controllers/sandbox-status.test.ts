@@ -55,6 +55,27 @@ describe("the runs of a sandbox's agent", () => {
   });
 });
 
+describe('the name that an agent gives itself', () => {
+  const named = { ...ran, agentTitle: 'Reference agent' };
+  const saying = (title?: string): SandboxProgress => ({
+    ...inContainer('b'),
+    introduction: { title },
+  });
+  it.each<[string, SandboxState, SandboxProgress, string | undefined]>([
+    ['is stored when it gets its keys', ran, saying('Reference agent'), 'Reference agent'],
+    [
+      'stays in another container that has its keys already',
+      named,
+      inContainer('b'),
+      'Reference agent',
+    ],
+    ['stays while it is paused', named, paused, 'Reference agent'],
+    ['goes where the next agent gives none', named, saying(), undefined],
+  ])('%s', (_sentence, before, progress, expected) => {
+    expect(statusOf(before, progress).agentTitle).toBe(expected);
+  });
+});
+
 describe('the last pause by its owner', () => {
   it('is in the run that it was paused in', () => {
     expect(statusOf(ran, paused, { replicas: 0, generation: 2 })).toMatchObject({

@@ -294,6 +294,7 @@ describe('a conversation', () => {
       last_result: null,
       llm_model: null,
       agent_kind: 'openhands',
+      agent_name: null,
       metrics: null,
       parent_conversation_id: null,
       sub_conversation_ids: [],
@@ -329,15 +330,22 @@ describe('a conversation', () => {
     });
   });
 
-  it.each<[string, Partial<SandboxState>, string]>([
-    ['of the kind', { agentKind: 'openhands' }, 'openhands'],
-    ['of a named agent', { agentKind: 'acp', agentName: 'codex' }, 'codex'],
-    ['of a command', { agentKind: 'acp' }, 'acp'],
-    ['from before kinds were recorded', {}, 'openhands'],
-  ])('has the name of its agent: %s', (_case, status, expected) => {
-    expect(record(aConversation(ready), aSandbox({ ...running, ...status })).agent_kind).toBe(
-      expected,
-    );
+  it.each<[string, Partial<SandboxState>, string, string | null]>([
+    ['of the kind', { agentKind: 'openhands' }, 'openhands', null],
+    [
+      'that names itself',
+      { agentKind: 'openhands', agentTitle: 'Reference agent' },
+      'openhands',
+      'Reference agent',
+    ],
+    ['of a named agent', { agentKind: 'acp', agentName: 'codex' }, 'codex', 'codex'],
+    ['of a command', { agentKind: 'acp', agentTitle: 'Reference agent' }, 'acp', null],
+    ['from before kinds were recorded', {}, 'openhands', null],
+  ])('has kind and name of its agent: %s', (_case, status, agent_kind, agent_name) => {
+    expect(record(aConversation(ready), aSandbox({ ...running, ...status }))).toMatchObject({
+      agent_kind,
+      agent_name,
+    });
   });
 
   it('is shown without access when its key can not be derived', () => {

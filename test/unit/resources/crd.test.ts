@@ -14,3 +14,13 @@ describe('the folder of the CRDs in the chart', () => {
     expect(readFileSync(new URL(name, folder), 'utf8')).toBe(text);
   });
 });
+
+describe('the columns of kubectl get', () => {
+  // kubectl prints a time in the future as <invalid> in a column of this type.
+  it.each(definitions.map(({ plural, printerColumns }) => [plural, printerColumns] as const))(
+    'of %s have the type date for no time that can be in the future',
+    (_plural, columns) => {
+      expect(columns.filter(({ type }) => type === 'date')).toEqual([]);
+    },
+  );
+});

@@ -3,11 +3,12 @@ import {
   isPoolInTrouble,
   isWebAddress,
   ofLimit,
+  quotaUse,
   troublesOf,
 } from '../../../src/web/troubles.ts';
 import { nextPageOf } from '../../../src/web/paging.ts';
 import { delayAfter } from '../../../src/web/times.ts';
-import type { OverviewRecord, Pool } from '../../../src/web/wire.ts';
+import type { OverviewRecord, Pool, Quota } from '../../../src/web/wire.ts';
 import { anOverview } from '../../support/page-overview.ts';
 
 const well = anOverview();
@@ -18,6 +19,10 @@ const cache = {
   is_synced: true,
   is_interrupted: false,
   news_age_seconds: 1,
+};
+const aQuota: Quota = {
+  ...{ name: 'default', scope: 'Owner', owner: null, limit: 10, on_exceeded: 'Queue' },
+  ...{ auto_resume: 'All', active: 0, waiting: 0, paused: 0, full_owners: 0, conflict: null },
 };
 const aPool = (fields: Partial<Pool>): Pool => ({
   name: 'warm',
@@ -98,8 +103,18 @@ it.each([
   [3, 10, '3 of 10'],
   [3, null, '3'],
   [null, 4, '– of 4'],
+  [4, 2, '4 of 2, 2 above it'],
 ])('shows %p of %p as %s', (active, limit, text) => {
   expect(ofLimit(active, limit)).toBe(text);
+});
+
+it.each([
+  ['every owner', { owner: null, active: 4, limit: 2 }, '4 in all, 2 for each'],
+  ['one owner', { owner: 'bob', active: 4, limit: 2 }, '4 of 2, 2 above it'],
+  ['all owners together', { scope: 'Namespace' as const, active: 4, limit: 9 }, '4 of 9'],
+  ['owners that are not counted yet', { active: null, limit: 9 }, '– in all, 9 for each'],
+])('shows the use of a quota for %s', (_case, fields, text) => {
+  expect(quotaUse({ ...aQuota, ...fields })).toBe(text);
 });
 
 it.each([

@@ -10,7 +10,7 @@ function Revoke({ row, keys }: { readonly row: KeyRow; readonly keys: KeyList })
     <AskingButton
       verb="Revoke"
       subject={`${name} of ${owner}`}
-      {...(keys.own.value === id ? { question: 'Revoke, and sign out?' } : {})}
+      {...(keys.endsSession(id) ? { question: 'Revoke, and sign out?' } : {})}
       action={row.action}
       isAsking={row.isAsking}
       onConfirm={() => void keys.revoke(row)}

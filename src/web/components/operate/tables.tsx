@@ -1,4 +1,4 @@
-import { bytes, cacheWord, isPoolInTrouble, ofLimit, shardName } from '../../troubles.ts';
+import { bytes, cacheWord, isPoolInTrouble, ofLimit, quotaUse, shardName } from '../../troubles.ts';
 import { duration } from '../../times.ts';
 import type {
   CacheState,
@@ -71,8 +71,7 @@ const quotaColumns: readonly Column<Quota>[] = [
     label: 'Of',
     cell: ({ scope, owner }) => (scope === 'Namespace' ? 'all together' : (owner ?? 'each owner')),
   },
-  { label: 'Active', isNumber: true, cell: ({ active }) => active ?? '–' },
-  { label: 'Limit', isNumber: true, cell: ({ limit }) => limit },
+  { label: 'Active, limit', cell: quotaUse },
   { label: 'Waiting', isNumber: true, cell: ({ waiting }) => waiting ?? '–' },
   {
     label: 'Beyond it',
@@ -176,7 +175,7 @@ const leaderColumns: readonly Column<Leader>[] = [
 export const LeaderTable = ({ overview: { leaders } }: TableProps) => (
   <DataTable
     {...{ id: 'leaders', title: 'Leader', columns: leaderColumns }}
-    total={leaders?.length ?? 1}
+    total={leaders?.length ?? 0}
     items={leaders ?? []}
     keyOf={shardName}
     empty="The operator runs in the process of this service; none is elected."

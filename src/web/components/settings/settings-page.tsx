@@ -4,6 +4,7 @@ import { OwnSettings } from '../../settings.ts';
 import type { SettingsRecord } from '../../wire.ts';
 import { RetryProblem } from '../retry-problem.tsx';
 import { Field, SettingsForm } from './settings-form.tsx';
+import { KeysSection } from './keys-section.tsx';
 import { SecretsSection } from './secrets-section.tsx';
 import { ServersSection } from './servers-section.tsx';
 
@@ -47,21 +48,36 @@ function CommitsSection({ own, settings }: PartProps) {
   );
 }
 
-/** The model of conversations that name none. */
+/** The model of conversations that name none. The field has what the owner has chosen alone. */
 function ModelSection({ own, settings }: PartProps) {
-  const model = useSignal(settings.llm_model);
+  const model = useSignal(settings.own_llm_model ?? '');
   return (
     <SettingsForm
       id="default-model"
       title="Model"
-      text="The model of new conversations that name none. Empty: the one of the template."
+      text="The model of new conversations that name none. Empty: the one of their template."
       button="Save"
       send={async () => {
         await own.save({ llm_model: model.peek().trim() });
-        model.value = own.settings.peek()?.llm_model ?? '';
+        model.value = own.settings.peek()?.own_llm_model ?? '';
       }}
     >
-      <Field id="default-model-name" label="Model" value={model} />
+      <Field
+        id="default-model-name"
+        label="Model"
+        value={model}
+        placeholder={`The default, ${settings.default_llm_model ?? 'that of the agent'}`}
+      />
+      {settings.own_llm_model !== null && (
+        <button
+          class="small"
+          onClick={() => {
+            model.value = '';
+          }}
+        >
+          Use the default
+        </button>
+      )}
     </SettingsForm>
   );
 }
@@ -91,6 +107,7 @@ export function SettingsPage() {
           <ServersSection own={own} />
           <CommitsSection own={own} settings={settings} />
           <ModelSection own={own} settings={settings} />
+          <KeysSection />
         </>
       )}
     </main>

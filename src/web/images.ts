@@ -1,0 +1,106 @@
+import { signal, type Signal } from '@preact/signals';
+
+export interface Attachment {
+  readonly name: string;
+  /** The image as a data URL. */
+  readonly url: string;
+  /** Whether the image is smaller than its file. */
+  readonly isScaled?: boolean;
+}
+
+/** Maximum pixels of the longer side: models scale larger images down themselves. */
+const maxSide = 1_568;
+/** Maximum characters of one data URL, which the service takes. */
+const maxUrlCharacters = 262_144;
+/** Minimum characters in which a scaled image still shows something. */
+const minUrlCharacters = 8_000;
+const maxImages = 20;
+
+const readAsDataUrl = (file: File): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(typeof reader.result === 'string' ? reader.result : '');
+    reader.onerror = () => reject(new Error(`${file.name} can not be read.`));
+    reader.readAsDataURL(file);
+  });
+
+/**
+ * The image as a JPEG, which every browser writes and every model reads, so small that its data URL
+ * has at most `maxCharacters`. Rejects where the browser can not read the file.
+ */
+async function scaledDown(file: File, maxCharacters: number): Promise<string> {
+  const bitmap = await createImageBitmap(file);
+  const canvas = document.createElement('canvas');
+  for (let side = maxSide; ; side *= 0.8) {
+    const factor = Math.min(1, side / Math.max(bitmap.width, bitmap.height));
+    canvas.width = Math.ceil(bitmap.width * factor);
+    canvas.height = Math.ceil(bitmap.height * factor);
+    const context = canvas.getContext('2d');
+    if (context === null) throw new Error('The browser has no canvas.');
+    context.imageSmoothingQuality = 'high';
+    // A JPEG has no transparency, which would be black.
+    context.fillStyle = '#fff';
+    context.fillRect(0, 0, canvas.width, canvas.height);
+    context.drawImage(bitmap, 0, 0, canvas.width, canvas.height);
+    const url = canvas.toDataURL('image/jpeg', 0.8);
+    if (url.length <= maxCharacters) return url;
+  }
+}
+
+/** The content objects of a message; none where it is empty. */
+export const contentOf = (text: string, images: readonly Attachment[]): readonly object[] => [
+  ...(text.trim() === '' ? [] : [{ type: 'text', text }]),
+  ...(images.length === 0 ? [] : [{ type: 'image', image_urls: images.map(({ url }) => url) }]),
+];
+
+/** The images of one message. The service stores them with it, so that they have little room. */
+export class Images {
+  readonly list = signal<readonly Attachment[]>([]);
+  readonly isReading = signal(false);
+  /** Resolves once all files are read; never rejects. */
+  ready: Promise<void> = Promise.resolve();
+  readonly #maxCharacters: number;
+  readonly #problem: Signal<string | undefined>;
+
+  /** `maxCharacters`: of all data URLs together. Says in `problem` what can not be attached. */
+  constructor(maxCharacters: number, problem: Signal<string | undefined>) {
+    this.#maxCharacters = maxCharacters;
+    this.#problem = problem;
+  }
+
+  /** Attaches the images among the files, after those of earlier calls. */
+  attach(files: readonly File[]): Promise<void> {
+    this.ready = this.ready.then(async () => {
+      this.isReading.value = true;
+      this.#problem.value = undefined;
+      const images = files.filter(({ type }) => type.startsWith('image/'));
+      for (const [index, file] of images.entries()) await this.#add(file, images.length - index);
+      this.isReading.value = false;
+    });
+    return this.ready;
+  }
+
+  detach(image: Attachment): void {
+    this.list.value = this.list.value.filter((other) => other !== image);
+  }
+
+  /** Adds an image; it gets an even share of the room, of which some stays for later ones. */
+  async #add(file: File, filesLeft: number): Promise<void> {
+    const used = this.list.value.reduce((sum, { url }) => sum + url.length, 0);
+    const share = Math.min(maxUrlCharacters, (this.#maxCharacters - used) / (filesLeft + 0.5));
+    const { name } = file;
+    if (share < minUrlCharacters || this.list.value.length === maxImages) {
+      const kilobytes = Math.round((this.#maxCharacters * 3) / 4_000);
+      this.#problem.value = `There is no room for ${name}: a message has ${maxImages} images and ${kilobytes} KB of them at most.`;
+      return;
+    }
+    try {
+      const fits =
+        /^image\/(png|jpeg|gif|webp)$/.test(file.type) && (file.size * 4) / 3 + 32 < share;
+      const url = await (fits ? readAsDataUrl(file) : scaledDown(file, share));
+      this.list.value = [...this.list.value, { name, url, isScaled: !fits }];
+    } catch {
+      this.#problem.value = `${name} can not be read as an image.`;
+    }
+  }
+}
