@@ -20,9 +20,6 @@ export interface ProblemOptions extends ErrorOptions {
   readonly usage?: { readonly limit: number; readonly current: number };
 }
 
-/** Terminal clients print what they read as markup, in which square brackets vanish or do harm. */
-const withoutBrackets = (text: string): string => text.replaceAll('[', '(').replaceAll(']', ')');
-
 /**
  * An error that becomes the problem response to a client. `detail` must be safe to show; only the
  * log has the cause.
@@ -36,7 +33,7 @@ export class ProblemError extends Error {
   readonly usage: ProblemOptions['usage'];
 
   constructor(code: ProblemCode, detail: string, options: ProblemOptions = {}) {
-    super(withoutBrackets(detail), options);
+    super(detail, options);
     this.code = code;
     this.status = options.status ?? problems[code].status;
     this.errors = options.errors;

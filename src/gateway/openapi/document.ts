@@ -105,13 +105,10 @@ const commonProblems = (route: Route): readonly ProblemCode[] => [
   ...when(route.access !== 'open' && route.method !== 'get', 'cross-origin-request'),
   // A head that can be read as HTTP, and not as a request: the query, for example, is no UTF-8.
   'malformed-request',
-  ...when(
-    route.mediaType === undefined &&
-      [route.params, route.query, route.headers, route.body].some((schema) => schema !== undefined),
-    'invalid-request',
-  ),
+  // Also for what no endpoint of this path has: further parameters and fields.
+  ...when(route.access !== 'open', 'invalid-request'),
   ...when(route.deprecated === true, 'legacy-api-removed'),
-  ...when(route.body !== undefined, ...bodyProblems),
+  ...when(route.access === 'key' && route.method !== 'get', ...bodyProblems),
 ];
 
 /** Descriptions of the statuses that are no success. */
