@@ -77,6 +77,13 @@ export const problemSchema = z.object({
   errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
 });
 
+/**
+ * The Content-Type of problems, RFC 9457. The parameter has no meaning of its own, and recipients
+ * ignore it: npm `@openhands/typescript-client`, also in the official web UI, reads a body as JSON
+ * only where its type contains `application/json`, and shows an escaped text otherwise.
+ */
+export const problemType = 'application/problem+json; alt="application/json"';
+
 export const problemBody = (
   problem: ProblemError,
   requestId: string,

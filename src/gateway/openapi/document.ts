@@ -146,7 +146,7 @@ function responsesOf(route: Route): Readonly<Record<string, ResponseObject>> {
     {
       description: codes.map((code) => `${problems[code].title} (${code})`).join('; '),
       headers: headersOf(route, status),
-      content: contentOf(problemSchema, 'output'),
+      content: contentOf(problemSchema, 'output', 'application/problem+json'),
     },
   ]);
   return Object.fromEntries(

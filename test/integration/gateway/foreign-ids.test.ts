@@ -9,9 +9,17 @@ import { failed, ready, TwoOwners, type Got, type Sent } from '../../support/gat
 import { operationsOf, type OpenApi, type Operation } from '../../support/openapi/document.ts';
 import { idPlacesOf, labelOf, type IdPlace } from '../../support/openapi/id-places.ts';
 
-/** Kinds of ids. `shared`: belongs to no owner. `own`: each owner has its own ones. */
+/** Kinds of ids. `shared`: belongs to no owner. `own`: each owner has its own ones. `unused`: nothing reads it. */
 type Kind =
-  'conversation' | 'startTask' | 'sandbox' | 'key' | 'cursor' | 'own' | 'shared' | 'chosen';
+  | 'conversation'
+  | 'startTask'
+  | 'sandbox'
+  | 'key'
+  | 'cursor'
+  | 'own'
+  | 'shared'
+  | 'chosen'
+  | 'unused';
 
 /** The kind of each id that the document takes. An operation that is added has to be added here. */
 const kinds: Readonly<Record<string, Kind>> = {
