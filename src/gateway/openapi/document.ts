@@ -113,11 +113,12 @@ const commonProblems = (route: Route): readonly ProblemCode[] => [
 
 /** Descriptions of the statuses that are no success. */
 const descriptions: Readonly<Record<string, string>> = {
+  304: 'The client has it: the entity tag of If-None-Match is the present one',
   303: 'The page is at the address of the header Location',
   401: 'The page says why the sign-in was refused',
 };
 
-const withoutContent: ReadonlySet<string> = new Set(['204', '303']);
+const withoutContent: ReadonlySet<string> = new Set(['204', '303', '304']);
 
 interface ResponseObject {
   readonly description: string;

@@ -1,7 +1,7 @@
 import { type OpenApiDocument, openApiDocument } from '../openapi/document.ts';
 import type { JsonSchema } from '../openapi/components.ts';
 import { escapeHtml, type Page, rendered } from './page.ts';
-import { sendBytes } from './send-bytes.ts';
+import { sendStatic } from './send-bytes.ts';
 import { z } from 'zod';
 import { type Route, endpoints } from '../http/route.ts';
 
@@ -103,6 +103,7 @@ export function openApiRoutes(
   info: { readonly version: string; readonly publicUrl: () => string },
 ): readonly Route[] {
   let made: OpenApiDocument | undefined;
+  let text: Buffer | undefined;
   let page: ReturnType<typeof rendered> | undefined;
   const document = () =>
     (made ??= openApiDocument([...routes, ...own], {
@@ -112,16 +113,21 @@ export function openApiRoutes(
   const own: readonly Route[] = [
     endpoints('health').getOpen('/openapi.json', 'openapi', {
       summary: 'This document',
-      responses: { 200: z.record(z.string(), z.unknown()) },
-      handle: () => ({ json: document() }),
+      responses: { 200: z.record(z.string(), z.unknown()), 304: z.unknown() },
+      handle: ({ request, response }) => {
+        text ??= Buffer.from(JSON.stringify(document()));
+        const headers = { 'content-type': 'application/json', 'cache-control': 'no-cache' };
+        sendStatic(request, response, headers, text);
+        return undefined;
+      },
     }),
     endpoints('pages').getOpen('/docs', 'docs', {
       summary: 'This document for people',
       mediaType: 'text/html',
-      responses: { 200: z.string() },
-      handle: ({ response }) => {
+      responses: { 200: z.string(), 304: z.unknown() },
+      handle: ({ request, response }) => {
         const { headers, body } = (page ??= rendered(docsPage(document())));
-        sendBytes(response, headers, body);
+        sendStatic(request, response, headers, body);
         return undefined;
       },
     }),

@@ -20,6 +20,7 @@ const transportHeaders: ReadonlySet<string> = new Set([
     'content-length',
     'transfer-encoding',
     'cache-control',
+    'etag',
     'vary',
   ],
   ...['x-content-type-options', 'x-accel-buffering', 'x-frame-options', 'referrer-policy'],
