@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { Route } from '../http/route.ts';
 import { problems, type ProblemCode } from '../errors/catalogue.ts';
 import { problemSchema } from '../errors/problem-error.ts';
+import { examples } from './examples.ts';
 import { componentSchemas, schemaOf, type JsonSchema } from './components.ts';
 
 const text = (description: string) => ({ description, required: true, schema: { type: 'string' } });
@@ -59,13 +60,25 @@ function headersOf(
     : references;
 }
 
-type Content = Readonly<Record<string, { readonly schema: JsonSchema }>>;
+interface MediaType {
+  readonly schema: JsonSchema;
+  readonly example?: unknown;
+}
+type Content = Readonly<Record<string, MediaType>>;
+
+interface ContentOptions {
+  readonly mediaType?: string | undefined;
+  /** Undefined: none. */
+  readonly example?: unknown;
+}
 
 const contentOf = (
   schema: z.ZodType,
   io: 'input' | 'output',
-  mediaType = 'application/json',
-): Content => ({ [mediaType]: { schema: schemaOf(schema, io) } });
+  { mediaType = 'application/json', example }: ContentOptions = {},
+): Content => ({
+  [mediaType]: { schema: schemaOf(schema, io), ...(example === undefined ? {} : { example }) },
+});
 
 function parametersOf(schema: z.ZodType | undefined, where: 'path' | 'query' | 'header') {
   if (schema === undefined) return [];
@@ -134,7 +147,12 @@ function responsesOf(route: Route): Readonly<Record<string, ResponseObject>> {
         description:
           Number(status) < 300 ? 'Success' : (descriptions[status] ?? 'Not at the moment'),
         headers: headersOf(route, Number(status)),
-        content: withoutContent.has(status) ? {} : contentOf(schema, 'output', route.mediaType),
+        content: withoutContent.has(status)
+          ? {}
+          : contentOf(schema, 'output', {
+              mediaType: route.mediaType,
+              example: examples[route.operationId]?.answers[Number(status)],
+            }),
       },
     ],
   );
@@ -147,7 +165,7 @@ function responsesOf(route: Route): Readonly<Record<string, ResponseObject>> {
     {
       description: codes.map((code) => `${problems[code].title} (${code})`).join('; '),
       headers: headersOf(route, status),
-      content: contentOf(problemSchema, 'output', 'application/problem+json'),
+      content: contentOf(problemSchema, 'output', { mediaType: 'application/problem+json' }),
     },
   ]);
   return Object.fromEntries(
@@ -171,7 +189,7 @@ const operationOf = (route: Route) => ({
     : {
         requestBody: {
           required: !route.body.safeParse({}).success,
-          content: contentOf(route.body, 'input'),
+          content: contentOf(route.body, 'input', { example: examples[route.operationId]?.body }),
         },
       }),
   responses: responsesOf(route),

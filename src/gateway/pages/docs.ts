@@ -34,9 +34,15 @@ function schemaHtml(schema: JsonSchema): string {
   return `<pre>${escapeHtml(JSON.stringify(schema, undefined, 2))}</pre>`;
 }
 
+const exampleHtml = (example: unknown): string =>
+  `<p>For example:</p><pre>${escapeHtml(typeof example === 'string' ? example : JSON.stringify(example, undefined, 2))}</pre>`;
+
 const contentHtml = (content: Operation['responses'][string]['content']): string =>
   Object.entries(content)
-    .map(([type, { schema }]) => `<p>${code(type)}</p>${schemaHtml(schema)}`)
+    .map(
+      ([type, { schema, example }]) =>
+        `<p>${code(type)}</p>${schemaHtml(schema)}${example === undefined ? '' : exampleHtml(example)}`,
+    )
     .join('');
 
 function parametersHtml(parameters: Operation['parameters']): string {
