@@ -9,7 +9,7 @@ export function listed(names: readonly unknown[], word = 'and'): string {
 }
 const maxListed = 64;
 
-/** What a request may have beside or instead of a name that nothing reads. */
+/** Message for a name that nothing reads, with the names that are known in its place. */
 export const unknownName = (kind: 'field' | 'parameter', known: readonly string[]): string =>
   known.length === 0
     ? `is not a known ${kind}; there are none here`

@@ -23,7 +23,7 @@ import {
 import { branch, repository } from '../git/names.ts';
 import { secretNameField, secretValue } from './secret-fields.ts';
 
-/** Of the content objects of OpenHands SDKs. */
+/** OpenHands SDKs send it with each content object. */
 const cache_prompt = unused('whether the model caches its prompt is the choice of the agent.');
 
 const textSchema = z.strictObject({
