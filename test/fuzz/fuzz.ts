@@ -109,6 +109,12 @@ export async function fuzz(
   }
 }
 
+/** The operation passes requests on to agents, some of whose sandboxes are paused here. */
+const isOfPausedSandbox = (operation: Operation | undefined, { status, body }: Got): boolean =>
+  operation?.operationId === 'passToAgent' &&
+  status === 503 &&
+  body.includes('"code":"sandbox-not-running"');
+
 function faultOf(contract: Contract, request: Sent, got: Got | undefined): string | undefined {
   if (got === undefined) return `no answer within ${patienceMs} ms`;
   const { method, target } = request;
@@ -120,7 +126,7 @@ function faultOf(contract: Contract, request: Sent, got: Got | undefined): strin
       ? undefined
       : 'a head that is not too large is refused as such';
   const operation = operationAt(contract.operations, method, target);
-  if (got.status >= 500) return `answered by ${got.status}`;
+  if (got.status >= 500 && !isOfPausedSandbox(operation, got)) return `answered by ${got.status}`;
   if (
     operation?.requestBody !== undefined &&
     got.status < 300 &&
