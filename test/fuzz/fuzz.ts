@@ -4,7 +4,7 @@ import { generateKey } from '../../src/gateway/auth/key.ts';
 import { namespace, type Got, type Sent, type TwoOwners } from '../support/gateway/two-owners.ts';
 import { answerAsAgent } from '../support/gateway/asking-agent.ts';
 import { Contract } from '../support/openapi/contract.ts';
-import { operationAt, type OpenApi } from '../support/openapi/document.ts';
+import { type OpenApi, type Operation, operationAt } from '../support/openapi/document.ts';
 import { curlOf } from './curl.ts';
 import { Population } from './population.ts';
 import { requestFor, type Credentials } from './requests.ts';

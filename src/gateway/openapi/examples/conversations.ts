@@ -55,6 +55,7 @@ export const conversationExamples: Examples = {
   getEvents: { answers: { 200: [event, null] } },
   downloadConversation: { answers: { 200: 'PK…' } },
   listFiles: { answers: { 200: ['README.md', 'src/cart.ts'] } },
+  downloadFile: { answers: { 200: '# The shop\n' } },
   readFile: { answers: { 200: '# The shop\n' } },
   listChanges: { answers: { 200: [{ status: 'UPDATED', path: 'src/cart.ts' }] } },
   getDiff: {
