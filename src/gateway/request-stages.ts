@@ -60,7 +60,9 @@ const serviceStages = (services: Services): readonly RequestHandler[] => [
 const routeStages = (services: Services, route: Route): readonly RequestHandler[] => [
   selectRoute(route),
   ...(route.access === 'open' ? [] : [authenticate(services, route), limitOwner(services, route)]),
-  ...(route.body === undefined ? [] : [readBody(services, route), parseBody(services)]),
+  ...(route.access === 'key' && route.method !== 'get'
+    ? [readBody(services, route), parseBody(services)]
+    : []),
   handle(services, route),
   respond(services, route),
 ];

@@ -3,6 +3,8 @@ import type { TestedMutant } from './tested-mutant.ts';
 const bounds = { test: 'test/integration/gateway/stored-bounds.test.ts' };
 const recreated = { test: 'test/integration/gateway/recreated-objects.test.ts' };
 const pushes = { test: 'test/unit/gateway/git/push-records.test.ts' };
+const names = { test: 'test/unit/gateway/field-messages.test.ts' };
+const tags = { test: 'test/integration/gateway/entity-tags.test.ts' };
 const callbacks = { test: 'test/integration/gateway/callback-server.test.ts' };
 
 /** Mistakes in requests of the gateway. Each name is the mistake as a sentence. */
@@ -36,6 +38,36 @@ export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
     from: '.max(maxLength, { abort: true })',
     to: '.max(maxLength)',
     name: 'refused beyond it as body.trigger',
+  },
+  'a parameter that nothing reads is ignored': {
+    ...{ file: 'src/gateway/errors/validation.ts', ...names },
+    from: 'for (const error of unknownParameters(schemas.query, input.query)) errors.push(error);',
+    to: '',
+    name: 'is refused in a query, also where none is read',
+  },
+  'a body is ignored where none is read': {
+    ...{ file: 'src/gateway/errors/validation.ts', ...names },
+    from: "if (schemas.body === undefined) valueOf('body', noBody);",
+    to: '',
+    name: 'is refused in a body where none is read',
+  },
+  'an answer lists as many unknown fields as a request has': {
+    ...{ file: 'src/gateway/errors/validation.ts', ...names },
+    from: 'all.length <= maxErrors',
+    to: 'all.length >= 0',
+    name: 'does not make the answer larger than the request',
+  },
+  'an answer repeats what a terminal obeys in the name of a field': {
+    ...{ file: 'src/gateway/errors/validation.ts', ...names },
+    from: '`${text}.${shownName(String(step))}`',
+    to: '`${text}.${String(step)}`',
+    name: 'with characters that a terminal obeys, and without end',
+  },
+  'a body that a client has is sent again': {
+    ...{ file: 'src/gateway/http/send-bytes.ts', ...tags },
+    from: 'if (!request.fresh) {',
+    to: 'if (!request.stale) {',
+    name: 'is sent once to a client that keeps it',
   },
   'the records of pushes become more than a conversation can have': {
     ...{ file: 'src/gateway/git/push-records.ts', ...pushes },

@@ -20,9 +20,6 @@ export interface ProblemOptions extends ErrorOptions {
   readonly usage?: { readonly limit: number; readonly current: number };
 }
 
-/** Terminal clients print what they read as markup, in which square brackets vanish or do harm. */
-const withoutBrackets = (text: string): string => text.replaceAll('[', '(').replaceAll(']', ')');
-
 /**
  * An error that becomes the problem response to a client. `detail` must be safe to show; only the
  * log has the cause.
@@ -36,7 +33,7 @@ export class ProblemError extends Error {
   readonly usage: ProblemOptions['usage'];
 
   constructor(code: ProblemCode, detail: string, options: ProblemOptions = {}) {
-    super(withoutBrackets(detail), options);
+    super(detail, options);
     this.code = code;
     this.status = options.status ?? problems[code].status;
     this.errors = options.errors;
@@ -79,6 +76,13 @@ export const problemSchema = z.object({
   current: z.int().optional(),
   errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
 });
+
+/**
+ * The Content-Type of problems, RFC 9457. The parameter has no meaning of its own, and recipients
+ * ignore it: npm `@openhands/typescript-client`, also in the official web UI, reads a body as JSON
+ * only where its type contains `application/json`, and shows an escaped text otherwise.
+ */
+export const problemType = 'application/problem+json; alt="application/json"';
 
 export const problemBody = (
   problem: ProblemError,

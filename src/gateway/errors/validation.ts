@@ -1,11 +1,22 @@
-import type { z } from 'zod';
+import { z } from 'zod';
+import { markedBeginningOf, plainText } from '../../resources/plain-text.ts';
+import { fieldMessages, unknownName } from './field-messages.ts';
 import { ProblemError, type FieldError } from './problem-error.ts';
 
 type Part = 'params' | 'query' | 'headers' | 'body';
 
+/** Maximum characters of a name in the path of a field: the client has chosen the name. */
+const maxNameLength = 128;
+/** Maximum errors in one response: a body may have a hundred thousand unknown fields. */
+const maxErrors = 100;
+
+const shownName = (name: string): string =>
+  markedBeginningOf(plainText(name, 2 * maxNameLength), maxNameLength);
+
 const pathOf = (part: Part, path: readonly PropertyKey[]): string =>
   path.reduce<string>(
-    (text, step) => (typeof step === 'number' ? `${text}[${step}]` : `${text}.${String(step)}`),
+    (text, step) =>
+      typeof step === 'number' ? `${text}[${step}]` : `${text}.${shownName(String(step))}`,
     part,
   );
 
@@ -14,19 +25,27 @@ const fieldErrorsOf = (part: Part, issues: readonly z.core.$ZodIssue[]): FieldEr
     issue.code === 'unrecognized_keys'
       ? issue.keys.map((key) => ({
           path: pathOf(part, [...issue.path, key]),
-          message: 'is not a known field',
+          message: issue.message,
         }))
       : [{ path: pathOf(part, issue.path), message: issue.message }],
   );
 
-const messages: z.core.$ZodErrorMap = (issue) => {
-  if (issue.code === 'invalid_type')
-    return issue.input === undefined ? 'is required' : `must be of type ${issue.expected}`;
-  if (issue.code === 'invalid_value') return `must be ${issue.values.map(String).join(' or ')}`;
-  if (issue.code === 'invalid_union' && Array.isArray(issue['options']))
-    return `must be ${issue['options'].map(String).join(' or ')}`;
-  return undefined;
-};
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/**
+ * Refuses parameters that the query does not have: a client would take one that nothing reads for
+ * a filter.
+ */
+function unknownParameters(schema: z.ZodType | undefined, query: unknown): FieldError[] {
+  const known = schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
+  return Object.keys(isObject(query) ? query : {})
+    .filter((name) => !known.includes(name))
+    .map((name) => ({ path: pathOf('query', [name]), message: unknownName('parameter', known) }));
+}
+
+/** Refuses the content of a body where the endpoint reads none; an empty object says nothing. */
+const noBody = z.strictObject({});
 
 export interface Schemas<P, Q, B, H> {
   readonly params?: z.ZodType<P>;
@@ -35,15 +54,18 @@ export interface Schemas<P, Q, B, H> {
   readonly body?: z.ZodType<B>;
 }
 
-/** The parts of a request, checked together so that a client learns of all its mistakes at once. */
+/**
+ * The parts of a request, checked together so that a client learns of all its mistakes at once.
+ * Throws 422 for them, and for fields and parameters that the endpoint does not have.
+ */
 export function validate<P, Q, B, H>(
   schemas: Schemas<P, Q, B, H>,
   input: Readonly<Record<Part, unknown>>,
 ) {
   const errors: FieldError[] = [];
   const valueOf = <T>(part: Part, schema: z.ZodType<T> | undefined): T | undefined => {
-    const result = schema?.safeParse(input[part], { error: messages });
-    if (result?.error !== undefined) errors.push(...fieldErrorsOf(part, result.error.issues));
+    const result = schema?.safeParse(input[part], { error: fieldMessages });
+    for (const error of fieldErrorsOf(part, result?.error?.issues ?? [])) errors.push(error);
     return result?.data;
   };
   const values = {
@@ -52,13 +74,23 @@ export function validate<P, Q, B, H>(
     headers: valueOf('headers', schemas.headers),
     body: valueOf('body', schemas.body),
   };
+  for (const error of unknownParameters(schemas.query, input.query)) errors.push(error);
+  if (schemas.body === undefined) valueOf('body', noBody);
   if (errors.length > 0) throw invalidRequest(errors);
   return values;
 }
 
-export function invalidRequest(errors: readonly FieldError[]): ProblemError {
-  const [first] = errors;
-  const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : '';
+/** The first mistake is the detail; the list has up to 100 of them, and says how many more. */
+export function invalidRequest(all: readonly FieldError[]): ProblemError {
+  const [first] = all;
+  const more = all.length > 1 ? ` (and ${all.length - 1} more)` : '';
+  const errors =
+    all.length <= maxErrors
+      ? all
+      : [
+          ...all.slice(0, maxErrors),
+          { path: '…', message: `${all.length - maxErrors} more errors are not shown` },
+        ];
   return new ProblemError(
     'invalid-request',
     first === undefined ? 'The request is not valid.' : `${first.path} ${first.message}${more}.`,

@@ -12,6 +12,21 @@ export const optional = <T extends z.ZodType>(schema: T) =>
     .transform((value) => value ?? undefined)
     .optional();
 
+/**
+ * A field that published clients send and that this service does not read: known by its name, so
+ * that the client is not refused, and undefined whatever it has.
+ */
+export const unused = (description: string) =>
+  z
+    .unknown()
+    .transform((): undefined => undefined)
+    .optional()
+    .describe(`Accepted and not used: ${description}`);
+
+/** A parameter of which the same is true. */
+export const unusedParameter = (description: string) =>
+  z.string().optional().describe(`Accepted and not used: ${description}`);
+
 /** A UUID with or without dashes, as 32 lower-case hex digits. */
 export const uuid = () =>
   z

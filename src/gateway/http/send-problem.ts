@@ -6,7 +6,7 @@ import {
   sendError,
   type ErrorResponse,
 } from '@conversation-operator/http/server/error-response';
-import { problemBody, type ProblemError } from '../errors/problem-error.ts';
+import { problemBody, problemType, type ProblemError } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/to-problem.ts';
 import { randomUUID } from 'node:crypto';
 import { isWellFormedKey } from '../auth/key.ts';
@@ -34,6 +34,7 @@ function responseWith(failure: Problem, requestId: string): ErrorResponse {
     status: problem.status,
     headers: {
       ...problem.headers,
+      'content-type': problemType,
       'cache-control': 'no-store',
       'x-content-type-options': 'nosniff',
       'x-request-id': requestId,

@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { Route } from '../http/route.ts';
 import { problems, type ProblemCode } from '../errors/catalogue.ts';
 import { problemSchema } from '../errors/problem-error.ts';
+import { examples } from './examples.ts';
 import { componentSchemas, schemaOf, type JsonSchema } from './components.ts';
 
 const text = (description: string) => ({ description, required: true, schema: { type: 'string' } });
@@ -59,13 +60,25 @@ function headersOf(
     : references;
 }
 
-type Content = Readonly<Record<string, { readonly schema: JsonSchema }>>;
+interface MediaType {
+  readonly schema: JsonSchema;
+  readonly example?: unknown;
+}
+type Content = Readonly<Record<string, MediaType>>;
+
+interface ContentOptions {
+  readonly mediaType?: string | undefined;
+  /** Undefined: none. */
+  readonly example?: unknown;
+}
 
 const contentOf = (
   schema: z.ZodType,
   io: 'input' | 'output',
-  mediaType = 'application/json',
-): Content => ({ [mediaType]: { schema: schemaOf(schema, io) } });
+  { mediaType = 'application/json', example }: ContentOptions = {},
+): Content => ({
+  [mediaType]: { schema: schemaOf(schema, io), ...(example === undefined ? {} : { example }) },
+});
 
 function parametersOf(schema: z.ZodType | undefined, where: 'path' | 'query' | 'header') {
   if (schema === undefined) return [];
@@ -105,22 +118,20 @@ const commonProblems = (route: Route): readonly ProblemCode[] => [
   ...when(route.access !== 'open' && route.method !== 'get', 'cross-origin-request'),
   // A head that can be read as HTTP, and not as a request: the query, for example, is no UTF-8.
   'malformed-request',
-  ...when(
-    route.mediaType === undefined &&
-      [route.params, route.query, route.headers, route.body].some((schema) => schema !== undefined),
-    'invalid-request',
-  ),
+  // Also for what no endpoint of this path has: further parameters and fields.
+  ...when(route.access !== 'open', 'invalid-request'),
   ...when(route.deprecated === true, 'legacy-api-removed'),
-  ...when(route.body !== undefined, ...bodyProblems),
+  ...when(route.access === 'key' && route.method !== 'get', ...bodyProblems),
 ];
 
 /** Descriptions of the statuses that are no success. */
 const descriptions: Readonly<Record<string, string>> = {
+  304: 'The client has it: the entity tag of If-None-Match is the present one',
   303: 'The page is at the address of the header Location',
   401: 'The page says why the sign-in was refused',
 };
 
-const withoutContent: ReadonlySet<string> = new Set(['204', '303']);
+const withoutContent: ReadonlySet<string> = new Set(['204', '303', '304']);
 
 interface ResponseObject {
   readonly description: string;
@@ -136,7 +147,12 @@ function responsesOf(route: Route): Readonly<Record<string, ResponseObject>> {
         description:
           Number(status) < 300 ? 'Success' : (descriptions[status] ?? 'Not at the moment'),
         headers: headersOf(route, Number(status)),
-        content: withoutContent.has(status) ? {} : contentOf(schema, 'output', route.mediaType),
+        content: withoutContent.has(status)
+          ? {}
+          : contentOf(schema, 'output', {
+              mediaType: route.mediaType,
+              example: examples[route.operationId]?.answers[Number(status)],
+            }),
       },
     ],
   );
@@ -149,7 +165,7 @@ function responsesOf(route: Route): Readonly<Record<string, ResponseObject>> {
     {
       description: codes.map((code) => `${problems[code].title} (${code})`).join('; '),
       headers: headersOf(route, status),
-      content: contentOf(problemSchema, 'output'),
+      content: contentOf(problemSchema, 'output', { mediaType: 'application/problem+json' }),
     },
   ]);
   return Object.fromEntries(
@@ -173,7 +189,7 @@ const operationOf = (route: Route) => ({
     : {
         requestBody: {
           required: !route.body.safeParse({}).success,
-          content: contentOf(route.body, 'input'),
+          content: contentOf(route.body, 'input', { example: examples[route.operationId]?.body }),
         },
       }),
   responses: responsesOf(route),

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { notFound } from '../errors/problem-error.ts';
 import { endpoints, type Route } from '../http/route.ts';
 import { escapeHtml, hashOf, pageHeaders, redirectToLogin } from './page.ts';
-import { immutable, sendBytes, sendFile } from '../http/send-bytes.ts';
+import { immutable, sendFile, sendStatic } from '../http/send-bytes.ts';
 import type { WebFiles, WebFilesReader, WebScript } from './web-files.ts';
 
 const scriptFolder = '/_web';
@@ -105,14 +105,14 @@ export function appRoutes({ files, hasUi, isSignedIn }: AppOptions): readonly Ro
     getOpen(path, operationId, {
       ...address,
       mediaType: 'text/html',
-      responses: { 200: z.string(), 303: z.string() },
+      responses: { 200: z.string(), 303: z.string(), 304: z.unknown() },
       handle: ({ request, response }) => {
         if (!isSignedIn(request)) {
           redirectToLogin(request, response);
           return undefined;
         }
         const { policy, body } = make();
-        sendBytes(response, pageHeaders(policy), body);
+        sendStatic(request, response, pageHeaders(policy), body);
         return undefined;
       },
     }),

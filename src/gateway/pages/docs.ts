@@ -1,7 +1,7 @@
 import { type OpenApiDocument, openApiDocument } from '../openapi/document.ts';
 import type { JsonSchema } from '../openapi/components.ts';
 import { escapeHtml, type Page, rendered } from './page.ts';
-import { sendBytes } from '../http/send-bytes.ts';
+import { sendStatic } from '../http/send-bytes.ts';
 import { z } from 'zod';
 import { type Route, endpoints } from '../http/route.ts';
 
@@ -34,9 +34,15 @@ function schemaHtml(schema: JsonSchema): string {
   return `<pre>${escapeHtml(JSON.stringify(schema, undefined, 2))}</pre>`;
 }
 
+const exampleHtml = (example: unknown): string =>
+  `<p>For example:</p><pre>${escapeHtml(typeof example === 'string' ? example : JSON.stringify(example, undefined, 2))}</pre>`;
+
 const contentHtml = (content: Operation['responses'][string]['content']): string =>
   Object.entries(content)
-    .map(([type, { schema }]) => `<p>${code(type)}</p>${schemaHtml(schema)}`)
+    .map(
+      ([type, { schema, example }]) =>
+        `<p>${code(type)}</p>${schemaHtml(schema)}${example === undefined ? '' : exampleHtml(example)}`,
+    )
     .join('');
 
 function parametersHtml(parameters: Operation['parameters']): string {
@@ -104,6 +110,7 @@ export function openApiRoutes(
   info: { readonly version: string; readonly publicUrl: () => string },
 ): readonly Route[] {
   let made: OpenApiDocument | undefined;
+  let text: Buffer | undefined;
   let page: ReturnType<typeof rendered> | undefined;
   const document = () =>
     (made ??= openApiDocument([...routes, ...own], {
@@ -113,16 +120,21 @@ export function openApiRoutes(
   const own: readonly Route[] = [
     endpoints('health').getOpen('/openapi.json', 'openapi', {
       summary: 'This document',
-      responses: { 200: z.record(z.string(), z.unknown()) },
-      handle: () => ({ json: document() }),
+      responses: { 200: z.record(z.string(), z.unknown()), 304: z.unknown() },
+      handle: ({ request, response }) => {
+        text ??= Buffer.from(JSON.stringify(document()));
+        const headers = { 'content-type': 'application/json', 'cache-control': 'no-cache' };
+        sendStatic(request, response, headers, text);
+        return undefined;
+      },
     }),
     endpoints('pages').getOpen('/docs', 'docs', {
       summary: 'This document for people',
       mediaType: 'text/html',
-      responses: { 200: z.string() },
-      handle: ({ response }) => {
+      responses: { 200: z.string(), 304: z.unknown() },
+      handle: ({ request, response }) => {
         const { headers, body } = (page ??= rendered(docsPage(document())));
-        sendBytes(response, headers, body);
+        sendStatic(request, response, headers, body);
         return undefined;
       },
     }),

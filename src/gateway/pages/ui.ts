@@ -2,7 +2,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
 import { endpoints, type Route } from '../http/route.ts';
 import { pageHeaders, redirect, redirectToLogin } from './page.ts';
-import { immutable, sendBytes, sendFile } from '../http/send-bytes.ts';
+import { immutable, sendFile, sendStatic } from '../http/send-bytes.ts';
 import type { UiFiles } from './ui-files.ts';
 
 export interface UiOptions {
@@ -50,7 +50,7 @@ function sendDocument(
   options: UiOptions,
 ): void {
   if (options.isSignedIn(request))
-    sendBytes(response, pageHeaders(policyFor(request, files, options)), files.document);
+    sendStatic(request, response, pageHeaders(policyFor(request, files, options)), files.document);
   else redirectToLogin(request, response);
 }
 
@@ -63,7 +63,7 @@ export const chatRoute = (options: UiOptions): Route =>
     summary: 'The chat of a conversation in the official web UI; without that 303 to /c/{id}',
     params: z.object({ id: z.string() }),
     mediaType: 'text/html',
-    responses: { 200: z.string(), 303: z.string() },
+    responses: { 200: z.string(), 303: z.string(), 304: z.unknown() },
     handle: ({ request, response }) => {
       const { files } = options;
       if (files === undefined) {

@@ -1,4 +1,4 @@
-import type { RequestHandler } from 'express';
+import type { Request, RequestHandler } from 'express';
 import {
   bodyBytesOf,
   hasBody,
@@ -8,15 +8,22 @@ import {
 import type { Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 
+const isJson = ({ headers }: Request): boolean =>
+  /^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '');
+
 /**
  * Reads the body of a request as soon as there is room for it. The client's connection is not read
- * until then.
+ * until then. Where the endpoint has no body, JSON is read all the same: its fields are refused.
  */
 export const readBody =
-  ({ places, rateLimits, scheduler }: Services, { maxForwardedBytes }: Route): RequestHandler =>
+  (
+    { places, rateLimits, scheduler }: Services,
+    { body: schema, maxForwardedBytes }: Route,
+  ): RequestHandler =>
   async (request, response, next) => {
     const { owner, leave } = response.locals;
-    if (!hasBody(request) || owner === undefined) {
+    const isRead = hasBody(request) && (schema !== undefined || isJson(request));
+    if (!isRead || owner === undefined) {
       next();
       return;
     }

@@ -1,6 +1,6 @@
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
 import { sendJson, sendJsonText, sendText } from '@conversation-operator/http/body/send-json';
-import { problemBody, type ProblemError } from '../errors/problem-error.ts';
+import { problemBody, problemType, type ProblemError } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/to-problem.ts';
 import { kindOf, type HandlerResult, type Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
@@ -55,7 +55,10 @@ export const respondWithProblem =
       response.destroy();
       return;
     }
-    sendJson(response, problem.status, problemBody(problem, requestId), problem.headers);
+    sendJson(response, problem.status, problemBody(problem, requestId), {
+      ...problem.headers,
+      'content-type': problemType,
+    });
   };
 
 /** A read fails when its client leaves, which is no trouble of the service. */

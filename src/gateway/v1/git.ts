@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type Route, endpoints } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { pageSchema } from '../presenters/schemas.ts';
-import { paging } from '../http/fields.ts';
+import { paging, unusedParameter } from '../http/fields.ts';
 
 const { get } = endpoints('git');
 
@@ -10,6 +10,7 @@ const search = z.object({
   provider: z.string().max(64).optional().describe('By default the first one that is configured.'),
   query: z.string().max(2048).default(''),
   limit: paging.limit,
+  page_id: unusedParameter('there is one page.'),
 });
 const repositorySchema = z.object({
   id: z.string(),
@@ -25,7 +26,9 @@ export const gitRoutes = ({ gitHosts, git }: Services): readonly Route[] => {
   return [
     get('/api/v1/git/repositories/search', 'searchRepositories', {
       summary: 'Repositories on the configured git hosts by name or URL',
-      query: search,
+      query: search.extend({
+        installation_id: unusedParameter('repositories are found by their name or URL.'),
+      }),
       responses: { 200: pageSchema(repositorySchema) },
       handle: async ({ owner, query: { provider = first, query, limit } }) => {
         const found = await git.repositories({ owner, provider, query, limit });

@@ -10,7 +10,7 @@ import { searchPage } from '../paging/cursor.ts';
 import { creationOf, sortedBy } from '../paging/keyset.ts';
 import { presentApiKey, apiKeySchema, issuedApiKeySchema } from '../presenters/api-key.ts';
 import { deleteOne } from '../lookup/stored.ts';
-import { shownName, optional, paging, time } from '../http/fields.ts';
+import { shownName, optional, paging, time, unusedParameter } from '../http/fields.ts';
 import { refuseTooDeep } from '../auth/key-ring.ts';
 import { invalidField } from '../errors/validation.ts';
 
@@ -59,7 +59,7 @@ const maxKeys = 100;
 /** Instead of an owner's name: every owner. No owner has this name. */
 const everyOwner = '*';
 
-export const keyRequestSchema = z.object({
+export const keyRequestSchema = z.strictObject({
   name: shownName(200),
   expires_at: optional(time()).describe(
     'When it stops working; by default when the key that makes it does, or at the end of the maximum lifetime of the installation. Never later than these.',
@@ -214,6 +214,9 @@ const keySchema = z.object({
 export const accountRoutes: readonly Route[] = [
   get('/api/v1/users/me', 'getUser', {
     summary: 'Whom the key belongs to',
+    query: z.object({
+      expose_secrets: unusedParameter('no answer shows a secret, nor the key of a model.'),
+    }),
     responses: { 200: userSchema },
     handle: ({ principal: { owner, role } }) => ({ json: { id: owner, email: null, role } }),
   }),

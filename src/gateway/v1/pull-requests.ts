@@ -20,7 +20,7 @@ export function pullRequestRoutes(services: Services): readonly Route[] {
     post('/api/v1/app-conversations/{id}/pull-request', 'openPullRequest', {
       summary: 'Open a pull request from a branch that the sandbox has pushed',
       params: conversationParams,
-      body: z.object(pullRequestFields),
+      body: z.strictObject(pullRequestFields),
       responses: { 201: openedSchema },
       problems: [
         'not-found',

@@ -18,7 +18,8 @@ import { searchPage } from '../paging/cursor.ts';
 import { creationOf, sortedBy } from '../paging/keyset.ts';
 import { presentSandbox, sandboxList, sandboxPage, sandboxSchema } from '../presenters/sandbox.ts';
 import { deleteOne, writeOnStored } from '../lookup/stored.ts';
-import { refuseTooMany } from '../http/fields.ts';
+import { z } from 'zod';
+import { refuseTooMany, unusedParameter } from '../http/fields.ts';
 import {
   idQuery,
   pageQuery,
@@ -168,6 +169,7 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
   remove(`${base}/{id}`, 'deleteSandbox', {
     summary: 'Delete a sandbox and its files',
     params: sandboxParams,
+    query: z.object({ sandbox_id: unusedParameter('the path names the sandbox.') }),
     responses: { 200: successSchema },
     problems: ['not-found', 'conflict'],
     handle: async (call) => {

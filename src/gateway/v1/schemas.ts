@@ -17,12 +17,17 @@ import {
   shownText,
   time,
   timeText,
+  unused,
   uuid,
 } from '../http/fields.ts';
 import { branch, repository } from '../git/names.ts';
 import { secretNameField, secretValue } from './secret-fields.ts';
 
-const textSchema = z.object({
+/** OpenHands SDKs send it with each content object. */
+const cache_prompt = unused('whether the model caches its prompt is the choice of the agent.');
+
+const textSchema = z.strictObject({
+  cache_prompt,
   type: z.literal('text'),
   // Half a surrogate pair can't be stored, nor be sent to an agent.
   text: z
@@ -30,7 +35,8 @@ const textSchema = z.object({
     .min(1, 'must not be empty')
     .overwrite((text) => text.toWellFormed()),
 });
-const imageSchema = z.object({
+const imageSchema = z.strictObject({
+  cache_prompt,
   type: z.literal('image'),
   image_urls: z
     .array(z.string().min(1, 'must not be empty').max(maxMessageBytes))
@@ -55,7 +61,7 @@ const contentSchema = z
   });
 const runSchema = optional(z.boolean()).transform((run) => run ?? true);
 
-const messageSchema = z.object({
+const messageSchema = z.strictObject({
   role: optional(z.enum(['user', 'system', 'assistant'])).transform((role) => role ?? 'user'),
   content: contentSchema,
   run: runSchema,
@@ -82,9 +88,12 @@ export const messageOf = ({ role, content, run }: z.output<typeof messageSchema>
 /** Maximum bytes of all secrets of a start. */
 const maxStartSecretBytes = 192 * 1024;
 
+const kind = unused('every secret of a start is a static one.');
+const description = unused('the secrets of a start are shown nowhere.');
+
 /** A value, also in the form in which SDKs send static secrets. */
 const startSecret = z
-  .union([secretValue(), z.object({ value: secretValue() })], {
+  .union([secretValue(), z.strictObject({ value: secretValue(), kind, description })], {
     error: 'must be the value of a secret, or an object with the value',
   })
   .transform((secret) => (typeof secret === 'string' ? secret : secret.value));
@@ -103,7 +112,7 @@ const startSecrets = z
   )
   .transform((secrets) => (Object.keys(secrets).length === 0 ? undefined : secrets));
 
-export const startRequestSchema = z.object({
+export const startRequestSchema = z.strictObject({
   conversation_id: optional(uuid()),
   initial_message: messageSchema
     .nullable()
@@ -134,13 +143,20 @@ export const startRequestSchema = z.object({
   confirmation_policy: optional(
     confirmationPolicy('must be NeverConfirm, AlwaysConfirm or ConfirmRisky'),
   ),
+  agent_profile_id: unused('there are no profiles of agents.'),
+  plugins: unused('plugins come with repositories.'),
+  processors: unused('there are no processors of events.'),
+  suggested_task: unused('the message says what there is to do.'),
+  observability_metadata: unused('traces are a setting of the service.'),
+  observability_tags: unused('traces are a setting of the service.'),
+  observability_span_name: unused('traces are a setting of the service.'),
 });
 export type StartRequest = z.output<typeof startRequestSchema>;
 
 /** Maximum number of tags: every record of the conversation contains all of them. */
 const maxTags = 64;
 
-export const updateRequestSchema = z.object({
+export const updateRequestSchema = z.strictObject({
   title: optional(shownName(maxTitleLength)),
   public: optional(z.boolean()),
   tags: optional(
@@ -151,7 +167,7 @@ export const updateRequestSchema = z.object({
 });
 export type UpdateRequest = z.output<typeof updateRequestSchema>;
 
-export const resumeRequestSchema = z.object({
+export const resumeRequestSchema = z.strictObject({
   run: optional(z.boolean()).describe(
     "Whether a run that its owner's pause has interrupted continues; false by default.",
   ),

@@ -25,12 +25,12 @@ export type SecretRecord = z.output<typeof secretSchema>;
 const secretPage = pageSchema(secretSchema);
 
 const description = shownText(maxDescriptionLength).nullish();
-const newSecretSchema = z.object({
+const newSecretSchema = z.strictObject({
   name: secretNameField(),
   value: secretValue().describe('No answer ever shows it.'),
   description,
 });
-const changeSchema = z.object({
+const changeSchema = z.strictObject({
   name: secretNameField(),
   description: description.describe('Absent: it stays as it is; null or empty: there is none.'),
   value: secretValue().nullish().describe('Absent: the value stays as it is.'),

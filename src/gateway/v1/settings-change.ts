@@ -10,7 +10,7 @@ import {
 import { invalidField } from '../errors/validation.ts';
 import { hiddenValue } from '../presenters/mcp-servers.ts';
 import { unreadable } from '../lookup/secret-reader.ts';
-import { label } from '../http/fields.ts';
+import { label, unused } from '../http/fields.ts';
 import { refuseTooLarge } from './secrets.ts';
 
 /** A name or an address in a git commit, on one line. Null or empty: none. */
@@ -43,7 +43,7 @@ const values = (name: RegExp) =>
 
 const transports = ['stdio', 'http', 'streamable-http', 'shttp', 'sse'] as const;
 
-const serverPatch = z.object({
+const serverPatch = z.strictObject({
   transport: z.enum(transports).nullish(),
   url: z
     .string()
@@ -55,13 +55,19 @@ const serverPatch = z.object({
   args: z.array(label(1024)).max(32).nullish(),
   env: values(variableName),
   auth: z
-    .object({
+    .strictObject({
       strategy: z.literal('none', 'is not supported: send the credential as a header'),
     })
     .nullish(),
   enabled: z
     .literal(true, 'must be true: a server that is not to be used has to be deleted')
     .nullish(),
+  description: unused('servers have names alone.'),
+  icon: unused('servers have names alone.'),
+  cwd: unused('a program runs in the folder of its conversation.'),
+  timeout: unused('the time limits are those of the agent.'),
+  sse_read_timeout: unused('the time limits are those of the agent.'),
+  keep_alive: unused('the connections are those of the agent.'),
 });
 type ServerPatch = z.output<typeof serverPatch>;
 
@@ -76,13 +82,34 @@ const mcpDiff = z
 
 const model = label(256).nullish();
 
-/** Fields that are absent stay as they are, and unknown ones are ignored. */
+/**
+ * Preferences of the official web UI, which sends them here as fields of their own. The UI works
+ * with its defaults.
+ */
+const preferences = Object.fromEntries(
+  [
+    'language',
+    'user_consents_to_analytics',
+    'enable_sound_notifications',
+    'title_llm_profile',
+    'disabled_skills',
+    'enabled_skills',
+  ].map((name) => [name, unused('preferences of the web UI are not kept.')]),
+);
+
+/**
+ * Fields that are absent stay as they are. The differences of the settings of an agent are open:
+ * clients send whatever their version of the agent has.
+ */
 export const settingsRequestSchema = z
-  .object({
+  .strictObject({
     llm_model: model.describe('Model of new conversations that name none; null: the default.'),
     agent_settings_diff: z
-      .object({ llm: z.object({ model }).nullish(), mcp_config: mcpDiff })
-      .nullish(),
+      .looseObject({ llm: z.looseObject({ model }).nullish(), mcp_config: mcpDiff })
+      .nullish()
+      .describe('Settings of an agent of OpenHands: llm.model and mcp_config are read, no others.'),
+    conversation_settings_diff: unused('they belong to the sandbox spec and to each start.'),
+    ...preferences,
     mcp_config: mcpDiff,
     git_user_name: commitText().describe('Author of commits; null or empty: the choice of agents.'),
     git_user_email: commitText(),

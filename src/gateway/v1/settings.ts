@@ -8,6 +8,7 @@ import { nullableText } from '../presenters/schemas.ts';
 import { changedSettings, settingsRequestSchema, type SettingsRequest } from './settings-change.ts';
 import { ownConversation } from './own-objects.ts';
 import { refuseModel } from './start.ts';
+import { unusedParameter } from '../http/fields.ts';
 import { conversationParams } from './schemas.ts';
 
 const { get, post, patch, postOpen } = endpoints('settings');
@@ -16,50 +17,61 @@ const nothing = z.object({});
 const page = pageSchema(nothing);
 const emptyPage = { items: [], next_page_id: null };
 
-/** An endpoint with the same answer for every request, by default an empty page. */
+interface Constant {
+  readonly summary: string;
+  /** Names of the parameters that clients send, without effect. */
+  readonly parameters?: readonly string[];
+  /** The answer, by default an empty page. */
+  readonly answer?: z.ZodType;
+  readonly json?: object;
+}
+
+/** An endpoint with the same answer for every request. */
 const constantRoute = (
   path: string,
   operationId: string,
-  summary: string,
-  answer: z.ZodType = page,
-  json: object = emptyPage,
+  { summary, parameters = [], answer = page, json = emptyPage }: Constant,
 ): Route =>
-  get(path, operationId, { summary, responses: { 200: answer }, handle: () => ({ json }) });
+  get(path, operationId, {
+    summary,
+    query: z.object(
+      Object.fromEntries(
+        parameters.map((name) => [name, unusedParameter('the answer is always the same.')]),
+      ),
+    ),
+    responses: { 200: answer },
+    handle: () => ({ json }),
+  });
+const pageParameters = ['limit', 'page_id'] as const;
 
 /**
  * Empty endpoints that the official web UI expects of every cloud: each 404 would show its users an
  * error message.
  */
 export const unsupportedRoutes: readonly Route[] = [
-  constantRoute(
-    '/api/organizations',
-    'listOrganizations',
-    'Organizations: there are none, an API key belongs to an owner',
-    z.object({ items: z.array(nothing), current_org_id: z.null() }),
-    { items: [], current_org_id: null },
-  ),
-  constantRoute(
-    '/api/v1/settings/profiles',
-    'listModelProfiles',
-    'Profiles of models: there are none, models are configured with the sandboxes',
-    z.object({ profiles: z.array(nothing), active_profile: z.null() }),
-    { profiles: [], active_profile: null },
-  ),
-  constantRoute(
-    '/api/v1/config/models/search',
-    'searchModels',
-    'Models to choose from: there are none, they are configured with the sandboxes',
-  ),
-  constantRoute(
-    '/api/v1/config/providers/search',
-    'searchModelProviders',
-    'Providers of models to choose from: there are none',
-  ),
-  constantRoute(
-    '/api/v1/git/installations/search',
-    'searchGitInstallations',
-    'Installations of an app on a git host: there are none, repositories are found by their name or URL',
-  ),
+  constantRoute('/api/organizations', 'listOrganizations', {
+    summary: 'Organizations: there are none, an API key belongs to an owner',
+    answer: z.object({ items: z.array(nothing), current_org_id: z.null() }),
+    json: { items: [], current_org_id: null },
+  }),
+  constantRoute('/api/v1/settings/profiles', 'listModelProfiles', {
+    summary: 'Profiles of models: there are none, models are configured with the sandboxes',
+    answer: z.object({ profiles: z.array(nothing), active_profile: z.null() }),
+    json: { profiles: [], active_profile: null },
+  }),
+  constantRoute('/api/v1/config/models/search', 'searchModels', {
+    summary: 'Models to choose from: there are none, they are configured with the sandboxes',
+    parameters: [...pageParameters, 'query', 'verified__eq', 'provider__eq'],
+  }),
+  constantRoute('/api/v1/config/providers/search', 'searchModelProviders', {
+    summary: 'Providers of models to choose from: there are none',
+    parameters: [...pageParameters, 'query', 'verified__eq'],
+  }),
+  constantRoute('/api/v1/git/installations/search', 'searchGitInstallations', {
+    summary:
+      'Installations of an app on a git host: there are none, repositories are found by their name or URL',
+    parameters: [...pageParameters, 'provider'],
+  }),
 ];
 
 const settingsSchema = z.object({
@@ -153,19 +165,16 @@ export const settingsRoutes = (services: Services): readonly Route[] => {
       responses: { 200: settingsSchema },
       handle,
     }),
-    constantRoute(
-      '/api/agent-profiles',
-      'listAgentProfiles',
-      'Profiles of agents: there are none',
-      profilesSchema,
-      { profiles: [], active_agent_profile_id: null },
-    ),
-    constantRoute(
-      '/api/v1/skills/search',
-      'searchSkills',
-      'Skills of all agents: there are none, skills come with repositories',
-      pageSchema(skillSchema),
-    ),
+    constantRoute('/api/agent-profiles', 'listAgentProfiles', {
+      summary: 'Profiles of agents: there are none',
+      answer: profilesSchema,
+      json: { profiles: [], active_agent_profile_id: null },
+    }),
+    constantRoute('/api/v1/skills/search', 'searchSkills', {
+      summary: 'Skills of all agents: there are none, skills come with repositories',
+      parameters: pageParameters,
+      answer: pageSchema(skillSchema),
+    }),
     endpoints('conversations').get(
       '/api/v1/app-conversations/{id}/skills',
       'listConversationSkills',

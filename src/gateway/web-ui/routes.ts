@@ -1,6 +1,7 @@
 import type { Response } from 'express';
 import { z } from 'zod';
 import { ProblemError } from '../errors/problem-error.ts';
+import { unused } from '../http/fields.ts';
 import { type Route, endpoints } from '../http/route.ts';
 import { proxyHttp, type AgentRequest } from '../proxy/proxy-http.ts';
 import type { Services } from '../services.ts';
@@ -76,7 +77,7 @@ const { post } = endpoints('web ui');
 const maxContainedBytes = 6 * 1024 * 1024;
 const maxPathLength = 4096;
 
-const containedSchema = z.object({
+const containedSchema = z.strictObject({
   host: z
     .string()
     .max(512)
@@ -87,6 +88,7 @@ const containedSchema = z.object({
     .record(z.string(), z.string().max(maxPathLength))
     .describe('X-Session-API-Key and Accept are passed on, and no others'),
   body: z.unknown().optional().describe('JSON for the agent; null for none'),
+  timeout_seconds: unused('the time limits are those of every request to an agent.'),
 });
 
 /** Releases the places of a request as soon as its body has been sent, or when it is over. */

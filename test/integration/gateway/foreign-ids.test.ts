@@ -9,9 +9,17 @@ import { failed, ready, TwoOwners, type Got, type Sent } from '../../support/gat
 import { operationsOf, type OpenApi, type Operation } from '../../support/openapi/document.ts';
 import { idPlacesOf, labelOf, type IdPlace } from '../../support/openapi/id-places.ts';
 
-/** Kinds of ids. `shared`: belongs to no owner. `own`: each owner has its own ones. */
+/** Kinds of ids. `shared`: belongs to no owner. `own`: each owner has its own ones. `unused`: nothing reads it. */
 type Kind =
-  'conversation' | 'startTask' | 'sandbox' | 'key' | 'cursor' | 'own' | 'shared' | 'chosen';
+  | 'conversation'
+  | 'startTask'
+  | 'sandbox'
+  | 'key'
+  | 'cursor'
+  | 'own'
+  | 'shared'
+  | 'chosen'
+  | 'unused';
 
 /** The kind of each id that the document takes. An operation that is added has to be added here. */
 const kinds: Readonly<Record<string, Kind>> = {
@@ -20,11 +28,13 @@ const kinds: Readonly<Record<string, Kind>> = {
   'startConversation body sandbox_id': 'sandbox',
   'startConversation body sandbox_spec_id': 'shared',
   'startConversation body parent_conversation_id': 'conversation',
+  'startConversation body agent_profile_id': 'unused',
   'streamStartConversation header idempotency-key': 'own',
   'streamStartConversation body conversation_id': 'chosen',
   'streamStartConversation body sandbox_id': 'sandbox',
   'streamStartConversation body sandbox_spec_id': 'shared',
   'streamStartConversation body parent_conversation_id': 'conversation',
+  'streamStartConversation body agent_profile_id': 'unused',
   'getConversations query ids': 'conversation',
   'searchConversations query sandbox_id__eq': 'sandbox',
   'searchConversations query page_id': 'cursor',
@@ -68,6 +78,7 @@ const kinds: Readonly<Record<string, Kind>> = {
   'resumeSandbox path id': 'sandbox',
   'rotateSandboxKey path id': 'sandbox',
   'deleteSandbox path id': 'sandbox',
+  'deleteSandbox query sandbox_id': 'unused',
   'listSandboxSecrets path id': 'sandbox',
   'getSandboxSecret path id': 'sandbox',
   'searchSecrets query page_id': 'cursor',
@@ -79,6 +90,13 @@ const kinds: Readonly<Record<string, Kind>> = {
   'conversationAppPage path id': 'conversation',
   'searchLegacyConversations query page_id': 'cursor',
   'getLegacyConversation path id': 'conversation',
+  'searchModels query page_id': 'unused',
+  'searchModelProviders query page_id': 'unused',
+  'searchGitInstallations query page_id': 'unused',
+  'searchRepositories query page_id': 'unused',
+  'searchRepositories query installation_id': 'unused',
+  'searchBranches query page_id': 'unused',
+  'searchSkills query page_id': 'unused',
 };
 
 const message = { content: [{ type: 'text', text: 'Hello' }] };

@@ -38,7 +38,7 @@ describe('starts with an Idempotency-Key', () => {
     const first = await start('k1', { ...hello, title: 'T' });
     const again = await start('k1', {
       title: 'T',
-      unknown: 1,
+      plugins: [],
       initial_message: { role: 'user', ...hello.initial_message, run: true },
     });
     expect(again).toMatchObject({ status: 200, json: first.json });

@@ -181,7 +181,7 @@ describe('a body', () => {
     [
       'with the same name in several objects',
       {},
-      helloWith('"x":{"a":1},"y":[{"a":1},{"a":1}],"a":"a"'),
+      helloWith('"plugins":{"a":1},"processors":[{"a":1},{"a":1}]'),
       '200',
     ],
     ['with names in strings that resemble that', {}, message('{\\"a\\":1,\\"a\\":2}'), '200'],
@@ -200,22 +200,22 @@ describe('a body', () => {
       helloWith(`"x":${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`),
       noJson,
     ],
-    ['nested 60 levels deep', {}, helloWith(`"x":${'['.repeat(60)}${']'.repeat(60)}`), '200'],
-    ['with __proto__', {}, helloWith('"__proto__":{"owner":"bob","title":"x"}'), '200'],
-    ['with constructor', {}, helloWith('"constructor":{"prototype":{"owner":"bob"}}'), '200'],
+    ['nested 60 levels deep', {}, helloWith(`"plugins":${'['.repeat(60)}${']'.repeat(60)}`), '200'],
+    ['with __proto__', {}, helloWith('"__proto__":{"owner":"bob","title":"x"}'), invalid],
+    ['with constructor', {}, helloWith('"constructor":{"prototype":{"owner":"bob"}}'), invalid],
     ['that has __proto__ instead of what is needed', {}, `{"__proto__":${helloText}}`, invalid],
     [
       'of 100,000 names',
       {},
       helloWith(Array.from({ length: 100_000 }, (_, index) => `"${index}":0`).join()),
-      '200',
+      invalid,
     ],
 
     ['with half a surrogate pair in the text', {}, message('\\ud83d'), '200'],
     ['with half a pair in the title', {}, helloWith('"title":"\\ud83d"'), invalid],
     ['with the halves in the wrong order', {}, helloWith('"title":"\\ude00\\ud83d"'), invalid],
     ['with a whole pair', {}, helloWith('"title":"\\ud83d\\ude00"'), '200'],
-    ['with half a pair in a name', {}, helloWith('"\\ud83d":1'), '200'],
+    ['with half a pair in a name', {}, helloWith('"\\ud83d":1'), invalid],
     ['with NUL in the text', {}, message('a\\u0000b'), '200'],
     ['with NUL in the title', {}, helloWith('"title":"a\\u0000b"'), '200'],
     [
@@ -254,7 +254,7 @@ describe('a body', () => {
     expect(answer.json).toMatchObject({
       code: 'malformed-json',
       detail:
-        'The name "type" occurs twice in the same object, at body.initial_message.content(1).type.',
+        'The name "type" occurs twice in the same object, at body.initial_message.content[1].type.',
     });
   });
 
@@ -306,8 +306,7 @@ describe('a body', () => {
 
   it('makes no other user the owner, whatever its names', async () => {
     const rawBody = helloWith('"owner":"bob","spec":{"owner":"bob"},"__proto__":{"owner":"bob"}');
-    const { json } = await gateway.send('POST', start, { rawBody });
-    expect(json).toMatchObject({ created_by_user_id: 'alice' });
+    expect(await gateway.send('POST', start, { rawBody })).toMatchObject({ status: 422 });
     const { items } = await gateway.client.list(conversations, { namespace });
     expect(items.filter(({ spec }) => spec.owner !== 'alice')).toEqual([]);
   });

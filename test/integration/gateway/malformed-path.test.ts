@@ -106,8 +106,8 @@ describe('a path of the service', () => {
     ['half a surrogate pair', 'title__contains=%ed%a0%bd', bad],
     ['a parameter twice, of which the last one counts', 'limit=0&limit=1', '200'],
     ['a parameter twice, the last one wrong', 'limit=1&limit=0', invalid],
-    ['a parameter in brackets, which is another', 'limit[]=0&limit[x]=0', '200'],
-    ['__proto__', '__proto__[limit]=0&__proto__=1&constructor=1', '200'],
+    ['a parameter in brackets, which is another', 'limit[]=0&limit[x]=0', invalid],
+    ['__proto__', '__proto__[limit]=0&__proto__=1&constructor=1', invalid],
     ['a number beyond the exact ones', 'limit=9007199254740993', invalid],
     ['a number in exponents', 'limit=1e1', invalid],
     ['a number in hex', 'limit=0x1', invalid],
@@ -123,8 +123,8 @@ describe('a path of the service', () => {
     ],
     ['a time beyond all times', 'created_at__gte=9999-99-99T99:99:99Z', invalid],
     ['a year of ten digits', 'created_at__gte=1000000000-01-01', invalid],
-    ['7,000 parameters', 'a&'.repeat(7000), '200'],
-    ['nothing but signs', '&&&===&?&', '200'],
+    ['7,000 parameters', 'a&'.repeat(7000), invalid],
+    ['nothing but signs', '&&&===&?&', invalid],
   ])('with a query with %s', async (_case, query, verdict) => {
     const outcome = await send(
       'GET',

@@ -83,6 +83,33 @@ describe('the OpenAPI document', () => {
       expect(document).toHaveProperty(reference.replace('#/', '').split('/'));
   });
 
+  it('closes every object of a body, but those that clients fill with settings of agents', () => {
+    const { schemas } = document.components as { readonly schemas: Record<string, unknown> };
+    const openIn = (schema: unknown, path: string): readonly string[] => {
+      if (typeof schema !== 'object' || schema === null) return [];
+      if ('$ref' in schema)
+        return openIn(schemas[String(schema.$ref).split('/').at(-1) ?? ''], path);
+      const isOpen =
+        'properties' in schema &&
+        !('additionalProperties' in schema && schema.additionalProperties === false);
+      return [
+        ...(isOpen ? [path] : []),
+        ...Object.entries(schema).flatMap(([name, inner]) => openIn(inner, `${path}.${name}`)),
+      ];
+    };
+    const open = operations().flatMap(({ operationId, ...operation }) =>
+      openIn('requestBody' in operation ? operation.requestBody : {}, operationId),
+    );
+    const names = open.map((path) => path.replace(/\.content.*?\.schema/, ''));
+    expect(new Set(names.map((path) => path.replace(/\.(anyOf\.\d|properties)/g, '')))).toEqual(
+      new Set([
+        ...['saveSettings.agent_settings_diff', 'saveSettings.agent_settings_diff.llm'],
+        ...['updateSettings.agent_settings_diff', 'updateSettings.agent_settings_diff.llm'],
+        'dropAnalyticsEvents',
+      ]),
+    );
+  });
+
   it('says which fields are needed, and what the limits are', () => {
     expect(document.components.schemas['StartRequest']?.required).toEqual(['initial_message']);
     expect(document.components.schemas['Conversation']?.required).toContain(

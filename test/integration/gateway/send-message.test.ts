@@ -282,7 +282,8 @@ describe('sending a message', () => {
       422,
     ],
     ['from another role', message('x', { role: 'system' }), 422],
-    ['with what is not known', message('x', { extra: 1, role: null, run: null }), 202],
+    ['with what is not known', message('x', { extra: 1 }), 422],
+    ['with null for what is optional', message('x', { role: null, run: null }), 202],
     ['with a picture', { content: [{ type: 'image', image_urls: ['data:x'] }], run: false }, 202],
   ])('%s', async (_case, body, status) => {
     const id = await add({ status: starting });

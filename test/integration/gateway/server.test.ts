@@ -1,3 +1,4 @@
+import { problemType } from '../../../src/gateway/errors/problem-error.ts';
 import { connect } from 'node:net';
 import { once } from 'node:events';
 import { gzipSync } from 'node:zlib';
@@ -74,7 +75,7 @@ describe('the server', () => {
       status,
       json: { code, request_id: answer.headers['x-request-id'] },
     });
-    expect(answer.headers['content-type']).toBe('application/json');
+    expect(answer.headers['content-type']).toBe(problemType);
   });
 
   it('accepts a packed body and a charset of utf-8', async () => {
@@ -135,7 +136,7 @@ describe('the server', () => {
   );
 
   it('counts requests by the pattern of their route', async () => {
-    await gateway.get(`${start}/count?x=1`);
+    await gateway.get(`${start}/count?title__contains=x`);
     await gateway.get('/secret/nowhere');
     const { values } = await gateway.metrics.httpRequests.get();
     const labels = values.map(

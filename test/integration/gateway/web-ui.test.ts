@@ -1,3 +1,4 @@
+import { problemType } from '../../../src/gateway/errors/problem-error.ts';
 import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -80,7 +81,7 @@ describe('files of the web UI', () => {
   ])('are no others: %s', async (path) => {
     const answer = await read(path);
     expect([400, 404]).toContain(answer.statusCode);
-    expect(answer.headers['content-type']).toBe('application/json');
+    expect(answer.headers['content-type']).toBe(problemType);
   });
 });
 
@@ -149,7 +150,7 @@ describe('pages of the web UI', () => {
     '/openapi.json/none',
   ])('are none of the service: %s', async (path) => {
     const { statusCode, headers } = await read(path);
-    expect([statusCode, headers['content-type']]).toEqual([404, 'application/json']);
+    expect([statusCode, headers['content-type']]).toEqual([404, problemType]);
   });
 
   it('are for browsers alone', async () => {

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { problemSchema } from '../../../src/gateway/errors/problem-error.ts';
+import { problemSchema, problemType } from '../../../src/gateway/errors/problem-error.ts';
 
 export interface RawAnswer {
   readonly status: number;
@@ -109,7 +109,7 @@ export function expectDecent({ answers, text }: RawOutcome): void {
   for (const { status, headers, body } of answers) {
     expect(status).toBeLessThan(500);
     if (status < 400) continue;
-    expect(headers['content-type']).toBe('application/json');
+    expect(headers['content-type']).toBe(problemType);
     const problem: unknown = JSON.parse(Buffer.from(body, 'latin1').toString());
     expect(problemSchema.parse(problem)).toEqual(problem);
     expect(problem).toMatchObject({ status });

@@ -20,6 +20,7 @@ const transportHeaders: ReadonlySet<string> = new Set([
     'content-length',
     'transfer-encoding',
     'cache-control',
+    'etag',
     'vary',
   ],
   ...['x-content-type-options', 'x-accel-buffering', 'x-frame-options', 'referrer-policy'],
@@ -37,6 +38,11 @@ function closed(schema: unknown): unknown {
     ? { ...copy, additionalProperties: false }
     : copy;
 }
+
+const problemType = 'application/problem+json';
+const isJson = (mediaType: string): boolean => /^application\/(problem\+)?json$/.test(mediaType);
+const mediaTypeOf = ({ headers }: SeenAnswer): string =>
+  headers['content-type']?.split(';')[0]?.trim() ?? '';
 
 /** Says what is wrong with an answer, by the document and nothing else. */
 export class Contract {
@@ -74,7 +80,7 @@ export class Contract {
     const { path, method, operationId } = operation;
     const documented = operation.responses[String(answer.status)];
     if (documented === undefined) return `${operationId} documents no status ${answer.status}`;
-    const mediaType = answer.headers['content-type']?.split(';')[0]?.trim() ?? '';
+    const mediaType = mediaTypeOf(answer);
     if (Object.keys(documented.content).length === 0)
       return answer.body.length === 0 ? undefined : `${operationId} documents no content`;
     if (!(mediaType in documented.content))
@@ -91,7 +97,7 @@ export class Contract {
     );
     return (
       this.#headerFault(answer.headers, documented.headers) ??
-      (mediaType === 'application/json' ? this.#bodyFault(`answers#${at}`, answer) : undefined)
+      (isJson(mediaType) ? this.#bodyFault(`answers#${at}`, answer) : undefined)
     );
   }
 
@@ -101,6 +107,7 @@ export class Contract {
       return `no operation is documented there, and it is answered by ${answer.status}`;
     if ((answer.status === 405) !== (answer.headers.allow !== undefined))
       return 'Allow belongs to 405 alone';
+    if (mediaTypeOf(answer) !== problemType) return `a problem is no ${mediaTypeOf(answer)}`;
     return this.#bodyFault('answers#/components/schemas/Problem', answer);
   }
 

@@ -68,7 +68,7 @@ describe('what is thrown becomes', () => {
     const headers = { 'retry-after': '2' };
     expect(toProblem(new Refusal(code, 'Not now [x].', { headers, cause }))).toMatchObject({
       ...{ code, status, headers, cause },
-      message: 'Not now (x).',
+      message: 'Not now [x].',
     });
   });
 
@@ -77,7 +77,10 @@ describe('what is thrown becomes', () => {
     expect(toProblem(new TransportError('reset')).headers).toEqual({ 'retry-after': '1' });
   });
 
-  it('text without square brackets', () => {
-    expect(new ProblemError('wrong-state', 'content[0] [bold]').message).toBe('content(0) (bold)');
+  it('text as it is, also with square brackets', () => {
+    const detail = 'body.content[0].text must match the pattern /^[a-z]+$/.';
+    expect(problemBody(new ProblemError('invalid-request', detail), 'r-1')).toMatchObject({
+      detail,
+    });
   });
 });

@@ -61,6 +61,7 @@ describe('the contract', () => {
     'content-type': 'application/json; charset=utf-8',
     'content-length': '9',
   };
+  const problem = { ...headers, 'content-type': 'application/problem+json; a="b"' };
   const seen = (
     wish: Partial<Omit<SeenAnswer, 'body'>> & {
       readonly json?: unknown;
@@ -82,10 +83,10 @@ describe('the contract', () => {
       { json: { id: 'a', more: null }, headers: { ...headers, 'retry-after': '3' } },
     ],
     ['a list', { target: '/things/search', json: [{ id: 'a' }] }],
-    ['no such place', { target: '/nothing', status: 404, json: { code: 'x' } }],
+    ['no such place', { target: '/nothing', status: 404, json: { code: 'x' }, headers: problem }],
     [
       'no such method',
-      { method: 'PUT', status: 405, json: { code: 'x' }, headers: { ...headers, allow: 'GET' } },
+      { method: 'PUT', status: 405, json: { code: 'x' }, headers: { ...problem, allow: 'GET' } },
     ],
   ])('finds nothing wrong with an answer: %s', (_case, wish) => {
     expect(contract.fault(seen(wish))).toBeUndefined();
@@ -120,10 +121,15 @@ describe('the contract', () => {
     ['no JSON', { body: Buffer.from('<html>') }, 'no JSON in UTF-8'],
     ['no UTF-8', { body: Buffer.from([0x22, 0xff, 0x22]) }, 'no JSON in UTF-8'],
     ['another status where nothing is', { target: '/nothing', status: 200 }, 'answered by 200'],
+    [
+      'a problem of another type',
+      { target: '/nothing', status: 404, json: { code: 'x' } },
+      'a problem is no application/json',
+    ],
     ['no Allow', { method: 'PUT', status: 405, json: { code: 'x' } }, 'Allow belongs to 405'],
     [
       'no problem',
-      { target: '/nothing', status: 404, json: {} },
+      { target: '/nothing', status: 404, json: {}, headers: problem },
       "must have required property 'code'",
     ],
   ])('notices what is not documented: %s', (_case, wish, fault) => {

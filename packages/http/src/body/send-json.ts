@@ -4,7 +4,7 @@ type Headers = Readonly<Record<string, string>>;
 
 /**
  * Sends JSON, and returns its length in bytes. The Content-Type has no charset, because JSON
- * defines none.
+ * defines none; headers may name another type of JSON.
  */
 export const sendJson = (
   response: ServerResponse,
@@ -22,7 +22,7 @@ export const sendJsonText = (
   status: number,
   body: JsonText,
   headers: Headers = {},
-): number => send(response, status, body, { ...headers, 'content-type': 'application/json' });
+): number => send(response, status, body, { 'content-type': 'application/json', ...headers });
 
 /** Sends a plain text, and returns its length in bytes. */
 export const sendText = (

@@ -5,6 +5,7 @@ import { sendJson } from '../body/send-json.ts';
 /** A response that says why a request has failed. */
 export interface ErrorResponse {
   readonly status: number;
+  /** Also a Content-Type, where it is another type of JSON than `application/json`. */
   readonly headers: Readonly<Record<string, string>>;
   readonly json: object;
 }
@@ -34,8 +35,8 @@ export function refuseConnection(
   if (socket.destroyed) return;
   const body = json === undefined ? '' : JSON.stringify(json);
   const head = Object.entries({
-    ...headers,
     ...(json === undefined ? {} : { 'content-type': 'application/json' }),
+    ...headers,
     'content-length': String(Buffer.byteLength(body)),
     connection: 'close',
   }).map(([name, value]) => `${name}: ${value}\r\n`);

@@ -1,0 +1,135 @@
+import type { Examples } from './operation-examples.ts';
+import {
+  approval,
+  conversation,
+  conversationId,
+  createdAt,
+  event,
+  message,
+  pageOf,
+  quota,
+  readyTask,
+  sandboxId,
+  startTask,
+  success,
+  updatedAt,
+} from './records.ts';
+
+const start = {
+  initial_message: message,
+  selected_repository: 'acme/shop',
+  selected_branch: 'main',
+  git_provider: 'github',
+};
+
+/** Conversations, their starts, events, files and questions. */
+export const conversationExamples: Examples = {
+  startConversation: { body: start, answers: { 200: startTask } },
+  streamStartConversation: { body: start, answers: { 200: [startTask, readyTask] } },
+  getConversations: { answers: { 200: [conversation] } },
+  searchConversations: { answers: { 200: pageOf(conversation) } },
+  countConversations: { answers: { 200: 12 } },
+  updateConversation: {
+    body: { title: 'Flaky test of the cart', tags: { team: 'cart' } },
+    answers: { 200: { ...conversation, title: 'Flaky test of the cart' } },
+  },
+  deleteConversation: { answers: { 200: success } },
+  sendMessage: {
+    body: message,
+    answers: {
+      200: { success: true, sandbox_status: 'RUNNING', queued: false },
+      202: { success: true, sandbox_status: 'STARTING', queued: true },
+    },
+  },
+  listConversationSkills: { answers: { 200: { skills: [] } } },
+  getStartTasks: { answers: { 200: [readyTask] } },
+  searchStartTasks: { answers: { 200: pageOf(readyTask) } },
+  countStartTasks: { answers: { 200: 12 } },
+  streamState: {
+    answers: {
+      200: `id: 1.7\nevent: quota\ndata: ${JSON.stringify(quota)}\n\n`,
+    },
+  },
+  searchEvents: { answers: { 200: pageOf(event) } },
+  countEvents: { answers: { 200: 57 } },
+  getEvents: { answers: { 200: [event, null] } },
+  downloadConversation: { answers: { 200: 'PK…' } },
+  listFiles: { answers: { 200: ['README.md', 'src/cart.ts'] } },
+  downloadFile: { answers: { 200: '# The shop\n' } },
+  readFile: { answers: { 200: '# The shop\n' } },
+  listChanges: { answers: { 200: [{ status: 'UPDATED', path: 'src/cart.ts' }] } },
+  getDiff: {
+    answers: {
+      200: { modified: 'export const size = 2;\n', original: 'export const size = 1;\n' },
+    },
+  },
+  searchApprovals: { answers: { 200: pageOf(approval) } },
+  getApprovals: { answers: { 200: [approval] } },
+  getApproval: {
+    answers: { 200: { ...approval, text: approval.summary, call_hash: 'f3a1c9' } },
+  },
+  answerApproval: {
+    body: { decision: 'reject', reason: 'Run the tests of the cart alone.' },
+    answers: { 200: { success: true, state: 'delivered', notice: null } },
+  },
+  openPullRequest: {
+    body: { title: 'Fix the flaky test of the cart', draft: true },
+    answers: {
+      201: { number: 7, url: 'https://github.com/acme/shop/pull/7', provider: 'github' },
+    },
+  },
+  getTimeline: {
+    answers: {
+      200: [
+        {
+          time: createdAt,
+          until: updatedAt,
+          kind: 'stage',
+          reason: 'WAITING_FOR_SANDBOX',
+          message: 'Waiting for the agent to answer on port 8000.',
+          is_warning: false,
+          count: 1,
+        },
+      ],
+    },
+  },
+  getResources: {
+    answers: {
+      200: {
+        namespace: 'agents-sandboxes',
+        yaml: `kind: Conversation\nmetadata:\n  name: ${conversationId}\n---\nkind: Sandbox\nmetadata:\n  name: ${sandboxId}\n`,
+      },
+    },
+  },
+  interruptConversation: { answers: { 200: success } },
+  startLegacyConversation: {
+    body: { initial_user_msg: 'Fix the flaky test of the cart.', repository: 'acme/shop' },
+    answers: {
+      200: {
+        status: 'ok',
+        conversation_id: conversationId,
+        message: null,
+        conversation_status: 'STARTING',
+      },
+    },
+  },
+  ...legacy(),
+};
+
+function legacy(): Examples {
+  const record = {
+    title: conversation.title,
+    selected_repository: 'acme/shop',
+    selected_branch: 'main',
+    git_provider: 'github',
+    trigger: null,
+    conversation_id: conversationId,
+    status: 'RUNNING',
+    created_at: createdAt,
+    last_updated_at: updatedAt,
+  };
+  return {
+    searchLegacyConversations: { answers: { 200: { results: [record], next_page_id: null } } },
+    getLegacyConversation: { answers: { 200: record } },
+  };
+}
