@@ -37,6 +37,8 @@ export const conversation = {
   lost_answer: null,
   llm_model: 'openai/gpt-5',
   agent_kind: 'openhands',
+  agent_name: null,
+  last_result: null,
   metrics: {
     accumulated_cost: 0.42,
     accumulated_token_usage: { prompt_tokens: 18_000, completion_tokens: 1200 },

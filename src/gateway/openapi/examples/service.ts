@@ -41,6 +41,8 @@ const key = {
 const settings = {
   llm_api_key_set: true,
   llm_model: 'openai/gpt-5',
+  own_llm_model: null,
+  default_llm_model: 'openai/gpt-5',
   provider_tokens_set: { github: null },
   mcp_config: {
     docs: {
