@@ -36,7 +36,7 @@ function takeFromMain(ofMain: ReadonlySet<string>, taken: Set<string>): Plugin {
         return { path: `${relative('.', found.path)}.cjs`, namespace: 'main' };
       });
       bundle.onLoad({ filter: /./, namespace: 'main' }, ({ path }) => ({
-        contents: `module.exports = page.shared[${JSON.stringify(path.replace(/\.cjs$/, ''))}];`,
+        contents: `module.exports = conversationPage.shared[${JSON.stringify(path.replace(/\.cjs$/, ''))}];`,
       }));
     },
   };
@@ -47,7 +47,7 @@ function offerToParts(taken: ReadonlySet<string>): StdinOptions {
   const paths = [...taken].map((path) => relative('.', path)).sort();
   const lines = [
     ...paths.map((path, index) => `import * as m${index} from './${path}';`),
-    `globalThis.page = { parts: {}, shared: { ${paths.map((path, index) => `${JSON.stringify(path)}: m${index}`).join(', ')} } };`,
+    `globalThis.conversationPage = { parts: {}, shared: { ${paths.map((path, index) => `${JSON.stringify(path)}: m${index}`).join(', ')} } };`,
     `import './${main}';`,
   ];
   return { contents: lines.join('\n'), resolveDir: '.', loader: 'ts' };
@@ -73,7 +73,7 @@ export async function buildPages(outdir: string): Promise<void> {
       ...common,
       entryPoints: { [name]: join(parts, file) },
       outdir: join(outdir, 'parts'),
-      globalName: `page.parts.${name}`,
+      globalName: `conversationPage.parts.${name}`,
       plugins: [takeFromMain(ofMain, taken)],
     });
   }

@@ -2,6 +2,7 @@ import { render } from 'preact';
 import { App } from './components/app.tsx';
 import { listenToKeys } from './keyboard.ts';
 import { allowParts } from './part.ts';
+import { showNumber } from './number-shown.ts';
 import { PageContext, PageState } from './page-state.ts';
 import { serviceTime } from './service-time.ts';
 
@@ -15,6 +16,7 @@ render(
   </PageContext.Provider>,
   root,
 );
+showNumber(page);
 listenToKeys(page);
 page.stream.open();
 setInterval(() => {

@@ -2,7 +2,7 @@ import { ApiError } from './api.ts';
 
 declare global {
   /** The build declares it: what the parts that are there export, by their names. */
-  var page: { readonly parts: Readonly<Record<string, unknown>> };
+  var conversationPage: { readonly parts: Readonly<Record<string, unknown>> };
 }
 
 /** The address of the script of a part, and the hash that it must have. */
@@ -65,7 +65,7 @@ const load = (name: string): Promise<void> =>
  * next call tries again.
  */
 export async function partOf(name: string): Promise<unknown> {
-  const there = () => page.parts[name];
+  const there = () => conversationPage.parts[name];
   if (there() === undefined) {
     const promise = loading.get(name) ?? load(name);
     loading.set(name, promise);

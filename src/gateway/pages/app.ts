@@ -25,6 +25,26 @@ const addresses = [
   { path: '/operate', operationId: 'operatePage', summary: 'The page of the state of the service' },
 ] as const;
 
+/** The icon of the pages: a branch that comes back. Browsers show it at 16 px as well. */
+const icon =
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#1d5fc2"/><path d="M8 9h16v11H15l-5 4v-4H8z" fill="#ffffff"/></svg>';
+
+/** Makes the pages installable. Browsers take the drawing for all sizes. */
+const manifest = {
+  ...{ name: 'Conversations', short_name: 'Conversations', id: '/', start_url: '/', scope: '/' },
+  ...{ display: 'standalone', background_color: '#16181d', theme_color: '#1d5fc2' },
+  icons: [{ src: 'icon.svg', sizes: 'any', type: 'image/svg+xml', purpose: 'any' }],
+};
+
+/** Files beside the scripts, whose names stay when their content changes. */
+const namedFiles: ReadonlyMap<string, { readonly type: string; readonly body: Buffer }> = new Map([
+  ['icon.svg', { type: 'image/svg+xml', body: Buffer.from(icon) }],
+  [
+    'manifest.webmanifest',
+    { type: 'application/manifest+json', body: Buffer.from(JSON.stringify(manifest)) },
+  ],
+]);
+
 const notBuilt =
   '<!doctype html><html lang="en"><meta charset="utf-8"><title>Conversations</title><p>The pages of this service were not built: make build does.</p></html>\n';
 
@@ -44,6 +64,7 @@ const policyOf = (files: WebFiles): string =>
     `style-src ${hashOf(files.style)}`,
     "connect-src 'self'",
     "img-src 'self' data: blob:",
+    "manifest-src 'self'",
     "base-uri 'none'",
     "form-action 'self'",
     "frame-ancestors 'none'",
@@ -71,8 +92,9 @@ const documentOf = (files: WebFiles, hasUi: boolean): string =>
     '<meta name="viewport" content="width=device-width, initial-scale=1">',
     '<meta name="color-scheme" content="light dark">',
     '<title>Conversations</title>',
-    // Without an icon in the page, browsers ask for one.
-    '<link rel="icon" href="data:,">',
+    `<link rel="icon" type="image/svg+xml" href="${scriptFolder}/icon.svg">`,
+    `<link rel="manifest" href="${scriptFolder}/manifest.webmanifest">`,
+    '<meta name="theme-color" content="#1d5fc2">',
     `<style>${files.style}</style>`,
     `<script defer src="${addressOf(files.main)}" integrity="${files.main.integrity}"></script>`,
     `<body><div id="app" data-parts="${partsText(files)}"${hasUi ? ' data-has-ui' : ''}></div><noscript>This page needs JavaScript.</noscript></body>`,
@@ -122,9 +144,15 @@ export function appRoutes({ files, hasUi, isSignedIn }: AppOptions): readonly Ro
 /** The scripts of the app. The OpenAPI document does not have them: only the pages know their names. */
 export const appScript = (files: WebFilesReader): Route =>
   getOpen(`${scriptFolder}/{file}`, 'pageScript', {
-    summary: 'A script of the pages; its name has its hash',
+    summary: 'A script of the pages, whose name has its hash; their icon and manifest',
     responses: { 200: z.string() },
     handle: ({ request, response }) => {
+      const named = namedFiles.get(String(request.params['file']));
+      if (named !== undefined) {
+        const headers = { 'content-type': named.type, 'cache-control': 'no-cache' };
+        sendStatic(request, response, headers, named.body);
+        return undefined;
+      }
       const built = files();
       const scripts = built === undefined ? [] : scriptsOf(built);
       const script = scripts.find(({ name }) => name === request.params['file']);

@@ -3,6 +3,8 @@ import { useRef, useEffect } from 'preact/hooks';
 import { groupNames, type Group } from '../groups.ts';
 import { usePage, type GroupRows } from '../page-state.ts';
 import { rowWindows, type RowWindow } from '../row-window.ts';
+import { FirstTasks } from './first-tasks.tsx';
+import { Skeleton } from './skeleton.tsx';
 import { ConversationRow } from './conversation-row.tsx';
 import { noFilter } from '../filter.ts';
 import type { RefObject } from 'preact';
@@ -67,12 +69,10 @@ function EmptyList() {
         </button>
       </p>
     );
-  return (
-    <p class="empty">
-      {page.store.isFilled.value
-        ? 'There are no conversations yet. Write a message to start one.'
-        : 'Reading your conversations…'}
-    </p>
+  return page.store.isFilled.value ? (
+    <FirstTasks />
+  ) : (
+    <Skeleton lines={6}>Reading your conversations…</Skeleton>
   );
 }
 
@@ -148,10 +148,6 @@ export function ConversationList() {
   useSignalEffect(() => {
     if (isHovered.value || isFocused.value) index.hold();
     else index.release();
-  });
-  useSignalEffect(() => {
-    const count = index.rowsOf('needs-you').length;
-    document.title = count === 0 ? 'Conversations' : `(${count}) Conversations`;
   });
   const needing = useComputed(() => {
     const count = index.rowsOf('needs-you').length;

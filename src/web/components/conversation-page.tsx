@@ -159,7 +159,8 @@ function Steps({ task }: { readonly task: StartTask }) {
 }
 
 function Present({ row }: { readonly row: Row }) {
-  const { hasUi } = usePage();
+  const page = usePage();
+  const { hasUi } = page;
   const mode = useSignal<RowMode>(undefined);
   const [view, show] = useView();
   const message = useSignal('');
@@ -184,7 +185,7 @@ function Present({ row }: { readonly row: Row }) {
     mode.value = undefined;
   };
   useEffect(() => {
-    document.title = title;
+    page.title.value = title;
   }, [title]);
   // Each change of the conversation may come from new events.
   useSignalEffect(() => {

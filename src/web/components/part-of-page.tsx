@@ -8,6 +8,7 @@ import type * as changes from '../parts/changes.ts';
 import type * as files from '../parts/files.ts';
 import type * as operate from '../parts/operate.ts';
 import { RetryProblem } from './retry-problem.tsx';
+import { Skeleton } from './skeleton.tsx';
 
 interface Parts {
   readonly account: typeof account;
@@ -40,9 +41,5 @@ export function Part<Name extends keyof Parts>({ name, children }: PartProps<Nam
   useEffect(load, [name]);
   if (part.value !== undefined) return <>{children(part.value)}</>;
   if (problem.value !== undefined) return <RetryProblem text={problem.value} onRetry={load} />;
-  return (
-    <p class="quiet-text" role="status">
-      Loading…
-    </p>
-  );
+  return <Skeleton lines={4}>Loading…</Skeleton>;
 }

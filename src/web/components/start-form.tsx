@@ -110,6 +110,21 @@ function Forecast() {
   );
 }
 
+/** A run without a model does less than people expect, so it is said before the start. */
+function ModelNote() {
+  const { specs, draft } = usePage();
+  const name = draft.template.value === '' ? 'default' : draft.template.value;
+  const spec = specs.value.find(({ id }) => id === name);
+  if (spec?.agent.kind !== 'openhands' || spec.default_model !== null) return null;
+  if (draft.model.value.trim() !== '') return null;
+  return (
+    <p class="quiet-text">
+      The template names no model. Without one, the reference agent runs the shell code blocks of a
+      message and nothing else. <a href="/account">Settings</a> has your model.
+    </p>
+  );
+}
+
 /** The message is enough; everything else has a default. */
 export function StartForm() {
   const page = usePage();
@@ -170,6 +185,7 @@ export function StartForm() {
           search={(text) => Promise.resolve(models(page, text))}
         />
       </div>
+      <ModelNote />
       {draft.problem.value !== undefined && (
         <p class="problem" role="alert">
           {draft.problem.value}

@@ -84,6 +84,7 @@ it('permits nothing but its own scripts and style', async () => {
     `style-src '${hashOf(style)}'`,
     "connect-src 'self'",
     "img-src 'self' data: blob:",
+    "manifest-src 'self'",
     "base-uri 'none'",
     "form-action 'self'",
     "frame-ancestors 'none'",
@@ -116,6 +117,24 @@ it('gives the script the addresses of the parts of the page, and serves them', a
   const answer = await read(extra.src);
   expect(await answer.text()).toBe(part);
   expect(answer.headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
+});
+
+it('has a manifest and an icon, so that the pages can be installed', async () => {
+  const html = await (await read('/')).text();
+  const address = / rel="manifest" href="([^"]+)"/.exec(html)?.[1] ?? '';
+  // A browser asks for the manifest without the session.
+  const answer = await read(address, { cookie: '' });
+  expect(answer.headers.get('content-type')).toMatch(/^application\/manifest\+json/);
+  const { icons, start_url: start } = (await answer.json()) as {
+    icons: { src: string }[];
+    start_url: string;
+  };
+  expect(start).toBe('/');
+  const icon = await read(`${address.replace(/[^/]+$/, '')}${icons[0]?.src}`, { cookie: '' });
+  expect([icon.status, icon.headers.get('content-type')]).toEqual([
+    200,
+    expect.stringMatching(/^image\/svg\+xml/),
+  ]);
 });
 
 it('has no script of another name', async () => {

@@ -149,8 +149,9 @@ function Present({ overview, isOld }: VerdictProps) {
 /** The page of the state of the service, for admins. */
 export function OperatePage() {
   const state = useMemo(() => new ServiceState(), []);
+  const { title } = usePage();
   useEffect(() => {
-    document.title = 'Operate';
+    title.value = 'Operate';
     return state.open();
   }, [state]);
   if (state.isForbidden.value) return <NotAdmin />;

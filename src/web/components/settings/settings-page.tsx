@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import { usePage } from '../../page-state.ts';
 import { useEffect, useMemo } from 'preact/hooks';
 import { OwnSettings } from '../../settings.ts';
 import type { SettingsRecord } from '../../wire.ts';
@@ -87,8 +88,9 @@ export function SettingsPage() {
   const own = useMemo(() => new OwnSettings(), []);
   const settings = own.settings.value;
   const problem = own.problem.value;
+  const { title } = usePage();
   useEffect(() => {
-    document.title = 'Settings';
+    title.value = 'Settings';
     void own.open();
   }, [own]);
   return (
