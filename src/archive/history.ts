@@ -49,11 +49,11 @@ export interface FoundEvent {
   readonly kind: string;
   /** Local time of the agent. */
   readonly timestamp: string | undefined;
-  /** The surroundings of the first place in its texts, in one line, with `…` where it is cut. */
+  /** The surroundings of the first place in its texts, in one line, with `…` where it is truncated. */
   readonly snippet: string;
 }
 
-/** What a search has found in a part of an archive. */
+/** Events of a part of an archive that a search has found. */
 export interface FoundPart {
   /** All events from this position on are searched. */
   readonly from: number;

@@ -77,7 +77,8 @@ export const eventsOf = ({ segments }: Manifest): number => {
 export const storedBytesOf = ({ segments }: Manifest): number =>
   segments.reduce((sum, segment) => sum + bytesOf(segment), 0);
 
-export const bytesOf = (segment: Segment): number => frameBytesOf(segment) + segment.idBytes + (segment.wordBytes ?? 0);
+export const bytesOf = (segment: Segment): number =>
+  frameBytesOf(segment) + segment.idBytes + (segment.wordBytes ?? 0);
 
 /** Stored bytes of the frames of a segment, which are in front of its checksums. */
 export const frameBytesOf = ({ frames }: Segment): number =>

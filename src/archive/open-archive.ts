@@ -134,9 +134,7 @@ export class OpenArchive {
     const range = { offset: frameBytesOf(segment) + idBytes, length: wordBytes };
     try {
       const packed = await this.#read(segment, range, signal);
-      return this.#objects.codec
-        .unpack(this.address, wordsPlace(segment.start), packed)
-        .toString();
+      return this.#objects.codec.unpack(this.address, wordsPlace(segment.start), packed).toString();
     } catch (error) {
       if (error instanceof ArchiveError && !isGone(error)) return undefined;
       throw error;

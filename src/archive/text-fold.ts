@@ -49,7 +49,7 @@ const maxLength = 200;
 
 /**
  * The surroundings of the first place where a text has the query, in one line and at most 202
- * characters, with `…` where it is cut; undefined where the text does not have the query.
+ * characters, with `…` where it is truncated; undefined where the text does not have the query.
  */
 export function snippetOf(source: string, query: TextQuery): string | undefined {
   const text = inOneLine(source);

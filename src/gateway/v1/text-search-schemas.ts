@@ -28,7 +28,7 @@ const foundSchema = z.object({
   timestamp: nullableText.describe("The agent's local time of the event, without a zone."),
   snippet: z
     .string()
-    .describe('The surroundings of the text: plain, in one line, with … where they are cut.'),
+    .describe('The surroundings of the text: plain, in one line, with … where they are truncated.'),
 });
 
 const searchedSchema = z.object({

@@ -26,8 +26,11 @@ const { get } = endpoints('conversations');
 
 /** Time after which a page ends, in milliseconds, so that a client can show what was found. */
 const pageMs = 500;
-/** Conversations whose archives are read at once. */
-const conversationsAtOnce = 12;
+/**
+ * Conversations whose archives are read at once: few at first, because a frequent text fills a page
+ * from them.
+ */
+const [minAtOnce, maxAtOnce] = [2, 16];
 
 /** Where a page ends: in a conversation, all of whose events from `before` on are searched. */
 interface Place {
@@ -105,10 +108,12 @@ async function searchPage(
   const items: Found[] = [];
   let at = first === -1 ? all.length : first;
   let incomplete = 0;
+  let atOnce = minAtOnce;
   let next: Place | undefined;
   while (at < all.length && next === undefined) {
     const room = limit - items.length;
-    const batch = all.slice(at, at + conversationsAtOnce);
+    const batch = all.slice(at, at + atOnce);
+    atOnce = Math.min(2 * atOnce, maxAtOnce);
     const results = await Promise.all(
       batch.map(async (conversation) => ({
         conversation,
@@ -120,7 +125,7 @@ async function searchPage(
       })),
     );
     for (const { conversation, searched } of results) {
-      const { found, before, isWhole } = cutTo(limit - items.length, searched);
+      const { found, before, isWhole } = shortenedTo(limit - items.length, searched);
       items.push(...found.map(({ item }) => item));
       if (before === 0) {
         at++;
@@ -140,8 +145,8 @@ async function searchPage(
   };
 }
 
-/** The first `room` items. */
-function cutTo(room: number, searched: Searched): Searched {
+/** The first `room` items alone. */
+function shortenedTo(room: number, searched: Searched): Searched {
   const last = searched.found[room - 1];
   if (last === undefined || searched.found.length === room) return searched;
   return { ...searched, found: searched.found.slice(0, room), before: last.rest };

@@ -22,7 +22,7 @@ const time = '2026-01-01T00:00:00Z';
 const keys = new SandboxKeys([Buffer.alloc(32, 7)]);
 const { signal } = new AbortController();
 
-/** Whose time passes by a second with each look at it. */
+/** Whose time passes by a second with each reading. */
 const fast = (): Clock => {
   let ms = 0;
   return { ...systemClock, monotonic: () => (ms += 1000) };
@@ -193,7 +193,7 @@ describe.each([false, true])('a search for a text, in archives encrypted: %s', (
     ['201 characters', `?q=${'a'.repeat(201)}`],
     ['no text', '?'],
     ['a page of another text', '?q=retry&page_id=PAGE'],
-    ['a page of nobody', '?q=retry&page_id=abc'],
+    ['a text that is no page', '?q=retry&page_id=abc'],
   ])('refuses %s', async (_case, query) => {
     await add(['needle']);
     await add(['needle']);
