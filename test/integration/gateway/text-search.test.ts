@@ -152,7 +152,7 @@ describe.each([false, true])('a search for a text, in archives encrypted: %s', (
       ]) {
         const found: unknown[] = [];
         let [pages, pageId, searched]: [number, string | null, number] = [0, '', 0];
-        while (pageId !== null) {
+        while (pageId !== null && pages < 40) {
           const more = `&limit=${limit}${pageId === '' ? '' : `&page_id=${pageId}`}`;
           const page = pageOf(await from.get(path('needle', more)));
           expect(page.items.length).toBeLessThanOrEqual(limit);
@@ -164,7 +164,7 @@ describe.each([false, true])('a search for a text, in archives encrypted: %s', (
         }
         expect(found).toEqual(whole);
         expect(searched).toBe(5);
-        expect(pages).toBeGreaterThanOrEqual(from === hasty ? 5 : whole.length / limit);
+        expect(pages).toBeGreaterThanOrEqual(from === hasty ? 10 : whole.length / limit);
       }
     } finally {
       await hasty.stop();
