@@ -86,9 +86,9 @@ async function measure(place: string, bench: BenchStore, isTarget: boolean): Pro
       const processor = gateway.processorSeconds();
       const others: number[] = [];
       for (let repeat = 0; repeat < (atMost === undefined ? 1 : repeats); repeat++) {
-        let isOver = false;
+        const over = new AbortController();
         const asking = (async () => {
-          while (!isOver) {
+          while (!over.signal.aborted) {
             const began = performance.now();
             await (await fetch(`${base}/api/v1/quota`, { headers })).arrayBuffer();
             others.push(performance.now() - began);
@@ -104,7 +104,7 @@ async function measure(place: string, bench: BenchStore, isTarget: boolean): Pro
           pageId = page.next_page_id;
         }
         times.push(performance.now() - began);
-        isOver = true;
+        over.abort();
         await asking;
         if (found < atLeast) throw new Error(`${found} places of '${q}'`);
       }

@@ -193,7 +193,7 @@ export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
     to: 'rest: event.position + 1',
     name: 'finds each place once',
   },
-  'a search that has found nothing goes on without end': {
+  'a page of a search has no end within a long history': {
     ...{ file: 'src/gateway/v1/text-search.ts', test: textSearch },
     from: 'found.length >= room || isLate()',
     to: 'found.length >= room',
