@@ -41,25 +41,7 @@ const searchedSchema = z.object({
   ),
 });
 
-export const textSearchPage = pageSchema(foundSchema)
-  .extend({ searched: searchedSchema })
-  .meta({
-    example: {
-      items: [
-        {
-          conversation_id: '01a206c002c17b79909d617225d2c83b',
-          title: 'Mend the upload',
-          where: 'event',
-          event_id: '5f0c2d4e-8c1b-4f0e-9d6a-3a1b7c0e2f11',
-          kind: 'MessageEvent',
-          timestamp: '2026-11-27T10:15:30.120000',
-          snippet: '…so the client makes a retry after 5 s, and gives up after the third…',
-        },
-      ],
-      next_page_id: null,
-      searched: { conversations: 12, of: 12, incomplete: 1 },
-    },
-  });
+export const textSearchPage = pageSchema(foundSchema).extend({ searched: searchedSchema });
 
 export type Found = z.output<typeof foundSchema>;
 export type TextSearchPage = z.output<typeof textSearchPage>;
