@@ -1,4 +1,5 @@
 import type { ArchiveAddress, ArchiveState } from './address.ts';
+import type { TextQuery } from './text-fold.ts';
 import type { WorkspaceSnapshot } from './workspace-snapshot.ts';
 
 /** Which events of a conversation a reader asks for. */
@@ -40,6 +41,26 @@ export interface HistoryPage {
   readonly nextPageId: string | null;
 }
 
+/** An event whose texts have what was searched for. */
+export interface FoundEvent {
+  readonly id: string;
+  /** Number of events before it. */
+  readonly position: number;
+  readonly kind: string;
+  /** Local time of the agent. */
+  readonly timestamp: string | undefined;
+  /** The surroundings of the first place in its texts, in one line, with `…` where it is truncated. */
+  readonly snippet: string;
+}
+
+/** Events of a part of an archive that a search has found. */
+export interface FoundPart {
+  /** All events from this position on are searched. */
+  readonly from: number;
+  /** Newest first. */
+  readonly found: readonly FoundEvent[];
+}
+
 /**
  * Reads archives. Every method throws `StoreError`, and `ArchiveError` where the objects of the
  * archive are gone (`gone`: the head is outdated, or the archive was deleted) or damaged.
@@ -66,6 +87,16 @@ export interface HistoryReader {
     from?: number,
     signal?: AbortSignal,
   ): AsyncIterable<readonly HistoryEvent[]>;
+  /**
+   * Searches the texts of the events before a position, the newest first, part by part: each of
+   * them takes some milliseconds, and the caller may stop after any.
+   */
+  find(
+    state: ArchiveState,
+    query: TextQuery,
+    before: number,
+    signal?: AbortSignal,
+  ): AsyncIterable<FoundPart>;
   /**
    * The newest state in the store, of an archive whose Conversation names no head that exists;
    * undefined where there is none.

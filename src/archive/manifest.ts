@@ -17,7 +17,10 @@ const frameSchema = z.object({
   raw: z.optional(count()),
 });
 
-/** A series of frames in one object, and behind them the checksums of the ids of their events. */
+/**
+ * A series of frames in one object, behind them the checksums of the ids of their events, and the
+ * words of their texts.
+ */
 const segmentSchema = z.object({
   /** Number of events before the first one. */
   start: count(),
@@ -27,6 +30,10 @@ const segmentSchema = z.object({
   frames: z.array(frameSchema),
   /** Stored bytes of the checksums. */
   idBytes: count(),
+  /** Stored bytes of the words, behind the checksums. Absent: the segment is the tail, or has none. */
+  wordBytes: z.optional(count()),
+  /** The words of the tail. Absent: there are too many, or a release without them has written it. */
+  words: z.optional(z.string()),
   /** Least and greatest timestamp of the events. Absent: an event has none that is comparable. */
   from: z.optional(z.string()),
   to: z.optional(z.string()),
@@ -70,7 +77,8 @@ export const eventsOf = ({ segments }: Manifest): number => {
 export const storedBytesOf = ({ segments }: Manifest): number =>
   segments.reduce((sum, segment) => sum + bytesOf(segment), 0);
 
-export const bytesOf = (segment: Segment): number => frameBytesOf(segment) + segment.idBytes;
+export const bytesOf = (segment: Segment): number =>
+  frameBytesOf(segment) + segment.idBytes + (segment.wordBytes ?? 0);
 
 /** Stored bytes of the frames of a segment, which are in front of its checksums. */
 export const frameBytesOf = ({ frames }: Segment): number =>

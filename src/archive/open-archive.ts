@@ -1,6 +1,6 @@
 import type { ObjectStore } from '@conversation-operator/object-store/object-store';
 import type { ArchiveAddress } from './address.ts';
-import { ArchiveError } from './archive-error.ts';
+import { ArchiveError, isGone } from './archive-error.ts';
 import type { Codec } from './codec.ts';
 import { keyOf } from './layout.ts';
 import {
@@ -11,7 +11,15 @@ import {
   type Manifest,
   type Segment,
 } from './manifest.ts';
-import { checksumOf, checksumsIn, framePlace, idOf, idsPlace, linesOf } from './segment-builder.ts';
+import {
+  checksumOf,
+  checksumsIn,
+  framePlace,
+  idOf,
+  idsPlace,
+  linesOf,
+  wordsPlace,
+} from './segment-builder.ts';
 
 /** Maximum segments whose checksums are read at a time. */
 const segmentsAtOnce = 8;
@@ -113,6 +121,24 @@ export class OpenArchive {
     const checksums = checksumsIn(ids);
     this.#checksums.set(segment, checksums);
     return checksums;
+  }
+
+  /**
+   * The words of the texts of a segment, as `WordList` has them. Undefined: they are not known, or
+   * damaged, so that only the events say whether they have a word.
+   */
+  async words(segment: Segment, signal?: AbortSignal): Promise<string | undefined> {
+    const { hash, idBytes, wordBytes } = segment;
+    if (hash === undefined) return segment.words;
+    if (wordBytes === undefined) return undefined;
+    const range = { offset: frameBytesOf(segment) + idBytes, length: wordBytes };
+    try {
+      const packed = await this.#read(segment, range, signal);
+      return this.#objects.codec.unpack(this.address, wordsPlace(segment.start), packed).toString();
+    } catch (error) {
+      if (error instanceof ArchiveError && !isGone(error)) return undefined;
+      throw error;
+    }
   }
 
   /**

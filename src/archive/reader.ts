@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { ArchiveState } from './address.ts';
+import { findText } from './find-text.ts';
 import type { HistoryEvent, HistoryFilter, HistoryQuery, HistoryReader } from './history.ts';
 import { newestState } from './newest-state.ts';
 import { readSnapshot } from './stored-snapshot.ts';
@@ -71,17 +72,24 @@ export function createHistoryReader(options: HistoryReaderOptions): HistoryReade
     sizeCalculation: ({ tail, manifest }) =>
       tail.length +
       segmentBytes * (manifest.segments.length + 1) +
+      (manifest.segments.at(-1)?.words?.length ?? 0) +
       checksumBytes * eventsOf(manifest),
   });
 
-  /** Heads never change, so a known one is not read again. */
-  const open = async (state: ArchiveState, signal?: AbortSignal): Promise<OpenArchive> => {
-    const { namespace, uid, head } = state;
+  /**
+   * Heads never change, so a known one is not read again.
+   * @param keeps Whether the head will be asked for again soon.
+   */
+  const open = async (
+    { namespace, uid, head }: ArchiveState,
+    signal?: AbortSignal,
+    keeps = true,
+  ): Promise<OpenArchive> => {
     const name = `${namespace}/${uid}/${head}`;
     const known = heads.get(name);
     if (known !== undefined) return known;
     const archive = await OpenArchive.open(options, { namespace, uid }, head, signal);
-    heads.set(name, archive);
+    if (keeps) heads.set(name, archive);
     return archive;
   };
 
@@ -110,6 +118,10 @@ export function createHistoryReader(options: HistoryReaderOptions): HistoryReade
         const events = await readAll(archive, [place], signal);
         yield events.filter(({ position }) => position >= from);
       }
+    },
+    find: async function* (state, query, before, signal) {
+      // A search of all conversations would replace what pages of one are read from.
+      yield* findText(await open(state, signal, false), query, before, signal);
     },
     newest: (address, expiredTime, signal) => newestState(options, address, expiredTime, signal),
     files: async ({ files, ...state }, signal) =>

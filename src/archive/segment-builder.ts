@@ -4,6 +4,7 @@ import type { AgentEvent } from './agent-event.ts';
 import type { Codec } from './codec.ts';
 import { hashOf } from './layout.ts';
 import type { Segment } from './manifest.ts';
+import { WordList } from './word-list.ts';
 
 /** Maximum events of a frame, and bytes of text from which a frame takes no further event. */
 export const frameEvents = 100;
@@ -13,7 +14,7 @@ export const segmentBytes = 1024 * 1024;
 /** Maximum kinds that a segment counts. */
 const maxKinds = 32;
 
-/** A segment as stored: its frames, and the checksums of its ids. */
+/** A segment as stored: its frames, the checksums of its ids, and without a tail its words. */
 export interface PackedSegment {
   readonly segment: Segment;
   readonly body: Buffer;
@@ -22,6 +23,7 @@ export interface PackedSegment {
 /** Place of a frame in its archive: the position of its first event. */
 export const framePlace = (position: number): string => `frame ${position}`;
 export const idsPlace = (start: number): string => `ids ${start}`;
+export const wordsPlace = (start: number): string => `words ${start}`;
 
 const lineEnd = Buffer.from('\n');
 const idChecksumBytes = 4;
@@ -68,6 +70,8 @@ export class SegmentBuilder {
   readonly #tailChecksums = new Set<number>();
   /** The ids of the tail, once a checksum has repeated: frames are unpacked for it. */
   #ids: Set<string> | undefined;
+  /** Undefined: the words are not known, or too many. */
+  #words: WordList | undefined = new WordList();
   #open: OpenFrame;
   #raw = 0;
   #from: string | undefined;
@@ -113,6 +117,8 @@ export class SegmentBuilder {
     builder.#comparable = segment.events === 0 || segment.from !== undefined;
     builder.#kinds =
       segment.kinds === undefined ? undefined : new Map(Object.entries(segment.kinds));
+    if (segment.words !== undefined) builder.#words = new WordList(segment.words);
+    else if (segment.events > 0) builder.#words = undefined;
     builder.#open = { position, lines: [], raw: 0 };
     const last = builder.#frames.at(-1);
     if (last !== undefined && !isFull(last.frame)) builder.#reopen(last);
@@ -156,21 +162,33 @@ export class SegmentBuilder {
     this.#raw += bytes;
     this.#checksums.push(checksumOf(id));
     this.#observe(kind, timestamp);
+    if (this.#words?.add(json) === false) this.#words = undefined;
     if (this.#open.lines.length >= frameEvents || this.#open.raw >= frameBytes) this.#closeFrame();
   }
 
   /** The segment so far, as the tail of a head. */
   tail(): PackedSegment {
-    return this.#pack([...this.#frames, ...this.#openFrame()]);
+    const { segment, body } = this.#pack([...this.#frames, ...this.#openFrame()]);
+    const words = this.#words?.text;
+    return { segment: { ...segment, ...(words === undefined ? {} : { words }) }, body };
   }
 
   /** The complete segment. The builder is not used any more. */
   complete(): PackedSegment {
     const frames = [...this.#frames, ...this.#openFrame()];
     const { segment, body } = this.#pack(frames);
-    const hash = hashOf(this.#salt, this.#codec.variant, ...frames.map(({ frame }) => frame.hash));
     const short = segment.frames.map(({ bytes, events }) => ({ bytes, events }));
-    return { segment: { ...segment, hash, frames: short }, body };
+    const parts = [this.#salt, this.#codec.variant, ...frames.map(({ frame }) => frame.hash)];
+    const text = this.#words?.text;
+    if (text === undefined)
+      return { segment: { ...segment, hash: hashOf(...parts), frames: short }, body };
+    const words = this.#codec.pack(this.#address, wordsPlace(this.#start), Buffer.from(text));
+    // A segment of the same events without words has another length, and so another name.
+    const hash = hashOf(...parts, text);
+    return {
+      segment: { ...segment, hash, frames: short, wordBytes: words.length },
+      body: Buffer.concat([body, words]),
+    };
   }
 
   #pack(frames: readonly TailFrame[]): PackedSegment {

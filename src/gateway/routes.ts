@@ -26,6 +26,7 @@ import { sandboxRoutes } from './v1/sandboxes.ts';
 import { ConversationSearch } from './v1/search.ts';
 import { settingsRoutes, unsupportedRoutes } from './v1/settings.ts';
 import { startTaskRoutes } from './v1/start-tasks.ts';
+import { textSearchRoute } from './v1/text-search.ts';
 import { webUiRoutes } from './web-ui/routes.ts';
 
 /** Every endpoint of the gateway, in the order of the OpenAPI document. */
@@ -40,6 +41,7 @@ export function routesOf(
     streamRoute(services, live),
     ...eventRoutes(services),
     downloadRoute(services),
+    textSearchRoute(services),
     ...fileRoutes(services),
     ...approvalRoutes(services),
     ...pullRequestRoutes(services),

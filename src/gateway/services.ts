@@ -216,6 +216,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
       eventReads: pool('eventReads'),
       historyReads: pool('historyReads'),
       downloads: pool('downloads'),
+      textSearches: pool('textSearches'),
     },
     events: new AgentEvents(),
     history: options.history,

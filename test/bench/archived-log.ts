@@ -50,13 +50,16 @@ export async function openBucket(
 
 const pageSize = 100;
 
-/** A log of that many events, without the way over HTTP. */
-const logOf = (count: number): EventSource => ({
+/**
+ * A log of that many events, without the way over HTTP.
+ * @param text The JSON of each event, by its index.
+ */
+const logOf = (count: number, text: (index: number) => string): EventSource => ({
   page: (from) => {
     const start = from === undefined ? 0 : indexOf(from);
     const end = Math.min(start + pageSize, count);
     const events = Array.from({ length: end - start }, (_, index) =>
-      agentEventOf(Buffer.from(eventText(start + index))),
+      agentEventOf(Buffer.from(text(start + index))),
     ).filter((event) => event !== undefined);
     return Promise.resolve({ events, invalid: 0, next: end < count ? eventId(end) : undefined });
   },
@@ -66,12 +69,20 @@ const logOf = (count: number): EventSource => ({
 export async function addArchive(
   client: HttpKubeClient,
   store: ObjectStore,
-  { id, events }: { readonly id: string; readonly events: number },
+  {
+    id,
+    events,
+    text = eventText,
+  }: {
+    readonly id: string;
+    readonly events: number;
+    readonly text?: (index: number) => string;
+  },
 ): Promise<void> {
   const { metadata } = await client.get(conversations, namespace, id);
   const codec = createCodec({ keys: new SandboxKeys([masterKey]), encrypt: false });
   const extension = await extendArchive({ namespace, uid: metadata.uid }, undefined, {
-    ...{ store, codec, source: logOf(events), installation: 'bench' },
+    ...{ store, codec, source: logOf(events, text), installation: 'bench' },
     ...{ maxBytes: Infinity, maxEvents: Infinity, signal: new AbortController().signal },
   });
   const { head, bytes } = extension;

@@ -9,7 +9,13 @@ const newest = {
   test: 'test/unit/archive/newest-state.test.ts',
 };
 
-/** Mistakes about copies of a cluster and restored backups. Each name is the mistake. */
+const find = {
+  file: 'src/archive/find-text.ts',
+  test: 'test/unit/archive/find-text.test.ts',
+};
+const textSearch = 'test/integration/gateway/text-search.test.ts';
+
+/** Mistakes about copies of a cluster, restored backups and searches. Each name is the mistake. */
 export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
   'a sweep takes an archive of another namespace for its own': {
     ...installation,
@@ -162,5 +168,35 @@ export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
     to: "{ kind: 'headless' }",
     test: 'test/unit/controllers/archive/archives.test.ts',
     name: 'of an installation whose prefix has the name of the namespace',
+  },
+  'a search takes a part of a word for another word': {
+    ...find,
+    from: 'words.includes(word)',
+    to: "words.split(' ').includes(word)",
+    name: 'finds what is in the texts',
+  },
+  'a search leaves out segments whose words are not known': {
+    ...find,
+    from: 'words !== undefined && !query.words.every',
+    to: 'words === undefined || !query.words.every',
+    name: 'of a release that did not keep them',
+  },
+  'a search finds the ids of events': {
+    ...{ file: 'src/archive/visible-texts.ts', test: find.test },
+    from: ' && !idField.test(name)',
+    to: '',
+    name: 'have no ids, kinds or times',
+  },
+  'a search finds what it has found on the page before': {
+    ...{ file: 'src/gateway/v1/text-search.ts', test: textSearch },
+    from: 'rest: event.position',
+    to: 'rest: event.position + 1',
+    name: 'finds each place once',
+  },
+  'a page of a search has no end within a long history': {
+    ...{ file: 'src/gateway/v1/text-search.ts', test: textSearch },
+    from: 'found.length >= room || isLate()',
+    to: 'found.length >= room',
+    name: 'finds each place once',
   },
 };

@@ -98,6 +98,11 @@ const pools = {
     ...{ what: 'reads of archived events', total: 64, perOwner: 16 },
     queue: queue(5_000, 512, 128),
   },
+  /** A client asks for the next page once it has one; the processor is what they share. */
+  textSearches: {
+    ...{ what: 'searches', total: 2, perOwner: 1, retryAfterSeconds: 2 },
+    queue: queue(5_000, 256, 2),
+  },
   /** Each has a part of a history in memory, and a record of each event of it. */
   downloads: { what: 'downloads', total: 8, perOwner: 2, retryAfterSeconds: 10 },
   // Git hosts

@@ -60,6 +60,7 @@ const kinds: Readonly<Record<string, Kind>> = {
   'getDiff path id': 'conversation',
   'downloadConversation path id': 'conversation',
   'downloadFile path id': 'conversation',
+  'searchText query page_id': 'cursor',
   'interruptConversation path id': 'conversation',
   'searchApprovals query page_id': 'cursor',
   'getApprovals path id': 'conversation',
@@ -129,6 +130,7 @@ const parameters: Readonly<Record<string, string>> = {
   repository: 'acme/shop',
   approval_id: openApproval.id,
   path: '/workspace/project',
+  q: 'hello',
   file_path: '/workspace/project/README.md',
 };
 
@@ -139,6 +141,7 @@ const orders: Readonly<Record<string, string>> = {
   searchSandboxes: 'sandboxes',
   searchLegacyConversations: 'conversations/CREATED_AT_DESC',
   searchSecrets: 'secrets',
+  searchText: 'text/hello',
 };
 
 const broken = [

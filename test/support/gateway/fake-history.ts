@@ -85,6 +85,9 @@ export class FakeHistory implements HistoryReader {
     }
   }
 
+  /** Tests of searches read real archives. */
+  async *find() {}
+
   /** Finds the head that `stored` has for the UID. */
   newest({ namespace, uid }: ArchiveAddress): Promise<ArchiveState | undefined> {
     const head = this.stored.get(uid);

@@ -54,6 +54,22 @@ export const conversationExamples: Examples = {
   countEvents: { answers: { 200: 57 } },
   getEvents: { answers: { 200: [event, null] } },
   downloadConversation: { answers: { 200: 'PK…' } },
+  searchText: {
+    answers: {
+      200: {
+        items: [
+          {
+            ...{ conversation_id: conversationId, title: 'Mend the upload', where: 'event' },
+            event_id: '5f0c2d4e-8c1b-4f0e-9d6a-3a1b7c0e2f11',
+            ...{ kind: 'MessageEvent', timestamp: '2026-11-27T10:15:30.120000' },
+            snippet: '…so the client makes a retry after 5 s, and gives up after the third…',
+          },
+        ],
+        next_page_id: null,
+        searched: { conversations: 12, of: 12, incomplete: 1 },
+      },
+    },
+  },
   listFiles: { answers: { 200: ['README.md', 'src/cart.ts'] } },
   downloadFile: { answers: { 200: '# The shop\n' } },
   readFile: { answers: { 200: '# The shop\n' } },

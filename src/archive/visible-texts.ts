@@ -1,0 +1,60 @@
+/** Events that only programs read, and the prompt that every conversation has. */
+const hiddenKinds: ReadonlySet<unknown> = new Set(['SystemPromptEvent']);
+/** The states of a run that people read, by their keys; all others are of programs. */
+const visibleStates: ReadonlySet<unknown> = new Set([
+  'acp_session_lost',
+  'acp_images_skipped',
+  'acp_mcp_skipped',
+  'acp_secrets_skipped',
+  'acp_update',
+  'plan',
+  'thought',
+]);
+/** Fields of programs: names of things, numbers of them, and what another field says again. */
+const hiddenFields: ReadonlySet<string> = new Set([
+  ...['kind', 'type', 'role', 'source', 'timestamp', 'status', 'key', 'tool_kind', 'origin'],
+  ...['security_risk', 'rejection_source', 'activated_skills', 'extended_content', 'metadata'],
+  // The action of the event has its arguments.
+  'tool_call',
+  // Bytes
+  ...['image_urls', 'signature', 'encrypted_content', 'call_hash', 'secret_marker'],
+]);
+const idField = /(?:^|_)ids?$|[a-z]Ids?$/;
+/** Parts of a content of the Agent Client Protocol that are bytes. */
+const hiddenParts: ReadonlySet<unknown> = new Set(['image', 'audio', 'redacted_thinking']);
+
+/**
+ * The texts of an event that people read: messages, thoughts, commands, outputs, paths, and not the
+ * names of its fields, or ids. Agents are not trusted, so every field may be anything.
+ * @param event The parsed JSON of an event, of at most 256 levels.
+ */
+export function visibleTexts(event: unknown): readonly string[] {
+  if (typeof event !== 'object' || event === null) return [];
+  const { kind, key } = event as Readonly<Record<string, unknown>>;
+  const isHidden =
+    hiddenKinds.has(kind) || (kind === 'ConversationStateUpdateEvent' && !visibleStates.has(key));
+  const texts: string[] = [];
+  if (!isHidden) collect(event, texts);
+  return texts;
+}
+
+function collect(value: unknown, texts: string[]): void {
+  if (typeof value === 'string') {
+    if (value !== '' && !value.startsWith('data:')) texts.push(value);
+  } else if (Array.isArray(value)) {
+    for (const item of value) collect(item, texts);
+  } else if (typeof value === 'object' && value !== null) {
+    if ('type' in value && hiddenParts.has(value.type)) return;
+    for (const [name, field] of Object.entries(value))
+      if (!hiddenFields.has(name) && !idField.test(name)) collect(field, texts);
+  }
+}
+
+/** The same for the JSON of an event; none for other texts. */
+export function visibleTextsIn(json: Buffer): readonly string[] {
+  try {
+    return visibleTexts(JSON.parse(json.toString()));
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,262 @@
+import type { FoundEvent } from '../../archive/history.ts';
+import { snippetOf, textQueryOf, type TextQuery } from '../../archive/text-fold.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { findCondition } from '../../resources/conditions.ts';
+import { startStatusOf } from '../../resources/conversation.ts';
+import { conversationIdOf } from '../../resources/ids.ts';
+import { plainText } from '../../resources/plain-text.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import { invalidField } from '../errors/validation.ts';
+import { type Route, endpoints } from '../http/route.ts';
+import { Derived } from '../lookup/derived.ts';
+import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
+import { creationOf, sortedBy, type Position } from '../paging/keyset.ts';
+import { titleOf } from '../presenters/conversation.ts';
+import type { Services } from '../services.ts';
+import { untilLeft } from './agent-reading.ts';
+import { readArchive } from './history-reading.ts';
+import {
+  textSearchPage,
+  textSearchQuery,
+  type Found,
+  type TextSearchPage,
+} from './text-search-schemas.ts';
+
+const { get } = endpoints('conversations');
+
+/** Time after which a page ends, in milliseconds, so that a client can show what was found. */
+const pageMs = 500;
+/**
+ * Conversations whose archives are read at once: few at first, because a frequent text fills a page
+ * from them.
+ */
+const [minAtOnce, maxAtOnce] = [2, 16];
+
+/** Where a page ends: in a conversation, all of whose events from `before` on are searched. */
+interface Place {
+  readonly key: string;
+  readonly id: string;
+  /** 0: the conversation is done; Infinity: its events are still to be searched. */
+  readonly before: number;
+}
+
+interface FoundItem {
+  readonly item: Found;
+  /** `before` of a page that ends behind this item. */
+  readonly rest: number;
+}
+
+interface Searched {
+  readonly found: readonly FoundItem[];
+  readonly before: number;
+  /** Whether all events that the conversation has could be searched. */
+  readonly isWhole: boolean;
+}
+
+/** Searches what an owner's conversations are called, and what was said and done in them. */
+export function textSearchRoute(services: Services): Route {
+  const newestFirst = new Derived((all: readonly CachedConversation[]) =>
+    sortedBy(all, (conversation) => ({
+      key: creationOf(conversation).key,
+      id: conversationIdOf(conversation),
+    })).toReversed(),
+  );
+  return get('/api/v1/search', 'searchText', {
+    summary:
+      'A text in the titles, repositories, branches, pull requests and archived events of your conversations, the newest first',
+    query: textSearchQuery,
+    responses: { 200: textSearchPage },
+    problems: ['share-exceeded', 'archive-unavailable'],
+    handle: ({ owner, query: { q, limit, page_id }, response }) =>
+      untilLeft(response, async (left) => {
+        const release = await services.places.textSearches.wait({ owner }, { signal: left });
+        try {
+          const placed = newestFirst.of(services.lookup.conversationsOf(owner));
+          const all = placed.map(({ item }) => item);
+          const query = textQueryOf(q);
+          const order = `text/${query.text}`;
+          const from = placeOf(order, page_id);
+          const first =
+            from === undefined ? 0 : placed.findIndex(({ position }) => isBehind(position, from));
+          const page = await searchPage(services, { all, first, from, query, limit, order, left });
+          return { json: page };
+        } finally {
+          release();
+        }
+      }),
+  });
+}
+
+interface PageSearch {
+  /** Newest first. */
+  readonly all: readonly CachedConversation[];
+  /** The index of the first conversation to search; -1: there is none. */
+  readonly first: number;
+  readonly from: Place | undefined;
+  readonly query: TextQuery;
+  readonly limit: number;
+  readonly order: string;
+  readonly left: AbortSignal;
+}
+
+async function searchPage(
+  services: Services,
+  { all, first, from, query, limit, order, left }: PageSearch,
+): Promise<TextSearchPage> {
+  const { clock } = services;
+  const endsAt = clock.monotonic() + pageMs;
+  const items: Found[] = [];
+  let at = first === -1 ? all.length : first;
+  let incomplete = 0;
+  let atOnce = minAtOnce;
+  let next: Place | undefined;
+  while (at < all.length && next === undefined) {
+    const room = limit - items.length;
+    const batch = all.slice(at, at + atOnce);
+    atOnce = Math.min(2 * atOnce, maxAtOnce);
+    const results = await Promise.all(
+      batch.map(async (conversation) => ({
+        conversation,
+        searched: await searchOne(services, conversation, {
+          ...{ query, room, left },
+          before: from?.id === conversationIdOf(conversation) ? from.before : undefined,
+          isLate: () => clock.monotonic() >= endsAt,
+        }),
+      })),
+    );
+    for (const { conversation, searched } of results) {
+      const { found, before, isWhole } = shortenedTo(limit - items.length, searched);
+      items.push(...found.map(({ item }) => item));
+      if (before === 0) {
+        at++;
+        if (!isWhole) incomplete++;
+      }
+      const isEnd = before > 0 || items.length >= limit || clock.monotonic() >= endsAt;
+      if (!isEnd) continue;
+      next = { key: creationOf(conversation).key, id: conversationIdOf(conversation), before };
+      break;
+    }
+  }
+  const isOver = at >= all.length;
+  return {
+    items,
+    next_page_id: isOver || next === undefined ? null : pageIdOf(order, next),
+    searched: { conversations: at, of: all.length, incomplete },
+  };
+}
+
+/** The first `room` items alone. */
+function shortenedTo(room: number, searched: Searched): Searched {
+  const last = searched.found[room - 1];
+  if (last === undefined || searched.found.length === room) return searched;
+  return { ...searched, found: searched.found.slice(0, room), before: last.rest };
+}
+
+interface OneSearch {
+  readonly query: TextQuery;
+  /** Items from which the search ends. */
+  readonly room: number;
+  /** Events from this position on are searched, and the record too; undefined: nothing is. */
+  readonly before: number | undefined;
+  readonly isLate: () => boolean;
+  readonly left: AbortSignal;
+}
+
+/** Searches one conversation, at least a part of it. */
+async function searchOne(
+  services: Services,
+  conversation: CachedConversation,
+  { query, room, before, isLate, left }: OneSearch,
+): Promise<Searched> {
+  const base = { conversation_id: conversationIdOf(conversation), title: titleOf(conversation) };
+  const inRecord = before === undefined ? foundInRecord(conversation, query) : undefined;
+  const found: FoundItem[] =
+    inRecord === undefined ? [] : [{ item: { ...base, ...inRecord }, rest: Infinity }];
+  if (found.length >= room) return { found, before: Infinity, isWhole: true };
+  const isWhole = services.history !== undefined && hasAllEvents(conversation);
+  if (services.history === undefined || conversation.status?.archive?.head === undefined)
+    return { found, before: 0, isWhole };
+  let rest = before ?? Infinity;
+  try {
+    await readArchive(services, conversation, left, async (reader, state, signal) => {
+      for await (const part of reader.find(state, query, rest, signal)) {
+        for (const event of part.found)
+          found.push({ item: { ...base, ...eventItem(event) }, rest: event.position });
+        rest = part.from;
+        if (found.length >= room || isLate()) return;
+      }
+      rest = 0;
+    });
+  } catch (error) {
+    if (!isUnreadable(error)) throw error;
+    return { found, before: 0, isWhole: false };
+  }
+  return { found, before: rest, isWhole };
+}
+
+type FoundPlace = Omit<Found, 'conversation_id' | 'title'>;
+
+const eventItem = ({ id, kind, timestamp, snippet }: FoundEvent): FoundPlace => ({
+  where: 'event',
+  event_id: id,
+  kind,
+  timestamp: timestamp ?? null,
+  snippet: shown(snippet),
+});
+
+/** Without the characters that change the direction of text. */
+const shown = (snippet: string): string => plainText(snippet, snippet.length);
+
+/** The first place in the record of a conversation that has the text. */
+function foundInRecord(conversation: CachedConversation, query: TextQuery): FoundPlace | undefined {
+  const { spec, status } = conversation;
+  const { name = '', branch = '' } = spec.repository ?? {};
+  const texts: readonly (readonly [Found['where'], string])[] = [
+    ['title', titleOf(conversation)],
+    ['repository', name],
+    ['branch', branch],
+    ...(status?.pullRequests ?? []).flatMap(({ number, title, head, url }) =>
+      [`#${number} ${title}`, head, url].map((text) => ['pull_request', text] as const),
+    ),
+    ...(spec.prNumbers ?? []).map((number) => ['pull_request', `#${number}`] as const),
+  ];
+  for (const [where, text] of texts) {
+    const snippet = snippetOf(text, query);
+    if (snippet !== undefined)
+      return { where, event_id: null, kind: null, timestamp: null, snippet: shown(snippet) };
+  }
+  return undefined;
+}
+
+/** Whether the archive has all events of a conversation; one whose start has failed has none. */
+const hasAllEvents = (conversation: CachedConversation): boolean =>
+  findCondition(conversation.status?.conditions, 'Archived')?.reason === 'Complete' ||
+  (startStatusOf(conversation) === 'ERROR' && conversation.status?.archive === undefined);
+
+/** Whether an archive can not be read, or has nothing, so that others are searched all the same. */
+const isUnreadable = (error: unknown): boolean =>
+  error instanceof ProblemError &&
+  (error.code === 'archive-empty' ||
+    error.code === 'archive-expired' ||
+    error.code === 'archive-damaged');
+
+const placeId = /^([0-9a-f]{32})@([0-9]{1,10}|Infinity)$/;
+
+const pageIdOf = (order: string, { key, id, before }: Place): string | null =>
+  encodeCursor(order, { key, id: `${id}@${before}` });
+
+function placeOf(order: string, pageId: string | undefined): Place | undefined {
+  const position = decodeCursor(order, pageId);
+  if (position === undefined) return undefined;
+  const [, id, before] = placeId.exec(position.id) ?? [];
+  if (id === undefined)
+    throw invalidField(
+      'query.page_id',
+      'must be the next_page_id of an earlier answer to the same search',
+    );
+  return { key: position.key, id, before: Number(before) };
+}
+
+/** Whether a conversation is still to be searched, in the order of creation, the newest first. */
+const isBehind = ({ key, id }: Position, from: Place): boolean =>
+  key < from.key || (key === from.key && (id < from.id || (id === from.id && from.before > 0)));
