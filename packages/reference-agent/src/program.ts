@@ -60,8 +60,11 @@ export interface Run {
   mcpTools(): Promise<readonly McpTool[]>;
   /** Calls a tool of an MCP server. A failure is a result. */
   callTool(call: McpCall): Promise<McpResult>;
-  /** Runs a command. Standard output and error are merged and bounded, and secrets are masked. */
-  execute(request: CommandRequest): Promise<CommandResult>;
+  /**
+   * Runs the command of a tool call. Standard output and error are merged and bounded, and secrets
+   * are masked.
+   */
+  execute(request: CommandRequest, toolCallId: string): Promise<CommandResult>;
 }
 
 /** Reaches the conversation from a program whose process outlives a run. */
