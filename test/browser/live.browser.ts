@@ -33,7 +33,8 @@ async function opened(code: string): Promise<string> {
 }
 const output = () => window.page.locator('.tool-running pre[aria-label="Output of terminal"]');
 const interrupt = (id: string) => up.call('POST', `/api/v1/app-conversations/${id}/interrupt`);
-const scrollTop = () => output().evaluate<number, HTMLElement>((element) => element.scrollTop);
+const frame = `document.querySelector('.tool-running pre[aria-label^=Output]')`;
+const scrollTop = () => window.page.evaluate<number>(`${frame}.scrollTop`);
 const follow = () => window.page.getByRole('button', { name: 'Follow', exact: true });
 
 const metricsSchema = z.object({
@@ -75,10 +76,7 @@ i=0; while [ $i -lt 350 ]; do i=$((i+1)); echo "pear $i"; sleep 0.05; done; echo
   step('is followed at its end, until a person reads above it', async () => {
     const before = await scrollTop();
     await eventually('the frame to follow', async () => (await scrollTop()) > before);
-    await output().evaluate<undefined, HTMLElement>((element) => {
-      element.scrollTop = 40;
-      return undefined;
-    });
+    await window.page.evaluate(`${frame}.scrollTop = 40`);
     await follow().waitFor();
     const frozen = await output().innerText();
     // Two more reads arrive.

@@ -71,7 +71,7 @@ export interface Run {
 export interface ProgramLink {
   /** The agent no longer wants the answer to this question, and continues without one. */
   withdraw(approvalId: string): void;
-  readonly live: Pick<LiveText, 'say' | 'flush' | 'drop'>;
+  readonly live: Pick<LiveText, 'say' | 'output' | 'flush' | 'drop'>;
   /** The settings of the conversation as they are now. */
   readonly meta: Meta;
 }
