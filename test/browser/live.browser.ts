@@ -109,7 +109,9 @@ i=0; while [ $i -lt 350 ]; do i=$((i+1)); echo "pear $i"; sleep 0.05; done; echo
   });
 
   step('shows its result in place of it, and stays open', async () => {
-    await window.page.locator('.tool-done[open] pre[aria-label^=Output]', { hasText: 'last plum' }).waitFor();
+    await window.page
+      .locator('.tool-done[open] pre[aria-label^=Output]', { hasText: 'last plum' })
+      .waitFor();
     expect(await window.page.locator('.tool-done pre').last().innerText()).not.toContain('[31m');
   });
 });
