@@ -77,8 +77,8 @@ export class AgentEvents {
   }
 
   /**
-   * What the agent does now and no event has yet, since the cursor of an earlier answer. Undefined
-   * where the agent reports nothing of it, or does not know the conversation.
+   * The texts that grow now and that no event has yet, since the cursor of an earlier answer.
+   * Undefined where the agent reports nothing of it, or does not know the conversation.
    */
   async live(
     endpoint: AgentEndpoint,

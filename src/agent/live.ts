@@ -34,7 +34,7 @@ const liveItemSchema = z.object({
   text: z.string().describe('The part, without the secrets that the service knows.'),
 });
 
-/** What an agent does now and no event has yet: a part of each text that grows. */
+/** Parts of the texts that grow in a conversation, and that no event has yet. */
 export const liveSchema = z.object({
   items: z.array(liveItemSchema).max(maxItems),
   cursor: liveCursor

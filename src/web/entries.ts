@@ -47,9 +47,9 @@ const maxImages = 20;
 
 export const isEvent = (value: unknown): value is AgentEvent =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
-const objectOf = (value: unknown): AgentEvent => (isEvent(value) ? value : {});
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
-const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+export const objectOf = (value: unknown): AgentEvent => (isEvent(value) ? value : {});
+export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
 function bounded(text: string): string {
   const more = text.length - maxTextLength;

@@ -45,8 +45,8 @@ function endOf(text: string): string {
 }
 
 /** Sequences of terminals, and control characters other than tab and line feed. */
-// eslint-disable-next-line no-control-regex -- these are what is removed
 const controls =
+  // eslint-disable-next-line no-control-regex -- these are removed
   /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])|[\0-\x08\x0b-\x1f\x7f-\x9f]/g;
 
 /** A line as a terminal shows it: what follows a carriage return replaces what was before. */

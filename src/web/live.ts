@@ -9,7 +9,7 @@ import type { LiveActivity } from './wire.ts';
 /** Delay of the next read after one that has failed. */
 const retryDelayMs = 10_000;
 
-/** What the agent of one conversation does now, and no event has yet. */
+/** The texts that grow in one conversation, and that no event has yet. */
 export class Live {
   readonly texts = signal<readonly LiveText[]>([]);
   /** Milliseconds since the run has begun; null where that is unknown. */

@@ -1,9 +1,11 @@
 import type { CDPSession } from 'playwright-core';
 import { z } from 'zod';
 import { eventually } from '../support/eventually.ts';
+import { aConversation, aQuota, aSandbox, everyKind, idOf } from '../support/page-records.ts';
 import { Installation } from '../support/installation.ts';
 import { violationsIn } from './support/accessibility.ts';
 import { Window } from './support/browser.ts';
+import { FakeService } from './support/fake-service.ts';
 import { signInByLink } from './support/sign-in.ts';
 import { steps } from './support/steps.ts';
 
@@ -121,7 +123,7 @@ describe('a command that writes 1,000 lines a second', () => {
     const id = await opened(
       'i=0; while :; do seq -f "line %08.0f of an output that has no end" $i $((i+99)); i=$((i+100)); sleep 0.09; done',
     );
-    await output().getByText('line 00005000').waitFor();
+    await output().getByText('characters not shown').waitFor();
     const session = await window.page.context().newCDPSession(window.page);
     await session.send('Performance.enable');
     const heapBefore = await heapBytes(session);
@@ -155,5 +157,93 @@ describe('a command that writes 1,000 lines a second', () => {
     await window.page.waitForTimeout(2_500);
     expect(reads.filter((url) => /\/(live|events)/.test(url))).toEqual([]);
     await interrupt(id);
+  });
+});
+
+describe('an agent that works', () => {
+  const id = idOf(2);
+  const live = `GET /api/v1/app-conversations/${id}/live`;
+  const events = `GET /api/v1/conversation/${id}/events/search`;
+  const ok = (json: unknown) => ({ status: 200, json });
+  const text = (kind: string, id: string, words: string) => ({
+    ...{ id, kind, tool_call_id: null, elapsed_ms: 1_000 },
+    ...{ from: 0, end: words.length, text: words },
+  });
+  const plan = {
+    ...{ kind: 'ConversationStateUpdateEvent', id: 'p', key: 'plan' },
+    value: [
+      { content: 'Read the code', status: 'completed', priority: 'high' },
+      { content: 'Write <img src=x onerror=alert(1)>', status: 'in_progress', priority: 'high' },
+      { content: 'Test', status: 'pending', priority: 'low' },
+    ],
+  };
+  const message = {
+    ...{ kind: 'MessageEvent', id: 'm', source: 'agent', timestamp: '2026-01-01T10:00:00.000001' },
+    llm_message: { role: 'assistant', content: [{ type: 'text', text: 'It is the parser.' }] },
+  };
+  let service: FakeService;
+  beforeAll(async () => {
+    service = await FakeService.start();
+    const metrics = {
+      accumulated_cost: 0.123,
+      accumulated_token_usage: { prompt_tokens: 12_345, completion_tokens: 678 },
+    };
+    service.snapshots = [
+      {
+        ...everyKind(),
+        conversations: [aConversation(2, { execution_status: 'running', metrics })],
+        sandboxes: [aSandbox(2, { status: 'RUNNING' })],
+        start_tasks: [],
+        quota: aQuota(),
+        last: true,
+      },
+    ];
+  });
+  afterAll(() => service.stop());
+
+  step('shows its words while it writes them, its plan and what it uses', async () => {
+    const { page } = window;
+    service.answers.set(events, ok({ items: [plan], next_page_id: null }));
+    const items = [text('message', 'a', 'It is <b>the</b> pars')];
+    const answer = { items, cursor: 'a:20', last_event_id: 'p', run_ms: 65_000 };
+    service.answers.set(live, ok(answer));
+    await page.goto(`${service.url}/c/${id}`);
+    await page.getByText('is writing…').waitFor();
+    await page.getByText('It is <b>the</b> pars').waitFor();
+    await page.getByText('1 of 3 done').waitFor();
+    await page.locator('.plan li', { hasText: 'Write <img src=x onerror=alert(1)>' }).waitFor();
+    await page.getByText('Running for 1 min · 12,345 tokens in, 678 out · $0.12').waitFor();
+    expect(await page.locator('main img').count()).toBe(0);
+    for (const colorScheme of ['dark', 'light'] as const) {
+      await page.emulateMedia({ colorScheme });
+      expect(await violationsIn(page)).toEqual([]);
+      await window.picture(`words and plan ${colorScheme}`);
+    }
+    await page.setViewportSize({ width: 360, height: 740 });
+    expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+    await window.picture('words and plan 360');
+    await page.setViewportSize({ width: 1280, height: 800 });
+  });
+
+  step('has each message once, when the event of its words is there', async () => {
+    const { page } = window;
+    service.answers.set(events, ok({ items: [message, plan], next_page_id: null }));
+    const items = [text('thought', 'b', 'Which parser?')];
+    service.answers.set(live, ok({ items, cursor: 'b:13', last_event_id: 'm', run_ms: 66_000 }));
+    await page.getByText('It is the parser.').waitFor();
+    await page.getByText('Which parser?').waitFor();
+    expect(await page.getByText('is writing…').count()).toBe(0);
+  });
+
+  step('is not asked again for what it does not report', async () => {
+    const { page } = window;
+    const nothing = { items: [], cursor: null, last_event_id: null, run_ms: null };
+    service.answers.set(live, ok(nothing));
+    await page.getByText('Which parser?').waitFor({ state: 'detached' });
+    const reads: string[] = [];
+    page.on('request', (request) => reads.push(request.url()));
+    await page.waitForResponse('**/events/search?**');
+    await page.waitForResponse('**/events/search?**');
+    expect(reads.filter((url) => url.includes('/live'))).toEqual([]);
   });
 });

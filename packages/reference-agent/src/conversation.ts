@@ -85,7 +85,7 @@ export class Conversation {
   readonly #folder: string;
   readonly #host: ConversationHost;
   readonly #state = new DerivedState();
-  /** What the agent does now and no event has yet. */
+  /** Texts that grow now, and that no event has yet. */
   readonly activity = new LiveActivity();
   /** The text that the agent writes now. */
   readonly live: LiveText;

@@ -34,8 +34,8 @@ const comparedCharacters = 1_024;
 const endedStatuses: ReadonlySet<string> = new Set(['completed', 'failed']);
 
 /**
- * What a conversation does now, and no event has yet: the output of running commands, and the text
- * that the agent writes. It is in memory only, and ends with the process.
+ * Texts that grow in a conversation, and that no event has yet: the output of running commands, and
+ * the text that the agent writes. They are in memory only, and end with the process.
  */
 export class LiveActivity {
   /** By the id of their tool call, oldest first. */

@@ -56,8 +56,8 @@ export class LiveTail {
 
   #compact(): string {
     const joined = this.#parts.join('');
-    const isCut = joined.length > maxTailCharacters;
-    const text = isCut ? copied(joined.slice(-maxTailCharacters)) : joined;
+    const isLonger = joined.length > maxTailCharacters;
+    const text = isLonger ? copied(joined.slice(-maxTailCharacters)) : joined;
     this.#parts = [text];
     this.#kept = text.length;
     return text;

@@ -41,14 +41,14 @@ describe('the tail of a text that grows', () => {
 
   // Each reader asks after each chunk, and their parts joined have what a whole read has.
   it.each(Array.from({ length: secret.length - 1 }, (_, index) => index + 1))(
-    'hides a secret that is cut after %d characters',
-    (cut) => {
+    'hides a secret in pieces of %d characters',
+    (size) => {
       const tail = new LiveTail();
       const text = `before ${secret} after ${secret}${secret} end`;
       let shown = '';
       let after = 0;
-      for (let at = 0; at < text.length; at += cut) {
-        tail.push(text.slice(at, at + cut));
+      for (let at = 0; at < text.length; at += size) {
+        tail.push(text.slice(at, at + size));
         const part = tail.read(after, needles);
         expect(part.from).toBe(after);
         shown += part.text;

@@ -15,6 +15,7 @@ import { Part } from './part-of-page.tsx';
 import { Pill } from './pill.tsx';
 import { PullRequests } from './pull-requests.tsx';
 import { Question } from './question.tsx';
+import { Usage } from './run-facts.tsx';
 import { RenameForm } from './rename-form.tsx';
 import { RowControls, type RowMode } from './row-controls.tsx';
 import { StageBar } from './stage-bar.tsx';
@@ -256,6 +257,7 @@ function Present({ row }: { readonly row: Row }) {
         )}
       </p>
       <State row={row} />
+      <Usage history={history} live={live} metrics={facts.conversation?.metrics} />
       {isStarting && <Steps task={facts.task} />}
       <ViewTabs view={view} onShow={show} />
       <div

@@ -9,6 +9,7 @@ import { InOrder } from './in-order.tsx';
 import { plainOf } from '../live-texts.ts';
 import { LiveOutput, Written } from './live-output.tsx';
 import { Markdown } from './markdown.tsx';
+import { PlanList } from './run-facts.tsx';
 import { RetryProblem } from './retry-problem.tsx';
 import { TextBlock } from './text-block.tsx';
 
@@ -43,7 +44,7 @@ function Tool({ entry, asks, isOver, live }: ToolProps) {
   const { tool, summary, input, output, time } = entry;
   const state = isOver && entry.state === 'running' ? 'lost' : entry.state;
   const running = state === 'running' ? live.outputOf(entry.call) : undefined;
-  // What a person has watched stays open, with the result in its place.
+  // A call that a person has watched stays open, with the result in the place of its output.
   const wasLive = useRef(false);
   wasLive.current ||= running !== undefined;
   const grown = running ?? (state === 'running' ? undefined : { text: output, skipped: 0 });
@@ -194,6 +195,7 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
         <OneEntry key={entry.id} entry={entry} {...run} />
       ))}
       <Written live={live} />
+      <PlanList history={history} live={live} />
       {history.absence.value !== undefined && <p class="quiet-text">{history.absence.value}</p>}
       {/* Without a connection, the header says so. */}
       {history.problem.value !== undefined && stream.state.value.isOpen && (

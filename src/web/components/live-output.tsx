@@ -48,7 +48,7 @@ export function LiveOutput({ label, text }: LiveOutputProps) {
   );
 }
 
-/** What the agent writes now; the event with the whole text takes its place. */
+/** The text that the agent writes now; the event with the whole text takes its place. */
 export function Written({ live }: { readonly live: Live }) {
   return (
     <>
