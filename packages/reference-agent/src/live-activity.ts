@@ -1,16 +1,17 @@
 import { StringDecoder } from 'node:string_decoder';
 import type { AgentEvent } from './events.ts';
 import { copied, LiveTail, type TailPart } from './live-tail.ts';
-import type { Said } from './live-text.ts';
 import type { Needles } from './mask.ts';
 
 /** Maximum texts at once; further ones replace the oldest. */
 const maxItems = 8;
 
+type WordsKind = 'message' | 'thought';
+
 /** A text that grows, of which no event has the whole yet. */
 export interface LiveItem extends TailPart {
   readonly id: string;
-  readonly kind: 'output' | Said['kind'];
+  readonly kind: 'output' | WordsKind;
   /** Null for a text that belongs to no tool call. */
   readonly tool_call_id: string | null;
   readonly elapsed_ms: number;
@@ -40,7 +41,7 @@ const endedStatuses: ReadonlySet<string> = new Set(['completed', 'failed']);
 export class LiveActivity {
   /** By the id of their tool call, oldest first. */
   readonly #outputs = new Map<string, Output>();
-  #text: { readonly kind: Said['kind']; readonly tail: LiveTail } | undefined;
+  #text: { readonly kind: WordsKind; readonly tail: LiveTail } | undefined;
 
   /** Returns a function that takes the output of a command. */
   begin(callId: string): (chunk: Buffer) => void {
@@ -79,7 +80,7 @@ export class LiveActivity {
     }
   }
 
-  say({ kind, text }: Said): void {
+  say({ kind, text }: { readonly kind: WordsKind; readonly text: string }): void {
     if (this.#text?.kind !== kind) this.#text = { kind, tail: new LiveTail() };
     this.#text.tail.push(text);
   }

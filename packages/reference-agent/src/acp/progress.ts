@@ -1,6 +1,16 @@
 import * as z from 'zod/mini';
 import type { AcpToolCall } from '../events.ts';
-import type { ToolCallParts } from './recorder.ts';
+
+/** The parts of a tool call in an update. */
+interface Parts {
+  readonly title?: string | null | undefined;
+  readonly kind?: string | null | undefined;
+  readonly status?: string | null | undefined;
+  readonly rawInput?: unknown;
+  readonly rawOutput?: unknown;
+  readonly content?: unknown;
+  readonly locations?: unknown;
+}
 
 const texts = z.array(z.object({ content: z.object({ text: z.string() }) }));
 const output = z.object({ output: z.string() });
@@ -9,7 +19,7 @@ const output = z.object({ output: z.string() });
 const fenced = /^```\w*\n([^]*?)(?:\n?```\n*)?$/;
 
 /** Returns the output so far that an update of a running call has; empty where it has none. */
-export function outputOf({ content, rawOutput }: ToolCallParts): string {
+export function outputOf({ content, rawOutput }: Parts): string {
   const parts = texts.safeParse(content).data ?? [];
   const text =
     parts.length > 0
@@ -29,7 +39,7 @@ const isSame = (given: string | null | undefined, known: string): boolean =>
  * the output does: `logged` is the size that it has.
  */
 export const isProgress = (
-  { title, kind, status, rawInput, locations, ...update }: ToolCallParts,
+  { title, kind, status, rawInput, locations, ...update }: Parts,
   known: AcpToolCall | undefined,
   logged: number,
 ): boolean =>
@@ -42,8 +52,5 @@ export const isProgress = (
   sizeOf(update) < 2 * logged;
 
 /** Size of the output of an update, in characters of JSON. */
-export const sizeOf = ({
-  content,
-  rawOutput,
-}: Pick<ToolCallParts, 'content' | 'rawOutput'>): number =>
+export const sizeOf = ({ content, rawOutput }: Pick<Parts, 'content' | 'rawOutput'>): number =>
   (JSON.stringify(content) ?? '').length + (JSON.stringify(rawOutput) ?? '').length;
