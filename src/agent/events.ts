@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 import { validUtf8 } from '@conversation-operator/base/utf8';
 import type { AgentEndpoint } from './agent.ts';
 import { isAgentError } from './errors.ts';
+import { liveSchema, maxLiveBytes, type LiveActivity } from './live.ts';
 import { OpenHandsApi, pathOf } from './openhands-api.ts';
 import { countSchema } from './wire.ts';
 
@@ -73,6 +74,26 @@ export class AgentEvents {
   ): Promise<number> {
     const path = `${pathOf(id)}/events/count`;
     return this.#api.get(endpoint, { signal }, path, countSchema, { query });
+  }
+
+  /**
+   * The texts that grow now and that no event has yet, since the cursor of an earlier answer.
+   * Undefined where the agent reports nothing of it, or does not know the conversation.
+   */
+  async live(
+    endpoint: AgentEndpoint,
+    id: string,
+    after: string,
+    signal: AbortSignal,
+  ): Promise<LiveActivity | undefined> {
+    const path = `${pathOf(id)}/live`;
+    const details = { query: { after }, maxBodyBytes: maxLiveBytes };
+    try {
+      return await this.#api.get(endpoint, { signal }, path, liveSchema, details);
+    } catch (error) {
+      if (isAgentError(error, 'not-found')) return undefined;
+      throw error;
+    }
   }
 
   close(): Promise<void> {

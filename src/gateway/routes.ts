@@ -16,6 +16,7 @@ import { fileRoutes } from './v1/files.ts';
 import { gitRoutes } from './v1/git.ts';
 import { healthRoutes, type HealthOptions } from './v1/health.ts';
 import { lifeRoutes } from './v1/life.ts';
+import { liveRoute } from './v1/live.ts';
 import { overviewRoutes } from './v1/overview.ts';
 import { pullRequestRoutes } from './v1/pull-requests.ts';
 import { quotaRoutes } from './v1/quota.ts';
@@ -40,6 +41,7 @@ export function routesOf(
     ...startTaskRoutes(services, search),
     streamRoute(services, live),
     ...eventRoutes(services),
+    liveRoute(services),
     downloadRoute(services),
     textSearchRoute(services),
     ...fileRoutes(services),

@@ -23,6 +23,8 @@ export interface ToolEntry extends EntryBase {
   readonly input: string;
   readonly output: string;
   readonly state: ToolState;
+  /** The id of the call. */
+  readonly call: string;
 }
 export interface NoticeEntry extends EntryBase {
   readonly kind: 'notice';
@@ -45,9 +47,9 @@ const maxImages = 20;
 
 export const isEvent = (value: unknown): value is AgentEvent =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
-const objectOf = (value: unknown): AgentEvent => (isEvent(value) ? value : {});
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
-const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+export const objectOf = (value: unknown): AgentEvent => (isEvent(value) ? value : {});
+export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
 function bounded(text: string): string {
   const more = text.length - maxTextLength;
@@ -130,6 +132,7 @@ function toolOf(event: AgentEvent): ToolEntry {
     input: bounded(path === '' || command === '' ? input : describe(action)),
     output: '',
     state: 'running',
+    call: textOf(event['tool_call_id']),
   };
 }
 
@@ -183,7 +186,7 @@ function acpToolOf(event: AgentEvent): ToolEntry {
   const state = acpStates[textOf(status)] ?? 'running';
   const shown = state === 'running' ? '' : textOf(output) || jsonOf(output) || content;
   return {
-    ...{ ...baseOf(event), kind: 'tool', state },
+    ...{ ...baseOf(event), kind: 'tool', state, call: textOf(event['tool_call_id']) },
     tool: textOf(kind) || 'tool',
     summary: firstLine(textOf(title) || command || given),
     input: bounded(given === '' && state === 'running' ? content : given),
@@ -193,7 +196,7 @@ function acpToolOf(event: AgentEvent): ToolEntry {
 
 /** A call of which a later event says more, or another result. */
 const joined = (known: ToolEntry, news: ToolEntry): ToolEntry => ({
-  ...{ id: known.id, time: known.time, kind: 'tool' },
+  ...{ id: known.id, time: known.time, kind: 'tool', call: known.call },
   tool: news.tool === 'tool' ? known.tool : news.tool,
   summary: news.summary === '' ? known.summary : news.summary,
   input: news.input === '' ? known.input : news.input,

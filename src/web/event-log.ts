@@ -50,6 +50,10 @@ export class EventLog {
     if (added.length > 0) this.events.value = [...this.events.peek(), ...added.reverse()];
   }
 
+  has(id: string): boolean {
+    return this.#ids.has(id);
+  }
+
   async readOlder(): Promise<void> {
     const from = this.older.peek();
     if (from === null || from === undefined) return;

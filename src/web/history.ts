@@ -37,6 +37,11 @@ export class History {
     return this.#refresher.run();
   }
 
+  /** Whether the event of this id has been read. */
+  has(id: string): boolean {
+    return this.#log.has(id);
+  }
+
   async loadOlder(): Promise<void> {
     if (this.isLoadingOlder.peek()) return;
     this.isLoadingOlder.value = true;

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { GitChange, GitDiff } from '../agent/workspace-files.ts';
+import type { LiveActivity } from '../agent/live.ts';
 import type { problemSchema } from '../gateway/errors/problem-error.ts';
 import type {
   ApprovalRecord as Approval,
@@ -23,6 +24,7 @@ export type {
   ConversationRecord,
   GitChange,
   GitDiff,
+  LiveActivity,
   OverviewRecord,
   QuotaRecord,
   Resources,

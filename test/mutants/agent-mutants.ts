@@ -5,6 +5,8 @@ const acpProgram = 'packages/reference-agent/src/acp/program.ts';
 const conversations = 'packages/reference-agent/src/conversations.ts';
 const runResult = 'src/controllers/conversation/execution/run-result.ts';
 const runResultTest = 'test/unit/controllers/conversation/execution/run-result.test.ts';
+const liveMask = 'packages/reference-agent/src/mask.ts';
+const liveTest = 'packages/reference-agent/test/live-activity.test.ts';
 const acpTest = 'packages/reference-agent/test/acp/acp-program.test.ts';
 
 /**
@@ -438,5 +440,26 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     to: '',
     test: 'packages/reference-agent/test/acp/hostile-agent.test.ts',
     name: 'is withdrawn when the agent ends its turn without the answer: ask-and-end',
+  },
+  'a secret is shown in two parts of an output': {
+    file: liveMask,
+    from: 'const to = Math.max(from, unfinishedFrom(text, needles));',
+    to: 'const to = text.length;',
+    test: liveTest,
+    name: 'holds back what may be the beginning of a secret',
+  },
+  'the rest of a secret is shown where its beginning is no longer kept': {
+    file: liveMask,
+    from: 'const head = continued ? remainderTo(text, needles) : 0; if (head > 0) found.push({ start: 0, end: head }); const spans',
+    to: 'const head = 0; if (continued && head > 0) found.push({ start: 0, end: head }); const spans',
+    test: liveTest,
+    name: 'hides the rest of a secret whose beginning is no longer kept',
+  },
+  'the tail of an output has no bound': {
+    file: 'packages/reference-agent/src/live-tail.ts',
+    from: 'const isLonger = joined.length > maxTailCharacters;',
+    to: 'const isLonger = false;',
+    test: liveTest,
+    name: 'is bounded, and says where it begins',
   },
 };

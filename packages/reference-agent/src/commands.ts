@@ -109,6 +109,8 @@ export interface CommandOptions {
   readonly maxOutputBytes: number;
   /** Writes standard error to the buffer of standard output, in the order of arrival. */
   readonly merged?: boolean;
+  /** Gets the output as it comes, with its secrets. */
+  readonly onOutput?: ((chunk: Buffer) => void) | undefined;
   /** Returns the texts to hide in the output; called when the command has ended. */
   readonly needles?: () => Needles;
   /**
@@ -160,8 +162,14 @@ export class Commands {
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    child.stdout.on('data', (chunk: Buffer) => out.push(chunk));
-    child.stderr.on('data', (chunk: Buffer) => err.push(chunk));
+    for (const [stream, output] of [
+      [child.stdout, out],
+      [child.stderr, err],
+    ] as const)
+      stream.on('data', (chunk: Buffer) => {
+        output.push(chunk);
+        options.onOutput?.(chunk);
+      });
     const group = child.pid;
     if (group === undefined) return notStarted(await startError(child));
     this.#running.add(group);

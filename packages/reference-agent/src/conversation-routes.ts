@@ -229,6 +229,18 @@ export function conversationRoutes(router: Router, ready: () => Ready): void {
     if (event === undefined) throw new HttpError(404, 'Not Found');
     return { body: event };
   });
+  // No route of the protocol: what happens now, and no event has yet.
+  router.on('GET /api/conversations/:id/live', ({ url, ...call }) => {
+    const { activity, needles, runMs, log } = findForEvents({ url, ...call });
+    const after = url.searchParams.get('after') ?? '';
+    return {
+      body: {
+        ...activity.read(after, needles),
+        last_event_id: log.entries.at(-1)?.id ?? null,
+        run_ms: runMs ?? null,
+      },
+    };
+  });
   router.on('GET /api/conversations/:id/agent_final_response', async (call) => {
     const { log } = find(call);
     const response = log.entries.findLast(

@@ -17,6 +17,7 @@ import {
   type NewMessage,
 } from './drafts.ts';
 import type { AgentEvent, ApprovalRequest, ExecutionStatus, Stats } from './events.ts';
+import { LiveActivity } from './live-activity.ts';
 import { LiveText } from './live-text.ts';
 import type { Needles } from './mask.ts';
 import type { McpTools } from './mcp-tools.ts';
@@ -64,6 +65,7 @@ interface CurrentRun {
   readonly ended: Promise<void>;
   readonly pause: AbortController;
   readonly tools: McpTools;
+  readonly startedMs: number;
   inCommand: boolean;
 }
 
@@ -83,6 +85,8 @@ export class Conversation {
   readonly #folder: string;
   readonly #host: ConversationHost;
   readonly #state = new DerivedState();
+  /** Texts that grow now, and that no event has yet. */
+  readonly activity = new LiveActivity();
   /** The text that the agent writes now. */
   readonly live: LiveText;
   readonly #link: ProgramLink;
@@ -99,7 +103,7 @@ export class Conversation {
     this.#meta = meta;
     this.#host = host;
     const current = () => this.#meta;
-    this.live = new LiveText(() => host.needlesOf(current()));
+    this.live = new LiveText(() => this.needles, this.activity);
     this.#link = {
       withdraw: (approvalId) => void this.#withdraw(approvalId),
       live: this.live,
@@ -145,9 +149,10 @@ export class Conversation {
   static async #open(folder: string, host: ConversationHost): Promise<Conversation> {
     const meta = metaSchema.parse(JSON.parse(await readFile(join(folder, metaFile), 'utf8')));
     const conversation = new Conversation(folder, meta, host);
-    conversation.#log = await EventLog.open(join(folder, logFile), (event) =>
-      conversation.#state.apply(event),
-    );
+    conversation.#log = await EventLog.open(join(folder, logFile), (event) => {
+      conversation.#state.apply(event);
+      conversation.activity.apply(event);
+    });
     return conversation;
   }
 
@@ -158,6 +163,16 @@ export class Conversation {
 
   get meta(): Meta {
     return this.#meta;
+  }
+
+  /** The texts to hide in what a client is shown. */
+  get needles(): Needles {
+    return this.#host.needlesOf(this.#meta);
+  }
+
+  /** Milliseconds since the present run has begun; undefined while there is none. */
+  get runMs(): number | undefined {
+    return this.#run && Math.round(performance.now() - this.#run.startedMs);
   }
 
   get folder(): string {
@@ -335,7 +350,7 @@ export class Conversation {
     const tools = this.#host.toolsFor(this.#meta);
     const run: CurrentRun = {
       ...{ abort, ended, pause: new AbortController(), tools },
-      inCommand: false,
+      ...{ startedMs: performance.now(), inCommand: false },
     };
     this.#run = run;
     this.#stalled = false;
@@ -347,7 +362,10 @@ export class Conversation {
       .finally(() => {
         tools.close();
         // A message may have started the next run after the last event of this one.
-        if (this.#run === run) this.#run = undefined;
+        if (this.#run === run) {
+          this.#run = undefined;
+          this.activity.clear();
+        }
         this.#host.touch();
         resolve(undefined);
       });
@@ -464,8 +482,9 @@ export class Conversation {
           run.inCommand = false;
         }
       },
-      execute: async ({ command, shell = 'sh', timeoutSeconds }) => {
+      execute: async ({ command, shell = 'sh', timeoutSeconds }, toolCallId) => {
         run.inCommand = true;
+        const onOutput = this.activity.begin(toolCallId);
         try {
           const { env, unread } = await this.#host.environmentFor(this.#meta, command, signal);
           const result = await this.#host.commands.run({
@@ -476,7 +495,8 @@ export class Conversation {
             timeoutMs: timeoutSeconds * 1000,
             maxOutputBytes: maxToolOutputBytes,
             merged: true,
-            needles: () => this.#host.needlesOf(this.#meta),
+            onOutput,
+            needles: () => this.needles,
             signal,
           });
           return { ...result, stdout: unread.map(unreadLine).join('') + result.stdout };

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { eventTime } from './events.ts';
+import { LiveActivity } from './live-activity.ts';
 import { maskText, noNeedles, type Needles } from './mask.ts';
 
 /** A piece of a message or a thought that grows. */
@@ -24,18 +25,20 @@ const intervalMs = 250;
 const maxCharacters = 100_000;
 
 /**
- * The text that an agent writes now, for the clients that are connected now. Without a listener,
- * nothing is kept or sent.
+ * The text that an agent writes now, for the clients that are connected now, and in the activity
+ * for those that ask. Without a listener, nothing is sent.
  */
 export class LiveText {
   readonly #listeners = new Set<(delta: StreamingDelta) => void>();
   #waiting: Record<Said['kind'], string> | undefined;
   #timer: NodeJS.Timeout | undefined;
   readonly #needles: () => Needles;
+  readonly #activity: LiveActivity;
 
   /** Takes a function that returns the texts to hide. */
-  constructor(needles: () => Needles = () => noNeedles) {
+  constructor(needles: () => Needles = () => noNeedles, activity = new LiveActivity()) {
     this.#needles = needles;
+    this.#activity = activity;
   }
 
   /** Returns a function that removes the listener. */
@@ -43,21 +46,32 @@ export class LiveText {
     this.#listeners.add(listener);
     return () => {
       this.#listeners.delete(listener);
-      if (this.#listeners.size === 0) this.drop();
+      if (this.#listeners.size === 0) this.#forget();
     };
   }
 
   say({ kind, text }: Said): void {
+    this.#activity.say({ kind, text });
     if (this.#listeners.size === 0) return;
     const waiting = (this.#waiting ??= { message: '', thought: '' });
     waiting[kind] += text.slice(0, maxCharacters - waiting[kind].length);
-    this.#timer ??= setTimeout(() => this.flush(), intervalMs);
+    this.#timer ??= setTimeout(() => this.#send(), intervalMs);
   }
 
   /** Sends the waiting piece, because the stored event of its text follows. */
   flush(): void {
+    this.#activity.endText();
+    this.#send();
+  }
+
+  /** Takes the whole output of a tool call so far. */
+  output(callId: string, whole: string): void {
+    this.#activity.replace(callId, whole);
+  }
+
+  #send(): void {
     const waiting = this.#waiting;
-    this.drop();
+    this.#forget();
     if (waiting === undefined) return;
     const delta: StreamingDelta = {
       ...{ kind: 'StreamingDeltaEvent', id: randomUUID(), source: 'agent' },
@@ -78,6 +92,11 @@ export class LiveText {
 
   /** Forgets the waiting piece, because no event will hold its text. */
   drop(): void {
+    this.#activity.endText();
+    this.#forget();
+  }
+
+  #forget(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#waiting = undefined;

@@ -111,6 +111,33 @@ export function maskJson(
 }
 
 /**
+ * Masks the part of a text that grows, from a place on, without an end that may be the beginning of
+ * a needle; `to` is where the next part begins. A needle across `from` has its marker in the part
+ * before.
+ */
+export function maskPart(
+  text: string,
+  needles: Needles,
+  { from, continued }: { readonly from: number; readonly continued: boolean },
+): { readonly text: string; readonly to: number } {
+  if (needles.texts.length === 0) return { text: text.slice(from), to: text.length };
+  const to = Math.max(from, unfinishedFrom(text, needles));
+  const found = occurrences(text, needles);
+  const head = continued ? remainderTo(text, needles) : 0;
+  if (head > 0) found.push({ start: 0, end: head });
+  const spans = merged(found).filter(({ start, end }) => end > from && start < to);
+  const [first] = spans;
+  const shownFrom = first !== undefined && first.start < from ? Math.min(first.end, to) : from;
+  const shown = rendered(
+    text.slice(shownFrom, to),
+    spans
+      .filter(({ start }) => start >= from)
+      .map(({ start, end }) => ({ start: start - shownFrom, end: Math.min(end, to) - shownFrom })),
+  );
+  return { text: shown, to };
+}
+
+/**
  * Masks a text that arrives in pieces. The results of all calls, joined, are the masked form of all
  * pieces, joined. Only the end of the text that may be the beginning of a needle is held back.
  */

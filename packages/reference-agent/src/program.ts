@@ -60,15 +60,18 @@ export interface Run {
   mcpTools(): Promise<readonly McpTool[]>;
   /** Calls a tool of an MCP server. A failure is a result. */
   callTool(call: McpCall): Promise<McpResult>;
-  /** Runs a command. Standard output and error are merged and bounded, and secrets are masked. */
-  execute(request: CommandRequest): Promise<CommandResult>;
+  /**
+   * Runs the command of a tool call. Standard output and error are merged and bounded, and secrets
+   * are masked.
+   */
+  execute(request: CommandRequest, toolCallId: string): Promise<CommandResult>;
 }
 
 /** Reaches the conversation from a program whose process outlives a run. */
 export interface ProgramLink {
   /** The agent no longer wants the answer to this question, and continues without one. */
   withdraw(approvalId: string): void;
-  readonly live: Pick<LiveText, 'say' | 'flush' | 'drop'>;
+  readonly live: Pick<LiveText, 'say' | 'output' | 'flush' | 'drop'>;
   /** The settings of the conversation as they are now. */
   readonly meta: Meta;
 }

@@ -170,9 +170,12 @@ async function complete(
   call: Pick<TerminalCall, 'toolCallId' | keyof CommandRequest>,
   actionId: string,
 ): Promise<number> {
-  const { command, shell, timeoutSeconds } = call;
+  const { command, shell, timeoutSeconds, toolCallId } = call;
   const request = { command, timeoutSeconds };
-  const result = await run.execute(shell === undefined ? request : { ...request, shell });
+  const result = await run.execute(
+    shell === undefined ? request : { ...request, shell },
+    toolCallId,
+  );
   await run.append({ event: terminalObservation(call, actionId, run.workingDir, result) });
   return result.exitCode;
 }

@@ -2,6 +2,7 @@ import { useSignal, useSignalEffect, type Signal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { agentOf, branchOf, repositoryOf, sandboxStatusOf, titleOf } from '../facts.ts';
 import { History } from '../history.ts';
+import { Live } from '../live.ts';
 import { usePage } from '../page-state.ts';
 import { Questions } from '../questions.ts';
 import { replyOf } from '../reply.ts';
@@ -14,6 +15,7 @@ import { Part } from './part-of-page.tsx';
 import { Pill } from './pill.tsx';
 import { PullRequests } from './pull-requests.tsx';
 import { Question } from './question.tsx';
+import { Usage } from './run-facts.tsx';
 import { RenameForm } from './rename-form.tsx';
 import { RowControls, type RowMode } from './row-controls.tsx';
 import { StageBar } from './stage-bar.tsx';
@@ -109,6 +111,8 @@ function MessageForm({ id, text, placeholder, onSent }: MessageFormProps) {
 
 /** Between two reads of the events of an agent that works. */
 const readIntervalMs = 2_000;
+/** Between two reads of what an agent that works does now. */
+const liveIntervalMs = 1_000;
 
 /**
  * Delays after which the events are read again once a sandbox does not run any more: a pause shows
@@ -165,6 +169,7 @@ function Present({ row }: { readonly row: Row }) {
   const [view, show] = useView();
   const message = useSignal('');
   const history = useMemo(() => new History(row.id), [row]);
+  const live = useMemo(() => new Live(row.id, history), [row]);
   const questions = useMemo(() => new Questions(), [row]);
   const facts = row.current.value;
   const asked = questions.openOf(facts.conversation);
@@ -210,6 +215,16 @@ function Present({ row }: { readonly row: Row }) {
     }, readIntervalMs);
     return () => clearInterval(timer);
   }, [row]);
+  useEffect(() => {
+    const timer = setInterval(() => {
+      const isRunning =
+        sandboxStatusOf(row.facts) === 'RUNNING' &&
+        row.facts.conversation?.execution_status === 'running';
+      if (!isRunning) live.clear();
+      else if (document.visibilityState === 'visible') void live.refresh();
+    }, liveIntervalMs);
+    return () => clearInterval(timer);
+  }, [row]);
   const status = sandboxStatusOf(facts);
   useEffect(() => {
     if (status === 'RUNNING' || status === 'STARTING') return undefined;
@@ -243,6 +258,7 @@ function Present({ row }: { readonly row: Row }) {
         )}
       </p>
       <State row={row} />
+      <Usage history={history} live={live} metrics={facts.conversation?.metrics} />
       {isStarting && <Steps task={facts.task} />}
       <ViewTabs view={view} onShow={show} />
       <div
@@ -257,6 +273,7 @@ function Present({ row }: { readonly row: Row }) {
         {view === 'events' && (
           <HistoryList
             history={history}
+            live={live}
             asks={asked !== undefined}
             isOver={status === 'MISSING' || status === 'ERROR'}
           />

@@ -1,10 +1,15 @@
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { useSignal } from '@preact/signals';
+import { useSignal, useSignalEffect } from '@preact/signals';
 import { markdownOf, type Entry, type ToolEntry } from '../entries.ts';
 import type { History } from '../history.ts';
+import type { Live } from '../live.ts';
 import { usePage } from '../page-state.ts';
+import { duration } from '../times.ts';
 import { InOrder } from './in-order.tsx';
+import { plainOf } from '../live-texts.ts';
+import { LiveOutput, Written } from './live-output.tsx';
 import { Markdown } from './markdown.tsx';
+import { PlanList } from './run-facts.tsx';
 import { RetryProblem } from './retry-problem.tsx';
 import { TextBlock } from './text-block.tsx';
 
@@ -31,15 +36,20 @@ function Time({ time }: Pick<Entry, 'time'>) {
   );
 }
 
-interface ToolProps extends Pick<HistoryListProps, 'asks' | 'isOver'> {
+interface ToolProps extends Pick<HistoryListProps, 'asks' | 'isOver' | 'live'> {
   readonly entry: ToolEntry;
 }
 
-function Tool({ entry, asks, isOver }: ToolProps) {
+function Tool({ entry, asks, isOver, live }: ToolProps) {
   const { tool, summary, input, output, time } = entry;
   const state = isOver && entry.state === 'running' ? 'lost' : entry.state;
+  const running = state === 'running' ? live.outputOf(entry.call) : undefined;
+  // A call that a person has watched stays open, with the result in the place of its output.
+  const wasLive = useRef(false);
+  wasLive.current ||= running !== undefined;
+  const grown = running ?? (state === 'running' ? undefined : { text: output, skipped: 0 });
   return (
-    <details class={`tool tool-${state}`}>
+    <details class={`tool tool-${state}`} open={wasLive.current}>
       <summary>
         <b>{tool}</b>{' '}
         <span class="tool-summary">
@@ -47,6 +57,7 @@ function Tool({ entry, asks, isOver }: ToolProps) {
         </span>
         <span class="tool-state">
           {asks && state === 'running' ? 'Waits for your answer' : toolStates[state]}
+          {running !== undefined && ` · ${duration(running.elapsedMs)}`}
         </span>
         <Time time={time} />
       </summary>
@@ -55,12 +66,16 @@ function Tool({ entry, asks, isOver }: ToolProps) {
           <InOrder>{input}</InOrder>
         </TextBlock>
       )}
-      {output !== '' && <TextBlock label={`Output of ${tool}`}>{output}</TextBlock>}
+      {wasLive.current ? (
+        <LiveOutput label={`Output of ${tool}`} text={grown && plainOf(grown)} />
+      ) : (
+        output !== '' && <TextBlock label={`Output of ${tool}`}>{output}</TextBlock>
+      )}
     </details>
   );
 }
 
-interface OneEntryProps extends Pick<HistoryListProps, 'asks' | 'isOver'> {
+interface OneEntryProps extends Pick<HistoryListProps, 'asks' | 'isOver' | 'live'> {
   readonly entry: Entry;
 }
 
@@ -97,6 +112,7 @@ const toEnd = () => scrollTo({ top: document.documentElement.scrollHeight });
 
 interface HistoryListProps {
   readonly history: History;
+  readonly live: Live;
   /** Whether the calls without a result wait for an answer. */
   readonly asks: boolean;
   /** Whether the sandbox is gone, so that no result comes any more. */
@@ -105,6 +121,7 @@ interface HistoryListProps {
 
 /** The entries in view stay there while others arrive above or below them. */
 export function HistoryList({ history, ...run }: HistoryListProps) {
+  const { live } = run;
   const { stream } = usePage();
   const entries = history.entries.value;
   const older = history.older.value;
@@ -134,6 +151,12 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
     isAway.value = distanceToEnd() > endDistance;
     last.current = { first: id, height, atEnd };
   }, [entries]);
+  useSignalEffect(() => {
+    if (live.texts.value.length === 0) return;
+    requestAnimationFrame(() => {
+      if (last.current.atEnd) toEnd();
+    });
+  });
   const copy = async () => {
     await navigator.clipboard.writeText(markdownOf(entries));
     isCopied.value = true;
@@ -171,6 +194,8 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
       {entries.map((entry) => (
         <OneEntry key={entry.id} entry={entry} {...run} />
       ))}
+      <Written live={live} />
+      <PlanList history={history} live={live} />
       {history.absence.value !== undefined && <p class="quiet-text">{history.absence.value}</p>}
       {/* Without a connection, the header says so. */}
       {history.problem.value !== undefined && stream.state.value.isOpen && (

@@ -64,6 +64,7 @@ const kinds: Readonly<Record<string, Kind>> = {
   'interruptConversation path id': 'conversation',
   'searchApprovals query page_id': 'cursor',
   'getApprovals path id': 'conversation',
+  'getLive path id': 'conversation',
   'getTimeline path id': 'conversation',
   'getResources path id': 'conversation',
   'openPullRequest path id': 'conversation',

@@ -62,7 +62,7 @@ export interface AcpChildOptions {
   /** Returns the texts to hide in everything that the agent says. */
   readonly needles: () => Needles;
   /** Gets the text of messages and thoughts before `next` returns it. */
-  readonly live: Pick<LiveText, 'say' | 'flush' | 'drop'>;
+  readonly live: Pick<LiveText, 'say' | 'output' | 'flush' | 'drop'>;
   /** Maximum time for each answer of the agent until its session may be used; 60 s by default. */
   readonly callTimeoutMs?: number;
 }
@@ -127,6 +127,9 @@ export class AcpChild {
       needles: options.needles,
       onText: (said) => {
         if (!this.#isCancelling) options.live.say(said);
+      },
+      onOutput: (callId, output) => {
+        if (!this.#isCancelling) options.live.output(callId, output);
       },
     });
     const [program = '', ...args] = options.command;

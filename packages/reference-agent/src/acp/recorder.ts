@@ -15,6 +15,7 @@ import {
 import { bothOf, firstSaid, isPartOf, withBeside, withoutPlaces } from './asked-input.ts';
 import { bounded, maxDataCharacters } from './bounded.ts';
 import { hasOmission } from './omissions.ts';
+import { isProgress, outputOf, sizeOf } from './progress.ts';
 
 /** Maximum characters of one event's text; a longer message becomes several events. */
 const maxTextCharacters = 100_000;
@@ -141,6 +142,8 @@ export interface RecorderOptions {
   readonly needles?: () => Needles;
   /** Gets each text that a message or a thought grows by, without the texts to hide. */
   readonly onText?: (said: Said) => void;
+  /** Gets the whole output so far of a tool call that runs, with the texts to hide. */
+  readonly onOutput?: (callId: string, output: string) => void;
 }
 
 type Segment =
@@ -156,6 +159,7 @@ type Segment =
 export class UpdateRecorder {
   readonly #needles: () => Needles;
   readonly #onText: (said: Said) => void;
+  readonly #onOutput: (callId: string, output: string) => void;
   readonly #stream = new StreamMask();
   /** Kind of the text that grows and may have an end that is held back. */
   #saying: Said['kind'] = 'message';
@@ -163,14 +167,21 @@ export class UpdateRecorder {
   readonly #raw = new WeakMap<AcpToolCall, RawParts>();
   /** Ids of the tool calls among the segments. */
   readonly #pending = new Set<string>();
+  /** Size of the output that the last event of a tool call has. */
+  readonly #logged = new WeakMap<AcpToolCall, number>();
   /** Ids of the tool calls that had not ended when their state was deleted. */
   readonly #forgotten = new Set<string>();
   #segments: Segment[] = [];
   #size = 0;
 
-  constructor({ needles = () => noNeedles, onText = () => undefined }: RecorderOptions = {}) {
+  constructor({
+    needles = () => noNeedles,
+    onText = () => undefined,
+    onOutput = () => undefined,
+  }: RecorderOptions = {}) {
     this.#needles = needles;
     this.#onText = onText;
+    this.#onOutput = onOutput;
   }
 
   /** Characters that no event holds yet, about. */
@@ -191,9 +202,9 @@ export class UpdateRecorder {
 
   /**
    * Takes an update as the agent has sent it. One that is not as the protocol has it is kept. An
-   * `event` ends the text of a message or a thought.
+   * `event` ends the text of a message or a thought. `output`: a later event has it.
    */
-  add(given: Update): 'text' | 'event' | 'ignored' {
+  add(given: Update): 'text' | 'output' | 'event' | 'ignored' {
     const { sessionUpdate } = given;
     if (ignored.has(sessionUpdate)) return 'ignored';
     if (sessionUpdate === 'agent_message_chunk' || sessionUpdate === 'agent_thought_chunk') {
@@ -205,6 +216,7 @@ export class UpdateRecorder {
         return 'text';
       }
     }
+    if (sessionUpdate === 'tool_call_update' && this.#grows(given)) return 'output';
     this.settle();
     const needles = this.#needles();
     if (sessionUpdate === 'tool_call' || sessionUpdate === 'tool_call_update') {
@@ -377,8 +389,23 @@ export class UpdateRecorder {
     this.#size += text.length;
   }
 
+  /** Takes an update that has nothing but a little more output of a call; false for another one. */
+  #grows(given: Update): boolean {
+    const { data } = toolCallSchema.safeParse(given);
+    const id = maskText(data?.toolCallId ?? '', this.#needles());
+    const known = this.#calls.get(id);
+    if (data === undefined || known === undefined) return false;
+    const output = ended.has(data.status ?? known.status) ? '' : outputOf(data);
+    if (output !== '') this.#onOutput(id, output);
+    const logged = this.#logged.get(known) ?? 0;
+    if (!isProgress(data, known, logged)) return false;
+    this.#logged.set(this.merge(data), logged);
+    return true;
+  }
+
   #call(update: ToolCallParts, isNew: boolean): void {
     const call = this.merge(update, isNew);
+    this.#logged.set(call, sizeOf(update));
     this.#size += JSON.stringify(call).length;
     const id = call.tool_call_id;
     if (this.#pending.has(id)) return;

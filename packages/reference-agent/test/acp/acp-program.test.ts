@@ -521,6 +521,24 @@ describe('an agent that speaks the Agent Client Protocol', () => {
     expect(live.join('')).toBe('Two.');
   });
 
+  it('shows the output of a tool before its end, without secrets, and the log has few events of it', async () => {
+    await using place = new Place();
+    const sealedSecrets = { TOKEN: new SecretBox('key').seal('one-secret-word') };
+    const conversation = await place.start('count 1000\nsay Counted.', { sealedSecrets });
+    const read = () => conversation.activity.read('', conversation.needles).items[0];
+    await until(() => read()?.text.endsWith('1000 <secret-hidden>\n') === true);
+    expect(read()).toMatchObject({ kind: 'output', tool_call_id: 'count', from: 0 });
+    expect(read()?.text).toMatch(/^1 <secret-hidden>\n2 <secret-hidden>\n/);
+    expect(read()?.text).not.toContain('one-secret');
+    writeFileSync(join(place.folder, 'work', 'counted'), '');
+    await becomes(conversation, 'finished', 'error');
+    expect(read()).toBeUndefined();
+    const calls = (await eventsOf(conversation)).filter(({ kind }) => kind === 'ACPToolCallEvent');
+    expect(calls.length).toBeLessThan(20);
+    expect(calls.at(-1)).toMatchObject({ status: 'completed', tool_call_id: 'count' });
+    expect(JSON.stringify(calls.at(-1))).toContain('1000 <secret-hidden>');
+  });
+
   it('works without an MCP server of its conversation that it does not support, which is recorded once', async () => {
     await using place = new Place();
     const first = await place.start('say One.\ndie here', { sealedMcpServers });

@@ -245,6 +245,20 @@ async function runLine(line: string, sessionId: string, client: AgentContext): P
       process.stderr.write(`${whole}\n`);
       throw new Error(whole);
     }
+    // Runs a command that prints numbers until it is cancelled.
+    case 'count': {
+      const [toolCallId, count] = ['count', Number(text)];
+      const call = { toolCallId, title: 'Count', kind: 'execute' as const };
+      await update({ sessionUpdate: 'tool_call', ...call, status: 'in_progress' });
+      let printed = '';
+      for (let index = 1; index <= count; index++) {
+        printed += `${index} ${process.env['TOKEN'] ?? ''}\n`;
+        const content = [{ type: 'content', content: { type: 'text', text: printed } }];
+        await update({ sessionUpdate: 'tool_call_update', toolCallId, content });
+      }
+      while (!existsSync(join(cwd, 'counted'))) await sleep(20);
+      return update({ sessionUpdate: 'tool_call_update', toolCallId, status: 'completed' });
+    }
     case 'open':
       return update({
         ...{ sessionUpdate: 'tool_call', toolCallId: text, title: text, status: 'in_progress' },

@@ -34,6 +34,62 @@ describe('the updates of a session', () => {
     });
   });
 
+  it('become few events of a call whose output grows, and the last one has all of it', () => {
+    const outputs: string[] = [];
+    const recorder = new UpdateRecorder({
+      onOutput: (id, output) => outputs.push(`${id}: ${output}`),
+    });
+    recorder.add(aCall('a', { status: 'in_progress' }));
+    const events = [...recorder.take(false)];
+    let text = '';
+    for (let line = 0; line < 500; line++) {
+      text += `line ${line}\n`;
+      const content = [{ type: 'content', content: { type: 'text', text } }];
+      recorder.add({ sessionUpdate: 'tool_call_update', toolCallId: 'a', content });
+      events.push(...recorder.take(false));
+    }
+    expect(events.length).toBeLessThan(10);
+    expect(outputs).toHaveLength(500);
+    expect(outputs.at(-1)).toBe(`a: ${text}`);
+    recorder.add({ sessionUpdate: 'tool_call_update', toolCallId: 'a', status: 'completed' });
+    expect(JSON.stringify(recorder.take(true))).toContain('line 499');
+  });
+
+  it.each<[string, object]>([
+    ['another title', { title: 'Other' }],
+    ['another state', { status: 'failed' }],
+    ['an input', { rawInput: { command: 'y' } }],
+    ['files', { locations: [{ path: '/a' }] }],
+  ])('become an event where output comes with %s', (_case, fields) => {
+    const recorder = new UpdateRecorder();
+    const content = [{ type: 'content', content: { type: 'text', text: 'x' } }];
+    recorder.add(aCall('a', { status: 'in_progress', content }));
+    recorder.take(true);
+    const update = { sessionUpdate: 'tool_call_update', toolCallId: 'a', content };
+    expect(recorder.add(update)).toBe('output');
+    expect(recorder.take(true)).toEqual([]);
+    expect(recorder.add({ ...update, ...fields })).toBe('event');
+    expect(recorder.take(true)).toHaveLength(1);
+  });
+
+  it.each<[string, object, string]>([
+    ['a text', { rawOutput: 'text' }, 'text'],
+    ['an output', { rawOutput: { output: 'text', exit_code: 0 } }, 'text'],
+    [
+      'parts',
+      { content: [{ content: { text: 'one' } }, { content: { text: 'two' } }] },
+      'one\ntwo',
+    ],
+    ['a block of code', { content: [{ content: { text: '```sh\none\ntwo\n```\n' } }] }, 'one\ntwo'],
+    ['a change of a file', { content: [{ type: 'diff', path: 'a', newText: 'x' }] }, ''],
+  ])('have the output so far as %s', (_case, fields, output) => {
+    const outputs: string[] = [];
+    const recorder = new UpdateRecorder({ onOutput: (_id, text) => outputs.push(text) });
+    recorder.add(aCall('a', { status: 'in_progress' }));
+    recorder.add({ sessionUpdate: 'tool_call_update', toolCallId: 'a', ...fields });
+    expect(outputs).toEqual(output === '' ? [] : [output]);
+  });
+
   it.each<[string, object, object, boolean]>([
     ['another id', {}, { toolCallId: 'b' }, true],
     ['another state', {}, { status: 'completed', rawOutput: 'x' }, true],

@@ -94,6 +94,26 @@ export const conversationExamples: Examples = {
       201: { number: 7, url: 'https://github.com/acme/shop/pull/7', provider: 'github' },
     },
   },
+  getLive: {
+    answers: {
+      200: {
+        items: [
+          {
+            id: 'q3UeN0vXk2Lw',
+            kind: 'output',
+            tool_call_id: 'call-1',
+            elapsed_ms: 61_500,
+            from: 40,
+            end: 58,
+            text: '12 of 40 tests ok\n',
+          },
+        ],
+        cursor: 'q3UeN0vXk2Lw:58',
+        last_event_id: '5d3d7d0e-6f52-4a10-9a3a-0d1e4d7c8a11',
+        run_ms: 65_000,
+      },
+    },
+  },
   getTimeline: {
     answers: {
       200: [

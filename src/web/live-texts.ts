@@ -1,0 +1,58 @@
+import type { LiveActivity } from './wire.ts';
+
+/** A text that grows, as far as this page has read it. */
+export interface LiveText {
+  readonly id: string;
+  readonly kind: 'output' | 'message' | 'thought';
+  /** The tool call whose output it is. */
+  readonly call: string | null;
+  readonly elapsedMs: number;
+  /** Place of the next part. */
+  readonly end: number;
+  /** UTF-16 units before the text that the page does not show. */
+  readonly skipped: number;
+  readonly text: string;
+}
+
+/** Maximum UTF-16 units of a text; the end is kept. */
+export const maxLiveLength = 20_000;
+
+const number = (count: number): string => count.toLocaleString('en-US');
+
+/** The texts after an answer of the service: those that it does not have any more are over. */
+export const joinedTexts = (
+  known: readonly LiveText[],
+  { items }: Pick<LiveActivity, 'items'>,
+): readonly LiveText[] =>
+  items.map(({ id, kind, tool_call_id: call, elapsed_ms: elapsedMs, from, end, text }) => {
+    const before = known.find((each) => each.id === id);
+    const missed = before === undefined ? 0 : from - before.end;
+    const gap = missed > 0 ? `\n… ${number(missed)} characters skipped …\n` : '';
+    // A part that repeats what is shown replaces it.
+    const joins = before !== undefined && missed >= 0;
+    const whole = joins ? before.text + gap + text : text;
+    const shown = endOf(whole);
+    const skipped = (joins ? before.skipped : from) + whole.length - shown.length;
+    return { ...{ id, kind, call, elapsedMs, end, skipped }, text: shown };
+  });
+
+/** The end of a text from a line on, where there is a line. */
+function endOf(text: string): string {
+  if (text.length <= maxLiveLength) return text;
+  const start = text.length - maxLiveLength;
+  const line = text.indexOf('\n', start) + 1;
+  return text.slice(line > 0 && line < text.length - maxLiveLength / 2 ? line : start);
+}
+
+/** Sequences of terminals, and control characters other than tab and line feed. */
+const controls =
+  // eslint-disable-next-line no-control-regex -- these are removed
+  /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])|[\0-\x08\x0b-\x1f\x7f-\x9f]/g;
+
+/** A line as a terminal shows it: what follows a carriage return replaces what was before. */
+const lineOf = (line: string): string => line.replace(/\r$/, '').split('\r').at(-1) ?? '';
+
+/** The text without what only a terminal shows, with a mark for what is not shown. */
+export const plainOf = ({ text, skipped }: Pick<LiveText, 'text' | 'skipped'>): string =>
+  (skipped > 0 ? `… ${number(skipped)} characters not shown …\n` : '') +
+  text.split('\n').map(lineOf).join('\n').replace(controls, '');

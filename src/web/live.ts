@@ -1,0 +1,73 @@
+import { batch, signal } from '@preact/signals';
+import { api } from './api.ts';
+import type { AgentEvent } from './entries.ts';
+import type { History } from './history.ts';
+import { joinedTexts, type LiveText } from './live-texts.ts';
+import { Refresher } from './refresher.ts';
+import type { LiveActivity } from './wire.ts';
+
+/** Delay of the next read after one that has failed. */
+const retryDelayMs = 10_000;
+
+/** The texts that grow in one conversation, and that no event has yet. */
+export class Live {
+  readonly texts = signal<readonly LiveText[]>([]);
+  /** Milliseconds since the run has begun; null where that is unknown. */
+  readonly runMs = signal<number | null>(null);
+  readonly #history: History;
+  readonly #path: string;
+  readonly #refresher = new Refresher(() => this.#read());
+  #cursor: string | undefined;
+  /** The events behind which the texts began. */
+  #events: readonly AgentEvent[] = [];
+  #notBeforeMs = 0;
+
+  constructor(conversationId: string, history: History) {
+    this.#path = `/api/v1/app-conversations/${conversationId}/live`;
+    this.#history = history;
+  }
+
+  /** Reads what is new. Never rejects. */
+  refresh(): Promise<void> {
+    return performance.now() < this.#notBeforeMs ? Promise.resolve() : this.#refresher.run();
+  }
+
+  /** Forgets everything, because the agent does not work. */
+  clear(): void {
+    batch(() => {
+      if (this.texts.peek().length > 0) this.texts.value = [];
+      this.runMs.value = null;
+    });
+  }
+
+  outputOf(call: string): LiveText | undefined {
+    return this.texts.value.find((each) => each.kind === 'output' && each.call === call);
+  }
+
+  /** The texts that belong to no call, unless a later event may have them already. */
+  get written(): readonly LiveText[] {
+    const isBehind = this.#history.events.value === this.#events;
+    return this.texts.value.filter(
+      ({ kind, text }) => kind !== 'output' && isBehind && text !== '',
+    );
+  }
+
+  async #read(): Promise<void> {
+    try {
+      const answer = await api.get<LiveActivity>(this.#path, { after: this.#cursor });
+      const { cursor, last_event_id: last, run_ms: runMs } = answer;
+      // The events of such an agent say everything.
+      if (cursor === null) this.#notBeforeMs = Infinity;
+      this.#cursor = cursor ?? undefined;
+      if (last !== null && !this.#history.has(last)) await this.#history.refresh();
+      this.#events = this.#history.events.peek();
+      batch(() => {
+        this.texts.value = joinedTexts(this.texts.peek(), answer);
+        this.runMs.value = runMs;
+      });
+    } catch {
+      // The reads of the events say what is wrong.
+      this.#notBeforeMs = performance.now() + retryDelayMs;
+    }
+  }
+}
