@@ -10,6 +10,25 @@ export interface GivenAnswer {
   readonly state: 'sending' | 'stored' | 'failed';
   /** Why the service has not taken it. */
   readonly problem?: string;
+  /** What becomes of an answer that is stored. */
+  readonly outcome?: string;
+}
+
+/** The answer of the service to an answer. */
+export interface Stored {
+  /** recorded: the agent has not got it yet. */
+  readonly state: 'recorded' | 'delivered';
+  /** What the answer does where the agent has forgotten its question. */
+  readonly notice: string | null;
+}
+
+/** Pure. What has become of an answer, and what happens next. */
+export function outcomeOf({ state, notice }: Stored, isRunning: boolean): string {
+  if (state === 'delivered') return 'The agent has your answer.';
+  const next = isRunning
+    ? 'The agent gets it in a moment.'
+    : 'The sandbox resumes and the agent gets it.';
+  return `Stored. ${notice ?? next}`;
 }
 
 /** The whole text of a question that its record shows in part. */
@@ -62,12 +81,13 @@ export class Questions {
     try {
       const reading = this.reading.peek();
       const hash = reading?.id === id ? reading.whole?.call_hash : undefined;
-      await api.post(pathOf(approval), {
+      const stored = await api.post<Stored>(pathOf(approval), {
         ...(option === undefined ? { decision: 'reject' } : { option_id: option }),
         ...(reason.trim() === '' ? {} : { reason }),
         ...(hash == null ? {} : { call_hash: hash }),
       });
-      this.given.value = { id, option, state: 'stored' };
+      const outcome = outcomeOf(stored, approval.sandbox_status === 'RUNNING');
+      this.given.value = { id, option, state: 'stored', outcome };
     } catch (error) {
       this.given.value = { id, option, state: 'failed', problem: messageOf(error) };
     }
