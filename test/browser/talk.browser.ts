@@ -78,21 +78,17 @@ const open = async (path = `/c/${id}`) => {
 };
 /** The numbers of the lines in the list, with 'gap' where events are not shown. */
 const shown = async (): Promise<readonly (number | 'gap')[]> => {
-  const texts = await window.page
-    .locator('.history > :is(article, .gap)')
-    .evaluateAll<string[]>('(elements) => elements.map((element) => element.textContent)');
+  const texts = await window.page.locator('.history > :is(article, .gap)').allTextContents();
   return texts.map((text) =>
     text.startsWith('…') ? 'gap' : Number(/Line (\d+)/.exec(text)?.[1] ?? Number.NaN),
   );
 };
 const range = (from: number, to: number) =>
   Array.from({ length: to - from }, (_, index) => from + index);
-const isInView = (text: string) =>
-  window.page
-    .getByText(text, { exact: true })
-    .evaluate<boolean>(
-      '(element) => { const { top, bottom } = element.getBoundingClientRect(); return top > 80 && bottom < innerHeight; }',
-    );
+const isInView = async (text: string): Promise<boolean> => {
+  const box = await window.page.getByText(text, { exact: true }).boundingBox();
+  return box !== null && box.y > 80 && box.y + box.height < 800;
+};
 const focused = () => window.page.locator(':focus');
 /** Expects that axe finds nothing in the page, and that it fits a phone. */
 async function expectReadable(name: string): Promise<void> {
@@ -232,7 +228,7 @@ describe('an address with an event', () => {
     await open(`/c/${id}?event=result`);
     await page.getByText('built').waitFor();
     expect(await page.locator('[data-marked] summary').innerText()).toContain('make');
-    expect(await focused().evaluate('(element) => element.tagName')).toBe('SUMMARY');
+    expect(await page.locator('[data-marked] > summary:focus').count()).toBe(1);
   });
 
   it.each([['gone'], ['"><img src=x onerror=alert(1)>']])(
