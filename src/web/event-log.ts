@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import { idOf, type AgentEvent } from './entries.ts';
+import { entriesOf, idOf, type AgentEvent } from './entries.ts';
 
 /** A page of events, newest first unless it was asked for otherwise. */
 export interface EventPage {
@@ -24,6 +24,15 @@ export interface Excerpt {
   readonly older: string | null;
   /** Where to read on towards the latest events. */
   readonly newer: string;
+}
+
+/** The id of the entry that shows an event, or of the one before it where no entry does. Pure. */
+export function entryIdOf(events: readonly AgentEvent[], id: string): string | undefined {
+  const place = events.findIndex((event) => idOf(event) === id);
+  const before = entriesOf(events.slice(0, place)).map((entry) => JSON.stringify(entry));
+  const after = entriesOf(events.slice(0, place + 1));
+  const changed = after.find((entry, index) => JSON.stringify(entry) !== before[index]);
+  return (changed ?? after.at(-1))?.id;
 }
 
 /** Maximum pages of one refresh: after these without a known event, they replace the events. */

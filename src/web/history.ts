@@ -1,7 +1,7 @@
 import { computed, signal } from '@preact/signals';
 import { api, ApiError, messageOf } from './api.ts';
-import { entriesOf, idOf, isEvent, type AgentEvent, type Entry } from './entries.ts';
-import { EventLog, type EventPage } from './event-log.ts';
+import { entriesOf, isEvent, type AgentEvent, type Entry } from './entries.ts';
+import { entryIdOf, EventLog, type EventPage } from './event-log.ts';
 import { Refresher } from './refresher.ts';
 
 /** The service passes on what an agent answers, as it is. */
@@ -24,15 +24,6 @@ export interface Target {
 export interface Lookup {
   readonly text: string;
   readonly retry?: () => void;
-}
-
-/** The id of the entry that shows an event, or of the one before it where no entry does. Pure. */
-export function entryIdOf(events: readonly AgentEvent[], id: string): string | undefined {
-  const place = events.findIndex((event) => idOf(event) === id);
-  const before = entriesOf(events.slice(0, place)).map((entry) => JSON.stringify(entry));
-  const after = entriesOf(events.slice(0, place + 1));
-  const changed = after.find((entry, index) => JSON.stringify(entry) !== before[index]);
-  return (changed ?? after.at(-1))?.id;
 }
 
 /** A call whose result is between an excerpt and the latest events has not lost it. */

@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals';
 import { api, messageOf } from './api.ts';
+import { outcomeOf, type Stored } from './outcome.ts';
 import type { Approval, ConversationRecord, WholeApproval } from './wire.ts';
 
 /** The answer of a person to a question, until the record of the conversation shows it. */
@@ -12,23 +13,6 @@ export interface GivenAnswer {
   readonly problem?: string;
   /** What becomes of an answer that is stored. */
   readonly outcome?: string;
-}
-
-/** The answer of the service to an answer. */
-export interface Stored {
-  /** recorded: the agent has not got it yet. */
-  readonly state: 'recorded' | 'delivered';
-  /** What the answer does where the agent has forgotten its question. */
-  readonly notice: string | null;
-}
-
-/** Pure. What has become of an answer, and what happens next. */
-export function outcomeOf({ state, notice }: Stored, isRunning: boolean): string {
-  if (state === 'delivered') return 'The agent has your answer.';
-  const next = isRunning
-    ? 'The agent gets it in a moment.'
-    : 'The sandbox resumes and the agent gets it.';
-  return `Stored. ${notice ?? next}`;
 }
 
 /** The whole text of a question that its record shows in part. */

@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { EventSearch, maxHits, patternOf } from '../find.ts';
+import { EventSearch, maxHits } from '../find.ts';
+import { patternOf } from '../hit.ts';
 import type { History } from '../history.ts';
 import { RetryProblem } from './retry-problem.tsx';
 

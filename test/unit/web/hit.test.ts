@@ -1,6 +1,6 @@
-import { hitIn, patternOf } from '../../../src/web/find.ts';
-import { entryIdOf } from '../../../src/web/history.ts';
-import { outcomeOf } from '../../../src/web/questions.ts';
+import { entryIdOf } from '../../../src/web/event-log.ts';
+import { hitIn, patternOf } from '../../../src/web/hit.ts';
+import { outcomeOf } from '../../../src/web/outcome.ts';
 
 const message = (text: string) => ({
   ...{ kind: 'MessageEvent', id: 'm', source: 'agent' },
