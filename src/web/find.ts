@@ -8,7 +8,7 @@ export const maxHits = 1_000;
 const pageSize = 100;
 
 /**
- * A search for a text in all events of a conversation, oldest first. It keeps one page of events at
+ * A search for a text in all events of a conversation, oldest first, which keeps one page of events at
  * a time, and its hits.
  */
 export class EventSearch {

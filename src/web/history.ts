@@ -20,7 +20,7 @@ export interface Target {
   readonly takesFocus: boolean;
 }
 
-/** What becomes of the search for one event. */
+/** The state of the search for one event. */
 export interface Lookup {
   readonly text: string;
   readonly retry?: () => void;
@@ -136,7 +136,7 @@ export class History {
   async #show(id: string, takesFocus: boolean): Promise<void> {
     try {
       if (this.#log.runOf(id) === undefined) {
-        this.lookup.value = { text: 'Looking for the event…' };
+        this.lookup.value = { text: 'Searching for the event…' };
         // The latest events come first, since an excerpt joins them where it reaches them.
         if (this.events.peek().length === 0) await this.refresh();
       }

@@ -4,7 +4,7 @@ import { entriesOf, idOf, maxTextLength, type AgentEvent, type Entry } from './e
 export interface Hit {
   /** The id of the event. */
   readonly id: string;
-  /** What is around the first place of the text, and the text as the event has it. */
+  /** The surroundings of the first place of the text, and the text as the event has it. */
   readonly before: string;
   readonly match: string;
   readonly after: string;

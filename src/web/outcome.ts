@@ -2,11 +2,11 @@
 export interface Stored {
   /** recorded: the agent has not got it yet. */
   readonly state: 'recorded' | 'delivered';
-  /** What the answer does where the agent has forgotten its question. */
+  /** Effect of the answer where the agent has forgotten its question. */
   readonly notice: string | null;
 }
 
-/** Pure. What has become of an answer, and what happens next. */
+/** Pure. The outcome of an answer, and the next step. */
 export function outcomeOf({ state, notice }: Stored, isRunning: boolean): string {
   if (state === 'delivered') return 'The agent has your answer.';
   const next = isRunning

@@ -11,7 +11,7 @@ export interface GivenAnswer {
   readonly state: 'sending' | 'stored' | 'failed';
   /** Why the service has not taken it. */
   readonly problem?: string;
-  /** What becomes of an answer that is stored. */
+  /** Outcome of an answer that is stored. */
   readonly outcome?: string;
 }
 

@@ -292,7 +292,7 @@ describe('the search in a history', () => {
     expect(await page.locator('main img').count()).toBe(0);
     await page.waitForFunction("CSS.highlights.get('found')?.size === 1");
     await expectReadable('a hit in a history');
-    // The field keeps the focus, so that Enter goes on.
+    // The field keeps the focus, so that Enter continues.
     await page.keyboard.press('Enter');
     await page.locator('details[data-marked][open]', { hasText: 'maybe a retry' }).waitFor();
     await page.keyboard.press('Enter');
@@ -341,7 +341,7 @@ describe('the search in a history', () => {
     await open();
     await page.getByRole('button', { name: 'Find', exact: true }).click();
     const list = service.answers.get(`${base}/search`);
-    // The list itself goes on to be read.
+    // Reads of the list itself succeed.
     service.answers.set(`${base}/search`, (query) =>
       query.get('sort_order') === 'TIMESTAMP' || typeof list !== 'function'
         ? { status: 503, json: { detail: 'Try again later.' } }

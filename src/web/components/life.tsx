@@ -19,7 +19,7 @@ interface LoadedProps<T> {
   readonly children: (data: T) => ComponentChildren;
 }
 
-/** What the service answers at a path, or why it does not. */
+/** The answer of the service at a path, or why it does not. */
 function Loaded<T>({ path, version, children }: LoadedProps<T>) {
   const data = useSignal<T | undefined>(undefined);
   const problem = useSignal<string | undefined>(undefined);
@@ -115,7 +115,7 @@ function InTheCluster({ row }: { readonly row: Row }) {
   );
 }
 
-/** What has happened to a conversation and its sandbox, oldest first, and its resources. */
+/** The past of a conversation and its sandbox, oldest first, and its resources. */
 export const Life = ({ row }: { readonly row: Row }) => (
   <section class="life" aria-labelledby="life">
     <h2 id="life">Life of the conversation</h2>

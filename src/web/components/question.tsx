@@ -125,7 +125,7 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
   );
 }
 
-/** What has become of an answer. Gets the focus, which the buttons of its question had. */
+/** The outcome of an answer. Gets the focus, which the buttons of its question had. */
 export function Outcome({ children }: { readonly children: string }) {
   const line = useRef<HTMLParagraphElement>(null);
   useEffect(() => {

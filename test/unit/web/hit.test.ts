@@ -33,7 +33,7 @@ describe('a text in an event', () => {
     expect(hitIn({ ...event }, patternOf(text))?.match).toBe(match);
   });
 
-  it('has its surroundings, with a mark where these go on', () => {
+  it('has its surroundings, with a mark where these continue', () => {
     const long = `${'a'.repeat(100)}needle${'b'.repeat(100)}`;
     expect(hitIn(message(long), patternOf('needle'))).toEqual({
       ...{ id: 'm', match: 'needle', isShown: true },
