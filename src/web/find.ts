@@ -8,8 +8,8 @@ export const maxHits = 1_000;
 const pageSize = 100;
 
 /**
- * A search for a text in all events of a conversation, oldest first, which keeps one page of events at
- * a time, and its hits.
+ * A search for a text in all events of a conversation, oldest first, which keeps its hits and one
+ * page of events at a time.
  */
 export class EventSearch {
   readonly hits = signal<readonly Hit[]>([]);
