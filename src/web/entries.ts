@@ -13,8 +13,8 @@ export interface MessageEntry extends EntryBase {
   /** Images as data URLs. */
   readonly images: readonly string[];
 }
-/** lost: the run has ended, and there is no result. */
-export type ToolState = 'running' | 'done' | 'failed' | 'rejected' | 'lost';
+/** lost: the run has ended, and there is no result. apart: it may be among events not shown. */
+export type ToolState = 'running' | 'done' | 'failed' | 'rejected' | 'lost' | 'apart';
 export interface ToolEntry extends EntryBase {
   readonly kind: 'tool';
   readonly tool: string;

@@ -1,10 +1,38 @@
 import { signal } from '@preact/signals';
-import { idOf, type AgentEvent } from './entries.ts';
+import { entriesOf, idOf, type AgentEvent } from './entries.ts';
 
-/** A page of events, newest first. */
+/** A page of events, newest first unless it was asked for otherwise. */
 export interface EventPage {
   readonly items: readonly AgentEvent[];
   readonly next_page_id: string | null;
+}
+
+/**
+ * Reads a page.
+ * @param from `next_page_id` of the page before, or the id of the event that the page begins with.
+ */
+export type ReadPage = (
+  from: string | undefined,
+  order?: 'oldest first' | 'newest first',
+) => Promise<EventPage>;
+
+/** Adjacent events that do not reach the latest ones: what is between both is not shown. */
+export interface Excerpt {
+  /** Oldest first. */
+  readonly events: readonly AgentEvent[];
+  /** Where the older events begin; null: there are none. */
+  readonly older: string | null;
+  /** Where to read on towards the latest events. */
+  readonly newer: string;
+}
+
+/** The id of the entry that shows an event, or of the one before it where no entry does. Pure. */
+export function entryIdOf(events: readonly AgentEvent[], id: string): string | undefined {
+  const place = events.findIndex((event) => idOf(event) === id);
+  const before = entriesOf(events.slice(0, place)).map((entry) => JSON.stringify(entry));
+  const after = entriesOf(events.slice(0, place + 1));
+  const changed = after.find((entry, index) => JSON.stringify(entry) !== before[index]);
+  return (changed ?? after.at(-1))?.id;
 }
 
 /** Maximum pages of one refresh: after these without a known event, they replace the events. */
@@ -19,10 +47,12 @@ export class EventLog {
   readonly events = signal<readonly AgentEvent[]>([]);
   /** Where the older events begin; null: there are none; undefined: nothing has arrived yet. */
   readonly older = signal<string | null | undefined>(undefined);
-  readonly #page: (from: string | undefined) => Promise<EventPage>;
+  /** Events from an earlier part of the history. At most one excerpt is kept. */
+  readonly excerpt = signal<Excerpt | undefined>(undefined);
+  readonly #page: ReadPage;
   readonly #ids = new Set<string>();
 
-  constructor(page: (from: string | undefined) => Promise<EventPage>) {
+  constructor(page: ReadPage) {
     this.#page = page;
   }
 
@@ -30,6 +60,7 @@ export class EventLog {
   async refresh(): Promise<void> {
     const news: AgentEvent[] = [];
     let from: string | undefined;
+    let isReplaced = false;
     for (let pages = 1; ; pages++) {
       const { items, next_page_id: next } = await this.#page(from);
       news.push(...items);
@@ -39,6 +70,7 @@ export class EventLog {
         this.#ids.clear();
         this.events.value = [];
         this.older.value = next;
+        isReplaced = true;
         break;
       }
       from = next;
@@ -48,20 +80,82 @@ export class EventLog {
     const known = news.findIndex((event) => this.#ids.has(idOf(event)));
     const added = this.#unknown(known < 0 ? news : news.slice(0, known));
     if (added.length > 0) this.events.value = [...this.events.peek(), ...added.reverse()];
+    const excerpt = this.excerpt.peek();
+    if (isReplaced && excerpt !== undefined)
+      this.#place(excerpt.events, excerpt.older, excerpt.newer);
   }
 
   has(id: string): boolean {
     return this.#ids.has(id);
   }
 
+  /** The shown events that have this one among them; undefined where it is not shown. */
+  runOf(id: string): readonly AgentEvent[] | undefined {
+    const runs = [this.excerpt.peek()?.events ?? [], this.events.peek()];
+    return runs.find((run) => run.some((event) => idOf(event) === id));
+  }
+
+  /** Reads what is older than everything that is shown. */
   async readOlder(): Promise<void> {
-    const from = this.older.peek();
+    const excerpt = this.excerpt.peek();
+    const from = excerpt === undefined ? this.older.peek() : excerpt.older;
     if (from === null || from === undefined) return;
     const { items, next_page_id: next } = await this.#page(from);
+    if (excerpt !== undefined) {
+      if (this.excerpt.peek() === excerpt)
+        this.#place([...items.toReversed(), ...excerpt.events], next, excerpt.newer);
+      return;
+    }
     // A refresh may have replaced everything meanwhile.
     if (this.older.peek() !== from) return;
     this.events.value = [...this.#unknown(items).reverse(), ...this.events.peek()];
     this.older.value = next;
+  }
+
+  /** Reads the oldest events. */
+  async readFirst(): Promise<void> {
+    const { items, next_page_id: next } = await this.#page(undefined, 'oldest first');
+    this.#place(items, null, next);
+  }
+
+  /** Reads an event that exists, and those before and after it. */
+  async readAround(id: string): Promise<void> {
+    const [before, after] = await Promise.all([
+      this.#page(id, 'newest first'),
+      this.#page(id, 'oldest first'),
+    ]);
+    this.#place(
+      [...before.items.toReversed(), ...after.items],
+      before.next_page_id,
+      after.next_page_id,
+    );
+  }
+
+  /** Reads what follows on the excerpt, which becomes one with the latest events at these. */
+  async readNewer(): Promise<void> {
+    const excerpt = this.excerpt.peek();
+    if (excerpt === undefined) return;
+    const { items, next_page_id: next } = await this.#page(excerpt.newer, 'oldest first');
+    if (this.excerpt.peek() !== excerpt) return;
+    this.#place([...excerpt.events, ...items], excerpt.older, next);
+  }
+
+  /** Shows events as the excerpt, or before the latest ones where they reach these. */
+  #place(read: readonly AgentEvent[], older: string | null, newer: string | null): void {
+    const seen = new Set<string>();
+    const events = read.filter((event) => !seen.has(idOf(event)) && seen.add(idOf(event)));
+    const known = events.findIndex((event) => this.#ids.has(idOf(event)));
+    // A source without newer events may have some later: an archive follows its agent.
+    const last = events.at(-1);
+    if (known < 0) {
+      this.excerpt.value =
+        last === undefined ? undefined : { events, older, newer: newer ?? idOf(last) };
+      return;
+    }
+    this.excerpt.value = undefined;
+    if (known === 0) return;
+    this.events.value = [...this.#unknown(events.slice(0, known)), ...this.events.peek()];
+    this.older.value = older;
   }
 
   /** The events of these that are not shown yet, in their order. */

@@ -1,7 +1,7 @@
 import { computed, signal } from '@preact/signals';
 import { api, ApiError, messageOf } from './api.ts';
-import { entriesOf, isEvent } from './entries.ts';
-import { EventLog, type EventPage } from './event-log.ts';
+import { entriesOf, isEvent, type AgentEvent, type Entry } from './entries.ts';
+import { entryIdOf, EventLog, type EventPage } from './event-log.ts';
 import { Refresher } from './refresher.ts';
 
 /** The service passes on what an agent answers, as it is. */
@@ -12,23 +12,60 @@ interface Answer {
 
 const pageSize = 50;
 
-/** The events of one conversation: the newest page first, older ones on demand. */
+/** An entry of the list to which the page goes. */
+export interface Target {
+  /** The id of the entry. */
+  readonly entry: string;
+  /** Whether the entry gets the focus. */
+  readonly takesFocus: boolean;
+}
+
+/** The state of the search for one event. */
+export interface Lookup {
+  readonly text: string;
+  readonly retry?: () => void;
+}
+
+/** A call whose result is between an excerpt and the latest events has not lost it. */
+const withoutResults = (entries: readonly Entry[]): readonly Entry[] =>
+  entries.map((entry) =>
+    entry.kind === 'tool' && entry.state === 'running' ? { ...entry, state: 'apart' } : entry,
+  );
+
+/** The events of one conversation: the newest page first, others on demand. */
 export class History {
-  readonly #log = new EventLog((from) => this.#page(from));
+  readonly #log = new EventLog((from, order) => this.page(from, { order }));
   readonly events = this.#log.events;
-  readonly older = this.#log.older;
   readonly entries = computed(() => entriesOf(this.events.value));
-  readonly isLoadingOlder = signal(false);
+  readonly excerpt = this.#log.excerpt;
+  readonly excerptEntries = computed(() =>
+    withoutResults(entriesOf(this.excerpt.value?.events ?? [])),
+  );
+  /** Where the events begin that are older than all that are shown; null: there are none. */
+  readonly older = computed(() => {
+    const excerpt = this.excerpt.value;
+    return excerpt === undefined ? this.#log.older.value : excerpt.older;
+  });
+  /** Number of events between the excerpt and the latest ones; undefined where it is unknown. */
+  readonly hidden = signal<number | undefined>(undefined);
+  /** The button whose page is being read. */
+  readonly loading = signal<'older' | 'first' | 'newer' | undefined>(undefined);
   readonly problem = signal<string | undefined>(undefined);
   /** Why there are no further events to read; undefined where there may be. */
   readonly absence = signal<string | undefined>(undefined);
+  /** Undefined once the list is there. */
+  readonly target = signal<Target | undefined>(undefined);
+  readonly lookup = signal<Lookup | undefined>(undefined);
   /** Address of the record and all events as a ZIP archive. */
   readonly downloadPath: string;
   readonly #path: string;
-  readonly #refresher = new Refresher(() => this.#attempt(() => this.#log.refresh()));
+  /** The event of the last call of `show`, and the end of that call. */
+  #wanted: string | undefined;
+  #showing = Promise.resolve();
+  readonly #refresher = new Refresher(() => this.#attempt(() => this.#refresh()));
 
   constructor(conversationId: string) {
-    this.#path = `/api/v1/conversation/${conversationId}/events/search`;
+    this.#path = `/api/v1/conversation/${conversationId}/events`;
     this.downloadPath = `/api/v1/app-conversations/${conversationId}/download`;
   }
 
@@ -42,11 +79,113 @@ export class History {
     return this.#log.has(id);
   }
 
-  async loadOlder(): Promise<void> {
-    if (this.isLoadingOlder.peek()) return;
-    this.isLoadingOlder.value = true;
-    await this.#attempt(() => this.#log.readOlder());
-    this.isLoadingOlder.value = false;
+  loadOlder(): Promise<void> {
+    return this.#load('older', () => this.#log.readOlder());
+  }
+
+  /** Goes to the oldest event. */
+  loadFirst(): Promise<void> {
+    return this.#load('first', async () => {
+      await this.#log.readFirst();
+      this.#goTo((this.excerptEntries.peek()[0] ?? this.entries.peek()[0])?.id);
+    });
+  }
+
+  /** Reads on in the excerpt, and goes to the first event of what it has read. */
+  loadNewer(): Promise<void> {
+    return this.#load('newer', async () => {
+      const count = this.excerptEntries.peek().length;
+      await this.#log.readNewer();
+      const entries = this.excerpt.peek() === undefined ? this.entries : this.excerptEntries;
+      this.#goTo(entries.peek()[count]?.id);
+    });
+  }
+
+  /**
+   * Goes to the entry of an event, which need not be loaded. The last call wins. Never rejects:
+   * `lookup` says what has failed.
+   */
+  show(id: string, takesFocus = true): Promise<void> {
+    const before = this.#showing;
+    this.#wanted = id;
+    this.#showing = (async () => {
+      await before;
+      if (this.#wanted === id) await this.#show(id, takesFocus);
+    })();
+    return this.#showing;
+  }
+
+  /** Number of events, of all or of those in a part of time. */
+  count(query: Readonly<Record<string, string>> = {}, signal?: AbortSignal): Promise<number> {
+    return api.get<number>(`${this.#path}/count`, query, signal);
+  }
+
+  /** A page of events as the source has them; see EventLog. */
+  async page(
+    from: string | undefined,
+    { order = 'newest first', limit = pageSize, signal }: PageOptions,
+  ): Promise<EventPage> {
+    const sort_order = order === 'newest first' ? 'TIMESTAMP_DESC' : 'TIMESTAMP';
+    const query = { sort_order, limit, page_id: from };
+    const answer = await api.get<Answer | null | undefined>(`${this.#path}/search`, query, signal);
+    const { items, next_page_id: next } = answer ?? {};
+    if (!Array.isArray(items))
+      throw new ApiError({ detail: 'The answer of the agent is no list of events.' });
+    return { items: items.filter(isEvent), next_page_id: typeof next === 'string' ? next : null };
+  }
+
+  #goTo(entry: string | undefined, takesFocus = true): void {
+    this.target.value = entry === undefined ? undefined : { entry, takesFocus };
+  }
+
+  async #show(id: string, takesFocus: boolean): Promise<void> {
+    try {
+      if (this.#log.runOf(id) === undefined) {
+        this.lookup.value = { text: 'Searching for the event…' };
+        // The latest events come first, since an excerpt joins them where it reaches them.
+        if (this.events.peek().length === 0) await this.refresh();
+      }
+      if (this.#log.runOf(id) === undefined) {
+        const [event] = await api.get<readonly unknown[]>(this.#path, { id });
+        if (!isEvent(event)) {
+          this.lookup.value = { text: 'This event does not exist any more.' };
+          return;
+        }
+        await this.#log.readAround(id);
+      }
+      this.lookup.value = undefined;
+      this.#goTo(entryIdOf(this.#log.runOf(id) ?? [], id), takesFocus);
+    } catch (error) {
+      const retry = () => void this.show(id, takesFocus);
+      this.lookup.value = { text: messageOf(error), retry };
+    }
+    await this.#measure();
+  }
+
+  async #refresh(): Promise<void> {
+    const [first] = this.events.peek();
+    await this.#log.refresh();
+    if (this.events.peek()[0] !== first) await this.#measure();
+  }
+
+  /** Counts the events between the excerpt and the latest ones by their times. */
+  async #measure(): Promise<void> {
+    const excerpt = this.excerpt.peek();
+    this.hidden.value = undefined;
+    if (excerpt === undefined) return;
+    const from = timeOf(excerpt.events.at(-1));
+    const before = timeOf(this.events.peek()[0]);
+    const known = excerpt.events.filter((event) => timeOf(event) >= from).length;
+    const count = await this.count({ timestamp__gte: from, timestamp__lt: before }).catch(() => 0);
+    if (this.excerpt.peek() === excerpt && count > known) this.hidden.value = count - known;
+  }
+
+  async #load(name: 'older' | 'first' | 'newer', read: () => Promise<void>): Promise<void> {
+    if (this.loading.peek() !== undefined) return;
+    this.loading.value = name;
+    await this.#attempt(read);
+    this.loading.value = undefined;
+    await this.#measure();
   }
 
   /** Never rejects. The events that are shown already stay after a failure. */
@@ -61,16 +200,19 @@ export class History {
       this.problem.value = absence === undefined ? messageOf(error) : undefined;
     }
   }
-
-  async #page(from: string | undefined): Promise<EventPage> {
-    const query = { sort_order: 'TIMESTAMP_DESC', limit: pageSize, page_id: from };
-    const answer = await api.get<Answer | null | undefined>(this.#path, query);
-    const { items, next_page_id: next } = answer ?? {};
-    if (!Array.isArray(items))
-      throw new ApiError({ detail: 'The answer of the agent is no list of events.' });
-    return { items: items.filter(isEvent), next_page_id: typeof next === 'string' ? next : null };
-  }
 }
+
+interface PageOptions {
+  readonly order?: 'oldest first' | 'newest first' | undefined;
+  /** 1 to 100. */
+  readonly limit?: number;
+  readonly signal?: AbortSignal;
+}
+
+const timeOf = (event: AgentEvent | undefined): string => {
+  const time = event?.['timestamp'];
+  return typeof time === 'string' ? time : '';
+};
 
 const absences: Readonly<Record<string, string>> = {
   'archive-disabled':

@@ -3,12 +3,13 @@ import type { PageState } from './page-state.ts';
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof Element && target.closest('input, textarea, select, dialog') !== null;
 
-/** The keys of the list, each with what it does, as the help shows them. */
+/** The keys of the pages, each with what it does, as the help shows them. */
 export const shortcuts = [
   { keys: ['/'], text: 'Search' },
   { keys: ['n'], text: 'New conversation' },
   { keys: ['j', 'k'], text: 'Next and previous conversation' },
   { keys: ['Enter'], text: 'Open the conversation' },
+  { keys: ['f'], text: 'Find in the events of a conversation' },
   { keys: ['?'], text: 'This help' },
 ] as const;
 
@@ -30,6 +31,9 @@ function act(page: PageState, key: string): boolean {
       return true;
     case 'k':
       page.move(-1);
+      return true;
+    case 'f':
+      document.getElementById('find-open')?.click();
       return true;
     case '?':
       page.isHelpOpen.value = true;

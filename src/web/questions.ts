@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals';
 import { api, messageOf } from './api.ts';
+import { outcomeOf, type Stored } from './outcome.ts';
 import type { Approval, ConversationRecord, WholeApproval } from './wire.ts';
 
 /** The answer of a person to a question, until the record of the conversation shows it. */
@@ -10,6 +11,8 @@ export interface GivenAnswer {
   readonly state: 'sending' | 'stored' | 'failed';
   /** Why the service has not taken it. */
   readonly problem?: string;
+  /** Outcome of an answer that is stored. */
+  readonly outcome?: string;
 }
 
 /** The whole text of a question that its record shows in part. */
@@ -62,12 +65,13 @@ export class Questions {
     try {
       const reading = this.reading.peek();
       const hash = reading?.id === id ? reading.whole?.call_hash : undefined;
-      await api.post(pathOf(approval), {
+      const stored = await api.post<Stored>(pathOf(approval), {
         ...(option === undefined ? { decision: 'reject' } : { option_id: option }),
         ...(reason.trim() === '' ? {} : { reason }),
         ...(hash == null ? {} : { call_hash: hash }),
       });
-      this.given.value = { id, option, state: 'stored' };
+      const outcome = outcomeOf(stored, approval.sandbox_status === 'RUNNING');
+      this.given.value = { id, option, state: 'stored', outcome };
     } catch (error) {
       this.given.value = { id, option, state: 'failed', problem: messageOf(error) };
     }

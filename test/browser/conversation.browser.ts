@@ -605,7 +605,9 @@ it('shows the life of a conversation, and the lines of kubectl', async () => {
     json: { namespace: 'agents', yaml: 'kind: Conversation\n' },
   });
   await open();
-  await page.getByText('Life of the conversation').click();
+  await page.getByRole('tab', { name: 'Life' }).click();
+  await page.getByRole('heading', { name: 'Life of the conversation' }).waitFor();
+  expect(new URL(page.url()).search).toBe('?view=life');
   await page.getByText(`Paused to make room for “${title}”.`).waitFor();
   await page.locator('.life .warning', { hasText: '<img src=x onerror=alert(1)>' }).waitFor();
   await page.getByText('(250 ms)').waitFor();

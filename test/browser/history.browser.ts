@@ -181,6 +181,26 @@ describe('the history of a conversation on its page', () => {
     await expectReadable('a paused history');
   });
 
+  step('has its beginning in one step, and every event at an address', async () => {
+    const { page } = window;
+    await opened(apples);
+    await answered().waitFor();
+    await page.getByRole('button', { name: 'Jump to first' }).click();
+    await page.locator('[data-marked]', { hasText: 'Count apples' }).waitFor();
+    await loadAll();
+    expect(await shown()).toEqual(seen);
+    const { body } = await up.call('GET', `/api/v1/conversation/${apples}/events/search?limit=9`);
+    const { items } = z.object({ items: z.array(z.looseObject({ id: z.string() })) }).parse(body);
+    const result = items.findLast(({ kind }) => kind === 'ObservationEvent')?.id ?? '';
+    await page.goto(`${up.url}/c/${apples}?event=${result}`);
+    await page.locator('details[data-marked][open]').waitFor();
+    await page.getByRole('button', { name: 'Find', exact: true }).click();
+    await page.keyboard.type(`apple ${blocks}`);
+    await page.keyboard.press('Enter');
+    await page.locator('.find-state', { hasText: 'Hit 1 of' }).waitFor();
+    await page.locator('[data-marked]', { hasText: `apple ${blocks}` }).waitFor();
+  });
+
   step('is a download with the same events', async () => {
     const [download] = await Promise.all([
       window.page.waitForEvent('download'),

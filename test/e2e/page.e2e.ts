@@ -63,8 +63,7 @@ describe('a person with a browser', () => {
 
   it('sees how it started, with the lines of kubectl', async () => {
     const { page } = window;
-    const life = page.locator('details.life');
-    if ((await life.getAttribute('open')) === null) await life.locator('summary').click();
+    await page.getByRole('tab', { name: 'Life' }).click();
     await page.getByText('The agent has accepted the conversation.').waitFor();
     await page.getByText('In the cluster').click();
     await page.getByText(`kubectl -n ${up.facts.sandboxes} describe conversation`).waitFor();

@@ -95,13 +95,14 @@ function stageEntries(conversation: CachedConversation): readonly TimelineEntry[
   const transitions = transitionsOf(conversation);
   const { error } = conversation.status?.start ?? {};
   return transitions.map(({ status, time, detail }, index) => {
-    const failure = status === 'ERROR' ? error : undefined;
+    // Details of other stages are of earlier versions, which have stored the last line of git.
+    const failure = status === 'ERROR' ? (error ?? detail) : undefined;
     return entryOf({
       time,
       until: transitions[index + 1]?.time,
       kind: 'stage',
       reason: status,
-      message: failure ?? detail ?? stageMessages[status],
+      message: failure ?? stageMessages[status],
       is_warning: status === 'ERROR',
     });
   });

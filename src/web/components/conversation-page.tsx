@@ -1,5 +1,6 @@
 import { useSignal, useSignalEffect, type Signal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { idOf } from '../entries.ts';
 import { agentOf, branchOf, repositoryOf, sandboxStatusOf, titleOf } from '../facts.ts';
 import { History } from '../history.ts';
 import { Live } from '../live.ts';
@@ -10,11 +11,10 @@ import type { Row } from '../row.ts';
 import type { StartTask } from '../wire.ts';
 import { ActionProblem } from './action-problem.tsx';
 import { HistoryList } from './history-list.tsx';
-import { InTheCluster, Timeline } from './life.tsx';
 import { Part } from './part-of-page.tsx';
 import { Pill } from './pill.tsx';
 import { PullRequests } from './pull-requests.tsx';
-import { Question } from './question.tsx';
+import { Outcome, Question } from './question.tsx';
 import { Usage } from './run-facts.tsx';
 import { RenameForm } from './rename-form.tsx';
 import { RowControls, type RowMode } from './row-controls.tsx';
@@ -173,6 +173,13 @@ function Present({ row }: { readonly row: Row }) {
   const questions = useMemo(() => new Questions(), [row]);
   const facts = row.current.value;
   const asked = questions.openOf(facts.conversation);
+  /** The last event when the question was answered: the next one ends the line about the answer. */
+  const answeredAfter = useSignal<string | undefined>(undefined);
+  const lastId = idOf(history.events.value.at(-1) ?? {});
+  const outcome =
+    asked === undefined && answeredAfter.value === lastId
+      ? questions.given.value?.outcome
+      : undefined;
   const title = titleOf(facts);
   const repository = repositoryOf(facts);
   const branch = branchOf(facts);
@@ -192,6 +199,10 @@ function Present({ row }: { readonly row: Row }) {
   useEffect(() => {
     page.title.value = title;
   }, [title]);
+  useEffect(() => {
+    const event = new URLSearchParams(location.search).get('event');
+    if (event !== null) void history.show(event);
+  }, [history]);
   // Each change of the conversation may come from new events.
   useSignalEffect(() => {
     const { conversation, task } = row.current.value;
@@ -268,7 +279,6 @@ function Present({ row }: { readonly row: Row }) {
         aria-labelledby={tabIdOf('events')}
         hidden={view !== 'events'}
       >
-        <Timeline row={row} />
         {/* A hidden list would scroll the page, and a hidden question count as read. */}
         {view === 'events' && (
           <HistoryList
@@ -283,9 +293,13 @@ function Present({ row }: { readonly row: Row }) {
             key={asked.id}
             approval={asked}
             questions={questions}
-            onAnswered={() => void history.refresh()}
+            onAnswered={() => {
+              answeredAfter.value = lastId;
+              void history.refresh();
+            }}
           />
         )}
+        {view === 'events' && outcome !== undefined && <Outcome>{outcome}</Outcome>}
       </div>
       <div
         class="view"
@@ -309,6 +323,15 @@ function Present({ row }: { readonly row: Row }) {
           <Part name="files">{({ Files }) => <Files row={row} onMessage={extend} />}</Part>
         )}
       </div>
+      <div
+        class="view"
+        role="tabpanel"
+        id={panelIdOf('life')}
+        aria-labelledby={tabIdOf('life')}
+        hidden={view !== 'life'}
+      >
+        {view === 'life' && <Part name="life">{({ Life }) => <Life row={row} />}</Part>}
+      </div>
       {facts.conversation !== undefined &&
         (reply.isPossible ? (
           <MessageForm
@@ -320,7 +343,25 @@ function Present({ row }: { readonly row: Row }) {
         ) : (
           <p class="quiet-text">{reply.why}</p>
         ))}
-      {view === 'events' && <InTheCluster row={row} />}
+    </main>
+  );
+}
+
+/** In the place of a conversation that was there while the page was open. */
+function Deleted({ title }: { readonly title: string }) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    document.title = 'Deleted';
+    heading.current?.focus();
+  }, []);
+  return (
+    <main class="missing">
+      <h1 ref={heading} tabIndex={-1}>
+        “{title}” was deleted.
+      </h1>
+      <p>
+        <a href="/">All conversations</a>
+      </p>
     </main>
   );
 }
@@ -329,7 +370,10 @@ function Present({ row }: { readonly row: Row }) {
 export function ConversationPage({ id }: { readonly id: string }) {
   const { store } = usePage();
   const row = store.rowOf(id);
+  const known = useRef(row);
+  known.current = row ?? known.current;
   if (row !== undefined) return <Present key={id} row={row} />;
+  if (known.current !== undefined) return <Deleted title={titleOf(known.current.facts)} />;
   if (store.isFilled.value) return <Missing />;
   return (
     <main class="missing">

@@ -9,9 +9,13 @@ import { InOrder } from './in-order.tsx';
 import { plainOf } from '../live-texts.ts';
 import { LiveOutput, Written } from './live-output.tsx';
 import { Markdown } from './markdown.tsx';
+import { Part } from './part-of-page.tsx';
 import { PlanList } from './run-facts.tsx';
 import { RetryProblem } from './retry-problem.tsx';
 import { TextBlock } from './text-block.tsx';
+
+/** The elements of the entries in the list. */
+const entryElements = ':is(article, details, .notice)';
 
 /** From here on the page counts as at its end, in pixels. */
 const endDistance = 80;
@@ -22,6 +26,7 @@ const toolStates = {
   failed: 'Failed',
   rejected: 'Rejected',
   lost: 'No result',
+  apart: 'Result not shown',
 } as const satisfies Readonly<Record<ToolEntry['state'], string>>;
 
 /** Agents state their local time without a zone, so only its digits are shown. */
@@ -124,8 +129,15 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
   const { live } = run;
   const { stream } = usePage();
   const entries = history.entries.value;
-  const older = history.older.value;
+  const apart = history.excerptEntries.value;
+  const { value: older } = history.older;
+  const { value: hidden } = history.hidden;
+  const { value: loading } = history.loading;
+  const { value: target } = history.target;
+  const { value: lookup } = history.lookup;
+  const list = useRef<HTMLElement>(null);
   const isCopied = useSignal(false);
+  const isFinding = useSignal(false);
   const isAway = useSignal(false);
   const last = useRef<{
     readonly first?: string;
@@ -144,29 +156,70 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
     isCopied.value = false;
     const height = document.documentElement.scrollHeight;
     const { first, height: before, atEnd } = last.current;
-    const [{ id } = { id: '' }] = entries;
+    const [{ id } = { id: '' }] = [...apart, ...entries];
     const isOlderAbove = first !== undefined && first !== id;
     if (isOlderAbove && !atEnd) scrollBy({ top: height - before });
     else if (atEnd) toEnd();
     isAway.value = distanceToEnd() > endDistance;
     last.current = { first: id, height, atEnd };
-  }, [entries]);
+  }, [entries, apart]);
   useSignalEffect(() => {
     if (live.texts.value.length === 0) return;
     requestAnimationFrame(() => {
       if (last.current.atEnd) toEnd();
     });
   });
+  useLayoutEffect(() => {
+    // Each entry is one element.
+    const elements = list.current?.querySelectorAll<HTMLElement>(`:scope > ${entryElements}`);
+    const place = [...apart, ...entries].findIndex(({ id }) => id === target?.entry);
+    const element = elements?.[place];
+    if (target === undefined || element === undefined) return;
+    hold();
+    list.current?.querySelector('[data-marked]')?.removeAttribute('data-marked');
+    element.dataset['marked'] = '';
+    if (element instanceof HTMLDetailsElement) element.open = true;
+    element.scrollIntoView();
+    if (target.takesFocus) {
+      const stop = element.querySelector('summary') ?? element;
+      if (stop === element) stop.tabIndex = -1;
+      stop.focus({ preventScroll: true });
+    }
+    history.target.value = undefined;
+  }, [target, apart, entries]);
+  /** From here on what arrives moves nothing. */
+  const hold = () => {
+    last.current = { ...last.current, atEnd: false };
+  };
+  const gap =
+    hidden === undefined
+      ? 'Events not shown'
+      : `${hidden.toLocaleString('en')} ${hidden === 1 ? 'event' : 'events'} not shown`;
   const copy = async () => {
-    await navigator.clipboard.writeText(markdownOf(entries));
+    const parts = [
+      ...(apart.length === 0 ? [] : [`${markdownOf(apart)}\n\n_… ${gap}_\n\n`]),
+      markdownOf(entries),
+    ];
+    await navigator.clipboard.writeText(parts.join(''));
     isCopied.value = true;
   };
   return (
-    <section class="history" aria-labelledby="history">
+    <section ref={list} class="history" aria-labelledby="history">
       <div class="history-head">
         <h2 id="history">Events</h2>
         {entries.length > 0 && (
           <div class="history-tools">
+            <button
+              id="find-open"
+              type="button"
+              class="small quiet"
+              onClick={() => {
+                isFinding.value = true;
+                document.getElementById('find')?.focus();
+              }}
+            >
+              Find
+            </button>
             <button type="button" class="small quiet" onClick={() => void copy()}>
               {isCopied.value ? 'Copied' : 'Copy as Markdown'}
             </button>
@@ -178,18 +231,64 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
           </div>
         )}
       </div>
+      {isFinding.value && (
+        <Part name="find">
+          {({ Find }) => (
+            <Find
+              history={history}
+              onClose={() => {
+                isFinding.value = false;
+              }}
+            />
+          )}
+        </Part>
+      )}
+      {lookup !== undefined &&
+        (lookup.retry === undefined ? (
+          <p class="quiet-text" role="status">
+            {lookup.text}
+          </p>
+        ) : (
+          <RetryProblem text={lookup.text} onRetry={lookup.retry} />
+        ))}
       {typeof older === 'string' && (
-        <button
-          type="button"
-          class="small"
-          disabled={history.isLoadingOlder.value}
-          onClick={() => {
-            last.current = { ...last.current, atEnd: false };
-            void history.loadOlder();
-          }}
-        >
-          {history.isLoadingOlder.value ? 'Loading…' : 'Older events'}
-        </button>
+        <div class="history-start">
+          <button
+            type="button"
+            class="small"
+            disabled={loading !== undefined}
+            onClick={() => {
+              hold();
+              void history.loadOlder();
+            }}
+          >
+            {loading === 'older' ? 'Loading…' : 'Older events'}
+          </button>
+          <button
+            type="button"
+            class="small"
+            disabled={loading !== undefined}
+            onClick={() => void history.loadFirst()}
+          >
+            {loading === 'first' ? 'Loading the first…' : 'Jump to first'}
+          </button>
+        </div>
+      )}
+      {apart.map((entry) => (
+        <OneEntry key={entry.id} entry={entry} {...run} />
+      ))}
+      {history.excerpt.value !== undefined && (
+        <p class="gap">
+          … {gap} ·{' '}
+          <button
+            type="button"
+            class="link"
+            aria-disabled={loading !== undefined}
+            onClick={() => void history.loadNewer()}
+          >
+            {loading === 'newer' ? 'Loading…' : 'Show'}
+          </button>
+        </p>
       )}
       {entries.map((entry) => (
         <OneEntry key={entry.id} entry={entry} {...run} />

@@ -1,4 +1,4 @@
-import { sandboxIdOf, sandboxStatusOf } from '../facts.ts';
+import { sandboxIdOf } from '../facts.ts';
 import { usePage } from '../page-state.ts';
 import type { Row } from '../row.ts';
 import { withTitles } from '../sentences.ts';
@@ -12,20 +12,15 @@ import { useEffect, useMemo } from 'preact/hooks';
 import { api, messageOf } from '../api.ts';
 import { Refresher } from '../refresher.ts';
 
-interface LoadedDetailsProps<T> {
-  readonly class: string;
-  readonly summary: string;
+interface LoadedProps<T> {
   readonly path: string;
-  /** Another value makes an open one load again. */
+  /** Another value makes it load again. */
   readonly version: unknown;
-  readonly isOpenAtFirst?: boolean;
-  readonly show: (data: T) => ComponentChildren;
+  readonly children: (data: T) => ComponentChildren;
 }
 
-/** Details that the service is asked for while they are open. */
-function LoadedDetails<T>(props: LoadedDetailsProps<T>) {
-  const { summary, path, version, isOpenAtFirst = false, show } = props;
-  const isOpen = useSignal(isOpenAtFirst);
+/** The answer of the service at a path, or why it does not. */
+function Loaded<T>({ path, version, children }: LoadedProps<T>) {
   const data = useSignal<T | undefined>(undefined);
   const problem = useSignal<string | undefined>(undefined);
   const loading = useMemo(
@@ -40,26 +35,19 @@ function LoadedDetails<T>(props: LoadedDetailsProps<T>) {
       }),
     [path],
   );
-  useEffect(() => {
-    if (isOpen.value) void loading.run();
-  }, [isOpen.value, version]);
+  useEffect(() => void loading.run(), [loading, version]);
   return (
-    <details
-      class={props.class}
-      open={isOpen.value}
-      onToggle={(event) => {
-        isOpen.value = event.currentTarget.open;
-      }}
-    >
-      <summary>{summary}</summary>
-      {data.value !== undefined && show(data.value)}
-      {data.value === undefined && problem.value === undefined && isOpen.value && (
-        <p class="quiet-text">Loading…</p>
+    <>
+      {data.value !== undefined && children(data.value)}
+      {data.value === undefined && problem.value === undefined && (
+        <p class="quiet-text" role="status">
+          Loading…
+        </p>
       )}
       {problem.value !== undefined && (
         <RetryProblem text={problem.value} onRetry={() => void loading.run()} />
       )}
-    </details>
+    </>
   );
 }
 
@@ -89,27 +77,6 @@ const Entry = ({ entry }: { readonly entry: TimelineEntry }) => {
   );
 };
 
-/** The events in the life of a conversation; open where its state needs an explanation. */
-export function Timeline({ row }: { readonly row: Row }) {
-  const facts = row.current.value;
-  return (
-    <LoadedDetails<readonly TimelineEntry[]>
-      class="life"
-      summary="Life of the conversation"
-      path={`/api/v1/app-conversations/${row.id}/timeline`}
-      version={facts}
-      isOpenAtFirst={sandboxStatusOf(facts) !== 'RUNNING'}
-      show={(entries) => (
-        <ol>
-          {entries.map((entry, index) => (
-            <Entry key={index} entry={entry} />
-          ))}
-        </ol>
-      )}
-    />
-  );
-}
-
 const commandsOf = (row: Row, namespace: string): string => {
   const sandbox = sandboxIdOf(row.facts);
   const kubectl = (words: string) => `kubectl -n ${namespace} ${words}`;
@@ -120,18 +87,50 @@ const commandsOf = (row: Row, namespace: string): string => {
   ].join('\n');
 };
 
-/** How kubectl shows the same, and the resources. */
-export const InTheCluster = ({ row }: { readonly row: Row }) => (
-  <LoadedDetails<Resources>
-    class="kubectl"
-    summary="In the cluster"
-    path={`/api/v1/app-conversations/${row.id}/resources`}
-    version={row.current.value}
-    show={({ namespace, yaml }) => (
-      <>
-        <TextBlock label="Commands">{commandsOf(row, namespace)}</TextBlock>
-        <TextBlock label="Resources as YAML">{yaml}</TextBlock>
-      </>
-    )}
-  />
+/** How kubectl shows the same, and the resources. Asks for them while it is open. */
+function InTheCluster({ row }: { readonly row: Row }) {
+  const isOpen = useSignal(false);
+  return (
+    <details
+      class="kubectl"
+      onToggle={(event) => {
+        isOpen.value = event.currentTarget.open;
+      }}
+    >
+      <summary>In the cluster</summary>
+      {isOpen.value && (
+        <Loaded<Resources>
+          path={`/api/v1/app-conversations/${row.id}/resources`}
+          version={row.current.value}
+        >
+          {({ namespace, yaml }) => (
+            <>
+              <TextBlock label="Commands">{commandsOf(row, namespace)}</TextBlock>
+              <TextBlock label="Resources as YAML">{yaml}</TextBlock>
+            </>
+          )}
+        </Loaded>
+      )}
+    </details>
+  );
+}
+
+/** The past of a conversation and its sandbox, oldest first, and its resources. */
+export const Life = ({ row }: { readonly row: Row }) => (
+  <section class="life" aria-labelledby="life">
+    <h2 id="life">Life of the conversation</h2>
+    <Loaded<readonly TimelineEntry[]>
+      path={`/api/v1/app-conversations/${row.id}/timeline`}
+      version={row.current.value}
+    >
+      {(entries) => (
+        <ol>
+          {entries.map((entry, index) => (
+            <Entry key={index} entry={entry} />
+          ))}
+        </ol>
+      )}
+    </Loaded>
+    <InTheCluster row={row} />
+  </section>
 );

@@ -6,6 +6,8 @@ import { partOf } from '../part.ts';
 import type * as account from '../parts/account.ts';
 import type * as changes from '../parts/changes.ts';
 import type * as files from '../parts/files.ts';
+import type * as find from '../parts/find.ts';
+import type * as life from '../parts/life.ts';
 import type * as operate from '../parts/operate.ts';
 import { RetryProblem } from './retry-problem.tsx';
 import { Skeleton } from './skeleton.tsx';
@@ -14,6 +16,8 @@ interface Parts {
   readonly account: typeof account;
   readonly changes: typeof changes;
   readonly files: typeof files;
+  readonly find: typeof find;
+  readonly life: typeof life;
   readonly operate: typeof operate;
 }
 

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import type { Questions, Reading } from '../questions.ts';
 import type { Approval } from '../wire.ts';
 import { InOrder } from './in-order.tsx';
@@ -122,6 +122,19 @@ export function Question({ approval, questions, onAnswered }: QuestionProps) {
         </p>
       )}
     </section>
+  );
+}
+
+/** The outcome of an answer. Gets the focus, which the buttons of its question had. */
+export function Outcome({ children }: { readonly children: string }) {
+  const line = useRef<HTMLParagraphElement>(null);
+  useEffect(() => {
+    if (document.activeElement === document.body) line.current?.focus();
+  }, []);
+  return (
+    <p ref={line} class="notice" role="status" tabIndex={-1}>
+      {children}
+    </p>
   );
 }
 

@@ -5,6 +5,7 @@ const views = [
   { view: 'events', label: 'Events' },
   { view: 'changes', label: 'Changes' },
   { view: 'files', label: 'Files' },
+  { view: 'life', label: 'Life' },
 ] as const;
 export type View = (typeof views)[number]['view'];
 

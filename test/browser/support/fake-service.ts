@@ -30,7 +30,10 @@ export class FakeService {
   /** Calls of the page, without the stream and the reads. */
   readonly calls: Call[] = [];
   /** Answers by method and path; otherwise a write is a success. */
-  readonly answers = new Map<string, Answer | Promise<Answer>>();
+  readonly answers = new Map<
+    string,
+    Answer | Promise<Answer> | ((query: URLSearchParams) => Answer | Promise<Answer>)
+  >();
   snapshots: readonly Snapshot[] = [];
   /** Status with which the stream is refused; undefined: it is not. */
   streamStatus: number | undefined;
@@ -120,7 +123,7 @@ export class FakeService {
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = 'GET', url = '/' } = request;
-    const { pathname } = new URL(url, this.url);
+    const { pathname, searchParams } = new URL(url, this.url);
     if (this.status !== undefined && pathname.startsWith('/api/'))
       response.writeHead(this.status).end('{}');
     else if (pathname === '/api/v1/stream') this.#stream(response);
@@ -139,7 +142,8 @@ export class FakeService {
         });
       }
       const fallback = json(200, method === 'GET' ? readsOf(pathname) : { success: true });
-      const answer = await (this.answers.get(`${method} ${pathname}`) ?? fallback);
+      const given = this.answers.get(`${method} ${pathname}`) ?? fallback;
+      const answer = await (typeof given === 'function' ? given(searchParams) : given);
       response.writeHead(answer.status, {
         'content-type': 'application/json',
         ...answer.headers,

@@ -1,4 +1,4 @@
-import { EventLog, type EventPage } from '../../../src/web/event-log.ts';
+import { EventLog, type ReadPage } from '../../../src/web/event-log.ts';
 import { idOf } from '../../../src/web/entries.ts';
 
 const pageSize = 3;
@@ -10,10 +10,10 @@ function aService(initial: number) {
     isPaused: false,
   };
   const asked: (string | undefined)[] = [];
-  const page = (from: string | undefined): Promise<EventPage> => {
+  const page: ReadPage = (from, order) => {
     asked.push(from);
     const { ids, isPaused } = state;
-    const ordered = ids.toReversed();
+    const ordered = order === 'oldest first' ? [...ids] : ids.toReversed();
     const start = Math.max(ordered.indexOf(from?.split('@')[0] ?? ''), 0);
     const next = ordered[start + pageSize];
     const id = isPaused && next !== undefined ? `${next}@${ids.indexOf(next)}` : next;
@@ -82,5 +82,60 @@ describe('the events of a page', () => {
     expect(idsIn(log)).toEqual(upTo(29, 44));
     expect(asked).toHaveLength(1 + 5);
     expect(log.older.value).toBe('e28');
+  });
+
+  const excerptOf = (log: EventLog) => log.excerpt.value?.events.map(idOf);
+
+  it('are apart from the first ones until these reach them', async () => {
+    const { state, page } = aService(10);
+    const log = new EventLog(page);
+    await log.refresh();
+    await log.readFirst();
+    expect([excerptOf(log), idsIn(log)]).toEqual([upTo(0, 3), upTo(7, 10)]);
+    add(state.ids, 1);
+    await log.refresh();
+    await log.readNewer();
+    expect([excerptOf(log), idsIn(log)]).toEqual([upTo(0, 6), upTo(7, 11)]);
+    await log.readNewer();
+    expect([excerptOf(log), idsIn(log), log.older.value]).toEqual([undefined, upTo(0, 11), null]);
+  });
+
+  it('have one of them with its surroundings, each once, and older ones before', async () => {
+    const { page } = aService(20);
+    const log = new EventLog(page);
+    await log.refresh();
+    await log.readAround('e9');
+    expect([excerptOf(log), log.runOf('e9')?.length]).toEqual([upTo(7, 12), 5]);
+    await log.readOlder();
+    expect([excerptOf(log), log.older.value]).toEqual([upTo(4, 12), 'e16']);
+    // Another excerpt replaces it, and one that reaches the latest events joins them.
+    await log.readAround('e15');
+    expect([excerptOf(log), idsIn(log)]).toEqual([undefined, upTo(13, 20)]);
+    expect(log.older.value).toBe('e12');
+    await log.readAround('e18');
+    expect([idsIn(log), log.older.value]).toEqual([upTo(13, 20), 'e12']);
+  });
+
+  it('stay apart while the archive ends before them', async () => {
+    const { state, page } = aService(9);
+    const log = new EventLog(page);
+    await log.refresh();
+    const all = state.ids.splice(5);
+    await log.readFirst();
+    await log.readNewer();
+    expect([excerptOf(log), idsIn(log)]).toEqual([upTo(0, 5), upTo(6, 9)]);
+    state.ids.push(...all);
+    await log.readNewer();
+    expect([excerptOf(log), idsIn(log)]).toEqual([undefined, upTo(0, 9)]);
+  });
+
+  it('have an excerpt once only, where a replacement reaches it', async () => {
+    const { state, page } = aService(30);
+    const log = new EventLog(page);
+    await log.refresh();
+    await log.readAround('e15');
+    state.ids.splice(20);
+    await log.refresh();
+    expect([excerptOf(log), idsIn(log)]).toEqual([undefined, upTo(5, 20)]);
   });
 });

@@ -12,7 +12,7 @@ import type { Preparation, PreparationStep } from './preparation.ts';
 import type { AgentStageContext, Stage, StageResult, StartScope } from './stage.ts';
 import { withTransition } from './start-status.ts';
 import type { StepDeadlines } from './step-deadlines.ts';
-import { isRunning, lastLineOf, pollAfterMs, withStep } from './step-status.ts';
+import { isRunning, pollAfterMs, withStep } from './step-status.ts';
 
 export interface PrepareWorkspaceOptions extends CloneAccessOptions {
   readonly preparation: Preparation;
@@ -47,8 +47,8 @@ export function prepareWorkspace(
 
   const clone: Stage<AgentStageContext> = async (scope, { endpoint, save, signal }) => {
     const { stored, status, sandbox } = scope;
-    const settingUp = (before: ConversationStatus, detail?: string) =>
-      withTransition(before, 'SETTING_UP_SKILLS', isoTime(clock), detail);
+    const settingUp = (before: ConversationStatus) =>
+      withTransition(before, 'SETTING_UP_SKILLS', isoTime(clock));
     const isPreparing = startStatusOf({ status }) === 'PREPARING_REPOSITORY';
     if (stored.spec.repository === undefined) {
       const git = gitAccessOf(scope, options);
@@ -66,7 +66,7 @@ export function prepareWorkspace(
     forgetFailures(scope);
     const result = resultOf(status, 'clone', step);
     if (result.failure !== undefined || result.wait !== undefined) return result;
-    const cloned = settingUp(result.status, lastLineOf(result.status, 'clone'));
+    const cloned = settingUp(result.status);
     const next = deadlines.check({ stored, status: cloned, sandbox });
     return { status: await save(next) };
   };

@@ -6,8 +6,6 @@ import type { StepReport } from './step-command.ts';
 const maxOutputLength = 4096;
 /** Minimum time between two writes of progress: each is a write, and an event for all watches. */
 const progressMs = 5_000;
-/** Maximum length of a detail, in characters. */
-const maxDetailLength = 512;
 
 const stepOf = ({ start }: ConversationStatus, name: StartStep['name']): StartStep | undefined =>
   start?.steps?.find((step) => step.name === name);
@@ -57,18 +55,4 @@ export function pollAfterMs(
   const ageMs = nowMs - Date.parse(stepOf(status, name)?.startedAt ?? '');
   if (ageMs > 60_000) return 5_000;
   return ageMs > 10_000 ? 2_000 : 500;
-}
-
-/**
- * Last line of a step's output, as the detail of the next status. Square brackets are markup for
- * some terminal clients.
- */
-export function lastLineOf(
-  status: ConversationStatus,
-  name: StartStep['name'],
-): string | undefined {
-  const line = stepOf(status, name)?.output?.split('\n').at(-1)?.slice(0, maxDetailLength);
-  return line === undefined || line === ''
-    ? undefined
-    : line.replaceAll('[', '(').replaceAll(']', ')').toWellFormed();
 }

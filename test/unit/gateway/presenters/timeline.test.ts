@@ -82,7 +82,9 @@ describe('the time line of a conversation', () => {
             transitions: [
               { status: 'WORKING', time: at(0) },
               { status: 'WAITING_FOR_SANDBOX', time: at(1) },
-              { status: 'PREPARING_REPOSITORY', time: at(4), detail: 'Cloning acme/shop.' },
+              { status: 'PREPARING_REPOSITORY', time: at(4) },
+              // Earlier versions have stored the last line of git.
+              { status: 'SETTING_UP_SKILLS', time: at(6), detail: 'Updating files: 100%, done.' },
               { status: 'READY', time: at(9) },
             ],
           },
@@ -95,8 +97,9 @@ describe('the time line of a conversation', () => {
     ).toEqual([
       '00|01|stage|WORKING|The service has accepted the start.||1',
       '01|04|stage|WAITING_FOR_SANDBOX|The start waits for its sandbox.||1',
-      '04|09|stage|PREPARING_REPOSITORY|Cloning acme/shop.||1',
+      '04|06|stage|PREPARING_REPOSITORY|The workspace is prepared.||1',
       '05|06|step|clone|The step clone: done.||1',
+      '06|09|stage|SETTING_UP_SKILLS|The agent gets the conversation.||1',
       '07||step|setup|The step setup: failed, exit code 3.|warning|1',
       '09||stage|READY|The agent has accepted the conversation.||1',
     ]);

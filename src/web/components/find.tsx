@@ -1,0 +1,179 @@
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { EventSearch, maxHits } from '../find.ts';
+import { patternOf } from '../hit.ts';
+import type { History } from '../history.ts';
+import { RetryProblem } from './retry-problem.tsx';
+
+const numberOf = (count: number): string => count.toLocaleString('en');
+
+/** Marks every place of a text in the marked entry, and scrolls to the first one. */
+function highlight(text: string): void {
+  const entry = document.querySelector<HTMLElement>('.history > [data-marked]');
+  // Firefox before 140 has no highlights.
+  if (entry === null || !('highlights' in CSS)) return;
+  const ranges: Range[] = [];
+  const walker = document.createTreeWalker(entry, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node !== null; node = walker.nextNode())
+    for (const { index, 0: match } of (node.nodeValue ?? '').matchAll(patternOf(text, 'g'))) {
+      const range = new Range();
+      range.setStart(node, index);
+      range.setEnd(node, index + match.length);
+      ranges.push(range);
+    }
+  CSS.highlights.set('found', new Highlight(...ranges));
+  const [first] = ranges;
+  if (first === undefined) return;
+  const frame = first.startContainer.parentElement?.closest('pre');
+  const offset = (top: number) => first.getBoundingClientRect().top - top;
+  if (frame) frame.scrollTop += offset(frame.getBoundingClientRect().top) - frame.clientHeight / 2;
+  const fromMiddle = offset(innerHeight / 2);
+  if (fromMiddle > 0) scrollBy({ top: fromMiddle });
+}
+
+interface FindProps {
+  readonly history: History;
+  readonly onClose: () => void;
+}
+
+/** Finds a text in the whole history of a conversation, and goes from one hit to the next. */
+export function Find({ history, onClose }: FindProps) {
+  const text = useSignal('');
+  const search = useSignal<EventSearch | undefined>(undefined);
+  /** Number of the hit that is shown, from 0. */
+  const place = useSignal(-1);
+  const field = useRef<HTMLInputElement>(null);
+  const { value: present } = search;
+  const hits = present?.hits.value ?? [];
+  const hit = hits[place.value];
+  const state = present?.state.value;
+  const go = (to: number) => {
+    place.value = (to + hits.length) % hits.length;
+  };
+  const start = () => {
+    if (text.peek().trim() === '') return;
+    search.peek()?.stop();
+    place.value = -1;
+    search.value = new EventSearch(history, text.peek());
+  };
+  const close = () => {
+    onClose();
+    (
+      document.querySelector<HTMLElement>(
+        '[data-marked] > summary, article[data-marked], .notice[data-marked]',
+      ) ?? document.getElementById('find-open')
+    )?.focus();
+  };
+  useEffect(() => {
+    field.current?.focus();
+    return () => {
+      search.peek()?.stop();
+      if ('highlights' in CSS) CSS.highlights.delete('found');
+    };
+  }, []);
+  useEffect(() => {
+    if (place.value < 0 && hits.length > 0) place.value = 0;
+  }, [hits.length]);
+  useEffect(() => {
+    if (hit === undefined || present === undefined) return;
+    void history.show(hit.id, false).then(() => {
+      // The list renders the entry with the next frame.
+      requestAnimationFrame(() => requestAnimationFrame(() => highlight(present.text)));
+    });
+  }, [hit]);
+  const searched = numberOf(present?.searched.value ?? 0);
+  const total = Math.max(present?.total.value ?? 0, present?.searched.value ?? 0);
+  const where = hits.length === 0 ? '' : `Hit ${place.value + 1} of ${numberOf(hits.length)}`;
+  const summary =
+    state === 'done'
+      ? hits.length === maxHits
+        ? `${where}, the first ones in ${searched} events`
+        : hits.length === 0
+          ? `Not found in ${searched} events`
+          : `${where} in ${searched} events`
+      : [where, `Searched ${searched} of ${numberOf(total)} events`].filter(Boolean).join(' · ');
+  return (
+    <form
+      class="find"
+      role="search"
+      aria-label="Find in all events"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (present?.text === text.peek() && hits.length > 0) go(place.peek() + 1);
+        else start();
+      }}
+      onKeyDown={(event) => {
+        if (event.key === 'Escape') {
+          event.stopPropagation();
+          close();
+        } else if (event.key === 'Enter' && event.shiftKey && hits.length > 0) {
+          event.preventDefault();
+          go(place.peek() - 1);
+        }
+      }}
+    >
+      <input
+        ref={field}
+        id="find"
+        type="text"
+        aria-label="Text to find in all events"
+        placeholder="Find in all events"
+        maxLength={500}
+        value={text.value}
+        onInput={(event) => {
+          text.value = event.currentTarget.value;
+        }}
+      />
+      <span class="find-buttons">
+        <button type="submit" class="small">
+          {present?.text === text.value && hits.length > 0 ? 'Next' : 'Find'}
+        </button>
+        <button
+          type="button"
+          class="small"
+          aria-disabled={hits.length === 0}
+          onClick={() => hits.length > 0 && go(place.peek() - 1)}
+        >
+          Previous
+        </button>
+        {state === 'running' && (
+          <button type="button" class="small" onClick={() => present?.stop()}>
+            Stop
+          </button>
+        )}
+        {state === 'stopped' && (
+          <button type="button" class="small" onClick={() => void present?.resume()}>
+            Continue
+          </button>
+        )}
+        <button type="button" class="small quiet" onClick={close}>
+          Close
+        </button>
+      </span>
+      {present !== undefined && (
+        <p class="find-state">
+          {/* The progress of a search is not read out. */}
+          <span role="status" aria-live={state === 'running' ? 'off' : 'polite'}>
+            {summary}
+          </span>
+          {hit !== undefined && (
+            <span>
+              {': '}
+              {hit.before}
+              <mark>{hit.match}</mark>
+              {hit.after}
+            </span>
+          )}
+        </p>
+      )}
+      {hit?.isShown === false && (
+        <p class="quiet-text">
+          This part of the event is not shown on the page. “Download” has all of it.
+        </p>
+      )}
+      {present?.problem.value !== undefined && (
+        <RetryProblem text={present.problem.value} onRetry={() => void present.resume()} />
+      )}
+    </form>
+  );
+}

@@ -1,0 +1,1 @@
+export { Find } from '../components/find.tsx';

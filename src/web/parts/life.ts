@@ -1,0 +1,1 @@
+export { Life } from '../components/life.tsx';
