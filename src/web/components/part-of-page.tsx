@@ -7,6 +7,8 @@ import type * as account from '../parts/account.ts';
 import type * as changes from '../parts/changes.ts';
 import type * as files from '../parts/files.ts';
 import type * as operate from '../parts/operate.ts';
+import type * as sandboxes from '../parts/sandboxes.ts';
+import type * as selection from '../parts/selection.ts';
 import { RetryProblem } from './retry-problem.tsx';
 import { Skeleton } from './skeleton.tsx';
 
@@ -15,6 +17,8 @@ interface Parts {
   readonly changes: typeof changes;
   readonly files: typeof files;
   readonly operate: typeof operate;
+  readonly sandboxes: typeof sandboxes;
+  readonly selection: typeof selection;
 }
 
 interface PartProps<Name extends keyof Parts> {

@@ -118,7 +118,7 @@ describe('GET /api/v1/quota', () => {
   it('says that nothing limits where there is no quota', async () => {
     await gateway.addSandbox('sbx-1', { status: runningSince('2026-03-01T10:00:00Z') });
     expect(await quotaOf()).toEqual({
-      ...{ active: 1, waiting: 0, paused: 0, quotas: [] },
+      ...{ active: 1, waiting: 0, queue: [], paused: 0, quotas: [] },
       ...{ stored: { conversations: 0, stored_bytes: 0, sandboxes: 1 }, caps: [] },
       next_start: {
         ...{ outcome: 'admitted', reason: 'No quota limits the start.', quota: null },
