@@ -37,7 +37,10 @@ export function SavedList({ saved, noun, text, onChoose }: SavedListProps) {
             class="small"
             title={item.text}
             aria-pressed={item.text === text}
-            onClick={() => onChoose(item.text)}
+            onClick={() => {
+              close();
+              onChoose(item.text);
+            }}
           >
             {item.name}
           </button>
@@ -85,7 +88,7 @@ export function SavedList({ saved, noun, text, onChoose }: SavedListProps) {
           </button>
         </>
       )}
-      {problem.value !== undefined && (
+      {isNew && problem.value !== undefined && (
         <span class="problem" role="alert">
           {problem}
         </span>

@@ -196,6 +196,23 @@ describe('GET /api/v1/quota', () => {
     });
   });
 
+  it('names the sandboxes that wait in the order of admission', async () => {
+    await addQuota('default', { limit: 1, onExceeded: 'Queue' });
+    await gateway.addSandbox('sbx-0', { status: runningSince('2026-03-01T10:00:00Z') });
+    for (const [name, minute] of [
+      ['sbx-1', '03'],
+      ['sbx-2', '01'],
+      ['sbx-3', '02'],
+    ] as const)
+      await gateway.addSandbox(name, {
+        status: {
+          conditions: [condition('Admitted', 'False', 'WaitingForQuota')],
+          waitingSinceTime: `2026-03-01T11:${minute}:00Z`,
+        },
+      });
+    expect(await quotaOf()).toMatchObject({ waiting: 3, queue: ['sbx-2', 'sbx-3', 'sbx-1'] });
+  });
+
   it('says until when what would be paused is safe', async () => {
     await addQuota('default', { minActiveSeconds: 3600 });
     const since = new Date(Math.floor(Date.now() / 1000) * 1000);
