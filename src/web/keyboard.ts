@@ -2,7 +2,8 @@ import { isManyKey, manyKeys } from './selection.ts';
 import type { PageState } from './page-state.ts';
 
 const isTyping = (target: EventTarget | null): boolean =>
-  target instanceof Element && target.closest('input:not([type=checkbox]), textarea, select, dialog') !== null;
+  target instanceof Element &&
+  target.closest('input:not([type=checkbox]), textarea, select, dialog') !== null;
 
 /** The keys of the list, each with what it does, as the help shows them. */
 export const shortcuts = [

@@ -1,4 +1,3 @@
-import { pause, remove, resume, startAgain } from './actions.ts';
 import { sandboxIdOf, sandboxStatusOf, type Facts } from './facts.ts';
 import { groupNames, groups } from './groups.ts';
 import { offersOf } from './offers.ts';
@@ -14,12 +13,11 @@ interface Kind {
   readonly progress: string;
   /** The word for what it was done to. */
   readonly done: string;
-  /** What follows from it, for one conversation and for several. */
+  /** The consequences, for one conversation and for several. */
   readonly warning: readonly [one: string, several: string];
   /** Whether it is done to a sandbox, with all conversations in it. */
   readonly isOfSandbox: boolean;
   readonly fits: (facts: Facts) => boolean;
-  readonly act: (row: Row) => Promise<boolean>;
 }
 
 const offers = (facts: Facts, name: string): boolean =>
@@ -30,7 +28,6 @@ export const manyActions: Readonly<Record<ManyAction, Kind>> = {
     ...{ label: 'Pause', progress: 'Pausing', done: 'paused', isOfSandbox: true },
     warning: ['A run of its agent is interrupted.', 'Runs of their agents are interrupted.'],
     fits: (facts) => offers(facts, 'pause'),
-    act: (row) => pause(row, 'Pausing'),
   },
   resume: {
     ...{ label: 'Resume', progress: 'Resuming', done: 'resumed', isOfSandbox: true },
@@ -39,7 +36,6 @@ export const manyActions: Readonly<Record<ManyAction, Kind>> = {
       'Those without room in the quota wait or pause others.',
     ],
     fits: (facts) => offers(facts, 'resume'),
-    act: (row) => resume(row, 'Resuming'),
   },
   retry: {
     ...{ label: 'Retry', progress: 'Starting', done: 'started again', isOfSandbox: false },
@@ -48,7 +44,6 @@ export const manyActions: Readonly<Record<ManyAction, Kind>> = {
       'New conversations get the same messages and settings, without secrets of the starts. The failed ones stay.',
     ],
     fits: (facts) => sandboxStatusOf(facts) === 'ERROR' && offers(facts, 'start-again'),
-    act: (row) => startAgain(row, 'Starting'),
   },
   delete: {
     ...{ label: 'Delete', progress: 'Deleting', done: 'deleted', isOfSandbox: false },
@@ -57,7 +52,6 @@ export const manyActions: Readonly<Record<ManyAction, Kind>> = {
       'Their files and histories are deleted too.',
     ],
     fits: ({ conversation }) => conversation !== undefined,
-    act: remove,
   },
 };
 
@@ -109,6 +103,8 @@ export function questionFor(
 }
 
 interface ManyProgress {
+  /** Whether the service has accepted the action for one row, whose problem says why not. */
+  readonly act: (row: Row) => Promise<boolean>;
   /** Whether a row is still the one that the page shows under its id. */
   readonly isThere: (row: Row) => boolean;
   /** Called after each answer. */
@@ -129,9 +125,9 @@ export interface ManyOutcome {
  */
 export async function performMany(
   { action, groupsOf }: ManyQuestion,
-  { isThere, onAnswer }: ManyProgress,
+  { act, isThere, onAnswer }: ManyProgress,
 ): Promise<ManyOutcome> {
-  const { fits, act } = manyActions[action];
+  const { fits } = manyActions[action];
   const rows = [...groupsOf.keys()];
   const isSame = (row: Row): boolean => row.group === groupsOf.get(row);
   const done: Row[] = [];

@@ -1,9 +1,10 @@
 import { signal } from '@preact/signals';
 
-/** What a person can do to all selected conversations at once, with its key. */
+/** The actions on all selected conversations at once, by their keys. */
 export const manyKeys = { p: 'pause', r: 'resume', t: 'retry', d: 'delete' } as const;
 export type ManyAction = (typeof manyKeys)[keyof typeof manyKeys];
-export const isManyKey = (key: string): key is keyof typeof manyKeys => Object.hasOwn(manyKeys, key);
+export const isManyKey = (key: string): key is keyof typeof manyKeys =>
+  Object.hasOwn(manyKeys, key);
 
 /** The conversations that a person has selected, by id. */
 export class Selection {

@@ -142,7 +142,6 @@ export class Store {
     this.#occupation.value = this.#occupation.peek() + 1;
     const rows = this.#rowsBySandbox.get(id);
     if (rows?.size === 0) this.#rowsBySandbox.delete(id);
-    for (const row of rows ?? [])
-      this.#set(row, { ...row.facts, sandbox: undefined });
+    for (const row of rows ?? []) this.#set(row, { ...row.facts, sandbox: undefined });
   }
 }

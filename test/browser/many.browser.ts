@@ -176,7 +176,7 @@ describe('an action on many', () => {
     await bar().getByText('Pausing: 1 of 10').waitFor();
     for (const answer of answers) answer();
     await bar().waitFor({ state: 'detached' });
-    expect(paths()).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map(pausing));
+    expect(paths().toSorted()).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map(pausing).toSorted());
     await page.getByText('10 paused.').waitFor({ state: 'attached' });
   });
 
@@ -204,7 +204,10 @@ describe('an action on many', () => {
     await page.keyboard.press('a');
     await page.keyboard.press('d');
     await bar().getByText('Delete 3 conversations (3 Working)?').waitFor();
-    service.emit('conversation', aConversation(1, { execution_status: 'waiting_for_confirmation' }));
+    service.emit(
+      'conversation',
+      aConversation(1, { execution_status: 'waiting_for_confirmation' }),
+    );
     await row('Conversation 1').getByText('Asks', { exact: true }).waitFor();
     await bar().getByRole('button', { name: 'Delete 3' }).click();
     await page

@@ -50,7 +50,10 @@ export function Filters() {
   const { filter, savedFilters } = usePage();
   useSignalEffect(() => {
     const address = `/${searchOf(filter.value)}`;
-    const timer = setTimeout(() => history.replaceState(history.state, '', address), addressDelayMs);
+    const timer = setTimeout(
+      () => history.replaceState(history.state, '', address),
+      addressDelayMs,
+    );
     return () => clearTimeout(timer);
   });
   const set = (change: Partial<Filter>) => {

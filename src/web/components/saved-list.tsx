@@ -29,7 +29,10 @@ export function SavedList({ saved, noun, text, onChoose }: SavedListProps) {
     if (problem.peek() === undefined) close();
   };
   return (
-    <div class="saved" role="group" aria-label={`Saved ${noun}s`}>
+    <div
+      class="saved"
+      {...(items.length === 0 ? {} : { role: 'group', 'aria-label': `Saved ${noun}s` })}
+    >
       {items.map((item) => (
         <span key={item.name}>
           <button

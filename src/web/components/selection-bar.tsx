@@ -8,8 +8,17 @@ import {
   questionFor,
   type ManyQuestion,
 } from '../many.ts';
+import { pause, remove, resume, startAgain } from '../actions.ts';
 import { usePage } from '../page-state.ts';
+import type { Row } from '../row.ts';
 import { manyKeys, type ManyAction } from '../selection.ts';
+
+const acts: Readonly<Record<ManyAction, (row: Row, progress: string) => Promise<boolean>>> = {
+  pause,
+  resume,
+  retry: startAgain,
+  delete: remove,
+};
 
 interface QuestionProps {
   readonly question: ManyQuestion;
@@ -80,6 +89,7 @@ export function SelectionBar() {
     };
     show(0);
     const outcome = await performMany(confirmed, {
+      act: (row) => acts[action](row, manyActions[action].progress),
       isThere: (row) => page.store.rows.get(row.id) === row,
       onAnswer: show,
     });

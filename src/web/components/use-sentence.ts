@@ -12,8 +12,7 @@ export function useSentence(row: Row): ReadonlySignal<string> {
       now: page.now.value,
       resumePauses: page.resumePauses.value,
       titleOf: page.store.titleOf,
-      placeOf: (sandboxId) =>
-        page.store.quota.value && placeOf(page.store.quota.value, sandboxId),
+      placeOf: (sandboxId) => page.store.quota.value && placeOf(page.store.quota.value, sandboxId),
     }),
   );
 }

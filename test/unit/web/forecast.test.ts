@@ -55,7 +55,12 @@ it.each([
   ],
   [
     'only the limit of all owners is full',
-    { quotas: [{ ...full, active: 1 }, { ...full, name: 'all', scope: 'Namespace' as const }] },
+    {
+      quotas: [
+        { ...full, active: 1 },
+        { ...full, name: 'all', scope: 'Namespace' as const },
+      ],
+    },
     '2nd of 6, quota all. Next place when one of all owners ends or is paused.',
   ],
   ['a place has just got free', { quotas: [{ ...full, active: 3 }] }, '2nd of 6.'],
