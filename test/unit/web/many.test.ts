@@ -1,4 +1,4 @@
-import { outcomeOf, questionFor, fittingRows } from '../../../src/web/many.ts';
+import { fittingRows, outcomeOf, performMany, questionFor } from '../../../src/web/many.ts';
 import { Row } from '../../../src/web/row.ts';
 import { isManyKey, type ManyAction } from '../../../src/web/selection.ts';
 import { aConversation, aSandbox, aTask, idOf } from '../../support/page-records.ts';
@@ -57,4 +57,33 @@ it('states an outcome whole', () => {
 
 it('knows no key of the prototype', () => {
   expect(['p', 'd', 'toString', 'z'].filter(isManyKey)).toEqual(['p', 'd']);
+});
+
+it('leaves a row as it is that has changed its group or is gone, and keeps what has failed', async () => {
+  const rows = [row(1), row(2), row(3), row(4)];
+  const question = questionFor('delete', rows, rows);
+  rows[0]?.set(running({ execution_status: 'finished' }));
+  const outcome = await performMany(question, {
+    act: ({ id }) => Promise.resolve(id !== idOf(3)),
+    isThere: ({ id }) => id !== idOf(2),
+    onAnswer: () => undefined,
+  });
+  const ids = Object.values(outcome).map((some: readonly Row[]) => some.map(({ id }) => id));
+  expect(ids).toEqual([[idOf(4)], [idOf(3)], [idOf(1), idOf(2)]]);
+});
+
+it('has four requests under way at a time', async () => {
+  const rows = Array.from({ length: 9 }, (_, index) => row(index + 1));
+  let [present, most] = [0, 0];
+  await performMany(questionFor('pause', rows, rows), {
+    act: async () => {
+      most = Math.max(most, ++present);
+      await Promise.resolve();
+      present--;
+      return true;
+    },
+    isThere: () => true,
+    onAnswer: () => undefined,
+  });
+  expect(most).toBe(4);
 });
