@@ -1,4 +1,5 @@
 import { api, messageOf } from './api.ts';
+import { newKey, requestOf } from './draft.ts';
 import { sandboxIdOf } from './facts.ts';
 import type { Row } from './row.ts';
 
@@ -39,6 +40,16 @@ export const resume = (row: Row, progress: string): Promise<boolean> =>
       run: row.facts.conversation?.execution_status === 'paused',
     }),
   );
+
+/** Starts a new conversation with the request of a failed start, which only REST has whole. */
+export function startAgain(row: Row, progress: string): Promise<boolean> {
+  // A second attempt after a lost answer starts nothing twice.
+  const headers = { 'idempotency-key': newKey() };
+  return perform(row, progress, async () => {
+    const { conversation_id: _id, ...request } = await requestOf(row.facts.task?.id ?? '');
+    await api.post('/api/v1/app-conversations', request, headers);
+  });
+}
 
 export const rename = (row: Row, title: string): Promise<boolean> =>
   perform(row, 'Renaming', () => api.patch(conversationPath(row), { title }));

@@ -13,6 +13,14 @@ export const newKey = (): string =>
     byte.toString(16).padStart(2, '0'),
   ).join('');
 
+/** The request of an earlier start. Rejects where the start does not exist any more. */
+export async function requestOf(taskId: string): Promise<StartTask['request']> {
+  const path = '/api/v1/app-conversations/start-tasks';
+  const [task] = await api.get<readonly (StartTask | null)[]>(path, { ids: taskId });
+  if (task == null) throw new ApiError({ detail: 'The earlier start does not exist any more.' });
+  return task.request;
+}
+
 export const draftFields = ['repository', 'branch', 'template', 'model'] as const;
 export type DraftField = (typeof draftFields)[number];
 
@@ -49,14 +57,18 @@ export class Draft {
     return this[name];
   }
 
+  /** Takes a saved message in the place of another one, or after what a person has written. */
+  insert(saved: string, others: readonly { readonly text: string }[]): void {
+    const text = this.message.value.trim();
+    const isOwn = text !== '' && others.every((other) => other.text !== text);
+    this.message.value = isOwn ? `${text}\n\n${saved}` : saved;
+  }
+
   /** Fills the form with the request of an earlier start, whose message and images only REST has. */
   async fillFrom(taskId: string): Promise<void> {
     this.problem.value = undefined;
     try {
-      const path = '/api/v1/app-conversations/start-tasks';
-      const [task] = await api.get<readonly (StartTask | null)[]>(path, { ids: taskId });
-      if (task == null) throw new Error('The earlier start does not exist any more.');
-      const { request } = task;
+      const request = await requestOf(taskId);
       const content = request.initial_message?.content ?? [];
       this.message.value = content
         .flatMap((part) => (part.type === 'text' ? [part.text] : []))

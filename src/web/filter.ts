@@ -1,5 +1,5 @@
 import { agentOf, branchOf, repositoryOf, templateOf, titleOf, type Facts } from './facts.ts';
-import type { Group } from './groups.ts';
+import { groups, type Group } from './groups.ts';
 
 export interface Filter {
   readonly text: string;
@@ -12,6 +12,25 @@ export const noFilter: Filter = { text: '', group: '', template: '', repository:
 
 export const isFiltered = ({ text, template, repository }: Filter): boolean =>
   text.trim() !== '' || template !== '' || repository !== '';
+
+/** The filter as the query of an address: `?q=login&group=working`; empty without one. */
+export function searchOf({ text, group, template, repository }: Filter): string {
+  const fields = Object.entries({ q: text.trim(), group, template, repository });
+  const query = new URLSearchParams(fields.filter(([, value]) => value !== ''));
+  return query.size === 0 ? '' : `?${query.toString()}`;
+}
+
+/** The filter that an address names. An unknown group is none. */
+export function filterOf(search: string): Filter {
+  const query = new URLSearchParams(search);
+  const named = query.get('group');
+  return {
+    text: query.get('q') ?? '',
+    group: groups.find((group) => group === named) ?? '',
+    template: query.get('template') ?? '',
+    repository: query.get('repository') ?? '',
+  };
+}
 
 /** The lower-case text in which a search finds a conversation. */
 export const searchTextOf = (facts: Facts): string =>

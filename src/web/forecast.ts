@@ -16,6 +16,31 @@ export function pausedTitles(
   return titles.length === 0 ? undefined : titles.join(', ');
 }
 
+const ordinals = new Intl.PluralRules('en', { type: 'ordinal' });
+const endings: Readonly<Record<string, string>> = { one: 'st', two: 'nd', few: 'rd' };
+const ordinal = (position: number): string =>
+  `${position}${endings[ordinals.select(position)] ?? 'th'}`;
+
+/**
+ * The place of a waiting sandbox among those of its owner, the quota that holds it, and what makes
+ * the next place; undefined where the record does not name the sandbox.
+ */
+export function placeOf(
+  { queue, waiting, quotas, active }: QuotaRecord,
+  sandboxId: string,
+): string | undefined {
+  const position = queue.indexOf(sandboxId) + 1;
+  // A full limit of the owner decides before the one of all owners.
+  const [full] = quotas
+    .filter((quota) => quota.active >= quota.limit)
+    .sort((one) => (one.scope === 'Owner' ? -1 : 1));
+  if (position === 0) return undefined;
+  const place = `${ordinal(position)} of ${waiting}${full === undefined ? '' : `, quota ${full.name}`}.`;
+  const mine = active === 1 ? 'your running one' : `one of your ${active} running ones`;
+  if (full === undefined) return place;
+  return `${place} Next place when ${full.scope === 'Owner' ? mine : 'one of all owners'} ends or is paused.`;
+}
+
 /** The outcome of one more start as a sentence. */
 export function forecastOf(quota: QuotaRecord, titleOf: TitleOf, now: number): string {
   const { next_start: next, quotas, waiting } = quota;

@@ -41,8 +41,8 @@ function groupOfRun({ conversation }: Facts): Group {
     case 'stuck':
     case 'error':
       return 'needs-you';
+    // The run was stopped, or waits after a resume: the sandbox runs, and can still be paused.
     case 'paused':
-      return lacksAnswer(conversation) ? 'needs-you' : 'paused';
     case 'finished':
     case 'idle':
       return lacksAnswer(conversation) || resultPill(conversation)?.icon === 'alert'
@@ -88,7 +88,7 @@ const runPills: Readonly<Record<string, PillText>> = {
   waiting_for_confirmation: { icon: 'ask', label: 'Asks' },
   stuck: { icon: 'alert', label: 'Stuck' },
   error: { icon: 'alert', label: 'Run failed' },
-  paused: { icon: 'pause', label: 'Paused' },
+  paused: { icon: 'idle', label: 'Stopped' },
   finished: { icon: 'done', label: 'Finished' },
   idle: { icon: 'idle', label: 'Idle' },
 };

@@ -1,7 +1,9 @@
+import { isManyKey, manyKeys } from './selection.ts';
 import type { PageState } from './page-state.ts';
 
 const isTyping = (target: EventTarget | null): boolean =>
-  target instanceof Element && target.closest('input, textarea, select, dialog') !== null;
+  target instanceof Element &&
+  target.closest('input:not([type=checkbox]), textarea, select, dialog') !== null;
 
 /** The keys of the pages, each with what it does, as the help shows them. */
 export const shortcuts = [
@@ -10,10 +12,38 @@ export const shortcuts = [
   { keys: ['j', 'k'], text: 'Next and previous conversation' },
   { keys: ['Enter'], text: 'Open the conversation' },
   { keys: ['f'], text: 'Find in the events of a conversation' },
+  { keys: ['x'], text: 'Select the conversation, or not' },
+  { keys: ['J', 'K'], text: 'Select the next and the previous one too' },
+  { keys: ['a'], text: 'Select all that are shown' },
+  { keys: Object.keys(manyKeys), text: 'Pause, resume, retry, delete the selected ones' },
+  { keys: ['Esc'], text: 'Select none' },
   { keys: ['?'], text: 'This help' },
 ] as const;
 
 const focusMessage = () => document.getElementById('message')?.focus();
+
+function actOnSelection(page: PageState, key: string): boolean {
+  const { selection, active } = page;
+  switch (key) {
+    case 'x':
+      if (active.peek() !== undefined) selection.toggle(active.peek() ?? '');
+      return true;
+    case 'J':
+      page.extend(1);
+      return true;
+    case 'K':
+      page.extend(-1);
+      return true;
+    case 'a':
+      page.selectShown();
+      return true;
+  }
+  if (page.selected.peek().length === 0) return false;
+  if (key === 'Escape') selection.clear();
+  else if (isManyKey(key)) selection.wanted.value = manyKeys[key];
+  else return false;
+  return true;
+}
 
 function act(page: PageState, key: string): boolean {
   switch (key) {
@@ -39,7 +69,7 @@ function act(page: PageState, key: string): boolean {
       page.isHelpOpen.value = true;
       return true;
     default:
-      return false;
+      return actOnSelection(page, key);
   }
 }
 
@@ -54,7 +84,8 @@ function leaves({ key, target }: KeyboardEvent): boolean {
 /** Single keys act wherever nothing takes text. A browser itself opens the focused link on Enter. */
 export function listenToKeys(page: PageState): void {
   addEventListener('keydown', (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    // A menu or a question has its own meaning of Escape.
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     if (leaves(event) || (!isTyping(event.target) && act(page, event.key))) event.preventDefault();
   });
 }

@@ -4,10 +4,12 @@ import { useContext } from 'preact/hooks';
 import { api } from './api.ts';
 import { ChangeQueue } from './changes.ts';
 import { Draft } from './draft.ts';
-import { matcherOf, noFilter, isFiltered } from './filter.ts';
+import { filterOf, isFiltered, matcherOf } from './filter.ts';
 import { groups, type Group } from './groups.ts';
 import { pausedTitles } from './forecast.ts';
 import type { Row } from './row.ts';
+import { SavedTexts } from './saved-texts.ts';
+import { Selection } from './selection.ts';
 import { serviceTime } from './service-time.ts';
 import { Store } from './store.ts';
 import { ChangeStream } from './stream.ts';
@@ -23,7 +25,10 @@ export class PageState {
   readonly store = new Store();
   readonly changes = new ChangeQueue(this.store);
   readonly stream = new ChangeStream((parse) => this.changes.push(parse));
-  readonly filter = signal(noFilter);
+  readonly filter = signal(filterOf(location.search));
+  readonly selection = new Selection();
+  readonly savedFilters = new SavedTexts('filters');
+  readonly savedMessages = new SavedTexts('messages');
   /** The present time of the service; changes every second while the page is visible. */
   readonly now = signal(serviceTime());
   /** The row that the keyboard is at. */
@@ -61,6 +66,11 @@ export class PageState {
       .filter(({ rows }) => rows.length > 0);
   });
 
+  /** The selected conversations that exist, also where the filter does not show them. */
+  readonly selected = computed((): readonly Row[] =>
+    [...this.selection.ids.value].flatMap((id) => this.store.rowOf(id) ?? []),
+  );
+
   /** The conversations that a resume with a run would pause, by title. */
   readonly resumePauses = computed(() => {
     const quota = this.store.quota.value;
@@ -69,9 +79,23 @@ export class PageState {
 
   async #readRole(): Promise<void> {
     const account = await api
-      .get<{ readonly role: 'user' | 'admin' }>('/api/v1/users/me', {})
+      .get<{ readonly id: string; readonly role: 'user' | 'admin' }>('/api/v1/users/me', {})
       .catch(() => undefined);
     this.role.value = account?.role;
+    if (account === undefined) return;
+    this.savedFilters.open(account.id);
+    this.savedMessages.open(account.id);
+  }
+
+  selectShown(): void {
+    this.selection.add(this.lists.peek().flatMap(({ rows }) => rows.map(({ id }) => id)));
+  }
+
+  /** Moves as `move` does, and selects both the row before and the row after. */
+  extend(step: 1 | -1): void {
+    const before = this.active.peek();
+    this.move(step);
+    this.selection.add([before, this.active.peek()].filter((id) => id !== undefined));
   }
 
   /** Makes another row the active one: the next, or with -1 the one before. */

@@ -1,5 +1,5 @@
 import { ownerMendOf } from '../resources/owner-mends.ts';
-import { sandboxStatusOf, templateOf, updatedAtOf, type Facts } from './facts.ts';
+import { sandboxIdOf, sandboxStatusOf, templateOf, updatedAtOf, type Facts } from './facts.ts';
 import { groupOf } from './groups.ts';
 import { stageOf, startStages } from './start-stages.ts';
 import { ago, since } from './times.ts';
@@ -12,6 +12,8 @@ export interface Around {
   readonly resumePauses?: string | undefined;
   /** The title of another conversation by its id. */
   readonly titleOf?: (id: string) => string | undefined;
+  /** The place of a waiting sandbox in the queue, as sentences. */
+  readonly placeOf?: (sandboxId: string) => string | undefined;
 }
 
 /** A text of the service names other conversations by their ids. */
@@ -144,7 +146,10 @@ export function sentenceOf(facts: Facts, around: Around): string {
   switch (sandboxStatusOf(facts)) {
     case 'STARTING':
       return groupOf(facts) === 'waiting'
-        ? joined(facts.sandbox?.status_detail ?? facts.task?.detail ?? 'Waiting for room')
+        ? joined(
+            around.placeOf?.(sandboxIdOf(facts) ?? ''),
+            facts.sandbox?.status_detail ?? facts.task?.detail ?? 'Waiting for room',
+          )
         : starting(facts, around.now);
     case 'RUNNING':
       return running(facts, around.now);

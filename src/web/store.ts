@@ -1,10 +1,13 @@
-import { signal } from '@preact/signals';
+import { computed, signal } from '@preact/signals';
 import { conversationIdOfStartTask } from '../resources/start-task-id.ts';
 import { sandboxIdOf, titleOf, type Facts } from './facts.ts';
 import { GroupIndex } from './group-index.ts';
 import type { Group } from './groups.ts';
 import { Row } from './row.ts';
 import type { ConversationRecord, QuotaRecord, Removed, SandboxRecord, StartTask } from './wire.ts';
+
+/** The id of the conversation that a sandbox is named after, where there is one. */
+const idInName = (sandboxId: string): string => sandboxId.slice('sbx-'.length);
 
 /**
  * Everything that the page knows, by the ids of conversations. Changes of rows reach the index with
@@ -19,10 +22,26 @@ export class Store {
   /** Changes whenever a row comes or goes. */
   readonly #membership = signal(0);
   readonly #sandboxes = new Map<string, SandboxRecord>();
+  /**
+   * A sandbox whose last conversation was deleted has an empty set until its own deletion, which
+   * follows.
+   */
   readonly #rowsBySandbox = new Map<string, Set<Row>>();
+  /** Changes with the sandboxes, and with the sandbox of a row. */
+  readonly #occupation = signal(0);
   readonly #unsettled = new Map<Row, Group | undefined>();
   /** Ids that the snapshot under way has brought. */
   #seen: Set<string> | undefined;
+
+  /** Sandboxes that were started without a conversation, and have none; the newest first. */
+  readonly bareSandboxes = computed((): readonly SandboxRecord[] => {
+    const { value: _occupation } = this.#occupation;
+    // A snapshot brings sandboxes before conversations.
+    if (!this.isFilled.value) return [];
+    return [...this.#sandboxes.values()]
+      .filter(({ id }) => !this.#rowsBySandbox.has(id) && this.rowOf(idInName(id)) === undefined)
+      .sort((one, other) => (one.created_at < other.created_at ? 1 : -1));
+  });
 
   putConversation(conversation: ConversationRecord): void {
     this.#seen?.add(conversation.id);
@@ -38,6 +57,7 @@ export class Store {
   putSandbox(sandbox: SandboxRecord): void {
     this.#seen?.add(sandbox.id);
     this.#sandboxes.set(sandbox.id, sandbox);
+    this.#occupation.value = this.#occupation.peek() + 1;
     for (const row of this.#rowsBySandbox.get(sandbox.id) ?? [])
       this.#set(row, { ...row.facts, sandbox });
   }
@@ -97,6 +117,7 @@ export class Store {
 
   #set(row: Row, facts: Facts): void {
     const [before, after] = [sandboxIdOf(row.facts), sandboxIdOf(facts)];
+    if (before !== after) this.#occupation.value = this.#occupation.peek() + 1;
     if (before !== undefined && before !== after) this.#rowsBySandbox.get(before)?.delete(row);
     if (after !== undefined) {
       const sharers = this.#rowsBySandbox.get(after) ?? new Set();
@@ -112,17 +133,15 @@ export class Store {
     this.rows.delete(id);
     this.#membership.value = this.#membership.peek() + 1;
     const sandboxId = sandboxIdOf(row.facts);
-    if (sandboxId !== undefined) {
-      const sharers = this.#rowsBySandbox.get(sandboxId);
-      sharers?.delete(row);
-      if (sharers?.size === 0) this.#rowsBySandbox.delete(sandboxId);
-    }
+    if (sandboxId !== undefined) this.#rowsBySandbox.get(sandboxId)?.delete(row);
     this.#unsettled.set(row, undefined);
   }
 
   #removeSandbox(id: string): void {
     this.#sandboxes.delete(id);
-    for (const row of this.#rowsBySandbox.get(id) ?? [])
-      this.#set(row, { ...row.facts, sandbox: undefined });
+    this.#occupation.value = this.#occupation.peek() + 1;
+    const rows = this.#rowsBySandbox.get(id);
+    if (rows?.size === 0) this.#rowsBySandbox.delete(id);
+    for (const row of rows ?? []) this.#set(row, { ...row.facts, sandbox: undefined });
   }
 }

@@ -29,4 +29,11 @@ export const pageMutants: Readonly<Record<string, TestedMutant>> = {
     to: ';',
     name: 'counts all lines',
   },
+  'a deletion of many reaches a row that has changed after the question': {
+    file: 'src/web/many.ts',
+    from: 'rows.filter(isSame).values()',
+    to: 'rows.values()',
+    test: 'test/unit/web/many.test.ts',
+    name: 'leaves a row as it is that has changed',
+  },
 };

@@ -103,6 +103,7 @@ export const aTask = (number: number, fields: Partial<StartTask> = {}): StartTas
 export const aQuota = (fields: Partial<QuotaRecord> = {}): QuotaRecord => ({
   active: 3,
   waiting: 1,
+  queue: ['sbx-4'],
   paused: 1,
   quotas: [
     {

@@ -48,11 +48,20 @@ const capSchema = z.object({
     .describe('How much is stored of it; may be more than a limit that was lowered.'),
 });
 
+/** Maximum number of sandboxes in the queue of a record, which streams repeat with each change. */
+const maxQueue = 100;
+
 export const quotaSchema = z.object({
   active: countSchema.describe(
     'How many of your sandboxes take a slot; also those that start or stop.',
   ),
   waiting: countSchema.describe('How many wait for one.'),
+  queue: z
+    .array(z.string())
+    .max(maxQueue)
+    .describe(
+      `Sandboxes of yours that wait, in the order of admission: the first ${maxQueue}. Starts that have no sandbox yet come after them.`,
+    ),
   paused: countSchema.describe(
     'How many a quota has paused and come back by themselves, now or after a delay.',
   ),
@@ -211,6 +220,7 @@ export function presentQuota(sources: QuotaSources): QuotaRecord {
   return {
     active: own.load.taken,
     waiting: own.load.waiting.length + starts,
+    queue: own.load.waiting.slice(0, maxQueue).map(({ name }) => name),
     paused: own.load.resumable.length,
     quotas: limits.sort((one, other) => one.limit - one.active - (other.limit - other.active)),
     stored: storedView(stored),

@@ -45,6 +45,28 @@ function KeyHelp() {
   );
 }
 
+/** The bar of what is selected; the outcome of its last action remains for those who only hear it. */
+function Selected() {
+  const { selection, selected } = usePage();
+  return (
+    <>
+      <p class="unseen" role="status">
+        {selection.outcome}
+      </p>
+      {selected.value.length > 0 && (
+        <section class="selection-bar" aria-label="Selected conversations">
+          <Part name="selection">{({ SelectionBar }) => <SelectionBar />}</Part>
+        </section>
+      )}
+    </>
+  );
+}
+
+const Bare = () =>
+  usePage().store.bareSandboxes.value.length === 0 ? null : (
+    <Part name="sandboxes">{({ BareSandboxes }) => <BareSandboxes />}</Part>
+  );
+
 /** The page that answers what needs a person, what runs, and what one more start would do. */
 const Home = () => (
   <main class="home-page">
@@ -55,7 +77,9 @@ const Home = () => (
     </aside>
     <div class="home-list">
       <Filters />
+      <Selected />
       <ConversationList />
+      <Bare />
     </div>
   </main>
 );

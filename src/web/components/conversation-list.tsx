@@ -80,7 +80,7 @@ function EmptyList() {
 const headingHeight = 40;
 const overscan = 600;
 /** Groups whose sentences name a cause and how to mend it, and have a second line for that. */
-const hasLongSentences: ReadonlySet<Group> = new Set(['needs-you', 'paused', 'failed']);
+const hasLongSentences: ReadonlySet<Group> = new Set(['needs-you', 'waiting', 'paused', 'failed']);
 
 const rowHeightOf = (group: Group, isNarrow: boolean): number => {
   if (isNarrow) return 128;

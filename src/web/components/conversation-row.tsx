@@ -73,13 +73,14 @@ export function ConversationRow({ row, top, height, position, total }: Conversat
     facts.conversation?.metrics ?? {};
   const tokens = (usage?.prompt_tokens ?? 0) + (usage?.completion_tokens ?? 0);
   const age = useComputed(() => ago(updatedAtOf(row.current.value), page.now.value));
+  const isSelected = useComputed(() => page.selection.ids.value.has(row.id)).value;
   const isStarting =
     facts.task !== undefined &&
     row.group === 'working' &&
     facts.conversation?.sandbox_status !== 'RUNNING';
   return (
     <li
-      class={`row${page.active.value === row.id ? ' active' : ''}${row.mark.value === 'gone' ? ' gone' : ''}`}
+      class={`row${page.active.value === row.id ? ' active' : ''}${isSelected ? ' selected' : ''}${row.mark.value === 'gone' ? ' gone' : ''}`}
       style={{ top: `${top}px`, height: `${height}px` }}
       aria-setsize={total}
       aria-posinset={position}
@@ -87,6 +88,14 @@ export function ConversationRow({ row, top, height, position, total }: Conversat
         page.active.value = row.id;
       }}
     >
+      <label class="row-check">
+        <input
+          type="checkbox"
+          aria-label={`Select ${title}`}
+          checked={isSelected}
+          onChange={() => page.selection.toggle(row.id)}
+        />
+      </label>
       <Pill facts={facts} />
       <span class="row-main">
         <span class="row-head">

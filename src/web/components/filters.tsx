@@ -1,9 +1,10 @@
-import { useSignal } from '@preact/signals';
+import { useSignal, useSignalEffect } from '@preact/signals';
 import { repositoryOf, templateOf, type Facts } from '../facts.ts';
-import type { Filter } from '../filter.ts';
+import { filterOf, searchOf, type Filter } from '../filter.ts';
 import { groupNames, groups } from '../groups.ts';
 import { usePage } from '../page-state.ts';
 import { Icon } from './icon.tsx';
+import { SavedList } from './saved-list.tsx';
 
 interface ChoiceProps {
   readonly name: 'template' | 'repository';
@@ -41,42 +42,63 @@ function Choice({ name, all, valueOf }: ChoiceProps) {
   );
 }
 
-/** Search and filters over the list. */
+/** Delay before the address follows the filter: browsers refuse many changes of it in a row. */
+const addressDelayMs = 300;
+
+/** Search and filters over the list. The address has them, so that it can be linked. */
 export function Filters() {
-  const { filter } = usePage();
+  const { filter, savedFilters } = usePage();
+  useSignalEffect(() => {
+    const address = `/${searchOf(filter.value)}`;
+    const timer = setTimeout(
+      () => history.replaceState(history.state, '', address),
+      addressDelayMs,
+    );
+    return () => clearTimeout(timer);
+  });
   const set = (change: Partial<Filter>) => {
     filter.value = { ...filter.value, ...change };
   };
   return (
-    <search class="filters">
-      <span class="search-field">
-        <Icon name="search" />
-        <input
-          id="search"
-          type="search"
-          aria-label="Search conversations"
-          placeholder="Search  /"
-          value={filter.value.text}
-          onInput={(event) => set({ text: event.currentTarget.value })}
-        />
-      </span>
-      <select
-        aria-label="Filter by group"
-        value={filter.value.group}
-        onChange={(event) => {
-          const { value } = event.currentTarget;
-          set({ group: groups.find((group) => group === value) ?? '' });
+    <search>
+      <div class="filters">
+        <span class="search-field">
+          <Icon name="search" />
+          <input
+            id="search"
+            type="search"
+            aria-label="Search conversations"
+            placeholder="Search  /"
+            value={filter.value.text}
+            onInput={(event) => set({ text: event.currentTarget.value })}
+          />
+        </span>
+        <select
+          aria-label="Filter by group"
+          value={filter.value.group}
+          onChange={(event) => {
+            const { value } = event.currentTarget;
+            set({ group: groups.find((group) => group === value) ?? '' });
+          }}
+        >
+          <option value="">All groups</option>
+          {groups.map((group) => (
+            <option key={group} value={group}>
+              {groupNames[group]}
+            </option>
+          ))}
+        </select>
+        <Choice name="repository" all="All repositories" valueOf={repositoryOf} />
+        <Choice name="template" all="All templates" valueOf={templateOf} />
+      </div>
+      <SavedList
+        saved={savedFilters}
+        noun="filter"
+        text={searchOf(filter.value)}
+        onChoose={(search) => {
+          filter.value = filterOf(search);
         }}
-      >
-        <option value="">All groups</option>
-        {groups.map((group) => (
-          <option key={group} value={group}>
-            {groupNames[group]}
-          </option>
-        ))}
-      </select>
-      <Choice name="repository" all="All repositories" valueOf={repositoryOf} />
-      <Choice name="template" all="All templates" valueOf={templateOf} />
+      />
     </search>
   );
 }

@@ -9,6 +9,8 @@ import type * as files from '../parts/files.ts';
 import type * as find from '../parts/find.ts';
 import type * as life from '../parts/life.ts';
 import type * as operate from '../parts/operate.ts';
+import type * as sandboxes from '../parts/sandboxes.ts';
+import type * as selection from '../parts/selection.ts';
 import { RetryProblem } from './retry-problem.tsx';
 import { Skeleton } from './skeleton.tsx';
 
@@ -19,6 +21,8 @@ interface Parts {
   readonly find: typeof find;
   readonly life: typeof life;
   readonly operate: typeof operate;
+  readonly sandboxes: typeof sandboxes;
+  readonly selection: typeof selection;
 }
 
 interface PartProps<Name extends keyof Parts> {

@@ -48,6 +48,15 @@ const capNames = {
 
 const ofAll = (scope: string): string => (scope === 'Namespace' ? ', all owners' : '');
 
+function BareCount() {
+  const { length } = usePage().store.bareSandboxes.value;
+  return length === 0 ? null : (
+    <a href="#bare-sandboxes">
+      {length} {length === 1 ? 'sandbox' : 'sandboxes'} without a conversation
+    </a>
+  );
+}
+
 function Waiting({ waiting, paused }: Pick<QuotaRecord, 'waiting' | 'paused'>) {
   const parts = [
     ...(waiting === 0 ? [] : [`${waiting} ${waiting === 1 ? 'waits' : 'wait'} for room`]),
@@ -84,6 +93,7 @@ export function QuotaPanel() {
         />
       ))}
       <Waiting waiting={quota.waiting} paused={quota.paused} />
+      <BareCount />
       {quota.caps.map(({ quota: name, scope, of, limit, current }) => (
         <Use
           key={`${name} ${of}`}

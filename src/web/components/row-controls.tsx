@@ -28,7 +28,8 @@ function RowMenu({ title, onRename, onDelete }: RowMenuProps) {
         if (!(next instanceof Node && event.currentTarget.contains(next))) isOpen.value = false;
       }}
       onKeyDown={(event) => {
-        if (event.key !== 'Escape') return;
+        if (event.key !== 'Escape' || !isOpen.peek()) return;
+        event.preventDefault();
         isOpen.value = false;
         button.current?.focus();
       }}

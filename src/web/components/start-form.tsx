@@ -5,6 +5,7 @@ import { forecastOf } from '../forecast.ts';
 import { usePage, type PageState } from '../page-state.ts';
 import { Attachments } from './attachments.tsx';
 import { SuggestedField } from './suggested-field.tsx';
+import { SavedList } from './saved-list.tsx';
 import { useEffect } from 'preact/hooks';
 import type { SandboxSpecRecord } from '../wire.ts';
 
@@ -164,6 +165,12 @@ export function StartForm() {
         }}
       />
       <Attachments images={draft.images} />
+      <SavedList
+        saved={page.savedMessages}
+        noun="message"
+        text={draft.message.value.trim()}
+        onChoose={(text) => draft.insert(text, page.savedMessages.items.peek() ?? [])}
+      />
       <div class="fields">
         <SuggestedField
           name="repository"

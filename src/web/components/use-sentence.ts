@@ -1,4 +1,5 @@
 import { useComputed, type ReadonlySignal } from '@preact/signals';
+import { placeOf } from '../forecast.ts';
 import { usePage } from '../page-state.ts';
 import type { Row } from '../row.ts';
 import { sentenceOf } from '../sentences.ts';
@@ -11,6 +12,7 @@ export function useSentence(row: Row): ReadonlySignal<string> {
       now: page.now.value,
       resumePauses: page.resumePauses.value,
       titleOf: page.store.titleOf,
+      placeOf: (sandboxId) => page.store.quota.value && placeOf(page.store.quota.value, sandboxId),
     }),
   );
 }

@@ -118,7 +118,7 @@ describe('GET /api/v1/quota', () => {
   it('says that nothing limits where there is no quota', async () => {
     await gateway.addSandbox('sbx-1', { status: runningSince('2026-03-01T10:00:00Z') });
     expect(await quotaOf()).toEqual({
-      ...{ active: 1, waiting: 0, paused: 0, quotas: [] },
+      ...{ active: 1, waiting: 0, queue: [], paused: 0, quotas: [] },
       ...{ stored: { conversations: 0, stored_bytes: 0, sandboxes: 1 }, caps: [] },
       next_start: {
         ...{ outcome: 'admitted', reason: 'No quota limits the start.', quota: null },
@@ -194,6 +194,23 @@ describe('GET /api/v1/quota', () => {
       waiting: 1,
       next_start: { outcome: 'pauses', pauses: [{ sandbox_id: 'sbx-2' }] },
     });
+  });
+
+  it('names the sandboxes that wait in the order of admission', async () => {
+    await addQuota('default', { limit: 1, onExceeded: 'Queue' });
+    await gateway.addSandbox('sbx-0', { status: runningSince('2026-03-01T10:00:00Z') });
+    for (const [name, minute] of [
+      ['sbx-1', '03'],
+      ['sbx-2', '01'],
+      ['sbx-3', '02'],
+    ] as const)
+      await gateway.addSandbox(name, {
+        status: {
+          conditions: [condition('Admitted', 'False', 'WaitingForQuota')],
+          waitingSinceTime: `2026-03-01T11:${minute}:00Z`,
+        },
+      });
+    expect(await quotaOf()).toMatchObject({ waiting: 3, queue: ['sbx-2', 'sbx-3', 'sbx-1'] });
   });
 
   it('says until when what would be paused is safe', async () => {

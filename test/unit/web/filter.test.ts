@@ -1,4 +1,11 @@
-import { matcherOf, noFilter, searchTextOf, type Filter } from '../../../src/web/filter.ts';
+import {
+  filterOf,
+  matcherOf,
+  noFilter,
+  searchOf,
+  searchTextOf,
+  type Filter,
+} from '../../../src/web/filter.ts';
 import { running } from './facts.ts';
 
 const facts = running({ title: 'Fix the Login', selected_repository: 'acme/app' });
@@ -16,4 +23,21 @@ it.each<readonly [string, Partial<Filter>, boolean]>([
   ['another template', { template: 'large' }, false],
 ])('with %s, a filter of %o finds the conversation: %s', (_what, filter, isFound) => {
   expect(matcherOf({ ...noFilter, ...filter })(row)).toBe(isFound);
+});
+
+it.each<readonly [Partial<Filter>, string]>([
+  [{}, ''],
+  [{ text: 'a&b #1' }, '?q=a%26b+%231'],
+  [
+    { text: 'x', group: 'needs-you', template: 'default', repository: 'acme/app' },
+    '?q=x&group=needs-you&template=default&repository=acme%2Fapp',
+  ],
+])('has the filter %o in an address, and reads it from there', (fields, search) => {
+  const filter = { ...noFilter, ...fields };
+  expect(searchOf(filter)).toBe(search);
+  expect(filterOf(search)).toEqual(filter);
+});
+
+it('takes no unknown group from an address', () => {
+  expect(filterOf('?again=1&group=toString')).toEqual(noFilter);
 });

@@ -33,7 +33,7 @@ const cases: readonly (readonly [string, Facts, Group, string])[] = [
     'Paused',
   ],
   ['a quota has paused it', withSandbox('PAUSED', 'quota'), 'paused', 'Paused'],
-  ['its run was stopped', running({ execution_status: 'paused' }), 'paused', 'Paused'],
+  ['its run was stopped', running({ execution_status: 'paused' }), 'finished', 'Stopped'],
   [
     'an answer was lost',
     running({ ...lostAnswer, execution_status: 'finished' }),

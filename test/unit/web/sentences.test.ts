@@ -171,3 +171,9 @@ it('states what a resume would pause', () => {
     'Paused by its owner. Resume now would pause “Fix login”.',
   );
 });
+
+it('states the place of a sandbox that waits', () => {
+  const facts = withSandbox('STARTING', 'waiting-for-quota', 'Waiting for room: at most 2.');
+  const placeOf = (id: string) => (id === 'sbx-1' ? '2nd of 4.' : undefined);
+  expect(sentenceOf(facts, { now, placeOf })).toBe('2nd of 4. Waiting for room: at most 2.');
+});

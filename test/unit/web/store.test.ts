@@ -144,3 +144,26 @@ describe('a row whose sandbox is replaced', () => {
     expect(row.action.value).toBeUndefined();
   });
 });
+
+it('lists sandboxes without a conversation, once everything has arrived', () => {
+  const store = new Store();
+  const bare = () => store.bareSandboxes.value.map(({ id }) => id);
+  store.beginSnapshot();
+  for (const number of [1, 2, 3]) store.putSandbox(aSandbox(number));
+  store.putSandbox(aSandbox(4, { id: `sbx-${idOf(4)}` }));
+  expect(bare()).toEqual([]);
+  store.putConversation(aConversation(1));
+  // A start whose sandbox its records do not name yet.
+  store.putTask(aTask(4));
+  store.endSnapshot();
+  expect(bare()).toEqual(['sbx-2', 'sbx-3']);
+  store.remove({ kind: 'sandbox', id: 'sbx-3' });
+  store.putConversation(aConversation(2));
+  expect(bare()).toEqual([]);
+  // The sandbox of a deleted conversation is deleted with it.
+  store.remove({ kind: 'conversation', id: idOf(1) });
+  expect(bare()).toEqual([]);
+  store.remove({ kind: 'sandbox', id: 'sbx-1' });
+  store.putSandbox(aSandbox(1));
+  expect(bare()).toEqual(['sbx-1']);
+});

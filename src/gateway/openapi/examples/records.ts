@@ -141,6 +141,7 @@ export const approval = {
 export const quota = {
   active: 3,
   waiting: 0,
+  queue: [],
   paused: 2,
   quotas: [
     {

@@ -1,0 +1,1 @@
+export { BareSandboxes } from '../components/bare-sandboxes.tsx';

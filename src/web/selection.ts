@@ -1,0 +1,36 @@
+import { signal } from '@preact/signals';
+
+/** The actions on all selected conversations at once, by their keys. */
+export const manyKeys = { p: 'pause', r: 'resume', t: 'retry', d: 'delete' } as const;
+export type ManyAction = (typeof manyKeys)[keyof typeof manyKeys];
+export const isManyKey = (key: string): key is keyof typeof manyKeys =>
+  Object.hasOwn(manyKeys, key);
+
+/** The conversations that a person has selected, by id. */
+export class Selection {
+  readonly ids = signal<ReadonlySet<string>>(new Set());
+  /** The action that a key or a button asks for, until the bar of the selection has taken it. */
+  readonly wanted = signal<ManyAction | undefined>(undefined);
+  /** The outcome of the last action, which remains when the bar goes with the selection. */
+  readonly outcome = signal('');
+
+  toggle(id: string): void {
+    if (this.ids.peek().has(id)) this.remove([id]);
+    else this.add([id]);
+  }
+
+  add(ids: Iterable<string>): void {
+    this.ids.value = new Set([...this.ids.peek(), ...ids]);
+  }
+
+  remove(ids: Iterable<string>): void {
+    const left = new Set(this.ids.peek());
+    for (const id of ids) left.delete(id);
+    this.ids.value = left;
+  }
+
+  clear(): void {
+    this.wanted.value = undefined;
+    this.ids.value = new Set();
+  }
+}
