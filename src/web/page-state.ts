@@ -33,6 +33,8 @@ export class PageState {
   readonly now = signal(serviceTime());
   /** The row that the keyboard is at. */
   readonly active = signal<string | undefined>(undefined);
+  /** The text whose places in the conversations are shown; undefined: none. */
+  readonly sought = signal<string | undefined>(undefined);
   /** The title of the page, without the number of conversations that need a person. */
   readonly title = signal('Conversations');
   readonly isFormOpen = signal(false);

@@ -16,12 +16,14 @@ import type { StartTask } from '../gateway/presenters/start-task.ts';
 import type { TimelineEntry } from '../gateway/presenters/timeline.ts';
 import type { Resources } from '../gateway/v1/life.ts';
 import type { SecretRecord } from '../gateway/v1/secrets.ts';
+import type { Found, TextSearchPage } from '../gateway/v1/text-search-schemas.ts';
 import type { SettingsRecord } from '../gateway/v1/settings.ts';
 
 export type {
   ApiKeyRecord,
   Approval,
   ConversationRecord,
+  Found,
   GitChange,
   GitDiff,
   LiveActivity,
@@ -33,6 +35,7 @@ export type {
   SecretRecord,
   SettingsRecord,
   StartTask,
+  TextSearchPage,
   TimelineEntry,
   WholeApproval,
 };

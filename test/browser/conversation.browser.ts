@@ -84,7 +84,7 @@ it('shows texts of agents, repositories and people as texts', async () => {
   await page.locator('details.tool').locator('summary').click();
   await page.locator('details.tool pre').first().waitFor();
   expect(await page.locator('main img, main script').count()).toBe(0);
-  expect(await page.title()).toBe(title);
+  expect(await page.title()).toBe(`(2) ${title}`);
   expect(await violationsIn(page)).toEqual([]);
   await window.picture('hostile texts');
 });

@@ -302,7 +302,7 @@ describe('the search in a history', () => {
     await state('Hit 2 of 3').waitFor();
     await page.keyboard.press('Escape');
     await field().waitFor({ state: 'detached' });
-    expect(await focused().innerText()).toContain('Thought');
+    await page.locator('summary:focus', { hasText: 'Thought' }).waitFor();
   });
 
   it('shows how far it is, stops and continues', async () => {

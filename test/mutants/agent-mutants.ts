@@ -280,13 +280,6 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     test: 'test/unit/web/entries.test.ts',
     name: 'has the beginning of a first line',
   },
-  'a step is described by the first line of its output': {
-    file: 'src/controllers/conversation/start/step-status.ts',
-    from: ".split('\\n').at(-1)",
-    to: ".split('\\n').at(0)",
-    test: 'test/unit/controllers/conversation/start/step-status.test.ts',
-    name: 'is written for progress every 5 s at most',
-  },
   'a pause takes three steps of an archive': {
     file: 'src/controllers/archive/seal.ts',
     from: "if (kind !== 'more') attempt++;",
@@ -338,8 +331,8 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a removed sandbox comes back with the next change of its conversation': {
     file: 'src/web/store.ts',
-    from: 'this.#sandboxes.delete(id); for',
-    to: 'for',
+    from: 'this.#sandboxes.delete(id); this.#occupation',
+    to: 'this.#occupation',
     test: 'test/unit/web/store.test.ts',
     name: 'is removed',
   },

@@ -67,6 +67,32 @@ const Bare = () =>
     <Part name="sandboxes">{({ BareSandboxes }) => <BareSandboxes />}</Part>
   );
 
+/** The service takes no shorter text. */
+const minSearch = 2;
+
+/** Offers to search for the text of the filter in the conversations, and shows what was found. */
+function TextSearch() {
+  const { filter, sought } = usePage();
+  const text = filter.value.text.trim();
+  const shown = sought.value;
+  return (
+    <>
+      {text.length >= minSearch && text !== shown && (
+        <button type="button" class="link seek" onClick={() => (sought.value = text)}>
+          Search for “{text}” in what was said and done
+        </button>
+      )}
+      {shown !== undefined && (
+        <Part name="search">
+          {({ SearchResults }) => (
+            <SearchResults key={shown} text={shown} onClose={() => (sought.value = undefined)} />
+          )}
+        </Part>
+      )}
+    </>
+  );
+}
+
 /** The page that answers what needs a person, what runs, and what one more start would do. */
 const Home = () => (
   <main class="home-page">
@@ -77,6 +103,7 @@ const Home = () => (
     </aside>
     <div class="home-list">
       <Filters />
+      <TextSearch />
       <Selected />
       <ConversationList />
       <Bare />

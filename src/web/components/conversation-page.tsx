@@ -18,6 +18,7 @@ import { Outcome, Question } from './question.tsx';
 import { Usage } from './run-facts.tsx';
 import { RenameForm } from './rename-form.tsx';
 import { RowControls, type RowMode } from './row-controls.tsx';
+import { Skeleton } from './skeleton.tsx';
 import { StageBar } from './stage-bar.tsx';
 import { useSentence } from './use-sentence.ts';
 import { TextBlock } from './text-block.tsx';
@@ -349,9 +350,10 @@ function Present({ row }: { readonly row: Row }) {
 
 /** In the place of a conversation that was there while the page was open. */
 function Deleted({ title }: { readonly title: string }) {
+  const page = usePage();
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    document.title = 'Deleted';
+    page.title.value = 'Deleted';
     heading.current?.focus();
   }, []);
   return (
@@ -376,10 +378,8 @@ export function ConversationPage({ id }: { readonly id: string }) {
   if (known.current !== undefined) return <Deleted title={titleOf(known.current.facts)} />;
   if (store.isFilled.value) return <Missing />;
   return (
-    <main class="missing">
-      <p class="quiet-text" role="status">
-        Loading…
-      </p>
+    <main class="conversation-page">
+      <Skeleton lines={6}>Loading…</Skeleton>
     </main>
   );
 }

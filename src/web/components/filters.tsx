@@ -47,7 +47,7 @@ const addressDelayMs = 300;
 
 /** Search and filters over the list. The address has them, so that it can be linked. */
 export function Filters() {
-  const { filter, savedFilters } = usePage();
+  const { filter, savedFilters, sought } = usePage();
   useSignalEffect(() => {
     const address = `/${searchOf(filter.value)}`;
     const timer = setTimeout(
@@ -71,6 +71,10 @@ export function Filters() {
             placeholder="Search  /"
             value={filter.value.text}
             onInput={(event) => set({ text: event.currentTarget.value })}
+            onKeyDown={({ key, currentTarget }) => {
+              if (key === 'Enter' && currentTarget.value.trim().length > 1)
+                sought.value = currentTarget.value.trim();
+            }}
           />
         </span>
         <select

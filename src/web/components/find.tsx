@@ -58,11 +58,9 @@ export function Find({ history, onClose }: FindProps) {
   };
   const close = () => {
     onClose();
-    (
-      document.querySelector<HTMLElement>(
-        '[data-marked] > summary, article[data-marked], .notice[data-marked]',
-      ) ?? document.getElementById('find-open')
-    )?.focus();
+    // A hit that is still being read gets the focus once it is there.
+    if (hit === undefined) document.getElementById('find-open')?.focus();
+    else void history.show(hit.id);
   };
   useEffect(() => {
     field.current?.focus();

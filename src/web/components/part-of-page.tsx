@@ -10,6 +10,7 @@ import type * as find from '../parts/find.ts';
 import type * as life from '../parts/life.ts';
 import type * as operate from '../parts/operate.ts';
 import type * as sandboxes from '../parts/sandboxes.ts';
+import type * as search from '../parts/search.ts';
 import type * as selection from '../parts/selection.ts';
 import { RetryProblem } from './retry-problem.tsx';
 import { Skeleton } from './skeleton.tsx';
@@ -22,6 +23,7 @@ interface Parts {
   readonly life: typeof life;
   readonly operate: typeof operate;
   readonly sandboxes: typeof sandboxes;
+  readonly search: typeof search;
   readonly selection: typeof selection;
 }
 

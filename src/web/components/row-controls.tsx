@@ -8,12 +8,14 @@ import { Icon } from './icon.tsx';
 
 interface RowMenuProps {
   readonly title: string;
+  /** Fills the start form with the request of this conversation; absent where that is gone. */
+  readonly onAgain: (() => void) | undefined;
   readonly onRename: () => void;
   readonly onDelete: () => void;
 }
 
 /** A button that shows further ones. They vanish with Escape, and once the focus leaves them. */
-function RowMenu({ title, onRename, onDelete }: RowMenuProps) {
+function RowMenu({ title, onAgain, onRename, onDelete }: RowMenuProps) {
   const isOpen = useSignal(false);
   const button = useRef<HTMLButtonElement>(null);
   const choose = (act: () => void) => () => {
@@ -48,6 +50,11 @@ function RowMenu({ title, onRename, onDelete }: RowMenuProps) {
       </button>
       {isOpen.value && (
         <span class="menu-items">
+          {onAgain !== undefined && (
+            <button type="button" onClick={choose(onAgain)}>
+              Start another like it…
+            </button>
+          )}
           <button type="button" onClick={choose(onRename)}>
             Rename
           </button>
@@ -76,12 +83,13 @@ function RowActions({ row, onRename, onDelete }: RowActionsProps) {
   const action = row.action.value;
   const pending =
     action !== undefined && action.problem === undefined ? `${action.label}…` : undefined;
+  const startAgain = () => location.assign(`/?again=${facts.task?.id ?? ''}`);
   const act = ({ name, progress }: Offer) => {
     if (name === 'pause') void pause(row, progress);
     else if (name === 'interrupt') void interrupt(row, progress);
     else if (name === 'resume') void resume(row, progress);
     else if (name === 'answer') location.assign(`/c/${row.id}#question`);
-    else location.assign(`/?again=${facts.task?.id ?? ''}`);
+    else startAgain();
   };
   const [first, ...others] = offersOf(facts);
   const shown = pending === undefined ? [first, ...others] : [first];
@@ -107,7 +115,12 @@ function RowActions({ row, onRename, onDelete }: RowActionsProps) {
         {pending}
       </span>
       {facts.conversation !== undefined && (
-        <RowMenu title={title} onRename={onRename} onDelete={onDelete} />
+        <RowMenu
+          title={title}
+          onAgain={facts.task === undefined ? undefined : startAgain}
+          onRename={onRename}
+          onDelete={onDelete}
+        />
       )}
     </span>
   );

@@ -1,0 +1,123 @@
+import { useEffect, useMemo } from 'preact/hooks';
+import { TextSearch } from '../text-search.ts';
+import type { Found } from '../wire.ts';
+import { InOrder } from './in-order.tsx';
+import { RetryProblem } from './retry-problem.tsx';
+
+/** The text in a snippet, marked wherever it is. */
+function Marked({ text, snippet }: { readonly text: string; readonly snippet: string }) {
+  const words = text
+    .trim()
+    .split(/\s+/)
+    .map((word) => word.replaceAll(/[\\^$.*+?()[\]{}|/]/g, String.raw`\$&`));
+  const parts = snippet.split(new RegExp(`(${words.join(String.raw`\s+`)})`, 'iu'));
+  return (
+    <>
+      {parts.map((part, index) =>
+        index % 2 === 1 ? (
+          <mark key={index}>{part}</mark>
+        ) : (
+          part !== '' && <InOrder key={index}>{part}</InOrder>
+        ),
+      )}
+    </>
+  );
+}
+
+const places = {
+  title: 'Title',
+  repository: 'Repository',
+  branch: 'Branch',
+  pull_request: 'Pull request',
+} as const satisfies Readonly<Record<Exclude<Found['where'], 'event'>, string>>;
+
+function Result({ found, text }: { readonly found: Found; readonly text: string }) {
+  const { conversation_id: id, event_id: event, where, timestamp, snippet } = found;
+  const query = event === null ? '' : `?event=${encodeURIComponent(event)}`;
+  return (
+    <li>
+      <a href={`/c/${encodeURIComponent(id)}${query}`}>
+        <span class="quiet-text">
+          {where === 'event' ? (timestamp ?? '').slice(0, 16).replace('T', ' ') : places[where]}
+        </span>{' '}
+        <Marked text={text} snippet={snippet} />
+      </a>
+    </li>
+  );
+}
+
+/** The results of each conversation, in the order of the first ones. */
+function groupsOf(items: readonly Found[]): readonly (readonly Found[])[] {
+  const groups = new Map<string, Found[]>();
+  for (const found of items) {
+    const group = groups.get(found.conversation_id);
+    if (group === undefined) groups.set(found.conversation_id, [found]);
+    else group.push(found);
+  }
+  return [...groups.values()];
+}
+
+interface SearchResultsProps {
+  readonly text: string;
+  readonly onClose: () => void;
+}
+
+/** The places of a text in all conversations of the owner, each with a link that opens it. */
+export function SearchResults({ text, onClose }: SearchResultsProps) {
+  const search = useMemo(() => new TextSearch(text), [text]);
+  useEffect(() => {
+    void search.continue();
+    return () => search.stop();
+  }, [search]);
+  const items = search.items.value;
+  const searched = search.searched.value;
+  const state = search.state.value;
+  const incomplete = search.incomplete.value;
+  const number = (value: number) => value.toLocaleString('en-US');
+  return (
+    <section class="search-results" aria-labelledby="search-title">
+      <div class="history-head">
+        <h2 id="search-title">
+          “<InOrder>{text}</InOrder>” in what was said and done
+        </h2>
+        <span class="row-actions">
+          {state === 'searching' && (
+            <button type="button" class="small" onClick={() => search.stop()}>
+              Stop
+            </button>
+          )}
+          <button type="button" class="small quiet" onClick={onClose}>
+            Close
+          </button>
+        </span>
+      </div>
+      {groupsOf(items).map((group) => (
+        <div key={group[0]?.conversation_id} class="search-group">
+          <h3>
+            <InOrder>{group[0]?.title ?? ''}</InOrder>
+          </h3>
+          <ul role="list">
+            {group.map((found, index) => (
+              <Result key={`${found.event_id ?? found.where} ${index}`} found={found} text={text} />
+            ))}
+          </ul>
+        </div>
+      ))}
+      {search.problem.value !== undefined && (
+        <RetryProblem text={search.problem.value} onRetry={() => void search.continue()} />
+      )}
+      <p class="quiet-text" role="status">
+        {searched === undefined
+          ? 'Searching…'
+          : `${state === 'searching' ? 'Searching: ' : ''}${number(items.length)} ${items.length === 1 ? 'place' : 'places'} in ${number(searched.conversations)} of ${number(searched.of)} conversations.`}
+        {incomplete > 0 &&
+          ` Of ${number(incomplete)}, not all events could be searched: those of running agents are stored within 30 s, and some are not stored any more.`}
+      </p>
+      {state === 'stopped' && searched !== undefined && search.problem.value === undefined && (
+        <button type="button" class="small" onClick={() => void search.continue()}>
+          Continue
+        </button>
+      )}
+    </section>
+  );
+}
