@@ -76,8 +76,7 @@ describe('A person with a keyboard and a browser', () => {
     await page.keyboard.press('n');
     await page.locator('#message:focus').waitFor();
     await page.keyboard.type('Count apples:\n```sh\ncat README.md; sleep 2; echo 7 apples\n```');
-    await page.keyboard.press('Tab');
-    await page.keyboard.press('Tab');
+    await reach(page.getByLabel('Repository', { exact: true }));
     await page.keyboard.type('acme/app');
     await page.keyboard.press('Control+Enter');
     if ((await page.getByText('Starting…').count()) === 0)

@@ -29,6 +29,7 @@ const responseHeaders = {
   Sunset: text('When it was announced to be removed, RFC 8594.'),
   Link: text('The successor of this.'),
   'Content-Disposition': text('The name of the file.'),
+  'Cross-Origin-Resource-Policy': text('same-origin: no page of another origin can show the file.'),
   NextLink: perhaps('The next page, as rel="next", where there is one.'),
 } as const;
 type Header = Exclude<keyof typeof responseHeaders, 'NextLink'>;
@@ -50,6 +51,9 @@ function headersOf(
     ...(route.deprecated === true ? (['Deprecation', 'Sunset', 'Link'] as const) : []),
     ...(status === 200 && route.mediaType?.startsWith('application/') === true
       ? (['Content-Disposition'] as const)
+      : []),
+    ...(status === 200 && route.mediaType === 'application/octet-stream'
+      ? (['Cross-Origin-Resource-Policy'] as const)
       : []),
   ];
   const references = Object.fromEntries(

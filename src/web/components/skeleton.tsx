@@ -9,7 +9,7 @@ interface SkeletonProps {
 
 /** The place of a content that is being read. */
 export const Skeleton = ({ lines, children }: SkeletonProps) => (
-  <div class="skeleton" role="status">
+  <div class="skeleton">
     <span class="unseen">{children}</span>
     {Array.from({ length: lines }, (_, index) => (
       <span key={index} class="skeleton-line" />

@@ -35,6 +35,8 @@ function answerTo(path: string): unknown {
         execution_status: 'waiting_for_confirmation',
         updated_at: '2026-01-01T00:00:00Z',
       };
+    case 'live':
+      return { items: [], cursor: '', last_event_id: event.id, run_ms: 1 };
     case 'events/count':
       return 7;
     case 'interrupt':
