@@ -106,7 +106,9 @@ describe('A person with a keyboard and a browser', () => {
       .waitFor();
     await page.getByText('Done').first().waitFor();
     const tool = page.locator('details.tool').first();
-    await enter(tool.locator('summary'));
+    await reach(tool.locator('summary'));
+    // A call that ran while the page was open is open already.
+    if ((await tool.getAttribute('open')) === null) await page.keyboard.press('Enter');
     await tool.getByText('An app').first().waitFor();
     await expectAccessible();
   });
