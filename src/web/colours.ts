@@ -3,7 +3,7 @@ import { common, createLowlight } from 'lowlight';
 import type { ColouredLines, ColourKind, Piece } from './coloured-lines.ts';
 
 /** Maximum characters that get colours: the page does not react meanwhile. */
-export const maxColoured = 64_000;
+export const maxColoured = 40_000;
 
 /** Endings of file names, or whole names, of the languages that do not have the same name. */
 const languages: Readonly<Record<string, string>> = {
