@@ -3,6 +3,7 @@ import { join, relative, resolve } from 'node:path';
 import { build, type BuildOptions, type Metafile, type Plugin, type StdinOptions } from 'esbuild';
 
 const parts = 'src/web/parts';
+const workers = 'src/web/workers';
 const main = 'src/web/main.tsx';
 
 /** Scripts in the form that browsers run, without source maps: the container image has them. */
@@ -54,8 +55,8 @@ function offerToParts(taken: ReadonlySet<string>): StdinOptions {
 }
 
 /**
- * Builds the script and the style of the pages, and one script for each file of `src/web/parts`,
- * which a page loads when it is needed. A browser gets these as classic scripts: the policy of the
+ * Builds the script and the style of the pages, and one script for each file of `src/web/parts` and
+ * `src/web/workers`, which a page loads when it is needed. A browser gets these as classic scripts: the policy of the
  * pages permits scripts by their hash, and browsers don't check those of imported modules alike.
  */
 export async function buildPages(outdir: string): Promise<void> {
@@ -77,6 +78,9 @@ export async function buildPages(outdir: string): Promise<void> {
       plugins: [takeFromMain(ofMain, taken)],
     });
   }
+  // A worker has nothing of the page.
+  for (const file of readdirSync(workers))
+    await build({ ...common, entryPoints: [join(workers, file)], outdir: join(outdir, 'parts') });
   await build({ ...common, stdin: offerToParts(taken), outfile: join(outdir, 'app.js') });
   await build({ ...common, entryPoints: { styles: 'src/web/styles.css' }, outdir });
 }

@@ -8,11 +8,20 @@ export type ColourKind = 'keyword' | 'string' | 'comment' | 'number' | 'name';
 /** The lines of a text, each in pieces. */
 export type ColouredLines = readonly (readonly Piece[])[];
 
-/** The part that finds colours. */
+/** Maximum characters of a text that gets colours. */
+export const maxColoured = 100_000;
+
+/** A text for the worker that finds colours. */
+export interface ToColour {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** The module that finds colours. */
 export interface Colouring {
   /**
    * Lines of a text in colours, whose pieces have the characters of the text exactly; undefined
-   * where the language is unknown, or the text is too long.
+   * where the language is unknown, or there are too many pieces.
    */
   readonly colouredLines: (path: string, text: string) => ColouredLines | undefined;
 }

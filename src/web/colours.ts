@@ -2,8 +2,8 @@ import type { Root, RootContent } from 'hast';
 import { common, createLowlight } from 'lowlight';
 import type { ColouredLines, ColourKind, Piece } from './coloured-lines.ts';
 
-/** Maximum characters that get colours: the page does not react meanwhile. */
-export const maxColoured = 40_000;
+/** Maximum pieces of a text, each of which becomes an element. */
+const maxPieces = 30_000;
 
 /** Endings of file names, or whole names, of the languages that do not have the same name. */
 const languages: Readonly<Record<string, string>> = {
@@ -31,8 +31,9 @@ export function languageOf(path: string): string | undefined {
 /** As `Colouring` says. */
 export function colouredLines(path: string, text: string): ColouredLines | undefined {
   const language = languageOf(path);
-  if (language === undefined || text.length > maxColoured) return undefined;
-  return linesOf(lowlight.highlight(language, text));
+  if (language === undefined) return undefined;
+  const lines = linesOf(lowlight.highlight(language, text));
+  return lines.reduce((sum, { length }) => sum + length, 0) > maxPieces ? undefined : lines;
 }
 
 /** Names of the library, without their prefix, by our kinds. */

@@ -1,19 +1,44 @@
-import type { ColouredLines, Colouring } from './coloured-lines.ts';
-import { partOf } from './part.ts';
+import { maxColoured, type ColouredLines } from './coloured-lines.ts';
+import { addressOf } from './part.ts';
 import type { GitDiff } from './wire.ts';
 
-/** Lets the page react between two longer tasks. */
-const pause = () => new Promise((resolve) => setTimeout(resolve));
+/**
+ * Maximum time for one text. A text can be made for which the library takes minutes, so that it
+ * works beside the page, and is ended.
+ */
+const timeoutMs = 1_000;
 
-/** A text in colours; without any where their part does not arrive, because it can be read alike. */
-export async function coloursOfText(
+let worker: Worker | undefined;
+let turn: Promise<unknown> = Promise.resolve();
+
+function ask(path: string, text: string): Promise<ColouredLines | undefined> {
+  return new Promise((resolve) => {
+    const present = (worker ??= new Worker(addressOf('colours')));
+    const end = (lines: ColouredLines | undefined) => {
+      clearTimeout(timer);
+      resolve(lines);
+    };
+    const giveUp = () => {
+      present.terminate();
+      worker = undefined;
+      end(undefined);
+    };
+    const timer = setTimeout(giveUp, timeoutMs);
+    present.onmessage = ({ data }) => end(data as ColouredLines | undefined);
+    present.onerror = giveUp;
+    present.postMessage({ path, text });
+  });
+}
+
+/** A text in colours; undefined where there are none, or not in time: it can be read alike. */
+export function coloursOfText(
   path: string,
   text: string | null,
 ): Promise<ColouredLines | undefined> {
-  if (text === null || text === '') return undefined;
-  const part = (await partOf('colours').catch(() => undefined)) as Colouring | undefined;
-  await pause();
-  return part?.colouredLines(path, text);
+  if (text === null || text === '' || text.length > maxColoured) return Promise.resolve(undefined);
+  const lines = turn.then(() => ask(path, text));
+  turn = lines.catch(() => undefined);
+  return lines.catch(() => undefined);
 }
 
 /** Both versions of a file in colours. */

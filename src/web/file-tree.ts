@@ -1,43 +1,27 @@
-/** A folder of the tree of files. */
-export interface Folder {
-  readonly name: string;
-  /** The path of the folder, relative to the working folder; '' for that itself. */
-  readonly path: string;
-  readonly folders: readonly Folder[];
-  /** Names of the files in it. */
+const order = new Intl.Collator('en', { numeric: true });
+
+/** The content of a folder, by names. */
+export interface FolderContent {
+  readonly folders: readonly string[];
   readonly files: readonly string[];
 }
 
-interface Growing {
-  readonly folders: Map<string, Growing>;
-  readonly files: string[];
-}
-
-const order = new Intl.Collator('en', { numeric: true });
-
-/** The tree of paths, each folder and file in the order of the names. */
-export function treeOf(paths: readonly string[]): Folder {
-  const root: Growing = { folders: new Map(), files: [] };
+/**
+ * The content of one folder of a list of paths; '' is the folder of all. Nothing below is read, so
+ * that deep paths cost no more than others.
+ */
+export function contentOf(paths: readonly string[], folder: string): FolderContent {
+  const start = folder === '' ? '' : `${folder}/`;
+  const folders = new Set<string>();
+  const files: string[] = [];
   for (const path of paths) {
-    const names = path.split('/');
-    const file = names.pop() ?? '';
-    let folder = root;
-    for (const name of names) {
-      const next = folder.folders.get(name) ?? { folders: new Map(), files: [] };
-      folder.folders.set(name, next);
-      folder = next;
-    }
-    folder.files.push(file);
+    if (!path.startsWith(start)) continue;
+    const end = path.indexOf('/', start.length);
+    if (end < 0) files.push(path.slice(start.length));
+    else folders.add(path.slice(start.length, end));
   }
-  const grown = ({ folders, files }: Growing, name: string, path: string): Folder => ({
-    name,
-    path,
-    folders: [...folders]
-      .sort(([one], [other]) => order.compare(one, other))
-      .map(([below, folder]) => grown(folder, below, path === '' ? below : `${path}/${below}`)),
-    files: files.sort((one, other) => order.compare(one, other)),
-  });
-  return grown(root, '', '');
+  const { compare } = order;
+  return { folders: [...folders].sort(compare), files: files.sort(compare) };
 }
 
 /** Paths that contain all words of a text, the shortest first. */

@@ -168,12 +168,65 @@ const unseen =
   // eslint-disable-next-line no-control-regex -- these are what is to be seen
   /([\u0000-\u0008\u000a-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}])/u;
 
-/** Parts of a text: each second one is the number of an invisible character, as U+202E. */
-export const partsOf = (text: string): readonly string[] =>
-  text
-    .split(unseen)
-    .map((part, index) =>
-      index % 2 === 0
-        ? part
-        : `U+${(part.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`,
-    );
+/** Maximum marks of a text, each of which becomes an element. */
+const maxMarks = 50;
+
+const nameOf = (character: string): string =>
+  `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
+
+/**
+ * Parts of a text: each second one is the number of an invisible character, as U+202E, or of a run
+ * of the same. In a text with many of them the numbers are a part of the text, in brackets.
+ */
+export function partsOf(text: string): readonly string[] {
+  const parts: string[] = [''];
+  let [previous, count] = ['', 0];
+  const end = () => {
+    if (count > 1) parts[parts.length - 2] += ` ×${count.toLocaleString('en-US')}`;
+    [previous, count] = ['', 0];
+  };
+  for (const [index, part] of text.split(unseen).entries()) {
+    if (index % 2 === 1) {
+      if (part !== previous) {
+        end();
+        parts.push(nameOf(part), '');
+        previous = part;
+      }
+      count += 1;
+    } else if (part !== '') {
+      end();
+      parts[parts.length - 1] += part;
+    }
+  }
+  end();
+  if (parts.length <= 2 * maxMarks) return parts;
+  return [parts.map((part, index) => (index % 2 === 1 ? `[${part}]` : part)).join('')];
+}
+
+/** Maximum elements of one step, so that the page reacts between two steps; and of all. */
+const [stepWeight, maxWeight] = [1_000, 30_000];
+
+/** An estimate of the elements that a line needs. */
+const weightOf = (text: string): number =>
+  /^[\t -~]*$/.test(text) ? 4 : 4 + Math.ceil(text.length / 4);
+
+/** Rows in steps, each of which is shown in one go, and the number of rows that are too much. */
+export function stepsOf<T>(
+  rows: readonly T[],
+  textsOf: (row: T) => readonly string[],
+): { readonly steps: readonly (readonly T[])[]; readonly hidden: number } {
+  const steps: T[][] = [];
+  let [inStep, inAll] = [stepWeight, 0];
+  for (const [index, row] of rows.entries()) {
+    const weight = textsOf(row).reduce((sum, text) => sum + weightOf(text), 0);
+    if (inAll + weight > maxWeight) return { steps, hidden: rows.length - index };
+    if (inStep + weight > stepWeight) {
+      steps.push([]);
+      inStep = 0;
+    }
+    steps.at(-1)?.push(row);
+    inStep += weight;
+    inAll += weight;
+  }
+  return { steps, hidden: 0 };
+}

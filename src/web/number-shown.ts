@@ -16,6 +16,6 @@ export function showNumber(page: PageState): void {
     document.title = count === 0 ? page.title.value : `(${count}) ${page.title.value}`;
     if (icon !== null) icon.href = count === 0 ? plain : iconWith(count);
     // Absent where no app can be installed; a refusal changes nothing that matters.
-    void navigator.setAppBadge?.(count).catch(() => undefined);
+    if ('setAppBadge' in navigator) navigator.setAppBadge(count).catch(() => undefined);
   });
 }

@@ -20,6 +20,13 @@ export interface GroupRows {
   readonly rows: readonly Row[];
 }
 
+/** The text that was sought before the way back to the same filter. */
+function soughtBefore(): string | undefined {
+  const kept = sessionStorage.getItem('sought');
+  const text = new URLSearchParams(location.search).get('q');
+  return kept !== null && kept === text?.trim() ? kept : undefined;
+}
+
 /** Everything that the components of one page share. */
 export class PageState {
   readonly store = new Store();
@@ -34,7 +41,7 @@ export class PageState {
   /** The row that the keyboard is at. */
   readonly active = signal<string | undefined>(undefined);
   /** The text whose places in the conversations are shown; undefined: none. */
-  readonly sought = signal<string | undefined>(undefined);
+  readonly sought = signal(soughtBefore());
   /** The title of the page, without the number of conversations that need a person. */
   readonly title = signal('Conversations');
   readonly isFormOpen = signal(false);
@@ -49,6 +56,12 @@ export class PageState {
 
   constructor({ hasUi }: { readonly hasUi: boolean }) {
     this.hasUi = hasUi;
+    // The way back from a place leads to the others.
+    effect(() => {
+      const { value } = this.sought;
+      if (value === undefined) sessionStorage.removeItem('sought');
+      else sessionStorage.setItem('sought', value);
+    });
     // Each time that the service is there again, for as long as the role is unknown.
     effect(() => {
       if (this.stream.state.value.isOpen && this.role.peek() === undefined) void this.#readRole();

@@ -39,6 +39,9 @@ export function allowParts(known: Readonly<Record<string, PartFile>>): void {
   if (policy !== undefined) trusted = (src) => policy.createScriptURL(src);
 }
 
+/** The address of a script for a worker, as browsers with Trusted Types take it. */
+export const addressOf = (name: string): string => trusted(scripts[name]?.src ?? '');
+
 const loading = new Map<string, Promise<void>>();
 
 const load = (name: string): Promise<void> =>
@@ -60,18 +63,20 @@ const load = (name: string): Promise<void> =>
     document.head.append(script);
   });
 
+/** The exports of a part that is there already. */
+export const loadedPart = (name: string): unknown => conversationPage.parts[name];
+
 /**
  * The exports of a file of `src/web/parts`, loaded at the first use. Rejects with an ApiError; the
  * next call tries again.
  */
 export async function partOf(name: string): Promise<unknown> {
-  const there = () => conversationPage.parts[name];
-  if (there() === undefined) {
+  if (loadedPart(name) === undefined) {
     const promise = loading.get(name) ?? load(name);
     loading.set(name, promise);
     await promise;
   }
-  const part = there();
+  const part = loadedPart(name);
   if (part === undefined) throw new ApiError({ detail: 'A part of this page has failed.' });
   return part;
 }

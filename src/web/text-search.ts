@@ -29,10 +29,10 @@ export class TextSearch {
     this.state.value = 'searching';
     this.problem.value = undefined;
     try {
-      while (!left.aborted && this.items.peek().length < enough) {
+      while (this.items.peek().length < enough) {
         const query = { q: this.#text, limit: itemsPerStep, page_id: this.#next };
         const page = await api.get<TextSearchPage>('/api/v1/search', query, left);
-        if (left.aborted) return;
+        left.throwIfAborted();
         this.items.value = [...this.items.peek(), ...page.items];
         this.searched.value = page.searched;
         this.incomplete.value += page.searched.incomplete;

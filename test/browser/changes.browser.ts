@@ -189,6 +189,7 @@ it('shows images, of which it runs nothing', async () => {
   service.answers.set(diff, ok({ original: svg('red'), modified: svg('green') }));
   await open();
   await file('logo.svg').locator('summary').click();
+  await page.getByRole('button', { name: 'Show the drawing' }).click();
   await page.locator('.file-image img').nth(1).waitFor();
   const widths = await page.evaluate<number[]>(
     "[...document.querySelectorAll('.file-image img')].map((image) => image.naturalWidth)",
@@ -196,6 +197,28 @@ it('shows images, of which it runs nothing', async () => {
   expect(widths).toEqual([40, 40]);
   expect(await violationsIn(page)).toEqual([]);
   await window.picture('a changed image');
+});
+
+it('stays fast with texts that were made to stop it', async () => {
+  const { page } = window;
+  const bomb = `<svg xmlns="http://www.w3.org/2000/svg"><g id="a"/><use href="#a"/></svg>`;
+  service.answers.set(changes, ok([{ status: 'ADDED', path: 'a.html' }]));
+  service.answers.set(diff, ok({ original: '', modified: '<script>\n'.repeat(3_000) }));
+  await open();
+  await file('a.html').locator('summary').click();
+  await page.locator('.diff-added').first().waitFor({ timeout: 10_000 });
+  expect(await page.locator('.code-keyword').count()).toBe(0);
+  const unseen = `${'\u0001'.repeat(1_999)}\n`.repeat(500);
+  service.answers.set(diff, ok({ original: '', modified: unseen }));
+  await page.getByRole('button', { name: 'Read again' }).click();
+  await page.getByText('U+0001 ×1,999').first().waitFor({ timeout: 10_000 });
+  service.answers.set(changes, ok([{ status: 'ADDED', path: 'a.svg' }]));
+  service.answers.set(diff, ok({ original: '', modified: `${bomb}\ud800` }));
+  await page.getByRole('button', { name: 'Read again' }).click();
+  await file('a.svg').locator('summary').click();
+  await page.getByRole('button', { name: 'Show the drawing' }).click();
+  await page.getByText('the drawing is too large, or repeats parts').waitFor();
+  expect(await page.locator('.file-image img').count()).toBe(0);
 });
 
 it('opens a pull request, and says why it can not', async () => {

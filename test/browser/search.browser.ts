@@ -80,7 +80,7 @@ it('finds what was said and done, and leads to it, with the keyboard alone', asy
   await page.keyboard.type('retry');
   await page.keyboard.press('Enter');
   expect(new URL((await asked).url()).searchParams.get('q')).toBe('retry');
-  await page.getByText('3 places in 1,000 of 1,000 conversations.').waitFor();
+  await page.getByText('3 places. Searched 1,000 of 1,000 conversations.').waitFor();
   const results = page.locator('.search-results');
   expect(await results.locator('h3').allInnerTexts()).toEqual([
     'Write docs',
@@ -89,12 +89,13 @@ it('finds what was said and done, and leads to it, with the keyboard alone', asy
   expect(await results.locator('mark').allInnerTexts()).toEqual(['Retry', 'retry', 'Retry']);
   expect(await results.locator('img').count()).toBe(0);
   const links = results.getByRole('link');
-  expect(await links.evaluateAll((all) => all.map((link) => link.getAttribute('href')))).toEqual([
+  const addresses = await Promise.all((await links.all()).map((link) => link.getAttribute('href')));
+  expect(addresses).toEqual([
     `/c/${idOf(2)}?event=e%201`,
     `/c/${idOf(2)}?event=e2`,
     `/c/${idOf(3)}`,
   ]);
-  await page.getByText('Of 1, not all events could be searched').waitFor();
+  await page.getByText('Of 1 of them, some events may be missing').waitFor();
   for (const colorScheme of ['dark', 'light'] as const) {
     await page.emulateMedia({ colorScheme });
     expect(await violationsIn(page)).toEqual([]);
@@ -123,7 +124,7 @@ it('says what has failed, and continues', async () => {
   expect(await violationsIn(page)).toEqual([]);
   answerPages();
   await page.getByRole('button', { name: 'Try again' }).click();
-  await page.getByText('3 places in 1,000 of 1,000 conversations.').waitFor();
+  await page.getByText('3 places. Searched 1,000 of 1,000 conversations.').waitFor();
   window.faults();
 });
 
@@ -140,8 +141,8 @@ it('reads 50 places at a time, and continues', async () => {
   }));
   await page.getByLabel('Search conversations').fill('retry');
   await page.keyboard.press('Enter');
-  await page.getByText('60 places in 2 of 1,000 conversations.').waitFor();
+  await page.getByText('60 places. Searched 2 of 1,000 conversations.').waitFor();
   expect(read).toBe(2);
   await page.getByRole('button', { name: 'Continue' }).click();
-  await page.getByText('120 places in 4 of 1,000 conversations.').waitFor();
+  await page.getByText('120 places. Searched 4 of 1,000 conversations.').waitFor();
 });

@@ -62,6 +62,8 @@ const policyOf = (files: WebFiles): string =>
       .map(({ integrity }) => `'${integrity}'`)
       .join(' ')}`,
     `style-src ${hashOf(files.style)}`,
+    // The policy of Trusted Types knows their addresses too.
+    "worker-src 'self'",
     "connect-src 'self'",
     "img-src 'self' data: blob:",
     "manifest-src 'self'",
@@ -160,7 +162,12 @@ export const appScript = (files: WebFilesReader): Route =>
       sendFile(
         request,
         response,
-        { 'content-type': 'text/javascript; charset=utf-8', 'cache-control': immutable },
+        {
+          'content-type': 'text/javascript; charset=utf-8',
+          'cache-control': immutable,
+          // A worker has the policy of its own script.
+          'content-security-policy': "default-src 'none'",
+        },
         { plain: () => script.content, packed: () => script.packed },
       );
       return undefined;

@@ -140,7 +140,7 @@ function Files({ row, folder, onMessage }: FilesProps) {
   const again = () => void files.refresh();
   const empty =
     repositoryOf(facts) === undefined
-      ? 'No changes: the conversation has no repository, and git knows of no change in its folder.'
+      ? 'No changes: the conversation has no repository, and git knows of no change in its folder that is not committed. The tab Files has all files.'
       : 'No changes: no file differs from the base of the repository.';
   return (
     <>

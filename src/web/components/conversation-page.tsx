@@ -41,6 +41,7 @@ const maxImageCharacters = 340_000;
 /** A message for the agent. A second attempt after a lost answer sends the same message once. */
 function MessageForm({ id, text, placeholder, onSent }: MessageFormProps) {
   const isSending = useSignal(false);
+  const isSent = useSignal(false);
   const problem = useSignal<string | undefined>(undefined);
   const images = useMemo(() => new Images(maxImageCharacters, problem), []);
   const sent = useRef({ text: '', key: '' });
@@ -66,6 +67,7 @@ function MessageForm({ id, text, placeholder, onSent }: MessageFormProps) {
       // Text and images that were added meanwhile stay.
       if (text.peek() === message) text.value = '';
       images.list.value = images.list.peek().filter((image) => !attached.includes(image));
+      isSent.value = true;
       onSent();
     } catch (error) {
       problem.value = messageOf(error);
@@ -89,6 +91,7 @@ function MessageForm({ id, text, placeholder, onSent }: MessageFormProps) {
         value={text.value}
         onInput={(event) => {
           text.value = event.currentTarget.value;
+          isSent.value = false;
         }}
         onPaste={(event) => void images.attach([...(event.clipboardData?.files ?? [])])}
         onKeyDown={(event) => {
@@ -100,6 +103,9 @@ function MessageForm({ id, text, placeholder, onSent }: MessageFormProps) {
         <button type="submit" class="primary" aria-disabled={isSending.value}>
           {isSending.value ? 'Sending…' : 'Send'}
         </button>
+        <span class="quiet-text" role="status">
+          {isSent.value && problem.value === undefined ? 'Sent.' : ''}
+        </span>
         {problem.value !== undefined && (
           <p class="problem" role="alert">
             {problem.value}

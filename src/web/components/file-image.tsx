@@ -29,7 +29,28 @@ function Image({ src, label }: ImageProps) {
   );
 }
 
-const ofText = (text: string): string => `data:image/svg+xml,${encodeURIComponent(text)}`;
+/** Characters of a drawing, and what repeats parts of it: a small one can take minutes to draw. */
+const maxDrawing = 100_000;
+const repeats = /<(?:\w+:)?use\b|<!ENTITY|<!DOCTYPE|<(?:\w+:)?pattern\b|<(?:\w+:)?filter\b/i;
+
+const ofText = (text: string): string =>
+  `data:image/svg+xml,${encodeURIComponent(text.toWellFormed())}`;
+
+interface DrawingProps {
+  readonly text: string | null;
+  readonly label: string;
+}
+
+function Drawing({ text, label }: DrawingProps) {
+  if (text === null || text === '') return null;
+  if (text.length > maxDrawing || repeats.test(text))
+    return (
+      <p class="quiet-text">
+        {label}: the drawing is too large, or repeats parts, to show it here.
+      </p>
+    );
+  return <Image src={ofText(text)} label={label} />;
+}
 
 interface FileImageProps {
   readonly path: string;
@@ -42,10 +63,22 @@ interface FileImageProps {
 export function FileImage({ path, address, versions }: FileImageProps) {
   if (!drawing.test(path)) return <Image src={address} label="Now" />;
   const { original = null, modified = null } = versions ?? {};
+  return <Drawings original={original} modified={modified} />;
+}
+
+/** A drawing is shown when a person asks for it: only the browser knows how long it takes. */
+function Drawings({ original, modified }: GitDiff) {
+  const isShown = useSignal(false);
+  if (!isShown.value)
+    return (
+      <button type="button" class="small" onClick={() => (isShown.value = true)}>
+        Show the drawing
+      </button>
+    );
   return (
     <div class="file-images">
-      {original !== null && original !== '' && <Image src={ofText(original)} label="Before" />}
-      {modified !== null && modified !== '' && <Image src={ofText(modified)} label="Now" />}
+      <Drawing text={original} label="Before" />
+      <Drawing text={modified} label="Now" />
     </div>
   );
 }

@@ -5,7 +5,7 @@ import type { ColouredLines } from '../coloured-lines.ts';
 import { commenting, type Commented } from '../comment-text.ts';
 import { sandboxStatusOf } from '../facts.ts';
 import { coloursOfText } from '../file-colours.ts';
-import { matchingPaths, treeOf, type Folder } from '../file-tree.ts';
+import { contentOf, matchingPaths } from '../file-tree.ts';
 import { linesOf, type LineDiff } from '../line-diff.ts';
 import type { Row } from '../row.ts';
 import { FileImage, isImage } from './file-image.tsx';
@@ -42,12 +42,23 @@ const FileButton = ({ path, label, opened }: FileButtonProps) => (
 );
 
 interface FolderListProps extends OpenProps {
-  readonly folder: Folder;
+  readonly paths: readonly string[];
+  /** The path of the folder; '' for that of all files. */
+  readonly folder: string;
+}
+
+/** Folders above the opened file are open, as long as there are not very many of them. */
+const maxOpened = 30;
+
+interface FolderItemProps extends FolderListProps {
+  readonly name: string;
 }
 
 /** A folder that renders its content once it is opened. */
-function FolderItem({ folder, opened }: FolderListProps) {
-  const isOpen = useSignal(opened.value?.startsWith(`${folder.path}/`) === true);
+function FolderItem({ paths, folder, name, opened }: FolderItemProps) {
+  const isOpen = useSignal(
+    opened.value?.startsWith(`${folder}/`) === true && folder.split('/').length < maxOpened,
+  );
   return (
     <li>
       <details
@@ -57,29 +68,28 @@ function FolderItem({ folder, opened }: FolderListProps) {
         }}
       >
         <summary>
-          <SourceText>{folder.name}</SourceText>
+          <SourceText>{name}</SourceText>
         </summary>
-        {isOpen.value && <FolderList folder={folder} opened={opened} />}
+        {isOpen.value && <FolderList paths={paths} folder={folder} opened={opened} />}
       </details>
     </li>
   );
 }
 
-const FolderList = ({ folder, opened }: FolderListProps) => (
-  <ul role="list">
-    {folder.folders.map((below) => (
-      <FolderItem key={below.path} folder={below} opened={opened} />
-    ))}
-    {folder.files.map((name) => (
-      <FileButton
-        key={name}
-        path={folder.path === '' ? name : `${folder.path}/${name}`}
-        label={name}
-        opened={opened}
-      />
-    ))}
-  </ul>
-);
+function FolderList({ paths, folder, opened }: FolderListProps) {
+  const { folders, files } = useMemo(() => contentOf(paths, folder), [paths, folder]);
+  const below = (name: string) => (folder === '' ? name : `${folder}/${name}`);
+  return (
+    <ul role="list">
+      {folders.map((name) => (
+        <FolderItem key={name} paths={paths} folder={below(name)} name={name} opened={opened} />
+      ))}
+      {files.map((name) => (
+        <FileButton key={name} path={below(name)} label={name} opened={opened} />
+      ))}
+    </ul>
+  );
+}
 
 interface Content {
   readonly text: string;
@@ -201,7 +211,6 @@ function Tree({ row, folder, onMessage }: FilesProps & { readonly folder: string
     history.replaceState(history.state, '', address);
   }, [opened.value]);
   const list = paths.value;
-  const tree = useMemo(() => treeOf(list ?? []), [list]);
   const matches =
     filter.value.trim() === '' ? undefined : matchingPaths(list ?? [], filter.value, maxMatches);
   const path = opened.value;
@@ -241,7 +250,7 @@ function Tree({ row, folder, onMessage }: FilesProps & { readonly folder: string
               }}
             />
             {matches === undefined ? (
-              <FolderList folder={tree} opened={opened} />
+              <FolderList paths={list} folder="" opened={opened} />
             ) : (
               <ul role="list">
                 {matches.map((match) => (

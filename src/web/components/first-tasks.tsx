@@ -20,7 +20,7 @@ const tasks: readonly Task[] = [
   },
   {
     name: 'Count for a minute',
-    text: 'Watch its output, pause it and resume it.',
+    text: 'Its output shows while it runs. “Stop” ends it.',
     commands: 'for i in $(seq 1 60); do echo "$i of 60"; sleep 1; done',
   },
   {

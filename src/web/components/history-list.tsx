@@ -1,4 +1,4 @@
-import { useLayoutEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { useSignal, useSignalEffect } from '@preact/signals';
 import { markdownOf, type Entry, type ToolEntry } from '../entries.ts';
 import type { History } from '../history.ts';
@@ -6,6 +6,7 @@ import type { Live } from '../live.ts';
 import { usePage } from '../page-state.ts';
 import { duration } from '../times.ts';
 import { InOrder } from './in-order.tsx';
+import { partOf } from '../part.ts';
 import { plainOf } from '../live-texts.ts';
 import { LiveOutput, Written } from './live-output.tsx';
 import { Markdown } from './markdown.tsx';
@@ -144,6 +145,10 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
     readonly height: number;
     readonly atEnd: boolean;
   }>({ height: 0, atEnd: true });
+  // The search opens with a key, and the next one is already for its field.
+  useEffect(() => {
+    void partOf('find').catch(() => undefined);
+  }, []);
   useLayoutEffect(() => {
     const measure = () => {
       isAway.value = distanceToEnd() > endDistance;

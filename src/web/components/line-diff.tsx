@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo } from 'preact/hooks';
 import type { ColouredLines } from '../coloured-lines.ts';
-import { pairsOf, type DiffPair, type DiffRow, type LineDiff } from '../line-diff.ts';
+import { pairsOf, stepsOf, type DiffPair, type DiffRow, type LineDiff } from '../line-diff.ts';
 import type { Commented } from '../comment-text.ts';
 import { LineComment } from './line-comment.tsx';
 import { lineAt, SourceLine } from './source-line.tsx';
@@ -99,9 +99,6 @@ function Pair({ pair: { old, new: now }, colours, index }: PairProps) {
   );
 }
 
-/** Rows that are added in one go, so that the page reacts in between. */
-const rowsPerStep = 250;
-
 /** One row of the table: of a unified diff, or of one with its sides beside each other. */
 type AnyRow = DiffRow | DiffPair;
 const isUnified = (row: AnyRow): row is DiffRow => 'kind' in row;
@@ -141,6 +138,12 @@ function lineOf(row: AnyRow | undefined): DiffRow | undefined {
   return line?.kind === 'hunk' ? undefined : line;
 }
 
+/** The texts of a row, for the number of elements that they need. */
+const textsOf = (row: AnyRow): readonly string[] =>
+  isUnified(row)
+    ? [row.text]
+    : [row.old, row.new].flatMap((side) => (side === undefined ? [] : [side.text]));
+
 interface LineDiffTableProps {
   readonly path: string;
   readonly diff: LineDiff;
@@ -172,15 +175,18 @@ export function LineDiffTable({
     () => (isSplit ? pairsOf(unified) : unified),
     [unified, isSplit],
   );
+  const { steps: parts, hidden: tooMuch } = useMemo(() => stepsOf(rows, textsOf), [rows]);
+  const firsts = useMemo(() => {
+    let first = 0;
+    return parts.map((part) => (first += part.length) - part.length);
+  }, [parts]);
   // Elements that are the same are not rendered again.
   const steps = useMemo(
     () =>
-      Array.from({ length: Math.ceil(rows.length / rowsPerStep) }, (_, index) => {
-        const first = index * rowsPerStep;
-        const part = rows.slice(first, first + rowsPerStep);
-        return <Step key={index} rows={part} first={first} colours={colours} />;
-      }),
-    [rows, colours],
+      parts.map((part, place) => (
+        <Step key={place} rows={part} first={firsts[place] ?? 0} colours={colours} />
+      )),
+    [parts, colours],
   );
   const isWhole = shown.value >= steps.length;
   useEffect(() => {
@@ -208,13 +214,13 @@ export function LineDiffTable({
     />
   );
   const visible = steps.slice(0, shown.value).map((step, place) => {
-    const first = place * rowsPerStep;
+    const [first = 0, part = []] = [firsts[place], parts[place]];
     if (index === undefined || comment === false) return step;
-    if (index < first || index >= first + rowsPerStep) return step;
-    const part = rows.slice(first, first + rowsPerStep);
+    if (index < first || index >= first + part.length) return step;
     const below = { index, content: comment };
     return <Step key={place} rows={part} first={first} colours={colours} below={below} />;
   });
+  const missing = hidden + tooMuch;
   return (
     <>
       {note !== undefined && <p class="quiet-text">{note}</p>}
@@ -254,8 +260,8 @@ export function LineDiffTable({
           </table>
         </div>
       )}
-      {hidden > 0 && (
-        <p class="quiet-text">{hidden.toLocaleString('en-US')} more lines are not shown.</p>
+      {missing > 0 && (
+        <p class="quiet-text">{missing.toLocaleString('en-US')} more lines are not shown.</p>
       )}
       {onComment !== undefined && rows.length > 0 && index === undefined && (
         <button

@@ -1,8 +1,8 @@
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useErrorBoundary } from 'preact/hooks';
 import { messageOf } from '../api.ts';
-import { partOf } from '../part.ts';
+import { loadedPart, partOf } from '../part.ts';
 import type * as account from '../parts/account.ts';
 import type * as changes from '../parts/changes.ts';
 import type * as files from '../parts/files.ts';
@@ -35,7 +35,7 @@ interface PartProps<Name extends keyof Parts> {
 
 /** Content that has a script of its own. Says so while that arrives, and when it does not. */
 export function Part<Name extends keyof Parts>({ name, children }: PartProps<Name>) {
-  const part = useSignal<Parts[Name] | undefined>(undefined);
+  const part = useSignal(loadedPart(name) as Parts[Name] | undefined);
   const problem = useSignal<string | undefined>(undefined);
   const load = () => {
     problem.value = undefined;
@@ -48,7 +48,12 @@ export function Part<Name extends keyof Parts>({ name, children }: PartProps<Nam
       },
     );
   };
-  useEffect(load, [name]);
+  useEffect(() => {
+    if (part.peek() === undefined) load();
+  }, [name]);
+  const [failure, again] = useErrorBoundary();
+  if (failure !== undefined)
+    return <RetryProblem text="This part of the page has failed." onRetry={again} />;
   if (part.value !== undefined) return <>{children(part.value)}</>;
   if (problem.value !== undefined) return <RetryProblem text={problem.value} onRetry={load} />;
   return <Skeleton lines={4}>Loading…</Skeleton>;

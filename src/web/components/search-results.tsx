@@ -109,9 +109,9 @@ export function SearchResults({ text, onClose }: SearchResultsProps) {
       <p class="quiet-text" role="status">
         {searched === undefined
           ? 'Searching…'
-          : `${state === 'searching' ? 'Searching: ' : ''}${number(items.length)} ${items.length === 1 ? 'place' : 'places'} in ${number(searched.conversations)} of ${number(searched.of)} conversations.`}
+          : `${number(items.length)} ${items.length === 1 ? 'place' : 'places'}. ${state === 'searching' ? 'Searching' : 'Searched'} ${number(searched.conversations)} of ${number(searched.of)} conversations.`}
         {incomplete > 0 &&
-          ` Of ${number(incomplete)}, not all events could be searched: those of running agents are stored within 30 s, and some are not stored any more.`}
+          ` Of ${number(incomplete)} of them, some events may be missing: the latest ones of a sandbox that runs, and those that are not stored any more.`}
       </p>
       {state === 'stopped' && searched !== undefined && search.problem.value === undefined && (
         <button type="button" class="small" onClick={() => void search.continue()}>

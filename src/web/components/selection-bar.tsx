@@ -95,6 +95,10 @@ export function SelectionBar() {
     });
     progress.value = undefined;
     selection.outcome.value = outcomeOf(action, outcome);
+    // A focus in the list would hold the rows that the action has moved.
+    const { activeElement: focused } = document;
+    if (focused instanceof HTMLElement && focused.closest('.list') !== null) focused.blur();
+    page.store.index.flush();
     const failed = new Set(outcome.failed);
     selection.remove([...groupsOf.keys()].filter((row) => !failed.has(row)).map(({ id }) => id));
   };

@@ -82,6 +82,7 @@ it('permits nothing but its own scripts and style', async () => {
     "default-src 'none'",
     `script-src '${hashOf(script)}' '${hashOf(part)}'`,
     `style-src '${hashOf(style)}'`,
+    "worker-src 'self'",
     "connect-src 'self'",
     "img-src 'self' data: blob:",
     "manifest-src 'self'",

@@ -1,7 +1,15 @@
 import { truncatePieces, type Colouring } from '../../../src/web/coloured-lines.ts';
 import { commentText } from '../../../src/web/comment-text.ts';
-import { matchingPaths, treeOf } from '../../../src/web/file-tree.ts';
-import { lineDiffOf, linesOf, maxRows, pairsOf, type DiffRow } from '../../../src/web/line-diff.ts';
+import { contentOf, matchingPaths } from '../../../src/web/file-tree.ts';
+import {
+  lineDiffOf,
+  linesOf,
+  maxRows,
+  pairsOf,
+  partsOf,
+  stepsOf,
+  type DiffRow,
+} from '../../../src/web/line-diff.ts';
 
 describe('colours', () => {
   // Types of its library bring those of the DOM, which programs of Node must not see.
@@ -32,8 +40,8 @@ describe('colours', () => {
     expect(colouredLines(path, 'a')).toBeUndefined();
   });
 
-  it('are not there for a long text', () => {
-    expect(colouredLines('a.ts', 'a'.repeat(40_001))).toBeUndefined();
+  it('are not there for a text of very many pieces', () => {
+    expect(colouredLines('a.ts', "'a';".repeat(20_000))).toBeUndefined();
   });
 
   it('are truncated with their line', () => {
@@ -107,19 +115,52 @@ it.each<[Partial<DiffRow>, string]>([
 
 describe('the tree of files', () => {
   it('has folders and files in the order of their names', () => {
-    const { folders, files } = treeOf(['b', 'a/c10', 'a/c9', 'a/__proto__/x', 'B2']);
-    expect(files).toEqual(['b', 'B2']);
-    expect(folders).toEqual([
-      {
-        ...{ name: 'a', path: 'a', files: ['c9', 'c10'] },
-        folders: [{ name: '__proto__', path: 'a/__proto__', folders: [], files: ['x'] }],
-      },
-    ]);
+    const paths = ['b', 'a/c10', 'a/c9', 'a/__proto__/x', 'B2', 'ab/x'];
+    expect(contentOf(paths, '')).toEqual({ folders: ['a', 'ab'], files: ['b', 'B2'] });
+    expect(contentOf(paths, 'a')).toEqual({ folders: ['__proto__'], files: ['c9', 'c10'] });
+    expect(contentOf(paths, 'a/__proto__')).toEqual({ folders: [], files: ['x'] });
+  });
+
+  it('is as fast for deep paths', () => {
+    const paths = Array.from({ length: 200 }, (_, index) => `${'a/'.repeat(2_000)}${index}`);
+    expect(contentOf(paths, '')).toEqual({ folders: ['a'], files: [] });
   });
 
   it('is searched by words, the shortest path first', () => {
     const paths = ['src/login/index.ts', 'src/login.ts', 'login.md'];
     expect(matchingPaths(paths, ' TS login ', 9)).toEqual(['src/login.ts', 'src/login/index.ts']);
     expect(matchingPaths(paths, 'login', 2)).toEqual(['login.md', 'src/login.ts']);
+  });
+});
+
+describe('invisible characters', () => {
+  it('are one mark for a run of the same', () => {
+    expect(partsOf('a\u0001\u0001\u0001b\u202e')).toEqual(['a', 'U+0001 ×3', 'b', 'U+202E', '']);
+    expect(partsOf('\u0001'.repeat(2_000))).toEqual(['', 'U+0001 ×2,000', '']);
+  });
+
+  it('are a part of the text where there are many', () => {
+    const [text, ...others] = partsOf('a\u0001'.repeat(300));
+    expect(others).toEqual([]);
+    expect(text).toBe('a[U+0001]'.repeat(300));
+  });
+});
+
+describe('the steps in which rows are shown', () => {
+  const sizes = (texts: readonly string[]) => {
+    const { steps, hidden } = stepsOf(texts, (text) => [text]);
+    expect(steps.flat()).toEqual(texts.slice(0, texts.length - hidden));
+    return { steps: steps.map(({ length }) => length), hidden };
+  };
+  it('are of 250 plain lines', () => {
+    expect(sizes(Array.from({ length: 600 }, () => 'plain'))).toEqual({
+      ...{ steps: [250, 250, 100], hidden: 0 },
+    });
+  });
+
+  it('are of fewer lines that need many elements, and end', () => {
+    const { steps, hidden } = sizes(Array.from({ length: 500 }, () => 'é '.repeat(1_000)));
+    expect([steps[0], steps.length + hidden]).toEqual([1, 500]);
+    expect(hidden).toBeGreaterThan(400);
   });
 });

@@ -53,4 +53,7 @@ export const isProgress = (
 
 /** Size of the output of an update, in characters of JSON. */
 export const sizeOf = ({ content, rawOutput }: Pick<Parts, 'content' | 'rawOutput'>): number =>
-  (JSON.stringify(content) ?? '').length + (JSON.stringify(rawOutput) ?? '').length;
+  lengthOf(content) + lengthOf(rawOutput);
+
+const lengthOf = (value: unknown): number =>
+  value === undefined ? 0 : JSON.stringify(value).length;

@@ -1,1 +1,0 @@
-export { colouredLines } from '../colours.ts';
