@@ -179,26 +179,29 @@ const nameOf = (character: string): string =>
  * of the same. In a text with many of them the numbers are a part of the text, in brackets.
  */
 export function partsOf(text: string): readonly string[] {
-  const parts: string[] = [''];
-  let [previous, count] = ['', 0];
+  const parts: string[] = [];
+  let visible = '';
+  let [mark, count] = ['', 0];
   const end = () => {
-    if (count > 1) parts[parts.length - 2] += ` ×${count.toLocaleString('en-US')}`;
-    [previous, count] = ['', 0];
+    if (count > 0) {
+      const times = count > 1 ? ` ×${count.toLocaleString('en-US')}` : '';
+      parts.push(visible, `${nameOf(mark)}${times}`);
+      visible = '';
+    }
+    [mark, count] = ['', 0];
   };
   for (const [index, part] of text.split(unseen).entries()) {
     if (index % 2 === 1) {
-      if (part !== previous) {
-        end();
-        parts.push(nameOf(part), '');
-        previous = part;
-      }
+      if (part !== mark) end();
+      mark = part;
       count += 1;
     } else if (part !== '') {
       end();
-      parts[parts.length - 1] += part;
+      visible += part;
     }
   }
   end();
+  parts.push(visible);
   if (parts.length <= 2 * maxMarks) return parts;
   return [parts.map((part, index) => (index % 2 === 1 ? `[${part}]` : part)).join('')];
 }

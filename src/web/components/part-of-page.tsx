@@ -51,7 +51,7 @@ export function Part<Name extends keyof Parts>({ name, children }: PartProps<Nam
   useEffect(() => {
     if (part.peek() === undefined) load();
   }, [name]);
-  const [failure, again] = useErrorBoundary();
+  const [failure, again] = useErrorBoundary() as readonly [unknown, () => void];
   if (failure !== undefined)
     return <RetryProblem text="This part of the page has failed." onRetry={again} />;
   if (part.value !== undefined) return <>{children(part.value)}</>;
