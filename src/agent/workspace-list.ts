@@ -42,14 +42,21 @@ function namesIn(bytes: Buffer): readonly [names: readonly string[], rest: strin
   return [names.filter((name) => name !== ''), parts.at(-1) ?? ''];
 }
 
-/** Git lists a repository in a repository as if it were a file. */
+/** Maximum bytes of a path; Linux has no longer ones, but an agent may name some. */
+const maxPathLength = 4_096;
+
+/**
+ * Names in order, without folders: git lists a repository in a repository as if it were a file. In
+ * an order in which "/" comes first, a folder is directly before what is in it.
+ */
 function withoutFolders(names: readonly string[]): readonly string[] {
-  const folders = new Set<string>();
-  for (const name of names)
-    for (let at = name.lastIndexOf('/'); at > 0; at = name.lastIndexOf('/', at - 1)) {
-      const folder = name.slice(0, at);
-      if (folders.has(folder)) break;
-      folders.add(folder);
-    }
-  return names.filter((name) => !name.endsWith('/') && !folders.has(name));
+  const keyed = names
+    .filter((name) => name.length <= maxPathLength)
+    .map((name) => name.replaceAll('/', '\0'))
+    .sort();
+  return keyed
+    .filter(
+      (key, index) => !key.endsWith('\0') && keyed[index + 1]?.startsWith(`${key}\0`) !== true,
+    )
+    .map((key) => key.replaceAll('\0', '/'));
 }

@@ -129,6 +129,8 @@ export class EventLog {
       before.next_page_id,
       after.next_page_id,
     );
+    // An event behind the latest known ones.
+    if (this.runOf(id) === undefined) await this.refresh();
   }
 
   /** Reads what follows on the excerpt, which becomes one with the latest events at these. */

@@ -44,12 +44,14 @@ export class Live {
     return this.texts.value.find((each) => each.kind === 'output' && each.call === call);
   }
 
-  /** The texts that belong to no call, unless a later event may have them already. */
+  /** The last thought and message, unless a later event may have them already. */
   get written(): readonly LiveText[] {
-    const isBehind = this.#history.events.value === this.#events;
-    return this.texts.value.filter(
-      ({ kind, text }) => kind !== 'output' && isBehind && text !== '',
-    );
+    if (this.#history.events.value !== this.#events) return [];
+    const texts = this.texts.value.filter(({ text }) => text !== '');
+    return ['thought', 'message'].flatMap((wanted) => {
+      const last = texts.findLast(({ kind }) => kind === wanted);
+      return last === undefined ? [] : [last];
+    });
   }
 
   async #read(): Promise<void> {

@@ -127,7 +127,7 @@ export async function performMany(
   { action, groupsOf }: ManyQuestion,
   { act, isThere, onAnswer }: ManyProgress,
 ): Promise<ManyOutcome> {
-  const { fits } = manyActions[action];
+  const { fits, isOfSandbox } = manyActions[action];
   const rows = [...groupsOf.keys()];
   const isSame = (row: Row): boolean => row.group === groupsOf.get(row);
   const done: Row[] = [];
@@ -137,7 +137,9 @@ export async function performMany(
   let answered = 0;
   const work = async () => {
     for (const row of queue) {
-      if (!isThere(row) || !fits(row.facts)) changed.push(row);
+      // The action on one conversation moves those that share its sandbox.
+      const isChanged = !isOfSandbox && !isSame(row);
+      if (!isThere(row) || !fits(row.facts) || isChanged) changed.push(row);
       else if (await act(row)) done.push(row);
       else failed.push(row);
       onAnswer(++answered);

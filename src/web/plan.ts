@@ -15,17 +15,18 @@ const maxSteps = 100;
 const maxStepLength = 500;
 
 /** States of the Agent Client Protocol and of OpenHands. */
-const states: Readonly<Record<string, PlanStep['state']>> = {
-  ...{ completed: 'done', done: 'done' },
-  in_progress: 'doing',
-};
+const states: ReadonlyMap<string, PlanStep['state']> = new Map([
+  ['completed', 'done'],
+  ['done', 'done'],
+  ['in_progress', 'doing'],
+]);
 
 function stepOf(given: unknown): PlanStep {
   const { content, title, status } = objectOf(given);
   const text = textOf(content) || textOf(title);
   return {
     text: text.length > maxStepLength ? `${text.slice(0, maxStepLength)}…` : text,
-    state: states[textOf(status)] ?? 'open',
+    state: states.get(textOf(status)) ?? 'open',
   };
 }
 

@@ -56,7 +56,9 @@ export class LiveActivity {
     const known = this.#outputs.get(callId);
     const { length = 0, end = '' } = known?.whole ?? {};
     const continues = whole.slice(Math.max(length - comparedCharacters, 0), length) === end;
-    const tail = known !== undefined && continues ? known.tail : new LiveTail();
+    // A text that does not continue the last one may be a later part of the same output.
+    const isContinued = known !== undefined;
+    const tail = known !== undefined && continues ? known.tail : new LiveTail({ isContinued });
     tail.push(whole.slice(continues ? length : 0));
     this.#keep(callId, {
       tail,

@@ -24,9 +24,15 @@ export interface TailPart {
 export class LiveTail {
   readonly id = randomBytes(9).toString('base64url');
   readonly #startedMs = performance.now();
+  readonly #isContinued: boolean;
   #parts: string[] = [];
   #kept = 0;
   #end = 0;
+
+  /** @param isContinued Whether the text may begin within a secret, because it continues another one. */
+  constructor({ isContinued = false }: { readonly isContinued?: boolean } = {}) {
+    this.#isContinued = isContinued;
+  }
 
   get elapsedMs(): number {
     return Math.round(performance.now() - this.#startedMs);
@@ -50,7 +56,10 @@ export class LiveTail {
     const text = this.#compact();
     const start = this.#end - text.length;
     const from = after >= start && after <= this.#end ? after : start;
-    const part = maskPart(text, needles, { from: from - start, continued: start > 0 });
+    const part = maskPart(text, needles, {
+      from: from - start,
+      continued: this.#isContinued || start > 0,
+    });
     return { from, end: start + part.to, text: part.text };
   }
 

@@ -122,6 +122,14 @@ describe('the activity of a conversation', () => {
     expect(item?.id).not.toBe(first.items[0]?.id);
   });
 
+  it('hides the end of a secret where a whole text has lost its beginning', () => {
+    const activity = new LiveActivity();
+    activity.replace('call-1', `a ${secret}`);
+    activity.replace('call-1', `${secret.slice(4)} and more`);
+    const [item] = activity.read('', needles).items;
+    expect(item?.text).toBe(`${marker} and more`);
+  });
+
   it('has the text that the agent writes, by its kind', () => {
     const activity = new LiveActivity();
     activity.say({ kind: 'thought', text: 'Hm' });

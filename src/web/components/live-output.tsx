@@ -48,6 +48,12 @@ export function LiveOutput({ label, text }: LiveOutputProps) {
   );
 }
 
+/** Characters of a text that is rendered anew with each answer; a longer one is plain meanwhile. */
+const maxRendered = 2_000;
+
+const WrittenText = ({ text }: { readonly text: string }) =>
+  text.length > maxRendered ? <p class="written">{text}</p> : <Markdown text={text} />;
+
 /** The text that the agent writes now; the event with the whole text takes its place. */
 export function Written({ live }: { readonly live: Live }) {
   return (
@@ -65,7 +71,7 @@ export function Written({ live }: { readonly live: Live }) {
             <h3>
               Agent <span class="entry-time">is writing…</span>
             </h3>
-            <Markdown text={plainOf(item)} />
+            <WrittenText text={plainOf(item)} />
           </article>
         ),
       )}

@@ -1,3 +1,4 @@
+import { InOrder } from './in-order.tsx';
 import type { History } from '../history.ts';
 import type { Live } from '../live.ts';
 import { lastRunMsOf, planOf, type PlanStep } from '../plan.ts';
@@ -31,7 +32,7 @@ export function PlanList({ history, live }: RunFactsProps) {
       <ol>
         {steps.map(({ text, state }, index) => (
           <li key={index} class={`step-${state}`}>
-            {text} <span class="tool-state">{stepStates[state]}</span>
+            <InOrder>{text}</InOrder> <span class="tool-state">{stepStates[state]}</span>
           </li>
         ))}
       </ol>

@@ -47,6 +47,19 @@ describe('the list of files in the output of the program', () => {
     );
   });
 
+  it('has no folder among names that begin alike', () => {
+    const names = ['a', 'a-b', 'a/c', 'a.d', 'b/c/d', 'b', 'b/c'];
+    expect(fileListOf(outputOf([], names)).names).toEqual(['a-b', 'a.d', 'a/c', 'b/c/d']);
+  });
+
+  it('is read at once also where an agent names very deep folders', () => {
+    const deep = Array.from({ length: 60 }, (_, index) => `${index}${'/a'.repeat(8_000)}`);
+    const long = Array.from({ length: 250 }, (_, index) => `${index}${'/a'.repeat(2_040)}`);
+    const started = performance.now();
+    expect(fileListOf(outputOf([], [...deep, ...long])).names).toHaveLength(250);
+    expect(performance.now() - started).toBeLessThan(1_000);
+  });
+
   it('is bounded work for any output', () => {
     fc.assert(
       fc.property(fc.string(), fc.nat(5), (output, max) => {

@@ -116,6 +116,15 @@ describe('the events of a page', () => {
     expect([idsIn(log), log.older.value]).toEqual([upTo(13, 20), 'e12']);
   });
 
+  it('are read again for an event behind them', async () => {
+    const { state, page } = aService(20);
+    const log = new EventLog(page);
+    await log.refresh();
+    add(state.ids, 3);
+    await log.readAround('e22');
+    expect(log.runOf('e22')?.map(idOf)).toContain('e22');
+  });
+
   it('stay apart while the archive ends before them', async () => {
     const { state, page } = aService(9);
     const log = new EventLog(page);

@@ -72,6 +72,20 @@ it('leaves a row as it is that has changed its group or is gone, and keeps what 
   expect(ids).toEqual([[idOf(4)], [idOf(3)], [idOf(1), idOf(2)]]);
 });
 
+it('leaves a row that changes its group while others are deleted', async () => {
+  const rows = Array.from({ length: 8 }, (_, index) => row(index + 1));
+  const question = questionFor('delete', rows, rows);
+  const { changed } = await performMany(question, {
+    act: () => {
+      rows[7]?.set(running({ execution_status: 'finished' }));
+      return Promise.resolve(true);
+    },
+    isThere: () => true,
+    onAnswer: () => undefined,
+  });
+  expect(changed.map(({ id }) => id)).toEqual([idOf(8)]);
+});
+
 it('has four requests under way at a time', async () => {
   const rows = Array.from({ length: 9 }, (_, index) => row(index + 1));
   let [present, most] = [0, 0];

@@ -10,6 +10,11 @@ const tasks = [
 ];
 
 describe('the plan of an agent', () => {
+  it('knows no state of the prototype', () => {
+    const { steps } = planOf([acp({ content: 'Read', status: 'constructor' })]);
+    expect(steps).toEqual([{ text: 'Read', state: 'open' }]);
+  });
+
   it.each<[string, readonly AgentEvent[], readonly object[]]>([
     [
       'of the Agent Client Protocol, as it was sent last',

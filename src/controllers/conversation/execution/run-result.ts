@@ -22,8 +22,6 @@ export interface EndedRun {
 
 /** Maximum time by which the read of a result delays the status of its run. */
 const timeoutMs = 2_000;
-/** Maximum characters of a message in which secrets are searched: far more than are stored. */
-const maxSearched = 64 * 1024;
 
 const underWay: ReadonlySet<ExecutionStatus | undefined> = new Set([
   undefined,
@@ -76,8 +74,9 @@ function storedResult(
   { executionStatus }: ConversationStatus,
   secrets: readonly NamedSecret[],
 ): RunResult {
+  // Secrets are hidden before anything is left out, which could leave a part of one.
   const searched = withoutSecrets(
-    (message ?? '').slice(0, maxSearched),
+    message ?? '',
     secrets.map(({ value }) => value),
   );
   const words = beginningOnOneLine(searched, maxResultMessage);

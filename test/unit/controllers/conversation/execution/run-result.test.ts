@@ -96,6 +96,14 @@ describe('the result of a run', () => {
     expect([status.lastResult, count]).toEqual([lastResult, reads]);
   });
 
+  it('has no part of a secret, wherever that is in a long message', async () => {
+    for (const size of [65_510, 65_525, 65_536]) {
+      const message = `Done.${'\n'.repeat(size)}${key}`;
+      const { status } = await after(answers({ message }), running, over);
+      expect(status.lastResult?.message).not.toMatch(/sk-|0123/);
+    }
+  });
+
   it('is not read before a user has said something', async () => {
     const state = { ...reported, lastUserMessageId: undefined };
     expect(await after(answers(failed), running, over, state)).toEqual({ status: over, reads: 0 });
