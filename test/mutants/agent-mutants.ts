@@ -16,17 +16,17 @@ const acpTest = 'packages/reference-agent/test/acp/acp-program.test.ts';
 export const agentMutants: Readonly<Record<string, TestedMutant>> = {
   'the last words of an agent are stored with a secret': {
     file: runResult,
-    from: "withoutSecrets( (message ?? '').slice(0, maxSearched), secrets.map(({ value }) => value), )",
-    to: "(message ?? '').slice(0, maxSearched)",
+    from: "withoutSecrets( message ?? '', secrets.map(({ value }) => value), )",
+    to: "message ?? ''",
     test: runResultTest,
     name: 'contains no secret',
   },
   'the last words of an agent are truncated before secrets are hidden in them': {
     file: runResult,
-    from: 'maxSearched)',
-    to: 'maxResultMessage)',
+    from: "message ?? '',",
+    to: "(message ?? '').slice(0, 65_536),",
     test: runResultTest,
-    name: 'contains no secret',
+    name: 'has no part of a secret',
   },
   'an agent that does not answer delays the status of its run': {
     file: runResult,
