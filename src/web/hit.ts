@@ -19,6 +19,54 @@ const maxAround = 60;
 export const patternOf = (text: string, flags = ''): RegExp =>
   new RegExp(text.replaceAll(/[\\^$.*+?()[\]{}|/]/g, String.raw`\$&`), `iu${flags}`);
 
+/** The text around a place. */
+export interface Surroundings {
+  readonly before: string;
+  readonly after: string;
+}
+
+/** Maximum characters that are compared on each side, without white space. */
+const maxCompared = 40;
+const squeezed = (text: string): string => text.replaceAll(/[\s…]+/g, '');
+
+/** Number of characters that are the same from the beginning, or with -1 from the end. */
+function commonLength(one: string, other: string, step: 1 | -1): number {
+  const at = (text: string, place: number) => text.at(step === 1 ? place : -1 - place);
+  let length = 0;
+  while (length < maxCompared && length < one.length && at(one, length) === at(other, length))
+    length++;
+  return length;
+}
+
+/** The number of the place whose surroundings are most alike; the first of equal ones. Pure. */
+export function closestPlace(near: Surroundings, places: readonly Surroundings[]): number {
+  const scores = places.map(
+    ({ before, after }) =>
+      commonLength(squeezed(before), squeezed(near.before), -1) +
+      commonLength(squeezed(after), squeezed(near.after), 1),
+  );
+  return scores.indexOf(Math.max(...scores));
+}
+
+/** The text before and after a text in a snippet of a search. Pure. */
+export function surroundingsIn(snippet: string, text: string): Surroundings {
+  const found = wordsPattern(text).exec(snippet);
+  if (found === null) return { before: '', after: '' };
+  const end = found.index + found[0].length;
+  return { before: snippet.slice(0, found.index), after: snippet.slice(end) };
+}
+
+/** Finds the words of a text one after the other, in small and capital letters. */
+export const wordsPattern = (text: string, flags = ''): RegExp =>
+  new RegExp(
+    text
+      .trim()
+      .split(/\s+/)
+      .map((word) => patternOf(word).source)
+      .join(String.raw`\s+`),
+    `iu${flags}`,
+  );
+
 const shownTexts = (entry: Entry): readonly string[] => {
   if (entry.kind === 'tool') return [entry.summary, entry.input, entry.output, entry.tool];
   return entry.kind === 'folded' ? [entry.name, entry.text] : [entry.text];

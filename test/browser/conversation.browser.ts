@@ -274,7 +274,10 @@ it('sends one message, also when its answer is lost', async () => {
   window.faults();
   service.answers.delete(send);
   await page.getByRole('button', { name: 'Send' }).click();
-  await page.waitForFunction("document.getElementById('reply').value === ''");
+  const field = page.getByLabel('Message');
+  for (let tries = 0; tries < 100 && (await field.inputValue()) !== ''; tries++)
+    await page.waitForTimeout(50);
+  expect(await field.inputValue()).toBe('');
   expect(await page.getByText('Try again later.').count()).toBe(0);
   const keys = service.calls.map(({ key }) => key);
   expect(keys).toHaveLength(2);

@@ -91,8 +91,8 @@ it('finds what was said and done, and leads to it, with the keyboard alone', asy
   const links = results.getByRole('link');
   const addresses = await Promise.all((await links.all()).map((link) => link.getAttribute('href')));
   expect(addresses).toEqual([
-    `/c/${idOf(2)}?event=e%201`,
-    `/c/${idOf(2)}?event=e2`,
+    `/c/${idOf(2)}?event=e+1&find=retry&near=${new URLSearchParams({ near: found().snippet }).toString().slice(5)}`,
+    `/c/${idOf(2)}?event=e2&find=retry&near=retry`,
     `/c/${idOf(3)}`,
   ]);
   await page.getByText('Of 1 of them, some events may be missing').waitFor();

@@ -213,6 +213,37 @@ describe('an address with an event', () => {
     expect(await shown()).toEqual([...range(0, 50), 'gap', ...range(350, 400)]);
   });
 
+  it('scrolls to the place that a search has found in a long output', async () => {
+    const { page } = window;
+    const lines = Array.from({ length: 400 }, (_, index) => `line ${index} of all`);
+    lines[301] = 'line 301: we will retry the upload';
+    const command = { kind: 'TerminalAction', command: 'grep retry log' };
+    store(
+      [
+        ...numbered(3),
+        { ...{ kind: 'ActionEvent', id: 'call', timestamp: timeOf(3) }, action: command },
+        {
+          ...{ kind: 'ObservationEvent', id: 'result', timestamp: timeOf(4), tool_call_id: '1' },
+          observation: { content: [{ type: 'text', text: lines.join('\n') }] },
+        },
+      ].map((event) => ({ tool_name: 'terminal', tool_call_id: '1', source: 'agent', ...event })),
+    );
+    const near = 'line 301: we will retry the upload line 302';
+    await open(
+      `/c/${id}?${new URLSearchParams({ event: 'result', find: 'retry', near }).toString()}`,
+    );
+    const scrolled = () =>
+      page.evaluate<number>(
+        "document.querySelector('[data-marked] pre[aria-label^=Output]')?.scrollTop ?? 0",
+      );
+    for (let tries = 0; tries < 100 && (await scrolled()) === 0; tries++)
+      await page.waitForTimeout(50);
+    expect(await scrolled()).toBeGreaterThan(1_000);
+    // In the name of the call, its input and its output.
+    expect(await page.evaluate<number>("CSS.highlights.get('found').size")).toBe(3);
+    await expectReadable('a place in a long output');
+  });
+
   it('opens the entry that has the event, also a folded one', async () => {
     const { page } = window;
     const result = {
@@ -290,7 +321,11 @@ describe('the search in a history', () => {
     expect(await state(hostile).count()).toBe(1);
     expect(await page.locator('.find-state mark').innerText()).toBe('Retry (v2)');
     expect(await page.locator('main img').count()).toBe(0);
-    await page.waitForFunction("CSS.highlights.get('found')?.size === 1");
+    // The policy of the page has no eval, by which Playwright would wait for an expression.
+    const marks = () => page.evaluate<number>("CSS.highlights.get('found')?.size ?? 0");
+    for (let tries = 0; tries < 100 && (await marks()) === 0; tries++)
+      await page.waitForTimeout(50);
+    expect(await marks()).toBe(1);
     await expectReadable('a hit in a history');
     // The field keeps the focus, so that Enter continues.
     await page.keyboard.press('Enter');

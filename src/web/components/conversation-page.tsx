@@ -11,6 +11,8 @@ import type { Row } from '../row.ts';
 import type { StartTask } from '../wire.ts';
 import { ActionProblem } from './action-problem.tsx';
 import { HistoryList } from './history-list.tsx';
+import { partOf } from '../part.ts';
+import type * as find from '../parts/find.ts';
 import { Part } from './part-of-page.tsx';
 import { Pill } from './pill.tsx';
 import { PullRequests } from './pull-requests.tsx';
@@ -207,8 +209,15 @@ function Present({ row }: { readonly row: Row }) {
     page.title.value = title;
   }, [title]);
   useEffect(() => {
-    const event = new URLSearchParams(location.search).get('event');
-    if (event !== null) void history.show(event);
+    const address = new URLSearchParams(location.search);
+    const event = address.get('event');
+    if (event === null) return;
+    void history.show(event).then(async () => {
+      const text = address.get('find');
+      if (text === null) return;
+      const { highlight, surroundingsIn } = (await partOf('find')) as typeof find;
+      highlight(text, surroundingsIn(address.get('near') ?? '', text));
+    });
   }, [history]);
   // Each change of the conversation may come from new events.
   useSignalEffect(() => {

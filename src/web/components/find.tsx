@@ -1,34 +1,52 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { EventSearch, maxHits } from '../find.ts';
-import { patternOf } from '../hit.ts';
+import { closestPlace, wordsPattern, type Surroundings } from '../hit.ts';
 import type { History } from '../history.ts';
 import { RetryProblem } from './retry-problem.tsx';
 
 const numberOf = (count: number): string => count.toLocaleString('en');
 
-/** Marks every place of a text in the marked entry, and scrolls to the first one. */
-function highlight(text: string): void {
+/**
+ * Marks every place of a text in the marked entry, and scrolls to the one with these surroundings,
+ * once the list has rendered the entry.
+ */
+export function highlight(text: string, near: Surroundings): void {
+  requestAnimationFrame(() => requestAnimationFrame(() => markIn(text, near)));
+}
+
+/** Maximum characters around a place that are compared. */
+const maxAround = 80;
+
+function markIn(text: string, near: Surroundings): void {
   const entry = document.querySelector<HTMLElement>('.history > [data-marked]');
   // Firefox before 140 has no highlights.
   if (entry === null || !('highlights' in CSS)) return;
   const ranges: Range[] = [];
+  const places: Surroundings[] = [];
   const walker = document.createTreeWalker(entry, NodeFilter.SHOW_TEXT);
-  for (let node = walker.nextNode(); node !== null; node = walker.nextNode())
-    for (const { index, 0: match } of (node.nodeValue ?? '').matchAll(patternOf(text, 'g'))) {
+  for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
+    const value = node.nodeValue ?? '';
+    for (const { index, 0: match } of value.matchAll(wordsPattern(text, 'g'))) {
+      const end = index + match.length;
       const range = new Range();
       range.setStart(node, index);
-      range.setEnd(node, index + match.length);
+      range.setEnd(node, end);
       ranges.push(range);
+      places.push({
+        before: value.slice(Math.max(0, index - maxAround), index),
+        after: value.slice(end, end + maxAround),
+      });
     }
+  }
   CSS.highlights.set('found', new Highlight(...ranges));
-  const [first] = ranges;
-  if (first === undefined) return;
-  const frame = first.startContainer.parentElement?.closest('pre');
-  const offset = (top: number) => first.getBoundingClientRect().top - top;
+  const range = ranges[closestPlace(near, places)];
+  if (range === undefined) return;
+  const frame = range.startContainer.parentElement?.closest('pre');
+  const offset = (top: number) => range.getBoundingClientRect().top - top;
   if (frame) frame.scrollTop += offset(frame.getBoundingClientRect().top) - frame.clientHeight / 2;
   const fromMiddle = offset(innerHeight / 2);
-  if (fromMiddle > 0) scrollBy({ top: fromMiddle });
+  if (Math.abs(fromMiddle) > innerHeight / 2 || fromMiddle > 0) scrollBy({ top: fromMiddle });
 }
 
 interface FindProps {
@@ -74,10 +92,7 @@ export function Find({ history, onClose }: FindProps) {
   }, [hits.length]);
   useEffect(() => {
     if (hit === undefined || present === undefined) return;
-    void history.show(hit.id, false).then(() => {
-      // The list renders the entry with the next frame.
-      requestAnimationFrame(() => requestAnimationFrame(() => highlight(present.text)));
-    });
+    void history.show(hit.id, false).then(() => highlight(present.text, hit));
   }, [hit]);
   const searched = numberOf(present?.searched.value ?? 0);
   const total = Math.max(present?.total.value ?? 0, present?.searched.value ?? 0);

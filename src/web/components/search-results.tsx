@@ -1,4 +1,5 @@
 import { useEffect, useMemo } from 'preact/hooks';
+import { wordsPattern } from '../hit.ts';
 import { TextSearch } from '../text-search.ts';
 import type { Found } from '../wire.ts';
 import { InOrder } from './in-order.tsx';
@@ -6,11 +7,7 @@ import { RetryProblem } from './retry-problem.tsx';
 
 /** The text in a snippet, marked wherever it is. */
 function Marked({ text, snippet }: { readonly text: string; readonly snippet: string }) {
-  const words = text
-    .trim()
-    .split(/\s+/)
-    .map((word) => word.replaceAll(/[\\^$.*+?()[\]{}|/]/g, String.raw`\$&`));
-  const parts = snippet.split(new RegExp(`(${words.join(String.raw`\s+`)})`, 'iu'));
+  const parts = snippet.split(new RegExp(`(${wordsPattern(text).source})`, 'iu'));
   return (
     <>
       {parts.map((part, index) =>
@@ -33,7 +30,8 @@ const places = {
 
 function Result({ found, text }: { readonly found: Found; readonly text: string }) {
   const { conversation_id: id, event_id: event, where, timestamp, snippet } = found;
-  const query = event === null ? '' : `?event=${encodeURIComponent(event)}`;
+  const query =
+    event === null ? '' : `?${new URLSearchParams({ event, find: text, near: snippet })}`;
   return (
     <li>
       <a href={`/c/${encodeURIComponent(id)}${query}`}>

@@ -1,1 +1,2 @@
-export { Find } from '../components/find.tsx';
+export { Find, highlight } from '../components/find.tsx';
+export { surroundingsIn } from '../hit.ts';

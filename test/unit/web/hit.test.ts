@@ -1,5 +1,5 @@
 import { entryIdOf } from '../../../src/web/event-log.ts';
-import { hitIn, patternOf } from '../../../src/web/hit.ts';
+import { closestPlace, hitIn, patternOf, surroundingsIn } from '../../../src/web/hit.ts';
 import { outcomeOf } from '../../../src/web/outcome.ts';
 
 const message = (text: string) => ({
@@ -70,4 +70,24 @@ it.each([
 ] as const)('says what becomes of an answer that is %s (%s, %s)', (...row) => {
   const [state, notice, isRunning, words] = row;
   expect(outcomeOf({ state, notice }, isRunning)).toBe(words);
+});
+
+describe('the surroundings of a text', () => {
+  it('choose the place that is meant, whatever its white space', () => {
+    const places = [
+      { before: 'echo "will ', after: '" # twice' },
+      { before: 'line 301: we will\n', after: ' the upload' },
+      { before: 'we will ', after: ' later' },
+    ];
+    const near = surroundingsIn('… line 301: we will RETRY the upload …', 'retry');
+    expect(near).toEqual({ before: '… line 301: we will ', after: ' the upload …' });
+    expect(closestPlace(near, places)).toBe(1);
+    expect(closestPlace({ before: '', after: '' }, places)).toBe(0);
+    expect(closestPlace(near, [])).toBe(-1);
+  });
+
+  it('are found for words between which there is other white space', () => {
+    expect(surroundingsIn('a fix (it) b', 'Fix\n(it)')).toEqual({ before: 'a ', after: ' b' });
+    expect(surroundingsIn('nothing', 'else')).toEqual({ before: '', after: '' });
+  });
 });
