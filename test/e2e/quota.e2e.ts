@@ -106,13 +106,29 @@ describe('a quota of three', () => {
     const back = await Promise.all(
       others.map((id) => up.reaches(id, { sandbox_status: 'RUNNING' }, withinMs)),
     );
-    // One that made room before it came to its message does what that says now.
-    const number = ({ sandbox_id: sandbox }: { readonly sandbox_id: string | null }) =>
-      eventually(
+    // One that made room before it came to its message does what that says now. Where the pause has
+    // met the command itself, that is not run twice, and the owner says it again.
+    const wasInterrupted = async (id: string) => {
+      const query = 'search?kind__eq=AgentErrorEvent&limit=1';
+      const { body } = await up.call('GET', `/api/v1/conversation/${id}/events/${query}`);
+      return JSON.stringify(body).includes('interrupted');
+    };
+    const number = ({ id, sandbox_id: sandbox }: (typeof back)[number]) => {
+      let said = false;
+      return eventually(
         'its file',
-        () => up.inSandbox(sandbox ?? '', 'cat /workspace/project/number.txt'),
+        async () => {
+          if (!said && (await wasInterrupted(id))) {
+            said = true;
+            const text = `\`\`\`sh\necho ${id} >number.txt\n\`\`\``;
+            const message = { content: [{ type: 'text', text }], run: true };
+            await up.call('POST', `/api/v1/app-conversations/${id}/send-message`, message);
+          }
+          return up.inSandbox(sandbox ?? '', 'cat /workspace/project/number.txt');
+        },
         withinMs,
       );
+    };
     const numbers = await Promise.all(back.map(number));
     expect(new Set(numbers).size).toBe(others.length);
     expect(await up.conversation(kept?.id ?? '')).toMatchObject({
