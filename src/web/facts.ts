@@ -7,11 +7,16 @@ export interface Facts {
   readonly sandbox?: SandboxRecord | undefined;
 }
 
+const isUnderWay = (task: StartTask | undefined): boolean =>
+  task !== undefined && task.status !== 'READY' && task.status !== 'ERROR';
+
 /** The status of the sandbox, also before the stream has brought the record of a new start. */
 export function sandboxStatusOf({
   conversation,
   task,
 }: Facts): ConversationRecord['sandbox_status'] {
+  // The sandbox runs before the start in it is over.
+  if (conversation?.sandbox_status === 'RUNNING' && isUnderWay(task)) return 'STARTING';
   if (conversation !== undefined) return conversation.sandbox_status;
   return task?.status === 'ERROR' ? 'ERROR' : 'STARTING';
 }

@@ -19,17 +19,8 @@ export const startStages = [
 }[];
 
 /** The number of the stage from 0 that a start has reached, also one that has failed. */
-export function reachedStage({ status, steps, sandbox_id }: StartTask): number {
-  const last = steps.at(-1)?.name;
-  const before = sandbox_id === null ? 'WORKING' : 'WAITING_FOR_SANDBOX';
-  return stageOf(status) ?? stageOf(last === undefined ? before : stepStatuses[last]) ?? 0;
-}
-
-/** The status of a start during each step in the sandbox. */
-const stepStatuses = {
-  clone: 'PREPARING_REPOSITORY',
-  setup: 'SETTING_UP_SKILLS',
-} as const satisfies Readonly<Record<StartTask['steps'][number]['name'], StartTask['status']>>;
+export const reachedStage = ({ status, failed_status: failed }: StartTask): number =>
+  stageOf(failed ?? status) ?? 0;
 
 /** The number of the present stage from 0; undefined for a start that has failed. */
 export function stageOf(status: StartTask['status']): number | undefined {

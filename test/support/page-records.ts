@@ -68,6 +68,7 @@ export const aTask = (number: number, fields: Partial<StartTask> = {}): StartTas
   status: 'WORKING',
   detail: null,
   error: null,
+  failed_status: null,
   app_conversation_id: null,
   sandbox_id: null,
   agent_server_url: null,

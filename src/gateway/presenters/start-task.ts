@@ -102,6 +102,10 @@ export const startTaskSchema = z.object({
   status: z.enum(startStatuses),
   detail: nullableText.describe('What happens at the moment or, with ERROR, what went wrong.'),
   error: nullableText.describe('What went wrong: the same text as detail. Null unless ERROR.'),
+  failed_status: z
+    .enum(startStatuses)
+    .nullable()
+    .describe('The status in which the start has failed. Null unless ERROR.'),
   app_conversation_id: idSchema.nullable().describe('Null until READY.'),
   sandbox_id: nullableText.describe('From WAITING_FOR_SANDBOX on.'),
   agent_server_url: nullableText,
@@ -145,6 +149,9 @@ export function transitionsOf(
   ];
 }
 
+const statusBeforeError = (conversation: CachedConversation): StartStatus =>
+  transitionsOf(conversation).findLast(({ status }) => status !== 'ERROR')?.status ?? 'WORKING';
+
 /** A start task as it was at one of its transitions. */
 export function startTaskAt(
   conversation: CachedConversation,
@@ -165,6 +172,7 @@ export function startTaskAt(
     status,
     detail: error ?? waitsFor ?? detail ?? null,
     error,
+    failed_status: error === null ? null : statusBeforeError(conversation),
     app_conversation_id: status === 'READY' ? id : null,
     sandbox_id: sandboxIdAt(conversation, status),
     agent_server_url: status === 'READY' ? (access?.agentUrl ?? null) : null,

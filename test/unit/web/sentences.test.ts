@@ -1,5 +1,6 @@
 import type { Facts } from '../../../src/web/facts.ts';
 import { sentenceOf } from '../../../src/web/sentences.ts';
+import { aTask } from '../../support/page-records.ts';
 import {
   asking,
   ended,
@@ -176,4 +177,12 @@ it('states the place of a sandbox that waits', () => {
   const facts = withSandbox('STARTING', 'waiting-for-quota', 'Waiting for room: at most 2.');
   const placeOf = (id: string) => (id === 'sbx-1' ? '2nd of 4.' : undefined);
   expect(sentenceOf(facts, { now, placeOf })).toBe('2nd of 4. Waiting for room: at most 2.');
+});
+
+it('is the start of a conversation, as long as that is under way in a sandbox that runs', () => {
+  const facts: Facts = {
+    ...running(),
+    task: aTask(1, { status: 'PREPARING_REPOSITORY' }),
+  };
+  expect(sentenceOf(facts, { now: Date.now() })).toMatch(/^(?:Cloning|Preparing)/);
 });

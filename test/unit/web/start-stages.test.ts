@@ -2,24 +2,22 @@ import { reachedStage, startStages } from '../../../src/web/start-stages.ts';
 import type { StartTask } from '../../../src/web/wire.ts';
 import { aTask } from '../../support/page-records.ts';
 
-const step = (name: 'clone' | 'setup') => ({
-  ...{ name, state: 'failed' as const, output: null, exit_code: 1 },
-  ...{ started_at: '2026-01-01T00:00:00Z', ended_at: null },
-});
-
 describe('the stage that a start has reached', () => {
   it.each<[string, Partial<StartTask>, string]>([
     ['is that of its status', { status: 'PREPARING_REPOSITORY' }, 'Repository'],
-    ['is the first one where it failed at once', { status: 'ERROR' }, 'Accepted'],
-    ['is that of its sandbox', { status: 'ERROR', sandbox_id: 'sbx-1' }, 'Sandbox'],
     [
-      'is that of a clone that failed',
-      { status: 'ERROR', sandbox_id: 'sbx-1', steps: [step('clone')] },
+      'is the first one where it failed at once',
+      { status: 'ERROR', failed_status: 'WORKING' },
+      'Accepted',
+    ],
+    [
+      'is that of a clone that failed, also without a step',
+      { status: 'ERROR', failed_status: 'PREPARING_REPOSITORY', sandbox_id: 'sbx-1' },
       'Repository',
     ],
     [
       'is that of a set-up that failed',
-      { status: 'ERROR', sandbox_id: 'sbx-1', steps: [step('clone'), step('setup')] },
+      { status: 'ERROR', failed_status: 'SETTING_UP_SKILLS', sandbox_id: 'sbx-1' },
       'Set-up',
     ],
   ])('%s', (_what, fields, name) => {

@@ -60,6 +60,7 @@ export const startTask = {
   status: 'WORKING',
   detail: null,
   error: null,
+  failed_status: null,
   app_conversation_id: null,
   sandbox_id: null,
   agent_server_url: null,
