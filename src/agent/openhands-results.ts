@@ -84,10 +84,14 @@ function wordsOf({ kind, source, action, llm_message: message }: RecentEvent): s
     .trim();
 }
 
+/** The text of OpenHands, and of agents behind its protocol here, for a call that a pause has ended. */
+const interrupted = 'Tool call interrupted before completion.';
+
 /** The outcome of a tool call; undefined for events that have none. */
 function outcomeOf({
   kind,
   status,
+  error,
   observation,
 }: RecentEvent): 'done' | 'failed' | 'rejected' | undefined {
   switch (kind) {
@@ -97,7 +101,8 @@ function outcomeOf({
       return observation?.is_error === true || !passing.has(exitCode) ? 'failed' : 'done';
     }
     case 'AgentErrorEvent':
-      return 'failed';
+      // A pause has ended the call, which is no failure of the tool.
+      return error?.startsWith(interrupted) === true ? 'done' : 'failed';
     case 'UserRejectObservation':
       return 'rejected';
     case 'ACPToolCallEvent':

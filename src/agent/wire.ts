@@ -128,6 +128,7 @@ export const recentEventsSchema = pageOf(
     tool_call_id: accessory(z.string()),
     /** Status of a tool call of the Agent Client Protocol. */
     status: accessory(z.string()),
+    error: accessory(z.string()),
     llm_message: accessory(
       z.object({ content: z.array(z.object({ text: accessory(z.string()) })) }),
     ),

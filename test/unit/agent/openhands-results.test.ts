@@ -74,6 +74,19 @@ const cases: readonly (readonly [string, readonly object[], unknown])[] = [
     { reason: 'ToolFailed' },
   ],
   [
+    'a call that a pause has ended',
+    [
+      asked,
+      call,
+      {
+        kind: 'AgentErrorEvent',
+        error: 'Tool call interrupted before completion. The conversation was paused.',
+      },
+      said('agent', 'The others succeeded.'),
+    ],
+    { message: 'The others succeeded.' },
+  ],
+  [
     'a failed call of an ACP agent',
     [asked, acp('pending'), acp('failed'), said('agent', 'No.')],
     { reason: 'ToolFailed', message: 'No.' },
