@@ -31,8 +31,13 @@ export function fileListOf(output: string, max = maxFiles): FileList {
   const [gone] = namesIn(bytes.subarray(0, at + 1));
   const [names, rest] = namesIn(bytes.subarray(at + separator.length));
   const isGone = new Set(gone);
-  const there = withoutFolders([...new Set(names)].filter((name) => !isGone.has(name))).toSorted();
-  return { names: there.slice(0, max), isTruncated: rest !== '' || there.length > max };
+  const known = [...new Set(names)].filter((name) => !isGone.has(name));
+  const short = known.filter((name) => name.length <= maxPathLength);
+  const there = withoutFolders(short).toSorted();
+  return {
+    names: there.slice(0, max),
+    isTruncated: rest !== '' || short.length < known.length || there.length > max,
+  };
 }
 
 /** Names that end with a NUL, and the text after the last NUL. */
@@ -42,7 +47,7 @@ function namesIn(bytes: Buffer): readonly [names: readonly string[], rest: strin
   return [names.filter((name) => name !== ''), parts.at(-1) ?? ''];
 }
 
-/** Maximum bytes of a path; Linux has no longer ones, but an agent may name some. */
+/** Maximum UTF-16 units of a path; Linux opens no longer ones, but an agent may name some. */
 const maxPathLength = 4_096;
 
 /**
@@ -50,13 +55,11 @@ const maxPathLength = 4_096;
  * an order in which "/" comes first, a folder is directly before what is in it.
  */
 function withoutFolders(names: readonly string[]): readonly string[] {
-  const keyed = names
-    .filter((name) => name.length <= maxPathLength)
-    .map((name) => name.replaceAll('/', '\0'))
-    .sort();
+  // `join` makes a flat text; that of `replaceAll` is a tree, which is ten times slower to compare.
+  const keyed = names.map((name) => name.split('/').join('\0')).sort();
   return keyed
     .filter(
       (key, index) => !key.endsWith('\0') && keyed[index + 1]?.startsWith(`${key}\0`) !== true,
     )
-    .map((key) => key.replaceAll('\0', '/'));
+    .map((key) => key.split('\0').join('/'));
 }

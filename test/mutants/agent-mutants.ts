@@ -448,6 +448,27 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     test: liveTest,
     name: 'hides the rest of a secret whose beginning is no longer kept',
   },
+  'the end of a secret is shown where a whole text does not continue the last one': {
+    file: 'packages/reference-agent/src/live-activity.ts',
+    from: 'const isContinued = known !== undefined;',
+    to: 'const isContinued = false;',
+    test: liveTest,
+    name: 'hides the end of a secret where a whole text has lost its beginning',
+  },
+  'the streams of a command share a decoder': {
+    file: 'packages/reference-agent/src/live-activity.ts',
+    from: 'decoders[stream].write(chunk)',
+    to: 'decoders.stdout.write(chunk)',
+    test: liveTest,
+    name: 'has the characters of each stream',
+  },
+  'paths of any length are compared': {
+    file: 'src/agent/workspace-list.ts',
+    from: 'name.length <= maxPathLength',
+    to: 'name.length > 0',
+    test: 'test/unit/agent/workspace-list.test.ts',
+    name: 'says that it has not all where a path is too long',
+  },
   'the tail of an output has no bound': {
     file: 'packages/reference-agent/src/live-tail.ts',
     from: 'const isLonger = joined.length > maxTailCharacters;',

@@ -99,6 +99,8 @@ export class BoundedOutput {
   }
 }
 
+export type OutputListener = (chunk: Buffer, stream: 'stdout' | 'stderr') => void;
+
 export interface CommandOptions {
   readonly command: string;
   readonly shell?: 'sh' | 'bash';
@@ -110,7 +112,7 @@ export interface CommandOptions {
   /** Writes standard error to the buffer of standard output, in the order of arrival. */
   readonly merged?: boolean;
   /** Gets the output as it comes, with its secrets. */
-  readonly onOutput?: ((chunk: Buffer) => void) | undefined;
+  readonly onOutput?: OutputListener | undefined;
   /** Returns the texts to hide in the output; called when the command has ended. */
   readonly needles?: () => Needles;
   /**
@@ -162,13 +164,13 @@ export class Commands {
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    for (const [stream, output] of [
-      [child.stdout, out],
-      [child.stderr, err],
+    for (const [name, output] of [
+      ['stdout', out],
+      ['stderr', err],
     ] as const)
-      stream.on('data', (chunk: Buffer) => {
+      child[name].on('data', (chunk: Buffer) => {
         output.push(chunk);
-        options.onOutput?.(chunk);
+        options.onOutput?.(chunk, name);
       });
     const group = child.pid;
     if (group === undefined) return notStarted(await startError(child));

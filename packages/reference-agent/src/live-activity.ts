@@ -1,4 +1,5 @@
 import { StringDecoder } from 'node:string_decoder';
+import type { OutputListener } from './commands.ts';
 import type { AgentEvent } from './events.ts';
 import { copied, LiveTail, type TailPart } from './live-tail.ts';
 import type { Needles } from './mask.ts';
@@ -43,12 +44,13 @@ export class LiveActivity {
   readonly #outputs = new Map<string, Output>();
   #text: { readonly kind: WordsKind; readonly tail: LiveTail } | undefined;
 
-  /** Returns a function that takes the output of a command. */
-  begin(callId: string): (chunk: Buffer) => void {
+  /** Returns a function that takes the output of a command, in the order of arrival. */
+  begin(callId: string): OutputListener {
     const tail = new LiveTail();
-    const decoder = new StringDecoder('utf8');
+    // A chunk may end within a character, which the next chunk of the same stream continues.
+    const decoders = { stdout: new StringDecoder('utf8'), stderr: new StringDecoder('utf8') };
     this.#keep(callId, { tail });
-    return (chunk) => tail.push(decoder.write(chunk));
+    return (chunk, stream) => tail.push(decoders[stream].write(chunk));
   }
 
   /** Takes the whole output of a call so far; one that does not continue the last is another text. */

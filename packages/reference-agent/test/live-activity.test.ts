@@ -86,10 +86,10 @@ describe('the activity of a conversation', () => {
   it('has the output of a command until an event has it', () => {
     const activity = new LiveActivity();
     const push = activity.begin('call-1');
-    push(Buffer.from('hé'));
+    push(Buffer.from('hé'), 'stdout');
     const first = read(activity);
     expect(first.items).toMatchObject([{ kind: 'output', tool_call_id: 'call-1', text: 'hé' }]);
-    push(Buffer.from('llo'));
+    push(Buffer.from('llo'), 'stdout');
     expect(read(activity, first.cursor).items).toMatchObject([{ from: 2, text: 'llo' }]);
     const head = { id: 'e', timestamp: '' };
     activity.apply({
@@ -103,10 +103,20 @@ describe('the activity of a conversation', () => {
     const activity = new LiveActivity();
     const push = activity.begin('call-1');
     const bytes = Buffer.from('€');
-    push(bytes.subarray(0, 1));
+    push(bytes.subarray(0, 1), 'stdout');
     expect(read(activity).items).toMatchObject([{ text: '' }]);
-    push(bytes.subarray(1));
+    push(bytes.subarray(1), 'stdout');
     expect(read(activity).items).toMatchObject([{ text: '€' }]);
+  });
+
+  it('has the characters of each stream, also where the other one is between their bytes', () => {
+    const activity = new LiveActivity();
+    const push = activity.begin('call-1');
+    const bytes = Buffer.from('€');
+    push(bytes.subarray(0, 1), 'stdout');
+    push(Buffer.from('warning '), 'stderr');
+    push(bytes.subarray(1), 'stdout');
+    expect(read(activity).items).toMatchObject([{ text: 'warning €' }]);
   });
 
   it('continues a whole text that grows, and begins again with another one', () => {
@@ -152,7 +162,7 @@ describe('the activity of a conversation', () => {
     'is read from the beginning after the cursor %.10s',
     (cursor) => {
       const activity = new LiveActivity();
-      activity.begin('call-1')(Buffer.from('text'));
+      activity.begin('call-1')(Buffer.from('text'), 'stdout');
       expect(read(activity, cursor).items).toMatchObject([{ from: 0, text: 'text' }]);
     },
   );
