@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
-import { build, type BuildOptions, type Metafile, type Plugin, type StdinOptions } from 'esbuild';
+import { build, type BuildOptions, type Metafile, type Plugin } from 'esbuild';
 
 const parts = 'src/web/parts';
 const workers = 'src/web/workers';
@@ -43,15 +43,24 @@ function takeFromMain(ofMain: ReadonlySet<string>, taken: Set<string>): Plugin {
   };
 }
 
-/** The main script, with the modules that the parts take from it as values of a global variable. */
-function offerToParts(taken: ReadonlySet<string>): StdinOptions {
+/**
+ * A module before the main one: the modules that the parts take from the main script, as values of a
+ * global variable. A page may need a part at its first render.
+ */
+function offerToParts(taken: ReadonlySet<string>): Plugin {
   const paths = [...taken].map((path) => relative('.', path)).sort();
-  const lines = [
+  const shared = paths.map((path, index) => `${JSON.stringify(path)}: m${index}`);
+  const contents = [
     ...paths.map((path, index) => `import * as m${index} from './${path}';`),
-    `globalThis.conversationPage = { parts: {}, shared: { ${paths.map((path, index) => `${JSON.stringify(path)}: m${index}`).join(', ')} } };`,
-    `import './${main}';`,
-  ];
-  return { contents: lines.join('\n'), resolveDir: '.', loader: 'ts' };
+    `globalThis.conversationPage = { parts: {}, shared: { ${shared.join(', ')} } };`,
+  ].join('\n');
+  return {
+    name: 'offer-to-parts',
+    setup(bundle) {
+      bundle.onResolve({ filter: /^offer-to-parts$/ }, ({ path }) => ({ path, namespace: 'page' }));
+      bundle.onLoad({ filter: /./, namespace: 'page' }, () => ({ contents, resolveDir: '.' }));
+    },
+  };
 }
 
 /**
@@ -81,6 +90,11 @@ export async function buildPages(outdir: string): Promise<void> {
   // A worker has nothing of the page.
   for (const file of readdirSync(workers))
     await build({ ...common, entryPoints: [join(workers, file)], outdir: join(outdir, 'parts') });
-  await build({ ...common, stdin: offerToParts(taken), outfile: join(outdir, 'app.js') });
+  await build({
+    ...common,
+    stdin: { contents: `import 'offer-to-parts';\nimport './${main}';`, resolveDir: '.' },
+    outfile: join(outdir, 'app.js'),
+    plugins: [offerToParts(taken)],
+  });
   await build({ ...common, entryPoints: { styles: 'src/web/styles.css' }, outdir });
 }

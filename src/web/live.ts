@@ -46,8 +46,8 @@ export class Live {
 
   /** The last thought and message, unless a later event may have them already. */
   get written(): readonly LiveText[] {
-    if (this.#history.events.value !== this.#events) return [];
     const texts = this.texts.value.filter(({ text }) => text !== '');
+    if (this.#history.events.value !== this.#events) return [];
     return ['thought', 'message'].flatMap((wanted) => {
       const last = texts.findLast(({ kind }) => kind === wanted);
       return last === undefined ? [] : [last];
