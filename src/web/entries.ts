@@ -175,7 +175,10 @@ function acpContentText(content: unknown): string {
   return texts.every((text) => text !== '') ? texts.join('\n') : jsonOf(parts);
 }
 
-const acpStates: Readonly<Record<string, ToolState>> = { completed: 'done', failed: 'failed' };
+const acpStates: ReadonlyMap<string, ToolState> = new Map([
+  ['completed', 'done'],
+  ['failed', 'failed'],
+]);
 
 /** A tool call of an agent of the Agent Client Protocol, as an event has its last state. */
 function acpToolOf(event: AgentEvent): ToolEntry {
@@ -183,7 +186,7 @@ function acpToolOf(event: AgentEvent): ToolEntry {
   const command = textOf(objectOf(input)['command']);
   const given = textOf(input) || (isEvent(input) ? describe(input) : jsonOf(input));
   const content = acpContentText(event['content']);
-  const state = acpStates[textOf(status)] ?? 'running';
+  const state = acpStates.get(textOf(status)) ?? 'running';
   const shown = state === 'running' ? '' : textOf(output) || jsonOf(output) || content;
   return {
     ...{ ...baseOf(event), kind: 'tool', state, call: textOf(event['tool_call_id']) },

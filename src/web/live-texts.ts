@@ -36,6 +36,12 @@ export const joinedTexts = (
     return { ...{ id, kind, call, elapsedMs, end, skipped }, text: shown };
   });
 
+/** The last thought and the last message. */
+export const writtenIn = (texts: readonly LiveText[]): readonly LiveText[] =>
+  ['thought', 'message'].flatMap(
+    (wanted) => texts.findLast(({ kind, text }) => kind === wanted && text !== '') ?? [],
+  );
+
 /** The end of a text from a line on, where there is a line. */
 function endOf(text: string): string {
   if (text.length <= maxLiveLength) return text;

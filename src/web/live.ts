@@ -2,7 +2,7 @@ import { batch, signal } from '@preact/signals';
 import { api } from './api.ts';
 import type { AgentEvent } from './entries.ts';
 import type { History } from './history.ts';
-import { joinedTexts, type LiveText } from './live-texts.ts';
+import { joinedTexts, writtenIn, type LiveText } from './live-texts.ts';
 import { Refresher } from './refresher.ts';
 import type { LiveActivity } from './wire.ts';
 
@@ -46,12 +46,9 @@ export class Live {
 
   /** The last thought and message, unless a later event may have them already. */
   get written(): readonly LiveText[] {
-    const texts = this.texts.value.filter(({ text }) => text !== '');
-    if (this.#history.events.value !== this.#events) return [];
-    return ['thought', 'message'].flatMap((wanted) => {
-      const last = texts.findLast(({ kind }) => kind === wanted);
-      return last === undefined ? [] : [last];
-    });
+    // Both are read in any case, so that a component follows both.
+    const written = writtenIn(this.texts.value);
+    return this.#history.events.value === this.#events ? written : [];
   }
 
   async #read(): Promise<void> {

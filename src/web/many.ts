@@ -69,17 +69,19 @@ export interface ManyQuestion {
 const counted = (count: number, noun: string): string =>
   `${count} ${noun}${count === 1 ? '' : 's'}`;
 
-/** The question before an action: how many, of which groups, and what follows. */
+/** The question before an action: how many, of which groups, how many hidden, and what follows. */
 export function questionFor(
   action: ManyAction,
   rows: readonly Row[],
   all: Iterable<Row>,
+  isShown: (row: Row) => boolean = () => true,
 ): ManyQuestion {
   const { label, warning, isOfSandbox, done } = manyActions[action];
   const numbers = groups.flatMap((group) => {
     const count = rows.filter((row) => row.group === group).length;
     return count === 0 ? [] : [`${count} ${groupNames[group]}`];
   });
+  const hidden = rows.filter((row) => !isShown(row)).length;
   const chosen = new Set(rows);
   const sandboxes = new Set(isOfSandbox ? rows.map(({ facts }) => sandboxIdOf(facts)) : []);
   sandboxes.delete(undefined);
@@ -91,7 +93,7 @@ export function questionFor(
     action,
     groupsOf: new Map(rows.map((row) => [row, row.group])),
     text: [
-      `${verb} ${counted(rows.length, 'conversation')}${action === 'retry' ? ' again' : ''} (${numbers.join(', ')})?`,
+      `${verb} ${counted(rows.length, 'conversation')}${action === 'retry' ? ' again' : ''} (${numbers.join(', ')}${hidden === 0 ? '' : `; ${hidden} not shown by the filter`})?`,
       warning[rows.length === 1 ? 0 : 1],
       sharing === 0
         ? ''

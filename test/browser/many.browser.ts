@@ -129,6 +129,9 @@ describe('a selection', () => {
     await page.getByLabel('Search conversations').fill('login');
     await bar().getByText('2 selected, 1 not shown by the filter').waitFor();
     await row('Fix the login').waitFor();
+    await bar().getByRole('button', { name: 'Delete 2' }).click();
+    await bar().getByText('; 1 not shown by the filter)?').waitFor();
+    await bar().getByRole('button', { name: 'Cancel' }).click();
     await page.getByRole('button', { name: 'Select none' }).click();
   });
 });

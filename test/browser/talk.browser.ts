@@ -289,6 +289,18 @@ describe('an address with an event', () => {
   });
 });
 
+it('is not copied where the browser does not permit that, which the page says', async () => {
+  const { page } = window;
+  store(numbered(2));
+  await open();
+  // As in a page without TLS.
+  await page.evaluate(`Object.defineProperty(navigator, 'clipboard', { value: undefined })`);
+  await page.getByRole('button', { name: 'Copy as Markdown' }).click();
+  await page.getByText('The browser does not permit copying.').waitFor();
+  expect(await page.getByRole('button', { name: 'Copied' }).count()).toBe(0);
+  await expectReadable('a history that is not copied');
+});
+
 describe('the search in a history', () => {
   const field = () => window.page.getByLabel('Text to find in all events');
   const state = (text: string) => window.page.locator('.find-state', { hasText: text });

@@ -36,4 +36,18 @@ export const pageMutants: Readonly<Record<string, TestedMutant>> = {
     test: 'test/unit/web/many.test.ts',
     name: 'leaves a row as it is that has changed',
   },
+  'a deletion of many reaches a row that has changed after its first request': {
+    file: 'src/web/many.ts',
+    from: '!isOfSandbox && !isSame(row)',
+    to: 'false',
+    test: 'test/unit/web/many.test.ts',
+    name: 'leaves a row that changes its group',
+  },
+  'a page renders every message that an agent claims to write': {
+    file: 'src/web/live-texts.ts',
+    from: 'texts.findLast(({ kind, text })',
+    to: 'texts.filter(({ kind, text })',
+    test: 'test/unit/web/live-texts.test.ts',
+    name: 'has at most one thought and one message',
+  },
 };

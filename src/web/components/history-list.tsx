@@ -137,7 +137,8 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
   const { value: target } = history.target;
   const { value: lookup } = history.lookup;
   const list = useRef<HTMLElement>(null);
-  const isCopied = useSignal(false);
+  /** Whether the last try to copy the history as it is now was permitted; undefined: none. */
+  const isCopied = useSignal<boolean | undefined>(undefined);
   const isFinding = useSignal(false);
   const isAway = useSignal(false);
   const last = useRef<{
@@ -158,7 +159,7 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
     return () => removeEventListener('scroll', measure);
   }, []);
   useLayoutEffect(() => {
-    isCopied.value = false;
+    isCopied.value = undefined;
     const height = document.documentElement.scrollHeight;
     const { first, height: before, atEnd } = last.current;
     const [{ id } = { id: '' }] = [...apart, ...entries];
@@ -205,8 +206,13 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
       ...(apart.length === 0 ? [] : [`${markdownOf(apart)}\n\n_… ${gap}_\n\n`]),
       markdownOf(entries),
     ];
-    await navigator.clipboard.writeText(parts.join(''));
-    isCopied.value = true;
+    try {
+      await navigator.clipboard.writeText(parts.join(''));
+      isCopied.value = true;
+    } catch {
+      // A page without TLS of another machine has no clipboard.
+      isCopied.value = false;
+    }
   };
   return (
     <section ref={list} class="history" aria-labelledby="history">
@@ -236,6 +242,11 @@ export function HistoryList({ history, ...run }: HistoryListProps) {
           </div>
         )}
       </div>
+      {isCopied.value === false && (
+        <p class="quiet-text" role="status">
+          The browser does not permit copying.
+        </p>
+      )}
       {isFinding.value && (
         <Part name="find">
           {({ Find }) => (

@@ -74,8 +74,11 @@ export function SelectionBar() {
     if (action === undefined) return;
     selection.wanted.value = undefined;
     const fitting = fittingRows(action, page.selected.peek());
-    if (fitting.length > 0 && progress.peek() === undefined)
-      question.value = questionFor(action, fitting, page.store.rows.values());
+    if (fitting.length === 0 || progress.peek() !== undefined) return;
+    const isShownNow = new Set(page.lists.peek().flatMap((list) => list.rows));
+    question.value = questionFor(action, fitting, page.store.rows.values(), (row) =>
+      isShownNow.has(row),
+    );
   });
   const end = () => {
     question.value = undefined;

@@ -265,6 +265,10 @@ describe('what a person reads of events', () => {
     ]);
   });
 
+  it('has no state of the prototype', () => {
+    expect(entriesOf([acp('1', { status: 'constructor' })])).toMatchObject([{ state: 'running' }]);
+  });
+
   it('survives fields of any type', () => {
     const odd = [null, 1, 'x', [], [null], {}, { text: 1 }, true];
     const kinds = [...new Set(cases.flatMap(([, events]) => events.map(({ kind }) => kind)))];

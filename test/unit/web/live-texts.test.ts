@@ -1,4 +1,10 @@
-import { joinedTexts, maxLiveLength, plainOf, type LiveText } from '../../../src/web/live-texts.ts';
+import {
+  joinedTexts,
+  maxLiveLength,
+  plainOf,
+  writtenIn,
+  type LiveText,
+} from '../../../src/web/live-texts.ts';
 
 const item = (from: number, text: string, fields: { readonly id?: string } = {}) => ({
   ...{ id: 'a', kind: 'output' as const, tool_call_id: 'call', elapsed_ms: 5 },
@@ -43,6 +49,13 @@ describe('the parts of a text that grows', () => {
   it('are over once the service does not have them', () => {
     expect(joinedTexts(joined(item(0, 'a')), { items: [] })).toEqual([]);
   });
+});
+
+it('has at most one thought and one message that are written', () => {
+  const texts = (['message', 'thought', 'output', 'message', 'message'] as const).map(
+    (kind, index) => ({ ...item(0, index === 4 ? '' : 'text', { id: `${index}` }), kind }),
+  );
+  expect(writtenIn(joinedTexts([], { items: texts })).map(({ id }) => id)).toEqual(['1', '3']);
 });
 
 describe('the text of a terminal', () => {

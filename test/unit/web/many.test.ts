@@ -48,6 +48,12 @@ it.each<readonly [string, ManyAction, readonly Row[], string]>([
   expect(questionFor(action, rows, [...rows, ...others]).text).toBe(text);
 });
 
+it('says how many of those that it asks about are not shown', () => {
+  const [shown, ...hidden] = [row(1), row(2), row(3)];
+  const { text } = questionFor('delete', [shown, ...hidden], [], (each) => each === shown);
+  expect(text).toContain('Delete 3 conversations (3 Working; 2 not shown by the filter)?');
+});
+
 it('states an outcome whole', () => {
   const outcome = { done: [row(1)], failed: [row(2), row(3)], changed: [row(4)] };
   expect(outcomeOf('pause', outcome)).toBe(
