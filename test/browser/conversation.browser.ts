@@ -310,6 +310,7 @@ it('starts a failed start again, with all that it was given', async () => {
   const image = 'data:image/png;base64,iVBORw0KGgo=';
   const task = aTask(2, {
     ...{ status: 'ERROR', error: 'The clone failed.', sandbox_id: 'sbx-2' },
+    failed_status: 'PREPARING_REPOSITORY',
     request: {
       ...aTask(2).request,
       initial_message: {
@@ -330,7 +331,7 @@ it('starts a failed start again, with all that it was given', async () => {
   }));
   service.answers.set('GET /api/v1/app-conversations/start-tasks', { status: 200, json: [task] });
   await open();
-  await page.getByText('Failed: Sandbox').waitFor();
+  await page.getByText('Failed: Repository').waitFor();
   await page.getByRole('button', { name: /^Start again/ }).click();
   await page.waitForURL(`${service.url}/`);
   const message = page.getByRole('textbox', { name: 'Message' });
