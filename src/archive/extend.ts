@@ -71,14 +71,14 @@ export async function extendArchive(
     ...(await growth.store(signal)),
     stoppedBy,
   });
-  if (before >= maxBytes) return ended('limit');
+  if (before >= maxBytes || growth.reaches(maxBytes)) return ended('limit');
   for await (const page of newPages(archive, source, signal)) {
     if (page === 'changed') {
       if (growth.added > 0) return ended('more');
       throw new AgentError('malformed', 'The log of the agent has changed while it was read.');
     }
     const added = await growth.add(page.events, signal);
-    if (growth.bytes >= maxBytes) return ended('limit');
+    if (growth.reaches(maxBytes)) return ended('limit');
     // An agent that answers in circles has nothing new.
     if (added === 0) return ended('end');
     if (growth.added >= maxEvents) return ended('more');
@@ -163,9 +163,11 @@ class Growth {
     return this.#added;
   }
 
-  /** Stored bytes of the segments, and of the full frames of the segment under way. */
-  get bytes(): number {
-    return storedBytesOf({ ...this.#manifest, segments: this.#segments }) + this.#builder.bytes;
+  /** Whether the segments, and the full frames and words of the one under way, reach a limit. */
+  reaches(maxBytes: number): boolean {
+    return this.#builder.reaches(
+      maxBytes - storedBytesOf({ ...this.#manifest, segments: this.#segments }),
+    );
   }
 
   /** Adds events, and returns how many of them are new. Complete segments are stored at once. */

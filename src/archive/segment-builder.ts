@@ -133,6 +133,22 @@ export class SegmentBuilder {
     return this.#checksums.length === 0;
   }
 
+  /**
+   * Whether the full frames and the words have this number of stored bytes. Words are packed for it
+   * only where they decide.
+   */
+  reaches(bytes: number): boolean {
+    const words = this.#words;
+    if (this.bytes >= bytes) return true;
+    // A character has up to three bytes, and packed texts are shorter.
+    if (words === undefined || this.bytes + 3 * words.length < bytes) return false;
+    return this.bytes + this.#packedWords(words.text).length >= bytes;
+  }
+
+  #packedWords(text: string): Buffer {
+    return this.#codec.pack(this.#address, wordsPlace(this.#start), Buffer.from(text));
+  }
+
   /** Stored bytes of the full frames. */
   get bytes(): number {
     return this.#frames.reduce((sum, { body }) => sum + body.length, 0);
@@ -182,7 +198,7 @@ export class SegmentBuilder {
     const text = this.#words?.text;
     if (text === undefined)
       return { segment: { ...segment, hash: hashOf(...parts), frames: short }, body };
-    const words = this.#codec.pack(this.#address, wordsPlace(this.#start), Buffer.from(text));
+    const words = this.#packedWords(text);
     // A segment of the same events without words has another length, and so another name.
     const hash = hashOf(...parts, text);
     return {

@@ -18,6 +18,11 @@ export class WordList {
     this.#length = text.length;
   }
 
+  /** Length of `text`, in characters. */
+  get length(): number {
+    return this.#length;
+  }
+
   get text(): string {
     return [...this.#words].join(' ');
   }

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { createCodec, type Codec } from '../../../src/archive/codec.ts';
@@ -242,6 +243,32 @@ describe('a repeated or a strange extension', () => {
     expect(limited.stoppedBy).toBe('limit');
     expect(limited.events).toBeLessThan(1_000);
     expect(await small.extend(limited.head)).toMatchObject({ added: 0, stoppedBy: 'limit' });
+  });
+
+  it('counts the words of its texts for the limit', async () => {
+    const maxBytes = 100_000;
+    const { log, extend, objects } = archiveWith(codec, { maxBytes });
+    // Words that no text repeats are stored twice: in their event, and in the list of words.
+    const textOf = (index: number) =>
+      Array.from({ length: 6 }, (_, part) =>
+        createHash('sha256').update(`${index} ${part}`).digest('hex'),
+      ).join(' ');
+    log.events.push(
+      ...Array.from({ length: 2_000 }, (_, index) =>
+        eventOf(
+          JSON.stringify({
+            ...{ id: `e${index}`, kind: 'MessageEvent', source: 'agent' },
+            llm_message: { content: [{ type: 'text', text: textOf(index) }] },
+          }),
+        ),
+      ),
+    );
+    const { head = '', stoppedBy } = await extend(undefined);
+    expect(stoppedBy).toBe('limit');
+    const bytes = objects.get(`agents/c0ffee/h/${head}`)?.length ?? 0;
+    // The last page and its words exceed it.
+    expect(bytes).toBeLessThan(maxBytes + 2 * 100 * 6 * 65);
+    expect(bytes).toBeGreaterThan(maxBytes);
   });
 
   it('notices damage, and what belongs to another archive', async () => {
