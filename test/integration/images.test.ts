@@ -6,7 +6,7 @@ import { acpAgentNames } from '../../src/resources/acp-settings.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const maxProgramBytes = 6.3 * 1024 * 1024;
-/** Of it, the worker that finds colours has 0.17 MiB. */
+/** The worker that finds colours has 0.17 MiB of it. */
 const maxPageBytes = 0.5 * 1024 * 1024;
 const maxWebUiBytes = 4 * 1024 * 1024;
 
