@@ -1,5 +1,6 @@
 import { isDeeperThan } from '@conversation-operator/base/json-depth';
 import { membersOf, valueOf } from './page-text.ts';
+import { visibleTexts } from './visible-texts.ts';
 
 /** An event of an agent as the archive takes it. */
 export interface AgentEvent {
@@ -10,6 +11,8 @@ export interface AgentEvent {
   readonly timestamp: string | undefined;
   /** JSON in UTF-8, without line breaks. */
   readonly json: Buffer;
+  /** What people read of it, for a search; none where the archive does not keep its fields. */
+  readonly texts: readonly string[];
 }
 
 export const maxIdLength = 128;
@@ -48,19 +51,24 @@ export function agentEventOf(text: Buffer): AgentEvent | undefined {
         ? timestamp
         : undefined,
   };
-  if (isOmitted) return { ...known, json: placeholderOf({ ...known, source }, text.length) };
+  const withoutFields = () => ({
+    ...known,
+    json: placeholderOf({ ...known, source }, text.length),
+    texts: [],
+  });
+  if (isOmitted) return withoutFields();
   const hasLines = text.includes('\n') || text.includes('\r');
   // Without its line breaks a text may be longer: `1e20` becomes 100000000000000000000.
   const json = hasLines ? Buffer.from(JSON.stringify(fields)) : text;
   return json.length > maxEventBytes
-    ? { ...known, json: placeholderOf({ ...known, source }, text.length) }
-    : { ...known, json };
+    ? withoutFields()
+    : { ...known, json, texts: visibleTexts(fields) };
 }
 
 /** An event in place of one that is too large to be read. */
 export function omittedEvent(id: string, bytes: number): AgentEvent {
   const known = { id, kind: 'unknown', timestamp: undefined };
-  return { ...known, json: placeholderOf(known, bytes) };
+  return { ...known, json: placeholderOf(known, bytes), texts: [] };
 }
 
 function placeholderOf({ source, ...known }: Fields, bytes: number): Buffer {

@@ -171,14 +171,14 @@ export class SegmentBuilder {
   }
 
   add(event: AgentEvent): void {
-    const { id, kind, timestamp, json } = event;
+    const { id, kind, timestamp, json, texts } = event;
     const bytes = json.length + 1;
     this.#open.lines.push(json);
     this.#open.raw += bytes;
     this.#raw += bytes;
     this.#checksums.push(checksumOf(id));
     this.#observe(kind, timestamp);
-    if (this.#words?.add(json) === false) this.#words = undefined;
+    if (this.#words?.add(texts) === false) this.#words = undefined;
     if (this.#open.lines.length >= frameEvents || this.#open.raw >= frameBytes) this.#closeFrame();
   }
 

@@ -1,5 +1,4 @@
 import { folded, wordsOf } from './text-fold.ts';
-import { visibleTextsIn } from './visible-texts.ts';
 
 /** Maximum characters of a list. A segment with more words, such as encoded bytes, has none. */
 const maxLength = 256 * 1024;
@@ -15,10 +14,11 @@ export class WordList {
   /** @param text `text` of the list that this one continues. */
   constructor(text = '') {
     this.#words = new Set(text === '' ? [] : text.split(' '));
-    this.#length = text.length;
+    // A list that was continued has the same bound as one that was not.
+    this.#length = text === '' ? 0 : text.length + 1;
   }
 
-  /** Length of `text`, in characters. */
+  /** Length of the words, each with a space behind it, in UTF-16 units. */
   get length(): number {
     return this.#length;
   }
@@ -27,9 +27,9 @@ export class WordList {
     return [...this.#words].join(' ');
   }
 
-  /** Adds the words of an event. False where the list has become too long, and is of no use. */
-  add(json: Buffer): boolean {
-    for (const text of visibleTextsIn(json))
+  /** Adds the words of texts. False where the list has become too long, and is of no use. */
+  add(texts: readonly string[]): boolean {
+    for (const text of texts)
       for (const word of wordsOf(folded(text))) {
         if (this.#words.has(word)) continue;
         this.#length += word.length + 1;

@@ -3,6 +3,14 @@ import { api, ApiError, messageOf } from './api.ts';
 import { Refresher } from './refresher.ts';
 import type { GitChange, GitDiff } from './wire.ts';
 
+/** The absolute path of a file in a folder. */
+export const absolutePath = (folder: string, path: string): string =>
+  `${folder.replace(/\/+$/, '')}/${path}`;
+
+/** The address of the bytes of a file, below that of its conversation. */
+export const contentAddress = (conversation: string, absolute: string): string =>
+  `${conversation}/file/content?file_path=${encodeURIComponent(absolute)}`;
+
 /** The files of one conversation that differ from the base of their repository. */
 export class ChangedFiles {
   /** Undefined until they were read once. */
@@ -30,16 +38,13 @@ export class ChangedFiles {
 
   /** Both versions of a file of the list. Rejects with an ApiError. */
   versionsOf(path: string, aborting: AbortSignal): Promise<GitDiff> {
-    return api.get<GitDiff>(`${this.#path}/git/diff`, { path: this.#absolute(path) }, aborting);
+    const absolute = absolutePath(this.#folder, path);
+    return api.get<GitDiff>(`${this.#path}/git/diff`, { path: absolute }, aborting);
   }
 
   /** The address of the bytes of a file. */
   contentOf(path: string): string {
-    return `${this.#path}/file/content?file_path=${encodeURIComponent(this.#absolute(path))}`;
-  }
-
-  #absolute(path: string): string {
-    return `${this.#folder.replace(/\/+$/, '')}/${path}`;
+    return contentAddress(this.#path, absolutePath(this.#folder, path));
   }
 
   /** A list that was read before stays after a failure. */

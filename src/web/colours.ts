@@ -21,7 +21,7 @@ const languages: Readonly<Record<string, string>> = {
 const lowlight = createLowlight(common);
 
 /** The language of a file by its name; undefined for one without colours. */
-export function languageOf(path: string): string | undefined {
+function languageOf(path: string): string | undefined {
   const name = path.slice(path.lastIndexOf('/') + 1).toLowerCase();
   const ending = name.slice(name.lastIndexOf('.') + 1);
   const language = Object.hasOwn(languages, ending) ? languages[ending] : ending;

@@ -30,11 +30,10 @@ export function placeOf(
   sandboxId: string,
 ): string | undefined {
   const position = queue.indexOf(sandboxId) + 1;
-  // A full limit of the owner decides before the one of all owners.
-  const [full] = quotas
-    .filter((quota) => quota.active >= quota.limit)
-    .sort((one) => (one.scope === 'Owner' ? -1 : 1));
   if (position === 0) return undefined;
+  // A full limit of the owner decides before the one of all owners.
+  const allFull = quotas.filter((quota) => quota.active >= quota.limit);
+  const full = allFull.find(({ scope }) => scope === 'Owner') ?? allFull[0];
   const place = `${ordinal(position)} of ${waiting}${full === undefined ? '' : `, quota ${full.name}`}.`;
   const mine = active === 1 ? 'your running one' : `one of your ${active} running ones`;
   if (full === undefined) return place;

@@ -1,3 +1,4 @@
+import { planOf } from './plan.ts';
 import { computed, signal } from '@preact/signals';
 import { api, ApiError, messageOf } from './api.ts';
 import { entriesOf, isEvent, type AgentEvent, type Entry } from './entries.ts';
@@ -36,6 +37,8 @@ const withoutResults = (entries: readonly Entry[]): readonly Entry[] =>
 export class History {
   readonly #log = new EventLog((from, order) => this.page(from, { order }));
   readonly events = this.#log.events;
+  /** The plan of the agent. */
+  readonly plan = computed(() => planOf(this.events.value));
   readonly entries = computed(() => entriesOf(this.events.value));
   readonly excerpt = this.#log.excerpt;
   readonly excerptEntries = computed(() =>

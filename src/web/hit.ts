@@ -16,8 +16,8 @@ export interface Hit {
 const maxAround = 60;
 
 /** Finds a text as it is, in small and capital letters. */
-export const patternOf = (text: string, flags = ''): RegExp =>
-  new RegExp(text.replaceAll(/[\\^$.*+?()[\]{}|/]/g, String.raw`\$&`), `iu${flags}`);
+export const patternOf = (text: string): RegExp =>
+  new RegExp(text.replaceAll(/[\\^$.*+?()[\]{}|/]/g, String.raw`\$&`), 'iu');
 
 /** The text around a place. */
 export interface Surroundings {

@@ -68,13 +68,12 @@ export class Images {
     this.#problem = problem;
   }
 
-  /** Attaches the images among the files, after those of earlier calls. */
+  /** Attaches images, after those of earlier calls. */
   attach(files: readonly File[]): Promise<void> {
     this.ready = this.ready.then(async () => {
       this.isReading.value = true;
       this.#problem.value = undefined;
-      const images = files.filter(({ type }) => type.startsWith('image/'));
-      for (const [index, file] of images.entries()) await this.#add(file, images.length - index);
+      for (const [index, file] of files.entries()) await this.#add(file, files.length - index);
       this.isReading.value = false;
     });
     return this.ready;

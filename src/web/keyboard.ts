@@ -20,8 +20,6 @@ export const shortcuts = [
   { keys: ['?'], text: 'This help' },
 ] as const;
 
-const focusMessage = () => document.getElementById('message')?.focus();
-
 function actOnSelection(page: PageState, key: string): boolean {
   const { selection, active } = page;
   switch (key) {
@@ -51,10 +49,7 @@ function act(page: PageState, key: string): boolean {
       document.getElementById('search')?.focus();
       return true;
     case 'n':
-      page.isFormOpen.value = true;
-      // Small windows show the form with the next frame.
-      focusMessage();
-      requestAnimationFrame(focusMessage);
+      page.openForm();
       return true;
     case 'j':
       page.move(1);

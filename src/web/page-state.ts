@@ -20,6 +20,9 @@ export interface GroupRows {
   readonly rows: readonly Row[];
 }
 
+/** The service searches for no shorter text. */
+export const minSought = 2;
+
 /** The text that was sought before the way back to the same filter. */
 function soughtBefore(): string | undefined {
   const kept = sessionStorage.getItem('sought');
@@ -111,6 +114,20 @@ export class PageState {
     const before = this.active.peek();
     this.move(step);
     this.selection.add([before, this.active.peek()].filter((id) => id !== undefined));
+  }
+
+  /** Searches in the conversations for the text of the filter. */
+  seek(): void {
+    const text = this.filter.peek().text.trim();
+    if (text.length >= minSought) this.sought.value = text;
+  }
+
+  /** Opens the form of a start. Small windows show it with the next frame. */
+  openForm(): void {
+    const focus = () => document.getElementById('message')?.focus();
+    this.isFormOpen.value = true;
+    focus();
+    requestAnimationFrame(focus);
   }
 
   /** Makes another row the active one: the next, or with -1 the one before. */

@@ -31,6 +31,7 @@ export class Selection {
 
   clear(): void {
     this.wanted.value = undefined;
+    this.outcome.value = '';
     this.ids.value = new Set();
   }
 }

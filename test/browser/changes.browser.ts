@@ -175,6 +175,21 @@ it('makes a comment on a line a part of the next message, by mouse and by keyboa
   expect(await page.getByLabel('Message').inputValue()).toContain(
     'Why?\n\n`src/login.ts`, line 1:\n> export function login(user: string): Session {\nRename it\n',
   );
+  // The comment stays at its line while the view changes, and while the file is read again.
+  await page.getByRole('button', { name: 'Comment on a line' }).click();
+  await comment.fill('Later');
+  await page.getByRole('button', { name: 'Side by side' }).click();
+  await page.locator('.diff-split').waitFor();
+  expect([await number.inputValue(), await comment.inputValue()]).toEqual(['2', 'Later']);
+  const modified = `// one line more\n${source('admin')}`;
+  service.answers.set(diff, ok({ original: source('root'), modified }));
+  await page.getByRole('button', { name: 'Read again' }).click();
+  await page.getByText('// one line more').waitFor();
+  await page.getByText('The line of this comment has changed since').waitFor();
+  expect(await comment.inputValue()).toBe('Later');
+  await page.evaluate('localStorage.clear()');
+  await page.reload();
+  await file('src/login.ts').locator('summary').click();
   await page.setViewportSize({ width: 360, height: 740 });
   await page.getByRole('button', { name: 'Comment on a line' }).click();
   expect(await barWidth()).toBe(0);

@@ -75,6 +75,9 @@ it('shows a tree, and one file in colours, whose address opens it again', async 
   expect(await page.getByRole('link', { name: 'Download' }).getAttribute('href')).toBe(
     `/api/v1/app-conversations/${id}/file/content?file_path=${encodeURIComponent('/workspace/project/src/a2.ts')}`,
   );
+  service.answers.set(`${base}/file`, ok('const a = "2";\n'));
+  await page.getByRole('button', { name: 'Read again' }).click();
+  await page.locator('.diff-same', { hasText: 'const a = "2";' }).waitFor();
   for (const colorScheme of ['dark', 'light'] as const) {
     await page.emulateMedia({ colorScheme });
     expect(await violationsIn(page)).toEqual([]);

@@ -196,7 +196,10 @@ describe('an action on many', () => {
     await row('Conversation 2').getByText('Another writer was faster.').waitFor();
     await bar().getByText('1 selected').waitFor();
     expect(await check('Conversation 2').isChecked()).toBe(true);
-    await page.getByText('2 deleted. 1 failed: each says why.').waitFor({ state: 'attached' });
+    await page
+      .getByRole('status')
+      .filter({ hasText: '2 deleted. 1 failed: each says why.' })
+      .waitFor({ state: 'attached' });
     await pictures('a failure among many');
     expect(window.faults()).toEqual([expect.stringMatching(/^DELETE 409 /)]);
   });
@@ -214,7 +217,10 @@ describe('an action on many', () => {
     await row('Conversation 1').getByText('Asks', { exact: true }).waitFor();
     await bar().getByRole('button', { name: 'Delete 3' }).click();
     await page
-      .getByText('2 deleted. 1 conversation changed after the question, and was left as it is.')
+      .getByRole('status')
+      .filter({
+        hasText: '2 deleted. 1 conversation changed after the question, and was left as it is.',
+      })
       .waitFor({ state: 'attached' });
     expect(paths()).toEqual([2, 3].map((n) => `DELETE /api/v1/app-conversations/${idOf(n)}`));
   });

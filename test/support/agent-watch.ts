@@ -1,17 +1,9 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { processFile } from './process-file.ts';
 
 const everyMs = 50;
 const program = 'reference-agent';
-
-const read = (path: string): string => {
-  try {
-    return readFileSync(path, 'latin1');
-  } catch {
-    // The process is gone in the meantime, or belongs to another user.
-    return '';
-  }
-};
 
 /**
  * Counts the agents of one installation as `ps` would see them, whatever the installation says of
@@ -43,13 +35,13 @@ export class AgentWatch {
     for (const entry of readdirSync('/proc')) {
       if (!/^\d+$/.test(entry)) continue;
       if (
-        !read(`/proc/${entry}/cmdline`).includes(program) ||
-        !read(`/proc/${entry}/environ`).includes(this.#marker)
+        !processFile(entry, 'cmdline').includes(program) ||
+        !processFile(entry, 'environ').includes(this.#marker)
       )
         continue;
       parents.set(
         Number(entry),
-        Number(/^PPid:\s+(\d+)$/m.exec(read(`/proc/${entry}/status`))?.[1]),
+        Number(/^PPid:\s+(\d+)$/m.exec(processFile(entry, 'status'))?.[1]),
       );
     }
     return [...parents].flatMap(([id, parent]) => (parents.has(parent) ? [] : [id]));

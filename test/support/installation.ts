@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { processFile } from './process-file.ts';
 import { RestUser } from './rest-user.ts';
 
 export { saying } from './rest-user.ts';
@@ -105,17 +106,9 @@ export class Installation extends RestUser {
   /** Ids of the processes of its agents, and of their children, whatever their parent is. */
   agentProcesses(): number[] {
     const id = readFileSync(join(this.dataDir, 'node', 'node-id'), 'utf8').trim();
-    return readdirSync('/proc').flatMap((entry) => {
-      if (!/^\d+$/.test(entry) || Number(entry) === this.pid) return [];
-      try {
-        return readFileSync(`/proc/${entry}/environ`, 'utf8').includes(
-          `CONVERSATION_OPERATOR_NODE=${id}`,
-        )
-          ? [Number(entry)]
-          : [];
-      } catch {
-        return [];
-      }
-    });
+    return readdirSync('/proc')
+      .filter((entry) => /^\d+$/.test(entry) && Number(entry) !== this.pid)
+      .filter((entry) => processFile(entry, 'environ').includes(`CONVERSATION_OPERATOR_NODE=${id}`))
+      .map(Number);
   }
 }

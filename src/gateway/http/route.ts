@@ -163,10 +163,10 @@ interface SessionRoute<P> extends Description {
 const sessionRoute = <P>(definition: SessionRoute<P>): Route => ({
   ...definition,
   access: 'session',
-  handle: ({ principal, request, response }) => {
+  handle: ({ principal, query, request, response }) => {
     const { params } = validate<P, undefined, undefined, undefined>(
       { params: definition.params },
-      { params: request.params, query: {}, headers: {}, body: {} },
+      { params: request.params, query, headers: {}, body: {} },
     );
     // The schema is there, so what it has made is.
     return definition.handle({ owner: principal?.owner, params: params as P, response });

@@ -7,7 +7,7 @@ import { QuotaPanel } from './quota-panel.tsx';
 import { StartForm } from './start-form.tsx';
 import { useEffect, useRef } from 'preact/hooks';
 import { shortcuts } from '../keyboard.ts';
-import { usePage } from '../page-state.ts';
+import { minSought, usePage } from '../page-state.ts';
 
 /** The keys of the page, in a dialog. */
 function KeyHelp() {
@@ -67,18 +67,16 @@ const Bare = () =>
     <Part name="sandboxes">{({ BareSandboxes }) => <BareSandboxes />}</Part>
   );
 
-/** The service takes no shorter text. */
-const minSearch = 2;
-
 /** Offers to search for the text of the filter in the conversations, and shows what was found. */
 function TextSearch() {
-  const { filter, sought } = usePage();
+  const page = usePage();
+  const { filter, sought } = page;
   const text = filter.value.text.trim();
   const shown = sought.value;
   return (
     <>
-      {text.length >= minSearch && text !== shown && (
-        <button type="button" class="link seek" onClick={() => (sought.value = text)}>
+      {text.length >= minSought && text !== shown && (
+        <button type="button" class="link seek" onClick={() => page.seek()}>
           Search for “{text}” in what was said and done
         </button>
       )}

@@ -24,7 +24,7 @@ import { Skeleton } from './skeleton.tsx';
 import { StageBar } from './stage-bar.tsx';
 import { useSentence } from './use-sentence.ts';
 import { TextBlock } from './text-block.tsx';
-import { panelIdOf, tabIdOf, useView, ViewTabs } from './view-tabs.tsx';
+import { useView, ViewPanel, ViewTabs } from './view-tabs.tsx';
 import { api, messageOf } from '../api.ts';
 import { contentOf, Images } from '../images.ts';
 import { newKey } from '../draft.ts';
@@ -288,23 +288,14 @@ function Present({ row }: { readonly row: Row }) {
       <Usage history={history} live={live} metrics={facts.conversation?.metrics} />
       {isStarting && <Steps task={facts.task} />}
       <ViewTabs view={view} onShow={show} />
-      <div
-        class="view"
-        role="tabpanel"
-        id={panelIdOf('events')}
-        aria-labelledby={tabIdOf('events')}
-        hidden={view !== 'events'}
-      >
-        {/* A hidden list would scroll the page, and a hidden question count as read. */}
-        {view === 'events' && (
-          <HistoryList
-            history={history}
-            live={live}
-            asks={asked !== undefined}
-            isOver={status === 'MISSING' || status === 'ERROR'}
-          />
-        )}
-        {view === 'events' && asked !== undefined && (
+      <ViewPanel view="events" shown={view}>
+        <HistoryList
+          history={history}
+          live={live}
+          asks={asked !== undefined}
+          isOver={status === 'MISSING' || status === 'ERROR'}
+        />
+        {asked !== undefined && (
           <Question
             key={asked.id}
             approval={asked}
@@ -315,39 +306,17 @@ function Present({ row }: { readonly row: Row }) {
             }}
           />
         )}
-        {view === 'events' && outcome !== undefined && <Outcome>{outcome}</Outcome>}
-      </div>
-      <div
-        class="view"
-        role="tabpanel"
-        id={panelIdOf('changes')}
-        aria-labelledby={tabIdOf('changes')}
-        hidden={view !== 'changes'}
-      >
-        {view === 'changes' && (
-          <Part name="changes">{({ Changes }) => <Changes row={row} onMessage={extend} />}</Part>
-        )}
-      </div>
-      <div
-        class="view"
-        role="tabpanel"
-        id={panelIdOf('files')}
-        aria-labelledby={tabIdOf('files')}
-        hidden={view !== 'files'}
-      >
-        {view === 'files' && (
-          <Part name="files">{({ Files }) => <Files row={row} onMessage={extend} />}</Part>
-        )}
-      </div>
-      <div
-        class="view"
-        role="tabpanel"
-        id={panelIdOf('life')}
-        aria-labelledby={tabIdOf('life')}
-        hidden={view !== 'life'}
-      >
-        {view === 'life' && <Part name="life">{({ Life }) => <Life row={row} />}</Part>}
-      </div>
+        {outcome !== undefined && <Outcome>{outcome}</Outcome>}
+      </ViewPanel>
+      <ViewPanel view="changes" shown={view}>
+        <Part name="changes">{({ Changes }) => <Changes row={row} onMessage={extend} />}</Part>
+      </ViewPanel>
+      <ViewPanel view="files" shown={view}>
+        <Part name="files">{({ Files }) => <Files row={row} onMessage={extend} />}</Part>
+      </ViewPanel>
+      <ViewPanel view="life" shown={view}>
+        <Part name="life">{({ Life }) => <Life row={row} />}</Part>
+      </ViewPanel>
       {facts.conversation !== undefined &&
         (reply.isPossible ? (
           <MessageForm

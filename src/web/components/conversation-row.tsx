@@ -1,5 +1,13 @@
 import { useComputed, useSignal } from '@preact/signals';
-import { agentOf, branchOf, repositoryOf, templateOf, titleOf, updatedAtOf } from '../facts.ts';
+import {
+  agentOf,
+  branchOf,
+  repositoryOf,
+  sandboxStatusOf,
+  templateOf,
+  titleOf,
+  updatedAtOf,
+} from '../facts.ts';
 import { groupNames } from '../groups.ts';
 import { usePage } from '../page-state.ts';
 import type { Row } from '../row.ts';
@@ -75,9 +83,7 @@ export function ConversationRow({ row, top, height, position, total }: Conversat
   const age = useComputed(() => ago(updatedAtOf(row.current.value), page.now.value));
   const isSelected = useComputed(() => page.selection.ids.value.has(row.id)).value;
   const isStarting =
-    facts.task !== undefined &&
-    row.group === 'working' &&
-    facts.conversation?.sandbox_status !== 'RUNNING';
+    facts.task !== undefined && row.group === 'working' && sandboxStatusOf(facts) !== 'RUNNING';
   return (
     <li
       class={`row${page.active.value === row.id ? ' active' : ''}${isSelected ? ' selected' : ''}${row.mark.value === 'gone' ? ' gone' : ''}`}

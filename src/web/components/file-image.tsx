@@ -4,8 +4,11 @@ import type { GitDiff } from '../wire.ts';
 const bitmap = /\.(?:png|jpe?g|gif|webp)$/i;
 const drawing = /\.svg$/i;
 
+/** Whether a file is an image without a text, by its name. */
+export const isBitmap = (path: string): boolean => bitmap.test(path);
+
 /** Whether a file is shown as an image too, by its name. */
-export const isImage = (path: string): boolean => bitmap.test(path) || drawing.test(path);
+export const isImage = (path: string): boolean => isBitmap(path) || drawing.test(path);
 
 interface ImageProps {
   readonly src: string;

@@ -1,6 +1,7 @@
 import { useSignal, type Signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { api, messageOf } from '../api.ts';
+import { absolutePath, contentAddress } from '../changed-files.ts';
 import type { ColouredLines } from '../coloured-lines.ts';
 import { commenting, type Commented } from '../comment-text.ts';
 import { sandboxStatusOf } from '../facts.ts';
@@ -8,7 +9,7 @@ import { coloursOfText } from '../file-colours.ts';
 import { contentOf, matchingPaths } from '../file-tree.ts';
 import { linesOf, type LineDiff } from '../line-diff.ts';
 import type { Row } from '../row.ts';
-import { FileImage, isImage } from './file-image.tsx';
+import { FileImage, isBitmap, isImage } from './file-image.tsx';
 import { LineDiffTable } from './line-diff.tsx';
 import { RetryProblem } from './retry-problem.tsx';
 import { SourceText } from './source-text.tsx';
@@ -102,24 +103,25 @@ interface FileViewProps {
   readonly folder: string;
   readonly path: string;
   readonly isLive: boolean;
+  /** Another one with each read of the list: the file may have changed as well. */
+  readonly version: unknown;
   readonly onComment: ((comment: Commented) => void) | undefined;
 }
 
-function FileView({ row, folder, path, isLive, onComment }: FileViewProps) {
+function FileView({ row, folder, path, isLive, version, onComment }: FileViewProps) {
   const content = useSignal<Content | undefined>(undefined);
   const problem = useSignal<string | undefined>(undefined);
   const attempt = useSignal(0);
-  const absolute = `${folder.replace(/\/+$/, '')}/${path}`;
-  const base = `/api/v1/app-conversations/${row.id}/file`;
-  const address = `${base}/content?file_path=${encodeURIComponent(absolute)}`;
-  const isBitmap = isImage(path) && !/\.svg$/i.test(path);
+  const absolute = absolutePath(folder, path);
+  const base = `/api/v1/app-conversations/${row.id}`;
+  const address = contentAddress(base, absolute);
+  const isText = !isBitmap(path);
   useEffect(() => {
-    if (isBitmap) return undefined;
+    if (!isText) return undefined;
     const reading = new AbortController();
     const read = async () => {
-      content.value = undefined;
       problem.value = undefined;
-      const text = await api.get<string>(base, { file_path: absolute }, reading.signal);
+      const text = await api.get<string>(`${base}/file`, { file_path: absolute }, reading.signal);
       const colours = await coloursOfText(path, text);
       if (!reading.signal.aborted) content.value = { text, diff: linesOf(text), colours };
     };
@@ -127,7 +129,7 @@ function FileView({ row, folder, path, isLive, onComment }: FileViewProps) {
       if (!reading.signal.aborted) problem.value = messageOf(error);
     });
     return () => reading.abort();
-  }, [absolute, attempt.value]);
+  }, [absolute, attempt.value, version]);
   const shown = content.value;
   const colours = useMemo(() => ({ new: shown?.colours }), [shown]);
   return (
@@ -140,11 +142,11 @@ function FileView({ row, folder, path, isLive, onComment }: FileViewProps) {
           Download
         </a>
       </div>
-      {isBitmap && <FileImage path={path} address={address} />}
+      {!isText && <FileImage path={path} address={address} />}
       {problem.value !== undefined && (
         <RetryProblem text={problem.value} onRetry={() => (attempt.value += 1)} />
       )}
-      {!isBitmap && shown === undefined && problem.value === undefined && (
+      {isText && shown === undefined && problem.value === undefined && (
         <p class="quiet-text" role="status">
           Loading…
         </p>
@@ -211,8 +213,11 @@ function Tree({ row, folder, onMessage }: FilesProps & { readonly folder: string
     history.replaceState(history.state, '', address);
   }, [opened.value]);
   const list = paths.value;
-  const matches =
-    filter.value.trim() === '' ? undefined : matchingPaths(list ?? [], filter.value, maxMatches);
+  const words = filter.value;
+  const matches = useMemo(
+    () => (words.trim() === '' ? undefined : matchingPaths(list ?? [], words, maxMatches)),
+    [list, words],
+  );
   const path = opened.value;
   return (
     <>
@@ -277,6 +282,7 @@ function Tree({ row, folder, onMessage }: FilesProps & { readonly folder: string
               folder={folder}
               path={path}
               isLive={isLive}
+              version={list}
               onComment={commenting(onMessage)}
             />
           )}

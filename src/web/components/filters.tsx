@@ -47,7 +47,8 @@ const addressDelayMs = 300;
 
 /** Search and filters over the list. The address has them, so that it can be linked. */
 export function Filters() {
-  const { filter, savedFilters, sought } = usePage();
+  const page = usePage();
+  const { filter, savedFilters } = page;
   useSignalEffect(() => {
     const address = `/${searchOf(filter.value)}`;
     const timer = setTimeout(
@@ -71,9 +72,8 @@ export function Filters() {
             placeholder="Search  /"
             value={filter.value.text}
             onInput={(event) => set({ text: event.currentTarget.value })}
-            onKeyDown={({ key, currentTarget }) => {
-              if (key === 'Enter' && currentTarget.value.trim().length > 1)
-                sought.value = currentTarget.value.trim();
+            onKeyDown={({ key }) => {
+              if (key === 'Enter') page.seek();
             }}
           />
         </span>

@@ -49,8 +49,7 @@ export function FirstTasks() {
               type="button"
               onClick={() => {
                 page.draft.message.value = messageOf(task);
-                page.isFormOpen.value = true;
-                requestAnimationFrame(() => document.getElementById('message')?.focus());
+                page.openForm();
               }}
             >
               {task.name}

@@ -6,6 +6,7 @@ import { pairsOf, stepsOf, type DiffPair, type DiffRow, type LineDiff } from '..
 import type { Commented } from '../comment-text.ts';
 import { LineComment } from './line-comment.tsx';
 import { lineAt, SourceLine } from './source-line.tsx';
+import { SourceText } from './source-text.tsx';
 
 /** Both versions in colours, where these are known. */
 export interface Colours {
@@ -144,6 +145,12 @@ const textsOf = (row: AnyRow): readonly string[] =>
     ? [row.text]
     : [row.old, row.new].flatMap((side) => (side === undefined ? [] : [side.text]));
 
+/** A line with its text; the old number of a new line may change. */
+const isSameLine = (one: DiffRow | undefined, other: DiffRow): boolean =>
+  one?.text === other.text &&
+  one.new === other.new &&
+  (other.new !== undefined || one.old === other.old);
+
 interface LineDiffTableProps {
   readonly path: string;
   readonly diff: LineDiff;
@@ -168,8 +175,8 @@ export function LineDiffTable({
   onComment,
 }: LineDiffTableProps) {
   const shown = useSignal(1);
-  /** The index of the row below which a comment is written. */
-  const commented = useSignal<number | undefined>(undefined);
+  /** The line on which a comment is written: indexes change with the view and with each read. */
+  const commented = useSignal<DiffRow | undefined>(undefined);
   const text = useSignal('');
   const rows = useMemo<readonly AnyRow[]>(
     () => (isSplit ? pairsOf(unified) : unified),
@@ -194,10 +201,11 @@ export function LineDiffTable({
     const timer = setTimeout(() => (shown.value += 1));
     return () => clearTimeout(timer);
   }, [isWhole, shown.value]);
-  const index = commented.value;
-  const line = index === undefined ? undefined : lineOf(rows[index]);
+  const line = commented.value;
+  const found = line === undefined ? -1 : rows.findIndex((row) => isSameLine(lineOf(row), line));
+  const index = found < 0 ? undefined : found;
   const open = (next: number) => {
-    if (onComment !== undefined && lineOf(rows[next]) !== undefined) commented.value = next;
+    if (onComment !== undefined) commented.value = lineOf(rows[next]) ?? commented.value;
   };
   const comment = line !== undefined && onComment !== undefined && (
     <LineComment
@@ -205,9 +213,9 @@ export function LineDiffTable({
       line={line}
       text={text}
       onGo={(number) => {
-        const found = rows.findIndex((row) => lineOf(row)?.new === number);
-        if (found >= 0) open(found);
-        return found >= 0;
+        const next = rows.findIndex((row) => lineOf(row)?.new === number);
+        open(next);
+        return next >= 0;
       }}
       onAdd={onComment}
       onClose={() => (commented.value = undefined)}
@@ -260,10 +268,18 @@ export function LineDiffTable({
           </table>
         </div>
       )}
+      {comment !== false && index === undefined && (
+        <>
+          <p class="quiet-text">
+            The line of this comment has changed since: <SourceText>{line?.text ?? ''}</SourceText>
+          </p>
+          {comment}
+        </>
+      )}
       {missing > 0 && (
         <p class="quiet-text">{missing.toLocaleString('en-US')} more lines are not shown.</p>
       )}
-      {onComment !== undefined && rows.length > 0 && index === undefined && (
+      {onComment !== undefined && rows.length > 0 && line === undefined && (
         <button
           type="button"
           class="small quiet"

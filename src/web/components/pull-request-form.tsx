@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { useRef } from 'preact/hooks';
 import { api, messageOf } from '../api.ts';
+import { PullRequestLink } from './pull-requests.tsx';
 
 interface Opened {
   readonly number: number;
@@ -87,14 +88,7 @@ export function PullRequestForm({ id, title, onMessage }: PullRequestFormProps) 
           )}
           {done !== undefined && (
             <p role="status">
-              {/^https?:\/\//.test(done.url) ? (
-                <a href={done.url} target="_blank" rel="noopener noreferrer">
-                  Pull request #{done.number}
-                </a>
-              ) : (
-                `Pull request #${done.number}`
-              )}{' '}
-              is open.
+              <PullRequestLink number={done.number} url={done.url} /> is open.
             </p>
           )}
           <div class="submit">

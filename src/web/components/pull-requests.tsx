@@ -1,5 +1,21 @@
 import type { ConversationRecord } from '../wire.ts';
 
+interface PullRequestLinkProps {
+  readonly number: number;
+  readonly url: string;
+  readonly title?: string;
+}
+
+/** A link to a pull request; an address that is none of the web is no link. */
+export const PullRequestLink = ({ number, url, title }: PullRequestLinkProps) =>
+  /^https?:\/\//.test(url) ? (
+    <a href={url} title={title} target="_blank" rel="noopener noreferrer">
+      Pull request #{number}
+    </a>
+  ) : (
+    <>Pull request #{number}</>
+  );
+
 /** Links to the pull requests that a conversation has opened, each with its state. */
 export const PullRequests = ({
   conversation,
@@ -9,13 +25,7 @@ export const PullRequests = ({
   <>
     {(conversation?.pull_requests ?? []).map(({ number, url, title, draft, state }) => (
       <span key={url} class="pull-request">
-        {/^https?:\/\//.test(url) ? (
-          <a href={url} title={title} target="_blank" rel="noopener noreferrer">
-            Pull request #{number}
-          </a>
-        ) : (
-          `Pull request #${number}`
-        )}{' '}
+        <PullRequestLink number={number} url={url} title={title} />{' '}
         {draft && state === 'open' ? 'draft' : state}
       </span>
     ))}

@@ -1,7 +1,7 @@
 import { InOrder } from './in-order.tsx';
 import type { History } from '../history.ts';
 import type { Live } from '../live.ts';
-import { lastRunMsOf, planOf, type PlanStep } from '../plan.ts';
+import { lastRunMsOf, type PlanStep } from '../plan.ts';
 import { duration } from '../times.ts';
 import type { ConversationRecord } from '../wire.ts';
 
@@ -18,7 +18,7 @@ interface RunFactsProps {
 
 /** The plan of the agent, with the state of each step. */
 export function PlanList({ history, live }: RunFactsProps) {
-  const { steps, more } = planOf(history.events.value);
+  const { steps, more } = history.plan.value;
   if (steps.length === 0) return null;
   const done = steps.filter(({ state }) => state === 'done').length;
   return (

@@ -5,9 +5,15 @@ import type { Found } from '../wire.ts';
 import { InOrder } from './in-order.tsx';
 import { RetryProblem } from './retry-problem.tsx';
 
+interface MarkedProps {
+  /** Finds the text, in a group. */
+  readonly pattern: RegExp;
+  readonly snippet: string;
+}
+
 /** The text in a snippet, marked wherever it is. */
-function Marked({ text, snippet }: { readonly text: string; readonly snippet: string }) {
-  const parts = snippet.split(new RegExp(`(${wordsPattern(text).source})`, 'iu'));
+function Marked({ pattern, snippet }: MarkedProps) {
+  const parts = snippet.split(pattern);
   return (
     <>
       {parts.map((part, index) =>
@@ -28,7 +34,12 @@ const places = {
   pull_request: 'Pull request',
 } as const satisfies Readonly<Record<Exclude<Found['where'], 'event'>, string>>;
 
-function Result({ found, text }: { readonly found: Found; readonly text: string }) {
+interface ResultProps extends Pick<MarkedProps, 'pattern'> {
+  readonly found: Found;
+  readonly text: string;
+}
+
+function Result({ found, text, pattern }: ResultProps) {
   const { conversation_id: id, event_id: event, where, timestamp, snippet } = found;
   const query =
     event === null ? '' : `?${new URLSearchParams({ event, find: text, near: snippet })}`;
@@ -38,7 +49,7 @@ function Result({ found, text }: { readonly found: Found; readonly text: string 
         <span class="quiet-text">
           {where === 'event' ? (timestamp ?? '').slice(0, 16).replace('T', ' ') : places[where]}
         </span>{' '}
-        <Marked text={text} snippet={snippet} />
+        <Marked pattern={pattern} snippet={snippet} />
       </a>
     </li>
   );
@@ -63,6 +74,7 @@ interface SearchResultsProps {
 /** The places of a text in all conversations of the owner, each with a link that opens it. */
 export function SearchResults({ text, onClose }: SearchResultsProps) {
   const search = useMemo(() => new TextSearch(text), [text]);
+  const pattern = useMemo(() => new RegExp(`(${wordsPattern(text).source})`, 'iu'), [text]);
   useEffect(() => {
     void search.continue();
     return () => search.stop();
@@ -96,7 +108,12 @@ export function SearchResults({ text, onClose }: SearchResultsProps) {
           </h3>
           <ul role="list">
             {group.map((found, index) => (
-              <Result key={`${found.event_id ?? found.where} ${index}`} found={found} text={text} />
+              <Result
+                key={`${found.event_id ?? found.where} ${index}`}
+                found={found}
+                text={text}
+                pattern={pattern}
+              />
             ))}
           </ul>
         </div>

@@ -86,6 +86,7 @@ export function SelectionBar() {
   };
   const confirm = async (confirmed: ManyQuestion) => {
     end();
+    selection.outcome.value = '';
     const { action, groupsOf } = confirmed;
     const show = (answered: number) => {
       progress.value = `${manyActions[action].progress}: ${answered} of ${groupsOf.size}`;
@@ -102,8 +103,7 @@ export function SelectionBar() {
     const { activeElement: focused } = document;
     if (focused instanceof HTMLElement && focused.closest('.list') !== null) focused.blur();
     page.store.index.flush();
-    const failed = new Set(outcome.failed);
-    selection.remove([...groupsOf.keys()].filter((row) => !failed.has(row)).map(({ id }) => id));
+    selection.remove(outcome.done.map(({ id }) => id));
   };
   const { value: asked } = question;
   if (asked !== undefined)
@@ -116,6 +116,11 @@ export function SelectionBar() {
         <b>{rows.length} selected</b>
         {hidden > 0 && <span>, {hidden} not shown by the filter</span>}
       </span>
+      {selection.outcome.value !== '' && (
+        <span class="quiet-text" aria-hidden="true">
+          {selection.outcome}
+        </span>
+      )}
       {!isAllSelected && (
         <button type="button" class="quiet" onClick={() => page.selectShown()}>
           Select all {shown.length} shown

@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 
 const views = [
@@ -37,8 +38,8 @@ export function useView(): readonly [view: View, show: (view: View) => void] {
 }
 
 /** The id of the element that has the content of a view. */
-export const panelIdOf = (view: View): string => `view-${view}`;
-export const tabIdOf = (view: View): string => `tab-${view}`;
+const panelIdOf = (view: View): string => `view-${view}`;
+const tabIdOf = (view: View): string => `tab-${view}`;
 
 interface ViewTabsProps {
   readonly view: View;
@@ -92,3 +93,23 @@ export function ViewTabs({ view: shown, onShow }: ViewTabsProps) {
     </div>
   );
 }
+
+interface ViewPanelProps {
+  readonly view: View;
+  /** The view that is shown. */
+  readonly shown: View;
+  readonly children: ComponentChildren;
+}
+
+/** The content of one tab. A hidden list would scroll the page, and a hidden question count as read. */
+export const ViewPanel = ({ view, shown, children }: ViewPanelProps) => (
+  <div
+    class="view"
+    role="tabpanel"
+    id={panelIdOf(view)}
+    aria-labelledby={tabIdOf(view)}
+    hidden={view !== shown}
+  >
+    {view === shown && children}
+  </div>
+);

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -7,6 +7,7 @@ import { apiVersion } from '../../../src/resources/group.ts';
 import { acpAgentNames } from '../../../src/resources/acp-settings.ts';
 import { AgentService, startMs, type ServiceParts } from '../../support/agent-service.ts';
 import { eventually } from '../../support/eventually.ts';
+import { processFile } from '../../support/process-file.ts';
 import { GitServer } from '../../support/git-server.ts';
 import { liftingFiles } from './lifting-files.ts';
 import { MockModels } from './mock-models.ts';
@@ -121,7 +122,7 @@ export class AcpAgents extends AgentService {
     const pids = this.up.agentProcesses();
     const parents = new Map(pids.map((pid) => [pid, parentOf(pid)]));
     return pids
-      .filter((pid) => commandOf(pid).includes('reference-agent'))
+      .filter((pid) => processFile(pid, 'cmdline').includes('reference-agent'))
       .map((bridge) => ({ bridge, children: descendants(bridge, parents) }));
   }
 
@@ -181,18 +182,8 @@ export interface ProcessTree {
   readonly children: readonly number[];
 }
 
-/** A file of a process; empty when the process has ended. */
-function read(pid: number, file: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
-  } catch {
-    return '';
-  }
-}
-
-const commandOf = (pid: number): string => read(pid, 'cmdline');
 const parentOf = (pid: number): number =>
-  Number(/^PPid:\s*(\d+)/m.exec(read(pid, 'status'))?.[1] ?? 0);
+  Number(/^PPid:\s*(\d+)/m.exec(processFile(pid, 'status'))?.[1] ?? 0);
 
 function descendants(pid: number, parents: ReadonlyMap<number, number>): readonly number[] {
   const children = [...parents].flatMap(([child, parent]) => (parent === pid ? [child] : []));
@@ -203,6 +194,6 @@ function descendants(pid: number, parents: ReadonlyMap<number, number>): readonl
 export const memoryOf = (pids: readonly number[]): number =>
   Math.round(
     pids
-      .map((pid) => Number(/^Pss:\s*(\d+)/m.exec(read(pid, 'smaps_rollup'))?.[1] ?? 0))
+      .map((pid) => Number(/^Pss:\s*(\d+)/m.exec(processFile(pid, 'smaps_rollup'))?.[1] ?? 0))
       .reduce((sum, kib) => sum + kib, 0) / 1024,
   );

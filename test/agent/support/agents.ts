@@ -1,8 +1,9 @@
-import { readFileSync, readdirSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { AgentService, type ServiceParts } from '../../support/agent-service.ts';
 import { ModelServer } from '../../support/model-server.ts';
+import { processFile } from '../../support/process-file.ts';
 
 export { hookMs, startMs, type AgentEvent, type Started } from '../../support/agent-service.ts';
 
@@ -60,9 +61,7 @@ export class Agents extends AgentService {
   agentProcess(): number {
     const pids = this.up
       .agentProcesses()
-      .filter((pid) =>
-        readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('openhands.agent_server'),
-      );
+      .filter((pid) => processFile(pid, 'cmdline').includes('openhands.agent_server'));
     const [pid] = pids;
     if (pids.length !== 1 || pid === undefined) throw new Error(`${pids.length} agents run`);
     return pid;

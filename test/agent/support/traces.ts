@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { processFile } from '../../support/process-file.ts';
 import type { Agents } from './agents.ts';
 
 const kinds =
@@ -13,18 +13,10 @@ export const processTexts = ({ up }: Agents): ReadonlyMap<string, string> =>
   new Map(
     up
       .agentProcesses()
-      .flatMap((pid) => [`/proc/${pid}/cmdline`, `/proc/${pid}/environ`])
-      .map((path) => [path, textOf(path)]),
+      .flatMap((pid) =>
+        ['cmdline', 'environ'].map((name) => [`/proc/${pid}/${name}`, processFile(pid, name)]),
+      ),
   );
-
-/** The text of a file of a process; empty where the process has ended by now. */
-function textOf(path: string): string {
-  try {
-    return readFileSync(path, 'latin1');
-  } catch {
-    return '';
-  }
-}
 
 /** The log of a pod; empty when the pod has ended meanwhile. */
 async function logOf(agents: Agents, pod: string): Promise<string> {

@@ -1,17 +1,15 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import { AgentVolume, call, eventsOf, eventually, script } from './agent-process.ts';
+import { lives } from '../../support/process-file.ts';
 
 const aConversation = (volume: AgentVolume, ...blocks: readonly string[]) => ({
   id: newUuid(Date.now()),
   workingDir: volume.workingDir,
   ...(blocks.length === 0 ? {} : { message: script(...blocks) }),
 });
-
-const lives = (pid: string) =>
-  existsSync(`/proc/${pid}/stat`) && !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
 
 describe('a reference agent that starts dormant', () => {
   it('answers probes, refuses work, and works once it has its keys', async () => {

@@ -3,9 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import { AgentVolume, eventsOf, eventually, script } from './agent-process.ts';
-
-const lives = (pid: string) =>
-  existsSync(`/proc/${pid}/stat`) && !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
+import { lives } from '../../support/process-file.ts';
 
 /** A conversation in the middle of its first of two blocks, with a second message behind it. */
 async function inTheMiddle(volume: AgentVolume) {

@@ -39,6 +39,7 @@ describe('names that the service does not know', () => {
     ['GET', `${start}/search?page=2`, undefined, 'query.page'],
     ['GET', `${start}?id=${'0'.repeat(32)}&ids=${'0'.repeat(32)}`, undefined, 'query.id'],
     ['GET', '/api/v1/sandboxes/search?status=RUNNING', undefined, 'query.status'],
+    ['GET', '/api/v1/sandboxes/x/settings/secrets?page=2', undefined, 'query.page'],
     ['GET', '/api/v1/quota?owner=bob', undefined, 'query.owner'],
     ['GET', '/api/conversations?offset=2', undefined, 'query.offset'],
     ['POST', '/api/v1/sandboxes', { sandbox_spec_id: 'default' }, 'body.sandbox_spec_id'],

@@ -201,6 +201,7 @@ describe('our own pages', () => {
     ['is a folder without it', () => join(folder, 'assets')],
   ])('take the place of its chat where the build %s', async (_case, directory) => {
     const { home, chat, page } = await documentOf(directory());
+    expect(home).toContain('<div id="app" data-parts="');
     expect(home).not.toContain('data-has-ui');
     expect(chat).toEqual([303, '../c/some%20id']);
     expect(page).toBe(404);

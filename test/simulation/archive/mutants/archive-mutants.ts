@@ -157,7 +157,7 @@ export const archiveMutants: Readonly<Record<string, ArchiveMutant>> = {
   },
   'a full archive takes one more page at each step': {
     file: extend,
-    from: "if (before >= maxBytes) return ended('limit');",
+    from: "if (before >= maxBytes || growth.reaches(maxBytes)) return ended('limit');",
     to: '',
     rules: ['an archive stays within its limit'],
   },
