@@ -93,7 +93,7 @@ describe('the settings', () => {
 
   it('are reached by a link on every page', async () => {
     await window.page.goto(service.url);
-    await window.page.getByRole('link', { name: 'Settings' }).click();
+    await window.page.getByRole('banner').getByRole('link', { name: 'Settings' }).click();
     await section('Secrets').waitFor();
     expect(await window.page.title()).toBe('Settings');
   });

@@ -1,8 +1,5 @@
 import { operatorMutants } from './component-mutants/operator-mutants.ts';
 import { mustBeKilled, mustBeClean } from './expectations.ts';
-import { mutatedText } from './mutants/mutated-source.ts';
-import type { Mutant } from './mutants/mutant.ts';
-import { mutants } from './mutants/mutants.ts';
 import type { SimulationOptions } from './stage.ts';
 
 // `make test` runs this file alone of the simulation; `make test-simulation` runs the others, with
@@ -31,11 +28,4 @@ it(
       'transitions of a start are only appended',
     ),
   timeoutMs,
-);
-
-it.each(Object.entries<Mutant>(mutants))(
-  'the product has the text once that the mutant changes in which %s',
-  (_name, mutant) => {
-    expect(mutatedText(mutant)).not.toBe('');
-  },
 );

@@ -1,9 +1,7 @@
-import { mutatedText } from '../mutants/mutated-source.ts';
 import { firstSeed } from '../first-seed.ts';
 import { timeoutMs } from '../seed-ranges.ts';
 import { replayCommandOf, runModel } from './model.ts';
 import { runTwoInstallations } from './two-installations.ts';
-import { archiveMutants } from './mutants/archive-mutants.ts';
 
 const first = firstSeed();
 
@@ -49,11 +47,4 @@ it(
     }
   },
   timeoutMs,
-);
-
-it.each(Object.entries(archiveMutants))(
-  'the product has the text once that the mutant changes in which %s',
-  (_name, mutant) => {
-    expect(mutatedText(mutant)).not.toBe('');
-  },
 );
