@@ -30,6 +30,20 @@ describe('/docs', () => {
     expect(await page.title()).toMatch(/\d+\.\d+\.\d+$/);
   });
 
+  it('fits into a small window', async () => {
+    const { page } = window;
+    await page.setViewportSize({ width: 360, height: 740 });
+    await page.goto(`${up.url}/docs`);
+    // Also the texts that a click shows.
+    await page.evaluate(`for (const one of document.querySelectorAll('details')) one.open = true`);
+    const overflow = `[...document.querySelectorAll('body *')].filter((one) =>
+      one.closest('pre') === null && one.getBoundingClientRect().right > innerWidth + 1)
+      .map((one) => one.outerHTML.slice(0, 200)).slice(0, 5)`;
+    expect(await page.evaluate(overflow)).toEqual([]);
+    expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+    await page.setViewportSize({ width: 1280, height: 800 });
+  });
+
   it('leads to the schemas, and to the document itself', async () => {
     const { page } = window;
     await page.goto(`${up.url}/docs`);

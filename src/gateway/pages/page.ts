@@ -48,7 +48,7 @@ const styles = `
 :root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif; }
 body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 h2 { margin-top: 2.5rem; }
-code, pre { font: 13px/1.5 ui-monospace, monospace; }
+code, pre { font: 13px/1.5 ui-monospace, monospace; overflow-wrap: anywhere; }
 pre { overflow-x: auto; padding: .75rem; background: color-mix(in srgb, currentcolor 7%, transparent); border-radius: .4rem; }
 details { border-bottom: 1px solid color-mix(in srgb, currentcolor 20%, transparent); padding: .35rem 0; }
 details > :not(summary) { margin-left: 1rem; }
@@ -56,6 +56,8 @@ summary { cursor: pointer; }
 summary b { display: inline-block; min-width: 4.5rem; text-transform: uppercase; }
 del { opacity: .6; }
 table { border-collapse: collapse; width: 100%; }
+/* A cell with a line that does not wrap makes its table as wide as the line. */
+td pre { white-space: pre-wrap; }
 td, th { text-align: left; vertical-align: top; padding: .25rem .75rem .25rem 0; }
 dt { opacity: .7; }
 dd { margin: 0 0 .6rem; }
