@@ -5,20 +5,38 @@ const isTyping = (target: EventTarget | null): boolean =>
   target instanceof Element &&
   target.closest('input:not([type=checkbox]), textarea, select, dialog') !== null;
 
-/** The keys of the pages, each with what it does, as the help shows them. */
-export const shortcuts = [
-  { keys: ['/'], text: 'Search' },
-  { keys: ['n'], text: 'New conversation' },
-  { keys: ['j', 'k'], text: 'Next and previous conversation' },
-  { keys: ['Enter'], text: 'Open the conversation' },
-  { keys: ['f'], text: 'Find in the events of a conversation' },
-  { keys: ['x'], text: 'Select the conversation, or not' },
-  { keys: ['J', 'K'], text: 'Select the next and the previous one too' },
-  { keys: ['a'], text: 'Select all that are shown' },
-  { keys: Object.keys(manyKeys), text: 'Pause, resume, retry, delete the selected ones' },
-  { keys: ['Esc'], text: 'Select none' },
+interface Shortcut {
+  readonly keys: readonly string[];
+  readonly text: string;
+  /** The only page on which the keys act; undefined: all pages. */
+  readonly on?: 'home' | 'conversation';
+}
+
+/** The keys of the pages, each with what it does. */
+const shortcuts: readonly Shortcut[] = [
+  { keys: ['/'], text: 'Search', on: 'home' },
+  { keys: ['n'], text: 'New conversation', on: 'home' },
+  { keys: ['j', 'k'], text: 'Next and previous conversation', on: 'home' },
+  { keys: ['Enter'], text: 'Open the conversation', on: 'home' },
+  { keys: ['f'], text: 'Find in the events of the conversation', on: 'conversation' },
+  { keys: ['x'], text: 'Select the conversation, or not', on: 'home' },
+  { keys: ['J', 'K'], text: 'Select the next and the previous one too', on: 'home' },
+  { keys: ['a'], text: 'Select all that are shown', on: 'home' },
+  {
+    keys: Object.keys(manyKeys),
+    text: 'Pause, resume, retry, delete the selected ones',
+    on: 'home',
+  },
+  { keys: ['Esc'], text: 'Select none', on: 'home' },
   { keys: ['?'], text: 'This help' },
-] as const;
+];
+
+const pageOf = (path: string): Shortcut['on'] =>
+  path === '/' ? 'home' : path.startsWith('/c/') ? 'conversation' : undefined;
+
+/** The keys that act on the page with this path. */
+export const shortcutsOn = (path: string): readonly Shortcut[] =>
+  shortcuts.filter(({ on }) => on === undefined || on === pageOf(path));
 
 function actOnSelection(page: PageState, key: string): boolean {
   const { selection, active } = page;
@@ -43,7 +61,7 @@ function actOnSelection(page: PageState, key: string): boolean {
   return true;
 }
 
-function act(page: PageState, key: string): boolean {
+function actAtHome(page: PageState, key: string): boolean {
   switch (key) {
     case '/':
       document.getElementById('search')?.focus();
@@ -57,15 +75,21 @@ function act(page: PageState, key: string): boolean {
     case 'k':
       page.move(-1);
       return true;
-    case 'f':
-      document.getElementById('find-open')?.click();
-      return true;
-    case '?':
-      page.isHelpOpen.value = true;
-      return true;
     default:
       return actOnSelection(page, key);
   }
+}
+
+function act(page: PageState, key: string): boolean {
+  if (key === '?') {
+    page.isHelpOpen.value = true;
+    return true;
+  }
+  const at = pageOf(location.pathname);
+  if (at === 'home') return actAtHome(page, key);
+  if (at !== 'conversation' || key !== 'f') return false;
+  document.getElementById('find-open')?.click();
+  return true;
 }
 
 /** Escape leaves a field, which keeps its text: a search remains while a person moves in the list. */

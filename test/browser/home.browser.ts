@@ -197,6 +197,18 @@ describe('keys', () => {
     await page.locator(`#row-${idOf(8)}`).focus();
     await page.keyboard.press('Enter');
     await page.waitForURL(`${service.url}/c/${idOf(8)}`);
+    // The page of a conversation has its own keys: those of the list do nothing there.
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    await page.keyboard.press('n');
+    await page.keyboard.press('a');
+    await page.keyboard.press('?');
+    const help = page.getByRole('dialog');
+    await help.getByText('Find in the events of the conversation').waitFor();
+    expect(await help.locator('dd').allTextContents()).toEqual([
+      'Find in the events of the conversation',
+      'This help',
+    ]);
+    expect(await page.getByText(/^\d+ selected$/).count()).toBe(0);
   });
 });
 

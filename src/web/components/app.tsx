@@ -6,11 +6,11 @@ import { Part } from './part-of-page.tsx';
 import { QuotaPanel } from './quota-panel.tsx';
 import { StartForm } from './start-form.tsx';
 import { useEffect, useRef } from 'preact/hooks';
-import { shortcuts } from '../keyboard.ts';
+import { shortcutsOn } from '../keyboard.ts';
 import { minSought, usePage } from '../page-state.ts';
 
 /** The keys of the page, in a dialog. */
-function KeyHelp() {
+function KeyHelp({ path }: { readonly path: string }) {
   const { isHelpOpen } = usePage();
   const dialog = useRef<HTMLDialogElement>(null);
   const isOpen = isHelpOpen.value;
@@ -27,7 +27,7 @@ function KeyHelp() {
     >
       <h2 id="help-title">Keys</h2>
       <dl class="keys">
-        {shortcuts.map(({ keys, text }) => (
+        {shortcutsOn(path).map(({ keys, text }) => (
           <div key={text}>
             <dt>
               {keys.map((key) => (
@@ -124,6 +124,6 @@ export const App = ({ path }: { readonly path: string }) => (
   <>
     <Header path={path} />
     <Content path={path} />
-    <KeyHelp />
+    <KeyHelp path={path} />
   </>
 );
