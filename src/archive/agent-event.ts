@@ -11,7 +11,7 @@ export interface AgentEvent {
   readonly timestamp: string | undefined;
   /** JSON in UTF-8, without line breaks. */
   readonly json: Buffer;
-  /** What people read of it, for a search; none where the archive does not keep its fields. */
+  /** The texts that people read, for a search; none where the archive does not keep the fields. */
   readonly texts: readonly string[];
 }
 

@@ -9,7 +9,7 @@ export function processFile(pid: number | string, name: string): string {
   }
 }
 
-/** Whether a process runs. One that nobody has waited for does not. */
+/** Whether a process runs. A zombie does not. */
 export const lives = (pid: number | string): boolean => {
   const stat = processFile(pid, 'stat');
   return stat !== '' && !stat.includes(') Z ');
