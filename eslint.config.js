@@ -10,6 +10,7 @@ const floors = [
   ['src/gateway', 'src/controllers', 'packages/local-cluster', 'packages/reference-agent'],
   ['src/resources', 'src/quota', 'src/agent', 'src/archive', 'src/observability', 'src/config'],
   ['packages/git', 'packages/http', 'packages/kube', 'packages/object-store'],
+  ['packages/outward'],
   ['packages/base'],
 ];
 // The packages know nothing of the product. Apart from the local cluster and its agent, they are
