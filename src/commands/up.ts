@@ -33,6 +33,7 @@ import {
   startReflectors,
   createRuntime,
 } from './process.ts';
+import { outwardEnvironment, withEnvironment } from './agent-environment.ts';
 import { withOutward } from './outward.ts';
 import { lastPort } from './last-port.ts';
 import { localAgents } from './local-agents.ts';
@@ -170,7 +171,10 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   });
 
   const { client, kubeconfig } = await startEmbeddedCluster(
-    { ...runtime, folder, port: config.API_PORT, images: agents.images },
+    {
+      ...{ ...runtime, folder, port: config.API_PORT },
+      images: withEnvironment(agents.images, outwardEnvironment(config, folder)),
+    },
     stack,
   );
   await agents.ensureTemplates(client, namespace);

@@ -1,5 +1,5 @@
 import { noProxyOf } from '@conversation-operator/outward/no-proxy';
-import { proxyServerOf, type Proxies } from '@conversation-operator/outward/proxies';
+import { proxyServerOf, withScheme, type Proxies } from '@conversation-operator/outward/proxies';
 import { z } from 'zod';
 
 const proxyUrl = z
@@ -8,6 +8,7 @@ const proxyUrl = z
     (text) => proxyServerOf(text) !== undefined,
     'must be the http or https URL of a proxy like http://proxy.example.com:3128, with a user and a password if the proxy wants them, and without a path',
   )
+  .transform(withScheme)
   .optional();
 
 const noProxy = z
@@ -39,16 +40,27 @@ export const outwardSettings = {
 
 export type OutwardConfig = Readonly<z.output<z.ZodObject<typeof outwardSettings>>>;
 
+/** URLs of the proxies that the settings name, with their credentials. */
+export const proxyUrlsOf = ({
+  https_proxy,
+  HTTPS_PROXY,
+  http_proxy,
+  HTTP_PROXY,
+}: OutwardConfig) => ({
+  https: https_proxy ?? HTTPS_PROXY,
+  http: http_proxy ?? HTTP_PROXY,
+});
+
 /** NO_PROXY of the settings, in either spelling; empty: none. */
 export const noProxyTextOf = ({ no_proxy, NO_PROXY }: OutwardConfig): string =>
   no_proxy ?? NO_PROXY ?? '';
 
 /** The proxies that checked settings name. */
 export function proxiesOf(config: OutwardConfig): Proxies {
-  const { https_proxy, HTTPS_PROXY, http_proxy, HTTP_PROXY } = config;
+  const { https = '', http = '' } = proxyUrlsOf(config);
   return {
-    https: proxyServerOf(https_proxy ?? HTTPS_PROXY ?? ''),
-    http: proxyServerOf(http_proxy ?? HTTP_PROXY ?? ''),
+    https: proxyServerOf(https),
+    http: proxyServerOf(http),
     noProxy: noProxyOf(noProxyTextOf(config)) ?? (() => false),
   };
 }

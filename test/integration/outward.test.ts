@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { systemClock } from '@conversation-operator/base/clock';
 import { credentialsFromEnvironment } from '@conversation-operator/object-store/s3-credentials';
 import { SandboxKeys } from '../../src/agent/keys.ts';
@@ -60,7 +60,10 @@ async function startSts(): Promise<string> {
     ),
   );
   const body = `${open?.join('')}${xml}${close?.toReversed().join('')}`;
-  const server = createServer((request, response) => void request.resume() ?? response.end(body));
+  const server = createServer((request, response) => {
+    request.resume();
+    response.end(body);
+  });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   world.defer(() => void server.close());
@@ -119,7 +122,7 @@ beforeEach(() => {
   proxy.requests.length = 0;
   config = readGatewayConfig({
     MASTER_KEY_FILES: 'unused',
-    HTTPS_PROXY: 'http://nobody.example.test:1',
+    HTTPS_PROXY: 'http://unused.example.test:1',
     https_proxy: `http://proxy-user:pr0xy-p4ss@127.0.0.1:${proxy.port}`,
     TRUST_FILE: join(folder, 'ca.crt'),
     GIT_HOSTS: '{"github":"https://git.example.test"}',
@@ -194,11 +197,7 @@ const call = (name: string) => calls[name]?.();
 it.each([
   ['the check of a repository', 'granted', 'git.example.test:443'],
   ['the relay of git', true, 'git.example.test:443'],
-  [
-    'the API of the host',
-    { name: 'acme/secret', defaultBranch: 'main' },
-    'api.example.test:443',
-  ],
+  ['the API of the host', { name: 'acme/secret', defaultBranch: 'main' }, 'api.example.test:443'],
   ['the GitHub App', 'ghs_s3cret', 'api.example.test:443'],
   ['the store', 'b', 's3.example.test:9000'],
   ['the security token service', 'KEY', 'sts.example.test:443'],
@@ -241,7 +240,7 @@ it('credentials of a container and of an instance never come by the proxy', asyn
     { ...config, http_proxy: `http://127.0.0.1:${proxy.port}`, no_proxy: 'none.example.test' },
     runtime,
   );
-  const service = createServer((request, response) =>
+  const service = createServer((_request, response) =>
     response.end(
       JSON.stringify({
         ...{ AccessKeyId: 'OWN', SecretAccessKey: 'x', Token: 'y' },

@@ -58,7 +58,7 @@ export async function startOutside(options: OutsideOptions): Promise<Outside> {
   );
   const requests: string[] = [];
   const chunks: string[] = [];
-  const listener = (): Server => 
+  const listener = (): Server =>
     isSecure ? createTlsServer({ cert: authority.cert, key: authority.key }) : createServer();
   const proxy = listener();
   const wanted = user && `Basic ${Buffer.from(user).toString('base64')}`;
@@ -77,7 +77,7 @@ export async function startOutside(options: OutsideOptions): Promise<Outside> {
     },
   };
   const refusalOf = (authorization: string | undefined): number | undefined =>
-    outside.refusal ?? (authorization === wanted ? undefined : 407);
+    outside.refusal ?? (wanted === undefined || authorization === wanted ? undefined : 407);
   proxy.on(isSecure ? 'secureConnection' : 'connection', (socket: Socket) => {
     open.add(socket);
     socket.on('error', () => undefined);
@@ -114,7 +114,9 @@ export async function startOutside(options: OutsideOptions): Promise<Outside> {
     const refused = refusalOf(headers['proxy-authorization']);
     if (refused === 0) return;
     if (refused !== undefined || front === undefined) {
-      client.end(`HTTP/1.1 ${refused ?? 502} Refused\r\nContent-Length: 2\r\n\r\nno`);
+      client.end(
+        `HTTP/1.1 ${refused ?? 502} Refused\r\nProxy-Authenticate: Basic realm="proxy"\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno`,
+      );
       return;
     }
     const behind = connect(portOf(front), '127.0.0.1');

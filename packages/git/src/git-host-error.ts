@@ -14,9 +14,7 @@ export class GitHostError extends Error {
   /** Whether no connection was established: another request would fail too. */
   get isUnreachable(): boolean {
     return (
-      isNotConnected(this.cause) ||
-      this.cause instanceof ProxyError ||
-      this.reason === 'ETIMEDOUT'
+      isNotConnected(this.cause) || this.cause instanceof ProxyError || this.reason === 'ETIMEDOUT'
     );
   }
 

@@ -27,5 +27,7 @@ export class StoreError extends Error {
 export function unreachable(subject: string, error: unknown): StoreError {
   const proxyError = proxyErrorIn(error);
   const reason = proxyError?.message ?? systemCodeOf(error) ?? 'the connection has failed';
-  return new StoreError('unavailable', `${subject} can not be reached: ${reason}`, { cause: error });
+  return new StoreError('unavailable', `${subject} can not be reached: ${reason}`, {
+    cause: error,
+  });
 }

@@ -61,9 +61,9 @@ function matcherOf(entry: string): NoProxy | undefined {
 }
 
 /**
- * Reads NO_PROXY: entries separated by commas or white space. A name stands for itself and all
+ * Reads NO_PROXY: entries separated by commas or white space. A name matches itself and all
  * names below it, also with a dot before it; `*.` before it leaves out the name itself. Addresses
- * and ranges like 10.0.0.0/8 stand for hosts that are addresses: names are not resolved. `*` is
+ * and ranges like 10.0.0.0/8 match hosts that are addresses: names are not resolved. `*` matches
  * every host. A port behind an entry limits it to this port. Undefined: a range is malformed.
  */
 export function noProxyOf(text: string): NoProxy | undefined {

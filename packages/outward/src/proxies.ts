@@ -24,12 +24,16 @@ export const withoutProxies: Proxies = {
   noProxy: () => false,
 };
 
+/** A text without a scheme is a URL of http, as curl has it. */
+export const withScheme = (text: string): string =>
+  /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`;
+
 /**
- * Reads the URL of a proxy; a text without a scheme is one of http, as curl has it. Undefined: the
- * text is no http or https URL, or has more than a user, a password, a host and a port.
+ * Reads the URL of a proxy. Undefined: the text is no http or https URL, or has more than a user, a
+ * password, a host and a port.
  */
 export function proxyServerOf(text: string): ProxyServer | undefined {
-  const url = URL.parse(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`);
+  const url = URL.parse(withScheme(text));
   if (url === null || !['http:', 'https:'].includes(url.protocol)) return undefined;
   if (url.pathname !== '/' || `${url.search}${url.hash}` !== '') return undefined;
   try {
@@ -61,8 +65,10 @@ ownAddresses.addAddress('::', 'ipv6');
 ownAddresses.addSubnet('fe80::', 10, 'ipv6');
 ownAddresses.addSubnet('fd00:ec2::', 32, 'ipv6');
 
-const isOwn = (name: string): boolean =>
-  /(?:^|\.)localhost$/.test(name) || isListed(ownAddresses, name);
+/** Services of the cluster have the same names in every cluster, and no proxy outside finds them. */
+const ownNames = /(?:^|\.)(?:localhost|svc|cluster\.local)$/;
+
+const isOwn = (name: string): boolean => ownNames.test(name) || isListed(ownAddresses, name);
 
 const hostOf = ({ hostname, port, protocol }: URL): Host => ({
   name: hostname.replace(/^\[(.*)\]$/, '$1').replace(/(.)\.$/, '$1'),

@@ -36,10 +36,7 @@ export function refusalOf(status: number): ProxyError {
       'The proxy answers 407: it wants credentials, or others',
     );
   return status >= 500
-    ? new ProxyError(
-        'PROXY_GATEWAY',
-        `The proxy answers ${status}: it can not connect to the host`,
-      )
+    ? new ProxyError('PROXY_GATEWAY', `The proxy answers ${status}: it can not connect to the host`)
     : new ProxyError('PROXY_REFUSED', `The proxy answers ${status}: it refuses the host`);
 }
 

@@ -51,9 +51,13 @@ it.each([
   expect(matches(text, name, port)).toBe(expected);
 });
 
-it.each(['10.0.0.0/33', '10.0.0/8', 'fd00::/129', 'example.com/24', 'a.test,10.0.0.0/', 'http://x/'])(
-  'NO_PROXY %j is refused, because its range is malformed',
-  (text) => {
-    expect(noProxyOf(text)).toBeUndefined();
-  },
-);
+it.each([
+  '10.0.0.0/33',
+  '10.0.0/8',
+  'fd00::/129',
+  'example.com/24',
+  'a.test,10.0.0.0/',
+  'http://x/',
+])('NO_PROXY %j is refused, because its range is malformed', (text) => {
+  expect(noProxyOf(text)).toBeUndefined();
+});

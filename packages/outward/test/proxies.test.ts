@@ -42,6 +42,7 @@ describe('the proxy of a URL', () => {
     ['https://other.test:8443/', both, undefined],
     ['https://other.test/', both, https],
     ['https://[2001:db8::1]/', both, https],
+    ['https://store.svc.example/', both, https],
   ])('%s', (url, proxies, expected) => {
     expect(proxyOf(proxies, new URL(url))).toBe(expected);
   });
@@ -53,6 +54,8 @@ describe('the proxy of a URL', () => {
     'http://[fd00:ec2::23]/v1/credentials',
     'http://[fd00:ec2::254]/latest/api/token',
     'http://[fe80::1]/',
+    'http://minio.store.svc:9000/',
+    'https://minio.store.svc.cluster.local/',
     'http://localhost:1/',
     'http://a.localhost:1/',
     'https://127.0.0.1:1/',

@@ -130,7 +130,11 @@ describe('mounted credentials', () => {
     const config = readGatewayConfig({
       ...{ GIT_HOSTS: JSON.stringify(hosts), GIT_CREDENTIALS_DIR: folder, MASTER_KEY_FILES: 'x' },
     });
-    const credentials = gitCredentials(config, { clock: systemClock, logger, outward: directly }, stack);
+    const credentials = gitCredentials(
+      config,
+      { clock: systemClock, logger, outward: directly },
+      stack,
+    );
     expect(await credentials.of('bob', 'github')).toMatchObject({ token: 'everybody' });
     expect(await credentials.of('alice', 'github')).toBeUndefined();
     rmSync(join(folder, 'github'));
