@@ -76,13 +76,6 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
     to: 'statusCode >= 200',
     name: 'a proxy that',
   },
-  'a proxy that never answers holds a connection': {
-    ...outward,
-    file: 'packages/outward/src/connectors.ts',
-    from: 'signal: AbortSignal.timeout(timeoutMs),',
-    to: 'signal: AbortSignal.timeout(300_000),',
-    name: 'never answers',
-  },
   'connections never see new certificates': {
     ...outward,
     file: 'packages/outward/src/connectors.ts',

@@ -70,6 +70,7 @@ async function openTunnel(
     const { statusCode, socket } = await client.connect({
       path: authority,
       headers: { host: authority, ...authorizationOf(proxy) },
+      // Undici ends no request by its own signal while its connection is being made.
       signal: AbortSignal.timeout(timeoutMs),
     });
     if (statusCode >= 200 && statusCode < 300) return socket as Socket;

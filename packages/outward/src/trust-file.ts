@@ -104,6 +104,6 @@ export class TrustFile implements Trust {
   }
 }
 
-/** One context for many connections: to parse the authorities of Node takes milliseconds. */
+/** One context for many connections: to parse the authorities of Node takes 50 ms. */
 const contextOf = (certificates: readonly string[]): SecureContext =>
   createSecureContext({ ca: [...getCACertificates('default'), ...certificates] });

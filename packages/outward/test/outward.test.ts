@@ -132,11 +132,16 @@ it('follows a change of the certificates in both directions, without a restart',
   const proxy = await outside();
   writeFileSync(join(folder, 'ca.crt'), privateAuthority(['other.test']).ca);
   const dispatcher = pool(`http://127.0.0.1:${proxy.port}`, { connections: 1 });
-  const once = () => get(dispatcher, 'https://git.example.test/');
-  await expect(once()).rejects.toMatchObject({ code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' });
+  const untrusted = { code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' };
+  const at = (port: number) => get(dispatcher, `https://git.example.test:${port}/`);
+  await expect(at(443)).rejects.toMatchObject(untrusted);
   writeFileSync(join(folder, 'ca.crt'), authority.ca);
   now += 3000;
-  expect(await once()).toEqual([200, { ok: true }]);
+  expect(await at(443)).toEqual([200, { ok: true }]);
+  writeFileSync(join(folder, 'ca.crt'), privateAuthority(['other.test']).ca);
+  now += 3000;
+  // The connection to the first port stays, a new one needs the new certificates.
+  await expect(at(8443)).rejects.toMatchObject(untrusted);
 });
 
 describe('a proxy that', () => {
