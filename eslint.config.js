@@ -10,6 +10,7 @@ const floors = [
   ['src/gateway', 'src/controllers', 'packages/local-cluster', 'packages/reference-agent'],
   ['src/resources', 'src/quota', 'src/agent', 'src/archive', 'src/observability', 'src/config'],
   ['packages/git', 'packages/http', 'packages/kube', 'packages/object-store'],
+  ['packages/outward'],
   ['packages/base'],
 ];
 // The packages know nothing of the product. Apart from the local cluster and its agent, they are
@@ -28,6 +29,12 @@ const zones = floors.flatMap((rooms, floor) =>
     message: 'imports only run down (docs/architecture.md, "Rooms")',
   })),
 );
+// The API server, agents and the callback server are inside: no proxy is between.
+const inside = ['packages/kube', 'packages/http', 'src/agent', 'src/controllers'].map((room) => ({
+  target: `./${room}`,
+  from: './packages/outward',
+  message: 'hosts inside the cluster are called directly',
+}));
 const throughDoors = {
   group: ['**/packages/**'],
   message: 'a package is imported by its name, through what its package.json exports',
@@ -55,7 +62,7 @@ export default tseslint.config(
       ],
       'import-x/no-restricted-paths': [
         'error',
-        { zones: zones.filter(({ from }) => from.length > 0) },
+        { zones: [...zones.filter(({ from }) => from.length > 0), ...inside] },
       ],
       'import-x/no-default-export': 'error',
       '@typescript-eslint/consistent-type-imports': 'error',
@@ -70,6 +77,27 @@ export default tseslint.config(
         ...['Literal[value=/^#!|^set -[eu]/m]', 'TemplateElement[value.raw=/^#!|^set -[eu]/m]'].map(
           shellProgram,
         ),
+      ],
+    },
+  },
+  {
+    files: [
+      'packages/{git,object-store}/src/**',
+      'src/{gateway/git,gateway/pull-requests,commands}/**',
+    ],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          patterns: [throughDoors],
+          paths: [
+            {
+              name: 'undici',
+              importNames: ['Agent', 'Client', 'EnvHttpProxyAgent', 'Pool', 'ProxyAgent'],
+              message: 'hosts outside are called by packages/outward',
+            },
+          ],
+        },
       ],
     },
   },

@@ -20,8 +20,8 @@ import { EventRecorder } from '@conversation-operator/kube/events';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { PullRequests } from '../gateway/pull-requests/pull-requests.ts';
 import { pullRequestTools } from '../gateway/pull-requests/tools.ts';
-import type { MeasuredRuntime } from '../observability/runtime.ts';
 import { auditOf } from './gateway-settings.ts';
+import type { OutwardRuntime } from './outward.ts';
 
 export interface AgentSideOptions
   extends
@@ -45,15 +45,15 @@ const hostConnections = 128;
 export async function serveAgentSide(
   config: GatewayConfig | UpConfig,
   { credentials, keys, caches, notify, client, pullRequests, version, ...server }: AgentSideOptions,
-  runtime: MeasuredRuntime,
+  runtime: OutwardRuntime,
   stack: AsyncDisposableStack,
 ): Promise<number> {
   const { GIT_HOSTS: hosts } = config;
-  const { clock, metrics } = runtime;
+  const { clock, metrics, outward } = runtime;
   const audit = auditOf(config);
   const logger = runtime.logger.child({ component: 'git' });
   const host = new PrivateHost({
-    ...{ hosts, credentials, clock, logger },
+    ...{ hosts, credentials, clock, logger, outward },
     connections: hostConnections,
   });
   stack.defer(() => host.close());

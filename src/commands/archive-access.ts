@@ -13,6 +13,7 @@ import { writerOf } from '../archive/installation.ts';
 import { CommandError } from './command-error.ts';
 import { DataFolder } from './data-folder.ts';
 import { localMasterKey, readMasterKeys } from './master-keys.ts';
+import { withOutward } from './outward.ts';
 import { createRuntime, loggerOf } from './process.ts';
 
 /** Opens the archive that the environment names, for the commands of a person. */
@@ -24,7 +25,8 @@ export function openArchiveAccess(): Promise<ArchiveAccess & AsyncDisposable> {
       `there is no archive in ${archive.directory}: set ARCHIVE_DIR or ARCHIVE_S3_BUCKET as for the server, or DATA_DIR as for make run`,
     );
   const stack = new AsyncDisposableStack();
-  const runtime = createRuntime(loggerOf({ LOG_LEVEL: 'error', LOG_FORMAT: undefined }));
+  const logger = loggerOf({ LOG_LEVEL: 'error', LOG_FORMAT: undefined });
+  const runtime = withOutward(config, createRuntime(logger));
   const keys = keysOf(config);
   const { store, codec, reader } = openArchive(archive, keys, runtime, stack);
   return Promise.resolve({

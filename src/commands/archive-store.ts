@@ -9,7 +9,7 @@ import type { HistoryReader } from '../archive/history.ts';
 import { measuredStore, type MeasuredStore } from '../archive/measured-store.ts';
 import { createHistoryReader } from '../archive/reader.ts';
 import type { ArchiveConfig } from '../config/archive.ts';
-import type { MeasuredRuntime } from '../observability/runtime.ts';
+import type { OutwardRuntime } from './outward.ts';
 
 /** An archive as a process writes and reads it. */
 export interface Archive {
@@ -22,13 +22,13 @@ export interface Archive {
 export function openArchive<C extends ArchiveConfig>(
   config: C,
   keys: SandboxKeys,
-  runtime: MeasuredRuntime,
+  runtime: OutwardRuntime,
   stack: AsyncDisposableStack,
 ): Archive | Extract<C, undefined>;
 export function openArchive(
   config: ArchiveConfig,
   keys: SandboxKeys,
-  runtime: MeasuredRuntime,
+  runtime: OutwardRuntime,
   stack: AsyncDisposableStack,
 ): Archive | undefined {
   if (config === undefined) return undefined;
@@ -40,15 +40,15 @@ export function openArchive(
 
 function storeOf(
   config: NonNullable<ArchiveConfig>,
-  { clock, random, logger }: MeasuredRuntime,
+  { clock, random, logger, outward }: OutwardRuntime,
 ): ObjectStore {
   if (config.kind === 'folder') return createFolderStore({ directory: config.directory, clock });
   const { region, credentialsDirectory } = config;
   const credentials = credentialsFromEnvironment({
     ...{ directory: credentialsDirectory, environment: process.env, region },
-    ...{ clock, random, logger },
+    ...{ clock, random, logger, outward },
   });
-  return createS3Store({ ...config, credentials, clock, random });
+  return createS3Store({ ...config, credentials, clock, random, outward });
 }
 
 /** Creates the folder of a local archive, readable by this user alone. */

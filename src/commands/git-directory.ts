@@ -10,8 +10,8 @@ import {
   type GitCredentials,
 } from '../gateway/git/hosts.ts';
 import { RepositoryAccessChecker } from '../gateway/git/repository-access-checker.ts';
-import type { MeasuredRuntime } from '../observability/runtime.ts';
 import type { Logger } from '@conversation-operator/base/logger';
+import type { OutwardRuntime } from './outward.ts';
 import { githubApp, type GithubAppConfig } from './github-app.ts';
 import {
   CredentialFiles,
@@ -106,7 +106,7 @@ type GitCredentialsConfig = GithubAppConfig &
  */
 export function gitCredentials(
   config: GitCredentialsConfig,
-  runtime: Pick<MeasuredRuntime, 'clock' | 'logger'>,
+  runtime: Pick<OutwardRuntime, 'clock' | 'logger' | 'outward'>,
   stack: AsyncDisposableStack,
 ): GitCredentials {
   const { GIT_HOSTS: hosts, GIT_CREDENTIALS_DIR: folder } = config;
@@ -128,7 +128,7 @@ export function gitCredentials(
 export function gitDirectory(
   config: GatewayConfig | UpConfig,
   credentials: GitCredentials,
-  { clock, logger, metrics }: MeasuredRuntime,
+  { clock, logger, metrics, outward }: OutwardRuntime,
   stack: AsyncDisposableStack,
 ): Pick<GatewayOptions, 'gitDirectory'> {
   if (!config.GIT_CHECK) return {};
@@ -139,6 +139,7 @@ export function gitDirectory(
     clock,
     logger: logger.child({ component: 'git' }),
     metrics,
+    outward,
   });
   stack.defer(() => directory.close());
   return { gitDirectory: directory };

@@ -1,7 +1,6 @@
 import { createPrivateKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import type { Runtime } from '@conversation-operator/base/runtime';
 import type { GatewayConfig } from '../config/cluster.ts';
 import type { UpConfig } from '../config/up.ts';
 import { GithubApp } from '../gateway/git/github-app.ts';
@@ -9,6 +8,7 @@ import { newGithubAppClient } from '../gateway/git/github-app-client.ts';
 import { githubApiUrlOf } from '../gateway/git/host-api/host-apis.ts';
 import type { CredentialSource } from '../gateway/git/hosts.ts';
 import { CommandError, unreadable } from './command-error.ts';
+import type { OutwardRuntime } from './outward.ts';
 
 const setting = 'GITHUB_APP_PRIVATE_KEY_FILE';
 const maxKeyCharacters = 65_536;
@@ -30,7 +30,7 @@ export type GithubAppConfig = Pick<
  */
 export function githubApp(
   config: GithubAppConfig,
-  { clock, logger }: Pick<Runtime, 'clock' | 'logger'>,
+  { clock, logger, outward }: Pick<OutwardRuntime, 'clock' | 'logger' | 'outward'>,
   stack: AsyncDisposableStack,
 ): CredentialSource | undefined {
   const {
@@ -49,7 +49,10 @@ export function githubApp(
     throw new CommandError('GITHUB_APP_PROVIDER: GIT_HOSTS has no http or https URL for it');
   if (Object.values(owners).every((patterns) => patterns.length === 0))
     logger.warn('the GitHub App serves no owner, because GITHUB_APP_OWNERS names none', { appId });
-  const client = newGithubAppClient({ appId, apiUrl, privateKey: () => readFile(keyFile, 'utf8') });
+  const client = newGithubAppClient({
+    ...{ appId, apiUrl, outward },
+    privateKey: () => readFile(keyFile, 'utf8'),
+  });
   stack.defer(() => client.close());
   return new GithubApp({ appId, provider, owners, client, clock, logger }).source;
 }

@@ -4,6 +4,7 @@ import {
   startTelemetryServer,
   type TelemetryServerOptions,
 } from '../observability/telemetry-server.ts';
+import { withOutward } from './outward.ts';
 import { mountedMasterKeys } from './master-keys.ts';
 import { randomInt } from 'node:crypto';
 import { systemClock } from '@conversation-operator/base/clock';
@@ -95,7 +96,7 @@ export async function clusterProcess(
   stack: AsyncDisposableStack,
 ) {
   const logger = loggerOf(config);
-  const runtime = createRuntime(logger);
+  const runtime = withOutward(config, createRuntime(logger));
   const { connection, namespace: ownNamespace } = await loadConnection({});
   const { keys, close } = mountedMasterKeys({ ...runtime, files: config.MASTER_KEY_FILES });
   stack.defer(close);

@@ -7,8 +7,8 @@ import type { GitCredentials } from '../gateway/git/hosts.ts';
 import type { Caches } from '../gateway/lookup/cache.ts';
 import { PullRequestStates } from '../gateway/pull-requests/pull-request-states.ts';
 import { PullRequests } from '../gateway/pull-requests/pull-requests.ts';
-import type { MeasuredRuntime } from '../observability/runtime.ts';
 import { auditOf } from './gateway-settings.ts';
+import type { OutwardRuntime } from './outward.ts';
 
 export interface PullRequestServiceOptions {
   readonly client: KubeClient;
@@ -23,13 +23,13 @@ export interface PullRequestServiceOptions {
 export function pullRequestService(
   config: GatewayConfig | UpConfig,
   { client, credentials, caches }: PullRequestServiceOptions,
-  runtime: MeasuredRuntime,
+  runtime: OutwardRuntime,
   stack: AsyncDisposableStack,
 ): PullRequests {
   const { GIT_HOSTS: hosts, GIT_API_URLS: apiUrls } = config;
-  const { clock, metrics } = runtime;
+  const { clock, metrics, outward } = runtime;
   const logger = runtime.logger.child({ component: 'git' });
-  const apis = newHostApis({ hosts, apiUrls });
+  const apis = newHostApis({ hosts, apiUrls, outward });
   stack.defer(() => apis.close());
   const events = new EventRecorder({ client, component: 'gateway', ...runtime });
   stack.defer(() => events.close());

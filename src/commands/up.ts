@@ -33,6 +33,8 @@ import {
   startReflectors,
   createRuntime,
 } from './process.ts';
+import { outwardEnvironment, withEnvironment } from './agent-environment.ts';
+import { withOutward } from './outward.ts';
 import { lastPort } from './last-port.ts';
 import { localAgents } from './local-agents.ts';
 import { localAgentCredentials } from './local-model.ts';
@@ -142,7 +144,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   const config = readUpConfig(process.env);
   const stopped = interrupted();
   const logger = loggerOf(config);
-  const runtime = createRuntime(logger);
+  const runtime = withOutward(config, createRuntime(logger));
   const { metrics } = runtime;
   const folder = new DataFolder(config.DATA_DIR);
   const keys = localMasterKey(folder);
@@ -169,7 +171,10 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   });
 
   const { client, kubeconfig } = await startEmbeddedCluster(
-    { ...runtime, folder, port: config.API_PORT, images: agents.images },
+    {
+      ...{ ...runtime, folder, port: config.API_PORT },
+      images: withEnvironment(agents.images, outwardEnvironment(config, folder)),
+    },
     stack,
   );
   await agents.ensureTemplates(client, namespace);

@@ -1,11 +1,13 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { archiveConfigOf, archiveSettings, checkArchive, type ArchiveConfig } from './archive.ts';
+import { outwardSettings } from './outward.ts';
 import { defaultDataDir, fileList, readEnvironment } from './environment.ts';
 
 const schema = z
   .object({
     ...archiveSettings,
+    ...outwardSettings,
     /** They open an encrypted archive, and say which archives are this installation's. */
     MASTER_KEY_FILES: fileList.optional(),
     /** The data folder of `make run`, whose archive is used where the settings name no other. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { outwardSettings } from './outward.ts';
 
 /** A setting that is not what it should be: one line for each, ready to be printed. */
 export class ConfigError extends Error {
@@ -131,6 +132,7 @@ export const defaultDataDir = './.data';
 /** Settings that every process which serves REST or runs controllers understands. */
 export const shared = {
   ...logging,
+  ...outwardSettings,
   PUBLIC_URL: httpUrl.optional(),
   SANDBOX_URL_TEMPLATE: sandboxUrl.optional(),
   GIT_HOSTS: urlsByProvider(
@@ -172,6 +174,7 @@ const secrets: ReadonlySet<string> = new Set([
   'GIT_API_URLS',
   'GITHUB_APP_PRIVATE_KEY_FILE',
   'ARCHIVE_S3_ENDPOINT',
+  ...['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'],
 ]);
 const maxShownCharacters = 80;
 

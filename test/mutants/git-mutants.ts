@@ -42,12 +42,53 @@ const storeRetries = {
   test: 'packages/object-store/test/s3-store.test.ts',
   name: 'waits as a Retry-After',
 } as const;
+const proxies = {
+  file: 'packages/outward/src/proxies.ts',
+  test: 'packages/outward/test/proxies.test.ts',
+} as const;
+const outward = { test: 'packages/outward/test/outward.test.ts' } as const;
+const trustFile = {
+  file: 'packages/outward/src/trust-file.ts',
+  test: 'packages/outward/test/trust-file.test.ts',
+} as const;
 const leftBehind = { test: 'test/unit/left-behind.test.ts' } as const;
 
 /**
  * Mistakes in git, keys, and calls of other servers. Each name is the mistake as a sentence.
  */
 export const gitMutants: Readonly<Record<string, TestedMutant>> = {
+  'requests for credentials of an instance go to a proxy': {
+    ...proxies,
+    from: "ownAddresses.addSubnet('169.254.0.0', 16);",
+    to: '',
+    name: 'has none, whatever NO_PROXY says',
+  },
+  'a host of NO_PROXY is called by the proxy': {
+    ...proxies,
+    from: 'isOwn(host.name) || proxies.noProxy(host) ?',
+    to: 'isOwn(host.name) ?',
+    name: 'the proxy of a URL',
+  },
+  'a tunnel that the proxy has refused counts as the host': {
+    ...outward,
+    file: 'packages/outward/src/connectors.ts',
+    from: 'statusCode >= 200 && statusCode < 300',
+    to: 'statusCode >= 200',
+    name: 'a proxy that',
+  },
+  'connections never see new certificates': {
+    ...outward,
+    file: 'packages/outward/src/connectors.ts',
+    from: 'if (current !== context) {',
+    to: 'if (current === undefined) {',
+    name: 'follows a change of the certificates',
+  },
+  'a file without certificates takes the place of a good one': {
+    ...trustFile,
+    from: "if (blocks.length === 0) throw new Error('the file has no certificates as PEM');",
+    to: '',
+    name: 'keeps the last good certificates',
+  },
   'a paused sandbox has conversations at work': {
     ...working,
     from: 'if (spec.replicas !== 1) return [];',

@@ -1,8 +1,9 @@
+import { ProxyError } from '@conversation-operator/outward/proxy-error';
 import { isNotConnected, systemCodeOf } from '@conversation-operator/base/system-code';
 
 /**
- * The failure of a request to a git host. `reason` is one word, and the error discloses nothing
- * about the address of the host.
+ * The failure of a request to a git host. `reason` is one word, that of a proxy begins with PROXY_,
+ * and the error discloses nothing about the address of the host.
  */
 export class GitHostError extends Error {
   override readonly name = 'GitHostError';
@@ -12,7 +13,9 @@ export class GitHostError extends Error {
 
   /** Whether no connection was established: another request would fail too. */
   get isUnreachable(): boolean {
-    return isNotConnected(this.cause) || this.reason === 'ETIMEDOUT';
+    return (
+      isNotConnected(this.cause) || this.cause instanceof ProxyError || this.reason === 'ETIMEDOUT'
+    );
   }
 
   constructor(

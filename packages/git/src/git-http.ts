@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import { isClosedConnection } from '@conversation-operator/base/system-code';
-import { Agent, request, type Dispatcher } from 'undici';
+import { directly, type Outward } from '@conversation-operator/outward/outward';
+import { request, type Dispatcher } from 'undici';
 import { GitHostError, gitHostErrorOf } from './git-host-error.ts';
 
 /** The part of a request that is the same for each kind of body. */
@@ -54,6 +55,8 @@ export interface GitHttpOptions {
   /** Maximum concurrent connections to one host; further requests wait. */
   readonly connections: number;
   readonly connectTimeoutMs: number;
+  /** Default: without a proxy. */
+  readonly outward?: Outward | undefined;
 }
 
 const maxRedirects = 3;
@@ -70,17 +73,8 @@ const userAgent = 'git/2 (conversation-operator)';
 export class GitHttp {
   readonly #dispatcher: Dispatcher;
 
-  constructor({ connections, connectTimeoutMs }: GitHttpOptions) {
-    this.#dispatcher = new Agent({
-      connections,
-      keepAliveTimeout: 4000,
-      keepAliveMaxTimeout: 4000,
-      connect: { timeout: connectTimeoutMs },
-      // The signal of each request is its deadline.
-      headersTimeout: 0,
-      bodyTimeout: 0,
-      allowH2: false,
-    });
+  constructor({ connections, connectTimeoutMs, outward = directly }: GitHttpOptions) {
+    this.#dispatcher = outward.pool({ connections, connectTimeoutMs });
   }
 
   /** Returns the answer, whatever its status; throws `GitHostError` where there is none. */

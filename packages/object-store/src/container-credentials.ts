@@ -1,4 +1,5 @@
 import type { Clock } from '@conversation-operator/base/clock';
+import type { Outward } from '@conversation-operator/outward/outward';
 import {
   callForCredentials,
   codeOfStatus,
@@ -13,6 +14,7 @@ export interface ContainerCredentialsOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
   readonly timeoutMs: number;
+  readonly outward: Outward;
 }
 
 const service = 'The credential service of the container';
@@ -31,6 +33,7 @@ export function containerCredentials({
   environment,
   clock,
   timeoutMs,
+  outward,
 }: ContainerCredentialsOptions): CredentialProvider | undefined {
   const {
     AWS_CONTAINER_CREDENTIALS_RELATIVE_URI: path = '',
@@ -48,7 +51,7 @@ export function containerCredentials({
     const token = await tokenOf(environment);
     const headers = { accept: 'application/json', ...(token !== '' && { authorization: token }) };
     const { status, body } = await callForCredentials({
-      ...{ method: 'GET', url, headers, clock, timeoutMs, service },
+      ...{ method: 'GET', url, headers, clock, timeoutMs, service, outward },
     });
     if (status !== 200) throw new StoreError(codeOfStatus(status), `${service} answers ${status}`);
     return credentialsOfJson(body, service);

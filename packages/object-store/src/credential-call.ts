@@ -1,10 +1,9 @@
-import { Agent } from 'undici';
 import type { Clock } from '@conversation-operator/base/clock';
-import { systemCodeOf } from '@conversation-operator/base/system-code';
+import type { Outward } from '@conversation-operator/outward/outward';
 import { withDeadline } from './call-deadline.ts';
 import { sendHttp, type HttpAnswer } from './http-call.ts';
 import type { Credentials } from './credentials.ts';
-import { StoreError, type StoreErrorCode } from './store-error.ts';
+import { StoreError, unreachable, type StoreErrorCode } from './store-error.ts';
 
 export interface CredentialCall {
   readonly method: 'GET' | 'PUT' | 'POST';
@@ -15,6 +14,7 @@ export interface CredentialCall {
   readonly timeoutMs: number;
   /** Service that is called, as messages name it. */
   readonly service: string;
+  readonly outward: Outward;
 }
 
 const maxAnswerBytes = 64 * 1024;
@@ -24,8 +24,8 @@ const maxAnswerBytes = 64 * 1024;
  * Rejects with a `StoreError` when there is no whole answer.
  */
 export async function callForCredentials(call: CredentialCall): Promise<HttpAnswer> {
-  const { method, url, headers = {}, body, clock, timeoutMs, service } = call;
-  const dispatcher = new Agent({ connect: { timeout: timeoutMs }, pipelining: 0, allowH2: false });
+  const { method, url, headers = {}, body, clock, timeoutMs, service, outward } = call;
+  const dispatcher = outward.pool({ connections: 1, connectTimeoutMs: timeoutMs });
   try {
     return await withDeadline({ clock, timeoutMs, subject: service }, (signal) =>
       sendHttp({
@@ -35,8 +35,7 @@ export async function callForCredentials(call: CredentialCall): Promise<HttpAnsw
     );
   } catch (error) {
     if (error instanceof StoreError) throw error;
-    const code = systemCodeOf(error) ?? 'the connection has failed';
-    throw new StoreError('unavailable', `${service} can not be reached: ${code}`, { cause: error });
+    throw unreachable(service, error);
   } finally {
     await dispatcher.destroy();
   }

@@ -1,4 +1,5 @@
 import type { Clock } from '@conversation-operator/base/clock';
+import { directly } from '@conversation-operator/outward/outward';
 import {
   callForCredentials,
   codeOfStatus,
@@ -41,6 +42,8 @@ export function instanceCredentials({
       throw new StoreError('invalid', 'The URL of the metadata service is none of http or https');
     const { status, body } = await callForCredentials({
       ...{ method, url, headers, clock, timeoutMs, service },
+      // The service is the machine's, whatever its address: a proxy would give others its role.
+      outward: directly,
     });
     if (status === 404) throw new StoreError('denied', `${service} has no role`);
     if (status !== 200) throw new StoreError(codeOfStatus(status), `${service} answers ${status}`);

@@ -1,15 +1,14 @@
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { AwsV4Signer } from 'aws4fetch';
-import { Agent } from 'undici';
 import { backoffDelayMs } from '@conversation-operator/base/backoff';
 import { sleep, type Clock } from '@conversation-operator/base/clock';
-import { systemCodeOf } from '@conversation-operator/base/system-code';
+import { directly, type Outward } from '@conversation-operator/outward/outward';
 import { withDeadline } from './call-deadline.ts';
 import { sendHttp, type HttpAnswer } from './http-call.ts';
 import type { CredentialSource, Credentials } from './credentials.ts';
 import { maxErrorBytes, s3FailureOf, type S3Failure } from './s3-errors.ts';
-import { StoreError } from './store-error.ts';
+import { StoreError, unreachable } from './store-error.ts';
 
 export interface S3Call {
   readonly method: 'GET' | 'PUT' | 'DELETE';
@@ -44,28 +43,22 @@ export interface S3ClientOptions {
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly random: () => number;
+  /** Default: without a proxy. */
+  readonly outward?: Outward | undefined;
 }
 
 const maxAttempts = 3;
 const retryDelay = { baseMs: 100, capMs: 2000, jitter: 1 };
 const maxRetryAfterMs = 5000;
 const maxConnectMs = 3000;
-/** Below the 5 s after which common servers close an idle connection. */
-const keepAliveMs = 4000;
 const connections = 32;
 
 /** A client of S3 that signs its requests with Signature Version 4 in their headers. */
 export function createS3Client(options: S3ClientOptions): S3Client {
-  const { region, credentials, timeoutMs, clock, random } = options;
-  const dispatcher = new Agent({
-    connect: { timeout: Math.min(maxConnectMs, Math.ceil(timeoutMs / 3)) },
+  const { region, credentials, timeoutMs, clock, random, outward = directly } = options;
+  const dispatcher = outward.pool({
     connections,
-    keepAliveTimeout: keepAliveMs,
-    keepAliveMaxTimeout: keepAliveMs,
-    // The deadline of the whole call replaces undici's own time-outs.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    allowH2: false,
+    connectTimeoutMs: Math.min(maxConnectMs, Math.ceil(timeoutMs / 3)),
   });
   const sign = signerFor(region);
   /** Time of the server less the time of this machine. */
@@ -118,7 +111,7 @@ export function createS3Client(options: S3ClientOptions): S3Client {
       // The source of the credentials has failed.
       if (error instanceof StoreError)
         return failed(error, passing.has(error.code) ? 'retry' : 'fail');
-      return failed(connectionErrorOf(error), 'retry');
+      return failed(unreachable('The object store', error), 'retry');
     }
   };
 
@@ -184,13 +177,6 @@ const failed = (error: StoreError, next: S3Failure['next'] = 'fail') => ({ error
 const secretsOf = ({ accessKeyId, secretAccessKey, sessionToken = '' }: Credentials) => [
   ...[secretAccessKey, sessionToken, accessKeyId],
 ];
-
-function connectionErrorOf(error: unknown): StoreError {
-  const code = systemCodeOf(error) ?? 'the connection has failed';
-  return new StoreError('unavailable', `The object store can not be reached: ${code}`, {
-    cause: error,
-  });
-}
 
 /** Seconds of the header alone; S3 sends no dates there. */
 function retryAfterMs({ header }: HttpAnswer): number | undefined {

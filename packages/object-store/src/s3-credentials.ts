@@ -1,5 +1,6 @@
 import { backoffDelayMs } from '@conversation-operator/base/backoff';
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
+import { directly, type Outward } from '@conversation-operator/outward/outward';
 import { silentLogger, type Logger } from '@conversation-operator/base/logger';
 import { containerCredentials } from './container-credentials.ts';
 import type { CredentialProvider, Credentials, CredentialSource } from './credentials.ts';
@@ -31,6 +32,8 @@ export interface EnvironmentOptions extends Omit<CredentialCacheOptions, 'provid
   readonly timeoutMs?: number | undefined;
   /** Default: AWS_EC2_METADATA_SERVICE_ENDPOINT, or the link-local address of the service. */
   readonly metadataUrl?: string | undefined;
+  /** Default: without a proxy. */
+  readonly outward?: Outward | undefined;
 }
 
 const renewBeforeMs = 300_000;
@@ -44,10 +47,10 @@ const renewalRetry = { baseMs: 5000, capMs: 60_000, jitter: 0.5 };
 export function credentialsFromEnvironment(options: EnvironmentOptions): CredentialSource {
   const { directory, clock = systemClock } = options;
   if (directory !== undefined) return directoryCredentials({ directory, clock });
-  const { environment, timeoutMs = 5000, region, metadataUrl } = options;
+  const { environment, timeoutMs = 5000, region, metadataUrl, outward = directly } = options;
   const provider =
-    webIdentityCredentials({ environment, clock, timeoutMs, region }) ??
-    containerCredentials({ environment, clock, timeoutMs }) ??
+    webIdentityCredentials({ environment, clock, timeoutMs, region, outward }) ??
+    containerCredentials({ environment, clock, timeoutMs, outward }) ??
     instanceCredentials({ environment, clock, timeoutMs, metadataUrl }) ??
     none;
   return cachedCredentials({ ...options, provider });

@@ -1,4 +1,5 @@
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
+import type { Outward } from '@conversation-operator/outward/outward';
 import { inBatches, inParallel } from './in-parallel.ts';
 import { checkBody, checkedList, checkKey, checkRange, isBeginning, isKey } from './keys.ts';
 import {
@@ -27,6 +28,8 @@ export interface S3StoreOptions extends S3AddressOptions {
   readonly clock?: Clock | undefined;
   /** Random numbers from 0 to below 1. Default: `Math.random`. */
   readonly random?: (() => number) | undefined;
+  /** Default: without a proxy. */
+  readonly outward?: Outward | undefined;
 }
 
 const maxListBytes = 4 * 1024 * 1024;
@@ -42,10 +45,10 @@ const deletionsOfBatch = 1000;
  */
 export function createS3Store(options: S3StoreOptions): ObjectStore {
   const { timeoutMs = 10_000, clock = systemClock, random = Math.random } = options;
-  const { region, credentials } = options;
+  const { region, credentials, outward } = options;
   const address = s3Address(options);
   const encryption = encryptionOf(options);
-  const client = createS3Client({ region, credentials, timeoutMs, clock, random });
+  const client = createS3Client({ region, credentials, timeoutMs, clock, random, outward });
   const calls = runningCalls();
 
   return {

@@ -1,3 +1,6 @@
+import { proxyErrorIn } from '@conversation-operator/outward/proxy-error';
+import { systemCodeOf } from '@conversation-operator/base/system-code';
+
 /**
  * - denied: the credentials do not allow the call, or there are none.
  * - missing: the bucket or the folder does not exist.
@@ -18,4 +21,13 @@ export class StoreError extends Error {
     super(message, options);
     this.code = code;
   }
+}
+
+/** The error of a call without a whole answer; the message says whether a proxy has failed. */
+export function unreachable(subject: string, error: unknown): StoreError {
+  const proxyError = proxyErrorIn(error);
+  const reason = proxyError?.message ?? systemCodeOf(error) ?? 'the connection has failed';
+  return new StoreError('unavailable', `${subject} can not be reached: ${reason}`, {
+    cause: error,
+  });
 }

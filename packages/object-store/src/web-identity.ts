@@ -1,4 +1,5 @@
 import type { Clock } from '@conversation-operator/base/clock';
+import type { Outward } from '@conversation-operator/outward/outward';
 import { callForCredentials, codeOfStatus, credentialsOf } from './credential-call.ts';
 import { readCredentialFile } from './credential-files.ts';
 import type { CredentialProvider } from './credentials.ts';
@@ -11,6 +12,7 @@ export interface WebIdentityOptions {
   readonly region?: string | undefined;
   readonly clock: Clock;
   readonly timeoutMs: number;
+  readonly outward: Outward;
 }
 
 const service = 'The security token service';
@@ -25,7 +27,7 @@ const lifetimeSeconds = 3600;
 export function webIdentityCredentials(
   options: WebIdentityOptions,
 ): CredentialProvider | undefined {
-  const { environment, clock, timeoutMs } = options;
+  const { environment, clock, timeoutMs, outward } = options;
   const { AWS_ROLE_ARN: roleArn = '', AWS_WEB_IDENTITY_TOKEN_FILE: file = '' } = environment;
   if (roleArn === '' || file === '') return undefined;
   return async () => {
@@ -44,7 +46,7 @@ export function webIdentityCredentials(
     }).toString();
     const headers = { 'content-type': 'application/x-www-form-urlencoded' };
     const answer = await callForCredentials({
-      ...{ method: 'POST', url, headers, body, clock, timeoutMs, service },
+      ...{ method: 'POST', url, headers, body, clock, timeoutMs, service, outward },
     });
     const root = readXml(answer.body?.toString('utf8') ?? '');
     if (answer.status !== 200) throw errorOf(answer.status, root, token);

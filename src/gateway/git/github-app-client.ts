@@ -1,10 +1,11 @@
 import { createAppAuth } from '@octokit/auth-app';
 import { request as octokitRequest } from '@octokit/request';
-import { Agent, fetch, type RequestInit } from 'undici';
+import { directly, type Outward } from '@conversation-operator/outward/outward';
+import { fetch, type RequestInit } from 'undici';
 import { z } from 'zod';
 import { HostApiError, type HostApiErrorCode } from './host-api/host-api.ts';
 import { githubHeaders } from './host-api/github.ts';
-import { newJsonApi } from './host-api/json-api.ts';
+import { newJsonApi, silenceOf } from './host-api/json-api.ts';
 
 /** A token of the App for one repository. */
 export interface MintedToken {
@@ -31,6 +32,8 @@ export interface GithubAppClientOptions {
   readonly privateKey: () => Promise<string>;
   /** Maximum duration of a request. Default: 15 s. */
   readonly timeoutMs?: number;
+  /** Default: without a proxy. */
+  readonly outward?: Outward | undefined;
 }
 
 /** Rights of the tokens. Comments on pull requests need no right to issues. */
@@ -48,16 +51,9 @@ const mintedSchema = z.object({
 
 /** Signs by `@octokit/auth-app`, and keeps nothing: the caller caches. */
 export function newGithubAppClient(options: GithubAppClientOptions): GithubAppClient {
-  const { appId, apiUrl, privateKey, timeoutMs = defaultTimeoutMs } = options;
-  const dispatcher = new Agent({
-    connections: 8,
-    keepAliveTimeout: 4000,
-    keepAliveMaxTimeout: 4000,
-    maxResponseSize: maxBodyBytes,
-    connect: { timeout: 10_000 },
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    allowH2: false,
+  const { appId, apiUrl, privateKey, timeoutMs = defaultTimeoutMs, outward = directly } = options;
+  const dispatcher = outward.pool({
+    ...{ connections: 8, connectTimeoutMs: 10_000, maxResponseBytes: maxBodyBytes },
   });
   const api = newJsonApi({
     baseUrl: apiUrl,
@@ -146,7 +142,7 @@ function mintError(error: unknown): HostApiError {
     return new HostApiError('denied', 'The private key of the GitHub App can not be used');
   const { status, response } = parsed.data;
   return response === undefined
-    ? new HostApiError('unavailable', 'The API of the git host does not answer')
+    ? new HostApiError('unavailable', `The API of the git host ${silenceOf(error)}`)
     : new HostApiError(
         codeOf(status, response.headers),
         `The API of the git host answers ${status}`,

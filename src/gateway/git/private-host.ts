@@ -16,6 +16,7 @@ import {
   type GitService,
 } from '@conversation-operator/git/smart-http';
 import type { Runtime } from '@conversation-operator/base/runtime';
+import type { Outward } from '@conversation-operator/outward/outward';
 import { expiryBy } from '../lookup/expiry.ts';
 import {
   fingerprintOf,
@@ -31,6 +32,8 @@ export interface PrivateHostOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly credentials: GitCredentials;
   /** Maximum concurrent connections to one host. */
   readonly connections: number;
+  /** Default: without a proxy. */
+  readonly outward?: Outward | undefined;
 }
 
 export interface Wanted {
@@ -95,10 +98,10 @@ export class PrivateHost {
   readonly #locations: LRUCache<string, URL>;
 
   constructor(options: PrivateHostOptions) {
-    const { hosts, connections, clock } = options;
+    const { hosts, connections, clock, outward } = options;
     this.#options = options;
     this.#hosts = hostsOf(hosts);
-    this.#http = new GitHttp({ connections, connectTimeoutMs });
+    this.#http = new GitHttp({ connections, connectTimeoutMs, outward });
     this.#locations = new LRUCache({
       ...maxLocations,
       sizeCalculation: ({ href }) => href.length,

@@ -9,6 +9,7 @@ import { repositoryUrl } from '@conversation-operator/git/smart-http';
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { Release, Shares } from '@conversation-operator/base/shares';
+import type { Outward } from '@conversation-operator/outward/outward';
 import { ProblemError } from '../errors/problem-error.ts';
 import { HostBudget, type HostBudgetSize } from '../limits/host-budget.ts';
 import { newPool, sizeOf } from '../limits/pools.ts';
@@ -136,6 +137,8 @@ export interface RemoteReaderOptions {
   readonly logger: Logger;
   /** Requests of an owner. Default: 12,000 an hour, two for each of thousands of starts. */
   readonly budget?: HostBudgetSize;
+  /** Default: without a proxy. */
+  readonly outward?: Outward | undefined;
 }
 
 const defaultBudget: HostBudgetSize = { perOwner: 12_000 };
@@ -168,10 +171,12 @@ export class RemoteReader {
   #isClosed = false;
 
   constructor(options: RemoteReaderOptions) {
-    const { providers, timeoutMs, clock } = options;
+    const { providers, timeoutMs, clock, outward } = options;
     this.#options = options;
     const { total, queue } = sizeOf('hostReads');
-    this.#http = new GitHttp({ connections: total, connectTimeoutMs: timeoutMs * connectShare });
+    this.#http = new GitHttp({
+      ...{ connections: total, connectTimeoutMs: timeoutMs * connectShare, outward },
+    });
     this.#findings = new FindingCache(clock);
     this.#log = new HostLog(options);
     this.#budget = new HostBudget(clock, options.budget ?? defaultBudget);

@@ -1,5 +1,6 @@
 import type { Finding, RefsWanted } from '@conversation-operator/git/ls-remote';
 import type { GitBranch, Refs } from '@conversation-operator/git/ref-list';
+import type { Outward } from '@conversation-operator/outward/outward';
 import { repository as repositorySchema } from './names.ts';
 import { type GitCredentials, hostsOf, type Host } from './hosts.ts';
 import {
@@ -40,6 +41,8 @@ export interface RepositoryAccessCheckerOptions extends Pick<
   readonly credentials: GitCredentials;
   /** Maximum time that a caller waits for a host. */
   readonly timeoutMs: number;
+  /** Default: without a proxy. */
+  readonly outward?: Outward | undefined;
 }
 
 interface Knowledge extends Pick<Finding, 'access' | 'refs' | 'hasNamed'> {

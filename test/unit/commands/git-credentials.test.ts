@@ -7,6 +7,7 @@ import {
   mountedGitCredentials,
   secretsOf,
 } from '../../../src/commands/git-directory.ts';
+import { directly } from '@conversation-operator/outward/outward';
 import { systemClock } from '@conversation-operator/base/clock';
 import { readGatewayConfig } from '../../../src/config/cluster.ts';
 import { recordingLogger } from '../../support/recording-logger.ts';
@@ -129,7 +130,11 @@ describe('mounted credentials', () => {
     const config = readGatewayConfig({
       ...{ GIT_HOSTS: JSON.stringify(hosts), GIT_CREDENTIALS_DIR: folder, MASTER_KEY_FILES: 'x' },
     });
-    const credentials = gitCredentials(config, { clock: systemClock, logger }, stack);
+    const credentials = gitCredentials(
+      config,
+      { clock: systemClock, logger, outward: directly },
+      stack,
+    );
     expect(await credentials.of('bob', 'github')).toMatchObject({ token: 'everybody' });
     expect(await credentials.of('alice', 'github')).toBeUndefined();
     rmSync(join(folder, 'github'));

@@ -2,6 +2,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { directly } from '@conversation-operator/outward/outward';
 import { gitCredentials } from '../../../src/commands/git-directory.ts';
 import { readGatewayConfig } from '../../../src/config/cluster.ts';
 import { githubError, startGithubApi, type GithubApi } from '../../support/github-api.ts';
@@ -76,7 +77,7 @@ describe('the GitHub App of the settings', () => {
         GITHUB_APP_OWNERS: '{"alice":["acme/*"]}',
         ...more,
       }),
-      { clock, logger },
+      { clock, logger, outward: directly },
       stack,
     );
   const messages = () => lines.map(({ message }) => message).filter((each) => /App/.test(each));

@@ -3,7 +3,7 @@ import { upSettings } from '../../../src/config/up.ts';
 
 const [, table = ''] = readFileSync('README.md', 'utf8').split('## Settings of `make run`');
 const described = [...(table.split('\n## ')[0] ?? '').matchAll(/^\| ([^|]+)\|/gm)].flatMap(
-  ([, cell = '']) => [...cell.matchAll(/`([A-Z0-9_]+)`/g)].map(([, name]) => name),
+  ([, cell = '']) => [...cell.matchAll(/`(\w+)`/g)].map(([, name]) => name),
 );
 
 it('README.md describes every setting of `up`, and no other', () => {

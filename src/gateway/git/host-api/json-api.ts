@@ -1,6 +1,8 @@
-import { Agent, request as send, type Dispatcher } from 'undici';
+import { request as send, type Dispatcher } from 'undici';
 import type { z } from 'zod';
 import { isClosedConnection } from '@conversation-operator/base/system-code';
+import type { Outward } from '@conversation-operator/outward/outward';
+import { proxyErrorIn } from '@conversation-operator/outward/proxy-error';
 import { plainText } from '../../../resources/plain-text.ts';
 import { HostApiError, type ApiTarget, type HostApiErrorCode } from './host-api.ts';
 
@@ -50,17 +52,8 @@ export interface JsonApi {
 }
 
 /** The pool of connections to the APIs of all hosts. */
-export const newApiDispatcher = (): Dispatcher =>
-  new Agent({
-    connections: 16,
-    keepAliveTimeout: 4000,
-    keepAliveMaxTimeout: 4000,
-    connect: { timeout: 10_000 },
-    // The signal of each request is its deadline.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    allowH2: false,
-  });
+export const newApiDispatcher = (outward: Outward): Dispatcher =>
+  outward.pool({ connections: 16, connectTimeoutMs: 10_000 });
 
 const defaultTimeoutMs = 15_000;
 const defaultMaxBodyBytes = 4 * 1024 * 1024;
@@ -84,7 +77,7 @@ export function newJsonApi(options: JsonApiOptions): JsonApi {
       access.signal.throwIfAborted();
       throw error instanceof HostApiError
         ? error
-        : unavailable(timeout.aborted ? 'does not answer in time' : 'does not answer', error);
+        : unavailable(timeout.aborted ? 'does not answer in time' : silenceOf(error), error);
     }
   };
   return {
@@ -94,6 +87,14 @@ export function newJsonApi(options: JsonApiOptions): JsonApi {
       return { items: read(answer, schema), total: countIn(answer.headers['x-total-count']) };
     },
   };
+}
+
+/** The failure of a request without an answer. */
+export function silenceOf(error: unknown): string {
+  const proxyError = proxyErrorIn(error);
+  return proxyError === undefined
+    ? 'does not answer'
+    : `is behind a proxy that has failed: ${proxyError.message}`;
 }
 
 interface Answer {

@@ -1,3 +1,4 @@
+import { directly } from '@conversation-operator/outward/outward';
 import { z } from 'zod';
 import { HostApiError } from '../../../../../src/gateway/git/host-api/host-api.ts';
 import { newApiDispatcher, newJsonApi } from '../../../../../src/gateway/git/host-api/json-api.ts';
@@ -13,7 +14,7 @@ const schema = z.object({ name: z.string() });
 const good = { body: { name: 'shop' } };
 
 describe('a client for JSON', () => {
-  const dispatcher = newApiDispatcher();
+  const dispatcher = newApiDispatcher(directly);
   const hosts: JsonHost[] = [];
   afterEach(async () => {
     for (const host of hosts.splice(0)) await host.close();

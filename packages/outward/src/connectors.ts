@@ -1,0 +1,86 @@
+import type { Socket } from 'node:net';
+import { buildConnector, Client } from 'undici';
+import { failureOf, refusalOf } from './proxy-error.ts';
+import type { ProxyServer } from './proxies.ts';
+import type { Trust } from './trust-file.ts';
+
+type Connector = buildConnector.connector;
+
+export interface ConnectorOptions {
+  readonly trust: Trust;
+  /** Maximum time of each of: a connection, the answer of a proxy, a TLS handshake through it. */
+  readonly timeoutMs: number;
+}
+
+/** Connects to hosts themselves. A change of the certificates also ends the resumption of sessions. */
+export function directConnector({ trust, timeoutMs }: ConnectorOptions): Connector {
+  const connectorOf = (secureContext: ReturnType<Trust['current']>) =>
+    buildConnector({
+      timeout: timeoutMs,
+      allowH2: false,
+      ...(secureContext !== undefined && { secureContext }),
+    });
+  let context = trust.current();
+  let connect = connectorOf(context);
+  return (options, callback) => {
+    const current = trust.current();
+    if (current !== context) {
+      context = current;
+      connect = connectorOf(context);
+    }
+    return connect(options, callback);
+  };
+}
+
+/** Connects to the proxy itself. Errors are a `ProxyError`. */
+export const proxyConnector = (direct: Connector): Connector => {
+  return (options, callback) =>
+    direct(options, (...[error, socket]) =>
+      error === null ? callback(null, socket) : callback(failureOf(error), null),
+    );
+};
+
+export interface TunnelOptions extends Pick<ConnectorOptions, 'timeoutMs'> {
+  readonly proxy: ProxyServer;
+  readonly direct: Connector;
+}
+
+/**
+ * Connects to https hosts through a tunnel of the proxy (CONNECT, RFC 9110): only TLS passes it.
+ * This is not undici's ProxyAgent, whose certificates do not change, and which waits 300 s for the
+ * answer of a proxy and gives its status in a text alone.
+ */
+export const tunnelConnector = ({ proxy, direct, timeoutMs }: TunnelOptions): Connector => {
+  return (options, callback) => {
+    const { host = options.hostname, port } = options;
+    const authority = port === '' ? `${host}:443` : host;
+    openTunnel(authority, { proxy, timeoutMs, direct }).then(
+      (httpSocket) => direct({ ...options, httpSocket }, callback),
+      (error: unknown) => callback(failureOf(error), null),
+    );
+  };
+};
+
+async function openTunnel(
+  authority: string,
+  { proxy, direct, timeoutMs }: TunnelOptions,
+): Promise<Socket> {
+  const client = new Client(proxy.origin, { connect: proxyConnector(direct), allowH2: false });
+  try {
+    const { statusCode, socket } = await client.connect({
+      path: authority,
+      headers: { host: authority, ...authorizationOf(proxy) },
+      // Undici ends no request by its own signal while its connection is being made.
+      signal: AbortSignal.timeout(timeoutMs),
+    });
+    if (statusCode >= 200 && statusCode < 300) return socket as Socket;
+    socket.on('error', () => undefined).destroy();
+    throw refusalOf(statusCode);
+  } catch (error) {
+    await client.destroy();
+    throw error;
+  }
+}
+
+export const authorizationOf = ({ authorization }: ProxyServer) =>
+  authorization === undefined ? {} : { 'proxy-authorization': authorization };

@@ -1,0 +1,74 @@
+import { systemCodeOf } from '@conversation-operator/base/system-code';
+
+/**
+ * - PROXY_AUTHENTICATION: the proxy wants credentials, or others (407).
+ * - PROXY_REFUSED: the proxy does not connect to the host (403 and others).
+ * - PROXY_GATEWAY: the proxy does not reach the host (5xx).
+ * - PROXY_UNREACHABLE: no connection to the proxy, or one whose certificate is not trusted.
+ * - PROXY_TIMEOUT: the proxy has not answered in time.
+ */
+export type ProxyErrorCode =
+  | 'PROXY_AUTHENTICATION'
+  | 'PROXY_REFUSED'
+  | 'PROXY_GATEWAY'
+  | 'PROXY_UNREACHABLE'
+  | 'PROXY_TIMEOUT';
+
+/**
+ * A request that has failed at the proxy: its host has received nothing of it. The message contains
+ * neither the address of the proxy nor its credentials.
+ */
+export class ProxyError extends Error {
+  override readonly name = 'ProxyError';
+  readonly code: ProxyErrorCode;
+
+  constructor(code: ProxyErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** The error of an answer of the proxy other than a success. */
+export function refusalOf(status: number): ProxyError {
+  if (status === 407)
+    return new ProxyError(
+      'PROXY_AUTHENTICATION',
+      'The proxy answers 407: it wants credentials, or others',
+    );
+  return status >= 500
+    ? new ProxyError('PROXY_GATEWAY', `The proxy answers ${status}: it can not connect to the host`)
+    : new ProxyError('PROXY_REFUSED', `The proxy answers ${status}: it refuses the host`);
+}
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
+
+const timeouts: ReadonlySet<unknown> = new Set(['UND_ERR_CONNECT_TIMEOUT', 'ETIMEDOUT']);
+
+/** The error of a proxy that has given no answer. */
+export function failureOf(error: unknown): ProxyError {
+  if (error instanceof ProxyError) return error;
+  const code = systemCodeOf(error);
+  // An aborted signal of `AbortSignal.timeout` has an error with this name.
+  const isTimeout =
+    timeouts.has(code) || (isObject(error) && 'name' in error && error.name === 'TimeoutError');
+  return isTimeout
+    ? new ProxyError('PROXY_TIMEOUT', 'The proxy does not answer in time', { cause: error })
+    : new ProxyError(
+        'PROXY_UNREACHABLE',
+        `The proxy can not be reached: ${code ?? 'the connection has failed'}`,
+        { cause: error },
+      );
+}
+
+/** Maximum number of causes that are searched. */
+const maxCauses = 5;
+
+/** The error of a proxy in an error or its causes: `fetch` wraps it. Undefined: there is none. */
+export function proxyErrorIn(error: unknown): ProxyError | undefined {
+  for (let depth = 0, next = error; depth <= maxCauses; depth++) {
+    if (next instanceof ProxyError) return next;
+    if (!isObject(next) || !('cause' in next)) return undefined;
+    next = next.cause;
+  }
+  return undefined;
+}

@@ -1,0 +1,109 @@
+import { X509Certificate } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
+import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
+
+export interface TrustFileOptions {
+  /** A file with certificates as PEM. */
+  readonly path: string;
+  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly logger: Logger;
+}
+
+/** The certificates that connections trust. */
+export interface Trust {
+  /**
+   * The authorities of connections that begin now; another object after a change. Undefined: those
+   * of Node.
+   */
+  current(): SecureContext | undefined;
+}
+
+/** Minimum time between two reads of the file. */
+const readEveryMs = 2000;
+const maxBytes = 8 * 1024 * 1024;
+const block = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/** The certificates of a text as PEM. Throws an error with the reason where one can't be read. */
+export function certificatesOf(text: string): readonly string[] {
+  const blocks = text.match(block) ?? [];
+  if (blocks.length === 0) throw new Error('the file has no certificates as PEM');
+  if (blocks.length !== text.split('-----BEGIN CERTIFICATE-----').length - 1)
+    throw new Error('a certificate of the file has no end');
+  for (const [index, one] of blocks.entries()) {
+    try {
+      new X509Certificate(one);
+    } catch (error) {
+      throw new Error(`certificate ${index + 1} of the file can not be read`, { cause: error });
+    }
+  }
+  return blocks;
+}
+
+function read(path: string): string {
+  const stat = statSync(path);
+  // A pipe would block the process.
+  if (!stat.isFile()) throw new Error('the path is no file');
+  if (stat.size > maxBytes) throw new Error(`the file has more than ${maxBytes} bytes`);
+  return readFileSync(path, 'utf8');
+}
+
+/**
+ * Certificates of a file beside those of Node (with NODE_EXTRA_CA_CERTS). The file is read again
+ * when a connection begins, every 2 s at most: no timer runs, and it does not matter how the file
+ * was replaced. After a change to a content that can't be used, the last good one stays in use.
+ */
+export class TrustFile implements Trust {
+  readonly #options: TrustFileOptions;
+  #text: string;
+  #certificates: readonly string[];
+  #context: SecureContext;
+  #readAt: number;
+  /** Whether the present failure is in the log. */
+  #hasFailed = false;
+
+  /** Throws an error with the reason where the file can't be used. */
+  constructor(options: TrustFileOptions) {
+    this.#options = options;
+    this.#readAt = options.clock.monotonic();
+    this.#text = read(options.path);
+    this.#certificates = certificatesOf(this.#text);
+    this.#context = contextOf(this.#certificates);
+  }
+
+  /** Number of certificates in the file. */
+  get size(): number {
+    return this.#certificates.length;
+  }
+
+  current(): SecureContext {
+    const { clock, path, logger } = this.#options;
+    const now = clock.monotonic();
+    if (now - this.#readAt < readEveryMs) return this.#context;
+    this.#readAt = now;
+    try {
+      const text = read(path);
+      if (text !== this.#text) {
+        const certificates = certificatesOf(text);
+        this.#context = contextOf(certificates);
+        this.#certificates = certificates;
+        this.#text = text;
+        logger.info('the trusted certificates have changed', { certificates: this.size });
+      }
+      this.#hasFailed = false;
+    } catch (error) {
+      if (!this.#hasFailed)
+        logger.warn('the file of trusted certificates can not be used; the last ones stay', {
+          file: path,
+          error,
+        });
+      this.#hasFailed = true;
+    }
+    return this.#context;
+  }
+}
+
+/** One context for many connections: to parse the authorities of Node takes 50 ms. */
+const contextOf = (certificates: readonly string[]): SecureContext =>
+  createSecureContext({ ca: [...getCACertificates('default'), ...certificates] });

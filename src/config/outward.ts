@@ -1,0 +1,66 @@
+import { noProxyOf } from '@conversation-operator/outward/no-proxy';
+import { proxyServerOf, withScheme, type Proxies } from '@conversation-operator/outward/proxies';
+import { z } from 'zod';
+
+const proxyUrl = z
+  .string()
+  .refine(
+    (text) => proxyServerOf(text) !== undefined,
+    'must be the http or https URL of a proxy like http://proxy.example.com:3128, with a user and a password if the proxy wants them, and without a path',
+  )
+  .transform(withScheme)
+  .optional();
+
+const noProxy = z
+  .string()
+  .refine(
+    (text) => noProxyOf(text) !== undefined,
+    'must be names, addresses and ranges like example.com, 192.0.2.1 and 10.0.0.0/8, separated by commas',
+  )
+  .optional();
+
+/**
+ * How a process reaches hosts outside the cluster: git hosts, their APIs and the store of the
+ * archive. The API server and sandboxes are always called directly. A variable in lower case comes
+ * before its twin in upper case, as with curl.
+ */
+export const outwardSettings = {
+  /** Proxy of https URLs, which tunnels TLS. Default: none. */
+  HTTPS_PROXY: proxyUrl,
+  https_proxy: proxyUrl,
+  /** Proxy of http URLs. Default: none. */
+  HTTP_PROXY: proxyUrl,
+  http_proxy: proxyUrl,
+  /** Hosts that are called without a proxy. */
+  NO_PROXY: noProxy,
+  no_proxy: noProxy,
+  /** A file with certificates of private authorities as PEM, beside those of Node. */
+  TRUST_FILE: z.string().optional(),
+};
+
+export type OutwardConfig = Readonly<z.output<z.ZodObject<typeof outwardSettings>>>;
+
+/** URLs of the proxies that the settings name, with their credentials. */
+export const proxyUrlsOf = ({
+  https_proxy,
+  HTTPS_PROXY,
+  http_proxy,
+  HTTP_PROXY,
+}: OutwardConfig) => ({
+  https: https_proxy ?? HTTPS_PROXY,
+  http: http_proxy ?? HTTP_PROXY,
+});
+
+/** NO_PROXY of the settings, in either spelling; empty: none. */
+export const noProxyTextOf = ({ no_proxy, NO_PROXY }: OutwardConfig): string =>
+  no_proxy ?? NO_PROXY ?? '';
+
+/** The proxies that checked settings name. */
+export function proxiesOf(config: OutwardConfig): Proxies {
+  const { https = '', http = '' } = proxyUrlsOf(config);
+  return {
+    https: proxyServerOf(https),
+    http: proxyServerOf(http),
+    noProxy: noProxyOf(noProxyTextOf(config)) ?? (() => false),
+  };
+}
