@@ -82,6 +82,14 @@ for (const [output, { inputs }] of Object.entries(metafile.outputs)) {
   if (input !== undefined && relative(outdir, output) !== 'up.js')
     throw new Error(`${output} has ${input}, which does not belong into the container image`);
 }
+// An older Node has to get to the check of `main.js`, so that file loads nothing else before it, but
+// for the bundler's own helpers.
+const entry = Object.entries(metafile.outputs).find(
+  ([output]) => relative(outdir, output) === 'main.js',
+);
+for (const { path, kind } of entry?.[1].imports ?? [])
+  if (kind === 'import-statement' && Object.keys(metafile.outputs[path]?.inputs ?? {}).length > 0)
+    throw new Error(`main.js loads ${path} before it has checked the version of Node`);
 await buildPages(`${outdir}/web`);
 // Pinned packages of the OpenHands agent, which `up` installs.
 cpSync('images/openhands-constraints.txt', `${outdir}/openhands-constraints.txt`);

@@ -1,176 +1,22 @@
 #!/usr/bin/env node
-import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
-import { Command, Option } from 'commander';
 import packageJson from '../package.json' with { type: 'json' };
-import { addArchiveCommand } from './commands/archive-command.ts';
-import type { PruneOptions } from './commands/claims.ts';
-import type { ClusterOptions } from './commands/cluster-client.ts';
-import { CommandError } from './commands/command-error.ts';
-import type { CreateKeyOptions } from './commands/keys.ts';
-import type { LoginLinkOptions } from './commands/login-link.ts';
-import { ConfigError } from './config/environment.ts';
-
-const { version, description } = packageJson;
 
 /**
- * Failures that a person can do something about are one line; everything else is a fault of ours
- * and shows where.
+ * An older Node fails with a stack while it loads the program: modules use parts of the language
+ * and of Node that it does not have. Therefore this file imports the program after the check, and
+ * uses nothing new itself.
  */
-const explained = (error: unknown): string | undefined => {
-  if (error instanceof CommandError || error instanceof ConfigError) return error.message;
-  const known = ['KubeconfigError', 'ListenError', 'ApiError', 'TransportError', 'StoreError'];
-  return error instanceof Error && known.includes(error.name) ? error.message : undefined;
-};
-
-/** The local cluster is a program file of its own, which the container image does not have. */
-async function localCluster() {
-  try {
-    return await import('./commands/up.ts');
-  } catch (error) {
-    if (!(error instanceof Error) || !('code' in error) || error.code !== 'ERR_MODULE_NOT_FOUND')
-      throw error;
-    throw new CommandError(
-      'the container image has no local cluster: run `make run` in a checkout of the repository',
-      { cause: error },
-    );
-  }
-}
-
-const program = new Command('conversation-operator').description(description).showHelpAfterError();
-
-program
-  .command('up')
-  .description(
-    'everything in one process on this machine, with an embedded control plane (PORT, DATA_DIR, LOG_LEVEL)',
-  )
-  .action(async () => (await localCluster()).up({ version, programFolder: import.meta.dirname }));
-
-program
-  .command('operator')
-  .description('the controllers, against a cluster')
-  .action(async () => (await import('./commands/operator.ts')).operator());
-
-program
-  .command('gateway')
-  .description('the REST service, against a cluster')
-  .action(async () =>
-    (await import('./commands/gateway.ts')).gateway({
-      version,
-      programFolder: import.meta.dirname,
-    }),
-  );
-
-// Dependencies use parts of the language that an older Node does not have, and fail by a TypeError.
-program.hook('preAction', () => {
-  const [needed = 0, present = 0] = [packageJson.engines.node, process.versions.node].map((text) =>
-    Number(/\d+/.exec(text)?.[0]),
-  );
-  if (present >= needed) return;
-  const installed = fileURLToPath(new URL('../node_modules/.bin/node', import.meta.url));
-  const where = existsSync(installed) ? `; npm has installed one: ${installed}` : '';
-  throw new CommandError(
-    `Node.js ${needed} or newer is needed, not ${process.versions.node}${where}`,
-  );
-});
-
-const keys = program.command('keys').description('keys for the REST service');
-const inCluster = (command: Command) =>
-  command
-    .option('--kubeconfig <file>', 'by default $KUBECONFIG, ~/.kube/config, or the pod')
-    .option('-n, --namespace <name>', 'by default that of the kubeconfig');
-
-inCluster(keys.command('create').description('make a key and print it, once'))
-  .requiredOption('--owner <name>', 'whose conversations the key opens')
-  .addOption(
-    new Option('--role <role>', 'what it may do').choices(['user', 'admin']).default('user'),
-  )
-  .option('--description <text>', 'what it is for')
-  .option('--expires-at <time>', 'when it stops working, for example 2027-01-31T00:00:00Z')
-  .action(async (options: CreateKeyOptions) =>
-    (await import('./commands/keys.ts')).createKey(options),
-  );
-
-inCluster(keys.command('list').description('show all keys, never their values')).action(
-  async (options: ClusterOptions) => (await import('./commands/keys.ts')).listKeys(options),
+const [needed = 0, present = 0] = [packageJson.engines.node, process.versions.node].map((text) =>
+  Number(/\d+/.exec(text)?.[0]),
 );
-
-inCluster(keys.command('revoke <name>').description('delete a key')).action(
-  async (name: string, options: ClusterOptions) =>
-    (await import('./commands/keys.ts')).revokeKey(name, options),
-);
-
-inCluster(
-  program
-    .command('login-link')
-    .description(
-      'make a link that signs a person in once: for the service of this machine, else for a cluster',
-    ),
-)
-  .option('--owner <name>', 'whom it signs in as; needed for a cluster')
-  .addOption(
-    new Option('--role <role>', 'what the person may do; by default user on a cluster').choices([
-      'user',
-      'admin',
-    ]),
-  )
-  .option('--url <url>', 'of the gateway; by default http://127.0.0.1:3000 on a cluster')
-  .action(async (options: LoginLinkOptions) =>
-    (await import('./commands/login-link.ts')).loginLink(options),
+if (present < needed) {
+  const here = new URL('../node_modules/.bin/node', import.meta.url);
+  process.stderr.write(
+    `conversation-operator: Node.js ${needed} or newer is needed, not ${process.versions.node}: ` +
+      `run it with ${decodeURIComponent(here.pathname)}, which \`npm ci\` installs\n`,
   );
-
-const claims = program
-  .command('claims')
-  .description("volume claims of sandboxes, in the sandboxes' namespace");
-
-inCluster(
-  claims.command('list').description('list all of them, and whether a sandbox uses them'),
-).action(async (options: ClusterOptions) =>
-  (await import('./commands/claims.ts')).listClaims(options),
-);
-
-inCluster(
-  claims
-    .command('prune [names...]')
-    .description('show those whose sandbox is gone, and delete them with --delete'),
-)
-  .option('--delete', 'delete them, and the files on them')
-  .option('--retained', 'also those that a template has kept (storage.retain)')
-  .option('--owner <name>', 'only those of this owner')
-  .option(
-    '--older-than <time>',
-    'only those that were made so long ago, for example 12h or 30d',
-    '1d',
-  )
-  .action(async (names: readonly string[], options: PruneOptions) =>
-    (await import('./commands/claims.ts')).pruneClaims(names, options),
-  );
-
-addArchiveCommand(program, {
-  inCluster,
-  open: async () => (await import('./commands/archive-access.ts')).openArchiveAccess(),
-});
-
-program
-  .command('crds')
-  .description('print the custom resource definitions')
-  .option('-o, --output <folder>', 'write them into files')
-  .action(async (options: { readonly output?: string }) =>
-    (await import('./commands/crds.ts')).crds(options),
-  );
-
-program
-  .command('version')
-  .description('print the version')
-  .action(() => {
-    process.stdout.write(`${version}\n`);
-  });
-
-try {
-  await program.parseAsync();
-} catch (error) {
-  const text =
-    explained(error) ?? (error instanceof Error ? (error.stack ?? error.message) : String(error));
-  for (const line of text.split('\n')) process.stderr.write(`conversation-operator: ${line}\n`);
   process.exitCode = 1;
+} else {
+  const { runProgram } = await import('./program.ts');
+  await runProgram({ ...packageJson, programFolder: import.meta.dirname });
 }

@@ -125,7 +125,7 @@ export function writeChart(folder: string, registry: string, source?: string): v
   );
 }
 
-const usage = `usage: node helm/tools/release.ts COMMAND
+const usage = `usage: node_modules/.bin/node helm/tools/release.ts COMMAND
   check TAG                         fail unless every place names the version of the tag
   notes TAG                         print the section of the changelog
   chart FOLDER REGISTRY [SOURCE]    write the chart as it is released`;

@@ -64,19 +64,6 @@ describe('A link that signs in', () => {
     });
   });
 
-  it('needs the Node that the program is for, and one line says so', async () => {
-    const older = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.20.2' } })`;
-    const args = ['--import', `data:text/javascript,${encodeURIComponent(older)}`, program];
-    await expect(
-      run(process.execPath, [...args, 'login-link'], { env: basic }),
-    ).rejects.toMatchObject({
-      code: 1,
-      stderr: expect.stringMatching(
-        /^conversation-operator: Node\.js 24 or newer is needed, not 20\.20\.2; .*node_modules\/\.bin\/node\n$/,
-      ) as string,
-    });
-  });
-
   it('comes from the command, for the service of the data folder', async () => {
     const { stdout, stderr } = await loginLink();
     expect(await signIn(stdout.trim())).toMatchObject({ id: 'local', role: 'admin' });

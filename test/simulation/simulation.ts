@@ -338,7 +338,7 @@ export const replayCommand = ({
   busy = false,
 }: SimulationOptions): string =>
   [
-    `node test/simulation/main.ts --seed ${seed}`,
+    `node_modules/.bin/node test/simulation/main.ts --seed ${seed}`,
     ...(faults === 'all' ? [] : [`--faults '${faults}'`]),
     ...(messages ? ['--messages'] : []),
     ...(world === 'shared' ? [] : [`--world ${world}`]),

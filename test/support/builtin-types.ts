@@ -3,7 +3,7 @@ import { format } from 'prettier';
 
 /**
  * Writes builtin-types.ts of the local cluster from the models of @kubernetes/client-node:
- * `node test/support/builtin-types.ts`. A test fails when the file is stale.
+ * `node_modules/.bin/node test/support/builtin-types.ts`. A test fails when the file is stale.
  */
 const roots = [
   'V1Namespace',

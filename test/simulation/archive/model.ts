@@ -461,4 +461,4 @@ class Run {
 }
 
 export const replayCommandOf = ({ seed }: Pick<ModelOptions, 'seed'>): string =>
-  `node test/simulation/archive/main.ts --seed ${seed}`;
+  `node_modules/.bin/node test/simulation/archive/main.ts --seed ${seed}`;

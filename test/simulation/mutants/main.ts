@@ -106,7 +106,7 @@ async function main(): Promise<boolean> {
   const survivors = hunts.filter(({ isKilled }) => !isKilled);
   for (const { options, report } of survivors)
     process.stdout.write(
-      `\n${report}\n  node test/simulation/mutants/main.ts --only '${options.name}' --first-seed ${first}\n`,
+      `\n${report}\n  node_modules/.bin/node test/simulation/mutants/main.ts --only '${options.name}' --first-seed ${first}\n`,
     );
   process.stdout.write(`${hunts.length - survivors.length} passed, ${survivors.length} failed\n`);
   return survivors.length === 0;
