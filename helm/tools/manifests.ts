@@ -21,13 +21,10 @@ const fileOf = (kind: string): string => {
     case 'CustomResourceDefinition':
     case 'Namespace':
       return '1-definitions.yaml';
-    case 'SandboxTemplate':
-    case 'ConversationQuota':
-      return '3-defaults.yaml';
     case 'ValidatingAdmissionPolicy':
     case 'ValidatingAdmissionPolicyBinding':
     case 'ResourceQuota':
-      return '4-guards.yaml';
+      return '3-guards.yaml';
     default:
       return '2-install.yaml';
   }

@@ -7,6 +7,7 @@ import { archiveConfigOf } from '../config/archive.ts';
 import { readOperatorConfig } from '../config/cluster.ts';
 import { preparationLimits } from '../config/environment.ts';
 import { createCaches, reflectorsOf } from '../controllers/caches.ts';
+import { InitialObjects } from '../controllers/initial-objects/reconcile.ts';
 import { startNotificationListener } from '../controllers/notification-listener.ts';
 import { Operator } from '../controllers/operator.ts';
 import { lead } from '../controllers/shards/leadership.ts';
@@ -44,7 +45,15 @@ export async function operator(): Promise<void> {
   // Filled while another one leads, so that a handover takes no longer than the lease.
   const caches = createCaches({ client, ...scope, ...runtime });
   startReflectors(reflectorsOf(caches), stack);
-  const ready = () => reflectorsOf(caches).every(({ hasSynced }) => hasSynced);
+  const stop = new AbortController();
+  const initial = { ...runtime, objects: config.INITIAL_OBJECTS };
+  let hasInitialObjects = false;
+  const ensured = new InitialObjects({ ...initial, client }).ensure(stop.signal).then(
+    () => (hasInitialObjects = true),
+    // The process is stopping.
+    () => undefined,
+  );
+  const ready = () => hasInitialObjects && reflectorsOf(caches).every(({ hasSynced }) => hasSynced);
   for (const port of [config.METRICS_PORT, config.HEALTH_PORT])
     await serveTelemetry({ host: '0.0.0.0', port, metrics, ready }, stack);
 
@@ -72,7 +81,6 @@ export async function operator(): Promise<void> {
   stack.defer(() => events.close());
   const files = new WorkspaceFiles();
   stack.defer(() => files.close());
-  const stop = new AbortController();
   const ended = lead(
     {
       client: forLease.client,
@@ -89,6 +97,13 @@ export async function operator(): Promise<void> {
       },
       onStartedLeading: async ({ shard, owns, fenced }, signal) => {
         const share = shareOfMetrics(metrics);
+        // One leader has the namespace of the initial objects, whatever the number of shards.
+        const maintained =
+          shard === shardOf(namespace, config.SHARDS)
+            ? new InitialObjects({ ...initial, client: fenced(client) }).maintain(signal)
+            : undefined;
+        // It ends with the leadership.
+        maintained?.catch(() => undefined);
         const work = new Operator({
           ...runtime,
           metrics: share.metrics,
@@ -132,5 +147,5 @@ export async function operator(): Promise<void> {
   const signal = await stopped;
   logger.info('stopping', { signal });
   stop.abort(new Error('the process is stopping'));
-  await ended;
+  await Promise.all([ended, ensured]);
 }

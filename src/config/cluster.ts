@@ -13,6 +13,7 @@ import {
   seconds,
   shared,
 } from './environment.ts';
+import { initialObjects } from './initial-objects.ts';
 import { checkGithubApp, serving } from './serving.ts';
 
 /** Maximum number of shards of one operator. */
@@ -42,6 +43,11 @@ const operatorSchema = z
      * different shards. More than one needs ALL_NAMESPACES.
      */
     SHARDS: numberFrom({ from: 1, to: maxShards }).default(1),
+    /**
+     * The default quota and templates, as documents of YAML: the operator creates them, and lets them
+     * follow until people change them.
+     */
+    INITIAL_OBJECTS: initialObjects,
     /** Port of /alive and /ready. */
     HEALTH_PORT: port().default(8081),
     /**

@@ -15,28 +15,47 @@ const resourceSchema = z.looseObject({
   metadata: z.looseObject({ name: z.string() }),
 });
 
+const documentsOf = (text: string): readonly Body[] => {
+  const documents = parseAllDocuments(text);
+  for (const { errors } of documents) if (errors[0] !== undefined) throw errors[0];
+  return documents.flatMap((document) => resourceSchema.nullable().parse(document.toJS()) ?? []);
+};
+
+/** The value of a container's variable, as Kubernetes expands it. */
+const variableOf = ({ spec }: Body, name: string): string =>
+  String(
+    spec.template.spec.containers[0].env.find((each: Body) => each.name === name)?.value ?? '',
+  ).replaceAll('$$', () => '$');
+
 /** The output of a chart, with a loose type on purpose: tests read resources of every kind. */
 export class RenderedChart {
+  /** The resources of the release. */
   readonly resources: readonly Body[];
+  /** What the operator makes of the values. */
+  readonly initialObjects: readonly Body[];
 
   private constructor(resources: readonly Body[]) {
     this.resources = resources;
+    this.initialObjects = resources
+      .filter(
+        ({ kind, metadata }: Body) => kind === 'Deployment' && /-operator$/.test(metadata.name),
+      )
+      .flatMap((operator) => documentsOf(variableOf(operator, 'INITIAL_OBJECTS')));
   }
 
   static async of(version: HelmVersion, options: RenderOptions = {}): Promise<RenderedChart> {
-    const documents = parseAllDocuments(await renderChart(version, options));
-    for (const { errors } of documents) if (errors[0] !== undefined) throw errors[0];
-    return new RenderedChart(
-      documents.flatMap((document) => resourceSchema.nullable().parse(document.toJS()) ?? []),
-    );
+    return new RenderedChart(documentsOf(await renderChart(version, options)));
   }
 
   kinds(): readonly string[] {
     return [...new Set(this.resources.map(({ kind }: Body) => String(kind)))].sort();
   }
 
+  /** Those of a kind, whoever makes them. */
   all(kind: string): readonly Body[] {
-    return this.resources.filter((resource: Body) => resource.kind === kind);
+    return [...this.resources, ...this.initialObjects].filter(
+      (resource: Body) => resource.kind === kind,
+    );
   }
 
   /** The one of that kind whose name ends so. */

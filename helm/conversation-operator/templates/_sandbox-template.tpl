@@ -9,10 +9,7 @@ kind: SandboxTemplate
 metadata:
   name: {{ .name }}
   namespace: {{ include "co.sandboxNamespace" $root }}
-  labels:
-    {{- include "co.labels" $root | nindent 4 }}
-  annotations:
-    {{- include "co.customResourceAnnotations" $root | nindent 4 }}
+  {{- include "co.initialObjectMetadata" $root | nindent 2 }}
 {{- with .values }}
 spec:
   displayName: {{ .displayName | quote }}

@@ -61,6 +61,14 @@ export interface CreateOptions extends CallOptions {
   readonly metadataOnly?: boolean;
 }
 
+export interface GetOptions extends CallOptions {
+  /**
+   * The object has its `managedFields`: which client has set which field. Otherwise the client
+   * leaves them out, which are nearly half of an object.
+   */
+  readonly managedFields?: boolean;
+}
+
 export interface DeleteOptions extends CallOptions {
   /** Preconditions: the server answers 409 when the stored object has another uid or version. */
   readonly uid?: string;
@@ -110,7 +118,7 @@ export interface KubeClient {
     resource: ResourceDefinition<T>,
     namespace: string,
     name: string,
-    options?: CallOptions,
+    options?: GetOptions,
   ): Promise<T>;
   /** Returns every object of one consistent state. */
   list<T extends KubeObject>(

@@ -1,6 +1,7 @@
 import type { KubeObject, ResourceDefinition } from './object.ts';
 import type {
   CallOptions,
+  GetOptions,
   KubeClient,
   ListOptions,
   ListResult,
@@ -54,7 +55,10 @@ const maxPagedAttempts = 2;
  */
 const maxWatchLineBytes = 8_388_608;
 
-/** Client of an API server over HTTP. The returned objects have no `managedFields`. */
+/**
+ * Client of an API server over HTTP. The returned objects have no `managedFields`, unless a `get` asks
+ * for them.
+ */
 export class HttpKubeClient implements KubeClient {
   readonly #transport: Pick<Transport, 'call' | 'stream'>;
   /** Page sizes by plural and group, apart for metadata alone. */
@@ -64,12 +68,20 @@ export class HttpKubeClient implements KubeClient {
     this.#transport = transport;
   }
 
-  readonly get: KubeClient['get'] = async (resource, namespace, name, options = {}) =>
-    this.#stored(resource, options, {
-      verb: 'get',
-      method: 'GET',
-      path: objectPath(resource, namespace, name),
-    });
+  readonly get: KubeClient['get'] = async <T extends KubeObject>(
+    resource: Resource<T>,
+    namespace: string,
+    name: string,
+    options: GetOptions = {},
+  ) => {
+    const path = objectPath(resource, namespace, name);
+    const request = { verb: 'get', method: 'GET', path } as const;
+    if (options.managedFields !== true) return this.#stored(resource, options, request);
+    const { plural } = resource;
+    return (await this.#transport.call({
+      ...{ ...request, resource: plural, parse: JSON.parse, ...sending(options) },
+    })) as T;
+  };
 
   readonly list: KubeClient['list'] = (resource, options) =>
     this.listMapped(resource, (object) => object, options);

@@ -1,0 +1,186 @@
+import { isDeepStrictEqual } from 'node:util';
+import { sleep, type Clock } from '@conversation-operator/base/clock';
+import { backoffDelayMs } from '@conversation-operator/base/backoff';
+import type { Logger } from '@conversation-operator/base/logger';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { found, isAlreadyExists, isInvalid } from '@conversation-operator/kube/errors';
+import type { ResourceDefinition } from '@conversation-operator/kube/object';
+import type { InitialObject } from '../../config/initial-objects.ts';
+import { conversationQuotas } from '../../resources/conversation-quota.ts';
+import { apiVersion, type CustomObject } from '../../resources/group.ts';
+import { sandboxTemplates } from '../../resources/sandbox-template.ts';
+import { decideInitialObject, initialSpecAnnotation } from './decide.ts';
+
+type AnyObject = CustomObject<Readonly<Record<string, unknown>>, unknown>;
+
+const hasSpec = (object: unknown): object is AnyObject =>
+  typeof object === 'object' && object !== null && 'spec' in object;
+
+/** Both kinds without their types: the API server validates what the values say. */
+const resources: Readonly<Record<InitialObject['kind'], ResourceDefinition<AnyObject>>> = {
+  ConversationQuota: { ...conversationQuotas, accepts: hasSpec },
+  SandboxTemplate: { ...sandboxTemplates, accepts: hasSpec },
+};
+
+export interface InitialObjectsOptions {
+  readonly client: KubeClient;
+  readonly objects: readonly InitialObject[];
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly logger: Logger;
+}
+
+/**
+ * - absent: there is none, and `create` is false.
+ * - left: people have changed the object, so the values do not count for it any more.
+ */
+type Outcome = 'absent' | 'created' | 'replaced' | 'kept' | 'left';
+
+interface Permitted {
+  readonly create: boolean;
+  /**
+   * What happens to an object that exists: nothing, or the API server judges the spec of the
+   * values, or the object follows the values.
+   */
+  readonly existing: 'ignore' | 'judge' | 'replace';
+  readonly signal: AbortSignal;
+}
+
+/** The delay between two checks that the objects exist. */
+const checkMs = 15_000;
+const retries = { baseMs: 500, capMs: 15_000, jitter: 0.2 } as const;
+
+/**
+ * The objects that an installation begins with: its default quota and templates. The values say
+ * which there are, and what they say at first; people may change them, and a changed one is left as
+ * it is. An object that was deleted is created again.
+ */
+export class InitialObjects {
+  readonly #options: InitialObjectsOptions;
+
+  constructor(options: InitialObjectsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Resolves once every object exists and the API server accepts the values for it, so that a
+   * process with values that it refuses does not become ready. Rejects with the signal's reason.
+   */
+  async ensure(signal: AbortSignal): Promise<void> {
+    for (const object of this.#options.objects)
+      await this.#persistently(object, { create: true, existing: 'judge', signal });
+  }
+
+  /**
+   * Lets every object follow the values, and creates what is deleted, until the signal is aborted,
+   * with whose reason it rejects. Only one process does that: during an upgrade, the processes
+   * before it have other values.
+   */
+  async maintain(signal: AbortSignal): Promise<never> {
+    const { objects, clock, logger } = this.#options;
+    for (const object of objects) {
+      const outcome = await this.#persistently(object, {
+        create: true,
+        existing: 'replace',
+        signal,
+      });
+      if (outcome === 'left')
+        logger.info('an initial object was changed, so the values do not count for it', {
+          kind: object.kind,
+          name: object.metadata.name,
+        });
+    }
+    let absent = new Set<InitialObject>();
+    for (;;) {
+      await sleep(clock, checkMs, signal);
+      const stillAbsent = new Set<InitialObject>();
+      for (const object of objects) {
+        // An object may be gone for a moment: `kubectl replace --force` deletes it and creates it.
+        const create = absent.has(object);
+        const outcome = await this.#persistently(object, { create, existing: 'ignore', signal });
+        if (outcome === 'absent') stillAbsent.add(object);
+      }
+      absent = stillAbsent;
+    }
+  }
+
+  async #persistently(object: InitialObject, permitted: Permitted): Promise<Outcome> {
+    const { clock, random, logger } = this.#options;
+    const { kind, metadata } = object;
+    for (let failures = 1; ; failures += 1) {
+      try {
+        const outcome = await this.#reconcile(object, permitted);
+        if (outcome === 'created' || outcome === 'replaced')
+          logger.info(`an initial object was ${outcome}`, { kind, name: metadata.name });
+        return outcome;
+      } catch (error) {
+        permitted.signal.throwIfAborted();
+        logger.warn('an initial object can not be stored', { kind, name: metadata.name, error });
+        await sleep(clock, backoffDelayMs(retries, failures, random), permitted.signal);
+      }
+    }
+  }
+
+  async #reconcile(
+    object: InitialObject,
+    { create, existing, signal }: Permitted,
+  ): Promise<Outcome> {
+    const { client } = this.#options;
+    const resource = resources[object.kind];
+    const { name, namespace, labels } = object.metadata;
+    const given = { [initialSpecAnnotation]: JSON.stringify(object.spec) };
+    const live = await found(
+      client.get(resource, namespace, name, { signal, managedFields: true }),
+    );
+    if (live === undefined) {
+      if (!create) return 'absent';
+      const metadata = { name, namespace, labels, annotations: given };
+      const { kind, spec } = object;
+      try {
+        await client.create(resource, { apiVersion, kind, metadata, spec }, { signal });
+      } catch (error) {
+        // Another process of the installation was faster.
+        if (!isAlreadyExists(error)) throw error;
+        return 'kept';
+      }
+      return 'created';
+    }
+    if (existing === 'ignore') return 'kept';
+    const step = decideInitialObject(object, live);
+    if (step.do === 'nothing') return 'kept';
+    if (step.do === 'leave') return 'left';
+    if (step.do === 'compare' && !(await this.#has(resource, live, step.spec, signal)))
+      return 'left';
+    const annotations = { ...live.metadata.annotations, ...given };
+    await client.update(
+      resource,
+      { ...live, metadata: { ...live.metadata, annotations }, spec: object.spec },
+      { signal, dryRun: existing === 'judge' },
+    );
+    return existing === 'judge' ? 'kept' : 'replaced';
+  }
+
+  /**
+   * Whether the object has this spec. The API server fills in the defaults of fields, so it is asked
+   * what the object would be with the spec.
+   */
+  async #has(
+    resource: ResourceDefinition<AnyObject>,
+    live: AnyObject,
+    spec: AnyObject['spec'],
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    try {
+      const filled = await this.#options.client.update(
+        resource,
+        { ...live, spec },
+        { signal, dryRun: true },
+      );
+      return isDeepStrictEqual(filled.spec, live.spec);
+    } catch (error) {
+      // What the API server refuses is not what it has stored.
+      if (isInvalid(error)) return false;
+      throw error;
+    }
+  }
+}
