@@ -207,22 +207,13 @@ describe('the chart', () => {
       [
         ...[
           'ApiKey',
-          'ConversationQuota',
           'CustomResourceDefinition',
           'Deployment',
           'Namespace',
           'NetworkPolicy',
           'Pod',
         ],
-        ...[
-          'PodDisruptionBudget',
-          'Role',
-          'RoleBinding',
-          'SandboxTemplate',
-          'Secret',
-          'Service',
-          'ServiceAccount',
-        ],
+        ...['PodDisruptionBudget', 'Role', 'RoleBinding', 'Secret', 'Service', 'ServiceAccount'],
       ].sort(),
     );
     expect(full.kinds()).toEqual(
@@ -461,7 +452,7 @@ describe('the chart', () => {
     async (name) => {
       const rendered = await RenderedChart.of(4, { values: valueSets[name] ?? {} });
       const plane = await new Plane().start();
-      for (const resource of rendered.resources.filter(
+      for (const resource of [...rendered.resources, ...rendered.initialObjects].filter(
         ({ apiVersion }: Body) => apiVersion === ours,
       )) {
         const plural = {
@@ -486,8 +477,8 @@ describe('the chart', () => {
     const ofOurs = (rendered: RenderedChart) =>
       rendered.resources.filter(({ apiVersion }: Body) => apiVersion === ours);
     const known = await RenderedChart.of(4, { apiVersions: [ours] });
-    expect(ofOurs(chart).map(hookOf)).toEqual(Array(3).fill('post-install,post-upgrade'));
-    expect(ofOurs(known).map(hookOf)).toEqual(Array(3).fill(undefined));
+    expect(ofOurs(chart).map(hookOf)).toEqual(['post-install,post-upgrade']);
+    expect(ofOurs(known).map(hookOf)).toEqual([undefined]);
     // The next upgrade takes the resource over by these annotations.
     for (const { metadata } of ofOurs(chart))
       expect(metadata.annotations['meta.helm.sh/release-name']).toBe('conversation-operator');
@@ -498,15 +489,75 @@ describe('the chart', () => {
       ({ metadata }: Body) => metadata.annotations?.['helm.sh/resource-policy'] === 'keep',
     );
     expect([...new Set(kept.map(({ kind }: Body) => kind))].sort()).toEqual(
-      [
-        'ApiKey',
-        'ConversationQuota',
-        'CustomResourceDefinition',
-        'Namespace',
-        'SandboxTemplate',
-        'Secret',
-      ].sort(),
+      ['ApiKey', 'CustomResourceDefinition', 'Namespace', 'Secret'].sort(),
     );
+  });
+
+  describe('the objects that people change', () => {
+    const nameOf = ({ kind, metadata }: Body) => `${kind} ${metadata.name}`;
+    const ofPeople = ['ConversationQuota', 'SandboxTemplate'];
+    const inRelease = (rendered: RenderedChart) =>
+      rendered.resources.filter(({ kind }: Body) => ofPeople.includes(kind));
+
+    it('are no part of the release: the operator makes them', async () => {
+      const agent = { enabled: true, image: { repository: 'registry.example/codex' } };
+      const several = await RenderedChart.of(4, { values: { agents: { codex: agent } } });
+      expect(inRelease(several)).toEqual([]);
+      expect(several.initialObjects.map(nameOf)).toEqual([
+        'ConversationQuota default',
+        'SandboxTemplate default',
+        'SandboxTemplate codex',
+      ]);
+      // Of another label Argo CD would conclude that they are of its application, and prune them.
+      for (const { metadata } of several.initialObjects)
+        expect(metadata).toEqual({
+          name: metadata.name,
+          namespace: 'agents-sandboxes',
+          labels: { 'app.kubernetes.io/name': 'conversation-operator' },
+        });
+      const { rules } = several.one('Role', '-initial-objects');
+      expect(
+        rules.map((rule: Body) => [rule.resources[0], rule.verbs, rule.resourceNames]),
+      ).toEqual([
+        ['conversationquotas', ['create'], undefined],
+        ['conversationquotas', ['update'], ['default']],
+        ['sandboxtemplates', ['create'], undefined],
+        ['sandboxtemplates', ['update'], ['default', 'codex']],
+      ]);
+    });
+
+    it('are those of the values, and there may be none, and no right to them', async () => {
+      const none = await RenderedChart.of(4, {
+        values: { defaultQuota: { create: false }, defaultTemplate: { create: false } },
+      });
+      expect(none.initialObjects).toEqual([]);
+      expect(none.all('Role').map(nameOf).join()).not.toContain('initial-objects');
+      expect(readOperatorConfig(none.environment('operator')).INITIAL_OBJECTS).toEqual([]);
+    });
+
+    it('reach the operator as they are in the values', async () => {
+      const env = [{ name: 'PLACE', value: '$(NAMESPACE) $$(NAMESPACE) $HOME' }];
+      const rendered = await RenderedChart.of(4, { values: { defaultTemplate: { env } } });
+      const { spec } = rendered.one('SandboxTemplate');
+      expect(spec.podTemplate.spec.containers[0].env).toEqual(env);
+      // Kubernetes replaces a variable in a variable, unless its $ is doubled.
+      expect(rendered.environment('operator')['INITIAL_OBJECTS']).toContain(
+        '$$(NAMESPACE) $$$$(NAMESPACE) $$HOME',
+      );
+    });
+
+    it('are those of the release where it has no operator', async () => {
+      const gateway = await RenderedChart.of(4, {
+        values: { operator: { enabled: false } },
+        apiVersions: [ours],
+      });
+      expect(inRelease(gateway).map(nameOf)).toEqual([
+        'ConversationQuota default',
+        'SandboxTemplate default',
+      ]);
+      for (const { metadata } of inRelease(gateway))
+        expect(metadata.annotations).toEqual({ 'helm.sh/resource-policy': 'keep' });
+    });
   });
 
   it('lets sandboxes be reached by the gateway and the operator only, and reach names and the public internet only', () => {
