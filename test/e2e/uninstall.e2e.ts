@@ -69,6 +69,11 @@ describe('an uninstall', () => {
   });
 
   it('is undone by an install of the same release, which takes everything over', async () => {
+    // Nobody owns what people have changed, and so nobody refuses the install.
+    await up.k([
+      ...['patch', 'conversationquota', 'default', '--type', 'merge'],
+      ...['-p', '{"spec":{"limit":9}}'],
+    ]);
     await helm(
       [
         'install',
@@ -83,6 +88,7 @@ describe('an uninstall', () => {
       chartValues(facts),
     );
     expect(await belongings()).toBe(before);
+    expect(await up.k('get conversationquota default -o jsonpath={.spec.limit}')).toBe('9');
     // Another Service, so another address; the port that is forwarded stays.
     if (stateFolder !== undefined) {
       up.url = `http://${await kubectl(`--namespace ${facts.namespace} get service ${release}-gateway -o jsonpath={.spec.clusterIP}`)}`;

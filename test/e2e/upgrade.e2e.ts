@@ -17,11 +17,11 @@ const newer = (mark: string) => ({
   operator: { podAnnotations: { 'e2e/mark': mark } },
   gateway: { podAnnotations: { 'e2e/mark': mark } },
 });
-const upgrade = (chart: string, mark: string) =>
-  helm(
-    ['upgrade', release, chart, '--namespace', facts.namespace, '--wait', '--timeout', '180s'],
-    newer(mark),
-  );
+const upgrade = (chart: string, mark: string, more: object = {}) =>
+  helm(['upgrade', release, chart, '--namespace', facts.namespace, '--wait', '--timeout', '180s'], {
+    ...newer(mark),
+    ...more,
+  });
 
 describe('an upgrade from the previous chart', () => {
   let running: { id: string; sandbox: string; pod: string };
@@ -92,8 +92,8 @@ describe('an upgrade from the previous chart', () => {
       );
       return found === 'upgrade upgrade upgrade upgrade';
     });
-    const chart = await up.k(
-      `get sandboxtemplate default -o jsonpath={.metadata.labels.helm\\.sh/chart}`,
+    const chart = await inRelease(
+      `get deployment ${release}-operator -o jsonpath={.metadata.labels.helm\\.sh/chart}`,
     );
     expect(chart).not.toContain(previousVersion);
   });
@@ -113,6 +113,39 @@ describe('an upgrade from the previous chart', () => {
     await up.reaches(paused.id, { sandbox_status: 'RUNNING' }, withinMs);
     expect(await up.inSandbox(paused.sandbox, 'cat /workspace/project/kept.txt')).toBe('kept');
   });
+
+  it('leaves what people have changed, forwards and backwards, and lets the rest follow the values', async () => {
+    const limit = () => up.k('get conversationquota default -o jsonpath={.spec.limit}');
+    const described = () => up.k('get sandboxtemplate default -o jsonpath={.spec.description}');
+    const description = await described();
+    const patched = (to: number) =>
+      up.k([
+        ...['patch', 'conversationquota', 'default', '--type', 'merge'],
+        ...['-p', JSON.stringify({ spec: { limit: to } })],
+      ]);
+    await patched(11);
+    const { defaultTemplate } = chartValues(facts) as { readonly defaultTemplate: object };
+    await upgrade(chartFolder, 'values', {
+      defaultQuota: { limit: 12 },
+      defaultTemplate: { ...defaultTemplate, description: 'Of the upgrade.' },
+    });
+    await eventually(
+      'the template to follow',
+      async () => (await described()) === 'Of the upgrade.',
+    );
+    expect(await limit()).toBe('11');
+    const back = ['--namespace', facts.namespace, '--wait', '--timeout', '180s'];
+    await helm(['rollback', release, ...back]);
+    await eventually('the template to follow', async () => (await described()) === description);
+    expect(await limit()).toBe('11');
+    expect(await podOf(running.sandbox)).toBe(running.pod);
+    // As the values have it, so it follows them again.
+    await patched(10);
+    await upgrade(chartFolder, 'upgrade', { defaultQuota: { limit: 12 } });
+    await eventually('the quota to follow', async () => (await limit()) === '12');
+    await upgrade(chartFolder, 'upgrade');
+    await eventually('the quota to follow', async () => (await limit()) === '10');
+  }, 400_000);
 
   it('can be rolled back, with the same care', async () => {
     await helm([
