@@ -20,6 +20,9 @@ import {
   type CredentialFile,
 } from './credential-files.ts';
 
+/** Entry of a Secret with the certificates of authorities, which Node reads by a variable. */
+const certificatesFile = 'ca.crt';
+
 /** Whom hosts expect where a token is the password; any name will do for the others. */
 const tokenUsers: Readonly<Record<string, string>> = {
   github: 'x-access-token',
@@ -67,7 +70,7 @@ function gitCredentialFiles({
     expected: 'it has to be one line, user:password or a token',
   });
   for (const name of files.list()) {
-    if (!known.has(name.split('.', 1)[0] ?? ''))
+    if (name !== certificatesFile && !known.has(name.split('.', 1)[0] ?? ''))
       logger.warn('a git credential is for none of the git hosts', { credential: name });
   }
   const foundIn = (found: CredentialFile<Secrets>) => {

@@ -46,9 +46,8 @@ export async function runInstaller(
   [program, ...args]: readonly [program: string, ...args: readonly string[]],
   { agent, environment, signal, missing }: InstallerOptions,
 ): Promise<void> {
-  const kept = Object.entries(environment).filter(([name]) => !name.startsWith('LLM_'));
   const child = spawn(program, args, {
-    env: Object.fromEntries(kept),
+    env: withoutKeys(environment),
     stdio: ['ignore', 2, 2],
     signal,
     killSignal: 'SIGKILL',
@@ -62,4 +61,27 @@ export async function runInstaller(
     throw new CommandError(
       `${agent} can't be installed: exit code ${String(code)} of ${program} ${args.join(' ')}`,
     );
+}
+
+/** Environment of an installer, whose packages get no keys of models. */
+const withoutKeys = (environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(environment).filter(([name]) => !name.startsWith('LLM_')));
+
+/**
+ * Whether a command of an installer succeeds; its output is dropped. False where the installer is not
+ * on the PATH. Rejects with the signal's reason.
+ */
+export async function succeeds(
+  [program, ...args]: readonly [program: string, ...args: readonly string[]],
+  { environment, signal }: Pick<InstallerOptions, 'environment' | 'signal'>,
+): Promise<boolean> {
+  const child = spawn(program, args, {
+    ...{ env: withoutKeys(environment), stdio: 'ignore', signal, killSignal: 'SIGKILL' },
+  });
+  const [code] = (await once(child, 'close').catch((error: unknown) => {
+    signal.throwIfAborted();
+    if (systemCodeOf(error) !== 'ENOENT') throw error;
+    return [undefined];
+  })) as [number | null | undefined];
+  return code === 0;
 }

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { readFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { CommandError } from './command-error.ts';
-import { installInto, runInstaller } from './installer.ts';
+import { installInto, runInstaller, succeeds } from './installer.ts';
+import { pyenvPython } from './pyenv.ts';
 import type { ImageProgram } from '@conversation-operator/local-cluster/kubelet/options';
 import type { DataFolder } from './data-folder.ts';
 
@@ -39,17 +40,31 @@ export async function installOpenHands(options: InstallOptions): Promise<string>
   const home = join(folder, `openhands-${pinnedVersion(text)}-${digest}`);
   const python = join(home, 'bin', 'python');
   await installInto(home, python, async (attempt) => {
-    await uv(['venv', '--relocatable', attempt], options);
-    await uv(['pip', 'install', '--python', attempt, '-c', constraints, ...packages], options);
+    const chosen = { ...options, environment: await withPython(options) };
+    await uv(['venv', '--relocatable', attempt], chosen);
+    await uv(['pip', 'install', '--python', attempt, '-c', constraints, ...packages], chosen);
   });
   return python;
 }
 
-/** Runs uv with the versions of Python that the agent runs with. */
+/**
+ * The environment of uv with the Python that the agent gets: the one of `UV_PYTHON`, else one that uv
+ * finds on this machine, else one of pyenv, else one that uv fetches.
+ */
+async function withPython({ environment, signal }: InstallOptions): Promise<NodeJS.ProcessEnv> {
+  const asIs = { UV_PYTHON: pythonVersions, ...environment };
+  if (environment['UV_PYTHON'] !== undefined) return asIs;
+  const python = pyenvPython(environment);
+  if (python === undefined) return asIs;
+  const finding = ['uv', 'python', 'find', '--quiet', pythonVersions] as const;
+  const isFound = await succeeds(finding, { environment, signal });
+  return isFound ? asIs : { ...environment, UV_PYTHON: python };
+}
+
 const uv = (args: readonly string[], { environment, signal }: InstallOptions): Promise<void> =>
   runInstaller(['uv', ...args], {
     agent: 'the OpenHands agent',
-    environment: { UV_PYTHON: pythonVersions, UV_COMPILE_BYTECODE: '1', ...environment },
+    environment: { UV_COMPILE_BYTECODE: '1', ...environment },
     signal,
     missing: 'uv, which is not on the PATH: pip install uv, or https://docs.astral.sh/uv',
   });

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { stringify } from 'yaml';
 import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
@@ -10,6 +13,7 @@ import { runApiServer, type RunningApiServer } from '../support/api-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { kubectl } from '../support/kubectl.ts';
 import { recordingLogger } from '../support/recording-logger.ts';
+import { SplitInstallation } from '../support/split-installation.ts';
 import { VirtualClock } from '../support/virtual-clock.ts';
 import { systemClock } from '@conversation-operator/base/clock';
 
@@ -201,6 +205,26 @@ describe('The objects that an installation begins with', () => {
     expect(await limit()).toBe('10');
   });
 });
+
+it('The program makes them, and follows the settings of its next start', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'initial-'));
+  const installation = await SplitInstallation.start(folder);
+  const wanted = { ...quota(), metadata: { name: 'initial', namespace, labels } };
+  const settings = (limit: number) => ({
+    INITIAL_OBJECTS: stringify({ ...wanted, spec: { ...wanted.spec, limit } }),
+  });
+  const stored = async () => {
+    const args = ['get', 'conversationquota', 'initial', '-o', 'jsonpath={.spec.limit}'];
+    return (await kubectl(installation.kubeconfig, args)).stdout;
+  };
+  installation.addOperator('one', settings(10));
+  await eventually('the quota', async () => (await stored()) === '10');
+  installation.addOperator('two', settings(20));
+  await installation.killOperator('one');
+  await eventually('the quota to follow', async () => (await stored()) === '20');
+  await installation.stop();
+  rmSync(folder, { recursive: true });
+}, 60_000);
 
 describe('Objects of a release from before', () => {
   const ofHelm = {

@@ -105,8 +105,9 @@ describe('mounted credentials', () => {
     expect(JSON.stringify(lines)).not.toContain('secret');
   });
 
-  it('for a host that is not configured are reported at the start', () => {
+  it('for a host that is not configured are reported at the start, certificates beside them not', () => {
     write('gitub.alice', 'x');
+    write('ca.crt', '-----BEGIN CERTIFICATE-----');
     write('..data', 'of the mount');
     mounted();
     expect(lines).toEqual([

@@ -4,6 +4,7 @@ import {
   mkdtempSync,
   readFileSync,
   readdirSync,
+  renameSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
@@ -24,6 +25,9 @@ beforeEach(() => {
   writeFileSync(
     join(root, 'bin', 'uv'),
     `#!/bin/sh
+case "$*" in
+  "python find --quiet >=3.12,<3.14") test -n "$FOUND"; exit ;;
+esac
 echo "$*" >> "$ROOT/calls"
 env > "$ROOT/environment"
 case "$*" in
@@ -61,6 +65,46 @@ describe('installing the agent', () => {
       ),
     );
     expect(readdirSync(agents)).toHaveLength(1);
+  });
+
+  describe('beside the Pythons of pyenv', () => {
+    const pyenv = (...versions: readonly string[]) => {
+      for (const version of versions) {
+        const folder = join(root, 'pyenv', 'versions', version, 'bin');
+        mkdirSync(folder, { recursive: true });
+        writeFileSync(join(folder, 'python'), '', { mode: 0o755 });
+      }
+      return { PYENV_ROOT: join(root, 'pyenv') };
+    };
+    const chosen = () => /^UV_PYTHON=(.*)$/m.exec(environment())?.[1];
+    const path = (version: string) => join(root, 'pyenv', 'versions', version, 'bin', 'python');
+
+    it('takes the newest that the agent runs with', async () => {
+      const place = pyenv('3.11.9', '3.12.11', '3.13.2', '3.13.10', '3.14.0', '3.13-dev');
+      await install(place);
+      expect(chosen()).toBe(path('3.13.10'));
+    });
+
+    it('finds them in the home folder', async () => {
+      pyenv('3.12.1');
+      mkdirSync(join(root, 'home'));
+      renameSync(join(root, 'pyenv'), join(root, 'home', '.pyenv'));
+      await install({ HOME: join(root, 'home') });
+      expect(chosen()).toBe(join(root, 'home', '.pyenv', 'versions', '3.12.1', 'bin', 'python'));
+    });
+
+    it.each([
+      ['the machine has another one', { FOUND: 'yes' }, '>=3.12,<3.14'],
+      ['a setting names another one', { UV_PYTHON: '3.12' }, '3.12'],
+    ])('leaves them where %s', async (_name, more, expected) => {
+      await install({ ...pyenv('3.13.2'), ...more });
+      expect(chosen()).toBe(expected);
+    });
+
+    it('lets uv fetch one where none of them is new enough', async () => {
+      await install(pyenv('3.10.1'));
+      expect(chosen()).toBe('>=3.12,<3.14');
+    });
   });
 
   it('is done once: the next time nothing is run', async () => {
