@@ -82,8 +82,8 @@ for (const [output, { inputs }] of Object.entries(metafile.outputs)) {
   if (input !== undefined && relative(outdir, output) !== 'up.js')
     throw new Error(`${output} has ${input}, which does not belong into the container image`);
 }
-// An older Node has to get to the check of `main.js`, so that file loads nothing else before it, but
-// for the bundler's own helpers.
+// An older Node has to reach the check of `main.js`: that file loads nothing else before the check,
+// except for the helpers of the bundler.
 const entry = Object.entries(metafile.outputs).find(
   ([output]) => relative(outdir, output) === 'main.js',
 );

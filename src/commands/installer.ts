@@ -68,8 +68,8 @@ const withoutKeys = (environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(environment).filter(([name]) => !name.startsWith('LLM_')));
 
 /**
- * Whether a command of an installer succeeds; its output is dropped. False where the installer is not
- * on the PATH. Rejects with the signal's reason.
+ * Returns whether a command of an installer succeeds; the output is dropped. False where the
+ * installer is not on the PATH. Rejects with the signal's reason.
  */
 export async function succeeds(
   [program, ...args]: readonly [program: string, ...args: readonly string[]],

@@ -48,8 +48,8 @@ export async function installOpenHands(options: InstallOptions): Promise<string>
 }
 
 /**
- * The environment of uv with the Python that the agent gets: the one of `UV_PYTHON`, else one that uv
- * finds on this machine, else one of pyenv, else one that uv fetches.
+ * Returns the environment of uv with the Python that the agent gets: the one of `UV_PYTHON`, else
+ * one that uv finds on this machine, else one of pyenv, else one that uv fetches.
  */
 async function withPython({ environment, signal }: InstallOptions): Promise<NodeJS.ProcessEnv> {
   const asIs = { UV_PYTHON: pythonVersions, ...environment };

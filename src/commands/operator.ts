@@ -102,7 +102,7 @@ export async function operator(): Promise<void> {
           shard === shardOf(namespace, config.SHARDS)
             ? new InitialObjects({ ...initial, client: fenced(client) }).maintain(signal)
             : undefined;
-        // It ends with the leadership.
+        // The promise rejects at the end of the leadership.
         maintained?.catch(() => undefined);
         const work = new Operator({
           ...runtime,

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 const suitable = /^3\.(12|13)\.(\d+)$/;
 
 /**
- * Returns the newest suitable Python that pyenv has installed; undefined where there is none. uv does
- * not find it: of pyenv's Pythons only the chosen one is on the PATH.
+ * Returns the newest suitable Python that pyenv has installed; undefined where there is none. uv
+ * does not find such a Python: of pyenv's Pythons only the chosen one is on the PATH.
  */
 export function pyenvPython({
   PYENV_ROOT = '',

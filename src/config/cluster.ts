@@ -44,8 +44,8 @@ const operatorSchema = z
      */
     SHARDS: numberFrom({ from: 1, to: maxShards }).default(1),
     /**
-     * The default quota and templates, as documents of YAML: the operator creates them, and lets them
-     * follow until people change them.
+     * The default quota and templates, as documents of YAML: the operator creates them, and lets
+     * them follow until people change them.
      */
     INITIAL_OBJECTS: initialObjects,
     /** Port of /alive and /ready. */

@@ -69,7 +69,7 @@ describe('an uninstall', () => {
   });
 
   it('is undone by an install of the same release, which takes everything over', async () => {
-    // Nobody owns what people have changed, and so nobody refuses the install.
+    // The release does not own what people have changed, so Helm does not refuse the install.
     await up.k([
       ...['patch', 'conversationquota', 'default', '--type', 'merge'],
       ...['-p', '{"spec":{"limit":9}}'],

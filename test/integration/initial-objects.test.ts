@@ -70,7 +70,7 @@ const objectsOf = (...documents: readonly object[]) =>
     INITIAL_OBJECTS: documents.map((each) => stringify(each)).join('---\n'),
   }).INITIAL_OBJECTS;
 
-/** What a process logs: it becomes ready, leads, and ends. */
+/** Returns the log of a process that becomes ready, leads, and ends. */
 async function operatorWith(...documents: readonly object[]): Promise<readonly string[]> {
   const { logger, lines } = recordingLogger();
   const clock = new VirtualClock();
@@ -80,7 +80,7 @@ async function operatorWith(...documents: readonly object[]): Promise<readonly s
   const ended = new AbortController();
   await objects.ensure(ended.signal);
   const maintained = objects.maintain(ended.signal).catch(() => undefined);
-  // It sleeps until the first check.
+  // The leader sleeps until the first check.
   await eventually('the objects to follow', () => clock.timers > 0);
   ended.abort();
   await maintained;

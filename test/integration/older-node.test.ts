@@ -68,7 +68,7 @@ describe('an older Node', () => {
     `conversation-operator: Node.js ${needed} or newer is needed, not ${version}: ` +
     `run it with ${join(installed, 'node')}, which \`npm ci\` installs\n`;
 
-  it.each(commands)('is told in one line which one the command needs: %s', async (command) => {
+  it.each(commands)('reads in one line which one the command needs: %s', async (command) => {
     const args = [...claiming('20.20.2'), program, ...command.split(' ')];
     expect(await ended(process.execPath, args)).toEqual({
       ...{ code: 1, stdout: '', stderr: sentence('20.20.2') },

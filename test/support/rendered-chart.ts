@@ -22,23 +22,27 @@ const documentsOf = (text: string): readonly Body[] => {
 };
 
 /** The value of a container's variable, as Kubernetes expands it. */
-const variableOf = ({ spec }: Body, name: string): string =>
-  String(
-    spec.template.spec.containers[0].env.find((each: Body) => each.name === name)?.value ?? '',
-  ).replaceAll('$$', () => '$');
+const variableOf = ({ spec }: Body, name: string): string => {
+  const env: readonly Body[] = spec.template.spec.containers[0].env;
+  return String(env.find((each: Body) => each.name === name)?.value ?? '').replaceAll(
+    '$$',
+    () => '$',
+  );
+};
 
 /** The output of a chart, with a loose type on purpose: tests read resources of every kind. */
 export class RenderedChart {
   /** The resources of the release. */
   readonly resources: readonly Body[];
-  /** What the operator makes of the values. */
+  /** The objects that the operator makes of the values. */
   readonly initialObjects: readonly Body[];
 
   private constructor(resources: readonly Body[]) {
     this.resources = resources;
     this.initialObjects = resources
       .filter(
-        ({ kind, metadata }: Body) => kind === 'Deployment' && /-operator$/.test(metadata.name),
+        ({ kind, metadata }: Body) =>
+          kind === 'Deployment' && String(metadata.name).endsWith('-operator'),
       )
       .flatMap((operator) => documentsOf(variableOf(operator, 'INITIAL_OBJECTS')));
   }
@@ -51,7 +55,7 @@ export class RenderedChart {
     return [...new Set(this.resources.map(({ kind }: Body) => String(kind)))].sort();
   }
 
-  /** Those of a kind, whoever makes them. */
+  /** The objects of a kind, also those that the operator makes. */
   all(kind: string): readonly Body[] {
     return [...this.resources, ...this.initialObjects].filter(
       (resource: Body) => resource.kind === kind,

@@ -1,7 +1,7 @@
 {{/*
 The objects that an installation begins with: the default quota, the default template and those of agents. People change them with
 kubectl, so they are no part of the release: Helm would refuse the next upgrade, and a tool of GitOps would take the change back. The
-operator makes them, and lets them follow the values until somebody has changed them. A release without an operator has them itself.
+operator makes them, and lets them follow the values until a user has changed them. A release without an operator has them itself.
 */}}
 {{- define "co.initialObjects" -}}
 {{- with .Values.defaultQuota }}

@@ -56,8 +56,8 @@ const maxPagedAttempts = 2;
 const maxWatchLineBytes = 8_388_608;
 
 /**
- * Client of an API server over HTTP. The returned objects have no `managedFields`, unless a `get` asks
- * for them.
+ * Client of an API server over HTTP. The returned objects have no `managedFields`, unless a `get`
+ * asks for them.
  */
 export class HttpKubeClient implements KubeClient {
   readonly #transport: Pick<Transport, 'call' | 'stream'>;

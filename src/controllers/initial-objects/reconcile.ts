@@ -39,8 +39,8 @@ type Outcome = 'absent' | 'created' | 'replaced' | 'kept' | 'left';
 interface Permitted {
   readonly create: boolean;
   /**
-   * What happens to an object that exists: nothing, or the API server judges the spec of the
-   * values, or the object follows the values.
+   * Treatment of an object that exists: none, or the API server judges the spec of the values, or
+   * the object follows the values.
    */
   readonly existing: 'ignore' | 'judge' | 'replace';
   readonly signal: AbortSignal;
@@ -161,8 +161,8 @@ export class InitialObjects {
   }
 
   /**
-   * Whether the object has this spec. The API server fills in the defaults of fields, so it is asked
-   * what the object would be with the spec.
+   * Returns whether the object has this spec. The API server fills in the defaults of fields, so a
+   * dry run shows what the object would be with the spec.
    */
   async #has(
     resource: ResourceDefinition<AnyObject>,
@@ -178,7 +178,7 @@ export class InitialObjects {
       );
       return isDeepStrictEqual(filled.spec, live.spec);
     } catch (error) {
-      // What the API server refuses is not what it has stored.
+      // The API server has not stored a spec that it refuses.
       if (isInvalid(error)) return false;
       throw error;
     }

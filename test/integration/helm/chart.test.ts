@@ -508,7 +508,7 @@ describe('the chart', () => {
         'SandboxTemplate default',
         'SandboxTemplate codex',
       ]);
-      // Of another label Argo CD would conclude that they are of its application, and prune them.
+      // By the label of the instance, Argo CD would take them for its own, and prune them.
       for (const { metadata } of several.initialObjects)
         expect(metadata).toEqual({
           name: metadata.name,

@@ -10,7 +10,7 @@ import { kubectl } from '../../support/kubectl.ts';
 const run = promisify(execFile);
 
 /**
- * Earlier charts had the default quota as a resource of the release. Two small charts stand for the
+ * Earlier charts had the default quota as a resource of the release. Two small charts are the
  * one of before and the one of now: the API server of the tests does not have the other kinds.
  */
 const quota = `apiVersion: conversation-operator.dev/v1alpha1
