@@ -217,8 +217,9 @@ it.each([
   async (host, own) => {
     const other = await TestGateway.start({ host });
     try {
-      const { json } = await other.get('/openapi.json');
-      expect(json).toMatchObject({ servers: [{ url: `http://${own}:${other.port}` }] });
+      const url = `http://${own}:${other.port}`;
+      const document = await fetch(`${url}/openapi.json`);
+      expect(await document.json()).toMatchObject({ servers: [{ url }] });
     } finally {
       await other.stop();
     }
