@@ -55,8 +55,8 @@ const operatorSchema = z
      */
     AGENT_SIDE_URL: httpUrl.optional(),
     /**
-     * Address, by default HOST, and port at which gateways report notifications of agents. Without a
-     * port, the operator only polls agents.
+     * Address, by default HOST, and port at which gateways report notifications of agents. Without
+     * a port, the operator only polls agents.
      */
     NOTIFICATION_HOST: z.string().optional(),
     NOTIFICATION_PORT: port().optional(),

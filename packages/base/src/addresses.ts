@@ -37,7 +37,7 @@ export interface ListenAddress {
   readonly backlog?: number;
 }
 
-/** What a system without IPv6 says to a server that wants to listen on `::`. */
+/** Errors of a server that listens on `::` on a system without IPv6. */
 const withoutIPv6: ReadonlySet<string | undefined> = new Set(['EAFNOSUPPORT', 'EADDRNOTAVAIL']);
 
 /** Resolves to the port when the server listens. Rejects with the error of the system. */

@@ -207,8 +207,7 @@ export class NotificationSender {
       const addresses = await resolve(hostname.replace(/^\[|\]$/g, ''));
       this.#unknown.delete(hostname);
       return addresses.map(
-        (address) =>
-          `${protocol}//${hostInUrl(address)}${port === '' ? '' : `:${port}`}`,
+        (address) => `${protocol}//${hostInUrl(address)}${port === '' ? '' : `:${port}`}`,
       );
     } catch (error) {
       // While no operator is there, a headless Service has no addresses, and its name may not be

@@ -250,7 +250,7 @@ describe('where the values ask for policies of Cilium', () => {
       values: { ...values, networkPolicies: { ...policies, cilium: { enabled: true, ...cilium } } },
       apiVersions: ['cilium.io/v2'],
     });
-  /** What the pods of the operator and of the gateway reach by a name or an address: host:port. */
+  /** Names and addresses that the operator and the gateway reach, as host:port. */
   const hostsOf = (chart: RenderedChart) =>
     names.map((name) =>
       chart
