@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { hostInUrl } from '@conversation-operator/base/addresses';
 import type { Sandbox } from '../resources/sandbox.ts';
 import type { AgentEndpoint } from './agent.ts';
 import type { SandboxKeys } from './keys.ts';
@@ -15,9 +16,8 @@ export function agentEndpointOf(
 ): AgentEndpoint | undefined {
   const { podIP, agentPort, agentKind, masterKeyId } = sandbox.status ?? {};
   if (podIP === undefined || isIP(podIP) === 0) return undefined;
-  const host = podIP.includes(':') ? `[${podIP}]` : podIP;
   return {
-    baseUrl: `http://${host}:${agentPort ?? defaultAgentPort}`,
+    baseUrl: `http://${hostInUrl(podIP)}:${agentPort ?? defaultAgentPort}`,
     sessionKey: keys.sessionKey(sandbox.metadata.uid, masterKeyId),
     ...(agentKind === undefined ? {} : { kind: agentKind }),
   };

@@ -55,14 +55,14 @@ export async function operator(): Promise<void> {
   );
   const ready = () => hasInitialObjects && reflectorsOf(caches).every(({ hasSynced }) => hasSynced);
   for (const port of [config.METRICS_PORT, config.HEALTH_PORT])
-    await serveTelemetry({ host: '0.0.0.0', port, metrics, ready }, stack);
+    await serveTelemetry({ host: config.HOST, port, metrics, ready }, stack);
 
   /** By shard. */
   const leading = new Map<number, Operator>();
   let notificationPort: number | undefined;
   if (config.NOTIFICATION_PORT !== undefined) {
     const notifications = await startNotificationListener({
-      host: config.NOTIFICATION_HOST,
+      host: config.NOTIFICATION_HOST ?? config.HOST,
       port: config.NOTIFICATION_PORT,
       keys,
       logger,

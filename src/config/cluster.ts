@@ -29,6 +29,11 @@ const cluster = {
    * bytes.
    */
   MASTER_KEY_FILES: fileList,
+  /**
+   * Address at which the servers of the process listen: `::` is every address of both families, or
+   * of IPv4 where the system has no IPv6.
+   */
+  HOST: z.string().default('::'),
   METRICS_PORT: port().default(9464),
 };
 
@@ -56,10 +61,10 @@ const operatorSchema = z
      */
     AGENT_SIDE_URL: httpUrl.optional(),
     /**
-     * Address and port at which gateways report notifications of agents. Without a port, the
-     * operator only polls agents.
+     * Address, by default HOST, and port at which gateways report notifications of agents. Without
+     * a port, the operator only polls agents.
      */
-    NOTIFICATION_HOST: z.string().default('0.0.0.0'),
+    NOTIFICATION_HOST: z.string().optional(),
     NOTIFICATION_PORT: port().optional(),
     /** The name of this process among those that want to lead; by default the host's. */
     POD_NAME: z.string().optional(),
@@ -102,7 +107,6 @@ const operatorSchema = z
 const gatewaySettings = z.object({
   ...cluster,
   ...serving,
-  HOST: z.string().default('0.0.0.0'),
   PORT: port().default(3000),
   /**
    * Port of the callback server, which only sandboxes need: webhooks and clones of private

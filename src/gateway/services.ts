@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Socket } from 'node:net';
+import { hostInUrl, isEveryAddress } from '@conversation-operator/base/addresses';
 import { defaultTimeouts } from '@conversation-operator/http/server/client-timeouts';
 import { cors } from '@conversation-operator/http/server/cors';
 import { OpenStreams } from '@conversation-operator/http/server/open-streams';
@@ -55,9 +56,8 @@ const requestHeaders = [
 const keylessShare = 1 / 8;
 const writesShare = 3 / 4;
 
-/** A host in the place of one that means all addresses, which no browser connects to. */
-const reachable = (host: string): string =>
-  host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
+/** A host of URLs in the place of one that means all addresses, which no browser connects to. */
+const reachable = (host: string): string => (isEveryAddress(host) ? '127.0.0.1' : hostInUrl(host));
 
 /**
  * The origins of the service's own pages, which use sandboxes on origins of their own: the public

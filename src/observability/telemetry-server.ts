@@ -1,5 +1,5 @@
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listenOn } from '@conversation-operator/http/server/listen';
 import type { Metrics } from './metrics.ts';
 
 export interface TelemetryServerOptions {
@@ -51,12 +51,8 @@ export async function startTelemetryServer({
   });
   server.headersTimeout = 5_000;
   server.requestTimeout = 10_000;
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, resolve);
-  });
   return {
-    port: (server.address() as AddressInfo).port,
+    ...(await listenOn(server, { name: 'the server of metrics and health', host, port })),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

@@ -80,6 +80,8 @@ describe('the network policy of sandboxes', () => {
     expect(others.flatMap(({ ports = [] }) => ports.map(({ port }) => port))).toEqual([
       53,
       53,
+      5353,
+      5353,
       'agent-side',
       8080,
     ]);

@@ -79,7 +79,8 @@
 {{- end -}}
 
 {{- /*
-What both processes reach for the archive. Takes a dict of root, and closed: whether the pods may reach no public address.
+What both processes reach for the archive. Takes a dict of root, and closed: whether the pods may reach no public address. Public
+hosts are left to a CiliumNetworkPolicy where there is one.
 */}}
 {{- define "co.archiveEgress" -}}
 {{- if eq (include "co.archivePlace" .root) "s3" -}}
@@ -97,6 +98,7 @@ What both processes reach for the archive. Takes a dict of root, and closed: whe
 {{- $namespace = index (splitList "." $host) 1 -}}
 {{- $ports = list -}}
 {{- end -}}
+{{- if not (include "co.archiveNames" .) }}
 - to:
     {{- if $policies.archive.to }}
     {{- toYaml $policies.archive.to | nindent 4 }}
@@ -118,6 +120,7 @@ What both processes reach for the archive. Takes a dict of root, and closed: whe
     - { port: {{ . }}, protocol: TCP }
     {{- end }}
   {{- end }}
+{{- end }}
 {{- if not $s3.secretName }}
 # Credentials: the metadata service of a node, the agent of EKS Pod Identity, and the Security Token
 # Service, which web identities need.
@@ -126,11 +129,56 @@ What both processes reach for the archive. Takes a dict of root, and closed: whe
     - ipBlock: { cidr: {{ . | quote }} }
     {{- end }}
   ports: [{ port: 80, protocol: TCP }]
-{{- if not .closed }}
+{{- if not (or .closed $policies.cilium.enabled) }}
 - to:
     {{- include "co.publicInternet" $policies | nindent 4 }}
   ports: [{ port: 443, protocol: TCP }]
 {{- end }}
 {{- end }}
 {{- end -}}
+{{- end -}}
+
+{{- /*
+The hosts of the store, where names are to mean it: archive.s3.eu-central-1.amazonaws.com:443. Takes the same dict.
+*/}}
+{{- define "co.archiveNames" -}}
+{{- $policies := .root.Values.networkPolicies -}}
+{{- if and $policies.cilium.enabled (not .closed) (not $policies.archive.to) (eq (include "co.archivePlace" .root) "s3") -}}
+{{- $s3 := .root.Values.archive.s3 -}}
+{{- $ports := $policies.archive.ports -}}
+{{- $names := list -}}
+{{- with $s3.endpoint -}}
+{{- $authority := include "co.authority" . -}}
+{{- $host := regexReplaceAll ":[0-9]+$" $authority "" -}}
+{{- /* A Service of the cluster has no name to Cilium. */ -}}
+{{- if not (regexMatch "^[^.]+\\.[^.]+\\.svc(\\..+)?$" $host) -}}
+{{- $names = list $host -}}
+{{- if not (or $s3.pathStyle (kindIs "invalid" $s3.pathStyle)) -}}
+{{- $names = list (printf "%s.%s" $s3.bucket $host) -}}
+{{- end -}}
+{{- $ports = $ports | default (list (regexFind "[0-9]+$" $authority)) -}}
+{{- end -}}
+{{- else -}}
+{{- $names = list (printf "%s.s3.%s" $s3.bucket (include "co.awsRegion" $s3)) (printf "s3.%s" (include "co.awsRegion" $s3)) -}}
+{{- end -}}
+{{- $authorities := list -}}
+{{- range $name := $names -}}
+{{- range $ports | default (list 443) -}}
+{{- $authorities = append $authorities (printf "%s:%v" $name .) -}}
+{{- end -}}
+{{- end -}}
+{{- join " " $authorities -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* The hosts that give credentials for the store. Takes the same dict. */}}
+{{- define "co.credentialNames" -}}
+{{- if and (not .closed) (eq (include "co.archivePlace" .root) "s3") (not .root.Values.archive.s3.secretName) -}}
+sts.amazonaws.com:443 {{ printf "sts.%s:443" (include "co.awsRegion" .root.Values.archive.s3) }}
+{{- end -}}
+{{- end -}}
+
+{{- /* Takes archive.s3. The platform may name the region to the process alone. */}}
+{{- define "co.awsRegion" -}}
+{{- default "*" .region }}.amazonaws.com{{ if hasPrefix "cn-" .region }}.cn{{ end }}
 {{- end -}}

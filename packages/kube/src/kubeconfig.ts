@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { hostInUrl } from '@conversation-operator/base/addresses';
 import type { KubeConfig } from '@kubernetes/client-node';
 import type { Connection } from './transport.ts';
 
@@ -153,7 +154,7 @@ async function fromServiceAccount(
   try {
     return {
       connection: {
-        server: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
+        server: `https://${hostInUrl(host)}:${port}`,
         ca: await read('ca.crt'),
         // The kubelet replaces the token before the token expires. The file is on tmpfs, so reading
         // the file for every request costs less than watching the file.

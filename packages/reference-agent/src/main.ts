@@ -1,3 +1,4 @@
+import { hostInUrl } from '@conversation-operator/base/addresses';
 import { ReferenceServer } from './server.ts';
 import { loadSettings, SettingsError } from './settings.ts';
 
@@ -36,7 +37,7 @@ async function main(): Promise<void> {
   process.once('SIGTERM', stop);
   process.once('SIGINT', stop);
   const { address, port } = await server.start();
-  log(`listening on ${address.includes(':') ? `[${address}]` : address}:${port}`);
+  log(`listening on ${hostInUrl(address)}:${port}`);
 }
 
 try {

@@ -2,6 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
+import { listenAt } from '@conversation-operator/base/addresses';
 import { commandBody, hooksBody, initBody, parse, skillsBody, type WebhookBody } from './bodies.ts';
 import { Commands } from './commands.ts';
 import { conversationRoutes, type Ready } from './conversation-routes.ts';
@@ -116,10 +117,7 @@ export class ReferenceServer {
         webhooks: [],
       });
     }
-    await new Promise<void>((listening, failed) => {
-      this.#server.once('error', failed);
-      this.#server.listen(port, host, listening);
-    });
+    await listenAt(this.#server, { host, port });
     const address = this.#server.address();
     if (address === null || typeof address === 'string')
       throw new Error('the server listens on no port');

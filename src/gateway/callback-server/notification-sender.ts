@@ -1,5 +1,6 @@
 import { lookup } from 'node:dns/promises';
-import { isIP, isIPv6 } from 'node:net';
+import { isIP } from 'node:net';
+import { hostInUrl } from '@conversation-operator/base/addresses';
 import type { Runtime } from '@conversation-operator/base/runtime';
 import {
   notificationsPath,
@@ -206,8 +207,7 @@ export class NotificationSender {
       const addresses = await resolve(hostname.replace(/^\[|\]$/g, ''));
       this.#unknown.delete(hostname);
       return addresses.map(
-        (address) =>
-          `${protocol}//${isIPv6(address) ? `[${address}]` : address}${port === '' ? '' : `:${port}`}`,
+        (address) => `${protocol}//${hostInUrl(address)}${port === '' ? '' : `:${port}`}`,
       );
     } catch (error) {
       // While no operator is there, a headless Service has no addresses, and its name may not be

@@ -1,3 +1,4 @@
+import { hostInUrl } from '@conversation-operator/base/addresses';
 import type { Clock, Timer } from '@conversation-operator/base/clock';
 import type { Shares } from '@conversation-operator/base/shares';
 import { CloseCode } from '@conversation-operator/http/proxy/frames';
@@ -36,7 +37,7 @@ function targetOf(sandbox: Sandbox): Target | undefined {
   if (host === undefined || viewOfSandbox(sandbox).phase !== 'RUNNING') return undefined;
   if (isIP(host) === 0 || isReservedAddress(host)) return undefined;
   const port = sandbox.status?.agentPort ?? defaultAgentPort;
-  return { host, port, authority: `${isIPv6(host) ? `[${host}]` : host}:${port}` };
+  return { host, port, authority: `${hostInUrl(host)}:${port}` };
 }
 
 const sweepMs = 5000;

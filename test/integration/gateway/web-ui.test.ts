@@ -208,15 +208,23 @@ describe('our own pages', () => {
   });
 });
 
-it('has addresses that a browser connects to, where the service listens on all of them', async () => {
-  const other = await TestGateway.start({ host: '0.0.0.0' });
-  try {
-    const { json } = await other.get('/openapi.json');
-    expect(json).toMatchObject({ servers: [{ url: `http://127.0.0.1:${other.port}` }] });
-  } finally {
-    await other.stop();
-  }
-});
+it.each([
+  ['0.0.0.0', '127.0.0.1'],
+  ['::', '127.0.0.1'],
+  ['::1', '[::1]'],
+])(
+  'has addresses that a browser connects to, where the service listens on %s',
+  async (host, own) => {
+    const other = await TestGateway.start({ host });
+    try {
+      const url = `http://${own}:${other.port}`;
+      const document = await fetch(`${url}/openapi.json`);
+      expect(await document.json()).toMatchObject({ servers: [{ url }] });
+    } finally {
+      await other.stop();
+    }
+  },
+);
 
 it('is not served below a path, where its files are not found', async () => {
   const other = await TestGateway.start({

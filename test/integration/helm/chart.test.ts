@@ -574,7 +574,7 @@ describe('the chart', () => {
     ).toEqual(['operator', 'gateway']);
     const [dns, agentSide, internet, ...others] = spec.egress;
     expect(others).toEqual([]);
-    expect(dns.ports.map(({ port }: Body) => port)).toEqual([53, 53]);
+    expect(dns.ports.map(({ port }: Body) => port)).toEqual([53, 53, 5353, 5353]);
     expect(agentSide).toMatchObject({
       ports: [{ port: 'agent-side' }],
       to: [{ podSelector: { matchLabels: { 'app.kubernetes.io/component': 'gateway' } } }],
@@ -592,6 +592,20 @@ describe('the chart', () => {
     expect(internet.to[1].ipBlock.except).toEqual(
       expect.arrayContaining(['fc00::/7', 'fe80::/10']),
     );
+  });
+
+  it('gives the Service of clients the address families that the values name', async () => {
+    const service = async (values: object) =>
+      (await RenderedChart.of(4, { values: { gateway: { service: values } } })).one(
+        'Service',
+        '-gateway',
+      ).spec as unknown;
+    expect(await service({})).not.toHaveProperty('ipFamilyPolicy');
+    expect(await service({})).not.toHaveProperty('ipFamilies');
+    expect(
+      await service({ ipFamilyPolicy: 'PreferDualStack', ipFamilies: ['IPv6', 'IPv4'] }),
+    ).toMatchObject({ ipFamilyPolicy: 'PreferDualStack', ipFamilies: ['IPv6', 'IPv4'] });
+    await expect(service({ ipFamilyPolicy: 'Both' })).rejects.toThrow('ipFamilyPolicy');
   });
 
   it("lets agents notify the gateway, and the gateway alone the operators, by names and ports that are the others'", async () => {

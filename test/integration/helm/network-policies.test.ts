@@ -1,4 +1,5 @@
 import { networkPolicySchema, openPorts } from '../../support/egress.ts';
+import type { Body } from '../../support/plane.ts';
 import { RenderedChart } from '../../support/rendered-chart.ts';
 
 /** The last one is a public address by way of NAT64. */
@@ -167,5 +168,268 @@ describe('with an archive in an object store', () => {
     expect(await sandboxes({ archive: { s3: { bucket: 'history' } } })).toEqual(
       await sandboxes({}),
     );
+  });
+});
+
+describe('the API server', () => {
+  const apiServer = async (networkPolicies: object) => {
+    const chart = await RenderedChart.of(4, { values: { networkPolicies } });
+    return ['-operator', '-gateway'].map((name) =>
+      chart
+        .one('NetworkPolicy', name)
+        .spec.egress.find(({ ports }: Body) => ports?.some(({ port }: Body) => port === 6443)),
+    ) as unknown;
+  };
+  const ports = [443, 6443].map((port) => ({ port, protocol: 'TCP' }));
+
+  // To Cilium no range of addresses means a node.
+  it('is anywhere at its ports, without a range of addresses', async () => {
+    expect(await apiServer({})).toEqual([{ ports }, { ports }]);
+  });
+
+  it('is at its addresses where they are named', async () => {
+    const rule = { ports, to: [{ ipBlock: { cidr: '203.0.113.7/32' } }] };
+    expect(await apiServer({ apiServer: { cidrs: ['203.0.113.7/32'] } })).toEqual([rule, rule]);
+  });
+});
+
+describe('names are resolved', () => {
+  const dnsOf = async (networkPolicies: object) => {
+    const chart = await RenderedChart.of(4, { values: { networkPolicies } });
+    return ['-operator', '-gateway', '-sandboxes'].map(
+      (name) => chart.one('NetworkPolicy', name).spec.egress[0] as unknown,
+    );
+  };
+  const at = (numbers: readonly number[]) =>
+    numbers.flatMap((port) => ['UDP', 'TCP'].map((protocol) => ({ port, protocol })));
+  const ofOpenShift = {
+    namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'openshift-dns' } },
+    podSelector: { matchLabels: { 'dns.operator.openshift.io/daemonset-dns': 'default' } },
+  };
+
+  it('by the pods of most clusters and of OpenShift, whose port is another, without a value', async () => {
+    const ofMost = {
+      namespaceSelector: {},
+      podSelector: { matchLabels: { 'k8s-app': 'kube-dns' } },
+    };
+    const rule = { ports: at([53, 5353]), to: [ofMost, ofOpenShift] };
+    expect(await dnsOf({})).toEqual([rule, rule, rule]);
+  });
+
+  it('by what the values name', async () => {
+    const to = [{ ipBlock: { cidr: '169.254.20.10/32' } }];
+    const rule = { ports: at([1053]), to };
+    expect(await dnsOf({ dns: to, dnsPorts: [1053] })).toEqual([rule, rule, rule]);
+  });
+});
+
+it.each(['operator', 'gateway', 'sandboxes'])(
+  'more that the values name is open to the %s, and to nothing else',
+  async (name) => {
+    const rule = {
+      to: [{ namespaceSelector: { matchLabels: { team: 'tools' } } }],
+      ports: [{ port: 8080, protocol: 'TCP' }],
+    };
+    const chart = await RenderedChart.of(4, {
+      values: { networkPolicies: { [name]: { extraEgress: [rule] } } },
+    });
+    for (const each of ['operator', 'gateway', 'sandboxes'])
+      expect([
+        each,
+        chart
+          .one('NetworkPolicy', `-${each}`)
+          .spec.egress.some(({ to }: Body) => JSON.stringify(to) === JSON.stringify(rule.to)),
+      ]).toEqual([each, each === name]);
+  },
+);
+
+describe('where the values ask for policies of Cilium', () => {
+  const names = ['-operator', '-gateway'] as const;
+  const renderCilium = ({ cilium = {}, ...policies }: Body = {}, values: object = {}) =>
+    RenderedChart.of(4, {
+      values: { ...values, networkPolicies: { ...policies, cilium: { enabled: true, ...cilium } } },
+      apiVersions: ['cilium.io/v2'],
+    });
+  /** Names and addresses that the operator and the gateway reach, as host:port. */
+  const hostsOf = (chart: RenderedChart) =>
+    names.map((name) =>
+      chart
+        .one('CiliumNetworkPolicy', name)
+        .spec.egress.flatMap(({ toFQDNs = [], toCIDR = [], toPorts }: Body) => {
+          const hosts = toFQDNs.map(
+            ({ matchName, matchPattern }: Body) => matchName ?? matchPattern,
+          );
+          return [...hosts, ...toCIDR].map((host) => `${host}:${toPorts[0].ports[0].port}`);
+        }),
+    ) as unknown;
+
+  it('they mean the pods of the operator and of the gateway', async () => {
+    const chart = await renderCilium();
+    expect(chart.all('CiliumNetworkPolicy')).toHaveLength(2);
+    for (const name of names)
+      expect(chart.one('CiliumNetworkPolicy', name).spec.endpointSelector).toEqual(
+        chart.one('NetworkPolicy', name).spec.podSelector,
+      );
+  });
+
+  it('they name the API server by its entity, and nothing opens its ports elsewhere', async () => {
+    const chart = await renderCilium();
+    for (const name of names) {
+      expect(chart.one('CiliumNetworkPolicy', name).spec.egress[0]).toEqual({
+        toEntities: ['kube-apiserver'],
+        toPorts: [{ ports: ['443', '6443'].map((port) => ({ port, protocol: 'TCP' })) }],
+      });
+      const policy = networkPolicySchema.parse(chart.one('NetworkPolicy', name));
+      for (const address of [...publicAddresses, '10.0.0.1'])
+        expect([address, openPorts(policy, address)]).toEqual([address, []]);
+    }
+  });
+
+  it('the gateway reaches the git hosts and their APIs by their names, and the operator none', async () => {
+    expect(hostsOf(await renderCilium())).toEqual([
+      [],
+      ['github.com:443', 'gitlab.com:443', 'bitbucket.org:443', 'api.github.com:443'],
+    ]);
+    const values = {
+      gitHosts: [
+        { provider: 'github', url: 'https://github.example.com' },
+        { provider: 'forgejo', url: 'http://[fd00::7]:3000/git' },
+        { provider: 'gitlab', url: 'http://10.0.0.7' },
+      ],
+      gateway: { gitApiUrls: { github: 'https://api.github.example.com:8443/v3' } },
+    };
+    expect(hostsOf(await renderCilium({}, values))).toEqual([
+      [],
+      [
+        'github.example.com:443',
+        'fd00::7/128:3000',
+        '10.0.0.7/32:80',
+        'api.github.example.com:8443',
+      ],
+    ]);
+  });
+
+  it('the gateway without the internet reaches what is named for it, and no git host', async () => {
+    const cilium = { gatewayHosts: ['*.example.com', 'git.example.com:8443'] };
+    expect(hostsOf(await renderCilium({ cilium, gateway: { internet: false } }))).toEqual([
+      [],
+      ['*.example.com:443', 'git.example.com:8443'],
+    ]);
+  });
+
+  it.each([
+    [
+      'the bucket of AWS in its region, and what gives credentials',
+      { bucket: 'history', region: 'eu-central-1' },
+      [
+        'history.s3.eu-central-1.amazonaws.com:443',
+        's3.eu-central-1.amazonaws.com:443',
+        'sts.amazonaws.com:443',
+        'sts.eu-central-1.amazonaws.com:443',
+      ],
+    ],
+    [
+      'the bucket in a region that only the platform names',
+      { bucket: 'history', secretName: 'keys' },
+      ['history.s3.*.amazonaws.com:443', 's3.*.amazonaws.com:443'],
+    ],
+    [
+      'the endpoint',
+      { bucket: 'history', endpoint: 'https://s3.example.com:9000/store', secretName: 'keys' },
+      ['s3.example.com:9000'],
+    ],
+    [
+      'the endpoint with the bucket before it',
+      {
+        bucket: 'history',
+        endpoint: 'https://s3.example.com',
+        pathStyle: false,
+        secretName: 'keys',
+      },
+      ['history.s3.example.com:443'],
+    ],
+    [
+      'no name of a Service of the cluster, whose namespace is open',
+      { bucket: 'history', endpoint: 'http://minio.storage.svc:9000', secretName: 'keys' },
+      [],
+    ],
+  ])('both reach of an archive %s', async (_name, s3, expected) => {
+    const gitHosts = [{ provider: 'gitlab', url: 'https://git.example.com' }];
+    const chart = await renderCilium({}, { archive: { s3 }, gitHosts });
+    expect(hostsOf(chart)).toEqual([expected, [...expected, 'git.example.com:443']]);
+    for (const name of names)
+      expect(
+        openPorts(networkPolicySchema.parse(chart.one('NetworkPolicy', name)), '1.1.1.1'),
+      ).toEqual([]);
+  });
+
+  it('names are resolved by the same pods, through the proxy that learns addresses', async () => {
+    const dns = [
+      {
+        namespaceSelector: { matchLabels: { team: 'names' } },
+        podSelector: {
+          matchLabels: { app: 'dns' },
+          matchExpressions: [{ key: 'tier', operator: 'In', values: ['a'] }],
+        },
+      },
+      { namespaceSelector: {} },
+      { ipBlock: { cidr: '169.254.20.10/32' } },
+    ];
+    const chart = await renderCilium({ dns, dnsPorts: [53] });
+    const toPorts = [
+      {
+        ports: [{ port: '53', protocol: 'ANY' }],
+        rules: { dns: [{ matchPattern: '*' }] },
+      },
+    ];
+    for (const name of names)
+      expect(chart.one('CiliumNetworkPolicy', name).spec.egress.slice(1, 4)).toEqual([
+        {
+          toEndpoints: [
+            {
+              matchLabels: {
+                'k8s:app': 'dns',
+                'k8s:io.cilium.k8s.namespace.labels.team': 'names',
+              },
+              matchExpressions: [{ key: 'k8s:tier', operator: 'In', values: ['a'] }],
+            },
+          ],
+          toPorts,
+        },
+        {
+          toEndpoints: [
+            { matchExpressions: [{ key: 'k8s:io.kubernetes.pod.namespace', operator: 'Exists' }] },
+          ],
+          toPorts,
+        },
+        { toCIDRSet: [{ cidr: '169.254.20.10/32' }], toPorts },
+      ]);
+  });
+
+  it('names are resolved in the cluster alone for a gateway without the internet', async () => {
+    const chart = await renderCilium({ dns: [], gateway: { internet: false } });
+    expect(
+      names.map(
+        (name) => chart.one('CiliumNetworkPolicy', name).spec.egress[1].toEntities as unknown,
+      ),
+    ).toEqual([['cluster', 'world'], ['cluster']]);
+  });
+
+  it.each([
+    [
+      'on a cluster that does not serve the kind',
+      {},
+      [],
+      'networkPolicies.cilium.enabled needs a cluster that serves cilium.io/v2, and this one does not',
+    ],
+    [
+      'without the policies that close everything else',
+      { enabled: false },
+      ['cilium.io/v2'],
+      'networkPolicies.cilium.enabled needs networkPolicies.enabled',
+    ],
+  ])('the chart is refused %s', async (_name, more, apiVersions, message) => {
+    const values = { networkPolicies: { ...more, cilium: { enabled: true } } };
+    await expect(RenderedChart.of(4, { values, apiVersions })).rejects.toThrow(message);
   });
 });

@@ -110,6 +110,7 @@ describe('settings', () => {
     expect(readOperatorConfig({ MASTER_KEY_FILES: '/a,/b' })).toMatchObject({
       MASTER_KEY_FILES: ['/a', '/b'],
       HEALTH_PORT: 8081,
+      HOST: '::',
     });
   });
 });

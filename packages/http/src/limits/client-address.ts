@@ -1,14 +1,16 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
+import { withoutMapping } from '@conversation-operator/base/addresses';
 import { compile } from 'proxy-addr';
 
 /** The address without the port that some proxies add, and without IPv6 around an IPv4 address. */
 const plain = (text: string): string =>
-  text
-    .trim()
-    .replace(/^\[(.*)\](:\d+)?$/, '$1')
-    .replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1')
-    .replace(/^::ffff:(?=\d+\.)/i, '');
+  withoutMapping(
+    text
+      .trim()
+      .replace(/^\[(.*)\](:\d+)?$/, '$1')
+      .replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1'),
+  );
 
 type Carried = Pick<IncomingMessage, 'headers' | 'socket'>;
 export type ClientAddress = (request: Carried) => string;

@@ -1,6 +1,7 @@
 import type { Server } from 'node:http';
-import { isIPv6 } from 'node:net';
+import { hostInUrl, listenAt } from '@conversation-operator/base/addresses';
 import { sleep, type Clock } from '@conversation-operator/base/clock';
+import { systemCodeOf } from '@conversation-operator/base/system-code';
 
 /**
  * Connections that the system keeps until they are accepted. The system drops any more silently,
@@ -17,29 +18,29 @@ export class ListenError extends Error {
 export interface ListenOptions {
   /** Name of the server in the message of a `ListenError`, for example "the gateway". */
   readonly name: string;
+  /** `::` means all addresses, and all IPv4 addresses where the system has no IPv6. */
   readonly host: string;
   /** 0 means any free port. */
   readonly port: number;
 }
 
 /** Resolves when the server listens. Rejects with a `ListenError`. */
-export function listenOn(
+export async function listenOn(
   server: Server,
   { name, host, port }: ListenOptions,
 ): Promise<{ readonly port: number }> {
-  return new Promise((resolve, reject) => {
-    const onError = (error: NodeJS.ErrnoException) => {
-      const where = isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`;
-      const why = error.code === 'EADDRINUSE' ? 'the port is in use' : error.message;
-      reject(new ListenError(`${name} can't listen on ${where}: ${why}`, { cause: error }));
-    };
-    server.once('error', onError);
-    server.listen({ port, host, backlog: maxWaitingConnections }, () => {
-      server.off('error', onError);
-      const address = server.address();
-      resolve({ port: typeof address === 'object' && address !== null ? address.port : port });
-    });
-  });
+  try {
+    return { port: await listenAt(server, { host, port, backlog: maxWaitingConnections }) };
+  } catch (error) {
+    const why =
+      systemCodeOf(error) === 'EADDRINUSE'
+        ? 'the port is in use'
+        : error instanceof Error
+          ? error.message
+          : String(error);
+    const where = `${hostInUrl(host)}:${port}`;
+    throw new ListenError(`${name} can't listen on ${where}: ${why}`, { cause: error });
+  }
 }
 
 /**

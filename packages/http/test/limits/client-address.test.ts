@@ -68,6 +68,13 @@ describe("a client's address", () => {
       '198.51.100.1',
       '198.51.100.1',
     ],
+    [
+      'of IPv4 in IPv6 is that of IPv4, also as a proxy has written it',
+      ['10.0.0.0/8'],
+      '10.1.2.3',
+      '[::ffff:c633:6401]:4711, ::ffff:10.9.9.9',
+      '198.51.100.1',
+    ],
     ['of a connection that is gone is empty', ['10.0.0.0/8'], '', '198.51.100.1', ''],
   ])('%s', (_case, trusted, remote, forwarded, expected) => {
     expect(trustedProxies(trusted).clientAddress(from(remote, forwarded))).toBe(expected);

@@ -1,0 +1,69 @@
+import type { Server } from 'node:net';
+import { systemCodeOf } from './system-code.ts';
+
+/** All addresses of a machine, of both families. */
+export const everyAddress = '::';
+const everyIPv4Address = '0.0.0.0';
+
+/** Whether servers that listen on this host are reached at every address of the machine. */
+export const isEveryAddress = (host: string): boolean =>
+  host === everyAddress || host === everyIPv4Address;
+
+/** A host as URLs have it: an IPv6 address has brackets there. */
+export const hostInUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
+
+/**
+ * An IPv4 address without the IPv6 form around it, in which a server of both families sees the
+ * address of an IPv4 client: `::ffff:1.2.3.4`, or `::ffff:102:304`. Other texts stay as they are.
+ */
+export function withoutMapping(address: string): string {
+  const dotted = /^(?:::|(?:0{1,4}:){5})ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
+  if (dotted !== undefined) return dotted;
+  const groups = /^(?:::|(?:0{1,4}:){5})ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/i.exec(address);
+  if (groups === null) return address;
+  const bytes = groups.slice(1).flatMap((group) => {
+    const number = Number.parseInt(group, 16);
+    return [number >> 8, number & 255];
+  });
+  return bytes.join('.');
+}
+
+export interface ListenAddress {
+  /** `::` means all addresses, and all IPv4 addresses where the system has no IPv6. */
+  readonly host: string;
+  /** 0 means any free port. */
+  readonly port: number;
+  /** Connections that the system keeps until they are accepted. */
+  readonly backlog?: number;
+}
+
+/** Errors of a server that listens on `::` on a system without IPv6. */
+const withoutIPv6: ReadonlySet<string | undefined> = new Set(['EAFNOSUPPORT', 'EADDRNOTAVAIL']);
+
+/** Resolves to the port when the server listens. Rejects with the error of the system. */
+export async function listenAt(server: Server, address: ListenAddress): Promise<number> {
+  try {
+    await listening(server, address);
+  } catch (error) {
+    if (address.host !== everyAddress || !withoutIPv6.has(systemCodeOf(error))) throw error;
+    await listening(server, { ...address, host: everyIPv4Address });
+  }
+  const bound = server.address();
+  return typeof bound === 'object' && bound !== null ? bound.port : address.port;
+}
+
+function listening(server: Server, address: ListenAddress): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onListening = () => {
+      server.off('error', onError);
+      resolve();
+    };
+    const onError = (error: Error) => {
+      server.off('listening', onListening);
+      reject(error);
+    };
+    server.once('error', onError);
+    server.once('listening', onListening);
+    server.listen(address);
+  });
+}
