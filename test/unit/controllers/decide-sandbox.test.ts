@@ -472,8 +472,24 @@ describe('a first start', () => {
     ],
     [
       'names the refusal at its deadline',
+      { sandbox: refusedWith('ResourceQuotaTooSmall'), now: overdue },
+      { kind: 'fail', code: 'ResourceQuotaTooSmall' },
+    ],
+    [
+      'waits past its deadline for room in a resource quota',
       { sandbox: refusedWith('ResourceQuotaExceeded'), now: overdue },
-      { kind: 'fail', code: 'ResourceQuotaExceeded' },
+      { kind: 'create-pod' },
+    ],
+    [
+      'waits past its deadline at a scheduling gate',
+      {
+        pod: aPod(starting, {
+          phase: 'Pending',
+          conditions: [{ type: 'PodScheduled', status: 'False', reason: 'SchedulingGated' }],
+        }),
+        now: overdue,
+      },
+      { kind: 'wait', reason: 'SchedulingGated' },
     ],
     [
       'does not name at its deadline what is over',

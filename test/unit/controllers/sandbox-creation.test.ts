@@ -12,6 +12,11 @@ const quotaFull = new ApiError(403, {
   message:
     'pods "sbx-1" is forbidden: exceeded quota: team-a, requested: pods=1, used: pods=5, limited: pods=5',
 });
+const quotaTooSmall = new ApiError(403, {
+  reason: 'Forbidden',
+  message:
+    'pods "sbx-1" is forbidden: exceeded quota: team-a, requested: requests.cpu=2, used: requests.cpu=0, limited: requests.cpu=1',
+});
 const invalid = new ApiError(422, {
   reason: 'Invalid',
   message: 'Pod "sbx-1" is invalid: spec.containers[0].image: Required value',
@@ -54,6 +59,12 @@ class Bench {
     return this.client.get(sandboxes, 'default', 'sbx-1').then(({ status }) => status);
   }
 
+  get version() {
+    return this.client
+      .get(sandboxes, 'default', 'sbx-1')
+      .then(({ metadata }) => metadata.resourceVersion);
+  }
+
   get created() {
     return Promise.all([this.client.list(persistentVolumeClaims), this.client.list(pods)]).then(
       (lists) => lists.map(({ items }) => items.length),
@@ -69,7 +80,8 @@ afterEach(() => bench.agent.close());
 it("reports a refusal at once, with a message for its owner; the server's own is in the Event and the log alone", async () => {
   begin().refuse('pods', quotaFull);
   await bench.reconcile();
-  const message = "The namespace's resource quota team-a has no room for the pod: pods.";
+  const message =
+    "The namespace's resource quota team-a has no room for the pod: pods. The sandbox waits until others of the namespace end, or an administrator raises the quota.";
   expect(await bench.status).toMatchObject({
     phase: 'STARTING',
     reason: 'ResourceQuotaExceeded',
@@ -77,7 +89,7 @@ it("reports a refusal at once, with a message for its owner; the server's own is
   });
   expect(bench.events).toEqual([
     {
-      type: 'Warning',
+      type: 'Normal',
       reason: 'ResourceQuotaExceeded',
       message: `${message} The API server says: ${quotaFull.message}`,
     },
@@ -140,14 +152,56 @@ it('does not give up files for a template that was broken meanwhile', async () =
 });
 
 it('comes to no deadline because a clock jumps ahead, or is that of another leader', async () => {
-  begin().refuse('pods', quotaFull);
+  begin().refuse('pods', quotaTooSmall);
   await bench.reconcile();
   bench.clock.jumpWallClock(3_600_000);
   await bench.reconcile();
-  expect(await bench.status).toMatchObject({ phase: 'STARTING', reason: 'ResourceQuotaExceeded' });
+  expect(await bench.status).toMatchObject({ phase: 'STARTING', reason: 'ResourceQuotaTooSmall' });
   await bench.clock.advance(120_000);
   await bench.reconcile();
-  expect(await bench.status).toMatchObject({ phase: 'ERROR', reason: 'ResourceQuotaExceeded' });
+  expect(await bench.status).toMatchObject({ phase: 'ERROR', reason: 'ResourceQuotaTooSmall' });
+});
+
+describe('a wait for room in a resource quota', () => {
+  /** Lets time pass, and reconciles as often as the controller asks for it. */
+  const pass = async (ms: number): Promise<void> => {
+    for (let left = ms; left > 0; ) {
+      const stepMs = Math.min(left, Math.max(1, (await bench.reconcile()) ?? left));
+      await bench.clock.advance(stepMs);
+      left -= stepMs;
+    }
+    await bench.reconcile();
+  };
+  const attempts = () =>
+    bench.log.lines.filter(({ message }) => message === 'creation was refused').length;
+
+  it('comes to no deadline, is written once, and tries again every 15 s at most', async () => {
+    begin().refuse('pods', quotaFull);
+    await bench.reconcile();
+    expect((await bench.status)?.startingSinceTime).toBeUndefined();
+    const before = await bench.version;
+    await pass(3_600_000);
+    expect(await bench.status).toMatchObject({
+      phase: 'STARTING',
+      reason: 'ResourceQuotaExceeded',
+    });
+    expect(await bench.version).toBe(before);
+    expect(attempts()).toBeLessThan(265);
+  });
+
+  it('leaves the whole start deadline to what follows, for the next leader too', async () => {
+    begin().refuse('pods', quotaFull);
+    await bench.reconcile();
+    await pass(600_000);
+    bench.refuse('pods', undefined);
+    await bench.reconcile();
+    expect(await bench.status).toMatchObject({ reason: 'WaitingForPod' });
+    expect((await bench.status)?.startingSinceTime).toBe(new Date(bench.clock.now()).toISOString());
+    await pass(110_000);
+    expect(await bench.status).toMatchObject({ phase: 'STARTING' });
+    await pass(20_000);
+    expect(await bench.status).toMatchObject({ phase: 'ERROR', reason: 'StartDeadlineExceeded' });
+  });
 });
 
 it('comes to its deadline where the server only fails', async () => {
