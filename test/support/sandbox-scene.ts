@@ -83,14 +83,23 @@ export class SandboxScene {
   }
 
   /**
-   * Reconciles once and returns when the controller asks to be called again, with the phase and the
-   * reason afterwards.
+   * Reconciles once, and once more for the watch event of a claim that this has created. Returns
+   * when the controller asks to be called again, with the phase and the reason afterwards.
    */
   async reconcile(): Promise<{
     readonly requeueAfterMs: number | undefined;
     readonly phase: string;
     readonly reason: string;
   }> {
+    await this.observe();
+    const known = this.#stores.claims.list().length;
+    const result = await this.reconcileBehind();
+    const { items } = await this.client.list(persistentVolumeClaims);
+    return items.length > known ? this.reconcile() : result;
+  }
+
+  /** Brings the caches up to date. */
+  async observe(): Promise<void> {
     await this.#refresh(sandboxes, this.#stores.sandboxes, (sandbox) =>
       cachedSandbox(sandbox, this.#interner),
     );
@@ -99,7 +108,6 @@ export class SandboxScene {
     await this.#refresh(persistentVolumeClaims, this.#stores.claims, (claim) =>
       cachedClaim(claim, this.#interner),
     );
-    return this.reconcileBehind();
   }
 
   /** The same with caches as they were at the last reconcile. */

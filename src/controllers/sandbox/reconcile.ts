@@ -9,6 +9,7 @@ import type { CachedPod } from '../../resources/cached-pod.ts';
 import { persistentVolumeClaims, pods } from '@conversation-operator/kube/core';
 import { isOwnedBy } from '@conversation-operator/kube/object';
 import {
+  SandboxReason,
   hasRun,
   sandboxes,
   shouldRun,
@@ -64,6 +65,16 @@ const passingMs = 3_000;
  * first decision writes one by itself, and would meet another version.
  */
 const undecidedMs = 5_000;
+/**
+ * The wait for the watch to show a claim that was just created. A scheduler that sees the pod before
+ * its claim reports FailedScheduling, and tries again a second later at the earliest. The delay is
+ * for a watch that is late.
+ */
+const claimIsNew = {
+  reason: SandboxReason.waitingForVolume,
+  message: 'Waiting for its volume.',
+  requeueAfterMs: 200,
+};
 /**
  * SandboxReconciler brings a sandbox's pod, volume and agent to the state of its spec and
  * admission, one step after the other.
@@ -225,7 +236,9 @@ export class SandboxReconciler {
     const { sandbox } = scope;
     switch (step.kind) {
       case 'create-claim':
-        return this.#creations.claim(scope, step.template, signal);
+        return (
+          (await this.#creations.claim(scope, step.template, signal)) ?? waiting(scope, claimIsNew)
+        );
       case 'create-pod':
         return this.#creations.pod(scope, step.template, signal);
       case 'connect-agent':

@@ -99,6 +99,24 @@ it("reports a refusal at once, with a message for its owner; the server's own is
   );
 });
 
+it('creates the pod once a watch has shown its claim, so that a scheduler has seen the claim too', async () => {
+  begin();
+  await bench.scene.observe();
+  const { requeueAfterMs } = await bench.scene.reconcileBehind();
+  expect([await bench.created, requeueAfterMs]).toEqual([[1, 0], 200]);
+  await bench.scene.reconcile();
+  expect(await bench.created).toEqual([1, 1]);
+});
+
+it('creates the pod also where the watch of claims is late', async () => {
+  begin();
+  await bench.scene.observe();
+  await bench.scene.reconcileBehind();
+  await bench.clock.advance(200);
+  await bench.scene.reconcileBehind();
+  expect(await bench.created).toEqual([1, 1]);
+});
+
 it('asks again, reports it no second time, and continues by itself when the cause is gone', async () => {
   begin().refuse('pods', quotaFull);
   expect(await bench.reconcile()).toBe(1_000);
