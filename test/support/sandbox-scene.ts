@@ -83,8 +83,8 @@ export class SandboxScene {
   }
 
   /**
-   * Reconciles once, and once more for the watch event of a claim that this has created. Returns
-   * when the controller asks to be called again, with the phase and the reason afterwards.
+   * Reconciles once, and once more for the watch event of a claim that this has created and that is
+   * bound at once. Returns when the controller asks to be called again, with the phase and the reason afterwards.
    */
   async reconcile(): Promise<{
     readonly requeueAfterMs: number | undefined;
@@ -95,7 +95,10 @@ export class SandboxScene {
     const known = this.#stores.claims.list().length;
     const result = await this.reconcileBehind();
     const { items } = await this.client.list(persistentVolumeClaims);
-    return items.length > known ? this.reconcile() : result;
+    if (items.length === known) return result;
+    for (const claim of items)
+      this.client.put(persistentVolumeClaims, { ...claim, status: { phase: 'Bound' } });
+    return this.reconcile();
   }
 
   /** Brings the caches up to date. */

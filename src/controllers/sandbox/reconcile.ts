@@ -23,6 +23,7 @@ import { lastWords } from '../readable-output.ts';
 import { AgentConnections, type AgentConnectionsOptions } from './agent-connection.ts';
 import { AgentConnector } from './agent-connector.ts';
 import { AgentStops } from './agent-stops.ts';
+import { ClaimBindings } from './claim-bindings.ts';
 import { Creations, type CreationsOptions } from './creations.ts';
 import { decideSandbox, hasEnded } from './decide.ts';
 import type { ObservedSandbox, SandboxStep } from './step.ts';
@@ -84,6 +85,7 @@ export class SandboxReconciler {
   readonly #creations: Creations;
   readonly #stops: AgentStops;
   readonly #elapsed: ElapsedTimes;
+  readonly #bindings: ClaimBindings;
   readonly #podBackoff: PodBackoff;
   readonly #connector: AgentConnector;
   readonly #newest: NewestStore<Sandbox>;
@@ -93,6 +95,7 @@ export class SandboxReconciler {
   constructor(options: SandboxReconcilerOptions) {
     this.#options = options;
     this.#elapsed = new ElapsedTimes(options);
+    this.#bindings = new ClaimBindings(options);
     this.#creations = new Creations(options);
     const shared = { elapsed: this.#elapsed, connections: new AgentConnections(options) };
     this.#stops = new AgentStops({ ...options, ...shared });
@@ -210,7 +213,7 @@ export class SandboxReconciler {
   }
 
   #observe(scope: Scope): ObservedSandbox {
-    const { sandbox, pod } = scope;
+    const { sandbox, claim, pod } = scope;
     const { uid } = sandbox.metadata;
     const { startingSinceTime } = sandbox.status ?? {};
     const now = this.#options.clock.now();
@@ -227,6 +230,7 @@ export class SandboxReconciler {
         startingSinceTime === undefined
           ? 0
           : this.#elapsed.elapsedMs(startKeyOf(sandbox), startingSinceTime),
+      bindsInMs: claim === undefined || pod !== undefined ? 0 : this.#bindings.waitMs(claim),
       replaceInMs: this.#podBackoff.waitMs(uid),
     };
   }

@@ -46,6 +46,7 @@ const decide = (observed: Partial<ObservedSandbox>): SandboxStep => {
     claim: aClaim(sandbox),
     pod: undefined,
     startingForMs,
+    bindsInMs: 0,
     replaceInMs: 0,
   };
   return decideSandbox({ ...found, ...observed, now, sandbox });
@@ -54,6 +55,11 @@ const decide = (observed: Partial<ObservedSandbox>): SandboxStep => {
 describe('a sandbox that is meant to run', () => {
   const cases: [string, Partial<ObservedSandbox>, Partial<SandboxStep>][] = [
     ['gets its volume first', { claim: undefined }, { kind: 'create-claim' }],
+    [
+      'waits a moment for the volume to be bound',
+      { bindsInMs: 300 },
+      { kind: 'wait', reason: 'WaitingForVolume', requeueAfterMs: 300 },
+    ],
     ['then gets its pod', {}, { kind: 'create-pod' }],
     [
       'waits for a pod that is on its way',

@@ -2,8 +2,9 @@ import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
 import { ApiError } from '../../../packages/kube/src/errors.ts';
 import { persistentVolumeClaims, pods } from '../../../packages/kube/src/core.ts';
 import type { AcpSettings } from '../../../src/resources/acp-settings.ts';
+import { ClaimBindings } from '../../../src/controllers/sandbox/claim-bindings.ts';
 import { sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';
-import { aSandbox, aTemplate, admitted } from '../../support/builders.ts';
+import { aClaim, aSandbox, aTemplate, admitted } from '../../support/builders.ts';
 import { recordingLogger } from '../../support/recording-logger.ts';
 import { SandboxScene, sceneKeys } from '../../support/sandbox-scene.ts';
 
@@ -99,22 +100,55 @@ it("reports a refusal at once, with a message for its owner; the server's own is
   );
 });
 
-it('creates the pod once a watch has shown its claim, so that a scheduler has seen the claim too', async () => {
-  begin();
-  await bench.scene.observe();
-  const { requeueAfterMs } = await bench.scene.reconcileBehind();
-  expect([await bench.created, requeueAfterMs]).toEqual([[1, 0], 200]);
-  await bench.scene.reconcile();
-  expect(await bench.created).toEqual([1, 1]);
+describe('the pod of a new claim', () => {
+  /** Reconciles as long as the controller asks for that within `ms`, with caches that show nothing new. */
+  const wait = async (ms: number): Promise<void> => {
+    for (let left = ms; left > 0; ) {
+      const { requeueAfterMs = left } = await bench.scene.reconcileBehind();
+      const stepMs = Math.min(left, Math.max(1, requeueAfterMs));
+      await bench.clock.advance(stepMs);
+      left -= stepMs;
+    }
+    await bench.scene.reconcileBehind();
+  };
+  /** Begins, and returns when the controller asks to be called again. */
+  const createClaim = async (): Promise<number | undefined> => {
+    begin();
+    await bench.scene.observe();
+    return (await bench.scene.reconcileBehind()).requeueAfterMs;
+  };
+
+  it('is created once a watch has shown that the claim is bound, so that no scheduler reports its absence', async () => {
+    expect(await createClaim()).toBe(200);
+    expect(await bench.created).toEqual([1, 0]);
+    const [claim] = (await bench.client.list(persistentVolumeClaims)).items;
+    if (claim !== undefined)
+      bench.client.put(persistentVolumeClaims, { ...claim, status: { phase: 'Bound' } });
+    await bench.scene.reconcile();
+    expect(await bench.created).toEqual([1, 1]);
+  });
+
+  it('is created after half a second where the claim waits for its pod', async () => {
+    await createClaim();
+    await wait(450);
+    expect(await bench.created).toEqual([1, 0]);
+    await wait(100);
+    expect(await bench.created).toEqual([1, 1]);
+  });
 });
 
-it('creates the pod also where the watch of claims is late', async () => {
-  begin();
-  await bench.scene.observe();
-  await bench.scene.reconcileBehind();
-  await bench.clock.advance(200);
-  await bench.scene.reconcileBehind();
-  expect(await bench.created).toEqual([1, 1]);
+it('no more pods wait for claims of a storage class that binds none before its pod is there', async () => {
+  const { clock } = begin();
+  const bindings = new ClaimBindings({ clock });
+  const claimOf = (uid: string, storageClassName: string) => {
+    const claim = aClaim(aSandbox());
+    return { ...claim, metadata: { ...claim.metadata, uid }, spec: { storageClassName } };
+  };
+  expect(bindings.waitMs(claimOf('a', 'late'))).toBe(500);
+  await clock.advance(500);
+  expect(bindings.waitMs(claimOf('a', 'late'))).toBe(0);
+  expect(bindings.waitMs(claimOf('b', 'late'))).toBe(0);
+  expect(bindings.waitMs(claimOf('c', 'other'))).toBe(500);
 });
 
 it('asks again, reports it no second time, and continues by itself when the cause is gone', async () => {
@@ -253,6 +287,7 @@ it('reports that it continues with a retained volume', async () => {
       annotations: { 'conversation-operator.dev/owner': 'alice' },
     },
     spec: {},
+    status: { phase: 'Bound' },
   });
   await bench.reconcile();
   expect(bench.events).toMatchObject([{ type: 'Normal', reason: 'VolumeReused' }]);
