@@ -103,7 +103,7 @@ it("reports a refusal at once, with a message for its owner; the server's own is
 describe('the pod of a new claim', () => {
   /** Reconciles as long as the controller asks for that within `ms`, with caches that show nothing new. */
   const wait = async (ms: number): Promise<void> => {
-    for (let left = ms; left > 0; ) {
+    for (let left = ms; left > 0;) {
       const { requeueAfterMs = left } = await bench.scene.reconcileBehind();
       const stepMs = Math.min(left, Math.max(1, requeueAfterMs));
       await bench.clock.advance(stepMs);
@@ -217,7 +217,7 @@ it('comes to no deadline because a clock jumps ahead, or is that of another lead
 describe('a wait for room in a resource quota', () => {
   /** Lets time pass, and reconciles as often as the controller asks for it. */
   const pass = async (ms: number): Promise<void> => {
-    for (let left = ms; left > 0; ) {
+    for (let left = ms; left > 0;) {
       const stepMs = Math.min(left, Math.max(1, (await bench.reconcile()) ?? left));
       await bench.clock.advance(stepMs);
       left -= stepMs;
