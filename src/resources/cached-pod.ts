@@ -9,8 +9,9 @@ type ContainerStatus = NonNullable<PodStatus['containerStatuses']>[number];
 
 /**
  * A pod as caches hold it: of its spec, by far the largest part, only what says which container is
- * the agent's, where it listens, which of the others may end, and what holds the pod back; of its status what says whether
- * the pod runs, and why not. The environment of a container, which may hold secrets, is absent.
+ * the agent's, where it listens, which of the others may end, and what holds the pod back; of its
+ * status what says whether the pod runs, and why not. The environment of a container, which may
+ * hold secrets, is absent.
  */
 export interface CachedPod extends Omit<KubeObject, 'metadata'> {
   readonly metadata: CachedMetadata;

@@ -84,7 +84,8 @@ export class SandboxScene {
 
   /**
    * Reconciles once, and once more for the watch event of a claim that this has created and that is
-   * bound at once. Returns when the controller asks to be called again, with the phase and the reason afterwards.
+   * bound at once. Returns when the controller asks to be called again, with the phase and the
+   * reason afterwards.
    */
   async reconcile(): Promise<{
     readonly requeueAfterMs: number | undefined;

@@ -9,11 +9,11 @@ const bindsAtOnceMs = 500;
 const maxClasses = 1_000;
 
 /**
- * ClaimBindings says for how long the pod of a new claim waits, so that the claim is bound before a
- * scheduler sees the pod: for an unbound claim a scheduler reports FailedScheduling, and tries again
- * a second later at the earliest. Most storage classes bind a claim once its pod is scheduled
- * (WaitForFirstConsumer). The operator has no right to read storage classes; it waits for each class
- * once, and no more where that was in vain.
+ * ClaimBindings says for how long the pod of a new claim waits, so that the claim is bound before
+ * a scheduler sees the pod: for an unbound claim a scheduler reports FailedScheduling, and tries
+ * again a second later at the earliest. Most storage classes bind a claim once its pod is scheduled
+ * (WaitForFirstConsumer). The operator has no right to read storage classes. A pod waits for each
+ * class once, and no more where that was in vain.
  */
 export class ClaimBindings {
   readonly #seen: LastingValues;

@@ -162,8 +162,8 @@ export class Creations {
   ): Promise<Outcome | undefined> {
     const { clock, events, logger } = this.#options;
     const { name } = scope.sandbox.metadata;
-    // This time paces the attempts and decides nothing. A sandbox that waits for room in a quota has
-    // no time from which its deadline counts.
+    // This time paces the attempts and decides nothing. A sandbox that waits for room in a quota
+    // has no time from which its deadline counts.
     const { startingSinceTime = progressSince(scope.sandbox) } = scope.sandbox.status ?? {};
     const startingForMs = clock.now() - Date.parse(startingSinceTime);
     try {

@@ -125,7 +125,7 @@ function crashFailure(
 /** Maximum number of scheduling gates that a message names. */
 const maxNamedGates = 3;
 
-/** The wait of a pod that no scheduler looks at, until each gate is removed by who has set it. */
+/** The wait of a pod that no scheduler assigns until each gate is removed by who has set it. */
 function gated(gates: readonly { readonly name: string }[]): Failure {
   const names = gates.slice(0, maxNamedGates).map(({ name }) => name);
   const more = gates.length > maxNamedGates ? ' and others' : '';

@@ -5,8 +5,8 @@ const factors: Readonly<Record<string, number>> = {
 };
 
 /**
- * The number that a quantity of Kubernetes stands for, such as 1.5 for `1500m`, as exactly as a
- * double is; NaN for a text that is no quantity.
+ * The value of a quantity of Kubernetes, such as 1.5 for `1500m`, with the precision of a double;
+ * NaN for a text that is no quantity.
  */
 export function quantityOf(text: string): number {
   const [, digits = '', suffix = ''] =

@@ -67,9 +67,9 @@ const passingMs = 3_000;
  */
 const undecidedMs = 5_000;
 /**
- * The wait for the watch to show a claim that was just created. A scheduler that sees the pod before
- * its claim reports FailedScheduling, and tries again a second later at the earliest. The delay is
- * for a watch that is late.
+ * The wait for the watch to show a claim that was just created. A scheduler that sees the pod
+ * before its claim reports FailedScheduling, and tries again a second later at the earliest. The
+ * delay is for a watch that is late.
  */
 const claimIsNew = {
   reason: SandboxReason.waitingForVolume,
