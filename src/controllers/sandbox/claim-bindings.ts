@@ -4,7 +4,7 @@ import type { CachedClaim } from '../../resources/cached-claim.ts';
 import { LastingValues } from '../lasting-values.ts';
 
 /** Time within which a storage class binds a new claim that waits for no pod. */
-const bindsAtOnceMs = 500;
+const bindsAtOnceMs = 1_000;
 /** Maximum storage classes in memory. */
 const maxClasses = 1_000;
 
