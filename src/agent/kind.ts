@@ -4,6 +4,7 @@ import type { AgentClient } from './agent.ts';
 /** An HTTP probe of Kubernetes. Absent fields have the defaults of Kubernetes. */
 export interface AgentProbe {
   readonly httpGet: { readonly path: string; readonly port: number };
+  readonly initialDelaySeconds?: number;
   readonly periodSeconds?: number;
   readonly timeoutSeconds?: number;
   readonly failureThreshold?: number;

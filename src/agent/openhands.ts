@@ -1,6 +1,9 @@
 import type { AgentContainer, AgentContainerOptions, AgentKindDefinition } from './kind.ts';
 import { OpenHandsClient } from './openhands-client.ts';
 
+/** Time in which an agent boots whose image is on the node, with a reserve. */
+const quietBootSeconds = 20;
+
 function container({
   port,
   workingDir,
@@ -30,6 +33,10 @@ function container({
     // time. The startDeadline of the template is sooner.
     startupProbe: {
       httpGet: { path: '/ready', port },
+      // A kubelet reports each failed check as the Event Unhealthy, also while the agent boots. The
+      // delay makes no start slower: the operator asks the agent itself as soon as its container
+      // runs, and nothing waits for the pod to be ready.
+      initialDelaySeconds: quietBootSeconds,
       periodSeconds: 2,
       timeoutSeconds: 5,
       failureThreshold: 900,

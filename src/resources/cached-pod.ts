@@ -9,12 +9,13 @@ type ContainerStatus = NonNullable<PodStatus['containerStatuses']>[number];
 
 /**
  * A pod as caches hold it: of its spec, by far the largest part, only what says which container is
- * the agent's, where it listens, and which of the others may end; of its status what says whether
- * the pod runs, and why not. The environment of a container, which may hold secrets, is absent.
+ * the agent's, where it listens, which of the others may end, and what holds the pod back; of its
+ * status what says whether the pod runs, and why not. The environment of a container, which may
+ * hold secrets, is absent.
  */
 export interface CachedPod extends Omit<KubeObject, 'metadata'> {
   readonly metadata: CachedMetadata;
-  readonly spec?: Pick<PodSpec, 'readinessGates'> & {
+  readonly spec?: Pick<PodSpec, 'readinessGates' | 'schedulingGates'> & {
     readonly containers: readonly CachedContainer[];
     readonly initContainers?: readonly Pick<Container, 'name' | 'restartPolicy'>[];
   };
@@ -50,10 +51,12 @@ export function cachedPod(pod: Pod, interner: Interner): CachedPod {
 
 const cachedSpec = ({
   readinessGates,
+  schedulingGates,
   containers,
   initContainers,
 }: PodSpec): NonNullable<CachedPod['spec']> => ({
   ...(readinessGates === undefined ? {} : { readinessGates }),
+  ...(schedulingGates === undefined ? {} : { schedulingGates }),
   containers: containers.map(({ name, ports }) =>
     ports === undefined ? { name } : { name, ports },
   ),

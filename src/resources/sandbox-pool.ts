@@ -49,6 +49,8 @@ export const PoolReason = {
   refilling: 'Refilling',
   scaledToZero: 'ScaledToZero',
   waitingForRoom: 'WaitingForRoom',
+  /** The cluster makes spares wait, at a scheduling gate for example. */
+  waiting: 'Waiting',
   spareFailed: 'SpareFailed',
   templateNotFound: 'TemplateNotFound',
   templateInvalid: 'TemplateInvalid',

@@ -78,7 +78,7 @@ export const sandboxStatusSchema = z.object({
   ),
   startingSinceTime: optional(
     timestamp(),
-    'Time from which the sandbox has been starting; startDeadline of the template counts from this time.',
+    'Time from which the sandbox has been starting; startDeadline of the template counts from this time. Absent while the sandbox waits at a scheduling gate or for room in a ResourceQuota.',
   ),
   activeSinceTime: optional(
     timestamp(),

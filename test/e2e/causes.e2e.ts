@@ -206,13 +206,15 @@ describe('a start that fails because of', () => {
 });
 
 describe('a start continues by itself', () => {
-  it('when a resource quota has room before its deadline', async () => {
+  it('when a resource quota has room again, after its deadline', async () => {
     const cause: Cause = {
       name: 'late room',
       code: 'ResourceQuotaExceeded',
       says: /./,
-      startDeadline: '90s',
+      startDeadline: '15s',
     };
+    // A quota that allows no pod at all would end the start at its deadline.
+    const first = await up.over((await up.start('Hello.')).id, withinMs);
     const quota = {
       apiVersion: 'v1',
       kind: 'ResourceQuota',
@@ -235,10 +237,15 @@ describe('a start continues by itself', () => {
           'ResourceQuotaExceeded',
         ),
       );
+      // The start waits for longer than its deadline.
+      const waitsUntil = Date.now() + 20_000;
+      await eventually('its deadline to pass', () => Promise.resolve(Date.now() > waitsUntil));
+      expect((await up.startTask(id)).status).toBe('WAITING_FOR_SANDBOX');
       await up.k('delete resourcequota e2e-full');
       const task = await up.over(id, withinMs);
       expect(task).toMatchObject({ status: 'READY', error: null });
-      await up.call('DELETE', `/api/v1/app-conversations/${task.app_conversation_id ?? ''}`);
+      for (const { app_conversation_id: made } of [first, task])
+        await up.call('DELETE', `/api/v1/app-conversations/${made ?? ''}`);
     } finally {
       await up.k('delete resourcequota/e2e-full sandboxtemplate/late-room --ignore-not-found');
     }

@@ -52,6 +52,22 @@ const eventsOf = async (name: string): Promise<string[]> =>
     .split('\n');
 
 describe('a start', () => {
+  it('that is a happy one leaves no Warning Event', async () => {
+    const tasks = await Promise.all(
+      ['One.', 'Two.', 'Three.', 'Four.'].map((text) => up.start(text)),
+    );
+    for (const { id } of tasks) expect(await up.over(id)).toMatchObject({ status: 'READY' });
+    const warnings = await field(
+      'events --field-selector type=Warning',
+      '{range.items[*]}{.involvedObject.kind}/{.reason}{"\\n"}{end}',
+    );
+    expect(warnings).toBe('');
+    for (const { id } of tasks) {
+      const { sandbox_id: sandbox } = await up.startTask(id);
+      await up.call('DELETE', `/api/v1/app-conversations/${(sandbox ?? '').replace(/^sbx-/, '')}`);
+    }
+  });
+
   it.each([
     [
       'its template makes no pod',

@@ -193,6 +193,15 @@ class Exchange implements Dispatcher.DispatchController {
       this.#reset(faults.transitMs());
       return;
     }
+    const { method, path } = this.#asked;
+    if (
+      this.#options.traffic?.isQuotaFull === true &&
+      method === 'POST' &&
+      path.endsWith('/pods')
+    ) {
+      this.#answer(403, {}, status(403, 'Forbidden', quotaFull));
+      return;
+    }
     const refusal = this.#options.traffic?.refusal(this.#asked);
     if (refusal !== undefined) {
       this.#answer(refusal, {}, status(refusal, 'InternalError'));
@@ -350,12 +359,15 @@ const expired: PlaneResponse = {
   }),
 };
 
-const status = (code: number, reason: string): string =>
+const quotaFull =
+  'pods is forbidden: exceeded quota: full, requested: pods=1, used: pods=9, limited: pods=9';
+
+const status = (code: number, reason: string, message = `simulated ${reason}`): string =>
   JSON.stringify({
     kind: 'Status',
     apiVersion: 'v1',
     status: 'Failure',
     code,
     reason,
-    message: `simulated ${reason}`,
+    message,
   });

@@ -17,6 +17,8 @@ export interface Emphasis {
   readonly actions?: readonly Action[];
   /** Whether pods need long to be scheduled. */
   readonly slowStarts?: boolean;
+  /** Whether pods wait at scheduling gates and for a resource quota, in place of other outages. */
+  readonly gates?: boolean;
   readonly ends?: Partial<EndChances>;
   /** Whether some calls that answer a question arrive late, or have no reply. */
   readonly answerDoubts?: boolean;
@@ -47,6 +49,7 @@ export const focusNames = [
   'answers',
   'clocks',
   'outages',
+  'gates',
   'silence',
   'failures',
   'lag',
@@ -115,6 +118,13 @@ const focuses: Readonly<Record<Focus, Emphasis>> = {
   outages: {
     blows: ['evict', 'crash agent', 'lose node'],
     traits: { outages: true, startDeadline: '30s' },
+  },
+  /** Pods wait in the queues of a cluster for longer than a start may take. */
+  gates: {
+    gates: true,
+    blows: ['evict', 'crash agent', 'terminate'],
+    chances: { watchSilent: 0, watchClosed: 0, watchLag: 0 },
+    traits: { outages: true, startDeadline: '30s', longJumps: false },
   },
   silence: { traits: { hangs: true, notifications: true }, blows: [] },
   /** The API server fails at one write for longer than any controller waits between two tries. */

@@ -13,6 +13,8 @@ export class NodeConditions {
   readonly #random: Random;
   /** No node has room for another pod. */
   full = false;
+  /** Pods wait at scheduling gates. */
+  gated = false;
   /** No image can be pulled. */
   registryDown = false;
   /** By the uid of the claim: until when its volume is attached to a node that is gone. */

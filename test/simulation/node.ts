@@ -38,6 +38,8 @@ export interface NodeOptions {
   readonly endChances?: Partial<EndChances> | undefined;
   /** Number of addresses of pods; default 12. */
   readonly addresses?: number;
+  /** Chooses the pods that wait at a scheduling gate while there are gates; absent: none waits. */
+  readonly gates?: Random | undefined;
   /** Absent: nothing is ever lacking. */
   readonly conditions?: NodeConditions | undefined;
 }
@@ -75,6 +77,21 @@ const noRoom = {
   lastTransitionTime: null,
 };
 
+const gated = {
+  type: 'PodScheduled',
+  status: 'False',
+  reason: 'SchedulingGated',
+  message: 'Scheduling is blocked due to non-empty scheduling gates',
+  lastTransitionTime: null,
+};
+
+/** Times of a wait, in milliseconds of the simulation. */
+export interface Wait {
+  readonly since: number;
+  /** Absent: the wait is not over. */
+  readonly until?: number;
+}
+
 const isBroken = ({ noImage, restarts }: PodRun): boolean => noImage || restarts > 1;
 
 /**
@@ -86,6 +103,8 @@ export class SimulatedNode {
   /** By the UID of a sandbox: when its last broken pod went. */
   readonly #brokenUntil = new Map<string, number>();
   readonly #volumes = new Map<string, Volume>();
+  /** By the UID of a sandbox: the last wait of its pod at a scheduling gate. */
+  readonly #waits = new Map<string, Wait>();
   #containers = 0;
   #addresses = 0;
   #lost = false;
@@ -231,6 +250,7 @@ export class SimulatedNode {
   }
 
   #drop(run: PodRun): void {
+    this.#endWait(run);
     if (!this.#runs.delete(run.uid) || !isBroken(run)) return;
     this.#brokenUntil.set(run.sandboxUid, this.#options.scheduler.monotonic());
   }
@@ -327,13 +347,44 @@ export class SimulatedNode {
       return;
     }
     const { unschedulable } = trouble();
-    if (this.#options.conditions?.full === true) {
+    const gate = this.#options.gates?.nextOf(name);
+    if (gate?.chance(0.6) === true && this.#options.conditions?.gated === true) {
+      const { scheduler } = this.#options;
+      const since = scheduler.monotonic();
+      this.#waits.set(sandboxUid, { since });
+      void this.#patchStatus(run, { conditions: [gated] });
+      this.#awaitAdmission(run, since + gate.between(5_000, 120_000));
+    } else if (this.#options.conditions?.full === true) {
       void this.#patchStatus(run, { conditions: [noRoom] });
       this.#awaitRoom(run);
     } else if (random.chance(unschedulable)) {
       void this.#patchStatus(run, { conditions: [noRoom] });
       this.#after(random.between(5_000, 60_000), run, () => this.#bind(run));
     } else this.#after(random.between(5, 500), run, () => this.#bind(run));
+  }
+
+  /** The wait of the last pod of this sandbox at a scheduling gate, if there was one. */
+  waitOf(sandboxUid: string): Wait | undefined {
+    return this.#waits.get(sandboxUid);
+  }
+
+  #endWait({ sandboxUid }: PodRun): void {
+    const wait = this.#waits.get(sandboxUid);
+    if (wait === undefined || wait.until !== undefined) return;
+    this.#waits.set(sandboxUid, { ...wait, until: this.#options.scheduler.monotonic() });
+  }
+
+  #awaitAdmission(run: PodRun, at: number): void {
+    this.#after(retryMs, run, () => {
+      const { conditions, scheduler } = this.#options;
+      if (conditions?.gated === true && scheduler.monotonic() < at) {
+        this.#awaitAdmission(run, at);
+        return;
+      }
+      this.#endWait(run);
+      void this.#patchStatus(run, { conditions: [] });
+      this.#after(run.random.between(5, 500), run, () => this.#bind(run));
+    });
   }
 
   #awaitRoom(run: PodRun): void {

@@ -7,6 +7,11 @@ export interface OutagesOptions {
   readonly conditions: NodeConditions;
   readonly scheduler: Scheduler;
   readonly random: Random;
+  /**
+   * Makes a resource quota full, or gives it room; absent: pods wait neither for a quota nor at a
+   * gate.
+   */
+  readonly setQuotaFull?: ((isFull: boolean) => void) | undefined;
   readonly trace: Trace;
   /** None lasts longer. */
   readonly untilMs: number;
@@ -14,7 +19,7 @@ export interface OutagesOptions {
 
 /**
  * Times without room on the nodes, and times without an image registry: for seconds, or for longer
- * than a start may take.
+ * than a start may take. In a world with gates, times without room in a resource quota.
  */
 export class Outages {
   readonly #options: OutagesOptions;
@@ -24,7 +29,12 @@ export class Outages {
   }
 
   start(): void {
-    const { conditions, random } = this.#options;
+    const { conditions, random, setQuotaFull } = this.#options;
+    if (setQuotaFull !== undefined) {
+      conditions.gated = true;
+      this.#next('a resource quota is full', setQuotaFull);
+      return;
+    }
     if (random.chance(0.6)) this.#next('no node has room', (lasts) => (conditions.full = lasts));
     if (random.chance(0.6))
       this.#next('the image registry is down', (lasts) => (conditions.registryDown = lasts));
@@ -32,7 +42,9 @@ export class Outages {
 
   /** Everything is there again. */
   end(): void {
-    const { conditions } = this.#options;
+    const { conditions, setQuotaFull } = this.#options;
+    conditions.gated = false;
+    setQuotaFull?.(false);
     conditions.full = false;
     conditions.registryDown = false;
   }

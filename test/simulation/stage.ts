@@ -173,12 +173,14 @@ export function stage(
     random: random.fork('conditions'),
     detachesLate: traits.detachesLate,
   });
+  const traffic = ground?.traffic ?? new Traffic();
   const outages = new Outages({
     conditions,
     scheduler,
     trace,
     random: random.fork('outages'),
     untilMs: busyMs,
+    setQuotaFull: emphasis.gates === true ? (isFull) => (traffic.isQuotaFull = isFull) : undefined,
   });
   const node = new SimulatedNode({
     ...{ conditions, cluster, scheduler, trace, random: random.fork('node') },
@@ -186,6 +188,7 @@ export function stage(
     // Each of these brings more pods than an ordinary world has.
     addresses: 12 * 2 ** [withPools, withTenant, focus !== undefined].filter(Boolean).length,
     endChances: emphasis.ends,
+    gates: emphasis.gates === true ? random.fork('gates') : undefined,
     ...(ground === undefined ? {} : { network: `10.0.${ground.shard}` }),
     ...(messages ? { steps: random.fork('steps') } : {}),
     ...(ends ? { ends: random.fork('ends') } : {}),
@@ -198,7 +201,6 @@ export function stage(
   const machineOf = (actor: string) =>
     operators.find(({ machine }) => machine?.name === actor)?.machine;
   const findings = new Findings();
-  const traffic = ground?.traffic ?? new Traffic();
   const clocksAreRight = () => ground?.clocksAreRight() ?? blows.clocksAreRight;
   const safety = new Safety({
     ...{
@@ -264,7 +266,7 @@ export function stage(
   });
   if (world === 'shared') {
     new PassingFailureCheck({ cluster, node, history });
-    new StartDeadlineCheck({ cluster, scheduler, history, startDeadline });
+    new StartDeadlineCheck({ cluster, node, traffic, scheduler, history, startDeadline });
     new ActiveSinceCheck({ cluster, scheduler, history, machineOf, isOperator });
     const termOf = (actor: string) =>
       operators.find(({ name }) => actor.startsWith(`${name}.`))?.terms ?? 0;

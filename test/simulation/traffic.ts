@@ -23,6 +23,8 @@ export class Traffic {
    * the request.
    */
   refusal: (request: TrafficRequest) => number | undefined = () => undefined;
+  /** Whether a resource quota has no room for another pod. */
+  isQuotaFull = false;
 
   add(listener: TrafficListener): void {
     this.#listeners.push(listener);

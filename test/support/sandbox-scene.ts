@@ -83,7 +83,8 @@ export class SandboxScene {
   }
 
   /**
-   * Reconciles once and returns when the controller asks to be called again, with the phase and the
+   * Reconciles once, and once more for the watch event of a claim that this has created and that is
+   * bound at once. Returns when the controller asks to be called again, with the phase and the
    * reason afterwards.
    */
   async reconcile(): Promise<{
@@ -91,6 +92,18 @@ export class SandboxScene {
     readonly phase: string;
     readonly reason: string;
   }> {
+    await this.observe();
+    const known = this.#stores.claims.list().length;
+    const result = await this.reconcileBehind();
+    const { items } = await this.client.list(persistentVolumeClaims);
+    if (items.length === known) return result;
+    for (const claim of items)
+      this.client.put(persistentVolumeClaims, { ...claim, status: { phase: 'Bound' } });
+    return this.reconcile();
+  }
+
+  /** Brings the caches up to date. */
+  async observe(): Promise<void> {
     await this.#refresh(sandboxes, this.#stores.sandboxes, (sandbox) =>
       cachedSandbox(sandbox, this.#interner),
     );
@@ -99,7 +112,6 @@ export class SandboxScene {
     await this.#refresh(persistentVolumeClaims, this.#stores.claims, (claim) =>
       cachedClaim(claim, this.#interner),
     );
-    return this.reconcileBehind();
   }
 
   /** The same with caches as they were at the last reconcile. */

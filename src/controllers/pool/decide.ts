@@ -1,10 +1,10 @@
-import { findCondition, isTrue } from '../../resources/conditions.ts';
+import { findCondition, isTrue, type Condition } from '../../resources/conditions.ts';
 import { beginningOf } from '../../resources/plain-text.ts';
 import { SandboxCondition, isReadySpare, type Sandbox } from '../../resources/sandbox.ts';
 import { PoolReason, type SandboxPool } from '../../resources/sandbox-pool.ts';
 import { templateVersionAnnotation } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { FailureCode } from '../sandbox/failure.ts';
+import { FailureCode, isWaitingCode } from '../sandbox/failure.ts';
 import { isLossCode } from '../sandbox/pod-loss.ts';
 import { templateVersionOf } from './spare.ts';
 
@@ -84,6 +84,11 @@ function isLost({ metadata, status }: Sandbox, booted: ReadonlySet<string>): boo
 }
 /** Whether a person has scaled a spare to 0, which no start can claim. */
 const isPaused = ({ spec }: Sandbox): boolean => spec.replicas === 0;
+/** The reason and message of a spare that waits for its turn in the cluster. */
+function waitOf({ status }: Sandbox): Condition | undefined {
+  const ready = findCondition(status?.conditions, SandboxCondition.ready);
+  return ready !== undefined && isWaitingCode(ready.reason) ? ready : undefined;
+}
 const isAdmitted = ({ status }: Sandbox): boolean =>
   isTrue(status?.conditions, SandboxCondition.admitted);
 
@@ -115,7 +120,11 @@ export function decidePool(observed: ObservedPool): PoolPlan {
   const missing = Math.max(0, wanted - current.length - unseen);
   const isOneBooting =
     unseen > 0 || current.some((spare) => isAdmitted(spare) && !isReadySpare(spare));
-  const allowance = isProbing && isOneBooting ? 0 : observed.allowance;
+  // Another spare would find the quota as full as the first one does.
+  const isQuotaFull = current.some(
+    (spare) => waitOf(spare)?.reason === FailureCode.resourceQuotaExceeded,
+  );
+  const allowance = isQuotaFull || (isProbing && isOneBooting) ? 0 : observed.allowance;
   const due = Math.min(
     Math.max(0, missing - observed.delayed),
     isProbing ? 1 : Infinity,
@@ -151,6 +160,12 @@ function conditionOf(
     return {
       reason: PoolReason.waitingForRoom,
       message: `${state}: maxSandboxes of a quota leaves no room for more.`,
+    };
+  const wait = current.map(waitOf).find((found) => found !== undefined);
+  if (wait !== undefined)
+    return {
+      reason: PoolReason.waiting,
+      message: beginningOf(`${state}. ${wait.reason}: ${wait.message}`, 1024),
     };
   if ((status?.failures ?? 0) > 0 && ready === 0)
     return {

@@ -1,5 +1,6 @@
 import { ApiError } from '@conversation-operator/kube/errors';
-import { FailurePolicy, FailureCode, type Failure } from './failure.ts';
+import { FailurePolicy, FailureCode, policyOfCreateError, type Failure } from './failure.ts';
+import { quantityOf } from './quantity.ts';
 
 /** The kind of object that a request creates. */
 export type CreatedKind = 'pod' | 'volume' | 'sandbox';
@@ -12,7 +13,7 @@ export interface CreateError extends Failure {
 }
 
 interface Pattern {
-  readonly code: FailureCode;
+  readonly code: FailureCode | ((match: RegExpExecArray) => FailureCode);
   readonly said: RegExp;
   readonly text: (what: CreatedKind, match: RegExpExecArray) => string;
 }
@@ -26,6 +27,27 @@ const keysOf = (list: string): string =>
     .split(',')
     .flatMap((entry) => /^[a-z0-9./-]{1,100}$/.exec(entry.split('=')[0]?.trim() ?? '')?.[0] ?? [])
     .join(', ');
+
+/** `requests.cpu=2,pods=1` as pairs of a resource and its quantity. */
+const quantitiesOf = (list: string): ReadonlyMap<string, string> =>
+  new Map(
+    list.split(',').map((entry): [string, string] => {
+      const [resource = '', quantity = ''] = entry.trim().split('=');
+      return [resource, quantity];
+    }),
+  );
+
+/**
+ * The resources of which a creation requests more than the whole limit of the quota, so that it
+ * never fits, however much of the quota becomes free.
+ */
+function neverFitting(requested: string, limited: string): readonly string[] {
+  const limits = quantitiesOf(limited);
+  return [...quantitiesOf(requested)].flatMap(([resource, quantity]) => {
+    const limit = limits.get(resource);
+    return limit !== undefined && quantityOf(quantity) > quantityOf(limit) ? [resource] : [];
+  });
+}
 
 /**
  * The first pattern that matches decides. The texts are those of Kubernetes' admission plugins
@@ -51,10 +73,17 @@ const patterns: readonly Pattern[] = [
     text: (what) => `An admission policy of the cluster refuses the ${what}.`,
   },
   {
-    code: FailureCode.resourceQuotaExceeded,
-    said: /exceeded quota: ([^,]+), requested: (.*), used: /,
-    text: (what, match) =>
-      `The namespace's resource quota${nameIn(match)} has no room for the ${what}: ${keysOf(match[2] ?? '')}.`,
+    code: (match) =>
+      neverFitting(match[2] ?? '', match[3] ?? '').length > 0
+        ? FailureCode.resourceQuotaTooSmall
+        : FailureCode.resourceQuotaExceeded,
+    said: /exceeded quota: ([^,]+), requested: (.*), used: .*, limited: ([^\n]*)/,
+    text: (what, match) => {
+      const tooLarge = neverFitting(match[2] ?? '', match[3] ?? '');
+      return tooLarge.length > 0
+        ? `The ${what} needs more than the namespace's resource quota${nameIn(match)} allows at all: ${keysOf(tooLarge.join(','))}.`
+        : `The namespace's resource quota${nameIn(match)} has no room for the ${what}: ${keysOf(match[2] ?? '')}. The sandbox waits until others of the namespace end, or an administrator raises the quota.`;
+    },
   },
   {
     code: FailureCode.resourcesNotSpecified,
@@ -63,9 +92,15 @@ const patterns: readonly Pattern[] = [
       `The namespace's resource quota${nameIn(match)} wants the ${what} to state: ${keysOf((match[2] ?? '').replaceAll(/ for: [^;]*;?/g, ','))}.`,
   },
   {
+    code: FailureCode.resourceQuotaTooSmall,
+    said: /insufficient quota to (?:consume|match)/,
+    text: (what) => `No resource quota of the namespace allows the ${what}.`,
+  },
+  {
     code: FailureCode.resourceQuotaExceeded,
-    said: /insufficient quota to (?:consume|match)|(?:status unknown|failed) (?:for )?quota|resource quota evaluation timed out|quota usage is negative/,
-    text: (what) => `The namespace has no resource quota that has room for the ${what}.`,
+    said: /(?:status unknown|failed) (?:for )?quota|resource quota evaluation timed out|quota usage is negative/,
+    text: (what) =>
+      `The cluster has not computed yet whether the resource quotas of the namespace have room for the ${what}.`,
   },
   {
     code: FailureCode.limitRangeViolated,
@@ -145,7 +180,9 @@ export function createErrorOf(error: unknown, what: CreatedKind): CreateError | 
   ): CreateError => ({ code, message, policy, serverMessage: said });
   for (const { code, said: pattern, text } of patterns) {
     const match = pattern.exec(said);
-    if (match !== null) return refused(code, text(what, match));
+    if (match === null) continue;
+    const found = typeof code === 'string' ? code : code(match);
+    return refused(found, text(what, match), policyOfCreateError(found));
   }
   // A sandbox is not made of a template: the cluster's admission refuses the sandbox, or the
   // cluster has other definitions.

@@ -19,6 +19,7 @@ import { buildPod } from './pod.ts';
 import type { PodCreations } from './pod-creations.ts';
 import { createErrorOf, retryAfterMs, type CreatedKind } from './create-error.ts';
 import { failed, outdated, waiting, type Outcome, type Scope } from './scope.ts';
+import { progressSince } from './passing-status.ts';
 import { isReserved, reservedStatus } from './reservation.ts';
 import type { WaitingFor } from './step.ts';
 import { storedObject } from '../stored-object.ts';
@@ -161,10 +162,10 @@ export class Creations {
   ): Promise<Outcome | undefined> {
     const { clock, events, logger } = this.#options;
     const { name } = scope.sandbox.metadata;
-    const { startingSinceTime } = scope.sandbox.status ?? {};
-    // This time paces the attempts and decides nothing.
-    const startingForMs =
-      startingSinceTime === undefined ? 0 : clock.now() - Date.parse(startingSinceTime);
+    // This time paces the attempts and decides nothing. A sandbox that waits for room in a quota
+    // has no time from which its deadline counts.
+    const { startingSinceTime = progressSince(scope.sandbox) } = scope.sandbox.status ?? {};
+    const startingForMs = clock.now() - Date.parse(startingSinceTime);
     try {
       const event = await create();
       if (event !== undefined) events.record(scope.sandbox, event);

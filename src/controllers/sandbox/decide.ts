@@ -238,6 +238,13 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
     return { kind: 'wait', reason: code, message, ...requeueAtNext(deadlineMs - startingForMs) };
   }
   if (template !== undefined && claim === undefined) return { kind: 'create-claim', template };
+  if (pod === undefined && observed.bindsInMs > 0)
+    return {
+      kind: 'wait',
+      reason: SandboxReason.waitingForVolume,
+      message: 'Waiting for its volume to be bound.',
+      requeueAfterMs: observed.bindsInMs,
+    };
   if (template !== undefined && pod === undefined) return { kind: 'create-pod', template };
   if (pod === undefined)
     return {

@@ -8,7 +8,7 @@ import {
   viewOfSandbox,
   type Sandbox,
 } from '../../resources/sandbox.ts';
-import { FailureCode, isFailureCode } from './failure.ts';
+import { FailureCode, isFailureCode, isWaitingCode } from './failure.ts';
 
 /** The Event of a new volume; undefined for the first volume of a sandbox. */
 export function volumeEvent({ status }: Sandbox): EventDetails | undefined {
@@ -65,5 +65,6 @@ export function statusEvent(
     serverMessage === undefined
       ? (message ?? phase)
       : `${message ?? phase} The API server says: ${serverMessage}`;
-  return { type: wrong ? 'Warning' : 'Normal', reason: reason ?? phase, message: text };
+  const isWarning = wrong && !(phase === 'STARTING' && isWaitingCode(reason ?? ''));
+  return { type: isWarning ? 'Warning' : 'Normal', reason: reason ?? phase, message: text };
 }

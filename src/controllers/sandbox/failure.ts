@@ -12,6 +12,7 @@ export const FailureCode = {
   crashLoop: 'CrashLoop',
   outOfMemory: 'OutOfMemory',
   unschedulable: 'Unschedulable',
+  schedulingGated: 'SchedulingGated',
   podEvicted: 'PodEvicted',
   nodeLost: 'NodeLost',
   // Failures of the volume.
@@ -20,6 +21,7 @@ export const FailureCode = {
   volumeNameTaken: 'VolumeNameTaken',
   // Answers of the API server to the creation of the pod or the volume.
   resourceQuotaExceeded: 'ResourceQuotaExceeded',
+  resourceQuotaTooSmall: 'ResourceQuotaTooSmall',
   resourcesNotSpecified: 'ResourcesNotSpecified',
   limitRangeViolated: 'LimitRangeViolated',
   podSecurityViolated: 'PodSecurityViolated',
@@ -63,6 +65,8 @@ export const FailurePolicy = {
   transient: 'transient',
   /** The cause does not go away by itself, and its repair takes some minutes. */
   needsRepair: 'needs-repair',
+  /** Nothing is wrong: the cluster admits the sandbox later, and that time counts for no deadline. */
+  waiting: 'waiting',
 } as const;
 export type FailurePolicy = (typeof FailurePolicy)[keyof typeof FailurePolicy];
 
@@ -74,6 +78,7 @@ const endings: Readonly<
   [FailurePolicy.environment]: { firstStart: Ending.atOnce, afterRun: Ending.never },
   [FailurePolicy.transient]: { firstStart: Ending.atDeadline, afterRun: Ending.never },
   [FailurePolicy.needsRepair]: { firstStart: Ending.atDeadline, afterRun: Ending.atDeadline },
+  [FailurePolicy.waiting]: { firstStart: Ending.never, afterRun: Ending.never },
 };
 
 export interface Failure {
@@ -113,9 +118,21 @@ export const failureIn = ({
 }: SandboxView): { readonly code: FailureCode; readonly message: string } | undefined =>
   phase === 'STARTING' && isFailureCode(reason) ? { code: reason, message } : undefined;
 
+const waitingCodes: ReadonlySet<string> = new Set([
+  FailureCode.schedulingGated,
+  FailureCode.resourceQuotaExceeded,
+]);
+/**
+ * Whether a sandbox with this reason waits for its turn in the cluster. That time counts for no
+ * deadline: `startingSinceTime` is absent meanwhile, and the deadline counts from the end of the
+ * wait.
+ */
+export const isWaitingCode = (reason: string): boolean => waitingCodes.has(reason);
+
 const createErrorCodes: ReadonlySet<string> = new Set([
   FailureCode.volumeNameTaken,
   FailureCode.resourceQuotaExceeded,
+  FailureCode.resourceQuotaTooSmall,
   FailureCode.resourcesNotSpecified,
   FailureCode.limitRangeViolated,
   FailureCode.podSecurityViolated,
@@ -132,8 +149,10 @@ const createErrorCodes: ReadonlySet<string> = new Set([
  */
 export const isCreateErrorCode = (reason: string): reason is FailureCode =>
   createErrorCodes.has(reason);
-export const policyOfCreateError = (code: FailureCode): FailurePolicy =>
-  code === FailureCode.templateInvalid ? FailurePolicy.template : FailurePolicy.transient;
+export function policyOfCreateError(code: FailureCode): FailurePolicy {
+  if (code === FailureCode.templateInvalid) return FailurePolicy.template;
+  return isWaitingCode(code) ? FailurePolicy.waiting : FailurePolicy.transient;
+}
 
 /** Whether a failure moves the sandbox to ERROR now. */
 export function isFinal(

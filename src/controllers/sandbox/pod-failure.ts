@@ -122,9 +122,28 @@ function crashFailure(
   }
 }
 
-function schedulingFailure({ status, metadata }: CachedPod): Failure | undefined {
+/** Maximum number of scheduling gates that a message names. */
+const maxNamedGates = 3;
+
+/** The wait of a pod that no scheduler assigns until each gate is removed by who has set it. */
+function gated(gates: readonly { readonly name: string }[]): Failure {
+  const names = gates.slice(0, maxNamedGates).map(({ name }) => name);
+  const more = gates.length > maxNamedGates ? ' and others' : '';
+  const which =
+    names.length === 0
+      ? 'a scheduling gate'
+      : `the scheduling gate${gates.length === 1 ? '' : 's'} ${names.join(', ')}${more}`;
+  return {
+    code: FailureCode.schedulingGated,
+    message: `The pod of the sandbox waits at ${which}. The queue or controller that has set it, such as Kueue, has to admit the pod.`,
+    policy: FailurePolicy.waiting,
+  };
+}
+
+function schedulingFailure({ spec, status, metadata }: CachedPod): Failure | undefined {
   const scheduled = status?.conditions?.find(({ type }) => type === 'PodScheduled');
   if (scheduled?.status !== 'False' || metadata.deletionTimestamp !== undefined) return undefined;
+  if (scheduled.reason === 'SchedulingGated') return gated(spec?.schedulingGates ?? []);
   const text = scheduled.message ?? '';
   const failure = (code: FailureCode, message: string): Failure => ({
     ...{ code, message },
@@ -138,8 +157,6 @@ function schedulingFailure({ status, metadata }: CachedPod): Failure | undefined
   )
     return failure(FailureCode.volumeNotBound, 'The volume of the sandbox is not bound yet.');
   const { unschedulable } = FailureCode;
-  if (scheduled.reason === 'SchedulingGated')
-    return failure(unschedulable, 'The pod of the sandbox is held back by a scheduling gate.');
   if (scheduled.reason !== 'Unschedulable') return undefined;
   return failure(
     unschedulable,

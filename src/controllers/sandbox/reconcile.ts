@@ -9,6 +9,7 @@ import type { CachedPod } from '../../resources/cached-pod.ts';
 import { persistentVolumeClaims, pods } from '@conversation-operator/kube/core';
 import { isOwnedBy } from '@conversation-operator/kube/object';
 import {
+  SandboxReason,
   hasRun,
   sandboxes,
   shouldRun,
@@ -22,6 +23,7 @@ import { lastWords } from '../readable-output.ts';
 import { AgentConnections, type AgentConnectionsOptions } from './agent-connection.ts';
 import { AgentConnector } from './agent-connector.ts';
 import { AgentStops } from './agent-stops.ts';
+import { ClaimBindings } from './claim-bindings.ts';
 import { Creations, type CreationsOptions } from './creations.ts';
 import { decideSandbox, hasEnded } from './decide.ts';
 import type { ObservedSandbox, SandboxStep } from './step.ts';
@@ -65,6 +67,16 @@ const passingMs = 3_000;
  */
 const undecidedMs = 5_000;
 /**
+ * The wait for the watch to show a claim that was just created. A scheduler that sees the pod
+ * before its claim reports FailedScheduling, and tries again a second later at the earliest. The
+ * delay is for a watch that is late.
+ */
+const claimIsNew = {
+  reason: SandboxReason.waitingForVolume,
+  message: 'Waiting for its volume.',
+  requeueAfterMs: 200,
+};
+/**
  * SandboxReconciler brings a sandbox's pod, volume and agent to the state of its spec and
  * admission, one step after the other.
  */
@@ -73,6 +85,7 @@ export class SandboxReconciler {
   readonly #creations: Creations;
   readonly #stops: AgentStops;
   readonly #elapsed: ElapsedTimes;
+  readonly #bindings: ClaimBindings;
   readonly #podBackoff: PodBackoff;
   readonly #connector: AgentConnector;
   readonly #newest: NewestStore<Sandbox>;
@@ -82,6 +95,7 @@ export class SandboxReconciler {
   constructor(options: SandboxReconcilerOptions) {
     this.#options = options;
     this.#elapsed = new ElapsedTimes(options);
+    this.#bindings = new ClaimBindings(options);
     this.#creations = new Creations(options);
     const shared = { elapsed: this.#elapsed, connections: new AgentConnections(options) };
     this.#stops = new AgentStops({ ...options, ...shared });
@@ -199,7 +213,7 @@ export class SandboxReconciler {
   }
 
   #observe(scope: Scope): ObservedSandbox {
-    const { sandbox, pod } = scope;
+    const { sandbox, claim, pod } = scope;
     const { uid } = sandbox.metadata;
     const { startingSinceTime } = sandbox.status ?? {};
     const now = this.#options.clock.now();
@@ -216,6 +230,7 @@ export class SandboxReconciler {
         startingSinceTime === undefined
           ? 0
           : this.#elapsed.elapsedMs(startKeyOf(sandbox), startingSinceTime),
+      bindsInMs: claim === undefined || pod !== undefined ? 0 : this.#bindings.waitMs(claim),
       replaceInMs: this.#podBackoff.waitMs(uid),
     };
   }
@@ -225,7 +240,9 @@ export class SandboxReconciler {
     const { sandbox } = scope;
     switch (step.kind) {
       case 'create-claim':
-        return this.#creations.claim(scope, step.template, signal);
+        return (
+          (await this.#creations.claim(scope, step.template, signal)) ?? waiting(scope, claimIsNew)
+        );
       case 'create-pod':
         return this.#creations.pod(scope, step.template, signal);
       case 'connect-agent':

@@ -11,6 +11,7 @@ import {
   type Sandbox,
   type SandboxState,
 } from '../../resources/sandbox.ts';
+import { isWaitingCode } from './failure.ts';
 
 /**
  * The parts of a sandbox's status that its controller decides; phase, reason and the conditions'
@@ -109,7 +110,8 @@ export function sandboxStatus(
   const agentEpoch = another || (connected && resumed) ? (old.agentEpoch ?? 0) + 1 : old.agentEpoch;
   // A spare may wait for its start as long as it takes.
   const isSpareReady = reason === SandboxReason.spare;
-  const starting = wanted && !ready && !isSpareReady && failed === undefined;
+  const starting =
+    wanted && !ready && !isSpareReady && !isWaitingCode(reason) && failed === undefined;
   // The time of a sandbox that has run counts for its present reason alone, which may have begun
   // after another one.
   const sameReason =

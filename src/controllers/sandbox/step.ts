@@ -13,6 +13,8 @@ export interface ObservedSandbox {
   readonly now: number;
   /** Milliseconds since `status.startingSinceTime`, whatever clocks say; 0 without one. */
   readonly startingForMs: number;
+  /** Milliseconds for which a pod that is to be created waits for its claim to be bound. */
+  readonly bindsInMs: number;
   /** Milliseconds until a pod that has ended may be replaced. */
   readonly replaceInMs: number;
 }

@@ -39,9 +39,11 @@ const notItsFault: ReadonlySet<FailureCode> = new Set([
   FailureCode.namespaceTerminating,
 ]);
 
-/** Whether a refusal may end without an edit of the template. An invalid template needs an edit. */
-const mayChange = (reason: string): boolean =>
-  isCreateErrorCode(reason) && reason !== FailureCode.templateInvalid;
+/**
+ * Whether a refusal may end without an edit of the template. Also a pod that is invalid may be made
+ * so by the cluster, by the default limit of a LimitRange that is below the template's request.
+ */
+const mayChange = isCreateErrorCode;
 
 /** A sandbox that is never stored: the dry run needs one to build a pod. */
 const specimen = (template: SandboxTemplate): Sandbox => ({

@@ -184,8 +184,8 @@ export const causes: readonly Cause[] = [
     startDeadline: briefly,
   },
   {
-    name: 'a resource quota without room',
-    code: 'ResourceQuotaExceeded',
+    name: 'a resource quota that allows no pod',
+    code: 'ResourceQuotaTooSmall',
     says: /e2e-limited.*pods/,
     pod: { priorityClassName: priorityClass },
     startDeadline: briefly,

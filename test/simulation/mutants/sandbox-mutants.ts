@@ -66,6 +66,20 @@ export const sandboxMutants = {
     focus: 'outages',
     seeds: rareSeeds,
   },
+  'the time of a wait for the cluster counts for the start deadline': {
+    file: 'src/controllers/sandbox/status.ts',
+    from: '!isWaitingCode(reason) && failed === undefined',
+    to: 'failed === undefined',
+    rule: 'a wait for the cluster counts for no start deadline',
+    focus: 'gates',
+  },
+  'a full resource quota is a failure': {
+    file: 'src/controllers/sandbox/failure.ts',
+    from: '  FailureCode.schedulingGated,\n  FailureCode.resourceQuotaExceeded,\n]);',
+    to: '  FailureCode.schedulingGated,\n]);',
+    rule: 'a wait for the cluster counts for no start deadline',
+    focus: 'gates',
+  },
   'a jump of the wall clock ends a start': {
     file: 'src/controllers/elapsed-times.ts',
     from: 'return Math.floor(wallMs >= 0 ? Math.min(wallMs, observedMs) : observedMs);',

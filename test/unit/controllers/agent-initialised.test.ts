@@ -57,7 +57,7 @@ function putSandbox(more: Partial<SandboxState> = {}): void {
     },
   });
   scene.client.put(sandboxes, sandbox);
-  scene.client.put(persistentVolumeClaims, aClaim(sandbox));
+  scene.client.put(persistentVolumeClaims, { ...aClaim(sandbox), status: { phase: 'Bound' } });
 }
 
 /** Reconciles until the sandbox has a pod, runs its container, and lets the operator connect. */

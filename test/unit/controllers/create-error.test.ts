@@ -36,15 +36,15 @@ const createErrors: [string, CreatedKind, ApiError, FailureCode, FailurePolicy, 
       'exceeded quota: team-a, requested: requests.cpu=2,requests.memory=4Gi, used: requests.cpu=9,requests.memory=30Gi, limited: requests.cpu=10,requests.memory=32Gi',
     ),
     'ResourceQuotaExceeded',
-    'transient',
-    "The namespace's resource quota team-a has no room for the pod: requests.cpu, requests.memory.",
+    'waiting',
+    "The namespace's resource quota team-a has no room for the pod: requests.cpu, requests.memory. The sandbox waits until others of the namespace end, or an administrator raises the quota.",
   ],
   [
     'a quota of pods',
     'pod',
     forbidden('exceeded quota: objects, requested: pods=1, used: pods=5, limited: pods=5'),
     'ResourceQuotaExceeded',
-    'transient',
+    'waiting',
     'objects has no room for the pod: pods.',
   ],
   [
@@ -55,7 +55,7 @@ const createErrors: [string, CreatedKind, ApiError, FailureCode, FailurePolicy, 
       'persistentvolumeclaims',
     ),
     'ResourceQuotaExceeded',
-    'transient',
+    'waiting',
     'disks has no room for the volume: fast.storageclass.storage.k8s.io/requests.storage, persistentvolumeclaims.',
   ],
   [
@@ -63,8 +63,18 @@ const createErrors: [string, CreatedKind, ApiError, FailureCode, FailurePolicy, 
     'pod',
     forbidden('status unknown for quota: team-a, resources: pods'),
     'ResourceQuotaExceeded',
+    'waiting',
+    'has not computed yet',
+  ],
+  [
+    'a quota that is smaller than the pod',
+    'pod',
+    forbidden(
+      'exceeded quota: team-a, requested: requests.cpu=1500m,requests.memory=4Gi,pods=1, used: requests.cpu=0,requests.memory=0,pods=0, limited: requests.cpu=1,requests.memory=4096Mi,pods=5',
+    ),
+    'ResourceQuotaTooSmall',
     'transient',
-    'no resource quota',
+    "The pod needs more than the namespace's resource quota team-a allows at all: requests.cpu.",
   ],
   [
     'a priority class without a quota',
@@ -74,16 +84,16 @@ const createErrors: [string, CreatedKind, ApiError, FailureCode, FailurePolicy, 
       'Forbidden',
       'pods "sbx-1" is forbidden: insufficient quota to match these scopes: [{PriorityClass In [high]}]',
     ),
-    'ResourceQuotaExceeded',
+    'ResourceQuotaTooSmall',
     'transient',
-    'no resource quota',
+    'No resource quota',
   ],
   [
     'a quota that could not be computed in time',
     'pod',
     answer(500, 'InternalError', 'Internal error occurred: resource quota evaluation timed out'),
     'ResourceQuotaExceeded',
-    'transient',
+    'waiting',
     '',
   ],
   [
@@ -354,7 +364,7 @@ it('names that could be anything are left out', () => {
       ),
       'pod',
     )?.message,
-  ).toBe("The namespace's resource quota has no room for the pod: pods.");
+  ).toContain("The namespace's resource quota has no room for the pod: pods. ");
 });
 
 it.each([
@@ -398,7 +408,7 @@ it.each([
       'sandboxes.conversation-operator.dev "sbx-1" is forbidden: exceeded quota: objects, requested: count/sandboxes.conversation-operator.dev=1, used: count/sandboxes.conversation-operator.dev=9, limited: count/sandboxes.conversation-operator.dev=9',
     ),
     'ResourceQuotaExceeded',
-    "The namespace's resource quota objects has no room for the sandbox: count/sandboxes.conversation-operator.dev.",
+    "The namespace's resource quota objects has no room for the sandbox: count/sandboxes.conversation-operator.dev. The sandbox waits until others of the namespace end, or an administrator raises the quota.",
   ],
   [
     'a role without the right to it',
@@ -421,5 +431,6 @@ it.each([
     'The cluster refuses the sandbox.',
   ],
 ])('of a sandbox: %s', (_sentence, error, code, message) => {
-  expect(createErrorOf(error, 'sandbox')).toMatchObject({ code, message, policy: 'transient' });
+  const policy = code === 'ResourceQuotaExceeded' ? 'waiting' : 'transient';
+  expect(createErrorOf(error, 'sandbox')).toMatchObject({ code, message, policy });
 });

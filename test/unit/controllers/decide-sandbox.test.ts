@@ -46,6 +46,7 @@ const decide = (observed: Partial<ObservedSandbox>): SandboxStep => {
     claim: aClaim(sandbox),
     pod: undefined,
     startingForMs,
+    bindsInMs: 0,
     replaceInMs: 0,
   };
   return decideSandbox({ ...found, ...observed, now, sandbox });
@@ -54,6 +55,11 @@ const decide = (observed: Partial<ObservedSandbox>): SandboxStep => {
 describe('a sandbox that is meant to run', () => {
   const cases: [string, Partial<ObservedSandbox>, Partial<SandboxStep>][] = [
     ['gets its volume first', { claim: undefined }, { kind: 'create-claim' }],
+    [
+      'waits a moment for the volume to be bound',
+      { bindsInMs: 300 },
+      { kind: 'wait', reason: 'WaitingForVolume', requeueAfterMs: 300 },
+    ],
     ['then gets its pod', {}, { kind: 'create-pod' }],
     [
       'waits for a pod that is on its way',
@@ -472,8 +478,24 @@ describe('a first start', () => {
     ],
     [
       'names the refusal at its deadline',
+      { sandbox: refusedWith('ResourceQuotaTooSmall'), now: overdue },
+      { kind: 'fail', code: 'ResourceQuotaTooSmall' },
+    ],
+    [
+      'waits past its deadline for room in a resource quota',
       { sandbox: refusedWith('ResourceQuotaExceeded'), now: overdue },
-      { kind: 'fail', code: 'ResourceQuotaExceeded' },
+      { kind: 'create-pod' },
+    ],
+    [
+      'waits past its deadline at a scheduling gate',
+      {
+        pod: aPod(starting, {
+          phase: 'Pending',
+          conditions: [{ type: 'PodScheduled', status: 'False', reason: 'SchedulingGated' }],
+        }),
+        now: overdue,
+      },
+      { kind: 'wait', reason: 'SchedulingGated' },
     ],
     [
       'does not name at its deadline what is over',

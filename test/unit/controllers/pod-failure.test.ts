@@ -321,11 +321,11 @@ const failures: [string, Status, FailureCode, FailurePolicy, string?][] = [
     'transient',
   ],
   [
-    'a gate that no controller opens',
+    'a scheduling gate that no controller has removed yet',
     unscheduled('Scheduling is blocked due to non-empty scheduling gates', 'SchedulingGated'),
-    'Unschedulable',
-    'transient',
-    'gate',
+    'SchedulingGated',
+    'waiting',
+    'The pod of the sandbox waits at a scheduling gate. The queue or controller that has set it, such as Kueue, has to admit the pod.',
   ],
   [
     'a node that does not answer any more',
@@ -420,6 +420,21 @@ describe('no failure is', () => {
         spec: { containers: [], readinessGates: [{ conditionType: 'example.com/ready' }] },
       }),
     ).toBeUndefined();
+  });
+});
+
+it.each([
+  [['kueue.x-k8s.io/admission'], 'at the scheduling gate kueue.x-k8s.io/admission.'],
+  [['a', 'b'], 'at the scheduling gates a, b.'],
+  [['a', 'b', 'c', 'd'], 'at the scheduling gates a, b, c and others.'],
+])('a pod behind the gates %j names who has to act', (names, words) => {
+  const pod = aPod(sandbox, {
+    conditions: [{ type: 'PodScheduled', status: 'False', reason: 'SchedulingGated' }],
+  });
+  const schedulingGates = names.map((name) => ({ name }));
+  expect(podFailure({ ...pod, spec: { containers: [], schedulingGates } })).toMatchObject({
+    code: 'SchedulingGated',
+    message: expect.stringContaining(words) as unknown,
   });
 });
 

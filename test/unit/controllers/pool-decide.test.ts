@@ -62,6 +62,16 @@ describe('a pool', () => {
       { ...nothing, ready: 1, reason: 'Refilling' },
     ],
     [
+      'keeps spares that wait at a scheduling gate, and creates the others',
+      { pool: aPool({ replicas: 3 }), spares: [without('a', 'SchedulingGated'), aSpare('b')] },
+      { ...nothing, create: 1, ready: 1, reason: 'Waiting' },
+    ],
+    [
+      'keeps a spare that waits for room in a ResourceQuota, and creates no other meanwhile',
+      { pool: aPool({ replicas: 3 }), spares: [without('a', 'ResourceQuotaExceeded')] },
+      { ...nothing, held: 2, ready: 0, reason: 'Waiting' },
+    ],
+    [
       'keeps its pace',
       { pool: aPool({ replicas: 5 }), allowance: 2 },
       { ...nothing, create: 2, held: 3, ready: 0, reason: 'Refilling' },

@@ -2,8 +2,9 @@ import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
 import { ApiError } from '../../../packages/kube/src/errors.ts';
 import { persistentVolumeClaims, pods } from '../../../packages/kube/src/core.ts';
 import type { AcpSettings } from '../../../src/resources/acp-settings.ts';
+import { ClaimBindings } from '../../../src/controllers/sandbox/claim-bindings.ts';
 import { sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';
-import { aSandbox, aTemplate, admitted } from '../../support/builders.ts';
+import { aClaim, aSandbox, aTemplate, admitted } from '../../support/builders.ts';
 import { recordingLogger } from '../../support/recording-logger.ts';
 import { SandboxScene, sceneKeys } from '../../support/sandbox-scene.ts';
 
@@ -11,6 +12,11 @@ const quotaFull = new ApiError(403, {
   reason: 'Forbidden',
   message:
     'pods "sbx-1" is forbidden: exceeded quota: team-a, requested: pods=1, used: pods=5, limited: pods=5',
+});
+const quotaTooSmall = new ApiError(403, {
+  reason: 'Forbidden',
+  message:
+    'pods "sbx-1" is forbidden: exceeded quota: team-a, requested: requests.cpu=2, used: requests.cpu=0, limited: requests.cpu=1',
 });
 const invalid = new ApiError(422, {
   reason: 'Invalid',
@@ -54,6 +60,12 @@ class Bench {
     return this.client.get(sandboxes, 'default', 'sbx-1').then(({ status }) => status);
   }
 
+  get version() {
+    return this.client
+      .get(sandboxes, 'default', 'sbx-1')
+      .then(({ metadata }) => metadata.resourceVersion);
+  }
+
   get created() {
     return Promise.all([this.client.list(persistentVolumeClaims), this.client.list(pods)]).then(
       (lists) => lists.map(({ items }) => items.length),
@@ -69,7 +81,8 @@ afterEach(() => bench.agent.close());
 it("reports a refusal at once, with a message for its owner; the server's own is in the Event and the log alone", async () => {
   begin().refuse('pods', quotaFull);
   await bench.reconcile();
-  const message = "The namespace's resource quota team-a has no room for the pod: pods.";
+  const message =
+    "The namespace's resource quota team-a has no room for the pod: pods. The sandbox waits until others of the namespace end, or an administrator raises the quota.";
   expect(await bench.status).toMatchObject({
     phase: 'STARTING',
     reason: 'ResourceQuotaExceeded',
@@ -77,7 +90,7 @@ it("reports a refusal at once, with a message for its owner; the server's own is
   });
   expect(bench.events).toEqual([
     {
-      type: 'Warning',
+      type: 'Normal',
       reason: 'ResourceQuotaExceeded',
       message: `${message} The API server says: ${quotaFull.message}`,
     },
@@ -85,6 +98,58 @@ it("reports a refusal at once, with a message for its owner; the server's own is
   expect(bench.log.lines.map(({ message: line, fields }) => [line, fields['code']])).toContainEqual(
     ['creation was refused', 'ResourceQuotaExceeded'],
   );
+});
+
+describe('the pod of a new claim', () => {
+  /** Reconciles as long as the controller asks for that within `ms`, with the caches as they are. */
+  const wait = async (ms: number): Promise<void> => {
+    for (let left = ms; left > 0;) {
+      const { requeueAfterMs = left } = await bench.scene.reconcileBehind();
+      const stepMs = Math.min(left, Math.max(1, requeueAfterMs));
+      await bench.clock.advance(stepMs);
+      left -= stepMs;
+    }
+    await bench.scene.reconcileBehind();
+  };
+  /** Begins, and returns when the controller asks to be called again. */
+  const createClaim = async (): Promise<number | undefined> => {
+    begin();
+    await bench.scene.observe();
+    return (await bench.scene.reconcileBehind()).requeueAfterMs;
+  };
+
+  it('is created once a watch has shown that the claim is bound, so that no scheduler reports its absence', async () => {
+    expect(await createClaim()).toBe(200);
+    expect(await bench.created).toEqual([1, 0]);
+    const [claim] = (await bench.client.list(persistentVolumeClaims)).items;
+    if (claim !== undefined)
+      bench.client.put(persistentVolumeClaims, { ...claim, status: { phase: 'Bound' } });
+    await bench.scene.reconcile();
+    expect(await bench.created).toEqual([1, 1]);
+  });
+
+  it('is created after a second where the claim waits for its pod', async () => {
+    await createClaim();
+    await bench.scene.observe();
+    await wait(950);
+    expect(await bench.created).toEqual([1, 0]);
+    await wait(100);
+    expect(await bench.created).toEqual([1, 1]);
+  });
+});
+
+it('no more pods wait for claims of a storage class that binds none before its pod is there', async () => {
+  const { clock } = begin();
+  const bindings = new ClaimBindings({ clock });
+  const claimOf = (uid: string, storageClassName: string) => {
+    const claim = aClaim(aSandbox());
+    return { ...claim, metadata: { ...claim.metadata, uid }, spec: { storageClassName } };
+  };
+  expect(bindings.waitMs(claimOf('a', 'late'))).toBe(1_000);
+  await clock.advance(1_000);
+  expect(bindings.waitMs(claimOf('a', 'late'))).toBe(0);
+  expect(bindings.waitMs(claimOf('b', 'late'))).toBe(0);
+  expect(bindings.waitMs(claimOf('c', 'other'))).toBe(1_000);
 });
 
 it('asks again, reports it no second time, and continues by itself when the cause is gone', async () => {
@@ -140,14 +205,56 @@ it('does not give up files for a template that was broken meanwhile', async () =
 });
 
 it('comes to no deadline because a clock jumps ahead, or is that of another leader', async () => {
-  begin().refuse('pods', quotaFull);
+  begin().refuse('pods', quotaTooSmall);
   await bench.reconcile();
   bench.clock.jumpWallClock(3_600_000);
   await bench.reconcile();
-  expect(await bench.status).toMatchObject({ phase: 'STARTING', reason: 'ResourceQuotaExceeded' });
+  expect(await bench.status).toMatchObject({ phase: 'STARTING', reason: 'ResourceQuotaTooSmall' });
   await bench.clock.advance(120_000);
   await bench.reconcile();
-  expect(await bench.status).toMatchObject({ phase: 'ERROR', reason: 'ResourceQuotaExceeded' });
+  expect(await bench.status).toMatchObject({ phase: 'ERROR', reason: 'ResourceQuotaTooSmall' });
+});
+
+describe('a wait for room in a resource quota', () => {
+  /** Lets time pass, and reconciles as often as the controller asks for it. */
+  const pass = async (ms: number): Promise<void> => {
+    for (let left = ms; left > 0;) {
+      const stepMs = Math.min(left, Math.max(1, (await bench.reconcile()) ?? left));
+      await bench.clock.advance(stepMs);
+      left -= stepMs;
+    }
+    await bench.reconcile();
+  };
+  const attempts = () =>
+    bench.log.lines.filter(({ message }) => message === 'creation was refused').length;
+
+  it('comes to no deadline, is written once, and tries again every 15 s at most', async () => {
+    begin().refuse('pods', quotaFull);
+    await bench.reconcile();
+    expect((await bench.status)?.startingSinceTime).toBeUndefined();
+    const before = await bench.version;
+    await pass(3_600_000);
+    expect(await bench.status).toMatchObject({
+      phase: 'STARTING',
+      reason: 'ResourceQuotaExceeded',
+    });
+    expect(await bench.version).toBe(before);
+    expect(attempts()).toBeLessThan(265);
+  });
+
+  it('leaves the whole start deadline to what follows, for the next leader too', async () => {
+    begin().refuse('pods', quotaFull);
+    await bench.reconcile();
+    await pass(600_000);
+    bench.refuse('pods', undefined);
+    await bench.reconcile();
+    expect(await bench.status).toMatchObject({ reason: 'WaitingForPod' });
+    expect((await bench.status)?.startingSinceTime).toBe(new Date(bench.clock.now()).toISOString());
+    await pass(110_000);
+    expect(await bench.status).toMatchObject({ phase: 'STARTING' });
+    await pass(20_000);
+    expect(await bench.status).toMatchObject({ phase: 'ERROR', reason: 'StartDeadlineExceeded' });
+  });
 });
 
 it('comes to its deadline where the server only fails', async () => {
@@ -181,6 +288,7 @@ it('reports that it continues with a retained volume', async () => {
       annotations: { 'conversation-operator.dev/owner': 'alice' },
     },
     spec: {},
+    status: { phase: 'Bound' },
   });
   await bench.reconcile();
   expect(bench.events).toMatchObject([{ type: 'Normal', reason: 'VolumeReused' }]);

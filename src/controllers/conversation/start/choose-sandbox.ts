@@ -3,12 +3,13 @@ import type { Runtime } from '@conversation-operator/base/runtime';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
 import { startStatusOf } from '../../../resources/conversation.ts';
 import type { Sandbox } from '../../../resources/sandbox.ts';
-import { createErrorOf, type CreateError } from '../../sandbox/create-error.ts';
+import { createErrorOf, retryAfterMs, type CreateError } from '../../sandbox/create-error.ts';
+import { FailurePolicy } from '../../sandbox/failure.ts';
 import type { AgentConfigurations } from '../agent-configuration.ts';
 import { ensureSandbox, type StartAccess } from './sandbox-creation.ts';
 import type { Stage } from './stage.ts';
 import { StartErrorCode, StartFailure } from './start-failure.ts';
-import { withDelay, withTransition } from './start-status.ts';
+import { withDeadline, withDelay, withTransition } from './start-status.ts';
 import type { StepDeadlines } from './step-deadlines.ts';
 
 export interface ChooseSandboxOptions extends StartAccess, Pick<Runtime, 'clock' | 'logger'> {
@@ -57,6 +58,14 @@ export const chooseSandbox =
     }
     if (chosen === undefined) {
       const delayed = withDelay(status, createError ?? nameInUse);
+      // The time of a wait for room in a quota counts for no deadline.
+      if (createError?.policy === FailurePolicy.waiting) {
+        const startingForMs = clock.now() - Date.parse(stored.metadata.creationTimestamp);
+        return {
+          status: withDeadline(delayed, undefined),
+          wait: { afterMs: retryAfterMs(startingForMs) },
+        };
+      }
       return {
         status: deadlines.check({ stored, status: delayed, sandbox }),
         wait: { afterMs: retryMs },

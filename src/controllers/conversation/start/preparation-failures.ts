@@ -13,6 +13,9 @@ export interface PreparationLimits {
   readonly maxRepositoryMebibytes: number;
 }
 
+/** The message of git, or of ssh, for a name that its resolver does not know, or does not answer for. */
+const unresolved = /Could not resolve host/i;
+
 const volumeFull = (): StartFailure =>
   new StartFailure(StartErrorCode.volumeFull, 'The volume of the sandbox is full.');
 
@@ -55,8 +58,14 @@ export function cloneFailure(
       );
     case PreparationExitCode.volumeFull:
       return volumeFull();
-    default:
-      return unavailable(`The repository ${name} could not be cloned: ${lastWords(output)}`);
+    default: {
+      const words = lastWords(output);
+      return unavailable(
+        unresolved.test(words)
+          ? `The repository ${name} could not be cloned, because the sandbox can not resolve the name of a host. Check the DNS of the cluster, and whether the NetworkPolicies of the namespace let sandboxes reach it. Git says: ${words}`
+          : `The repository ${name} could not be cloned: ${words}`,
+      );
+    }
   }
 }
 
