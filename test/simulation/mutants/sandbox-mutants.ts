@@ -79,7 +79,7 @@ export const sandboxMutants = {
     to: '',
     faults: 'none',
     messages: true,
-    rule: /a pod (keeps its node while its agent works|lets its node go in time)/,
+    rule: /everything settles|a pod (keeps its node while its agent works|lets its node go in time)/,
   },
   'a pod never lets its node go': {
     file: 'src/controllers/disruption/decide.ts',
@@ -87,6 +87,6 @@ export const sandboxMutants = {
     to: 'keepsNode',
     faults: 'none',
     messages: true,
-    rule: 'a pod lets its node go in time',
+    rule: /everything settles|a pod lets its node go in time/,
   },
 } as const satisfies Readonly<Record<string, Mutant>>;
