@@ -40,7 +40,7 @@ const templateWith = (annotations: Readonly<Record<string, string>>): SandboxTem
   return aTemplate({ podTemplate: { ...spec.podTemplate, metadata: { annotations } } });
 };
 
-const started = { start: { status: 'READY', transitions: [] } } as const;
+const started: Pick<ConversationStatus, 'start'> = { start: { status: 'READY', transitions: [] } };
 const inSandbox = (status: Partial<ConversationStatus>): CachedConversation =>
   aConversation({ status: { ...started, sandboxName: 'sbx-1', ...status } });
 
