@@ -25,7 +25,7 @@ const isOtherPod = (pod: CachedPod, old: CachedPod): boolean =>
     (key) => pod.metadata.annotations?.[key] !== old.metadata.annotations?.[key],
   );
 
-/** Tells autoscalers which nodes they may empty. */
+/** States on the pods of sandboxes whether autoscalers may empty their nodes. */
 export function disruptionController(context: OperatorContext): ControllerSpec {
   const { caches, stores } = context;
   const reconciler = new DisruptionReconciler(context);

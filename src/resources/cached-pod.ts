@@ -49,7 +49,7 @@ export function cachedPod(pod: Pod, interner: Interner): CachedPod {
   };
 }
 
-/** Of the annotations of others, the cache keeps those that the operator writes. */
+/** The cache keeps the annotations of other groups that the operator writes. */
 function cachedPodMetadata(metadata: Pod['metadata'], interner: Interner): CachedPod['metadata'] {
   const cached = cachedMetadata(metadata, interner);
   const kept = presentValues(metadata.annotations);

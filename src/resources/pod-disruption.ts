@@ -1,6 +1,6 @@
 /**
- * Annotations by which a pod tells the programs that empty nodes of their own accord whether they
- * may: the cluster autoscaler and Karpenter. Neither API has a field for that.
+ * Annotations of a pod that state whether the programs that empty nodes of their own accord may:
+ * the cluster autoscaler and Karpenter. Neither API has a field for that.
  */
 
 /** `"false"` keeps the node; `"true"` lets go, also of a pod with an emptyDir. */

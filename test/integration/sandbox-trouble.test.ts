@@ -199,8 +199,8 @@ it('a run whose pod is evicted is interrupted, resumes, and does not pass for fi
   );
   await up.reaches(id, { execution_status: 'running' });
   await eventually('the first block to run', () => existsSync(log));
-  const hint = '{.metadata.annotations.cluster-autoscaler\\.kubernetes\\.io/safe-to-evict}';
-  expect(await field(`pod ${sandbox}`, hint)).toBe('false');
+  const safeToEvict = '{.metadata.annotations.cluster-autoscaler\\.kubernetes\\.io/safe-to-evict}';
+  expect(await field(`pod ${sandbox}`, safeToEvict)).toBe('false');
   const before = await field(`pod ${sandbox}`, '{.metadata.uid}');
   // As the eviction API does: with a signal, and the grace period of the pod.
   await k(`delete pod ${sandbox} --wait=false`);

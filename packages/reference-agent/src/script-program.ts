@@ -100,7 +100,7 @@ const isFailed = (outcome: Outcome): boolean => outcome !== 'lost' && (outcome ?
  * order, each in a shell of its own or as a call of a tool. The program stops at the first block
  * that fails, because later blocks usually depend on it, and lists the blocks that were not run. An
  * interrupted block is never run again; the blocks after it are run. A run that a block was lost
- * from ends in an error, because nobody has ended the block and its work is not done.
+ * from ends in an error, because the work of the block is not done.
  */
 export const scriptProgram: Program = {
   work: async (run) => {

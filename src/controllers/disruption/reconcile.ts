@@ -17,7 +17,7 @@ export interface DisruptionReconcilerOptions extends Pick<Runtime, 'clock'> {
 }
 
 /**
- * DisruptionReconciler keeps the annotations of a sandbox's pod that tell autoscalers whether they
+ * DisruptionReconciler keeps the annotations of a sandbox's pod that state whether autoscalers
  * may empty its node. All inputs are stored, so a new leader writes only what differs; it measures
  * the quiet time anew.
  */
