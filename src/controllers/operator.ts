@@ -5,6 +5,7 @@ import { admissionController, lookupController, quotaController } from './admiss
 import { archiveController, archiveSweepController } from './archive-controllers.ts';
 import { AgentNotifications } from './conversation/polling/agent-notifications.ts';
 import { startController, statusController } from './conversation-controllers.ts';
+import { disruptionController } from './disruption-controller.ts';
 import type { ControllerSpec } from './event-source.ts';
 import { createContext, type OperatorContext, type OperatorOptions } from './operator-context.ts';
 import { poolController } from './pool-controller.ts';
@@ -48,6 +49,7 @@ const otherControllers = [
   retentionController,
   archiveController,
   archiveSweepController,
+  disruptionController,
 ];
 
 /** Runs every controller of the product. */

@@ -8,7 +8,9 @@ import { SandboxReconciler } from './sandbox/reconcile.ts';
 import { maxPerOwner, ownerShare, workers } from './workers.ts';
 
 /** The sandbox that a pod or a claim belongs to. */
-function sandboxOf({ metadata: { namespace = '', labels } }: KubeObject): readonly Request[] {
+export function sandboxOf({
+  metadata: { namespace = '', labels },
+}: KubeObject): readonly Request[] {
   const name = labels?.[sandboxLabel];
   return name === undefined ? [] : [{ namespace, name }];
 }

@@ -18,14 +18,16 @@ export const workers = {
   retention: 4,
   archive: 8,
   'archive-sweep': 1,
+  disruption: 8,
 } as const;
 
 /**
  * Maximum workers of one owner: a quarter, so that slow agents of one owner do not stop the work of
  * the others.
  */
-export const maxPerOwner = (name: 'conversation' | 'status' | 'sandbox' | 'archive'): number =>
-  workers[name] / 4;
+export const maxPerOwner = (
+  name: 'conversation' | 'status' | 'sandbox' | 'archive' | 'disruption',
+): number => workers[name] / 4;
 
 /**
  * The share of the workers that an object belongs to. An object that is deleted or not cached yet

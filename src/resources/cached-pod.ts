@@ -1,6 +1,7 @@
 import { cachedMetadata } from './cached-metadata.ts';
 import type { Container, Pod } from '@conversation-operator/kube/core';
 import type { Interner } from './interner.ts';
+import { presentValues } from './pod-disruption.ts';
 import type { CachedMetadata, KubeObject } from '@conversation-operator/kube/object';
 
 type PodSpec = NonNullable<Pod['spec']>;
@@ -43,10 +44,27 @@ export function cachedPod(pod: Pod, interner: Interner): CachedPod {
   return {
     apiVersion,
     kind,
-    metadata: cachedMetadata(pod.metadata, interner),
+    metadata: cachedPodMetadata(pod.metadata, interner),
     ...(spec === undefined ? {} : { spec: cachedSpec(spec) }),
     ...(status === undefined ? {} : { status: cachedStatus(status, interner) }),
   };
+}
+
+/** The cache keeps the annotations of other groups that the operator writes. */
+function cachedPodMetadata(metadata: Pod['metadata'], interner: Interner): CachedPod['metadata'] {
+  const cached = cachedMetadata(metadata, interner);
+  const kept = presentValues(metadata.annotations);
+  return Object.keys(kept).length === 0
+    ? cached
+    : {
+        ...cached,
+        annotations: {
+          ...cached.annotations,
+          ...Object.fromEntries(
+            Object.entries(kept).map(([key, value]) => [key, interner.of(value)]),
+          ),
+        },
+      };
 }
 
 const cachedSpec = ({

@@ -85,7 +85,8 @@ describe('a sandbox whose pod is lost', () => {
       async () => (await inProject('cat after.txt')) === 'after',
       withinMs,
     );
-    await up.reaches(other.id, { execution_status: 'finished' }, withinMs);
+    // The lost block is not repeated, so its work is not done.
+    await up.reaches(other.id, { execution_status: 'error' }, withinMs);
     await up.call('DELETE', `/api/v1/app-conversations/${other.id}`);
   }, 200_000);
 });

@@ -1,6 +1,7 @@
 import { readFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { eventually } from '../support/eventually.ts';
 import { Installation } from '../support/installation.ts';
 import { kubectl } from '../support/kubectl.ts';
 
@@ -75,7 +76,15 @@ it(`loses nothing and does nothing twice when it is killed at ${rounds} random m
       problems.push(`${id}: ${start.error ?? ''} (killed after ${moments.join(', ')} ms)`);
     else {
       const conversation = start.app_conversation_id ?? '';
-      await running.reaches(conversation, { execution_status: 'finished' });
+      const { execution_status_detail: detail } = await eventually(
+        'the end of its run',
+        async () => {
+          const record = await running.conversation(conversation);
+          return ['finished', 'error'].includes(record.execution_status ?? '') && record;
+        },
+      );
+      // Killed in the middle of the command: the run says so.
+      if (detail !== null) expect(detail).toMatch(/^BlockLost: /);
       const { stdout: volume } = await kubectl(running.kubeconfig, [
         'get',
         'pvc',

@@ -199,6 +199,42 @@ it('a pod that is deleted is replaced on the same volume, and its sandbox says w
   ).toBe('kept\n');
 });
 
+it('a run whose pod is evicted is interrupted, resumes, and does not pass for finished', async () => {
+  const script = '```sh\necho begun >> log; sleep 600\n```\n```sh\necho second >> log\n```';
+  const task = await up.over((await up.start(script)).id);
+  const id = task.app_conversation_id ?? '';
+  const sandbox = task.sandbox_id ?? '';
+  const conversation = `conversation ${sandbox.replace(/^sbx-/, '')}`;
+  const log = join(
+    up.dataDir,
+    'node',
+    'volumes',
+    await field(`pvc ${sandbox}`, '{.metadata.uid}'),
+    'project',
+    'log',
+  );
+  await up.reaches(id, { execution_status: 'running' });
+  await eventually('the first block to run', () => existsSync(log));
+  const safeToEvict = '{.metadata.annotations.cluster-autoscaler\\.kubernetes\\.io/safe-to-evict}';
+  expect(await field(`pod ${sandbox}`, safeToEvict)).toBe('false');
+  const before = await field(`pod ${sandbox}`, '{.metadata.uid}');
+  // As the eviction API does: with a signal, and the grace period of the pod.
+  await k(`delete pod ${sandbox} --wait=false`);
+  const seen = new Set<string>();
+  await eventually('the end of the run', async () => {
+    const now = await field(
+      conversation,
+      '{.status.executionStatus}/{.status.interruption.reason}/{.status.executionDetail}',
+    );
+    seen.add(now.split('/').slice(0, 2).join('/'));
+    return /^error\/.*BlockLost: Code block 1 /.test(now);
+  });
+  expect([...seen].filter((status) => status.endsWith('/Disruption'))).not.toEqual([]);
+  expect([...seen].filter((status) => status.startsWith('finished/'))).toEqual([]);
+  expect(await field(`pod ${sandbox}`, '{.metadata.uid}')).not.toBe(before);
+  expect(readFileSync(log, 'utf8')).toBe('begun\nsecond\n');
+});
+
 /** A start that has become READY, and has done what the message says. */
 async function started(text: string, more: object = {}) {
   const task = await up.over((await up.start(text, more)).id);

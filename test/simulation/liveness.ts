@@ -16,6 +16,7 @@ import {
 import type { TimeLimits } from '../../src/quota/timing.ts';
 import type { Cluster } from './cluster.ts';
 import { wrongConditions } from './conditions-check.ts';
+import { dutiesOfDisruptions } from './disruption-duties.ts';
 import { isFailedStart } from './failed-start.ts';
 import { makerReferences } from './made-for.ts';
 import type { SimulatedNode } from './node.ts';
@@ -58,6 +59,7 @@ export function unsettled({
       ofSandbox(sandbox).map((text) => `sandbox ${sandbox.metadata.name}: ${text}`),
     ),
     ...wrongConditions({ cluster, node, limits }),
+    ...dutiesOfDisruptions(cluster).map(({ rule, subject }) => `${subject}: not yet: ${rule}`),
     ...[...cluster.pods, ...cluster.claims].flatMap((object) =>
       ofOwned(object).map((text) => `${object.kind} ${object.metadata.name}: ${text}`),
     ),

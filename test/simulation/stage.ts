@@ -38,6 +38,7 @@ import { Random } from './random.ts';
 import { RequestRateCheck } from './request-rate-check.ts';
 import { RetryDelayCheck } from './retry-delay-check.ts';
 import { Retention, retentionTimes } from './retention.ts';
+import { dutiesOfDisruptions } from './disruption-duties.ts';
 import { dutiesOfRules } from './rule-duties.ts';
 import { RunWatch } from './run-watch.ts';
 import { Safety } from './safety.ts';
@@ -407,6 +408,7 @@ export function stage(
       ...dutiesOfConversations({ cluster, scheduler, history, safety }),
       ...approvalCheck.duties(),
       ...dutiesOfRules(cluster),
+      ...dutiesOfDisruptions(cluster),
       ...dutiesOfSpares({
         cluster,
         isNewcomer: (sandbox) => admissionCheck.isNewcomer(sandbox),

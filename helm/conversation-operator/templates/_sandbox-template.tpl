@@ -69,11 +69,17 @@ spec:
             {{- toYaml .resources | nindent 12 }}
           securityContext:
             readOnlyRootFilesystem: {{ .readOnlyRootFilesystem }}
+          {{- if .tmpSize }}
           volumeMounts:
             - { name: tmp, mountPath: /tmp }
+          {{- end }}
+      {{- if .tmpSize }}
       volumes:
         - name: tmp
           emptyDir: { sizeLimit: {{ .tmpSize | quote }} }
+      {{- else if .readOnlyRootFilesystem }}
+      {{- fail (printf "%s.tmpSize: an empty value needs %s.readOnlyRootFilesystem: false, because the agent writes to /tmp" $path $path) }}
+      {{- end }}
   agent:
     port: {{ .agent.port }}
     workingDir: {{ .agent.workingDir | quote }}

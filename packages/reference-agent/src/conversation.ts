@@ -13,6 +13,7 @@ import {
   messageDrafts,
   paused,
   rejectionOf,
+  restartText,
   startsRun,
   type NewMessage,
 } from './drafts.ts';
@@ -73,8 +74,6 @@ const maxToolOutputBytes = 30_000;
 const metaFile = 'meta.json';
 const logFile = 'events.jsonl';
 
-const restartText =
-  'A restart occurred while this tool was in progress. The command may have been executed in part and is not repeated automatically: check its effects before repeating it.';
 const interruptText = 'Tool call interrupted before completion. The conversation was paused.';
 
 /**
@@ -394,10 +393,10 @@ export class Conversation {
   #endingOf(run: CurrentRun, error: unknown): readonly Draft[] {
     const { signal } = run.abort;
     if (signal.aborted)
-      return [
-        ...this.#failures(interruptText),
-        ...(signal.reason === 'interrupt' ? paused('InterruptEvent') : paused()),
-      ];
+      // A pod that is evicted gets a signal first: its command is lost as by a crash.
+      return signal.reason === 'interrupt'
+        ? [...this.#failures(interruptText), ...paused('InterruptEvent')]
+        : [...this.#failures(restartText), ...paused()];
     if (error instanceof ConfirmationRequested) {
       // The answer may have arrived after the program has read the question.
       const { approval } = this.#state;
@@ -412,6 +411,7 @@ export class Conversation {
     const { code, classification, status, message: detail } = failure;
     return [
       ...this.#failures(interruptText),
+      ...failure.last,
       ...(status === 'error' ? [conversationError({ code, detail, classification })] : []),
       becomes(status),
     ];

@@ -12,6 +12,10 @@ import {
 
 /** Events that record requests of users and the ends of runs. */
 
+/** Failure of a tool call that ended with the process of the agent. */
+export const restartText =
+  'A restart occurred while this tool was in progress. The command may have been executed in part and is not repeated automatically: check its effects before repeating it.';
+
 export interface NewMessage {
   readonly role: 'user' | 'system' | 'assistant';
   readonly content: readonly Content[];

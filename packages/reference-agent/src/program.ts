@@ -94,16 +94,23 @@ export class RunFailure extends Error {
   readonly code: string;
   readonly classification: Classification;
   readonly status: 'error' | 'stuck';
+  /** Events that are stored together with the end of the run. */
+  readonly last: readonly Draft[];
 
   constructor(
     code: string,
     detail: string,
-    options: ErrorOptions & { readonly classification: Classification; readonly status?: 'stuck' },
+    options: ErrorOptions & {
+      readonly classification: Classification;
+      readonly status?: 'stuck';
+      readonly last?: readonly Draft[];
+    },
   ) {
     super(detail, options);
     this.code = code;
     this.classification = options.classification;
     this.status = options.status ?? 'error';
+    this.last = options.last ?? [];
   }
 }
 

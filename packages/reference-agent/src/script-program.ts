@@ -1,5 +1,7 @@
 import { agentMessage, textOf, type AgentEvent } from './events.ts';
-import type { Program, Run } from './program.ts';
+import { restartText } from './drafts.ts';
+import { RunFailure, type Program, type Run } from './program.ts';
+import type { Draft } from './event-log.ts';
 import { parseJson } from './json.ts';
 import { runTerminal, runTool } from './tool-events.ts';
 
@@ -83,14 +85,22 @@ const blockTimeoutSeconds = 600;
 /** Outcome of a call of a tool that has failed, as an exit code. */
 const failedCall = 1;
 
-/** Exit codes by block. Undefined: a restart or an interrupt has ended the block. */
-type Outcomes = Map<number, number | 'rejected' | undefined>;
+/**
+ * Exit codes by block. `lost`: the block ended with the process of the agent. Undefined: an
+ * interrupt has ended the block.
+ */
+type Outcome = number | 'rejected' | 'lost' | undefined;
+type Outcomes = Map<number, Outcome>;
+
+const isLost = (outcome: Outcome): boolean => outcome === 'lost';
+const isFailed = (outcome: Outcome): boolean => outcome !== 'lost' && (outcome ?? 0) !== 0;
 
 /**
  * Program of an agent without a model: announces this, and runs the code blocks of each message in
  * order, each in a shell of its own or as a call of a tool. The program stops at the first block
  * that fails, because later blocks usually depend on it, and lists the blocks that were not run. An
- * interrupted block is never run again; the blocks after it are run.
+ * interrupted block is never run again; the blocks after it are run. A run that a block was lost
+ * from ends in an error, because the work of the block is not done.
  */
 export const scriptProgram: Program = {
   work: async (run) => {
@@ -124,13 +134,30 @@ async function handleMessage(run: Run, position: number): Promise<void> {
       const place = { index, block, count: blocks.length, kind };
       outcomes.set(index, await runBlock(run, message.id, place));
     }
-    if ((outcomes.get(index) ?? 0) !== 0) break;
+    if (isFailed(outcomes.get(index))) break;
   }
-  await run.append({
+  const last = {
     event: agentMessage(summaryOf(blocks, outcomes)),
     handledThrough: position + 1,
-  });
+  };
+  const lost = numbersOf(outcomes, isLost);
+  // The last message decides how a run ends.
+  if (lost.length === 0 || run.pendingMessages().length > 1) await run.append(last);
+  else throw lostBlocks(lost, last);
 }
+
+const numbersOf = (outcomes: Outcomes, isMeant: (outcome: Outcome) => boolean): number[] =>
+  [...outcomes].flatMap(([index, outcome]) => (isMeant(outcome) ? [index + 1] : []));
+
+const lostBlocks = (numbers: readonly number[], last: Draft): RunFailure =>
+  new RunFailure(
+    'BlockLost',
+    `Code block ${numbers.join(', ')} ended with the container of the agent, and may have been executed in part. I do not repeat it: check its effects, and send what is still to be done.`,
+    {
+      classification: { kind: 'agent_action', retryable: true, user_action: 'retry' },
+      last: [last],
+    },
+  );
 
 const noModel = 'No model is configured.';
 
@@ -190,8 +217,9 @@ async function outcomesOf(run: Run, messageId: string): Promise<Outcomes> {
   return outcomes;
 }
 
-function outcomeOf(event: AgentEvent): number | 'rejected' | undefined {
+function outcomeOf(event: AgentEvent): Outcome {
   if (event.kind === 'UserRejectObservation') return 'rejected';
+  if (event.kind === 'AgentErrorEvent') return event.error === restartText ? 'lost' : undefined;
   if (event.kind !== 'ObservationEvent') return undefined;
   const { observation } = event;
   if (observation.kind === 'MCPToolObservation') return observation.is_error ? failedCall : 0;
@@ -209,18 +237,21 @@ function summaryOf(blocks: readonly CodeBlock[], outcomes: Outcomes): string {
       ? 'not run'
       : exitCode === undefined
         ? 'interrupted'
-        : exitCode === 'rejected'
+        : exitCode === 'rejected' || exitCode === 'lost'
           ? exitCode
           : isTool
             ? callOutcome(exitCode)
             : `exit code ${exitCode}`;
     return `${index + 1}. \`${firstLine.slice(0, 80)}\`: ${outcome}`;
   });
-  const failed = [...outcomes].find(([, exitCode]) => (exitCode ?? 0) !== 0);
-  const allEnded = [...outcomes.values()].every((exitCode) => exitCode !== undefined);
+  const failed = [...outcomes].find(([, exitCode]) => isFailed(exitCode));
+  const lost = numbersOf(outcomes, isLost);
+  const allEnded = [...outcomes.values()].every((exitCode) => typeof exitCode === 'number');
   const end =
     failed !== undefined
       ? `Block ${failed[0] + 1} ${failed[1] === 'rejected' ? 'was rejected' : 'failed'}, so I stopped there.`
-      : `All blocks ${allEnded ? '' : 'that were not interrupted '}succeeded.`;
+      : lost.length > 0
+        ? `Block ${lost.join(', ')} was lost with the container of the agent, and is not repeated.`
+        : `All blocks ${allEnded ? '' : 'that were not interrupted '}succeeded.`;
   return `${end}\n\n${lines.join('\n')}`;
 }

@@ -9,7 +9,9 @@ import {
   type NewObject,
   type Wire,
 } from '@conversation-operator/kube/object';
+import { keepsNode, letsNodeGo, presentValues } from '../../resources/pod-disruption.ts';
 import {
+  isSpare,
   ownerAnnotation,
   poolLabel,
   poolLabelValue,
@@ -144,7 +146,12 @@ export function buildPod(
         ...sandboxLabels(sandbox.metadata.name),
         ...(poolName === undefined ? {} : { [poolLabel]: poolLabelValue(poolName) }),
       },
-      annotations: { ...unreserved(metadata?.annotations), [ownerAnnotation]: sandbox.spec.owner },
+      annotations: {
+        // A pod is created for something to work, except that of a spare.
+        ...presentValues(isSpare(sandbox) ? letsNodeGo : keepsNode),
+        ...unreserved(metadata?.annotations),
+        [ownerAnnotation]: sandbox.spec.owner,
+      },
       ownerReferences: [ownerReferenceTo(sandbox, { controller: true })],
     },
     spec: {

@@ -65,6 +65,36 @@ describe('a reference agent that is asked to stop during a run', () => {
     expect(await readFile(join(volume.workingDir, 'log'), 'utf8')).toBe('begun\nsecond\nthird\n');
   });
 
+  it.each(['SIGTERM', 'SIGKILL'] as const)(
+    'ends in an error after %s, because the lost block is not repeated',
+    async (signal) => {
+      await using volume = await AgentVolume.create();
+      const agent = await volume.startReady();
+      const id = newUuid(Date.now());
+      const { client, workingDir } = volume;
+      const message = script('echo begun >> log; sleep 600', 'echo second >> log');
+      await client.createConversation(agent.endpoint, { id, workingDir, message });
+      await eventually(() => (existsSync(join(workingDir, 'log')) ? true : undefined));
+      await agent.stop(signal);
+
+      const { endpoint } = await volume.startReady();
+      await client.run(endpoint, id);
+      await volume.until(endpoint, id, 'error');
+      expect(await client.lastError(endpoint, id)).toEqual({
+        code: 'BlockLost',
+        detail:
+          'Code block 1 ended with the container of the agent, and may have been executed in part. I do not repeat it: check its effects, and send what is still to be done.',
+      });
+      expect(await readFile(join(workingDir, 'log'), 'utf8')).toBe('begun\nsecond\n');
+      const [words] = await eventsOf(endpoint, id, 'kind=MessageEvent&sort_order=TIMESTAMP_DESC');
+      expect(JSON.stringify(words)).toContain('2. `echo second >> log`: exit code 0');
+
+      await client.sendMessage(endpoint, id, script('echo third >> log'));
+      await volume.until(endpoint, id, 'finished');
+      expect(await readFile(join(workingDir, 'log'), 'utf8')).toBe('begun\nsecond\nthird\n');
+    },
+  );
+
   it('exits in time when it is dormant', async () => {
     await using volume = await AgentVolume.create();
     const agent = await volume.start();

@@ -438,6 +438,20 @@ describe('the chart', () => {
     expect(volumes).toEqual([{ name: 'tmp', emptyDir: { sizeLimit: '100Mi' } }]);
   });
 
+  it('gives /tmp no volume where that is asked for, because kubectl drain refuses an emptyDir', async () => {
+    const drained = await RenderedChart.of(4, {
+      values: { defaultTemplate: { readOnlyRootFilesystem: false, tmpSize: '' } },
+    });
+    const { spec } = buildPod(aSandbox(), drained.one('SandboxTemplate'), 'bootstrap-key');
+    expect(spec?.volumes?.filter(({ emptyDir }) => emptyDir !== undefined)).toEqual([]);
+    expect(spec?.containers[0]?.volumeMounts).toEqual([
+      { name: 'workspace', mountPath: '/workspace' },
+    ]);
+    await expect(
+      RenderedChart.of(4, { values: { defaultTemplate: { tmpSize: '' } } }),
+    ).rejects.toThrow('defaultTemplate.tmpSize: an empty value needs');
+  });
+
   it('lets a template say where and how sandboxes run', () => {
     expect(full.one('SandboxTemplate').spec.podTemplate.spec).toMatchObject({
       runtimeClassName: 'gvisor',

@@ -87,4 +87,20 @@ export const sandboxMutants = {
     rule: 'a first start gets its whole start deadline',
     focus: 'clocks',
   },
+  'a run that begins does not keep its node': {
+    file: 'src/controllers/disruption-controller.ts',
+    from: 'needsNode(conversation) !== needsNode(old) ||',
+    to: '',
+    faults: 'none',
+    messages: true,
+    rule: /everything settles|a pod (keeps its node while its agent works|lets its node go in time)/,
+  },
+  'a pod never lets its node go': {
+    file: 'src/controllers/disruption/decide.ts',
+    from: 'isNeeded ? keepsNode : letsNodeGo',
+    to: 'keepsNode',
+    faults: 'none',
+    messages: true,
+    rule: /everything settles|a pod lets its node go in time/,
+  },
 } as const satisfies Readonly<Record<string, Mutant>>;

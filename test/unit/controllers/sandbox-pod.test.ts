@@ -102,7 +102,10 @@ describe('the pod of a sandbox', () => {
       'app.kubernetes.io/managed-by': 'conversation-operator',
       'conversation-operator.dev/sandbox': 'sbx-1',
     });
-    expect(metadata.annotations).toEqual({ note: 'b', 'conversation-operator.dev/owner': 'alice' });
+    expect(metadata.annotations).toMatchObject({
+      note: 'b',
+      'conversation-operator.dev/owner': 'alice',
+    });
   });
 });
 

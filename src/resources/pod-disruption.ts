@@ -1,0 +1,37 @@
+/**
+ * Annotations of a pod that state whether the programs that empty nodes of their own accord may:
+ * the cluster autoscaler and Karpenter. Neither API has a field for that.
+ */
+
+/** `"false"` keeps the node; `"true"` lets go, also of a pod with an emptyDir. */
+export const safeToEvictAnnotation = 'cluster-autoscaler.kubernetes.io/safe-to-evict';
+/** `"true"` keeps the node. Karpenter knows no opposite: absent lets go. */
+export const doNotDisruptAnnotation = 'karpenter.sh/do-not-disrupt';
+
+export const disruptionAnnotations = [safeToEvictAnnotation, doNotDisruptAnnotation] as const;
+export type DisruptionAnnotation = (typeof disruptionAnnotations)[number];
+
+/** Values of the annotations; undefined for one that is absent. */
+export type DisruptionValues = Readonly<Record<DisruptionAnnotation, string | undefined>>;
+
+/** A pod whose agent works, or waits for the answer of a person. */
+export const keepsNode: DisruptionValues = {
+  [safeToEvictAnnotation]: 'false',
+  [doNotDisruptAnnotation]: 'true',
+};
+/** A pod whose end interrupts nothing. */
+export const letsNodeGo: DisruptionValues = {
+  [safeToEvictAnnotation]: 'true',
+  [doNotDisruptAnnotation]: undefined,
+};
+
+/** The values that are present. */
+export const presentValues = (
+  values: Readonly<Record<string, string | undefined>> | undefined,
+): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    disruptionAnnotations.flatMap((key) => {
+      const value = values?.[key];
+      return value === undefined ? [] : [[key, value]];
+    }),
+  );
