@@ -10,6 +10,7 @@ import {
   gitTokenScript,
   newTokenFile,
 } from '../../src/controllers/conversation/start/git-access.ts';
+import { forwardProxy } from '../support/forward-proxy.ts';
 import { GitServer } from '../support/git-server.ts';
 import { repositoryOf } from '../support/git-tree.ts';
 import { runClone } from '../support/run-clone.ts';
@@ -111,9 +112,10 @@ afterAll(async () => {
 });
 
 /** Prepares a workspace with the repository as a start of the operator does. */
-async function prepared(name = 'acme/shop') {
+async function prepared(name = 'acme/shop', env: Readonly<Record<string, string>> = {}) {
   const result = await runClone(folder, {
     name,
+    env,
     from: host.url,
     through: `${gatewayUrl}forgejo`,
     accessScript: gitAccessScript(
@@ -132,6 +134,14 @@ async function prepared(name = 'acme/shop') {
 
 /** Runs git in the project of the agent; returns its output, and its trace with all commands. */
 async function git(workspace: string, ...args: readonly string[]) {
+  return gitWith({}, workspace, ...args);
+}
+
+async function gitWith(
+  env: Readonly<Record<string, string>>,
+  workspace: string,
+  ...args: readonly string[]
+) {
   const child = spawn('git', args, {
     cwd: join(workspace, 'project'),
     env: {
@@ -141,6 +151,7 @@ async function git(workspace: string, ...args: readonly string[]) {
       GIT_TERMINAL_PROMPT: '0',
       GIT_TRACE: '1',
       LC_ALL: 'C',
+      ...env,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -182,6 +193,27 @@ it('a shell fetches and pushes through the gateway, by the token and by nothing 
   expect(list.stdout).toContain('push.autosetupremote=true');
   const shown = [push, fetched, list].map(({ stdout, stderr }) => stdout + stderr).join('\n');
   expect(shown).not.toContain(token);
+});
+
+it('git sends nothing for the gateway to a proxy, which has the requests for the host', async () => {
+  const proxy = await forwardProxy();
+  try {
+    const env = { http_proxy: proxy.url, NO_PROXY: '.svc', no_proxy: '.svc' };
+    const { workspace } = await prepared('acme/shop', env);
+    await git(workspace, 'checkout', '--quiet', '-b', 'past-the-proxy');
+    await commit(workspace, 'work');
+    const push = await gitWith(env, workspace, 'push');
+    const fetched = await gitWith(env, workspace, 'fetch', '--quiet', 'origin');
+    expect([push.code, fetched.code]).toEqual([0, 0]);
+    expect(requests.length).toBeGreaterThan(0);
+    expect(proxy.asked).toEqual([]);
+    const open = await gitWith(env, workspace, 'ls-remote', `${host.url}/acme/open.git`);
+    expect(open.code).toBe(0);
+    expect(proxy.asked.length).toBeGreaterThan(0);
+    expect(proxy.asked.join('\n')).not.toContain(gatewayUrl);
+  } finally {
+    await proxy.close();
+  }
 });
 
 it.each(['', '.git', '/'])(

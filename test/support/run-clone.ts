@@ -23,6 +23,8 @@ export interface CloneWish {
   /** Folder of the mirrors. */
   readonly mirrors?: string;
   readonly maxMebibytes?: number;
+  /** More variables of the sandbox. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Leaves files of an earlier conversation in the workspace, which is the home of its user too. */
   readonly before?: (workspace: string) => void;
 }
@@ -37,6 +39,7 @@ export async function runClone(
     accessScript,
     mirrors,
     maxMebibytes = 100,
+    env = {},
     before,
   }: CloneWish,
 ) {
@@ -64,6 +67,7 @@ export async function runClone(
       PATH: `${programs}:${process.env['PATH'] ?? ''}`,
       HOME: cwd,
       ...(mirrors !== undefined && { GIT_MIRRORS: mirrors }),
+      ...env,
     },
     stdio: 'ignore',
   });

@@ -95,6 +95,8 @@ use_gateway() {
   setting "url.$gateway.insteadOf" "$url"
   setting "http.$gateway.extraHeader" "Authorization: Bearer $ticket"
   setting "http.$gateway.followRedirects" false
+  # An empty proxy is none, whatever the environment has: a proxy would see the ticket.
+  setting "http.$gateway.proxy" ''
   setting credential.helper ''
   export GIT_ALLOW_PROTOCOL="${gateway%%:*}:${url%%:*}"
 }

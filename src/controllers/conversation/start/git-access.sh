@@ -123,7 +123,8 @@ printf '%s' "$helper" | put credential
   printf '[include]\n\tpath = /etc/gitconfig\n[push]\n\tautoSetupRemote = true\n'
   printf '[credential "%s"]\n\thelper =\n\thelper = "!sh '\''%s'\''"\n' "$gateway" \
     "$(quoted "$PWD/credential")"
-  printf '[http "%s"]\n\tfollowRedirects = false\n' "$gateway"
+  # An empty proxy is none, whatever the environment has: a proxy would see the token.
+  printf '[http "%s"]\n\tfollowRedirects = false\n\tproxy =\n' "$gateway"
   each_entry rules "$@"
   each_entry other_names "$@"
 } | put config
