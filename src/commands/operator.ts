@@ -6,6 +6,7 @@ import { WorkspaceFiles } from '../agent/workspace-files.ts';
 import { archiveConfigOf } from '../config/archive.ts';
 import { readOperatorConfig } from '../config/cluster.ts';
 import { preparationLimits } from '../config/environment.ts';
+import { sandboxOutwardOf } from '../config/sandbox-outward.ts';
 import { createCaches, reflectorsOf } from '../controllers/caches.ts';
 import { InitialObjects } from '../controllers/initial-objects/reconcile.ts';
 import { startNotificationListener } from '../controllers/notification-listener.ts';
@@ -116,6 +117,7 @@ export async function operator(): Promise<void> {
           ...scope,
           pauseBoundMs: config.PAUSE_TIMEOUT_SECONDS * 1000,
           preparation: preparationLimits(config),
+          outward: sandboxOutwardOf(config),
           ...(archive === undefined ? {} : { archive: { ...archive, events, files } }),
           ...(config.AGENT_SIDE_URL === undefined
             ? { maxPollMs: maxPollWithoutNotificationsMs }

@@ -14,6 +14,7 @@ import {
   shared,
 } from './environment.ts';
 import { initialObjects } from './initial-objects.ts';
+import { checkSandboxTrust, sandboxOutward } from './sandbox-outward.ts';
 import { checkGithubApp, serving } from './serving.ts';
 
 /** Maximum number of shards of one operator. */
@@ -60,6 +61,7 @@ const operatorSchema = z
      * are polled only.
      */
     AGENT_SIDE_URL: httpUrl.optional(),
+    ...sandboxOutward,
     /**
      * Address, by default HOST, and port at which gateways report notifications of agents. Without
      * a port, the operator only polls agents.
@@ -102,6 +104,7 @@ const operatorSchema = z
         `must be less than LEASE_RENEW_DEADLINE_SECONDS (${deadline}) divided by 1.2`,
       );
   })
+  .superRefine(checkSandboxTrust)
   .superRefine(checkArchive);
 
 const gatewaySettings = z.object({

@@ -14,6 +14,7 @@ import type { OperatorRuntime } from './operator-runtime.ts';
 import { SpareClaims } from './pool/claims.ts';
 import type { RetentionTimes } from './retention/reconcile.ts';
 import type { AgentSide } from './sandbox/agent-webhook.ts';
+import type { SandboxOutward } from './sandbox/pod.ts';
 import { PodCreations } from './sandbox/pod-creations.ts';
 import { objectShare } from './workers.ts';
 
@@ -28,6 +29,8 @@ export interface OperatorOptions extends OperatorRuntime {
   readonly namespace?: string;
   /** The address at which sandboxes reach the gateway, for webhooks and clones. Absent: neither. */
   readonly agentSide?: AgentSide;
+  /** How sandboxes reach what is outside. Default: as their templates and images say. */
+  readonly outward?: SandboxOutward;
   /**
    * Maximum time between two polls of an agent, in milliseconds. Default: as long as webhooks
    * allow.

@@ -11,11 +11,10 @@ import {
   type Sandbox,
 } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import type { AgentSide } from './agent-webhook.ts';
 import { buildClaim } from './claim.ts';
 import { bindingMs, volumeNameTaken } from './claim-failure.ts';
 import { podEvent, volumeEvent } from './events.ts';
-import { buildPod } from './pod.ts';
+import { buildPod, type PodSurroundings } from './pod.ts';
 import type { PodCreations } from './pod-creations.ts';
 import { createErrorOf, retryAfterMs, type CreatedKind } from './create-error.ts';
 import { failed, outdated, waiting, type Outcome, type Scope } from './scope.ts';
@@ -26,14 +25,10 @@ import { storedObject } from '../stored-object.ts';
 import { isFinal } from './failure.ts';
 import type { OperatorRuntime } from '../operator-runtime.ts';
 
-export interface CreationsOptions extends Pick<
-  OperatorRuntime,
-  'client' | 'keys' | 'clock' | 'logger'
-> {
+export interface CreationsOptions
+  extends Pick<OperatorRuntime, 'client' | 'keys' | 'clock' | 'logger'>, PodSurroundings {
   readonly events: Pick<EventRecorder, 'record'>;
   readonly podCreations: PodCreations;
-  /** Where the sandboxes of a namespace reach the gateway. Absent: nowhere. */
-  readonly agentSide?: AgentSide | undefined;
 }
 
 /** Delay before the next attempt to create an object whose name is in use. */
@@ -110,7 +105,7 @@ export class Creations {
     template: SandboxTemplate,
     signal: AbortSignal,
   ): Promise<Outcome | undefined> {
-    const { keys, agentSide } = this.#options;
+    const { keys, agentSide, outward } = this.#options;
     const { sandbox } = scope;
     if (!(await this.#confirmedToRun(scope, signal))) return outdated;
     // The slot was reserved while there was no template.
@@ -121,7 +116,7 @@ export class Creations {
         scope.sandbox,
         template,
         keys.bootstrapKey(uid, scope.sandbox.status?.masterKeyId),
-        agentSide,
+        { agentSide, outward },
       );
       scope.pod = await this.#createPod(pod, scope.sandbox, signal);
       return podEvent(sandbox, scope.claim);

@@ -1,5 +1,6 @@
 import type { CachedContainerStatus, CachedPod } from '../../resources/cached-pod.ts';
 import { FailurePolicy, FailureCode, type Failure } from './failure.ts';
+import { trustFailure } from './trust.ts';
 
 /** Minimum number of restarts that makes a crash a loop. */
 const crashLoopRestarts = 3;
@@ -204,7 +205,7 @@ export function podFailure(pod: CachedPod): Failure | undefined {
   const initial = pod.status?.initContainerStatuses ?? [];
   const failures = [...initial, ...(pod.status?.containerStatuses ?? [])].flatMap((status) => {
     const mayEnd = initial.includes(status) && !sidecars.has(status.name);
-    return waitingFailure(status) ?? crashFailure(status, mayEnd) ?? [];
+    return trustFailure(status) ?? waitingFailure(status) ?? crashFailure(status, mayEnd) ?? [];
   });
   return (
     failures.find(({ policy }) => policy !== FailurePolicy.transient) ??

@@ -20,6 +20,14 @@ import {
 } from '../../resources/sandbox.ts';
 import { agentContainerOf, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { AgentSide } from './agent-webhook.ts';
+import { acpWithoutProxy, proxyEnvironment, type SandboxProxy } from './proxy-environment.ts';
+import {
+  trustContainer,
+  trustEnvironment,
+  trustMount,
+  trustVolumes,
+  type SandboxTrust,
+} from './trust.ts';
 
 type Container = Wire<V1Container>;
 
@@ -58,7 +66,7 @@ function agentContainer(
   container: Container,
   sandbox: Sandbox,
   template: SandboxTemplate,
-  { bootstrapKey, reachesGateway }: PodOptions,
+  { bootstrapKey, callbackUrl, outward: { proxy, trust } }: PodOptions,
 ): Container {
   const { workingDir } = template.spec.agent;
   const port = agentPortOf(sandbox, template);
@@ -68,7 +76,7 @@ function agentContainer(
     stateDir: `${workingDir}/${agentStateFolder}`,
     bootstrapKey,
     agentName: agentNameOf(sandbox, template),
-    acp: template.spec.agent.acp,
+    acp: acpWithoutProxy(template.spec.agent.acp, { proxy, callbackUrl }),
   });
   // The steps of a start run in this folder.
   const folder = container.workingDir ?? workingDir;
@@ -80,13 +88,16 @@ function agentContainer(
     terminationMessagePolicy: container.terminationMessagePolicy ?? 'FallbackToLogsOnError',
     env: mergeBy(({ name }) => name, container.env ?? [], [
       ...needs.env,
-      ...(reachesGateway ? gitEnv(container, folder) : []),
+      ...(callbackUrl === undefined ? [] : gitEnv(container, folder)),
+      ...proxyEnvironment(container, { proxy, callbackUrl }),
+      ...(trust === undefined ? [] : trustEnvironment(container)),
     ]),
     ports: mergeBy(({ containerPort }) => String(containerPort), container.ports ?? [], [
       { name: agentPortName, containerPort: port },
     ]),
     volumeMounts: mergeBy(({ mountPath }) => mountPath, container.volumeMounts ?? [], [
       { name: workspaceVolume, mountPath: workingDir },
+      ...(trust === undefined ? [] : [trustMount]),
     ]),
     startupProbe: container.startupProbe ?? needs.startupProbe,
     readinessProbe: container.readinessProbe ?? needs.readinessProbe,
@@ -114,27 +125,47 @@ const hardened = (container: Container): Container => ({
 const unreserved = (entries: Readonly<Record<string, string>> = {}): Record<string, string> =>
   Object.fromEntries(Object.entries(entries).filter(([key]) => !key.startsWith(`${group}/`)));
 
+/** How the programs of all sandboxes reach what is outside of them. A template may differ. */
+export interface SandboxOutward {
+  /** Absent: no proxy. */
+  readonly proxy?: SandboxProxy | undefined;
+  /** Absent: sandboxes trust what their images trust. */
+  readonly trust?: SandboxTrust | undefined;
+}
+
+/** What a pod is made of beside its sandbox and its template. */
+export interface PodSurroundings {
+  /** Where sandboxes of a namespace reach the gateway. Absent: nowhere. */
+  readonly agentSide?: AgentSide | undefined;
+  readonly outward?: SandboxOutward | undefined;
+}
+
 interface PodOptions {
   readonly bootstrapKey: string;
-  readonly reachesGateway: boolean;
+  readonly callbackUrl: string | undefined;
+  readonly outward: SandboxOutward;
 }
 
 /**
  * The pod of a sandbox: the template's, with the agent's volume, port, probes and environment
  * added.
- *
- * @param agentSide Where sandboxes of a namespace reach the gateway. Absent: nowhere.
  */
 export function buildPod(
   sandbox: Sandbox,
   template: SandboxTemplate,
   bootstrapKey: string,
-  agentSide?: Pick<AgentSide, 'namespace'>,
+  { agentSide, outward = {} }: PodSurroundings = {},
 ): NewObject<Pod> {
   const { metadata, spec } = template.spec.podTemplate;
   const agent = agentContainerOf(template);
   const { poolName } = sandbox.spec;
-  const reachesGateway = agentSide?.namespace === sandbox.metadata.namespace;
+  const { trust } = outward;
+  const callbackUrl =
+    agentSide?.namespace === sandbox.metadata.namespace ? agentSide.url : undefined;
+  const initContainers = [
+    ...(trust === undefined || agent === undefined ? [] : [trustContainer(agent, trust)]),
+    ...(spec?.initContainers ?? []),
+  ];
   return {
     apiVersion: apiVersionOf(pods),
     kind: pods.kind,
@@ -166,18 +197,17 @@ export function buildPod(
         ...spec?.securityContext,
       },
       restartPolicy: 'Always',
-      ...(spec?.initContainers === undefined
-        ? {}
-        : { initContainers: spec.initContainers.map(hardened) }),
+      ...(initContainers.length === 0 ? {} : { initContainers: initContainers.map(hardened) }),
       containers: (spec?.containers ?? []).map((container) =>
         hardened(
           container === agent
-            ? agentContainer(container, sandbox, template, { bootstrapKey, reachesGateway })
+            ? agentContainer(container, sandbox, template, { bootstrapKey, callbackUrl, outward })
             : container,
         ),
       ),
       volumes: mergeBy(({ name }) => name, spec?.volumes ?? [], [
         { name: workspaceVolume, persistentVolumeClaim: { claimName: sandbox.metadata.name } },
+        ...(trust === undefined ? [] : trustVolumes(trust)),
       ]),
     },
   };

@@ -14,13 +14,14 @@ import {
   type SandboxTemplate,
 } from '../../resources/sandbox-template.ts';
 import { buildClaim } from '../sandbox/claim.ts';
-import { buildPod } from '../sandbox/pod.ts';
+import { buildPod, type SandboxOutward } from '../sandbox/pod.ts';
 import { createErrorOf, type CreatedKind } from '../sandbox/create-error.ts';
 import { FailureCode, isCreateErrorCode } from '../sandbox/failure.ts';
 import type { OperatorRuntime } from '../operator-runtime.ts';
 
 export interface TemplateReconcilerOptions extends Pick<OperatorRuntime, 'client' | 'clock'> {
   readonly stores: Pick<Stores, 'templates'>;
+  readonly outward?: SandboxOutward | undefined;
 }
 
 type Verdict = Pick<Condition, 'status' | 'reason' | 'message'>;
@@ -100,7 +101,7 @@ export class TemplateReconciler {
         'spec.podTemplate.spec.containers is empty; one container has to run the agent.';
       return { status: 'False', reason: 'NoContainer', message };
     }
-    const { client } = this.#options;
+    const { client, outward } = this.#options;
     const sandbox = specimen(template);
     // The objects have no owner reference: an admission plugin would read the owner, and the
     // specimen is not stored.
@@ -111,7 +112,7 @@ export class TemplateReconciler {
       const { ownerReferences: _, ...plain } = metadata;
       return { ...rest, metadata: plain };
     };
-    const pod = ownerless(buildPod(sandbox, template, 'dry-run'));
+    const pod = ownerless(buildPod(sandbox, template, 'dry-run', { outward }));
     const claim = ownerless(buildClaim(sandbox, template));
     return (
       (await this.#refused('pod', () => client.create(pods, pod, { dryRun: true, signal }))) ??

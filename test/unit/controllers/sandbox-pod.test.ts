@@ -110,10 +110,7 @@ describe('the pod of a sandbox', () => {
 });
 
 describe('the environment of the agent', () => {
-  const envOf = (
-    container: Partial<PodSpec['containers'][number]> = {},
-    agentSide: { readonly namespace: string } | undefined = { namespace: 'default' },
-  ) => {
+  const envOf = (container: Partial<PodSpec['containers'][number]> = {}, namespace = 'default') => {
     const template = aTemplate({
       agent: { workingDir: '/work' },
       podTemplate: {
@@ -125,7 +122,9 @@ describe('the environment of the agent', () => {
         },
       },
     });
-    const { spec } = buildPod(aSandbox(), template, 'bootstrap-key', agentSide);
+    const { spec } = buildPod(aSandbox(), template, 'bootstrap-key', {
+      agentSide: { url: 'http://gateway.operator.svc', namespace },
+    });
     expect(spec?.containers[1]?.env).toBeUndefined();
     return (spec?.containers[0]?.env ?? []).filter(({ name }) => name.startsWith('GIT_'));
   };
@@ -145,7 +144,7 @@ describe('the environment of the agent', () => {
       envOf(own('GIT_CONFIG_NOSYSTEM')),
       own('GIT_CONFIG_NOSYSTEM').env,
     ],
-    ['has none in another namespace', envOf({}, { namespace: 'another' }), []],
+    ['has none in another namespace', envOf({}, 'another'), []],
   ])('%s', (_sentence, env, expected) => {
     expect(env).toEqual(expected);
   });
