@@ -17,6 +17,7 @@ import { openHandsTemplate } from '../../../src/commands/local-agents.ts';
 import { acpAgentNames } from '../../../src/resources/acp-settings.ts';
 import { archiveConfigOf, type ArchiveConfig } from '../../../src/config/archive.ts';
 import { readGatewayConfig, readOperatorConfig } from '../../../src/config/cluster.ts';
+import { sandboxOutwardOf } from '../../../src/config/sandbox-outward.ts';
 import { buildPod } from '../../../src/controllers/sandbox/pod.ts';
 import { hashKey, isWellFormedKey } from '../../../src/gateway/auth/key.ts';
 import { defaultArchiveMaxBytes } from '../../../src/resources/sandbox-template.ts';
@@ -110,6 +111,9 @@ describe.each(helmVersions)('the chart, by Helm %i,', (version) => {
     ['keys in a URL', { archive: { s3: { endpoint: 'https://a:b@s3.example' } } }, 'endpoint'],
     ['an encryption of others', { archive: { s3: { encryption: 'SSE-C' } } }, 'encryption'],
     ['a claim of one pod', { archive: { create: { accessModes: ['ReadWriteOncePod'] } } }, 'Modes'],
+    ['a password of a proxy', { proxy: { https: 'http://me:secret@proxy:3128' } }, 'https'],
+    ['two hosts as one', { proxy: { noProxy: ['a,b'] } }, 'noProxy'],
+    ['the path of an entry', { trust: { configMap: 'ca', key: '../ca.crt' } }, 'key'],
     ['archives of no bytes', { defaultTemplate: { archive: { maxBytes: 0 } } }, 'maxBytes'],
   ])('refuses %s', async (_name, values, word) => {
     await expect(renderChart(version, { values })).rejects.toThrow(word);
@@ -135,6 +139,11 @@ describe.each(helmVersions)('the chart, by Helm %i,', (version) => {
       'shards of one namespace',
       { operator: { shards: 2 } },
       'operator.shards must be 1 unless operator.allNamespaces is true',
+    ],
+    [
+      'two places of certificates',
+      { trust: { configMap: 'a', secret: 'b' } },
+      'only one of trust.configMap and trust.secret may be set',
     ],
     [
       'two claims of the archive',
@@ -622,6 +631,85 @@ describe('the chart', () => {
     await expect(service({ ipFamilyPolicy: 'Both' })).rejects.toThrow('ipFamilyPolicy');
   });
 
+  describe('with a proxy and certificates', () => {
+    const inside = 'localhost,127.0.0.1,::1,.svc,.cluster.local';
+    const about = (variables: Readonly<Record<string, string>>) =>
+      Object.fromEntries(Object.entries(variables).filter(([name]) => /PROXY$|TRUST/.test(name)));
+
+    it('tells both processes and, by the operator, all sandboxes', async () => {
+      const values = valueSets['a proxy and certificates of a ConfigMap'] ?? {};
+      const rendered = await RenderedChart.of(4, { values });
+      const noProxy = `.corp.example.com,10.0.0.0/8,${inside}`;
+      const both = {
+        HTTP_PROXY: 'http://proxy.example.com:3128/',
+        NO_PROXY: `${noProxy},$(KUBERNETES_SERVICE_HOST)`,
+        TRUST_FILE: '/etc/conversation-operator/trust/ca.crt',
+      };
+      expect(about(rendered.environment('-gateway'))).toEqual({
+        ...both,
+        HTTPS_PROXY: 'http://proxy.example.com:3128',
+      });
+      const operator = rendered.environment('-operator');
+      expect(about(operator)).toEqual({
+        ...both,
+        // The own variable comes instead, and each name is there once.
+        HTTPS_PROXY: 'http://another:1',
+        SANDBOX_HTTPS_PROXY: 'http://proxy.example.com:3128',
+        SANDBOX_HTTP_PROXY: 'http://proxy.example.com:3128/',
+        SANDBOX_NO_PROXY: noProxy,
+        SANDBOX_TRUST_CONFIG_MAP: 'company-ca',
+        SANDBOX_TRUST_KEY: 'ca.crt',
+      });
+      expect(sandboxOutwardOf(readOperatorConfig(operator))).toEqual({
+        proxy: {
+          https: 'http://proxy.example.com:3128',
+          http: 'http://proxy.example.com:3128/',
+          noProxy: noProxy.split(','),
+        },
+        trust: { kind: 'ConfigMap', name: 'company-ca', key: 'ca.crt' },
+      });
+      for (const { spec } of rendered.all('Deployment')) {
+        const [{ env, volumeMounts }] = spec.template.spec.containers;
+        const names = env.map(({ name }: Body) => name);
+        expect(new Set(names).size).toBe(names.length);
+        expect(volumeMounts).toContainEqual({
+          ...{ name: 'trust', mountPath: '/etc/conversation-operator/trust', readOnly: true },
+        });
+        expect(spec.template.spec.volumes).toContainEqual({
+          name: 'trust',
+          configMap: { name: 'company-ca', items: [{ key: 'ca.crt', path: 'ca.crt' }] },
+        });
+      }
+    });
+
+    it('takes the certificates of a Secret, which no Role lets a process read', async () => {
+      const values = valueSets['a proxy in the cluster and certificates of a Secret'] ?? {};
+      const rendered = await RenderedChart.of(4, { values });
+      for (const { spec } of rendered.all('Deployment'))
+        expect(spec.template.spec.volumes).toContainEqual({
+          name: 'trust',
+          secret: {
+            ...{ secretName: 'company-ca', defaultMode: 0o444 },
+            items: [{ key: 'bundle.pem', path: 'ca.crt' }],
+          },
+        });
+      expect(about(rendered.environment('-operator'))).toMatchObject({
+        SANDBOX_TRUST_SECRET: 'company-ca',
+        SANDBOX_TRUST_KEY: 'bundle.pem',
+      });
+      const rules = [...rendered.all('Role'), ...rendered.all('ClusterRole')].flatMap(
+        (role: Body) => role.rules as readonly Body[],
+      );
+      for (const { resources = [] } of rules)
+        for (const kind of ['secrets', 'configmaps']) expect(resources).not.toContain(kind);
+    });
+
+    it('has nothing of that by default', () => {
+      expect(about(chart.environment('-operator'))).toEqual({});
+      expect(about(chart.environment('-gateway'))).toEqual({});
+    });
+  });
+
   it("lets agents notify the gateway, and the gateway alone the operators, by names and ports that are the others'", async () => {
     const partOf = (component: string) => ({ 'app.kubernetes.io/component': component });
     for (const rendered of [chart, full]) {
@@ -633,7 +721,7 @@ describe('the chart', () => {
       const [port] = spec.ports;
       expect(spec.clusterIP).toBe('None');
       expect(envOf('gateway', 'OPERATOR_NOTIFICATION_URLS')).toBe(
-        `http://${metadata.name}.${metadata.namespace}:${port.port}`,
+        `http://${metadata.name}.${metadata.namespace}.svc:${port.port}`,
       );
       // Without an address of its own a Service translates no ports.
       expect(envOf('operator', 'NOTIFICATION_PORT')).toBe(String(port.port));
@@ -641,7 +729,7 @@ describe('the chart', () => {
       expect(ports).toContainEqual({ name: 'notifications', containerPort: port.port });
       const agentSide = rendered.one('Service', 'agent-side').metadata;
       expect(envOf('operator', 'AGENT_SIDE_URL')).toBe(
-        `http://${agentSide.name}.${agentSide.namespace}`,
+        `http://${agentSide.name}.${agentSide.namespace}.svc`,
       );
       const notifications = (rules: readonly Body[]) =>
         rules.filter(({ ports }) => ports?.some((each: Body) => each.port === 'notifications'));

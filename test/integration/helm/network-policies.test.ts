@@ -89,6 +89,72 @@ describe('with the internet', () => {
   });
 });
 
+describe('with a proxy', () => {
+  /** The rendered policies, without the internet and with an API server at one address. */
+  const renderProxy = async (https: string, more: object = {}) => {
+    const networkPolicies = { ...closed, apiServer: { cidrs: ['203.0.113.7/32'] }, ...more };
+    const chart = await RenderedChart.of(4, { values: { proxy: { https }, networkPolicies } });
+    return ['-operator', '-gateway', '-sandboxes'].map((name) => {
+      const policy = chart.one('NetworkPolicy', name) as unknown;
+      const parsed = networkPolicySchema.parse(policy);
+      return { ports: (address: string) => openPorts(parsed, address), policy };
+    });
+  };
+
+  it.each([
+    ['http://203.0.113.3:3128', '203.0.113.3', 3128],
+    ['http://[2001:db8::3]:3128', '2001:db8::3', 3128],
+    ['https://203.0.113.3', '203.0.113.3', 443],
+    ['http://10.1.2.3/', '10.1.2.3', 80],
+  ])('all reach the address and the port of %s, and nothing more', async (url, address, port) => {
+    for (const { ports } of await renderProxy(url)) {
+      expect(ports(address)).toEqual([port]);
+      for (const other of ['203.0.113.4', '2001:db8::4', '10.1.2.4', ...metadataService])
+        expect([other, ports(other)]).toEqual([other, []]);
+    }
+  });
+
+  it('all reach the port of a proxy with a name in private networks, since policies know no names', async () => {
+    const [operator, ...without] = await renderProxy('http://proxy.example.com:3128');
+    for (const { ports } of without) {
+      for (const address of ['10.1.2.3', 'fd00::3']) expect(ports(address)).toEqual([3128]);
+      for (const address of [...publicAddresses, ...metadataService])
+        expect([address, ports(address)]).toEqual([address, []]);
+    }
+    // The operator is not closed to the internet.
+    expect(operator?.ports('1.1.1.1')).toEqual([3128]);
+  });
+
+  it.each(['https://proxy.example.com', 'http://proxy.example.com', 'http://proxy:6443'])(
+    'a proxy like %s needs an address, since sandboxes would reach the API server and others at its port',
+    async (url) => {
+      await expect(renderProxy(url, { apiServer: { ports: [6443] } })).rejects.toThrow(
+        'networkPolicies.proxy.to is needed',
+      );
+      await expect(renderProxy(url, { enabled: false })).rejects.toThrow('of kind NetworkPolicy');
+    },
+  );
+
+  it('all reach the namespace of a proxy in the cluster', async () => {
+    for (const { policy, ports } of await renderProxy('http://proxy.egress.svc:3128')) {
+      const matchLabels = { 'kubernetes.io/metadata.name': 'egress' };
+      const egress: unknown = expect.arrayContaining([
+        { to: [{ namespaceSelector: { matchLabels } }] },
+      ]);
+      expect(policy).toMatchObject({ spec: { egress } });
+      expect(ports('10.1.2.3')).toEqual([]);
+    }
+  });
+
+  it('all reach what the value names, and nothing of the URL', async () => {
+    const proxy = { to: [{ ipBlock: { cidr: '198.51.100.8/32' } }], ports: [8443] };
+    for (const { ports } of await renderProxy('http://proxy.example.com:3128', { proxy })) {
+      expect(ports('198.51.100.8')).toEqual([8443]);
+      expect(ports('10.1.2.3')).toEqual([]);
+    }
+  });
+});
+
 describe('with an archive in an object store', () => {
   const publicOnes = publicAddresses.slice(0, -1);
   const podIdentity = ['169.254.170.23', 'fd00:ec2::23'];

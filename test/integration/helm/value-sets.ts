@@ -207,5 +207,18 @@ export const valueSets: Readonly<Record<string, object>> = {
     },
     gitCredentials: { existingSecret: 'git' },
   },
+  'a proxy and certificates of a ConfigMap': {
+    proxy: {
+      https: 'http://proxy.example.com:3128',
+      http: 'http://proxy.example.com:3128/',
+      noProxy: ['.corp.example.com', '10.0.0.0/8'],
+    },
+    trust: { configMap: 'company-ca' },
+    operator: { env: [{ name: 'HTTPS_PROXY', value: 'http://another:1' }] },
+  },
+  'a proxy in the cluster and certificates of a Secret': {
+    proxy: { https: 'http://proxy.egress.svc:3128' },
+    trust: { secret: 'company-ca', key: 'bundle.pem' },
+  },
   'closed to the internet': { networkPolicies: { dns: [], sandboxes: { internet: false } } },
 };
