@@ -28,6 +28,8 @@ interface Running {
 export interface SplitOptions {
   /** Whether agents send webhooks; they do by default. */
   readonly webhooks?: boolean;
+  /** More settings of the operator and the gateway. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -68,7 +70,7 @@ export class SplitInstallation {
 
   static async start(
     dataDir: string,
-    { webhooks = true }: SplitOptions = {},
+    { webhooks = true, env = {} }: SplitOptions = {},
   ): Promise<SplitInstallation> {
     const installation = new SplitInstallation(dataDir);
     const agentSidePort = String(await freePort());
@@ -80,6 +82,7 @@ export class SplitInstallation {
         .map((host) => `http://${host}:${notificationPort}`)
         .join(','),
       ...(webhooks ? { AGENT_SIDE_URL: `http://127.0.0.1:${agentSidePort}` } : {}),
+      ...env,
     });
     const cluster = installation.#spawn([clusterScript, dataDir, agentProgram]);
     installation.#others.push(cluster);

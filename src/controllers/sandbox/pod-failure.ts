@@ -205,7 +205,9 @@ export function podFailure(pod: CachedPod): Failure | undefined {
   const initial = pod.status?.initContainerStatuses ?? [];
   const failures = [...initial, ...(pod.status?.containerStatuses ?? [])].flatMap((status) => {
     const mayEnd = initial.includes(status) && !sidecars.has(status.name);
-    return trustFailure(status) ?? waitingFailure(status) ?? crashFailure(status, mayEnd) ?? [];
+    return (
+      trustFailure(status, pod) ?? waitingFailure(status) ?? crashFailure(status, mayEnd) ?? []
+    );
   });
   return (
     failures.find(({ policy }) => policy !== FailurePolicy.transient) ??

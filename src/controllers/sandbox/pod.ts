@@ -22,6 +22,7 @@ import { agentContainerOf, type SandboxTemplate } from '../../resources/sandbox-
 import type { AgentSide } from './agent-webhook.ts';
 import { acpWithoutProxy, proxyEnvironment, type SandboxProxy } from './proxy-environment.ts';
 import {
+  trustAnnotations,
   trustContainer,
   trustEnvironment,
   trustMount,
@@ -182,6 +183,7 @@ export function buildPod(
         ...presentValues(isSpare(sandbox) ? letsNodeGo : keepsNode),
         ...unreserved(metadata?.annotations),
         [ownerAnnotation]: sandbox.spec.owner,
+        ...(trust === undefined ? {} : trustAnnotations(trust)),
       },
       ownerReferences: [ownerReferenceTo(sandbox, { controller: true })],
     },

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import type { V1Container, V1Volume } from '@kubernetes/client-node';
 import type { Wire } from '@conversation-operator/kube/object';
-import type { CachedContainerStatus } from '../../resources/cached-pod.ts';
+import type { CachedContainerStatus, CachedPod } from '../../resources/cached-pod.ts';
+import { group } from '../../resources/group.ts';
 import { FailureCode, FailurePolicy, type Failure } from './failure.ts';
 
 type Container = Wire<V1Container>;
@@ -42,7 +43,7 @@ export const trustMount = { name: trustName, mountPath: folder, readOnly: true }
 
 /**
  * The source is optional for the kubelet, which would wait for a missing one for ever and name it
- * in an Event alone; the program reports it.
+ * in an Event alone; the program ends instead.
  */
 export function trustVolumes({ kind, name, key }: SandboxTrust): Wire<V1Volume>[] {
   const items = [{ key, path: sourceFile }];
@@ -72,7 +73,6 @@ export function trustContainer(
     ...(securityContext === undefined ? {} : { securityContext }),
     command: ['/bin/sh', '-c', program, 'trust'],
     args: [folder, `${sourceFolder}/${sourceFile}`, kind, name, key],
-    // The kubelet keeps the sentence of the program.
     terminationMessagePolicy: 'FallbackToLogsOnError',
     volumeMounts: [
       { name: trustName, mountPath: folder },
@@ -81,28 +81,28 @@ export function trustContainer(
   };
 }
 
-/** The sentence of the program, and nothing else that an image might write. */
-const sentence =
-  /^The (ConfigMap|Secret) [a-z0-9.-]{1,253} with the key [\w.-]{1,253} does not exist in the sandbox's namespace\.$/;
+/** Annotation of a pod with the object that the container needs: ConfigMap/company-ca/ca.crt. */
+const sourceAnnotation = `${group}/trust`;
+
+export const trustAnnotations = ({ kind, name, key }: SandboxTrust) => ({
+  [sourceAnnotation]: `${kind}/${name}/${key}`,
+});
 
 /** The failure of that container without its certificates; undefined for any other state. */
-export function trustFailure({
-  name,
-  state,
-  lastState,
-}: CachedContainerStatus): Failure | undefined {
+export function trustFailure(
+  { name, state, lastState }: CachedContainerStatus,
+  { metadata }: CachedPod,
+): Failure | undefined {
   if (name !== trustName) return undefined;
-  const { exitCode, message = '' } =
+  const ended =
     state?.terminated ??
-    (state?.waiting?.reason === 'CrashLoopBackOff' ? lastState?.terminated : undefined) ??
-    {};
-  if (exitCode !== missing) return undefined;
-  const said = message.trim();
+    (state?.waiting?.reason === 'CrashLoopBackOff' ? lastState?.terminated : undefined);
+  if (ended?.exitCode !== missing) return undefined;
+  const [kind = '', object = '', key = ''] =
+    metadata.annotations?.[sourceAnnotation]?.split('/') ?? [];
   return {
     code: FailureCode.containerConfigError,
-    message: sentence.test(said)
-      ? said
-      : 'The ConfigMap or Secret with the certificates that sandboxes trust does not exist.',
+    message: `The ${kind} ${object} with the key ${key} does not exist in the sandbox's namespace.`,
     policy: FailurePolicy.environment,
   };
 }
