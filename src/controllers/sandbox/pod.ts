@@ -134,7 +134,7 @@ export interface SandboxOutward {
   readonly trust?: SandboxTrust | undefined;
 }
 
-/** What a pod is made of beside its sandbox and its template. */
+/** Settings of the operator that every pod is made with. */
 export interface PodSurroundings {
   /** Where sandboxes of a namespace reach the gateway. Absent: nowhere. */
   readonly agentSide?: AgentSide | undefined;

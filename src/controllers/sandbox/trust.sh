@@ -15,7 +15,7 @@ if ! [ -s "$source" ]; then
 fi
 cat "$source" >"$folder/added.crt"
 
-# Where distributions have the roots, in the order in which Go looks for them. An image without such
+# Where distributions have the roots, in the order of Go's list. An image without such
 # a file may have those of Python or of Node.
 roots() {
   for each in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/ca-bundle.pem \

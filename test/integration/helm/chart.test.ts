@@ -636,7 +636,7 @@ describe('the chart', () => {
     const about = (variables: Readonly<Record<string, string>>) =>
       Object.fromEntries(Object.entries(variables).filter(([name]) => /PROXY$|TRUST/.test(name)));
 
-    it('tells both processes and, by the operator, all sandboxes', async () => {
+    it('gives them to both processes and, by the operator, to all sandboxes', async () => {
       const values = valueSets['a proxy and certificates of a ConfigMap'] ?? {};
       const rendered = await RenderedChart.of(4, { values });
       const noProxy = `.corp.example.com,10.0.0.0/8,${inside}`;
