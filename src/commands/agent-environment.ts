@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { getCACertificates } from 'node:tls';
 import type { ImageProgram } from '@conversation-operator/local-cluster/kubelet/options';
 import { certificatesOf } from '@conversation-operator/outward/trust-file';
-import { noProxyTextOf, proxyUrlsOf, type OutwardConfig } from '../config/outward.ts';
+import { noProxyListOf, proxyUrlsOf, type OutwardConfig } from '../config/outward.ts';
 import type { DataFolder } from './data-folder.ts';
 
 type Environment = Readonly<Record<string, string>>;
@@ -23,10 +23,7 @@ export const outwardEnvironment = (config: OutwardConfig, folder: DataFolder): E
 function proxyEnvironment(config: OutwardConfig): Environment {
   const { https, http } = proxyUrlsOf(config);
   if (https === undefined && http === undefined) return {};
-  const given = noProxyTextOf(config)
-    .split(/[,\s]+/)
-    .filter((entry) => entry !== '');
-  const noProxy = [...new Set([...given, ...inside])].join(',');
+  const noProxy = [...new Set([...noProxyListOf(config), ...inside])].join(',');
   return {
     ...(https !== undefined && { HTTPS_PROXY: https, https_proxy: https }),
     ...(http !== undefined && { HTTP_PROXY: http, http_proxy: http }),

@@ -5,6 +5,7 @@ import { preparationLimits } from '../config/environment.ts';
 import { AgentEvents } from '../agent/events.ts';
 import { shellQuote } from '../agent/shell-quote.ts';
 import { WorkspaceFiles } from '../agent/workspace-files.ts';
+import { noProxyListOf } from '../config/outward.ts';
 import { readUpConfig, upArchiveOf, type UpConfig } from '../config/up.ts';
 import { createCaches, reflectorsOf } from '../controllers/caches.ts';
 import { Operator } from '../controllers/operator.ts';
@@ -238,6 +239,8 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     pauseBoundMs: config.PAUSE_TIMEOUT_SECONDS * 1000,
     agentSide: { url: `http://${loopback}:${agentSidePort}`, namespace },
     preparation: preparationLimits(config),
+    // Agents inherit the proxies of this process, and the operator completes the list of hosts.
+    outward: { proxy: { noProxy: noProxyListOf(config) } },
     ...(archive === undefined ? {} : { archive: { ...archive, events, files } }),
   });
   stack.defer(() => operator.stop());

@@ -55,6 +55,12 @@ export const proxyUrlsOf = ({
 export const noProxyTextOf = ({ no_proxy, NO_PROXY }: OutwardConfig): string =>
   no_proxy ?? NO_PROXY ?? '';
 
+/** The entries of NO_PROXY, in the order of the settings. */
+export const noProxyListOf = (config: OutwardConfig): readonly string[] =>
+  noProxyTextOf(config)
+    .split(/[,\s]+/)
+    .filter((entry) => entry !== '');
+
 /** The proxies that checked settings name. */
 export function proxiesOf(config: OutwardConfig): Proxies {
   const { https = '', http = '' } = proxyUrlsOf(config);

@@ -37,8 +37,8 @@ dict of root and own.
 {{- $proxy := $root.Values.proxy -}}
 {{- $variables := list (list "HTTPS_PROXY" $proxy.https) (list "HTTP_PROXY" $proxy.http) -}}
 {{- if include "co.hasProxy" $root -}}
-{{- /* The kubelet knows the address of the API server. */ -}}
-{{- $variables = append $variables (list "NO_PROXY" (printf "%s,$(KUBERNETES_SERVICE_HOST)" (include "co.noProxy" $root))) -}}
+{{- /* The processes call the API server and sandboxes without a proxy anyway. */ -}}
+{{- $variables = append $variables (list "NO_PROXY" (include "co.noProxy" $root)) -}}
 {{- end -}}
 {{- if include "co.trustSource" $root -}}
 {{- $variables = append $variables (list "TRUST_FILE" "/etc/conversation-operator/trust/ca.crt") -}}

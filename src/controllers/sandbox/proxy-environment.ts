@@ -26,6 +26,8 @@ const loopback = ['localhost', '127.0.0.1', '::1'];
 /** Variable with the template's own list, where the value is known to the kubelet alone. */
 const templateNoProxy = 'TEMPLATE_NO_PROXY';
 
+const nodeVariable = 'NODE_USE_ENV_PROXY';
+
 /** Programs read one spelling or the other: curl takes no HTTP_PROXY, and others no http_proxy. */
 const spellingsOf = (name: string): readonly [string, string] => [name, name.toLowerCase()];
 const noProxySpellings = spellingsOf('NO_PROXY');
@@ -88,7 +90,10 @@ export function proxyEnvironment(
     const others = [...(envFrom.length === 0 ? [] : [`$(${name})`]), ...(proxy?.noProxy ?? [])];
     return [{ name, value: withHosts(others.join(','), inside) }];
   });
-  return [...proxies, ...lists];
+  // Without this variable Node reads none of them.
+  const node =
+    proxies.length === 0 || named.has(nodeVariable) ? [] : [{ name: nodeVariable, value: '1' }];
+  return [...proxies, ...node, ...lists];
 }
 
 /**

@@ -642,7 +642,7 @@ describe('the chart', () => {
       const noProxy = `.corp.example.com,10.0.0.0/8,${inside}`;
       const both = {
         HTTP_PROXY: 'http://proxy.example.com:3128/',
-        NO_PROXY: `${noProxy},$(KUBERNETES_SERVICE_HOST)`,
+        NO_PROXY: noProxy,
         TRUST_FILE: '/etc/conversation-operator/trust/ca.crt',
       };
       expect(about(rendered.environment('-gateway'))).toEqual({

@@ -96,6 +96,7 @@ describe.each(agentKinds)('the environment of an agent of the kind %s', (kind) =
       {
         ...{ HTTPS_PROXY: 'http://proxy:3128', https_proxy: 'http://proxy:3128' },
         ...{ HTTP_PROXY: 'http://proxy:3129', http_proxy: 'http://proxy:3129' },
+        NODE_USE_ENV_PROXY: '1',
         ...both(`.corp.example,.svc,${inside}`),
       },
     ],
@@ -128,12 +129,18 @@ describe.each(agentKinds)('the environment of an agent of the kind %s', (kind) =
       { container: { envFrom: [{ configMapRef: { name: 'proxy' } }] } },
       { NO_PROXY: `$(NO_PROXY),${inside}`, no_proxy: `$(no_proxy),${inside}` },
     ],
+    [
+      'has the hosts without a proxy of all sandboxes where the image names the proxy',
+      { outward: { proxy: { noProxy: ['.corp.example'] } } },
+      both(`.corp.example,${inside}`),
+    ],
     ['has nothing of that where sandboxes do not reach a gateway', { namespace: 'another' }, {}],
     [
       'has the proxy of all sandboxes there too',
       { namespace: 'another', outward: { proxy: { https: 'http://p:1', noProxy: [] } } },
       {
         ...{ HTTPS_PROXY: 'http://p:1', https_proxy: 'http://p:1' },
+        NODE_USE_ENV_PROXY: '1',
         ...both('localhost,127.0.0.1,::1'),
       },
     ],
