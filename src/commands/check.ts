@@ -89,6 +89,10 @@ export function installationOf(options: CheckOptions, config: CheckConfig, names
   const prefix = `${releaseNamespace}/${fullName.slice(0, 40).replace(/-$/, '')}`;
   return {
     ...{ release, releaseNamespace },
+    areAccountsNamed: [
+      options.operatorAccount ?? config.OPERATOR_ACCOUNT,
+      options.gatewayAccount ?? config.GATEWAY_ACCOUNT,
+    ].every((name) => name !== undefined),
     accounts: {
       operator: accountOf(
         '--operator-account',
@@ -209,6 +213,8 @@ async function createScene(
     pollMs: options.pollMs ?? 1_000,
     images: {
       operator: options.image ?? config.IMAGE,
+      runsOperator:
+        options.image === undefined && process.env['KUBERNETES_SERVICE_HOST'] !== undefined,
       agent: options.agentImage ?? (stored === undefined ? undefined : agentImageOf(stored)),
       pullSecrets: listed(config.IMAGE_PULL_SECRETS),
       architectures: listed(options.architectures),

@@ -395,11 +395,9 @@ describe('conversation-operator check', () => {
     cluster.fault = { podStatus: () => ({ phase: 'Pending' }) };
     const child = start({}, []);
     const closed = once(child, 'close');
-    await eventually(async () => {
-      // Those of this run, and that of another one that has not expired.
+    await eventually('its pods, and that of another run, are there alone', async () => {
       const names = (await leftInCluster()).split('\n').filter((name) => name.startsWith('pod/'));
-      expect(names).toHaveLength(4 + 1);
-      expect(names).not.toContain('pod/check-earlier');
+      return names.length === 4 + 1 && !names.includes('pod/check-earlier');
     });
     child.kill('SIGTERM');
     const [code] = (await closed) as [number | null];

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { systemCodeOf } from '@conversation-operator/base/system-code';
-import { errorOf, FindingCode, NotTried, outcomeOf, type Finding } from './finding.ts';
+import { errorOf, FindingCode, outcomeOf, type Finding } from './finding.ts';
 import { withValue, type Check, type Installation, type Scene } from './scene.ts';
 
 /** One name, and the code of the error of its resolution; undefined: the name was resolved. */
@@ -58,7 +58,7 @@ export const dnsCheck: Check = {
   needsApiServer: false,
   run: async (scene) => {
     const hosts = hostsOf(scene);
-    if (hosts.length === 0) throw new NotTried('no host is called by a name');
+    if (hosts.length === 0) return outcomeOf([], 'no host is called by a name');
     const resolutions = await Promise.all(
       hosts.map(async (host) => {
         try {

@@ -96,9 +96,9 @@ export const imagesCheck: Check = {
   limitMs: pullMs + 30_000,
   needsApiServer: true,
   run: async (scene, signal) => {
-    const { operator, agent } = scene.images;
+    const { operator, agent, runsOperator } = scene.images;
     const wanted = [
-      { name: 'image', image: operator, option: '--image' },
+      ...(runsOperator ? [] : [{ name: 'image', image: operator, option: '--image' } as const]),
       { name: 'defaultTemplate.image', image: agent, option: '--agent-image' },
     ] as const;
     const notTried: string[] = [];

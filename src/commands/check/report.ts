@@ -11,10 +11,12 @@ export function verdictOf({ findings, notTried }: CheckResult): string {
 const rowOf = (result: CheckResult): readonly string[] => {
   const { name, findings, notTried, observed } = result;
   const codes = [...new Set(findings.map(({ code }) => code))].join(', ');
-  const untried = notTried.map((reason) => `not tried: ${reason}`);
+  const verdict = verdictOf(result);
+  const isWhole = verdict === 'not tried' && observed === '';
+  const untried = notTried.map((reason) => (isWhole ? reason : `not tried: ${reason}`));
   return [
     name,
-    verdictOf(result),
+    verdict,
     [codes === '' ? observed : codes, ...untried].filter((text) => text !== '').join('; '),
   ];
 };

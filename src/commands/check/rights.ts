@@ -1,5 +1,5 @@
 import { apiVersionOf } from '@conversation-operator/kube/object';
-import { found } from '@conversation-operator/kube/errors';
+import { found, isForbidden } from '@conversation-operator/kube/errors';
 import {
   errorOf,
   FindingCode,
@@ -78,6 +78,14 @@ export const installFindings = (
       });
     });
 
+/** The chart names accounts that it makes, and gives no right to read them. */
+const namedAnyway =
+  ({ areAccountsNamed }: Scene) =>
+  (error: unknown): true => {
+    if (areAccountsNamed && isForbidden(error)) return true;
+    throw error;
+  };
+
 async function ofAccounts(scene: Scene, signal: AbortSignal): Promise<Outcome> {
   const { client, namespace, accounts } = scene;
   const notTried: string[] = [];
@@ -87,7 +95,9 @@ async function ofAccounts(scene: Scene, signal: AbortSignal): Promise<Outcome> {
       const account = accounts[component];
       const [inNamespace = '', name = ''] = account.split('/');
       // Without the object the API server answers "not allowed" for a name that is merely wrong.
-      if ((await found(client.get(serviceAccounts, inNamespace, name, { signal }))) === undefined) {
+      const object = found(client.get(serviceAccounts, inNamespace, name, { signal }));
+      const exists = (await object.catch(namedAnyway(scene))) !== undefined;
+      if (!exists) {
         notTried.push(`there is no service account ${account}: name it by --${component}-account`);
         return;
       }

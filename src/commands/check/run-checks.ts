@@ -17,7 +17,10 @@ export function notTriedReason(error: unknown): string | undefined {
       case 403:
         return `no right: ${oneLine(error.message)}`;
       case 404:
-        return `the API server does not have it: ${oneLine(error.message)}`;
+        // Without a reason the path itself is unknown, and not an object.
+        return error.reason === ''
+          ? 'the API server does not serve the API of this check'
+          : `the API server does not have it: ${oneLine(error.message)}`;
       default:
         return `the API server answers ${error.status}: ${oneLine(error.message)}`;
     }

@@ -27,11 +27,15 @@ export interface Installation {
   readonly releaseNamespace: string;
   /** `namespace/name` of the service accounts. */
   readonly accounts: Readonly<Record<'operator' | 'gateway', string>>;
+  /** Whether settings name the accounts; else their names are those that the chart gives them. */
+  readonly areAccountsNamed: boolean;
 }
 
 /** Images that pods pull; undefined: none was named. */
 export interface Images {
   readonly operator: string | undefined;
+  /** Whether this process runs from the image of the operator, so that a node has pulled it. */
+  readonly runsOperator: boolean;
   readonly agent: string | undefined;
   /** Names of Secrets for the registry of the operator's image, in the sandboxes' namespace. */
   readonly pullSecrets: readonly string[];

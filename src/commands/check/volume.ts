@@ -99,9 +99,6 @@ export const volumeCheck: Check = {
       storageClassName: seen.spec?.storageClassName,
     });
     if (typeof findings === 'string') throw new NotTried(findings);
-    return outcomeOf(
-      findings,
-      `a claim of ${claimSize} is bound, by the class ${seen.spec?.storageClassName ?? ''}`,
-    );
+    return outcomeOf(findings, `a claim of ${claimSize} is bound`);
   },
 };
