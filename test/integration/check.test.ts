@@ -316,7 +316,7 @@ describe('conversation-operator check', () => {
         findings.map((finding) => ({ check: of, ...finding })),
       );
       expect(found).toContainEqual(
-        expect.objectContaining({ check, code, mend: expect.stringContaining(mend) }),
+        expect.objectContaining({ check, code, mend: expect.stringContaining(mend) as string }),
       );
       // Nothing else is blamed, except for the two sides of one cause.
       expect(new Set(found.map(({ check: of }) => of)).size).toBeLessThanOrEqual(
@@ -407,7 +407,7 @@ describe('conversation-operator check', () => {
   });
 
   it.each([
-    [['--skip', 'weather'], '--skip: weather is no check; there are api-server, dns'],
+    [['--skip', 'rainfall'], '--skip: rainfall is no check; there are api-server, dns'],
     [['--operator-account', 'operator'], '--operator-account: operator must be namespace/name'],
   ])('refuses %j', async (args, words) => {
     const { code, stderr } = await run({}, ...args);

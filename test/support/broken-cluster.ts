@@ -108,7 +108,7 @@ interface PodBody extends Json {
   readonly spec: { readonly containers: readonly { command?: string[]; args?: string[] }[] };
 }
 
-/** What a kubelet and a provisioner would have done. */
+/** The answer with the work of a kubelet and a provisioner. */
 function withStatus(path: string, body: Json, { podStatus }: Fault): Json {
   if (/\/pods\/check-[^/]*$/.test(path)) {
     const pod = body as PodBody;

@@ -1,22 +1,8 @@
 import { Agent, request } from 'undici';
 import type { Connection } from '@conversation-operator/kube/transport';
-import { connectFailureOf, type ConnectFailure } from './outward-requests.ts';
+import { connectFailureOf } from './outward-requests.ts';
 import { errorOf, FindingCode, outcomeOf, type Finding } from './finding.ts';
-import { withValue, type Check, type Installation } from './scene.ts';
-
-/** First answer of the API server, or the failure of the connection. */
-export type ServerAnswer =
-  | {
-      readonly status: number;
-      /** Value of the Date header; undefined: there is none. */
-      readonly date: string | undefined;
-      /** Own clock, in milliseconds since 1970, before the request and after the answer. */
-      readonly sentMs: number;
-      readonly receivedMs: number;
-      /** `gitVersion` of Kubernetes; undefined where the answer has none. */
-      readonly version: string | undefined;
-    }
-  | { readonly failure: ConnectFailure };
+import { withValue, type Check, type Installation, type ServerAnswer } from './scene.ts';
 
 /** Asks the API server for its version; the headers of the answer have its clock. */
 export async function askApiServer(

@@ -1,6 +1,5 @@
 import { errorOf, FindingCode, NotTried, outcomeOf, type Finding } from './finding.ts';
-import type { ServerAnswer } from './api-server.ts';
-import type { Check } from './scene.ts';
+import type { Check, ServerAnswer } from './scene.ts';
 
 /** Maximum difference of clocks that is no finding. */
 const maxSkewMs = 60_000;

@@ -1,14 +1,6 @@
 import { errorOf, FindingCode, NotTried, outcomeOf, type Finding } from './finding.ts';
 import type { Check } from './scene.ts';
 
-/** A credential for everybody, with the API that answers who its user is. */
-export interface GitHostCredential {
-  readonly provider: string;
-  /** Undefined: the gateway knows no API of this host. */
-  readonly userUrl: URL | undefined;
-  readonly headers: Readonly<Record<string, string>>;
-}
-
 /** The answer to a credential. */
 export interface CredentialAnswer {
   readonly provider: string;

@@ -17,6 +17,12 @@ export type Pull =
   | { readonly kind: 'failed'; readonly message: string }
   | { readonly kind: 'held'; readonly message: string };
 
+/** Failures of a container, for which a kubelet has pulled its image before. */
+const afterPull: ReadonlySet<string> = new Set([
+  FailureCode.containerConfigError,
+  FailureCode.containerStartFailed,
+]);
+
 /** Pure. */
 export function pullOf(pod: Pick<Pod, 'metadata' | 'status' | 'spec'>): Pull | undefined {
   const [container] = pod.status?.containerStatuses ?? [];
@@ -27,6 +33,7 @@ export function pullOf(pod: Pick<Pod, 'metadata' | 'status' | 'spec'>): Pull | u
     return { kind: 'failed', message: waiting?.message ?? waiting?.reason ?? failure.message };
   const hasImage =
     (container?.imageID ?? '') !== '' ||
+    (failure !== undefined && afterPull.has(failure.code)) ||
     container?.state?.running !== undefined ||
     container?.state?.terminated !== undefined;
   if (hasImage) return { kind: 'pulled' };

@@ -125,7 +125,7 @@ async function connectionsOf(
         `the image ${image} has no Node.js that runs (exit code ${ended.exitCode})`,
       );
     const isRunning = pod.status?.containerStatuses?.[0]?.state?.running !== undefined;
-    return isRunning ? pod.status?.podIP : undefined;
+    return isRunning ? pod.status.podIP : undefined;
   });
   if (address === undefined)
     throw new NotTried(held ?? `the first pod does not run after ${startMs / 1000} s`);

@@ -81,7 +81,7 @@ const certificateCodes =
 const nameCodes: ReadonlySet<string> = new Set(['ENOTFOUND', 'EAI_AGAIN', 'EAI_NODATA']);
 
 /** Every error of a chain of causes, the outermost first. */
-function* chainOf(error: unknown): Generator<unknown> {
+function* chainOf(error: unknown): Generator {
   for (let each = error; each !== undefined && each !== null;) {
     yield each;
     each = each instanceof Error ? each.cause : undefined;

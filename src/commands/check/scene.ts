@@ -5,9 +5,7 @@ import type { Connection } from '@conversation-operator/kube/transport';
 import type { ObjectStore } from '@conversation-operator/object-store/object-store';
 import type { CreateError } from '../../controllers/sandbox/create-error.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import type { ServerAnswer } from './api-server.ts';
-import type { GitHostCredential } from './git-hosts.ts';
-import type { OutwardRequests } from './outward-requests.ts';
+import type { ConnectFailure, OutwardRequests } from './outward-requests.ts';
 import type { Outcome } from './finding.ts';
 import type { TemporaryObjects } from './temporary-objects.ts';
 
@@ -19,6 +17,28 @@ export interface DryRun {
   readonly pod?: Pick<Pod, 'spec' | 'metadata'>;
   readonly claim?: Pick<PersistentVolumeClaim, 'spec'>;
   readonly errors: readonly CreateError[];
+}
+
+/** First answer of the API server, or the failure of the connection. */
+export type ServerAnswer =
+  | {
+      readonly status: number;
+      /** Value of the Date header; undefined: there is none. */
+      readonly date: string | undefined;
+      /** Own clock, in milliseconds since 1970, before the request and after the answer. */
+      readonly sentMs: number;
+      readonly receivedMs: number;
+      /** `gitVersion` of Kubernetes; undefined where the answer has none. */
+      readonly version: string | undefined;
+    }
+  | { readonly failure: ConnectFailure };
+
+/** A credential for everybody, with the API that answers who its user is. */
+export interface GitHostCredential {
+  readonly provider: string;
+  /** Undefined: the gateway knows no API of this host. */
+  readonly userUrl: URL | undefined;
+  readonly headers: Readonly<Record<string, string>>;
 }
 
 /** Subjects of an installation, as the chart names them. */

@@ -118,7 +118,7 @@ export class TemporaryObjects {
     };
     for (const resource of kinds) {
       try {
-        await deleteAll<KubeObject>(resource as ResourceDefinition<KubeObject>);
+        await deleteAll<KubeObject>(resource);
       } catch (error) {
         // Without the kind, or the right to read it, this run has created none of it.
         if (!(error instanceof ApiError) || (error.status !== 403 && error.status !== 404))

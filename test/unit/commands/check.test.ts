@@ -320,7 +320,10 @@ it.each([
 describe('the dry run of a pod', () => {
   const sent = { spec: { containers: [{ name: 'agent' }] } };
   const podOf = (spec: object) =>
-    ({ spec: { ...sent.spec, ...spec } }) as Pick<Pod, 'spec' | 'metadata'>;
+    ({ metadata: { name: 'check' }, spec: { ...sent.spec, ...spec } }) as unknown as Pick<
+      Pod,
+      'spec' | 'metadata'
+    >;
   it.each([
     ['that comes back as sent', { pod: podOf({}), errors: [] }, [], ''],
     [
@@ -356,7 +359,7 @@ describe('the dry run of a pod', () => {
   ])('%s', (_name, dryRun, codes, mend) => {
     const findings = admissionFindings({
       ...here,
-      dryRun: { sent: sent as Pick<Pod, 'spec'>, ...dryRun },
+      dryRun: { sent, ...dryRun },
     });
     expect(short(findings)).toEqual(codes);
     expect(mendOf(findings)).toContain(mend);
@@ -504,6 +507,11 @@ describe('an image', () => {
     [
       'without the program',
       podWith({ imageID: 'sha256:1', ...waiting('RunContainerError') }),
+      'pulled',
+    ],
+    [
+      'that would run as root',
+      podWith(waiting('CreateContainerConfigError', 'runAsNonRoot')),
       'pulled',
     ],
     [
