@@ -41,7 +41,7 @@ export function openArchive(
 /** Opens the store of an archive alone, until the stack ends. */
 export function openStore(
   config: NonNullable<ArchiveConfig>,
-  runtime: MeasuredRuntime,
+  runtime: OutwardRuntime,
   stack: AsyncDisposableStack,
 ): ObjectStore {
   const store = storeOf(config, runtime);

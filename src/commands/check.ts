@@ -5,6 +5,7 @@ import { silentLogger } from '@conversation-operator/base/logger';
 import { found } from '@conversation-operator/kube/errors';
 import { loadConnection } from '@conversation-operator/kube/kubeconfig';
 import { archiveConfigOf } from '../config/archive.ts';
+import { proxiesOf } from '../config/outward.ts';
 import { accountName, readCheckConfig, type CheckConfig } from '../config/check.ts';
 import { apiUrlOf } from '../gateway/git/host-api/host-apis.ts';
 import {
@@ -26,6 +27,7 @@ import { TemporaryObjects } from './check/temporary-objects.ts';
 import type { ClusterOptions } from './cluster-client.ts';
 import { CommandError } from './command-error.ts';
 import { everybodysGitCredentials } from './git-directory.ts';
+import { withOutward } from './outward.ts';
 import { connect, createRuntime, interrupted } from './process.ts';
 
 export interface CheckOptions extends ClusterOptions {
@@ -168,18 +170,17 @@ async function createScene(
   const { client, transport } = connect(connection, runtime);
   stack.defer(() => transport.close());
   const namespace = options.namespace ?? config.NAMESPACE ?? loaded.namespace;
+  const outwardRuntime = withOutward(config, runtime);
   const outward = createOutwardRequests({
-    httpsProxy: config.HTTPS_PROXY,
-    httpProxy: config.HTTP_PROXY,
-    noProxy: config.NO_PROXY,
-    trustFile: config.TRUST_FILE,
+    outward: outwardRuntime.outward,
+    proxies: proxiesOf(config),
   });
   stack.defer(() => outward.close());
   const archive = archiveConfigOf(config);
   const bucket =
     archive?.kind === 's3'
       ? {
-          store: openStore(archive, runtime, stack),
+          store: openStore(archive, outwardRuntime, stack),
           name: archive.bucket,
           url: archive.endpoint ?? `https://s3.${archive.region}.amazonaws.com`,
         }

@@ -1,10 +1,7 @@
-import { existsSync } from 'node:fs';
 import { z } from 'zod';
 import { archiveSettings, checkArchive } from './archive.ts';
 import { httpUrl, readEnvironment, shared, urlsByProvider } from './environment.ts';
-
-/** Empty, or the path of a file that exists. */
-const trustFile = z.string().refine(existsSync, 'must be a PEM file with certificates').optional();
+import { outwardSettings } from './outward.ts';
 
 /** `namespace/name` of a service account. */
 export const accountName = z
@@ -21,11 +18,8 @@ const schema = z
     GIT_CREDENTIALS_DIR: z.string().optional(),
     /** As for the gateway. */
     GIT_API_URLS: urlsByProvider('{}', httpUrl, '{"github":"https://github.example.com/api/v3"}'),
-    /** Proxies and certificates of the processes. */
-    HTTPS_PROXY: httpUrl.optional(),
-    HTTP_PROXY: httpUrl.optional(),
-    NO_PROXY: z.string().default(''),
-    TRUST_FILE: trustFile,
+    /** As for all processes. */
+    ...outwardSettings,
     /** Name and namespace of the Helm release, for the lines that mend. */
     RELEASE: z.string().default('conversation-operator'),
     RELEASE_NAMESPACE: z.string().optional(),
@@ -41,11 +35,6 @@ const schema = z
 /** The settings of `conversation-operator check`. */
 export type CheckConfig = z.output<typeof schema>;
 
-/** Throws `ConfigError`. Proxies are also read from the names in lower case, as curl does. */
+/** Throws `ConfigError`. */
 export const readCheckConfig = (environment: NodeJS.ProcessEnv): CheckConfig =>
-  readEnvironment(schema, {
-    ...environment,
-    HTTPS_PROXY: environment['HTTPS_PROXY'] ?? environment['https_proxy'],
-    HTTP_PROXY: environment['HTTP_PROXY'] ?? environment['http_proxy'],
-    NO_PROXY: environment['NO_PROXY'] ?? environment['no_proxy'],
-  });
+  readEnvironment(schema, environment);

@@ -1,7 +1,8 @@
-import { readFileSync } from 'node:fs';
-import { rootCertificates } from 'node:tls';
 import { systemCodeOf } from '@conversation-operator/base/system-code';
-import { EnvHttpProxyAgent, request } from 'undici';
+import type { Outward } from '@conversation-operator/outward/outward';
+import { proxyOf, type Proxies } from '@conversation-operator/outward/proxies';
+import { proxyErrorIn } from '@conversation-operator/outward/proxy-error';
+import { request } from 'undici';
 
 /** The way to hosts outside the cluster, as the processes of the product take it. */
 export interface OutwardRequests {
@@ -15,43 +16,18 @@ export interface OutwardRequests {
   close(): Promise<void>;
 }
 
-export interface OutwardSettings {
-  readonly httpsProxy: string | undefined;
-  readonly httpProxy: string | undefined;
-  readonly noProxy: string;
-  /** PEM file of certificates that count beside the public ones. */
-  readonly trustFile: string | undefined;
+export interface OutwardRequestsOptions {
+  readonly outward: Outward;
+  readonly proxies: Proxies;
 }
 
-/** Whether NO_PROXY names a host: the host itself, a domain above it, or `*`. */
-const isExcepted = (noProxy: string, { hostname }: URL): boolean =>
-  noProxy
-    .split(/[,\s]+/)
-    .map((entry) =>
-      entry
-        .toLowerCase()
-        .replace(/:\d+$/, '')
-        .replace(/^\*?\./, ''),
-    )
-    .some(
-      (entry) =>
-        entry !== '' && (entry === '*' || entry === hostname || hostname.endsWith(`.${entry}`)),
-    );
+const pool = { connections: 16, connectTimeoutMs: 10_000 } as const;
 
-export function createOutwardRequests(settings: OutwardSettings): OutwardRequests {
-  const { httpsProxy, httpProxy, noProxy, trustFile } = settings;
-  const trust =
-    trustFile === undefined ? {} : { ca: [...rootCertificates, readFileSync(trustFile, 'utf8')] };
-  const dispatcher = new EnvHttpProxyAgent({
-    // An empty text is no proxy: the environment of this process does not count.
-    httpProxy: httpProxy ?? '',
-    httpsProxy: httpsProxy ?? '',
-    noProxy,
-    connect: { timeout: 10_000, ...trust },
-    requestTls: trust,
-    proxyTls: trust,
-    allowH2: false,
-  });
+export function createOutwardRequests({
+  outward,
+  proxies,
+}: OutwardRequestsOptions): OutwardRequests {
+  const dispatcher = outward.pool(pool);
   return {
     status: async (url, { headers = {}, signal }) => {
       const response = await request(url, {
@@ -63,10 +39,7 @@ export function createOutwardRequests(settings: OutwardSettings): OutwardRequest
       await response.body.dump({ limit: 16_384 });
       return response.statusCode;
     },
-    proxyOf: (url) => {
-      const proxy = url.protocol === 'https:' ? (httpsProxy ?? httpProxy) : httpProxy;
-      return proxy === undefined || isExcepted(noProxy, url) ? undefined : new URL(proxy).origin;
-    },
+    proxyOf: (url) => proxyOf(proxies, url)?.origin,
     close: () => dispatcher.destroy(),
   };
 }
@@ -93,12 +66,9 @@ export function connectFailureOf(error: unknown): ConnectFailure {
   const codes = [...chainOf(error)].flatMap((each) => systemCodeOf(each) ?? []);
   const certificate = codes.find((code) => certificateCodes.test(code));
   if (certificate !== undefined) return { kind: 'certificate', detail: certificate };
-  const status = [...chainOf(error)]
-    .map((each) =>
-      each instanceof Error ? /^Proxy response \((\d{3})\)/.exec(each.message)?.[1] : undefined,
-    )
-    .find((each) => each !== undefined);
-  if (status !== undefined) return { kind: 'proxy', detail: `status ${status}` };
+  // A certificate of the proxy, and not of the host, is the finding above as well.
+  const proxyError = proxyErrorIn(error);
+  if (proxyError !== undefined) return { kind: 'proxy', detail: proxyError.code };
   const name = codes.find((code) => nameCodes.has(code));
   if (name !== undefined) return { kind: 'name', detail: name };
   return { kind: 'unreachable', detail: codes.at(-1) ?? 'no answer' };

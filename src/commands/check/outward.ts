@@ -32,12 +32,14 @@ function findingOf(
       });
     case 'proxy':
       return errorOf(FindingCode.proxyRefused, {
-        cause: `The proxy ${proxy ?? ''} refuses a connection to ${origin} (${detail}).`,
+        cause: `A request to ${origin} ends at the proxy ${proxy ?? ''} (${detail}).`,
         breaks,
         mend: withVariable(
           installation,
           'HTTPS_PROXY',
-          detail.endsWith('407') ? 'http://USER:PASSWORD@PROXY:3128' : 'http://PROXY:3128',
+          detail === 'PROXY_AUTHENTICATION'
+            ? 'http://USER:PASSWORD@PROXY:3128'
+            : 'http://PROXY:3128',
         ),
       });
     case 'name':

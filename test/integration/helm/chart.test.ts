@@ -1014,7 +1014,9 @@ describe('the chart', () => {
         resources.map((resource: string) => {
           const [plural = '', part] = resource.split('/');
           const name = `${[plural, ...apiGroups].filter((text) => text !== '').join('.')}${part === undefined ? '' : `/${part}`}`;
-          const account = /-(operator|gateway|check)(-lease)?$/.exec(metadata.name)?.[1];
+          const account = /-(operator|gateway|check)(-lease|-initial-objects)?$/.exec(
+            metadata.name,
+          )?.[1];
           return `${account} ${name}${resourceNames === undefined ? '' : ` (${resourceNames.join(' ')})`} ${verbs.join(' ')}`;
         }),
       ),

@@ -19,6 +19,7 @@ import {
   runtimeClassFindings,
   selectedNodes,
 } from '../../../src/commands/check/nodes.ts';
+import { refusalOf } from '../../../packages/outward/src/proxy-error.ts';
 import { connectFailureOf } from '../../../src/commands/check/outward-requests.ts';
 import { outwardFindings } from '../../../src/commands/check/outward.ts';
 import { podSecurityFindings } from '../../../src/commands/check/pod-security.ts';
@@ -135,7 +136,7 @@ describe('a host outside', () => {
     ],
     [
       'refused by a proxy without a user',
-      new Error('Proxy response (407) !== 200 when HTTP Tunneling'),
+      refusalOf(407),
       'http://proxy:3128',
       'ProxyRefused',
       'USER:PASSWORD@PROXY',
