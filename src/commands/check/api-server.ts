@@ -1,4 +1,4 @@
-// eslint-disable-next-line no-restricted-imports -- the API server is no host outside, and its transport hides headers
+// eslint-disable-next-line no-restricted-imports -- the transport to the API server hides headers
 import { Agent, request } from 'undici';
 import type { Connection } from '@conversation-operator/kube/transport';
 import { connectFailureOf } from './outward-requests.ts';
