@@ -1,5 +1,6 @@
 import { Command, Option } from 'commander';
 import { addArchiveCommand } from './commands/archive-command.ts';
+import type { CheckOptions } from './commands/check.ts';
 import type { PruneOptions } from './commands/claims.ts';
 import type { ClusterOptions } from './commands/cluster-client.ts';
 import { CommandError } from './commands/command-error.ts';
@@ -114,6 +115,37 @@ export async function runProgram({
     .action(async (options: LoginLinkOptions) =>
       (await import('./commands/login-link.ts')).loginLink(options),
     );
+
+  inCluster(
+    program
+      .command('check')
+      .description(
+        'try what an installation needs of the cluster; exit code 1: an error was found, 2: something could not be tried',
+      ),
+  )
+    .option('--pre', 'before an installation, with your own rights')
+    .addOption(new Option('-o, --output <format>', 'a report for programs').choices(['json']))
+    .option('--template <name>', 'the SandboxTemplate whose sandboxes are tried', 'default')
+    .option('--image <image>', 'of the operator and the gateway; by default $IMAGE')
+    .option('--agent-image <image>', 'of sandboxes; by default that of the template')
+    .option('--storage-class <name>', 'with --pre; by default the default class of the cluster')
+    .option('--runtime-class <name>', 'with --pre; by default none')
+    .option('--architectures <list>', 'that the images have', 'amd64,arm64')
+    .option('--release <name>', 'of Helm; by default $RELEASE or conversation-operator')
+    .option(
+      '--release-namespace <name>',
+      'by default $RELEASE_NAMESPACE, or the namespace without -sandboxes',
+    )
+    .option(
+      '--operator-account <namespace/name>',
+      'its service account; by default as the chart names it',
+    )
+    .option(
+      '--gateway-account <namespace/name>',
+      'its service account; by default as the chart names it',
+    )
+    .option('--skip <list>', 'names of checks that do not run, separated by commas')
+    .action(async (options: CheckOptions) => (await import('./commands/check.ts')).check(options));
 
   const claims = program
     .command('claims')

@@ -11,6 +11,8 @@ const notice =
  * `conversation-operator keys create`.
  */
 const values = {
+  // Only Helm runs tests.
+  check: { enabled: false },
   masterKey: { existingSecret: `${name}-master-key` },
   firstKey: { create: false },
   policies: { enabled: true },

@@ -38,6 +38,17 @@ export function openArchive(
   return { store, codec, reader: createHistoryReader({ store, codec }) };
 }
 
+/** Opens the store of an archive alone, until the stack ends. */
+export function openStore(
+  config: NonNullable<ArchiveConfig>,
+  runtime: OutwardRuntime,
+  stack: AsyncDisposableStack,
+): ObjectStore {
+  const store = storeOf(config, runtime);
+  stack.defer(() => store.close());
+  return store;
+}
+
 function storeOf(
   config: NonNullable<ArchiveConfig>,
   { clock, random, logger, outward }: OutwardRuntime,

@@ -99,6 +99,38 @@ export function mountedGitCredentials(options: MountedGitCredentialsOptions): Gi
   return credentialsOf([own, everybodys]);
 }
 
+/**
+ * Credentials for everybody, by provider, from files and from the users in the URLs of hosts: those
+ * of owners and of a GitHub App are not among them.
+ */
+export async function everybodysGitCredentials({
+  hosts,
+  folder,
+  logger,
+}: {
+  readonly hosts: Readonly<Record<string, string>>;
+  readonly folder: string | undefined;
+  readonly logger: Logger;
+}): Promise<readonly { readonly provider: string; readonly token: string }[]> {
+  const providers = Object.keys(hosts);
+  const sources = [
+    ...(folder === undefined ? [] : [gitCredentialFiles({ folder, providers, logger }).everybodys]),
+    credentialsInUrls(hosts),
+  ];
+  const found = await Promise.all(
+    providers.map(async (provider) => {
+      for (const source of sources) {
+        const credential = await source('', provider, undefined);
+        if (credential === 'withheld') return [];
+        if (credential !== 'absent' && credential.token !== undefined)
+          return [{ provider, token: credential.token }];
+      }
+      return [];
+    }),
+  );
+  return found.flat();
+}
+
 type GitCredentialsConfig = GithubAppConfig &
   Pick<GatewayConfig | UpConfig, 'GIT_HOSTS' | 'GIT_CREDENTIALS_DIR'>;
 

@@ -28,7 +28,7 @@ describe('an installation on an empty cluster', () => {
 
   it('passes helm test', async () => {
     await expect(
-      helm(['test', release, '--namespace', facts.namespace, '--timeout', '60s']),
+      helm(['test', release, '--namespace', facts.namespace, '--timeout', '300s']),
     ).resolves.toContain('Succeeded');
   });
 

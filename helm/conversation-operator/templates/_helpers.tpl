@@ -142,6 +142,10 @@ capabilities: { drop: [ALL] }
   value: {{ range $index, $entry := .Values.masterKey.entries }}{{ if $index }},{{ end }}/etc/conversation-operator/master-key/{{ $entry }}{{ end }}
 - { name: METRICS_PORT, value: '9464' }
 - { name: LOG_FORMAT, value: json }
+{{ include "co.gitHostsEnv" . }}
+{{- end -}}
+
+{{- define "co.gitHostsEnv" -}}
 # Not made of a map: the first one is the default, and maps are sorted.
 - name: GIT_HOSTS
   value: '{ {{- range $index, $host := .Values.gitHosts }}{{ if $index }},{{ end }}{{ $host.provider | toJson }}:{{ $host.url | toJson }}{{ end -}} }'

@@ -12,10 +12,15 @@ import { helmVersions } from '../../../helm/tools/binaries.ts';
 import { manifests } from '../../../helm/tools/manifests.ts';
 import { chartFolder, helm, renderChart } from '../../../helm/tools/render.ts';
 import { chartValues, valuesDocument, valuesSchema } from '../../../helm/tools/values-document.ts';
+import { chosenChecks } from '../../../src/commands/check.ts';
+import { allChecks } from '../../../src/commands/check/check-list.ts';
+import { plannedTemplate } from '../../../src/commands/check/planned-template.ts';
+import { accountRules } from '../../../src/commands/check/rights-table.ts';
 import { defaultTemplate } from '../../../src/commands/initial-objects.ts';
 import { openHandsTemplate } from '../../../src/commands/local-agents.ts';
 import { acpAgentNames } from '../../../src/resources/acp-settings.ts';
 import { archiveConfigOf, type ArchiveConfig } from '../../../src/config/archive.ts';
+import { readCheckConfig } from '../../../src/config/check.ts';
 import { readGatewayConfig, readOperatorConfig } from '../../../src/config/cluster.ts';
 import { sandboxOutwardOf } from '../../../src/config/sandbox-outward.ts';
 import { buildPod } from '../../../src/controllers/sandbox/pod.ts';
@@ -1097,14 +1102,16 @@ describe('the chart', () => {
         resources.map((resource: string) => {
           const [plural = '', part] = resource.split('/');
           const name = `${[plural, ...apiGroups].filter((text) => text !== '').join('.')}${part === undefined ? '' : `/${part}`}`;
-          const account = metadata.name.includes('operator-operator') ? 'operator' : 'gateway';
+          const account = /-(operator|gateway|check)(-lease|-initial-objects)?$/.exec(
+            metadata.name,
+          )?.[1];
           return `${account} ${name}${resourceNames === undefined ? '' : ` (${resourceNames.join(' ')})`} ${verbs.join(' ')}`;
         }),
       ),
     );
     const documented = read('docs/security.md')
       .split('\n')
-      .filter((line) => /^\| (operator|gateway) +\| [a-z]+(\.| |\/)/.test(line))
+      .filter((line) => /^\| (operator|gateway|check) +\| [a-z]+(\.| |\/)/.test(line))
       .map((line) =>
         line
           .split('|')
@@ -1114,6 +1121,112 @@ describe('the chart', () => {
       );
     expect(rows.sort()).toEqual(documented.sort());
     expect(rows.filter((row: string) => /secret|\*/i.test(row))).toEqual([]);
+  });
+});
+
+describe('the check of `helm test`', () => {
+  const render = (values: object = {}) => RenderedChart.of(4, { values });
+  const podOf = (chart: RenderedChart): Body => chart.one('Pod', '-check').spec;
+  const settingsOf = (chart: RenderedChart) =>
+    readCheckConfig(
+      Object.fromEntries(
+        podOf(chart).containers[0].env.map(({ name, value }: Body) => [name, value]),
+      ),
+    );
+  const skippedOf = (chart: RenderedChart): readonly string[] => {
+    const [, skip = '--skip='] = podOf(chart).containers[0].args as readonly string[];
+    const list = skip.replace('--skip=', '');
+    // Throws for a name that is no check.
+    const left = new Set(chosenChecks(list).map(({ name }) => name));
+    return allChecks.map(({ name }) => name).filter((name) => !left.has(name));
+  };
+
+  it('asks for the rights that the Roles of the operator and the gateway grant', async () => {
+    const chart = await render();
+    const rightsOf = (rules: readonly Body[]) =>
+      rules
+        .flatMap(({ apiGroups, group: one, resources, verbs, resourceNames, name }: Body) =>
+          resources.flatMap((resource: string) =>
+            verbs.map((verb: string) =>
+              [one ?? apiGroups[0], resource, verb, name ?? resourceNames?.[0] ?? '*'].join(' '),
+            ),
+          ),
+        )
+        .sort();
+    for (const account of ['operator', 'gateway'] as const) {
+      const granted = chart
+        .all('Role')
+        .filter(({ metadata }: Body) =>
+          new RegExp(`-${account}(-lease)?$`).test(metadata.name as string),
+        )
+        .flatMap(({ rules }: Body) => rules as Body[]);
+      expect(rightsOf(accountRules[account])).toEqual(rightsOf(granted));
+    }
+  });
+
+  it('tries before an installation the pods that the default template makes', async () => {
+    const { spec } = (await render()).one('SandboxTemplate');
+    const planned = plannedTemplate({
+      namespace: 'agents-sandboxes',
+      image: spec.podTemplate.spec.containers[0].image,
+    });
+    expect(planned.spec.podTemplate).toEqual(spec.podTemplate);
+    expect(planned.spec.storage).toEqual(spec.storage);
+  });
+
+  it('has the settings of the installation, and an account without Secrets', async () => {
+    const chart = await render({
+      gitHosts: [{ provider: 'github', url: 'https://github.example.com' }],
+      gitCredentials: { existingSecret: 'git' },
+      archive: { s3: { bucket: 'history', secretName: 'keys' } },
+      gateway: { env: [{ name: 'HTTPS_PROXY', value: 'http://proxy:3128' }] },
+    });
+    expect(settingsOf(chart)).toMatchObject({
+      NAMESPACE: 'agents-sandboxes',
+      RELEASE_NAMESPACE: 'agents',
+      GIT_HOSTS: { github: 'https://github.example.com' },
+      GIT_CREDENTIALS_DIR: '/etc/conversation-operator/git-credentials',
+      ARCHIVE_S3_BUCKET: 'history',
+      HTTPS_PROXY: 'http://proxy:3128',
+      IMAGE: podOf(chart).containers[0].image as string,
+    });
+    for (const account of ['operator', 'gateway'])
+      expect(settingsOf(chart)).toMatchObject({
+        [`${account.toUpperCase()}_ACCOUNT`]: `agents/${chart.one('ServiceAccount', `-${account}`).metadata.name}`,
+      });
+    const { rules } = chart.one('Role', '-check');
+    expect(JSON.stringify(rules)).not.toMatch(/secrets|\*|"patch"|"update"/);
+    expect(skippedOf(chart)).toEqual([
+      'definitions',
+      'runtime-class',
+      'architecture',
+      'storage-class',
+    ]);
+  });
+
+  it('exists while the test runs, and reads the cluster where a value allows it', async () => {
+    const chart = await render({ check: { clusterRights: true, skip: ['network-policy'] } });
+    const hooks = chart.resources.filter(
+      ({ metadata }: Body) => metadata.labels?.['app.kubernetes.io/component'] === 'check',
+    );
+    expect(hooks.map(({ kind }: Body) => kind as string).sort()).toEqual([
+      ...['ClusterRole', 'ClusterRoleBinding', 'Pod', 'Role', 'RoleBinding', 'ServiceAccount'],
+    ]);
+    for (const { metadata } of hooks) expect(metadata.annotations['helm.sh/hook']).toBe('test');
+    expect(skippedOf(chart)).toEqual(['network-policy', 'bucket']);
+    expect(chart.one('ClusterRole', '-check').rules.map(({ verbs }: Body) => verbs[0])).toEqual([
+      ...['get', 'list', 'list', 'list'],
+    ]);
+    const without = await render({ check: { enabled: false } });
+    expect(without.resources.filter(({ metadata }: Body) => /-check$/.test(metadata.name))).toEqual(
+      [],
+    );
+  });
+
+  it('knows the names of all checks in its schema', async () => {
+    const skip = allChecks.map(({ name }) => name);
+    expect(skippedOf(await render({ check: { skip } }))).toEqual(skip);
+    await expect(render({ check: { skip: ['rainfall'] } })).rejects.toThrow('skip');
   });
 });
 

@@ -1,0 +1,233 @@
+import { randomBytes } from 'node:crypto';
+import { lookup } from 'node:dns/promises';
+import { systemClock } from '@conversation-operator/base/clock';
+import { silentLogger } from '@conversation-operator/base/logger';
+import { found } from '@conversation-operator/kube/errors';
+import { loadConnection } from '@conversation-operator/kube/kubeconfig';
+import { archiveConfigOf } from '../config/archive.ts';
+import { proxiesOf } from '../config/outward.ts';
+import { accountName, readCheckConfig, type CheckConfig } from '../config/check.ts';
+import { apiUrlOf } from '../gateway/git/host-api/host-apis.ts';
+import {
+  agentContainerOf,
+  sandboxTemplates,
+  type SandboxTemplate,
+} from '../resources/sandbox-template.ts';
+import { openStore } from './archive-store.ts';
+import { askApiServer } from './check/api-server.ts';
+import { allChecks } from './check/check-list.ts';
+import { dryRunOf } from './check/dry-run.ts';
+import { NotTried } from './check/finding.ts';
+import { createOutwardRequests } from './check/outward-requests.ts';
+import { plannedTemplate } from './check/planned-template.ts';
+import { jsonReport, textReport } from './check/report.ts';
+import { exitCodeOf, runChecks } from './check/run-checks.ts';
+import { once, type GitHostCredential, type Scene } from './check/scene.ts';
+import { TemporaryObjects } from './check/temporary-objects.ts';
+import type { ClusterOptions } from './cluster-client.ts';
+import { CommandError } from './command-error.ts';
+import { everybodysGitCredentials } from './git-directory.ts';
+import { withOutward } from './outward.ts';
+import { connect, createRuntime, interrupted } from './process.ts';
+
+export interface CheckOptions extends ClusterOptions {
+  /** Before an installation, with the rights of the person. */
+  readonly pre?: boolean;
+  readonly output?: 'json';
+  readonly image?: string;
+  readonly agentImage?: string;
+  readonly storageClass?: string;
+  readonly runtimeClass?: string;
+  /** Name of the SandboxTemplate whose sandboxes are tried. */
+  readonly template: string;
+  readonly release?: string;
+  readonly releaseNamespace?: string;
+  readonly operatorAccount?: string;
+  readonly gatewayAccount?: string;
+  /** Architectures of the images, separated by commas. */
+  readonly architectures: string;
+  /** Names of checks that do not run, separated by commas. */
+  readonly skip?: string;
+  /** Delay between two readings of a pod; for tests. */
+  readonly pollMs?: number;
+}
+
+/** Texts of a list that commas separate. */
+const listed = (text: string): readonly string[] =>
+  text
+    .split(',')
+    .map((each) => each.trim())
+    .filter((each) => each !== '');
+
+/** The checks of a command without those of `--skip`. Throws `CommandError`. */
+export function chosenChecks(skip = '') {
+  const names = new Set(allChecks.map(({ name }) => name));
+  const skipped = listed(skip);
+  const unknown = skipped.filter((name) => !names.has(name));
+  if (unknown.length > 0)
+    throw new CommandError(
+      `--skip: ${unknown.join(', ')} is no check; there are ${[...names].join(', ')}`,
+    );
+  return allChecks.filter(({ name }) => !skipped.includes(name));
+}
+
+function accountOf(option: string, text: string): string {
+  const account = accountName.safeParse(text);
+  if (!account.success) throw new CommandError(`${option}: ${text} must be namespace/name`);
+  return account.data;
+}
+
+/** The subjects of an installation: the chart adds -sandboxes to the namespace of the release. */
+export function installationOf(options: CheckOptions, config: CheckConfig, namespace: string) {
+  const release = options.release ?? config.RELEASE;
+  const releaseNamespace =
+    options.releaseNamespace ??
+    config.RELEASE_NAMESPACE ??
+    (namespace.replace(/-sandboxes$/, '') || namespace);
+  const fullName = release.includes('conversation-operator')
+    ? release
+    : `${release}-conversation-operator`;
+  const prefix = `${releaseNamespace}/${fullName.slice(0, 40).replace(/-$/, '')}`;
+  return {
+    ...{ release, releaseNamespace },
+    areAccountsNamed: [
+      options.operatorAccount ?? config.OPERATOR_ACCOUNT,
+      options.gatewayAccount ?? config.GATEWAY_ACCOUNT,
+    ].every((name) => name !== undefined),
+    accounts: {
+      operator: accountOf(
+        '--operator-account',
+        options.operatorAccount ?? config.OPERATOR_ACCOUNT ?? `${prefix}-operator`,
+      ),
+      gateway: accountOf(
+        '--gateway-account',
+        options.gatewayAccount ?? config.GATEWAY_ACCOUNT ?? `${prefix}-gateway`,
+      ),
+    },
+  };
+}
+
+/** Base URLs without their users, for messages. */
+const plainUrls = (hosts: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(hosts).map(([provider, text]) => {
+      const url = new URL(text);
+      url.username = '';
+      url.password = '';
+      return [provider, url.href];
+    }),
+  );
+
+async function credentialsOf(config: CheckConfig): Promise<readonly GitHostCredential[]> {
+  const { GIT_HOSTS: hosts, GIT_API_URLS: apiUrls, GIT_CREDENTIALS_DIR: folder } = config;
+  const credentials = await everybodysGitCredentials({ hosts, folder, logger: silentLogger });
+  return credentials.map(({ provider, token }) => {
+    const api = apiUrlOf(provider, { hosts, apiUrls });
+    return {
+      provider,
+      userUrl: api === undefined ? undefined : new URL(`${api.href.replace(/\/+$/, '')}/user`),
+      headers: {
+        accept: 'application/json',
+        authorization: `${provider === 'forgejo' ? 'token' : 'Bearer'} ${token}`,
+      },
+    };
+  });
+}
+
+const agentImageOf = (template: SandboxTemplate): string | undefined =>
+  agentContainerOf(template)?.image;
+
+/** Tries everything, and reports it. Throws `CommandError` and `ConfigError`. */
+export async function check(options: CheckOptions): Promise<void> {
+  const config = readCheckConfig(process.env);
+  const checks = chosenChecks(options.skip);
+  const interruption = new AbortController();
+  void interrupted().then((signal) => interruption.abort(new NotTried(`interrupted by ${signal}`)));
+  await using stack = new AsyncDisposableStack();
+  const scene = await createScene(options, config, interruption.signal, stack);
+  const leftovers = await scene.objects
+    .deleteLeftovers(AbortSignal.any([interruption.signal, AbortSignal.timeout(20_000)]))
+    // Without an API server there is nothing to delete, and the first check says so.
+    .catch(() => 0);
+  if (leftovers > 0)
+    process.stderr.write(`Deleted ${leftovers} objects that an earlier check had left.\n`);
+  const results = await runChecks({ checks, scene, interrupted: interruption.signal });
+  process.stdout.write(options.output === 'json' ? jsonReport(results) : textReport(results));
+  process.exitCode = exitCodeOf(results);
+}
+
+async function createScene(
+  options: CheckOptions,
+  config: CheckConfig,
+  signal: AbortSignal,
+  stack: AsyncDisposableStack,
+): Promise<Scene> {
+  const runtime = createRuntime(silentLogger);
+  const loaded = await loadConnection(
+    options.kubeconfig === undefined ? {} : { kubeconfig: options.kubeconfig },
+  );
+  const { connection } = loaded;
+  const { client, transport } = connect(connection, runtime);
+  stack.defer(() => transport.close());
+  const namespace = options.namespace ?? config.NAMESPACE ?? loaded.namespace;
+  const outwardRuntime = withOutward(config, runtime);
+  const outward = createOutwardRequests({
+    outward: outwardRuntime.outward,
+    proxies: proxiesOf(config),
+  });
+  stack.defer(() => outward.close());
+  const archive = archiveConfigOf(config);
+  const bucket =
+    archive?.kind === 's3'
+      ? {
+          store: openStore(archive, outwardRuntime, stack),
+          name: archive.bucket,
+          url: archive.endpoint ?? `https://s3.${archive.region}.amazonaws.com`,
+        }
+      : undefined;
+  const within = (ms: number) => AbortSignal.any([signal, AbortSignal.timeout(ms)]);
+  const phase = options.pre === true ? 'pre' : 'installed';
+  const template = once(async () => {
+    if (phase === 'pre')
+      return plannedTemplate({
+        namespace,
+        image: options.agentImage ?? 'conversation-operator-agent',
+        storageClass: options.storageClass,
+        runtimeClass: options.runtimeClass,
+      });
+    const stored = await found(
+      client.get(sandboxTemplates, namespace, options.template, { signal: within(15_000) }),
+    );
+    if (stored === undefined)
+      throw new NotTried(
+        `there is no SandboxTemplate ${options.template} in the namespace ${namespace}: name one by --template, or say --pre before an installation`,
+      );
+    return stored;
+  });
+  // Images of a template that can not be read are not known; the checks of them say why.
+  const stored = phase === 'pre' ? undefined : await template().catch(() => undefined);
+  return {
+    ...installationOf(options, config, namespace),
+    ...{ phase, namespace, client, connection, outward, template },
+    clock: systemClock,
+    pollMs: options.pollMs ?? 1_000,
+    images: {
+      operator: options.image ?? config.IMAGE,
+      runsOperator:
+        options.image === undefined && process.env['KUBERNETES_SERVICE_HOST'] !== undefined,
+      agent: options.agentImage ?? (stored === undefined ? undefined : agentImageOf(stored)),
+      pullSecrets: listed(config.IMAGE_PULL_SECRETS),
+      architectures: listed(options.architectures),
+    },
+    gitHosts: plainUrls(config.GIT_HOSTS),
+    gitCredentials: () => credentialsOf(config),
+    ...(bucket === undefined ? {} : { bucket }),
+    objects: new TemporaryObjects({
+      ...{ client, clock: systemClock, namespace },
+      run: randomBytes(6).toString('hex'),
+    }),
+    resolve: async (name) => (await lookup(name, { all: true })).map(({ address }) => address),
+    apiServer: once(() => askApiServer(connection, () => Date.now(), within(9_000))),
+    dryRun: once(async () => dryRunOf(client, await template(), within(25_000))),
+  };
+}

@@ -1,0 +1,99 @@
+import { FailureCode } from '../../controllers/sandbox/failure.ts';
+import type { CreateError } from '../../controllers/sandbox/create-error.ts';
+import { errorOf, FindingCode, NotTried, outcomeOf, warningOf, type Finding } from './finding.ts';
+import { refusalFinding } from './dry-run.ts';
+import { podSecurityCodes } from './pod-security.ts';
+import { quotaCodes } from './quota.ts';
+import { withValue, type Check, type DryRun, type Installation } from './scene.ts';
+
+/** Names of all containers of a pod. */
+const containersOf = ({ spec }: DryRun['sent']): readonly string[] =>
+  [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])].map(({ name }) => name);
+
+const webhooks =
+  'kubectl get mutatingwebhookconfigurations -o custom-columns=NAME:.metadata.name,NAMESPACES:.webhooks[*].namespaceSelector';
+
+/** Values of the chart by which known meshes leave a pod alone. */
+const meshValues: readonly (readonly [RegExp, string])[] = [
+  [/^istio-/, "--set-string 'defaultTemplate.podLabels.sidecar\\.istio\\.io/inject=false'"],
+  [/^linkerd-/, "--set-string 'defaultTemplate.podAnnotations.linkerd\\.io/inject=disabled'"],
+  [
+    /^consul-/,
+    "--set-string 'defaultTemplate.podAnnotations.consul\\.hashicorp\\.com/connect-inject=false'",
+  ],
+];
+
+export interface AdmissionFacts extends Installation {
+  readonly namespace: string;
+  readonly dryRun: Pick<DryRun, 'sent' | 'pod'> & { readonly errors: readonly CreateError[] };
+}
+
+function mendOf({ code }: CreateError, facts: AdmissionFacts): string {
+  switch (code) {
+    case FailureCode.referenceNotFound:
+      return withValue(facts, '--set defaultTemplate.priorityClassName=');
+    case FailureCode.admissionDenied:
+    case FailureCode.admissionUnavailable:
+      return 'kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies # exempt the namespace, or mend the webhook';
+    case FailureCode.namespaceTerminating:
+      return `kubectl get namespace ${facts.namespace} -o yaml # wait for its end, then create it`;
+    default:
+      return `kubectl -n ${facts.namespace} get sandboxtemplates -o yaml # change the template as the message says`;
+  }
+}
+
+/** Pure. Findings of other checks on the same dry run are left to them. */
+export function admissionFindings(facts: AdmissionFacts): readonly Finding[] {
+  const { dryRun, namespace } = facts;
+  const refused = dryRun.errors
+    .filter(({ code }) => !podSecurityCodes.has(code) && !quotaCodes.has(code))
+    .map((error) => refusalFinding(error, mendOf(error, facts)));
+  const { pod } = dryRun;
+  if (pod === undefined) return refused;
+  const gates = (pod.spec?.schedulingGates ?? []).map(({ name }) => name);
+  const wanted = new Set((dryRun.sent.spec?.schedulingGates ?? []).map(({ name }) => name));
+  const added = gates.filter((name) => !wanted.has(name));
+  const own = new Set(containersOf(dryRun.sent));
+  const injected = containersOf(pod).filter((name) => !own.has(name));
+  const [, meshValue] = meshValues.find(([name]) => injected.some((each) => name.test(each))) ?? [];
+  return [
+    ...refused,
+    ...(added.length === 0
+      ? []
+      : [
+          errorOf(FindingCode.unschedulable, {
+            cause: `A webhook of the cluster holds the pods of sandboxes back by a scheduling gate: ${added.join(', ')}.`,
+            breaks:
+              'Sandboxes wait as Unschedulable until something removes the gate, and may exceed the startDeadline.',
+            mend: `${webhooks} # exempt the namespace ${namespace}, or give the gate's controller room`,
+          }),
+        ]),
+    ...(injected.length === 0
+      ? []
+      : [
+          warningOf(FindingCode.containersInjected, {
+            cause: `A webhook of the cluster adds containers to the pods of sandboxes: ${injected.join(', ')}.`,
+            breaks:
+              'A mesh may refuse connections of the operator and the gateway to agents, and each start waits for these containers.',
+            mend:
+              meshValue === undefined
+                ? `${webhooks} # exempt the namespace ${namespace}`
+                : withValue(facts, meshValue),
+          }),
+        ]),
+  ];
+}
+
+export const admissionCheck: Check = {
+  name: 'admission',
+  limitMs: 30_000,
+  needsApiServer: true,
+  run: async (scene) => {
+    const dryRun = await scene.dryRun();
+    const findings = admissionFindings({ ...scene, dryRun });
+    const [refusal] = dryRun.errors;
+    if (findings.length === 0 && refusal !== undefined)
+      throw new NotTried(`the dry run of a sandbox's pod ended before: ${refusal.code}`);
+    return outcomeOf(findings, "the API server accepts a sandbox's pod and volume claim unchanged");
+  },
+};

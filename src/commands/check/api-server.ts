@@ -1,0 +1,116 @@
+// eslint-disable-next-line no-restricted-imports -- the transport to the API server hides headers
+import { Agent, request } from 'undici';
+import type { Connection } from '@conversation-operator/kube/transport';
+import { connectFailureOf } from './outward-requests.ts';
+import { errorOf, FindingCode, outcomeOf, type Finding } from './finding.ts';
+import { withValue, type Check, type Installation, type ServerAnswer } from './scene.ts';
+
+/** Asks the API server for its version; the headers of the answer have its clock. */
+export async function askApiServer(
+  connection: Connection,
+  now: () => number,
+  signal: AbortSignal,
+): Promise<ServerAnswer> {
+  const { server, token, ca, cert, key, serverName, insecure } = connection;
+  const agent = new Agent({
+    allowH2: false,
+    connect: {
+      timeout: 8_000,
+      rejectUnauthorized: insecure !== true,
+      ...{ ca, cert, key, servername: serverName },
+    },
+  });
+  try {
+    const bearer = typeof token === 'function' ? await token() : token;
+    const sentMs = now();
+    const { statusCode, headers, body } = await request(`${server.replace(/\/+$/, '')}/version`, {
+      dispatcher: agent,
+      headers: {
+        accept: 'application/json',
+        ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }),
+      },
+      signal,
+    });
+    const receivedMs = now();
+    const { date } = headers;
+    const text = await body.text();
+    const version = /"gitVersion":\s*"(v[^"]{1,60})"/.exec(text)?.[1];
+    return {
+      ...{ status: statusCode, sentMs, receivedMs, version },
+      date: typeof date === 'string' ? date : undefined,
+    };
+  } catch (error) {
+    return { failure: connectFailureOf(error) };
+  } finally {
+    await agent.destroy();
+  }
+}
+
+/** Oldest supported minor version of Kubernetes 1 (docs/install.md). */
+const minMinor = 31;
+
+export interface ServerFacts extends Installation {
+  readonly server: string;
+  readonly inCluster: boolean;
+}
+
+/** Pure. */
+export function apiServerFindings(answer: ServerAnswer, facts: ServerFacts): readonly Finding[] {
+  const { server, inCluster } = facts;
+  const breaks = 'The operator and the gateway do nothing without the API server.';
+  if ('failure' in answer) {
+    const { kind, detail } = answer.failure;
+    const cause = `The API server ${server} can not be reached (${detail}).`;
+    if (kind === 'certificate')
+      return [
+        errorOf(FindingCode.certificateUntrusted, {
+          cause: `The certificate of the API server ${server} is not trusted (${detail}).`,
+          breaks,
+          mend: 'kubectl config view --minify --raw # certificate-authority-data must be the CA of the server',
+        }),
+      ];
+    const { hostname, port } = new URL(server);
+    return [
+      errorOf(FindingCode.apiServerUnreachable, {
+        ...{ cause, breaks },
+        mend: inCluster
+          ? withValue(facts, `--set-json 'networkPolicies.apiServer.ports=[${port || '443'}]'`)
+          : `nc -vz ${hostname} ${port || '443'} # until the network lets this machine through`,
+      }),
+    ];
+  }
+  if (answer.status === 401)
+    return [
+      errorOf(FindingCode.permissionDenied, {
+        cause: `The API server ${server} does not accept the credentials (status 401).`,
+        breaks,
+        mend: 'kubectl auth whoami # renew the credentials of the kubeconfig',
+      }),
+    ];
+  const minor = Number(/^v1\.(\d+)/.exec(answer.version ?? '')?.[1] ?? Number.NaN);
+  return minor < minMinor
+    ? [
+        errorOf(FindingCode.apiServerOutdated, {
+          cause: `The API server is ${answer.version ?? ''}; 1.${minMinor} is the oldest supported version.`,
+          breaks: 'Field selectors of custom resources and admission policies are missing.',
+          mend: 'kubectl version # upgrade the cluster',
+        }),
+      ]
+    : [];
+}
+
+export const apiServerCheck: Check = {
+  name: 'api-server',
+  limitMs: 10_000,
+  needsApiServer: false,
+  run: async (scene) => {
+    const answer = await scene.apiServer();
+    const { server } = scene.connection;
+    const inCluster = process.env['KUBERNETES_SERVICE_HOST'] !== undefined;
+    const version = 'failure' in answer ? '' : (answer.version ?? `status ${answer.status}`);
+    return outcomeOf(
+      apiServerFindings(answer, { ...scene, server, inCluster }),
+      `${server} answers: ${version}`,
+    );
+  },
+};

@@ -1,0 +1,90 @@
+import { sleep } from '@conversation-operator/base/clock';
+import { pods, type Pod } from '@conversation-operator/kube/core';
+import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { NotTried } from './finding.ts';
+import type { Scene } from './scene.ts';
+
+/** Time after which the kubelet ends a pod of a check. */
+const activeDeadlineSeconds = 240;
+
+export interface CheckPodOptions {
+  readonly image: string;
+  readonly command: readonly string[];
+  readonly args?: readonly string[];
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly pullSecrets?: readonly { readonly name?: string }[];
+  /** Claim that the pod mounts. */
+  readonly claim?: string;
+  /** Nodes and security of this template's pods. */
+  readonly template: SandboxTemplate;
+}
+
+/** The body of a small pod that passes the standard `restricted`, on the nodes of sandboxes. */
+export function checkPod(options: CheckPodOptions) {
+  const { image, command, args = [], labels = {}, pullSecrets = [], claim, template } = options;
+  const { spec } = template.spec.podTemplate;
+  const { nodeSelector, tolerations, affinity, priorityClassName, runtimeClassName } = spec ?? {};
+  return {
+    labels,
+    spec: {
+      ...{ nodeSelector, tolerations, affinity, priorityClassName, runtimeClassName },
+      restartPolicy: 'Never',
+      activeDeadlineSeconds,
+      terminationGracePeriodSeconds: 0,
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      imagePullSecrets: pullSecrets,
+      securityContext: {
+        runAsNonRoot: true,
+        seccompProfile: { type: 'RuntimeDefault' },
+        ...spec?.securityContext,
+      },
+      containers: [
+        {
+          name: 'check',
+          image,
+          command,
+          args,
+          resources: {
+            requests: { cpu: '10m', memory: '64Mi', 'ephemeral-storage': '16Mi' },
+            limits: { cpu: '500m', memory: '128Mi', 'ephemeral-storage': '64Mi' },
+          },
+          securityContext: {
+            allowPrivilegeEscalation: false,
+            readOnlyRootFilesystem: true,
+            capabilities: { drop: ['ALL'] },
+          },
+          volumeMounts: claim === undefined ? [] : [{ name: 'claim', mountPath: '/claim' }],
+        },
+      ],
+      volumes:
+        claim === undefined ? [] : [{ name: 'claim', persistentVolumeClaim: { claimName: claim } }],
+    },
+  };
+}
+
+/**
+ * Reads a pod again and again until `decide` says something, or for `forMs`; then undefined. Throws
+ * `NotTried` when another process has deleted the pod.
+ */
+export async function observePod<T>(
+  { client, clock, pollMs, namespace }: Scene,
+  name: string,
+  { forMs, signal }: { readonly forMs: number; readonly signal: AbortSignal },
+  decide: (pod: Pod) => T | undefined | Promise<T | undefined>,
+): Promise<T | undefined> {
+  const until = clock.monotonic() + forMs;
+  for (;;) {
+    const pod = await client.get(pods, namespace, name, { signal });
+    if (pod.metadata.deletionTimestamp !== undefined)
+      throw new NotTried(`another process has deleted the pod ${name} of the check`);
+    const decided = await decide(pod);
+    if (decided !== undefined) return decided;
+    if (clock.monotonic() >= until) return undefined;
+    await sleep(clock, pollMs, signal);
+  }
+}
+
+/** The last text that the container of a check has left; undefined while it runs. */
+export const lastTextOf = ({ status }: Pod): string | undefined =>
+  status?.containerStatuses?.[0]?.state?.terminated?.message;

@@ -1,0 +1,79 @@
+import { isIP } from 'node:net';
+import { systemCodeOf } from '@conversation-operator/base/system-code';
+import { errorOf, FindingCode, outcomeOf, type Finding } from './finding.ts';
+import { withValue, type Check, type Installation, type Scene } from './scene.ts';
+
+/** One name, and the code of the error of its resolution; undefined: the name was resolved. */
+export interface Resolution {
+  readonly name: string;
+  readonly code: string | undefined;
+  /** Purpose of the host, for a sentence: "the git host github". */
+  readonly what: string;
+}
+
+/** Pure. */
+export const dnsFindings = (
+  resolutions: readonly Resolution[],
+  installation: Installation,
+): readonly Finding[] =>
+  resolutions.flatMap(({ name, code, what }) =>
+    code === undefined
+      ? []
+      : [
+          errorOf(FindingCode.nameNotResolved, {
+            cause: `The name ${name} of ${what} can not be resolved (${code}).`,
+            breaks: `Nothing reaches ${what}.`,
+            mend:
+              code === 'ENOTFOUND'
+                ? `kubectl -n kube-system get configmap coredns -o yaml # ${name} needs a record, or a server that has one`
+                : withValue(installation, "--set-json 'networkPolicies.dns=[]'"),
+          }),
+        ],
+  );
+
+/** The hosts that this process resolves itself: a proxy resolves the names behind it. */
+export function hostsOf(scene: Scene): readonly Pick<Resolution, 'name' | 'what'>[] {
+  const { connection, gitHosts, bucket, outward } = scene;
+  const urls = [
+    ...Object.entries(gitHosts).map(([provider, url]) => ({
+      url,
+      what: `the git host ${provider}`,
+    })),
+    ...(bucket === undefined ? [] : [{ url: bucket.url, what: `the bucket ${bucket.name}` }]),
+  ].filter(({ url }) => /^https?:/.test(url) && outward.proxyOf(new URL(url)) === undefined);
+  const hosts = [{ url: connection.server, what: 'the API server' }, ...urls].map(
+    ({ url, what }) => ({ name: new URL(url).hostname.replace(/^\[|\]$/g, ''), what }),
+  );
+  const inCluster = process.env['KUBERNETES_SERVICE_HOST'] !== undefined;
+  return [
+    ...hosts.filter(({ name }) => isIP(name) === 0),
+    // Inside of a cluster the address of the API server comes without a name.
+    ...(inCluster ? [{ name: 'kubernetes.default.svc', what: 'the API server' }] : []),
+  ];
+}
+
+export const dnsCheck: Check = {
+  name: 'dns',
+  limitMs: 20_000,
+  needsApiServer: false,
+  run: async (scene) => {
+    const hosts = hostsOf(scene);
+    if (hosts.length === 0) return outcomeOf([], 'no host is called by a name');
+    const resolutions = await Promise.all(
+      hosts.map(async (host) => {
+        try {
+          await scene.resolve(host.name);
+          return { ...host, code: undefined };
+        } catch (error) {
+          const code = systemCodeOf(error);
+          if (code === undefined) throw error;
+          return { ...host, code };
+        }
+      }),
+    );
+    return outcomeOf(
+      dnsFindings(resolutions, scene),
+      `resolved: ${hosts.map(({ name }) => name).join(', ')}`,
+    );
+  },
+};

@@ -1,0 +1,88 @@
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { isNotFound } from '@conversation-operator/kube/errors';
+import { persistentVolumeClaims, pods } from '@conversation-operator/kube/core';
+import type { ObjectMeta } from '@conversation-operator/kube/object';
+import { buildClaim } from '../../controllers/sandbox/claim.ts';
+import {
+  createErrorOf,
+  type CreatedKind,
+  type CreateError,
+} from '../../controllers/sandbox/create-error.ts';
+import { FailureCode } from '../../controllers/sandbox/failure.ts';
+import { buildPod } from '../../controllers/sandbox/pod.ts';
+import { apiVersion } from '../../resources/group.ts';
+import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
+import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { errorOf, NotTried, type Finding } from './finding.ts';
+import type { DryRun } from './scene.ts';
+
+/** A sandbox that is never stored: pods and claims are made of one. */
+export const specimenOf = (template: SandboxTemplate): Sandbox => ({
+  apiVersion,
+  kind: sandboxes.kind,
+  metadata: { ...template.metadata, name: 'check-dry-run' },
+  spec: { owner: 'check', templateName: template.metadata.name, replicas: 1 },
+});
+
+/** Admission plugins would read the owner, which is not stored. */
+const ownerless = <T extends { readonly metadata: Partial<ObjectMeta> }>(object: T) => {
+  const { ownerReferences: _, ...metadata } = object.metadata;
+  return { ...object, metadata };
+};
+
+/** The pod and the claim of a sandbox of a template, as the operator creates them. */
+export const sandboxObjectsOf = (template: SandboxTemplate) => ({
+  pod: ownerless(buildPod(specimenOf(template), template, 'dry-run')),
+  claim: ownerless(buildClaim(specimenOf(template), template)),
+});
+
+/**
+ * Lets the API server admit a sandbox's pod and claim without storing them. Throws `NotTried` where
+ * the refusal is about this command's own right, and not about the objects.
+ */
+export async function dryRunOf(
+  client: KubeClient,
+  template: SandboxTemplate,
+  signal: AbortSignal,
+): Promise<DryRun> {
+  const objects = sandboxObjectsOf(template);
+  const errors: CreateError[] = [];
+  const tried = async <T>(what: CreatedKind, create: () => Promise<T>): Promise<T | undefined> => {
+    try {
+      return await create();
+    } catch (error) {
+      if (isNotFound(error))
+        throw new NotTried(`there is no namespace ${template.metadata.namespace}`);
+      const refusal = createErrorOf(error, what);
+      if (refusal === undefined) throw error;
+      if (refusal.code === FailureCode.permissionDenied)
+        throw new NotTried(`no right: ${refusal.serverMessage}`);
+      errors.push(refusal);
+      return undefined;
+    }
+  };
+  const options = { dryRun: true, signal };
+  const pod = await tried('pod', () => client.create(pods, objects.pod, options));
+  const claim = await tried('volume', () =>
+    client.create(persistentVolumeClaims, objects.claim, options),
+  );
+  return {
+    sent: objects.pod,
+    errors,
+    ...(pod === undefined ? {} : { pod }),
+    ...(claim === undefined ? {} : { claim }),
+  };
+}
+
+const maxServerMessage = 400;
+
+/** The finding of a refused object, with the line that mends it. */
+export const refusalFinding = (
+  { code, message, serverMessage }: CreateError,
+  mend: string,
+): Finding =>
+  errorOf(code, {
+    cause: `${message} The API server says: ${serverMessage.replaceAll(/\s+/g, ' ').slice(0, maxServerMessage)}`,
+    breaks: `Starts end in ${code}.`,
+    mend,
+  });

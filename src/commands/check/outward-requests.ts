@@ -1,0 +1,75 @@
+import { systemCodeOf } from '@conversation-operator/base/system-code';
+import type { Outward } from '@conversation-operator/outward/outward';
+import { proxyOf, type Proxies } from '@conversation-operator/outward/proxies';
+import { proxyErrorIn } from '@conversation-operator/outward/proxy-error';
+import { request } from 'undici';
+
+/** The way to hosts outside the cluster, as the processes of the product take it. */
+export interface OutwardRequests {
+  /** Sends a GET and returns the status. Rejects where no host has answered. */
+  status(
+    url: URL,
+    options: { readonly headers?: Readonly<Record<string, string>>; readonly signal: AbortSignal },
+  ): Promise<number>;
+  /** Origin of the proxy for a URL; undefined: requests go directly. */
+  proxyOf(url: URL): string | undefined;
+  close(): Promise<void>;
+}
+
+export interface OutwardRequestsOptions {
+  readonly outward: Outward;
+  readonly proxies: Proxies;
+}
+
+const pool = { connections: 16, connectTimeoutMs: 10_000 } as const;
+
+export function createOutwardRequests({
+  outward,
+  proxies,
+}: OutwardRequestsOptions): OutwardRequests {
+  const dispatcher = outward.pool(pool);
+  return {
+    status: async (url, { headers = {}, signal }) => {
+      const response = await request(url, {
+        dispatcher,
+        method: 'GET',
+        headers: { 'user-agent': 'conversation-operator', ...headers },
+        signal,
+      });
+      await response.body.dump({ limit: 16_384 });
+      return response.statusCode;
+    },
+    proxyOf: (url) => proxyOf(proxies, url)?.origin,
+    close: () => dispatcher.destroy(),
+  };
+}
+
+/** Meaning of a request that no host has answered. */
+export type ConnectFailure =
+  | { readonly kind: 'certificate' | 'name' | 'proxy'; readonly detail: string }
+  | { readonly kind: 'unreachable'; readonly detail: string };
+
+const certificateCodes =
+  /CERT|SELF_SIGNED|UNABLE_TO_(?:VERIFY|GET_ISSUER)|^ERR_TLS_CERT_ALTNAME_INVALID$/;
+const nameCodes: ReadonlySet<string> = new Set(['ENOTFOUND', 'EAI_AGAIN', 'EAI_NODATA']);
+
+/** Every error of a chain of causes, the outermost first. */
+function* chainOf(error: unknown): Generator {
+  for (let each = error; each !== undefined && each !== null;) {
+    yield each;
+    each = each instanceof Error ? each.cause : undefined;
+  }
+}
+
+/** The meaning of an error of a request. The detail has neither credentials nor bodies. */
+export function connectFailureOf(error: unknown): ConnectFailure {
+  const codes = [...chainOf(error)].flatMap((each) => systemCodeOf(each) ?? []);
+  const certificate = codes.find((code) => certificateCodes.test(code));
+  if (certificate !== undefined) return { kind: 'certificate', detail: certificate };
+  // A certificate of the proxy, and not of the host, is the finding above as well.
+  const proxyError = proxyErrorIn(error);
+  if (proxyError !== undefined) return { kind: 'proxy', detail: proxyError.code };
+  const name = codes.find((code) => nameCodes.has(code));
+  if (name !== undefined) return { kind: 'name', detail: name };
+  return { kind: 'unreachable', detail: codes.at(-1) ?? 'no answer' };
+}

@@ -1,0 +1,179 @@
+import { apiVersionOf } from '@conversation-operator/kube/object';
+import { found, isForbidden } from '@conversation-operator/kube/errors';
+import {
+  errorOf,
+  FindingCode,
+  NotTried,
+  outcomeOf,
+  type Finding,
+  type Outcome,
+} from './finding.ts';
+import {
+  localSubjectAccessReviews,
+  selfSubjectAccessReviews,
+  serviceAccounts,
+} from './resources.ts';
+import { accountRules, installRights, type InstallRight } from './rights-table.ts';
+import { withValue, type Check, type Installation, type Scene } from './scene.ts';
+
+/** The answer of the API server to the question about one right. */
+export interface AccountRight {
+  /** `namespace/name` of the service account. */
+  readonly account: string;
+  readonly group: string;
+  readonly resource: string;
+  readonly verb: string;
+  readonly allowed: boolean;
+}
+
+/** One finding for each account and resource. Pure. */
+export function accountFindings(
+  rights: readonly AccountRight[],
+  { namespace, release, releaseNamespace }: Installation & { readonly namespace: string },
+): readonly Finding[] {
+  const missing = Map.groupBy(
+    rights.filter(({ allowed }) => !allowed),
+    ({ account, group, resource }) => JSON.stringify([account, group, resource]),
+  );
+  return [...missing.values()].flatMap((of) => {
+    const [right] = of;
+    if (right === undefined) return [];
+    const { account, resource } = right;
+    const verbs = [...new Set(of.map(({ verb }) => verb))].join(', ');
+    return [
+      errorOf(FindingCode.permissionDenied, {
+        cause: `The service account ${account} lacks the right to ${verbs} ${resource} in the namespace ${namespace}.`,
+        breaks: account.endsWith('gateway')
+          ? 'The REST service answers 503, or fails where it needs the right.'
+          : 'The operator fails with PermissionDenied where it needs the right.',
+        mend: `helm -n ${releaseNamespace} get manifest ${release} | kubectl apply -f - # the Roles of the chart`,
+      }),
+    ];
+  });
+}
+
+/** A right to install, with the answer of the API server. */
+export type AnsweredInstallRight = InstallRight & { readonly allowed: boolean };
+
+/** Pure. */
+export const installFindings = (
+  rights: readonly AnsweredInstallRight[],
+  facts: Installation & { readonly namespace: string },
+): readonly Finding[] =>
+  rights
+    .filter(({ allowed }) => !allowed)
+    .map(({ resource, group, where, without }) => {
+      const place =
+        where === 'cluster'
+          ? 'in the cluster'
+          : `in the namespace ${where === 'release' ? facts.releaseNamespace : facts.namespace}`;
+      const name = group === '' ? resource : `${resource}.${group}`;
+      return errorOf(FindingCode.permissionDenied, {
+        cause: `You lack the right to create ${name} ${place}.`,
+        breaks: 'helm install fails.',
+        mend:
+          without === undefined
+            ? `kubectl -n ${where === 'release' ? facts.releaseNamespace : facts.namespace} create rolebinding installer --clusterrole=admin --user=$(kubectl auth whoami -o jsonpath='{.status.userInfo.username}')`
+            : withValue(facts, without.replace('NAMESPACE', facts.namespace)),
+      });
+    });
+
+/** The chart names accounts that it makes, and gives no right to read them. */
+const namedAnyway =
+  ({ areAccountsNamed }: Scene) =>
+  (error: unknown): true => {
+    if (areAccountsNamed && isForbidden(error)) return true;
+    throw error;
+  };
+
+async function ofAccounts(scene: Scene, signal: AbortSignal): Promise<Outcome> {
+  const { client, namespace, accounts } = scene;
+  const notTried: string[] = [];
+  const rights: AccountRight[] = [];
+  await Promise.all(
+    (['operator', 'gateway'] as const).map(async (component) => {
+      const account = accounts[component];
+      const [inNamespace = '', name = ''] = account.split('/');
+      // Without the object the API server answers "not allowed" for a name that is merely wrong.
+      const object = found(client.get(serviceAccounts, inNamespace, name, { signal }));
+      const exists = (await object.catch(namedAnyway(scene))) !== undefined;
+      if (!exists) {
+        notTried.push(`there is no service account ${account}: name it by --${component}-account`);
+        return;
+      }
+      const groups = [
+        'system:serviceaccounts',
+        `system:serviceaccounts:${inNamespace}`,
+        'system:authenticated',
+      ];
+      const questions = accountRules[component].flatMap((rule) =>
+        rule.resources.flatMap((resource) =>
+          rule.verbs.map((verb) => ({ ...rule, resource, verb })),
+        ),
+      );
+      await Promise.all(
+        questions.map(async ({ group, resource: whole, verb, name: objectName }) => {
+          const [resource = '', subresource] = whole.split('/');
+          const { status } = await client.create(
+            localSubjectAccessReviews,
+            {
+              apiVersion: apiVersionOf(localSubjectAccessReviews),
+              kind: localSubjectAccessReviews.kind,
+              metadata: { namespace },
+              spec: {
+                user: `system:serviceaccount:${inNamespace}:${name}`,
+                groups,
+                resourceAttributes: {
+                  ...{ namespace, group, resource, verb },
+                  ...(subresource === undefined ? {} : { subresource }),
+                  ...(objectName === undefined ? {} : { name: objectName }),
+                },
+              },
+            },
+            { signal },
+          );
+          const allowed = status?.allowed === true;
+          rights.push({ account, group, resource: whole, verb, allowed });
+        }),
+      );
+    }),
+  );
+  if (rights.length === 0) throw new NotTried(notTried.join('; '));
+  const observed = `${rights.length} rights of the operator and the gateway`;
+  return outcomeOf(accountFindings(rights, scene), observed, notTried);
+}
+
+async function ofPerson(scene: Scene, signal: AbortSignal): Promise<Outcome> {
+  const { client, namespace, releaseNamespace } = scene;
+  const places = { cluster: undefined, release: releaseNamespace, sandboxes: namespace };
+  const rights = await Promise.all(
+    installRights.map(async (right) => {
+      const place = places[right.where];
+      const { status } = await client.create(
+        selfSubjectAccessReviews,
+        {
+          apiVersion: apiVersionOf(selfSubjectAccessReviews),
+          kind: selfSubjectAccessReviews.kind,
+          metadata: {},
+          spec: {
+            resourceAttributes: {
+              ...{ group: right.group, resource: right.resource, verb: 'create' },
+              ...(place === undefined ? {} : { namespace: place }),
+            },
+          },
+        },
+        { signal },
+      );
+      return { ...right, allowed: status?.allowed === true };
+    }),
+  );
+  return outcomeOf(installFindings(rights, scene), `${rights.length} rights to install`);
+}
+
+export const rightsCheck: Check = {
+  name: 'rights',
+  limitMs: 30_000,
+  needsApiServer: true,
+  run: (scene, signal) =>
+    scene.phase === 'pre' ? ofPerson(scene, signal) : ofAccounts(scene, signal),
+};

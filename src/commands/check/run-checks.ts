@@ -1,0 +1,124 @@
+import type { Clock } from '@conversation-operator/base/clock';
+import { ApiError, TransportError } from '@conversation-operator/kube/errors';
+import { NotTried, outcomeOf, type Finding, type Outcome } from './finding.ts';
+import type { Check, Scene } from './scene.ts';
+
+export interface CheckResult extends Outcome {
+  readonly name: string;
+}
+
+const oneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').trim().slice(0, 300);
+
+/** The reason of an error that means that a check can not be tried; undefined for a fault of ours. */
+export function notTriedReason(error: unknown): string | undefined {
+  if (error instanceof NotTried) return error.message;
+  if (error instanceof ApiError)
+    switch (error.status) {
+      case 403:
+        return `no right: ${oneLine(error.message)}`;
+      case 404:
+        // Without a reason the path itself is unknown, and not an object.
+        return error.reason === ''
+          ? 'the API server does not serve the API of this check'
+          : `the API server does not have it: ${oneLine(error.message)}`;
+      default:
+        return `the API server answers ${error.status}: ${oneLine(error.message)}`;
+    }
+  if (error instanceof TransportError) return oneLine(error.message);
+  return undefined;
+}
+
+/** Runs work until its time limit or the interruption; both are `NotTried`. */
+async function within<T>(
+  {
+    limitMs,
+    clock,
+    interrupted,
+  }: {
+    readonly limitMs: number;
+    readonly clock: Clock;
+    readonly interrupted: AbortSignal;
+  },
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const controller = new AbortController();
+  const ended = Promise.withResolvers<never>();
+  const end = (reason: string) => {
+    const error = new NotTried(reason);
+    controller.abort(error);
+    // Work that does not know the signal, like the resolution of a name, is left behind.
+    ended.reject(error);
+  };
+  const onInterrupt = () => end('the command was interrupted');
+  const timer = clock.after(limitMs, () => end(`no result within ${limitMs / 1000} s`));
+  interrupted.addEventListener('abort', onInterrupt, { once: true });
+  if (interrupted.aborted) onInterrupt();
+  ended.promise.catch(() => undefined);
+  try {
+    return await Promise.race([work(controller.signal), ended.promise]);
+  } catch (error) {
+    // The error of a call that was aborted is a consequence of the abortion.
+    throw controller.signal.aborted ? controller.signal.reason : error;
+  } finally {
+    timer.cancel();
+    interrupted.removeEventListener('abort', onInterrupt);
+  }
+}
+
+export interface RunOptions {
+  readonly checks: readonly Check[];
+  readonly scene: Scene;
+  /** Ends all checks; what they created is deleted all the same. */
+  readonly interrupted: AbortSignal;
+}
+
+/**
+ * Runs checks beside each other, and deletes the objects that they created. Checks that need the
+ * API server wait for its first answer, and are not tried where there is none.
+ */
+export async function runChecks({
+  checks,
+  scene,
+  interrupted,
+}: RunOptions): Promise<readonly CheckResult[]> {
+  const { clock, objects } = scene;
+  const run = async (check: Check): Promise<CheckResult> => {
+    const { name, limitMs } = check;
+    try {
+      const outcome = await within({ limitMs, clock, interrupted }, (signal) =>
+        check.run(scene, signal),
+      );
+      return { name, ...outcome };
+    } catch (error) {
+      const reason = notTriedReason(error);
+      if (reason === undefined) throw error;
+      return { name, ...outcomeOf([], '', [reason]) };
+    }
+  };
+  const reachable = async (): Promise<boolean> => {
+    const answer = await scene.apiServer();
+    return !('failure' in answer) && answer.status !== 401;
+  };
+  try {
+    const results = await Promise.allSettled(
+      checks.map(async (check): Promise<CheckResult> => {
+        if (!check.needsApiServer || (await reachable())) return run(check);
+        const reason = 'the API server does not answer, or not to these credentials';
+        return { name: check.name, ...outcomeOf([], '', [reason]) };
+      }),
+    );
+    return results.map((result) => {
+      if (result.status === 'rejected') throw result.reason;
+      return result.value;
+    });
+  } finally {
+    await objects.close();
+  }
+}
+
+/** 0: nothing was found. 1: an error was found. 2: something could not be tried. */
+export function exitCodeOf(results: readonly CheckResult[]): 0 | 1 | 2 {
+  const findings: readonly Finding[] = results.flatMap((result) => result.findings);
+  if (findings.some(({ severity }) => severity === 'error')) return 1;
+  return results.some(({ notTried }) => notTried.length > 0) ? 2 : 0;
+}

@@ -1,0 +1,40 @@
+import { z } from 'zod';
+import { archiveSettings, checkArchive } from './archive.ts';
+import { httpUrl, readEnvironment, shared, urlsByProvider } from './environment.ts';
+import { outwardSettings } from './outward.ts';
+
+/** `namespace/name` of a service account. */
+export const accountName = z
+  .string()
+  .regex(/^[a-z0-9-]{1,63}\/[a-z0-9.-]{1,253}$/, 'must be namespace/name');
+
+const schema = z
+  .object({
+    GIT_HOSTS: shared.GIT_HOSTS,
+    ...archiveSettings,
+    /** Namespace of the sandboxes; by default that of the kubeconfig or of the pod. */
+    NAMESPACE: z.string().optional(),
+    /** As for the gateway. */
+    GIT_CREDENTIALS_DIR: z.string().optional(),
+    /** As for the gateway. */
+    GIT_API_URLS: urlsByProvider('{}', httpUrl, '{"github":"https://github.example.com/api/v3"}'),
+    /** As for all processes. */
+    ...outwardSettings,
+    /** Name and namespace of the Helm release, for the lines that mend. */
+    RELEASE: z.string().default('conversation-operator'),
+    RELEASE_NAMESPACE: z.string().optional(),
+    OPERATOR_ACCOUNT: accountName.optional(),
+    GATEWAY_ACCOUNT: accountName.optional(),
+    /** Image of the operator and the gateway; by default its pull is not tried. */
+    IMAGE: z.string().optional(),
+    /** Names of Secrets for the registry, in the namespace of the sandboxes, separated by commas. */
+    IMAGE_PULL_SECRETS: z.string().default(''),
+  })
+  .superRefine(checkArchive);
+
+/** The settings of `conversation-operator check`. */
+export type CheckConfig = z.output<typeof schema>;
+
+/** Throws `ConfigError`. */
+export const readCheckConfig = (environment: NodeJS.ProcessEnv): CheckConfig =>
+  readEnvironment(schema, environment);
