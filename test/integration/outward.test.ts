@@ -5,7 +5,6 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Readable } from 'node:stream';
 import { systemClock } from '@conversation-operator/base/clock';
 import { credentialsFromEnvironment } from '@conversation-operator/object-store/s3-credentials';
 import { SandboxKeys } from '../../src/agent/keys.ts';
@@ -158,7 +157,7 @@ const calls: Readonly<Record<string, () => Promise<unknown>>> = {
     };
     const answer = await host.refs(wanted);
     if (answer.kind !== 'stream') return answer;
-    const bytes = Buffer.concat(await Array.fromAsync(answer.stream.body as Readable));
+    const bytes = Buffer.concat(await Array.fromAsync(answer.stream.body));
     return bytes.includes('refs/heads/main');
   },
   'the API of the host': async () => {

@@ -25,7 +25,7 @@ export const absoluteForm =
         },
         // The certificate of an https proxy is for its own name, not for that of the host.
         ...(proxy.origin.startsWith('https:') && { servername: new URL(proxy.origin).hostname }),
-      } as Dispatcher.DispatchOptions,
+      },
       refusing(handler),
     );
 

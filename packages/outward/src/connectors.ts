@@ -28,7 +28,7 @@ export function directConnector({ trust, timeoutMs }: ConnectorOptions): Connect
       context = current;
       connect = connectorOf(context);
     }
-    return connect(options, callback);
+    connect(options, callback);
   };
 }
 

@@ -271,7 +271,7 @@ export function LineDiffTable({
       {comment !== false && index === undefined && (
         <>
           <p class="quiet-text">
-            The line of this comment has changed since: <SourceText>{line?.text ?? ''}</SourceText>
+            The line of this comment has changed since: <SourceText>{line.text}</SourceText>
           </p>
           {comment}
         </>

@@ -1,3 +1,9 @@
+/* oxlint-disable
+  @typescript-eslint/no-unsafe-call,
+  @typescript-eslint/no-unsafe-member-access,
+  @typescript-eslint/no-unsafe-assignment,
+  @typescript-eslint/no-unsafe-return --
+  Resources are of every kind; a wrong guess fails the test. */
 import { networkPolicySchema, openPorts } from '../../support/egress.ts';
 import type { Body } from '../../support/plane.ts';
 import { RenderedChart } from '../../support/rendered-chart.ts';

@@ -41,7 +41,7 @@ it.each<[string, string, ApiError]>([
   const client = new FakeKubeClient();
   const templates = new IndexedStore<SandboxTemplate>();
   const stored = client.put(sandboxTemplates, aTemplate());
-  const { namespace = '', name } = stored.metadata;
+  const { namespace, name } = stored.metadata;
   const reconciler = new TemplateReconciler({
     client,
     clock: new VirtualClock(noonMs),
