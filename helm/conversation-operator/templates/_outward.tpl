@@ -81,11 +81,13 @@ dict of root and own.
 
 {{- /*
 The proxies, as egress of a NetworkPolicy. A policy has no names of hosts: a proxy with a name may be at any address that is not
-closed. Takes a dict of root, and closed: whether the pods may reach no public address.
+closed. Takes a dict of root, closed: whether the pods may reach no public address, and named: whether another policy of the pods
+opens the proxies that have names.
 */}}
 {{- define "co.proxyEgress" -}}
 {{- $root := .root -}}
 {{- $closed := .closed -}}
+{{- $named := .named -}}
 {{- $policies := $root.Values.networkPolicies -}}
 {{- range list $root.Values.proxy.https $root.Values.proxy.http | compact | uniq }}
 {{- $url := urlParse . }}
@@ -95,6 +97,8 @@ closed. Takes a dict of root, and closed: whether the pods may reach no public a
 {{- if regexMatch "^[^.]+\\.[^.]+\\.svc(\\..+)?$" $host }}
 {{- $namespace = index (splitList "." $host) 1 }}
 {{- end }}
+{{- $isAddress := or (regexMatch "^[0-9]+(\\.[0-9]+){3}$" $host) (hasPrefix "[" $host) }}
+{{- if or (not $named) $policies.proxy.to $namespace $isAddress }}
 - to:
     {{- if $policies.proxy.to }}
     {{- toYaml $policies.proxy.to | nindent 4 }}
@@ -127,4 +131,16 @@ closed. Takes a dict of root, and closed: whether the pods may reach no public a
     {{- end }}
   {{- end }}
 {{- end }}
+{{- end }}
+{{- end -}}
+
+{{- /* The proxies that have names outside of the cluster, as host:port separated by spaces. */}}
+{{- define "co.proxyNames" -}}
+{{- range list .Values.proxy.https .Values.proxy.http | compact | uniq -}}
+{{- $url := urlParse . -}}
+{{- $host := regexReplaceAll ":[0-9]+$" $url.host "" -}}
+{{- if not (or (regexMatch "^[0-9]+(\\.[0-9]+){3}$" $host) (hasPrefix "[" $host) (regexMatch "^[^.]+\\.[^.]+\\.svc(\\..+)?$" $host)) -}}
+{{- printf "%s:%s " $host (regexFind "[0-9]+$" (regexFind ":[0-9]+$" $url.host) | default (ternary "443" "80" (eq $url.scheme "https"))) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}

@@ -344,6 +344,25 @@ describe('where the values ask for policies of Cilium', () => {
       );
   });
 
+  it('they name the proxy where it has a name, and nothing opens private networks for it', async () => {
+    const proxy = { https: 'http://proxy.example.com:3128', http: 'http://proxy.example.com:3129' };
+    const chart = await renderCilium({}, { proxy });
+    for (const hosts of hostsOf(chart) as readonly (readonly string[])[])
+      expect(hosts).toEqual(
+        expect.arrayContaining(['proxy.example.com:3128', 'proxy.example.com:3129']),
+      );
+    for (const name of names)
+      expect(JSON.stringify(chart.one('NetworkPolicy', name).spec.egress)).not.toMatch(
+        /"port":(?:3128|3129)/,
+      );
+    const address = await renderCilium({}, { proxy: { https: 'http://203.0.113.3:3128' } });
+    expect(JSON.stringify(hostsOf(address))).not.toContain('203.0.113.3');
+    for (const name of names)
+      expect(JSON.stringify(address.one('NetworkPolicy', name).spec.egress)).toContain(
+        '203.0.113.3/32',
+      );
+  });
+
   it('they name the API server by its entity, and nothing opens its ports elsewhere', async () => {
     const chart = await renderCilium();
     for (const name of names) {
