@@ -3,13 +3,14 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import packageJson from '../../package.json' with { type: 'json' };
 import { program } from '../support/installation.ts';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const installed = join(root, 'node_modules', '.bin');
-const needed = Number(/\d+/.exec(packageJson.engines.node)?.[0]);
+const needed = Number(
+  /"node": "\D*(\d+)/.exec(readFileSync(join(root, 'package.json'), 'utf8'))?.[1],
+);
 
 interface Ended {
   readonly code: number;
