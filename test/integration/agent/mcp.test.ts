@@ -141,9 +141,9 @@ describe('a conversation with an MCP server and without a model', () => {
     const [loss] = await eventsOf(endpoint, id, 'kind=AgentErrorEvent');
     expect(loss).toMatchObject({ tool_name: 'wait' });
     await volume.client.run(endpoint, id);
-    await volume.until(endpoint, id, 'finished');
+    await volume.until(endpoint, id, 'error');
     expect(server.calls).toEqual(['wait', 'echo']);
-    expect(await responseOf(endpoint, id)).toContain('1. `tool wait`: interrupted');
+    expect(await responseOf(endpoint, id)).toContain('1. `tool wait`: lost');
   });
 
   it('is interrupted at once during a call', async () => {

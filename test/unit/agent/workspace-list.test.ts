@@ -1,3 +1,4 @@
+import { cpuMsOf } from '../../support/cpu-time.ts';
 import fc from 'fast-check';
 import { fileListOf, listCommand } from '../../../src/agent/workspace-list.ts';
 
@@ -57,14 +58,15 @@ describe('the list of files in the output of the program', () => {
     expect(fileListOf(output)).toEqual({ names: ['a'], isTruncated: true });
   });
 
-  it('is read at once also where an agent names very deep folders', () => {
+  it('is read at once also where an agent names very deep folders', async () => {
     const deep = Array.from({ length: 60 }, (_, index) => `${index}${'/a'.repeat(8_000)}`);
     const long = Array.from({ length: 250 }, (_, index) => `${index}${'/a'.repeat(2_040)}`);
     const output = outputOf([], [...deep, ...long]);
-    const started = process.cpuUsage();
-    expect(fileListOf(output).names).toHaveLength(250);
-    // Microseconds, which other processes do not make more.
-    expect(process.cpuUsage(started).user).toBeLessThan(200_000);
+    // The least of five: the first one compiles, and one may meet a garbage collection.
+    const costs = [];
+    for (let repeats = 0; repeats < 5; repeats++)
+      costs.push(await cpuMsOf(() => expect(fileListOf(output).names).toHaveLength(250)));
+    expect(Math.min(...costs)).toBeLessThan(200);
   });
 
   it('is bounded work for any output', () => {
