@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 # The parts of `make lint`, the longest first.
 lint := rules types typed-rules formatting imports words descriptions shell-programs
-.PHONY: help run test test-simulation mutants archive-mutants test-mutants test-ui test-agent test-acp test-forge test-services e2e simulate fuzz lint quick-tests $(lint) build crds images manifests conformance faults bench cluster-up cluster-down clean
+.PHONY: help run test test-simulation mutants archive-mutants test-mutants test-ui test-agent test-acp test-forge test-services test-networks e2e simulate fuzz lint quick-tests $(lint) build crds images manifests conformance faults bench cluster-up cluster-down clean
 
 # npm's `node` package brings the Node that this project wants, whatever the system has.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
@@ -50,6 +50,9 @@ test-forge: $(built) ## Pushes and pull requests of agents with a real git forge
 
 test-services: $(built) ## The archive with a real S3 server, whose process and whose clients are killed (needs Go to build it once; see test/services/run)
 	@test/services/run
+
+test-networks: $(built) ## The chart with IPv6, with the DNS of OpenShift and with Cilium's view of ranges, and its NetworkPolicies in force (needs root; see test/networks/run)
+	@test/networks/run
 
 e2e: $(built) ## Install the chart on a real cluster and use it, break it, upgrade it (KUBECONFIG, else that of cluster-up, else its own; see test/e2e/run)
 	@test/e2e/run

@@ -2,7 +2,11 @@
 # outside $state.
 # shellcheck shell=bash disable=SC2154 # The file `ports` assigns the numbers of ports.
 
-services=10.96.0.0/16
+case $family in
+  6) services=fd00:96::/112 ;;
+  46) services=10.96.0.0/16,fd00:96::/112 ;;
+  *) services=10.96.0.0/16 ;;
+esac
 
 # free_ports COUNT: below the range that the kernel gives to outgoing connections, from a place that
 # differs from one copy to the next.
@@ -21,7 +25,9 @@ free_ports() {
 choose_ports() {
   if [ ! -f ports ]; then
     local names=(etcd etcd_peer apiserver controller_manager scheduler kubelet kubelet_health proxy_health proxy_metrics)
-    paste -d= <(printf 'port_%s\n' "${names[@]}") <(free_ports ${#names[@]}) >ports.new
+    local usual=(2379 2380 6443 10257 10259 10250 10248 10256 10249)
+    paste -d= <(printf 'port_%s\n' "${names[@]}") \
+      <(if [ "${CLUSTER_PORTS:-}" = usual ]; then printf '%s\n' "${usual[@]}"; else free_ports ${#names[@]}; fi) >ports.new
     mv ports.new ports
   fi
   # shellcheck source=/dev/null
@@ -71,6 +77,7 @@ kubectl() { "$kube" kubectl --kubeconfig "$state/admin.kubeconfig" "$@"; }
 # control_plane ADDRESS: where the API server listens, beside loopback, so that pods can reach it.
 control_plane() {
   local address=$1 bind=0.0.0.0
+  if [ "$family" != 4 ]; then bind=::; fi
   if [ "$address" = 127.0.0.1 ]; then bind=$address; fi
   if [ ! -s pki/ca.crt ]; then
     key ca
@@ -80,7 +87,7 @@ control_plane() {
     mv pki/ca.crt.new pki/ca.crt
   fi
   local hosts=DNS:localhost,DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc
-  issue apiserver /CN=kube-apiserver "subjectAltName=$hosts,IP:127.0.0.1,IP:10.96.0.1,IP:$address"
+  issue apiserver /CN=kube-apiserver "subjectAltName=$hosts,IP:127.0.0.1,IP:10.96.0.1,IP:fd00:96::1,IP:$address"
   kubeconfig admin /O=system:masters/CN=admin
   kubeconfig controller-manager /CN=system:kube-controller-manager
 

@@ -36,6 +36,20 @@ choose_network() {
   fi
   # shellcheck source=/dev/null
   source ./network
+  local v4=$pods.0.0/16 v6=fd00:${pods#10.}::/64 node_v6=fd00:${pods#10.}::1
+  case $family in
+    4) ranges=("$v4") addresses=("$pods.0.1") ;;
+    6) ranges=("$v6") addresses=("$node_v6") ;;
+    46) ranges=("$v4" "$v6") addresses=("$pods.0.1" "$node_v6") ;;
+    *) fail "CLUSTER_FAMILY is $family; allowed are 4, 6 and 46" ;;
+  esac
+}
+
+# joined SEPARATOR ITEM...
+joined() {
+  local IFS=$1
+  shift
+  echo "$*"
 }
 
 # The image that holds a pod's namespaces. containerd loads archives, so one is written: a layer,
@@ -62,11 +76,18 @@ go_architecture() { case $(uname -m) in x86_64) echo amd64 ;; aarch64) echo arm6
 containers() { ctr -a "$state/containerd.sock" -n k8s.io "$@"; }
 
 node() {
-  local address=$pods.0.1
+  local all=() listen=() subnets
   if ! running proxy && nft list table ip kube-proxy >/dev/null 2>&1; then
     fail "another Kubernetes node runs on this machine: its kube-proxy and this one's would fight over one table"
   fi
   mkdir -p cni containerd podlogs
+  if [ -n "$cgroup" ]; then cgroup_folders | xargs mkdir -p; fi
+  if [ "$family" != 6 ]; then all+=('{"dst": "0.0.0.0/0"}'); fi
+  if [ "$family" != 4 ]; then
+    all+=('{"dst": "::/0"}')
+    listen=(--address ::)
+  fi
+  subnets=$(printf '[{"subnet": "%s"}]\n' "${ranges[@]}" | paste -sd ,)
   kubeconfig scheduler /CN=system:kube-scheduler
   kubeconfig proxy /CN=system:kube-proxy
   kubeconfig node /O=system:nodes/CN=system:node:node1
@@ -89,7 +110,7 @@ TOML
   cat >cni/10-pods.conflist <<JSON
 {"cniVersion": "0.4.0", "name": "pods", "plugins": [
   {"type": "bridge", "bridge": "$bridge", "isGateway": true, "ipMasq": true, "hairpinMode": true,
-   "ipam": {"type": "host-local", "dataDir": "$state/cni/addresses", "ranges": [[{"subnet": "$pods.0.0/16"}]], "routes": [{"dst": "0.0.0.0/0"}]}},
+   "ipam": {"type": "host-local", "dataDir": "$state/cni/addresses", "ranges": [$subnets], "routes": [$(joined , "${all[@]}")]}},
   {"type": "portmap", "capabilities": {"portMappings": true}}]}
 JSON
   cat >kubelet.yaml <<YAML
@@ -110,6 +131,7 @@ nodeLeaseDurationSeconds: 8
 evictionHard: { memory.available: 100Mi, nodefs.available: 1%, imagefs.available: 1% }
 YAML
   sysctl -qw net.ipv4.ip_forward=1
+  if [ "$family" != 4 ]; then sysctl -qw net.ipv6.conf.all.forwarding=1; fi
   start scheduler "$kube" kube-scheduler --kubeconfig "$state/scheduler.kubeconfig" --leader-elect=false \
     --authentication-kubeconfig "$state/scheduler.kubeconfig" --authorization-kubeconfig "$state/scheduler.kubeconfig" \
     --bind-address 127.0.0.1 --secure-port "$port_scheduler"
@@ -117,8 +139,9 @@ YAML
   await containerd 30 "containerd answers" containers version
   pause_image
   start kubelet "$kube" kubelet --kubeconfig "$state/node.kubeconfig" --config "$state/kubelet.yaml" --root-dir "$state/kubelet" \
-    --cert-dir "$state/kubelet-pki" --hostname-override node1 --node-ip "$address"
-  start proxy "$kube" kube-proxy --kubeconfig "$state/proxy.kubeconfig" --proxy-mode nftables --cluster-cidr "$pods.0.0/16" \
+    --cert-dir "$state/kubelet-pki" --hostname-override node1 \
+    --node-ip "$(joined , "${addresses[@]}")" ${dns:+--cluster-dns "$dns" --cluster-domain cluster.local} ${cgroup:+--cgroup-root "$cgroup"} "${listen[@]}"
+  start proxy "$kube" kube-proxy --kubeconfig "$state/proxy.kubeconfig" --proxy-mode nftables --cluster-cidr "$(joined , "${ranges[@]}")" \
     --hostname-override node1 --conntrack-max-per-core 0 --healthz-bind-address "127.0.0.1:$port_proxy_health" \
     --metrics-bind-address "127.0.0.1:$port_proxy_metrics"
   # The provisioner of the controller-manager makes folders that only root may write to; those of a
@@ -143,6 +166,14 @@ YAML
 make_bridge() {
   if ip link show "$bridge" >/dev/null 2>&1; then return; fi
   ip link add "$bridge" type bridge
-  ip addr add "$pods.0.1/16" dev "$bridge"
+  local i
+  for i in "${!addresses[@]}"; do
+    # nodad: the address serves at once.
+    if [[ ${addresses[i]} = *:* ]]; then set -- nodad; else set --; fi
+    ip addr add "${addresses[i]}/${ranges[i]#*/}" dev "$bridge" "$@"
+  done
+  # A bridge with multicast snooping keeps IPv6 neighbour solicitations from ports that have not
+  # joined the group yet, so that a new pod may be unreachable for 45 s.
+  if [ "$family" != 4 ]; then ip link set "$bridge" type bridge mcast_snooping 0; fi
   ip link set "$bridge" up
 }

@@ -1,0 +1,124 @@
+/** The pod that opens a connection: of the release, of an agent, or of another namespace. */
+export const sources = ['sandbox', 'operator', 'gateway', 'stranger'] as const;
+export type Source = (typeof sources)[number];
+
+/** Where a connection goes. A name is resolved, and nothing more. */
+export const targets = [
+  'a name',
+  'the API server by its Service',
+  'the API server by the address of the node',
+  'the kubelet',
+  'the metadata service of the cloud',
+  'the git host by its name',
+  'the git host at another port',
+  'a host of a private network',
+  'the agent of a sandbox',
+  'the REST service by its Service',
+  'the REST service by its pod',
+  'the callback server by its Service',
+  'the callback server by its name',
+  'the callback server by its pod',
+  'the metrics of the gateway',
+  'the metrics of the operator',
+  'the notifications of the operator',
+  'a pod of another namespace',
+] as const;
+export type Target = (typeof targets)[number];
+
+export interface Connection {
+  readonly from: Source;
+  readonly to: Target;
+  readonly isPermitted: boolean;
+}
+
+type Table = Readonly<Record<Source, Partial<Record<Target, 'yes' | 'no'>>>>;
+
+/** Connections under the chart's default policies. */
+const byDefault: Table = {
+  sandbox: {
+    'a name': 'yes',
+    'the API server by its Service': 'no',
+    'the API server by the address of the node': 'no',
+    'the kubelet': 'no',
+    'the metadata service of the cloud': 'no',
+    'the git host by its name': 'yes',
+    'the git host at another port': 'yes',
+    'a host of a private network': 'no',
+    'the agent of a sandbox': 'no',
+    'the REST service by its Service': 'no',
+    'the REST service by its pod': 'no',
+    'the callback server by its Service': 'yes',
+    'the callback server by its name': 'yes',
+    'the metrics of the gateway': 'no',
+    'the metrics of the operator': 'no',
+    'the notifications of the operator': 'no',
+    'a pod of another namespace': 'no',
+  },
+  operator: {
+    'a name': 'yes',
+    'the API server by its Service': 'yes',
+    'the API server by the address of the node': 'yes',
+    'the kubelet': 'no',
+    'the metadata service of the cloud': 'no',
+    'the git host by its name': 'no',
+    'the git host at another port': 'no',
+    'a host of a private network': 'no',
+    'the agent of a sandbox': 'yes',
+    'the REST service by its pod': 'no',
+    'the callback server by its pod': 'no',
+    'the metrics of the gateway': 'no',
+    'a pod of another namespace': 'no',
+  },
+  gateway: {
+    'a name': 'yes',
+    'the API server by its Service': 'yes',
+    'the kubelet': 'no',
+    'the metadata service of the cloud': 'no',
+    'the git host by its name': 'yes',
+    'the git host at another port': 'no',
+    'a host of a private network': 'no',
+    'the agent of a sandbox': 'yes',
+    'the metrics of the operator': 'no',
+    'the notifications of the operator': 'yes',
+    'a pod of another namespace': 'no',
+  },
+  stranger: {
+    'the agent of a sandbox': 'no',
+    'the REST service by its Service': 'yes',
+    'the REST service by its pod': 'yes',
+    'the callback server by its pod': 'no',
+    'the metrics of the gateway': 'yes',
+    'the metrics of the operator': 'yes',
+    'the notifications of the operator': 'no',
+  },
+};
+
+/** Differences without the internet, and with the other namespace in each extraEgress. */
+const whenClosed: Table = {
+  sandbox: {
+    'the git host by its name': 'no',
+    'the git host at another port': 'no',
+    'a pod of another namespace': 'yes',
+  },
+  operator: { 'a pod of another namespace': 'yes' },
+  gateway: { 'the git host by its name': 'no', 'a pod of another namespace': 'yes' },
+  stranger: {},
+};
+
+const rowsOf = (table: Table): readonly Connection[] =>
+  sources.flatMap((from) =>
+    targets.flatMap((to) => {
+      const verdict = table[from][to];
+      return verdict === undefined ? [] : [{ from, to, isPermitted: verdict === 'yes' }];
+    }),
+  );
+
+export const connections = rowsOf(byDefault);
+export const closedConnections: readonly Connection[] = connections.map((each) => {
+  const verdict = whenClosed[each.from][each.to];
+  return verdict === undefined ? each : { ...each, isPermitted: verdict === 'yes' };
+});
+export const openConnections: readonly Connection[] = connections.map((each) => ({
+  ...each,
+  isPermitted: true,
+}));

@@ -1,0 +1,118 @@
+import { chartFolder } from '../../../helm/tools/render.ts';
+import { apply, getJson, kubectl } from '../../e2e/support/cluster.ts';
+import { agentImage, helm, release } from '../../e2e/support/installation.ts';
+import { eventually } from '../../support/eventually.ts';
+import { RestUser } from '../../support/rest-user.ts';
+import { gitPort, publicHost } from './places.ts';
+
+export const namespace = 'networks';
+export const sandboxes = `${namespace}-sandboxes`;
+export const stranger = 'stranger';
+export const strangerPort = 8000;
+
+/** To the pod of another namespace, as `egress` of a NetworkPolicy. */
+const toStranger = [
+  {
+    to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': stranger } } }],
+    ports: [{ port: strangerPort, protocol: 'TCP' }],
+  },
+];
+
+/** Values without the internet, and with what extraEgress names in its place. */
+export const closedValues = {
+  operator: { extraEgress: toStranger },
+  gateway: { internet: false, extraEgress: toStranger },
+  sandboxes: { internet: false, extraEgress: toStranger },
+};
+
+/** Installs the chart, or gives the installed one other values of networkPolicies. */
+export async function install(networkPolicies: object = {}): Promise<void> {
+  const { repository, tag } = agentImage();
+  await helm(
+    [
+      ...['upgrade', '--install', release, chartFolder, '--namespace', namespace],
+      ...['--create-namespace', '--wait', '--timeout', '120s'],
+    ],
+    {
+      image: { repository: repository.replace(/-agent$/, ''), tag },
+      gitHosts: [{ provider: 'github', url: `http://${publicHost}:${gitPort}` }],
+      operator: { replicas: 1 },
+      gateway: { replicas: 1 },
+      networkPolicies,
+      defaultTemplate: {
+        image: { repository, tag },
+        resources: { requests: { cpu: '20m', memory: '64Mi' } },
+        storage: { size: '1Gi' },
+      },
+    },
+  );
+}
+
+/** Removes the release with all that it keeps. */
+export async function uninstall(): Promise<void> {
+  await helm(['uninstall', release, '--namespace', namespace, '--wait']);
+  await kubectl(`delete namespace ${namespace} ${sandboxes} --ignore-not-found --timeout 60s`);
+  const definitions = (await kubectl('get crd -o name'))
+    .split('\n')
+    .filter((name) => name.includes('conversation-operator.dev'));
+  await kubectl(['delete', '--ignore-not-found', ...definitions]);
+}
+
+/** A user with the first key. Tests run in the network namespace of the node. */
+export async function firstUser(): Promise<RestUser> {
+  const [service, key] = await Promise.all([
+    kubectl(`-n ${namespace} get service ${release}-gateway -o jsonpath={.spec.clusterIP}`),
+    kubectl(`-n ${namespace} get secret ${release}-first-key -o jsonpath={.data.api-key}`),
+  ]);
+  const host = service.includes(':') ? `[${service}]` : service;
+  const user = new RestUser({ url: `http://${host}`, key: Buffer.from(key, 'base64').toString() });
+  // Pods are ready before kube-proxy has translated the address of their Service.
+  await eventually('the gateway to answer', async () => {
+    const { status } = await user.call('GET', '/ready');
+    return status === 200;
+  });
+  return user;
+}
+
+/** Makes the pod of another namespace, which listens. */
+export async function startStranger(): Promise<void> {
+  const { repository, tag } = agentImage();
+  const script = `require('http').createServer((_, response) => response.end()).listen(${strangerPort}, '::')`;
+  const metadata = { name: stranger, namespace: stranger };
+  await apply(
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: stranger } },
+    {
+      ...{ apiVersion: 'v1', kind: 'Pod', metadata },
+      spec: {
+        terminationGracePeriodSeconds: 0,
+        containers: [
+          {
+            name: stranger,
+            image: `${repository}:${tag}`,
+            command: ['/usr/local/bin/node', '--eval', script],
+          },
+        ],
+      },
+    },
+  );
+  await kubectl(`-n ${stranger} wait --for=condition=Ready pod/${stranger} --timeout 60s`);
+}
+
+/** The address of the first pod with these labels. */
+export async function podOf(
+  of: string,
+  labels: string,
+): Promise<{ readonly name: string; readonly address: string }> {
+  const { items } = await getJson<{
+    readonly items: readonly {
+      readonly metadata: { readonly name: string; readonly deletionTimestamp?: string };
+      readonly status: { readonly podIP?: string; readonly phase: string };
+    }[];
+  }>(`pods --namespace ${of} -l ${labels}`);
+  const pod = items.find(
+    ({ metadata, status }) =>
+      metadata.deletionTimestamp === undefined && status.phase === 'Running',
+  );
+  if (pod?.status.podIP === undefined) throw new Error(`no pod of ${of} has ${labels}`);
+  return { name: pod.metadata.name, address: pod.status.podIP };
+}

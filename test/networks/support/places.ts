@@ -1,0 +1,17 @@
+/** The address family of the cluster: 4, 6, or 46, which is IPv4 first. */
+export const family = process.env['NETWORKS_FAMILY'] ?? '4';
+const isIPv6 = family === '6';
+
+export const publicHost = 'git.example.test';
+export const gitPort = 8080;
+/** Ranges for documentation, which no policy of the chart counts as private. */
+const publicAddresses = { '4': ['203.0.113.10'], '6': ['2001:db8:1::10'] } as const;
+export const publicNames: readonly string[] = [
+  ...(family === '6' ? [] : publicAddresses['4']),
+  ...(family === '4' ? [] : publicAddresses['6']),
+].map((address) => `${publicHost}=${address}`);
+
+/** Addresses of `run`, in the first family of the cluster. */
+export const addresses = isIPv6
+  ? { dns: 'fd00:96::a', metadata: 'fd00:ec2::254', privateHost: 'fd00:77::10' }
+  : { dns: '10.96.0.10', metadata: '169.254.169.254', privateHost: '172.20.0.10' };

@@ -1,0 +1,105 @@
+import { kubectl } from '../../e2e/support/cluster.ts';
+import { release } from '../../e2e/support/installation.ts';
+import type { StartTask } from '../../../src/gateway/presenters/start-task.ts';
+import { sources, type Connection, type Source, type Target } from './connections.ts';
+import { firstUser, namespace, podOf, sandboxes, stranger, strangerPort } from './installation.ts';
+import { addresses, gitPort, publicHost } from './places.ts';
+import { probe, type Attempt } from './probe.ts';
+
+const ports = {
+  ...{ apiServer: 6443, kubelet: 10250, otherPublic: 9090, agent: 8000 },
+  ...{ rest: 3000, callback: 3001, metrics: 9464, notifications: 8082 },
+};
+
+/** Two conversations of an installation, one of them with a repository, and the pods around them. */
+export class Scene {
+  readonly starts: readonly StartTask[];
+
+  private constructor(starts: readonly StartTask[]) {
+    this.starts = starts;
+  }
+
+  static async begin(): Promise<Scene> {
+    // The operator makes it shortly after the install.
+    const template = `--namespace ${sandboxes} sandboxtemplate/default --timeout 60s`;
+    await kubectl(`wait --for create ${template}`);
+    await kubectl(`wait --for condition=Valid ${template}`);
+    const user = await firstUser();
+    const tasks = await Promise.all([
+      user.start('Hello.'),
+      user.start('Hello.', { selected_repository: 'acme/shop' }),
+    ]);
+    return new Scene(await Promise.all(tasks.map(({ id }) => user.over(id))));
+  }
+
+  /** The outcome of each connection: open, or the code of the failure. */
+  async outcomes(connections: readonly Connection[]): Promise<ReadonlyMap<Connection, string>> {
+    const [from, to] = await Promise.all([this.#pods(), this.#attempts()]);
+    const found = await Promise.all(
+      sources.map(async (source) => {
+        const rows = connections.filter((each) => each.from === source);
+        const { in: of, pod } = from[source];
+        const outcomes = await probe(
+          of,
+          pod,
+          rows.map((row) => to[row.to]),
+        );
+        return rows.map((row, index) => [row, outcomes[index] ?? ''] as const);
+      }),
+    );
+    return new Map(found.flat());
+  }
+
+  async #pods(): Promise<Readonly<Record<Source, { readonly in: string; readonly pod: string }>>> {
+    const [operator, gateway] = await Promise.all(
+      ['operator', 'gateway'].map((component) => componentPod(component)),
+    );
+    return {
+      sandbox: { in: sandboxes, pod: this.starts[0]?.sandbox_id ?? '' },
+      operator: { in: namespace, pod: operator?.name ?? '' },
+      gateway: { in: namespace, pod: gateway?.name ?? '' },
+      stranger: { in: stranger, pod: stranger },
+    };
+  }
+
+  async #attempts(): Promise<Readonly<Record<Target, Attempt>>> {
+    const serviceOf = (name: string) =>
+      kubectl(`-n ${namespace} get service ${name} -o jsonpath={.spec.clusterIP}`);
+    const ofPod = (of: string, name: string) =>
+      kubectl(`-n ${of} get pod ${name} -o jsonpath={.status.podIP}`);
+    const apiServer = await kubectl('get service kubernetes -o jsonpath={.spec.clusterIP}');
+    const node = await kubectl('get node node1 -o jsonpath={.status.addresses[0].address}');
+    const [operator, gateway, agent, other, rest, callback] = await Promise.all([
+      componentPod('operator'),
+      componentPod('gateway'),
+      // Another one than that of the connections from a sandbox.
+      ofPod(sandboxes, this.starts[1]?.sandbox_id ?? ''),
+      ofPod(stranger, stranger),
+      serviceOf(`${release}-gateway`),
+      serviceOf(`${release}-agent-side`),
+    ]);
+    return {
+      'a name': { host: `${release}-gateway.${namespace}` },
+      'the API server by its Service': { host: apiServer, port: 443 },
+      'the API server by the address of the node': { host: node, port: ports.apiServer },
+      'the kubelet': { host: node, port: ports.kubelet },
+      'the metadata service of the cloud': { host: addresses.metadata, port: 80 },
+      'the git host by its name': { host: publicHost, port: gitPort },
+      'the git host at another port': { host: publicHost, port: ports.otherPublic },
+      'a host of a private network': { host: addresses.privateHost, port: gitPort },
+      'the agent of a sandbox': { host: agent, port: ports.agent },
+      'the REST service by its Service': { host: rest, port: 80 },
+      'the REST service by its pod': { host: gateway.address, port: ports.rest },
+      'the callback server by its Service': { host: callback, port: 80 },
+      'the callback server by its name': { host: `${release}-agent-side.${namespace}`, port: 80 },
+      'the callback server by its pod': { host: gateway.address, port: ports.callback },
+      'the metrics of the gateway': { host: gateway.address, port: ports.metrics },
+      'the metrics of the operator': { host: operator.address, port: ports.metrics },
+      'the notifications of the operator': { host: operator.address, port: ports.notifications },
+      'a pod of another namespace': { host: other, port: strangerPort },
+    };
+  }
+}
+
+const componentPod = (component: string) =>
+  podOf(namespace, `app.kubernetes.io/component=${component}`);

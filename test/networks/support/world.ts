@@ -1,0 +1,71 @@
+import { startDns, type DnsPods } from './cluster-dns.ts';
+import type { Connection } from './connections.ts';
+import { install, startStranger, uninstall } from './installation.ts';
+import { enforcePolicies } from './policy-engine.ts';
+import { Scene } from './scene.ts';
+
+export interface WorldOptions {
+  readonly dns: DnsPods;
+  readonly rangesMatchCluster: boolean;
+}
+
+/** How long a new rule may take until it is in force. */
+const settleMs = 15_000;
+
+/** Tests that each connection is as the table has it. */
+export function itPermits(connections: readonly Connection[], scene: () => Scene): void {
+  describe('permits and forbids', () => {
+    let outcomes: ReadonlyMap<Connection, string>;
+    const isRight = (each: Connection) => (outcomes.get(each) === 'open') === each.isPermitted;
+    beforeAll(async () => {
+      const begun = performance.now();
+      do {
+        outcomes = await scene().outcomes(connections);
+      } while (!connections.every(isRight) && performance.now() - begun < settleMs);
+    });
+    it.each(
+      connections.map(
+        (each) => [`${each.from} to ${each.to}: ${each.isPermitted ? 'yes' : 'no'}`, each] as const,
+      ),
+    )('%s', (_name, each) => {
+      const outcome = outcomes.get(each) ?? '';
+      expect(outcome).toMatch(each.isPermitted ? /^open$/ : /^(?!open$)/);
+    });
+  });
+}
+
+/**
+ * Installs the chart, with no more values than any cluster needs, in a cluster with this DNS and
+ * this view of policies, and tests the connections. `more` are tests of the same installation.
+ */
+export function describeWorld(
+  name: string,
+  { dns, rangesMatchCluster }: WorldOptions,
+  connections: readonly Connection[],
+  more: (scene: () => Scene) => void = () => undefined,
+): void {
+  describe(name, () => {
+    const ends: (() => Promise<void>)[] = [];
+    let scene: Scene;
+    beforeAll(async () => {
+      ends.push(await startDns(dns));
+      ends.push(await enforcePolicies({ rangesMatchCluster }));
+      await startStranger();
+      ends.push(uninstall);
+      await install();
+      scene = await Scene.begin();
+    });
+    afterAll(async () => {
+      for (const end of ends.toReversed()) await end();
+    });
+
+    it('starts conversations, one of them with a repository', () => {
+      expect(scene.starts.map(({ status, detail }) => ({ status, detail }))).toEqual(
+        Array(2).fill({ status: 'READY', detail: null }),
+      );
+    });
+
+    itPermits(connections, () => scene);
+    more(() => scene);
+  });
+}
