@@ -1204,6 +1204,28 @@ describe('the check of `helm test`', () => {
     ]);
   });
 
+  it('goes out of the cluster as the gateway does', async () => {
+    const chart = await render({
+      proxy: { https: 'http://192.0.2.1:3128', noProxy: ['.corp.example.com'] },
+      trust: { configMap: 'company-ca' },
+      gateway: { env: [{ name: 'HTTPS_PROXY', value: 'http://192.0.2.2:3128' }] },
+    });
+    const names = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY', 'TRUST_FILE'];
+    const outwardOf = ({ containers, volumes }: Body) => ({
+      env: containers[0].env.filter(({ name }: Body) => names.includes(name as string)),
+      mount: containers[0].volumeMounts.find(({ name }: Body) => name === 'trust'),
+      volume: volumes.find(({ name }: Body) => name === 'trust'),
+    });
+    const wanted = outwardOf(chart.one('Deployment', '-gateway').spec.template.spec as Body);
+    expect(wanted.env.map(({ name }: Body) => name as string).sort()).toEqual([
+      ...['HTTPS_PROXY', 'NO_PROXY', 'TRUST_FILE'],
+    ]);
+    const { env, ...mounted } = outwardOf(podOf(chart));
+    expect(mounted).toEqual({ mount: wanted.mount, volume: wanted.volume });
+    expect(env).toHaveLength(3);
+    expect(env).toEqual(expect.arrayContaining(wanted.env as Body[]));
+  });
+
   it('exists while the test runs, and reads the cluster where a value allows it', async () => {
     const chart = await render({ check: { clusterRights: true, skip: ['network-policy'] } });
     const hooks = chart.resources.filter(
