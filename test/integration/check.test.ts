@@ -166,12 +166,12 @@ describe('conversation-operator check', () => {
       env: async () => ({
         GIT_HOSTS: JSON.stringify({ github: `http://127.0.0.1:${await freePort()}` }),
       }),
-      finds: ['outward', 'HostUnreachable', '"name":"HTTPS_PROXY"'],
+      finds: ['outward', 'HostUnreachable', '--set proxy.https='],
     },
     'whose git host has a certificate of an unknown CA': {
       env: () =>
         Promise.resolve({ GIT_HOSTS: JSON.stringify({ github: server.server.secureUrl }) }),
-      finds: ['outward', 'CertificateUntrusted', '"name":"TRUST_FILE"'],
+      finds: ['outward', 'CertificateUntrusted', '--set trust.configMap=company-ca'],
     },
     'that does not resolve names': {
       env: () => Promise.resolve({ GIT_HOSTS: '{"github":"https://git.example.invalid"}' }),

@@ -9,6 +9,8 @@ export interface Resolution {
   readonly code: string | undefined;
   /** Purpose of the host, for a sentence: "the git host github". */
   readonly what: string;
+  /** Whether only the DNS of the cluster knows the name. */
+  readonly isOfCluster?: boolean;
 }
 
 /** Pure. */
@@ -16,23 +18,27 @@ export const dnsFindings = (
   resolutions: readonly Resolution[],
   installation: Installation,
 ): readonly Finding[] =>
-  resolutions.flatMap(({ name, code, what }) =>
+  resolutions.flatMap(({ name, code, what, isOfCluster = false }) =>
     code === undefined
       ? []
       : [
           errorOf(FindingCode.nameNotResolved, {
             cause: `The name ${name} of ${what} can not be resolved (${code}).`,
-            breaks: `Nothing reaches ${what}.`,
+            breaks: isOfCluster
+              ? 'Agents do not reach the Service of the gateway by its name.'
+              : `Nothing reaches ${what}.`,
             mend:
-              code === 'ENOTFOUND'
-                ? `kubectl -n kube-system get configmap coredns -o yaml # ${name} needs a record, or a server that has one`
-                : withValue(installation, "--set-json 'networkPolicies.dns=[]'"),
+              code !== 'ENOTFOUND'
+                ? withValue(installation, "--set-json 'networkPolicies.dns=[]'")
+                : isOfCluster
+                  ? `kubectl -n kube-system get pods -l k8s-app=kube-dns # the kubelets need the address of a DNS that knows ${name}`
+                  : `kubectl -n kube-system get configmap coredns -o yaml # ${name} needs a record, or a server that has one`,
           }),
         ],
   );
 
 /** The hosts that this process resolves itself: a proxy resolves the names behind it. */
-export function hostsOf(scene: Scene): readonly Pick<Resolution, 'name' | 'what'>[] {
+export function hostsOf(scene: Scene): readonly Omit<Resolution, 'code'>[] {
   const { connection, gitHosts, bucket, outward } = scene;
   const urls = [
     ...Object.entries(gitHosts).map(([provider, url]) => ({
@@ -47,8 +53,11 @@ export function hostsOf(scene: Scene): readonly Pick<Resolution, 'name' | 'what'
   const inCluster = process.env['KUBERNETES_SERVICE_HOST'] !== undefined;
   return [
     ...hosts.filter(({ name }) => isIP(name) === 0),
-    // Inside of a cluster the address of the API server comes without a name.
-    ...(inCluster ? [{ name: 'kubernetes.default.svc', what: 'the API server' }] : []),
+    // Inside of a cluster the address of the API server comes without a name, so the API server is
+    // reached also where this name is not resolved.
+    ...(inCluster
+      ? [{ name: 'kubernetes.default.svc', what: 'the API server', isOfCluster: true }]
+      : []),
   ];
 }
 

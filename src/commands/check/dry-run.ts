@@ -76,6 +76,12 @@ export async function dryRunOf(
 
 const maxServerMessage = 400;
 
+/** Consequence for starts: a full quota alone does not end them at their deadline. */
+export const breaksOf = (code: FailureCode): string =>
+  code === FailureCode.resourceQuotaExceeded
+    ? `Starts wait, with the reason ${code}, until there is room.`
+    : `Starts end in ${code}.`;
+
 /** The finding of a refused object, with the line that mends it. */
 export const refusalFinding = (
   { code, message, serverMessage }: CreateError,
@@ -83,6 +89,6 @@ export const refusalFinding = (
 ): Finding =>
   errorOf(code, {
     cause: `${message} The API server says: ${serverMessage.replaceAll(/\s+/g, ' ').slice(0, maxServerMessage)}`,
-    breaks: `Starts end in ${code}.`,
+    breaks: breaksOf(code),
     mend,
   });

@@ -66,7 +66,7 @@ export const architectureCheck: Check = {
     const there = [...new Set(selected.map(architectureOf))].join(', ');
     return outcomeOf(
       architectureFindings({ ...scene, nodes: selected, images }),
-      `${selected.length} nodes of ${there}`,
+      `${selected.length} ${selected.length === 1 ? 'node' : 'nodes'} of ${there}`,
     );
   },
 };

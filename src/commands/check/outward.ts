@@ -12,8 +12,16 @@ export interface Reached {
   readonly failure: ConnectFailure | undefined;
 }
 
-const withVariable = (installation: Installation, name: string, value: string): string =>
-  withValue(installation, `--set-json 'gateway.env=[{"name":"${name}","value":"${value}"}]'`);
+const withProxy = (installation: Installation): string =>
+  withValue(installation, '--set proxy.https=http://PROXY:3128');
+
+/** `proxy.https` takes no password, since every command of an agent could read it. */
+function withSecretProxy(installation: Installation): string {
+  const variable =
+    '{"name":"HTTPS_PROXY","valueFrom":{"secretKeyRef":{"name":"outward-proxy","key":"url"}}}';
+  const settings = ['operator', 'gateway'].map((part) => `--set-json '${part}.env=[${variable}]'`);
+  return `${withValue(installation, settings.join(' '))} # the entry url of the Secret outward-proxy has http://USER:PASSWORD@PROXY:3128`;
+}
 
 function findingOf(
   { origin, what, proxy, failure }: Reached,
@@ -28,26 +36,23 @@ function findingOf(
       return errorOf(FindingCode.certificateUntrusted, {
         cause: `The certificate of ${origin}${through} is signed by a CA that is not trusted (${detail}).`,
         breaks,
-        mend: withVariable(installation, 'TRUST_FILE', '/etc/trust/ca.pem'),
+        mend: `${withValue(installation, '--set trust.configMap=company-ca')} # the entry ca.crt of the ConfigMap company-ca, in the namespaces of the release and of the sandboxes, has the CA`,
       });
     case 'proxy':
       return errorOf(FindingCode.proxyRefused, {
         cause: `A request to ${origin} ends at the proxy ${proxy ?? ''} (${detail}).`,
         breaks,
-        mend: withVariable(
-          installation,
-          'HTTPS_PROXY',
+        mend:
           detail === 'PROXY_AUTHENTICATION'
-            ? 'http://USER:PASSWORD@PROXY:3128'
-            : 'http://PROXY:3128',
-        ),
+            ? withSecretProxy(installation)
+            : withProxy(installation),
       });
     case 'name':
     case 'unreachable':
       return errorOf(FindingCode.hostUnreachable, {
         cause: `${origin} of ${what} can not be reached${through} (${detail})${proxy === undefined ? ', and no proxy is set' : ''}.`,
         breaks,
-        mend: withVariable(installation, 'HTTPS_PROXY', 'http://PROXY:3128'),
+        mend: withProxy(installation),
       });
   }
 }
@@ -87,6 +92,9 @@ export const outwardCheck: Check = {
     const origins = reached.map(
       ({ origin, proxy }) => `${origin}${proxy === undefined ? '' : ` by ${proxy}`}`,
     );
-    return outcomeOf(outwardFindings(reached, scene), `reached: ${origins.join(', ')}`);
+    return outcomeOf(
+      outwardFindings(reached, scene),
+      origins.length === 0 ? 'no host outside is set' : `reached: ${origins.join(', ')}`,
+    );
   },
 };

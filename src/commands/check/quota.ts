@@ -3,7 +3,7 @@ import type { CreateError } from '../../controllers/sandbox/create-error.ts';
 import type { PersistentVolumeClaim, Pod } from '@conversation-operator/kube/core';
 import { group } from '../../resources/group.ts';
 import { errorOf, FindingCode, outcomeOf, type Finding } from './finding.ts';
-import { refusalFinding } from './dry-run.ts';
+import { breaksOf, refusalFinding } from './dry-run.ts';
 import { quantityOf } from './quantity.ts';
 import { limitRanges, resourceQuotas, type ResourceQuota } from './resources.ts';
 import type { Check, DryRun } from './scene.ts';
@@ -103,7 +103,7 @@ export function quotaFindings(facts: QuotaFacts): readonly Finding[] {
       );
       return errorOf(FindingCode.resourceQuotaExceeded, {
         cause: `The resource quota ${quota} of the namespace ${namespace} has no room for one sandbox: ${of.map(({ resource, used, hard: limit }) => `${resource} ${used} of ${limit}`).join(', ')}.`,
-        breaks: 'Starts end in ResourceQuotaExceeded.',
+        breaks: breaksOf(FailureCode.resourceQuotaExceeded),
         mend: `kubectl -n ${namespace} patch resourcequota ${quota} --type=merge -p '${JSON.stringify({ spec: { hard } })}'`,
       });
     }),
@@ -126,7 +126,7 @@ export const quotaCheck: Check = {
     const room = sandboxes === Infinity ? 'any number of' : String(sandboxes);
     return outcomeOf(
       quotaFindings({ namespace, quotas, dryRun }),
-      `${quotas.length} quotas and ${ranges.length} limit ranges have room for ${room} more sandboxes`,
+      `room for ${room} more sandboxes; quotas: ${quotas.length}, limit ranges: ${ranges.length}`,
     );
   },
 };

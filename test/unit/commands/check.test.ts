@@ -122,24 +122,39 @@ it.each([
   expect(mendOf(findings)).toContain(mend);
 });
 
+it('says of the DNS of the cluster what its absence breaks', () => {
+  const resolution = { name: 'kubernetes.default.svc', code: 'ENOTFOUND', what: 'Services' };
+  const findings = dnsFindings([{ ...resolution, isOfCluster: true }], installation);
+  expect(short(findings)).toEqual(['error NameNotResolved']);
+  expect(findings[0]?.breaks).toBe('Agents do not reach the Service of the gateway by its name.');
+  expect(mendOf(findings)).toContain('get pods -l k8s-app=kube-dns');
+});
+
 describe('a host outside', () => {
   const failing = (code: string) => Object.assign(new Error(code), { code });
   it.each([
-    ['unreachable', failing('ECONNREFUSED'), undefined, 'HostUnreachable', 'HTTPS_PROXY'],
-    ['unresolved', failing('ENOTFOUND'), undefined, 'HostUnreachable', 'HTTPS_PROXY'],
+    ['unreachable', failing('ECONNREFUSED'), undefined, 'HostUnreachable', '--set proxy.https='],
+    ['unresolved', failing('ENOTFOUND'), undefined, 'HostUnreachable', '--set proxy.https='],
     [
       'behind a CA of its own',
       new Error('failed', { cause: failing('UNABLE_TO_VERIFY_LEAF_SIGNATURE') }),
       undefined,
       'CertificateUntrusted',
-      'TRUST_FILE',
+      '--set trust.configMap=company-ca',
     ],
     [
       'refused by a proxy without a user',
       refusalOf(407),
       'http://proxy:3128',
       'ProxyRefused',
-      'USER:PASSWORD@PROXY',
+      '"secretKeyRef":{"name":"outward-proxy","key":"url"}',
+    ],
+    [
+      'forbidden by a proxy',
+      refusalOf(403),
+      'http://proxy:3128',
+      'ProxyRefused',
+      '--set proxy.https=',
     ],
   ])('%s', (_name, error, proxy, code, mend) => {
     const failure = connectFailureOf(error);
@@ -440,9 +455,12 @@ describe('quotas', () => {
     const findings = quotaFindings({ ...facts, dryRun: { sent: pod, claim, errors } });
     expect(short(findings)).toEqual(['error ResourceQuotaExceeded']);
     expect(mendOf(findings)).toContain('patch resourcequota q');
-    expect(short(quotaFindings({ ...facts, quotas: [], dryRun: { sent: pod, errors } }))).toEqual([
-      'error ResourceQuotaExceeded',
-    ]);
+    const refusals = quotaFindings({ ...facts, quotas: [], dryRun: { sent: pod, errors } });
+    expect(short(refusals)).toEqual(['error ResourceQuotaExceeded']);
+    for (const { breaks } of [...findings, ...refusals])
+      expect(breaks).toBe(
+        'Starts wait, with the reason ResourceQuotaExceeded, until there is room.',
+      );
   });
   it('and limit ranges are known by the dry run', () => {
     const errors = [refused('maximum memory usage per Container is 1Gi, but limit is 2Gi')];
