@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { z } from 'zod';
 import { helmPath } from '../../../helm/tools/binaries.ts';
 import { RestUser } from '../../support/rest-user.ts';
-import { kubeconfig, kubectl } from './cluster.ts';
+import { kubeconfig, kubectl, stateFolder } from './cluster.ts';
 
 const execute = promisify(execFile);
 
@@ -124,6 +124,8 @@ export function chartValues({ tools, gitUrl, forge, archive }: ValuesOptions): o
     ...(forge === undefined ? {} : { gitCredentials: { existingSecret: forge.credentials } }),
     ...(archive === undefined ? {} : { archive }),
     gateway: { publicUrl },
+    // A cluster of test/cluster has neither a DNS nor a plugin that enforces policies.
+    ...(stateFolder === undefined ? {} : { check: { skip: ['dns', 'network-policy'] } }),
     networkPolicies: {
       // Sandboxes clone from there, and the gateway asks for the repository first.
       sandboxes: { extraEgress: [toolsAt(8080)] },
