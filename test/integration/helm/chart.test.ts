@@ -1216,7 +1216,7 @@ describe('the check of `helm test`', () => {
       mount: containers[0].volumeMounts.find(({ name }: Body) => name === 'trust'),
       volume: volumes.find(({ name }: Body) => name === 'trust'),
     });
-    const wanted = outwardOf(chart.one('Deployment', '-gateway').spec.template.spec as Body);
+    const wanted = outwardOf(chart.one('Deployment', '-gateway').spec.template.spec);
     expect(wanted.env.map(({ name }: Body) => name as string).sort()).toEqual([
       ...['HTTPS_PROXY', 'NO_PROXY', 'TRUST_FILE'],
     ]);
