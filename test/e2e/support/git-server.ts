@@ -7,10 +7,11 @@ export const feature = 'Work in progress.';
 export const setUpFile = '.set-up';
 
 const server = `
-  const { createReadStream } = require('node:fs');
+  const { createReadStream, statSync } = require('node:fs');
   const { join, normalize } = require('node:path');
   require('node:http').createServer((request, response) => {
     const path = join('/tmp/repositories', normalize(new URL(request.url, 'http://git').pathname));
+    if (!statSync(path, { throwIfNoEntry: false })?.isFile()) return response.writeHead(404).end();
     const file = createReadStream(path);
     file.on('error', () => response.writeHead(404).end());
     file.on('open', () => response.writeHead(200));
