@@ -88,13 +88,18 @@ export class Workqueue<K extends string> {
     this.#enqueue(added);
   }
 
+  /**
+   * Adds the key after a delay of at least a millisecond: what is left of an interval may be so
+   * little that a sum with the present time does not grow, and the caller would wait again at once.
+   * At once where the delay is not positive.
+   */
   addAfter(key: K, delayMs: number): void {
     if (this.#shutDown) return;
     if (!(delayMs > 0)) {
       this.add(key);
       return;
     }
-    this.#delayed.add(key, this.#options.clock.monotonic() + delayMs);
+    this.#delayed.add(key, this.#options.clock.monotonic() + Math.max(delayMs, 1));
     this.#arm();
   }
 

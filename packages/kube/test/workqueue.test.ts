@@ -188,6 +188,16 @@ describe('Workqueue', () => {
     expect(queue.depth).toBe(1);
   });
 
+  it('waits a millisecond where the rest of a wait is too little for the clock', async () => {
+    const { clock, queue } = aQueue();
+    await clock.advance(1_000_000);
+    queue.addAfter('a', 1e-12);
+    await clock.advance(0);
+    expect(queue.depth).toBe(0);
+    await clock.advance(1);
+    expect(queue.depth).toBe(1);
+  });
+
   it('shuts down at once when nothing is being done, and drops what waits', async () => {
     const { clock, queue } = aQueue();
     queue.add('a');
