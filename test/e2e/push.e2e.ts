@@ -83,7 +83,7 @@ async function nameAgentSide(): Promise<void> {
   if (stateFolder === undefined) return;
   const service = `${release}-agent-side`;
   const ip = await inRelease(`get service ${service} -o jsonpath={.spec.clusterIP}`);
-  const hostAliases = [{ ip, hostnames: [`${service}.${namespace}`] }];
+  const hostAliases = [{ ip, hostnames: [`${service}.${namespace}.svc`] }];
   await up.k([
     ...['patch', 'sandboxtemplate', 'default', '--type', 'merge', '--patch'],
     JSON.stringify({ spec: { podTemplate: { spec: { hostAliases } } } }),

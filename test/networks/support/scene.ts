@@ -91,7 +91,10 @@ export class Scene {
       'the REST service by its Service': { host: rest, port: 80 },
       'the REST service by its pod': { host: gateway.address, port: ports.rest },
       'the callback server by its Service': { host: callback, port: 80 },
-      'the callback server by its name': { host: `${release}-agent-side.${namespace}`, port: 80 },
+      'the callback server by its name': {
+        host: `${release}-agent-side.${namespace}.svc`,
+        port: 80,
+      },
       'the callback server by its pod': { host: gateway.address, port: ports.callback },
       'the metrics of the gateway': { host: gateway.address, port: ports.metrics },
       'the metrics of the operator': { host: operator.address, port: ports.metrics },
