@@ -167,7 +167,7 @@ export class AgentService {
     return response.json();
   }
 
-  /** Sends a message to a conversation, which is to be worked on. */
+  /** Sends a message to a conversation, which is to be worked on, now or once the agent answers. */
   async say(id: string, text: string): Promise<void> {
     const message = { role: 'user', content: [{ type: 'text', text }], run: true };
     const { status, body } = await this.up.call(
@@ -175,7 +175,7 @@ export class AgentService {
       `/api/v1/app-conversations/${id}/send-message`,
       message,
     );
-    if (status !== 200) throw new Error(`${status}: ${JSON.stringify(body)}`);
+    if (status !== 200 && status !== 202) throw new Error(`${status}: ${JSON.stringify(body)}`);
   }
 
   /** How many sandboxes of an owner may run. */
