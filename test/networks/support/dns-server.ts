@@ -11,6 +11,8 @@ import { createServer, isIPv4, isIPv6 } from 'node:net';
  */
 const [port = '', ...pairs] = process.argv.slice(2);
 const refreshMs = 1000;
+/** A request whose answer is lost must not end the refreshes. */
+const requestMs = 3000;
 const recordTypes = { a: 1, aaaa: 28 } as const;
 const noSuchName = 3;
 
@@ -45,10 +47,17 @@ const base = `https://${isIPv6(host) ? `[${host}]` : host}:${process.env['KUBERN
 async function list<T>(path: string): Promise<readonly T[]> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const headers = { authorization: `Bearer ${readFileSync(`${account}/token`, 'utf8')}` };
-  get(`${base}${path}`, { ca: readFileSync(`${account}/ca.crt`), headers }, (response) => {
+  const options = {
+    ...{ ca: readFileSync(`${account}/ca.crt`), headers },
+    signal: AbortSignal.timeout(requestMs),
+  };
+  get(`${base}${path}`, options, (response) => {
     response.setEncoding('utf8');
     let text = '';
-    response.on('data', (chunk: string) => (text += chunk)).on('end', () => resolve(text));
+    response
+      .on('data', (chunk: string) => (text += chunk))
+      .on('end', () => resolve(text))
+      .on('error', reject);
   }).on('error', reject);
   return (JSON.parse(await promise) as { readonly items: readonly T[] }).items;
 }

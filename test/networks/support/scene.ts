@@ -1,5 +1,6 @@
 import { kubectl } from '../../e2e/support/cluster.ts';
 import { release } from '../../e2e/support/installation.ts';
+import { eventually } from '../../support/eventually.ts';
 import type { StartTask } from '../../../src/gateway/presenters/start-task.ts';
 import { sources, type Connection, type Source, type Target } from './connections.ts';
 import { firstUser, namespace, podOf, sandboxes, stranger, strangerPort } from './installation.ts';
@@ -10,6 +11,8 @@ const ports = {
   ...{ apiServer: 6443, kubelet: 10250, otherPublic: 9090, agent: 8000 },
   ...{ rest: 3000, callback: 3001, metrics: 9464, notifications: 8082 },
 };
+
+const callbackName = `${release}-agent-side.${namespace}.svc`;
 
 /** Two conversations of an installation, one of them with a repository, and the pods around them. */
 export class Scene {
@@ -25,6 +28,12 @@ export class Scene {
     await kubectl(`wait --for create ${template}`);
     await kubectl(`wait --for condition=Valid ${template}`);
     const user = await firstUser();
+    const { name: gateway } = await componentPod('gateway');
+    // The DNS of the test learns of a new Service by its next look at the API server.
+    await eventually('the name of the callback server', async () => {
+      const [outcome] = await probe(namespace, gateway, [{ host: callbackName }]);
+      return outcome === 'open';
+    });
     const tasks = await Promise.all([
       user.start('Hello.'),
       user.start('Hello.', { selected_repository: 'acme/shop' }),
@@ -91,10 +100,7 @@ export class Scene {
       'the REST service by its Service': { host: rest, port: 80 },
       'the REST service by its pod': { host: gateway.address, port: ports.rest },
       'the callback server by its Service': { host: callback, port: 80 },
-      'the callback server by its name': {
-        host: `${release}-agent-side.${namespace}.svc`,
-        port: 80,
-      },
+      'the callback server by its name': { host: callbackName, port: 80 },
       'the callback server by its pod': { host: gateway.address, port: ports.callback },
       'the metrics of the gateway': { host: gateway.address, port: ports.metrics },
       'the metrics of the operator': { host: operator.address, port: ports.metrics },
