@@ -29,7 +29,7 @@ export class Scene {
     await kubectl(`wait --for condition=Valid ${template}`);
     const user = await firstUser();
     const { name: gateway } = await componentPod('gateway');
-    // The DNS of the test learns of a new Service by its next look at the API server.
+    // The DNS of the test learns of a new Service when it reads the Services again.
     await eventually('the name of the callback server', async () => {
       const [outcome] = await probe(namespace, gateway, [{ host: callbackName }]);
       return outcome === 'open';
