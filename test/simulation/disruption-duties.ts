@@ -46,7 +46,11 @@ export function dutiesOfDisruptions(cluster: Cluster): readonly Duty[] {
       pod.metadata.annotations?.['cluster-autoscaler.kubernetes.io/safe-to-evict'];
     const doNotDisrupt = pod.metadata.annotations?.['karpenter.sh/do-not-disrupt'];
     const inside = cluster.conversations.filter(({ status }) => status?.sandboxUID === uid);
-    const subject = `pod ${name} ${pod.metadata.uid}`;
+    // Work may begin and end between two checks; what it leaves begins another wait.
+    const traces = inside.map(
+      ({ status }) => `${status?.messages?.lastDelivered ?? ''} ${status?.lastActivityTime ?? ''}`,
+    );
+    const subject = `pod ${name} ${pod.metadata.uid} after ${traces.join(', ')}`;
     if (inside.some(works))
       return safeToEvict === 'false' && doNotDisrupt === 'true'
         ? []
