@@ -13,6 +13,8 @@ if ! [ -s "$source" ]; then
   echo "The $kind $name with the key $key does not exist in the sandbox's namespace."
   exit 78
 fi
+# A pod that loses its sandbox, as in a restart of its node, runs this again with its old volume.
+rm -f "$folder/added.crt" "$folder/all.crt"
 cat "$source" >"$folder/added.crt"
 
 # Where distributions have the roots, in the order of Go's list. An image without such
