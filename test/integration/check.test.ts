@@ -245,7 +245,7 @@ describe('conversation-operator check', () => {
               }
             : undefined,
       },
-      finds: ['admission', 'Unschedulable', 'kubectl get mutatingwebhookconfigurations'],
+      finds: ['admission', 'SchedulingGated', 'kubectl get mutatingwebhookconfigurations'],
     },
     'whose namespace forbids the pods of the template': {
       fault: {

@@ -61,10 +61,9 @@ export function admissionFindings(facts: AdmissionFacts): readonly Finding[] {
     ...(added.length === 0
       ? []
       : [
-          errorOf(FindingCode.unschedulable, {
+          errorOf(FindingCode.schedulingGated, {
             cause: `A webhook of the cluster holds the pods of sandboxes back by a scheduling gate: ${added.join(', ')}.`,
-            breaks:
-              'Sandboxes wait as Unschedulable until something removes the gate, and may exceed the startDeadline.',
+            breaks: `Starts wait, with the reason ${FindingCode.schedulingGated}, until something removes the gate.`,
             mend: `${webhooks} # exempt the namespace ${namespace}, or give the gate's controller room`,
           }),
         ]),

@@ -10,6 +10,7 @@ import type { Check, DryRun } from './scene.ts';
 
 export const quotaCodes: ReadonlySet<string> = new Set([
   FailureCode.resourceQuotaExceeded,
+  FailureCode.resourceQuotaTooSmall,
   FailureCode.resourcesNotSpecified,
   FailureCode.limitRangeViolated,
 ]);
@@ -52,6 +53,8 @@ interface Full {
   readonly resource: string;
   readonly hard: string;
   readonly used: string;
+  /** Whether one sandbox needs more than the whole quota has, so that no wait helps. */
+  readonly isTooSmall: boolean;
 }
 
 /** Quotas with scopes count some pods only, which the dry run knows. */
@@ -70,9 +73,11 @@ export function roomIn(
       const need = needs.get(resource);
       if (need === undefined || need === 0) continue;
       const used = quota.status?.used?.[resource] ?? '0';
-      const room = Math.floor(((quantityOf(hard) ?? 0) - (quantityOf(used) ?? 0)) / need);
+      const whole = quantityOf(hard) ?? 0;
+      const room = Math.floor((whole - (quantityOf(used) ?? 0)) / need);
       sandboxes = Math.min(sandboxes, Math.max(0, room));
-      if (room < 1) full.push({ quota: quota.metadata.name, resource, hard, used });
+      const isTooSmall = need > whole;
+      if (room < 1) full.push({ quota: quota.metadata.name, resource, hard, used, isTooSmall });
     }
   return { sandboxes, full };
 }
@@ -92,22 +97,30 @@ export function quotaFindings(facts: QuotaFacts): readonly Finding[] {
   const refused = dryRun.errors.filter(({ code }) => quotaCodes.has(code));
   const mends: Readonly<Record<string, string>> = {
     [FailureCode.resourceQuotaExceeded]: `kubectl -n ${namespace} edit resourcequota # raise it, or pause sandboxes`,
+    [FailureCode.resourceQuotaTooSmall]: `kubectl -n ${namespace} edit resourcequota # raise it, or let sandboxes need less by defaultTemplate.resources and storage.size of the chart`,
     [FailureCode.resourcesNotSpecified]: `kubectl -n ${namespace} create -f - <<<'{"apiVersion":"v1","kind":"LimitRange","metadata":{"name":"defaults"},"spec":{"limits":[{"type":"Container","default":{"cpu":"2","memory":"2Gi"}}]}}'`,
     [FailureCode.limitRangeViolated]: `kubectl -n ${namespace} edit limitrange # or defaultTemplate.resources and storage.size of the chart`,
   };
   const byName = Map.groupBy(full, ({ quota }) => quota);
+  const codeOf = (of: readonly Full[]) =>
+    of.some(({ isTooSmall }) => isTooSmall)
+      ? FindingCode.resourceQuotaTooSmall
+      : FindingCode.resourceQuotaExceeded;
+  const found: ReadonlySet<string> = new Set([...byName.values()].map(codeOf));
   return [
     ...[...byName].map(([quota, of]) => {
       const hard = Object.fromEntries(
         of.map(({ resource }) => [resource, `NEW-${resource.replaceAll(/[^a-z]/gi, '-')}`]),
       );
-      return errorOf(FindingCode.resourceQuotaExceeded, {
+      const code = codeOf(of);
+      return errorOf(code, {
         cause: `The resource quota ${quota} of the namespace ${namespace} has no room for one sandbox: ${of.map(({ resource, used, hard: limit }) => `${resource} ${used} of ${limit}`).join(', ')}.`,
-        breaks: breaksOf(FailureCode.resourceQuotaExceeded),
+        breaks: breaksOf(code),
         mend: `kubectl -n ${namespace} patch resourcequota ${quota} --type=merge -p '${JSON.stringify({ spec: { hard } })}'`,
       });
     }),
     ...refused
+      .filter(({ code }) => !found.has(code))
       .filter(({ code }) => byName.size === 0 || code !== FailureCode.resourceQuotaExceeded)
       .map((error) => refusalFinding(error, mends[error.code] ?? '')),
   ];

@@ -345,7 +345,7 @@ describe('the dry run of a pod', () => {
     [
       'that gets a gate',
       { pod: podOf({ schedulingGates: [{ name: 'a/gate' }] }), errors: [] },
-      ['error Unschedulable'],
+      ['error SchedulingGated'],
       'mutatingwebhookconfigurations',
     ],
     [
@@ -451,7 +451,7 @@ describe('quotas', () => {
   });
   it('are one finding each, also where the dry run says so', () => {
     const errors = [refused('exceeded quota: q, requested: pods=1, used: pods=5, limited: pods=5')];
-    const facts = { namespace: 'a', quotas: [aQuota({ pods: '5', memory: '0' }, { pods: '5' })] };
+    const facts = { namespace: 'a', quotas: [aQuota({ pods: '5' }, { pods: '5' })] };
     const findings = quotaFindings({ ...facts, dryRun: { sent: pod, claim, errors } });
     expect(short(findings)).toEqual(['error ResourceQuotaExceeded']);
     expect(mendOf(findings)).toContain('patch resourcequota q');
@@ -461,6 +461,23 @@ describe('quotas', () => {
       expect(breaks).toBe(
         'Starts wait, with the reason ResourceQuotaExceeded, until there is room.',
       );
+  });
+  it('that are too small for one sandbox let nothing wait, in one finding', () => {
+    const errors = [
+      refused('exceeded quota: q, requested: memory=1Gi, used: memory=0, limited: memory=512Mi'),
+    ];
+    const dryRun = { sent: pod, claim, errors };
+    const quotas = [aQuota({ memory: '512Mi', pods: '5' }, { pods: '5' })];
+    for (const findings of [
+      quotaFindings({ namespace: 'a', quotas, dryRun }),
+      // Quotas with scopes are known by the dry run alone.
+      quotaFindings({ namespace: 'a', quotas: [], dryRun }),
+    ]) {
+      expect(short(findings)).toEqual(['error ResourceQuotaTooSmall']);
+      expect(findings[0]?.breaks).toBe('Starts end in ResourceQuotaTooSmall.');
+      expect(mendOf(findings)).toContain('resourcequota');
+    }
+    expect(admissionFindings({ ...here, dryRun })).toEqual([]);
   });
   it('and limit ranges are known by the dry run', () => {
     const errors = [refused('maximum memory usage per Container is 1Gi, but limit is 2Gi')];
