@@ -406,6 +406,38 @@ describe('conversation-operator check', () => {
     await kubectl(server.kubeconfig, ['delete', 'pod', 'check-of-another', '--grace-period=0']);
   });
 
+  const forbidden = (what: string) => refusal(403, 'Forbidden', `you may not ${what}`);
+
+  it('deletes what it has created also where it has no right to list that', async () => {
+    cluster.fault = {
+      answer: ({ method, path, query }) =>
+        method === 'GET' && path.endsWith('/pods') && query.has('labelSelector')
+          ? forbidden('list pods')
+          : undefined,
+    };
+    const { checks } = await report({}, '--agent-image', 'registry.example.com/agent:1');
+    expect(checks.find(({ name }) => name === 'images')?.result).toBe('passed');
+    expect(await leftInCluster()).toBe('');
+  });
+
+  it('names what it could not delete, and then nothing is as it was', async () => {
+    cluster.fault = {
+      answer: ({ method, path }) =>
+        method === 'DELETE' && /[/]pods[/]check-/.test(path) ? forbidden('delete pods') : undefined,
+    };
+    const { checks, exitCode } = await report();
+    const left = (await leftInCluster()).split('\n').map((name) => name.replace('pod/', ''));
+    expect(left.length).toBeGreaterThan(1);
+    const { notTried = [] } = checks.find(({ name }) => name === 'clean-up') ?? {};
+    expect(notTried).toHaveLength(left.length);
+    for (const name of left)
+      expect(notTried.join()).toContain(`pods ${name} is left: you may not delete pods; delete it`);
+    expect(exitCode).toBe(2);
+    await kubectl(server.kubeconfig, [
+      ...['delete', 'pods', '--selector', checkLabel, '--grace-period=0'],
+    ]);
+  });
+
   it.each([
     [['--skip', 'rainfall'], '--skip: rainfall is no check; there are api-server, dns'],
     [['--operator-account', 'operator'], '--operator-account: operator must be namespace/name'],

@@ -74,7 +74,8 @@ export interface RunOptions {
 
 /**
  * Runs checks beside each other, and deletes the objects that they created. Checks that need the
- * API server wait for its first answer, and are not tried where there is none.
+ * API server wait for its first answer, and are not tried where there is none. The last result is
+ * there where an object may be left.
  */
 export async function runChecks({
   checks,
@@ -99,21 +100,21 @@ export async function runChecks({
     const answer = await scene.apiServer();
     return !('failure' in answer) && answer.status !== 401;
   };
-  try {
-    const results = await Promise.allSettled(
-      checks.map(async (check): Promise<CheckResult> => {
-        if (!check.needsApiServer || (await reachable())) return run(check);
-        const reason = 'the API server does not answer, or not to these credentials';
-        return { name: check.name, ...outcomeOf([], '', [reason]) };
-      }),
-    );
-    return results.map((result) => {
+  const results = await Promise.allSettled(
+    checks.map(async (check): Promise<CheckResult> => {
+      if (!check.needsApiServer || (await reachable())) return run(check);
+      const reason = 'the API server does not answer, or not to these credentials';
+      return { name: check.name, ...outcomeOf([], '', [reason]) };
+    }),
+  );
+  const left = await objects.close();
+  return [
+    ...results.map((result) => {
       if (result.status === 'rejected') throw result.reason;
       return result.value;
-    });
-  } finally {
-    await objects.close();
-  }
+    }),
+    ...(left.length === 0 ? [] : [{ name: 'clean-up', ...outcomeOf([], '', left) }]),
+  ];
 }
 
 /** 0: nothing was found. 1: an error was found. 2: something could not be tried. */

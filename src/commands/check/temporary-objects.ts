@@ -1,7 +1,7 @@
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { persistentVolumeClaims, pods } from '@conversation-operator/kube/core';
-import { ApiError, isNotFound } from '@conversation-operator/kube/errors';
+import { ApiError, isNotFound, mayBeExecuted } from '@conversation-operator/kube/errors';
 import {
   apiVersionOf,
   type KubeObject,
@@ -30,13 +30,28 @@ export interface TemporaryObjectsOptions {
 
 const kinds = [pods, persistentVolumeClaims, networkPolicies] as const;
 
+const maxReason = 200;
+const reasonOf = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error))
+    .replaceAll(/\s+/g, ' ')
+    .slice(0, maxReason);
+
+/** The part of an object that its deletion needs. */
+interface Created {
+  readonly plural: string;
+  readonly metadata: Pick<KubeObject['metadata'], 'name' | 'uid'>;
+}
+
 /**
- * Objects that checks create. They are found by their label and not by their names, so that an
- * object whose creation was interrupted before its answer is deleted as well.
+ * Objects that checks create. They are found by their label, so that an object whose creation was
+ * interrupted before its answer is deleted as well, and by their names where there is no right to
+ * list them.
  */
 export class TemporaryObjects {
   readonly #options: TemporaryObjectsOptions;
-  #hasCreated = false;
+  readonly #created: Created[] = [];
+  /** Creations that may have left an object whose name is not known. */
+  readonly #unanswered = new Set<Pick<Created, 'plural'>>();
 
   constructor(options: TemporaryObjectsOptions) {
     this.#options = options;
@@ -53,27 +68,34 @@ export class TemporaryObjects {
   ): Promise<T> {
     const { client, clock, namespace, run } = this.#options;
     signal.throwIfAborted();
-    this.#hasCreated = true;
-    return client.create(
-      resource,
-      {
-        apiVersion: apiVersionOf(resource),
-        kind: resource.kind,
-        metadata: {
-          namespace,
-          generateName: 'check-',
-          labels: { ...labels, [checkLabel]: run },
-          annotations: {
-            [expiryAnnotation]: isoTime({ ...clock, now: () => clock.now() + lifetimeMs }),
-            // Pods of a check need no sidecar; known meshes leave them alone.
-            'sidecar.istio.io/inject': 'false',
-            'linkerd.io/inject': 'disabled',
-          },
+    const { plural } = resource;
+    const sent = { plural };
+    this.#unanswered.add(sent);
+    const object = {
+      apiVersion: apiVersionOf(resource),
+      kind: resource.kind,
+      metadata: {
+        namespace,
+        generateName: 'check-',
+        labels: { ...labels, [checkLabel]: run },
+        annotations: {
+          [expiryAnnotation]: isoTime({ ...clock, now: () => clock.now() + lifetimeMs }),
+          // Pods of a check need no sidecar; known meshes leave them alone.
+          'sidecar.istio.io/inject': 'false',
+          'linkerd.io/inject': 'disabled',
         },
-        ...body,
-      } as unknown as Parameters<typeof client.create<T>>[1],
-      { signal },
-    );
+      },
+      ...body,
+    } as unknown as Parameters<typeof client.create<T>>[1];
+    try {
+      const stored = await client.create(resource, object, { signal });
+      this.#created.push({ plural, metadata: stored.metadata });
+      this.#unanswered.delete(sent);
+      return stored;
+    } catch (error) {
+      if (error instanceof ApiError && !mayBeExecuted(error)) this.#unanswered.delete(sent);
+      throw error;
+    }
   }
 
   /** Label by which the policies of one run select its pods. */
@@ -81,50 +103,84 @@ export class TemporaryObjects {
     return this.#options.run;
   }
 
-  /** Deletes what earlier runs have left; returns how many objects. */
+  /** Deletes what earlier runs have left, as far as there are rights; returns how many objects. */
   async deleteLeftovers(signal: AbortSignal): Promise<number> {
     const { clock } = this.#options;
-    return this.#delete(checkLabel, signal, ({ metadata }) => {
-      const expires = Date.parse(metadata.annotations?.[expiryAnnotation] ?? '');
-      return !(expires > clock.now());
-    });
-  }
-
-  /** Deletes everything that this run has created, also after an interruption. */
-  async close(): Promise<void> {
-    if (!this.#hasCreated) return;
-    const signal = AbortSignal.timeout(cleanUpMs);
-    await this.#delete(`${checkLabel}=${this.#options.run}`, signal, () => true);
-  }
-
-  async #delete(
-    labelSelector: string,
-    signal: AbortSignal,
-    isChosen: (object: KubeObject) => boolean,
-  ): Promise<number> {
-    const { client, namespace } = this.#options;
     let deleted = 0;
-    const deleteAll = async <T extends KubeObject>(resource: ResourceDefinition<T>) => {
-      const { items } = await client.list(resource, { namespace, labelSelector, signal });
-      for (const item of items.filter(isChosen)) {
-        const { name, uid } = item.metadata;
-        try {
-          await client.delete(resource, namespace, name, { uid, gracePeriodSeconds: 0, signal });
-          deleted++;
-        } catch (error) {
-          if (!isNotFound(error)) throw error;
-        }
-      }
-    };
     for (const resource of kinds) {
       try {
-        await deleteAll<KubeObject>(resource);
+        const listed = await this.#listed(resource, checkLabel, signal);
+        const expired = listed.filter(({ metadata }) => {
+          const expires = Date.parse(metadata.annotations?.[expiryAnnotation] ?? '');
+          return !(expires > clock.now());
+        });
+        for (const { metadata } of expired) {
+          await this.#delete(resource, metadata, signal);
+          deleted++;
+        }
       } catch (error) {
-        // Without the kind, or the right to read it, this run has created none of it.
         if (!(error instanceof ApiError) || (error.status !== 403 && error.status !== 404))
           throw error;
       }
     }
     return deleted;
+  }
+
+  /**
+   * Deletes everything that this run has created, also after an interruption. Returns what may be
+   * left, each with the reason.
+   */
+  async close(): Promise<readonly string[]> {
+    const { namespace, run } = this.#options;
+    const selector = `${checkLabel}=${run}`;
+    const signal = AbortSignal.timeout(cleanUpMs);
+    const left: string[] = [];
+    for (const resource of kinds) {
+      const isThis = ({ plural }: Pick<Created, 'plural'>) => plural === resource.plural;
+      const known = this.#created.filter(isThis);
+      const isWhole = ![...this.#unanswered].some(isThis);
+      if (known.length === 0 && isWhole) continue;
+      const by = `kubectl -n ${namespace} delete ${resource.plural} -l ${selector}`;
+      let objects: readonly Pick<Created, 'metadata'>[];
+      try {
+        objects = await this.#listed(resource, selector, signal);
+      } catch (error) {
+        objects = known;
+        if (!isWhole)
+          left.push(`${resource.plural} may be left: ${reasonOf(error)}; delete them by ${by}`);
+      }
+      for (const { metadata } of objects) {
+        try {
+          await this.#delete(resource, metadata, signal);
+        } catch (error) {
+          left.push(
+            `${resource.plural} ${metadata.name} is left: ${reasonOf(error)}; delete it by ${by}`,
+          );
+        }
+      }
+    }
+    return left;
+  }
+
+  async #listed(
+    resource: ResourceDefinition<KubeObject>,
+    labelSelector: string,
+    signal: AbortSignal,
+  ): Promise<readonly KubeObject[]> {
+    const { client, namespace } = this.#options;
+    return (await client.list(resource, { namespace, labelSelector, signal })).items;
+  }
+
+  async #delete(
+    resource: ResourceDefinition<KubeObject>,
+    { name, uid }: Created['metadata'],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { client, namespace } = this.#options;
+    try {
+      await client.delete(resource, namespace, name, { uid, gracePeriodSeconds: 0, signal });
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
   }
 }
