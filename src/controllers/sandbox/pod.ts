@@ -54,6 +54,24 @@ const mergeBy = <T>(key: (entry: T) => string, base: readonly T[], wins: readonl
   return [...base.filter((entry) => !taken.has(key(entry))), ...wins];
 };
 
+type Variables = NonNullable<Container['env']>;
+
+/**
+ * Merges two lists of variables. A reference `$(NAME)` has the value of a variable before it, so an
+ * entry of `wins` takes the place of the variable that it replaces; new ones come last, except those
+ * that have their value from elsewhere, to which others refer.
+ */
+function mergeVariables(base: Variables, wins: Variables): Variables {
+  const winning = new Map(wins.map((variable) => [variable.name, variable]));
+  const replaced = new Set(base.map(({ name }) => name));
+  const added = wins.filter(({ name }) => !replaced.has(name));
+  return [
+    ...added.filter(({ valueFrom }) => valueFrom !== undefined),
+    ...base.map((variable) => winning.get(variable.name) ?? variable),
+    ...added.filter(({ valueFrom }) => valueFrom === undefined),
+  ];
+}
+
 /**
  * Makes every shell of the agent read the settings by which git reaches the gateway. Git ignores
  * the file while it is absent. A template with system settings of its own keeps them.
@@ -87,7 +105,7 @@ function agentContainer(
     // The kubelet keeps the last output of an agent that crashes, because the pod is deleted when
     // its start has failed.
     terminationMessagePolicy: container.terminationMessagePolicy ?? 'FallbackToLogsOnError',
-    env: mergeBy(({ name }) => name, container.env ?? [], [
+    env: mergeVariables(container.env ?? [], [
       ...needs.env,
       ...(callbackUrl === undefined ? [] : gitEnv(container, folder)),
       ...proxyEnvironment(container, { proxy, callbackUrl }),

@@ -181,6 +181,35 @@ describe('the own environment of an agent of the Agent Client Protocol', () => {
   });
 });
 
+it.each(agentKinds)(
+  'a variable of the agent %s that refers to another one still finds it',
+  (kind) => {
+    const names = ['DOMAIN', 'NO_PROXY', 'JAVA_OPTS', 'PROXY_OF_KUBELET'];
+    const variables = [
+      { name: 'DOMAIN', value: 'corp.example' },
+      { name: 'NO_PROXY', value: '.$(DOMAIN)' },
+      { name: 'JAVA_OPTS', value: '-Dhttp.nonProxyHosts=$(NO_PROXY)' },
+      { name: 'no_proxy', valueFrom: { configMapKeyRef: { name: 'proxy', key: 'none' } } },
+      { name: 'PROXY_OF_KUBELET', value: '$(no_proxy)' },
+    ];
+    const made = specOf(kind, { container: { env: variables } })?.containers[0]?.env ?? [];
+    // As the kubelet does it: a reference has the value of a variable before it.
+    const values = new Map<string, string>();
+    for (const { name, value = 'of the ConfigMap' } of made)
+      values.set(
+        name,
+        value.replaceAll(/\$\((\w+)\)/g, (text, other: string) => values.get(other) ?? text),
+      );
+    expect(names.map((name) => values.get(name))).toEqual([
+      'corp.example',
+      `.corp.example,${inside}`,
+      `-Dhttp.nonProxyHosts=.corp.example,${inside}`,
+      `of the ConfigMap,${inside}`,
+    ]);
+    expect(values.get('no_proxy')).toBe(`of the ConfigMap,${inside}`);
+  },
+);
+
 const trust = { kind: 'ConfigMap', name: 'company-ca', key: 'ca.crt' } as const;
 
 describe.each(agentKinds)('certificates for an agent of the kind %s', (kind) => {
