@@ -246,6 +246,7 @@ describe('Objects of a release from before', () => {
 
   it('follow the values', async () => {
     await applied({ limit: 10 });
+    await k('label', 'conversationquota', 'default', 'team=a');
     await operatorWith(quota({ limit: 20 }));
     expect(await limit()).toBe('20');
     await operatorWith(quota({ limit: 30 }));
@@ -255,6 +256,22 @@ describe('Objects of a release from before', () => {
   it('are left alone where people have changed them', async () => {
     await applied({ limit: 10 });
     await patch('conversationquota', '--type', 'merge', '-p', '{"spec":{"limit":3}}');
+    await operatorWith(quota({ limit: 20 }));
+    expect(await limit()).toBe('3');
+  });
+
+  it.each([
+    ['kubectl replace', ['replace', '-f', '-']],
+    ['a tool of GitOps', ['apply', '--server-side', '--force-conflicts', '-f', '-']],
+  ])('are left alone where %s has changed all that the chart had said', async (_name, args) => {
+    await applied({ limit: 10 });
+    const text = await k('get', 'conversationquota', 'default', '-o', 'json');
+    const { apiVersion, kind, metadata } = JSON.parse(text) as Record<string, object>;
+    const { name, labels: its } = metadata as { readonly name: string; readonly labels: object };
+    const spec = { scope: 'Namespace', limit: 3, onExceeded: 'Queue', minActiveSeconds: 7 };
+    const own = { apiVersion, kind, metadata: { name, namespace, labels: its }, spec };
+    const { code, stderr } = await kubectl(api.kubeconfig, args, JSON.stringify(own));
+    if (code !== 0) throw new Error(stderr);
     await operatorWith(quota({ limit: 20 }));
     expect(await limit()).toBe('3');
   });

@@ -51,12 +51,17 @@ function parsed(text: string): Readonly<Record<string, unknown>> | undefined {
   }
 }
 
+const labelFields = z.object({
+  'f:metadata': z.object({ 'f:labels': z.object({ [`f:${instanceLabel}`]: z.looseObject({}) }) }),
+});
+const setsInstance = (fields: unknown): boolean => labelFields.safeParse(fields).success;
+
 /**
  * Decides what to do with an object that exists.
  *
  * Earlier versions of the chart had these objects as resources of the release. Such an object has
- * the labels of the chart and no annotation. Only who made it has ever set a field of its spec,
- * unless people have changed it: the API server notes who has set which field.
+ * the labels of the chart and no annotation. Only who gave it those labels has ever set a field of
+ * its spec, unless people have changed it: the API server notes who has set which field.
  */
 export function decideInitialObject(wanted: InitialObject, live: unknown): InitialObjectStep {
   const { metadata } = liveSchema.parse(live);
@@ -69,9 +74,13 @@ export function decideInitialObject(wanted: InitialObject, live: unknown): Initi
   const isOfChart =
     metadata.labels[instanceLabel] !== undefined &&
     metadata.labels[nameLabel] === wanted.metadata.labels[nameLabel];
+  // Also where people have set every field of the spec, the label is that of who made the object.
   const authors = new Set(
     metadata.managedFields
-      .filter(({ subresource, fieldsV1 }) => subresource === undefined && 'f:spec' in fieldsV1)
+      .filter(
+        ({ subresource, fieldsV1 }) =>
+          subresource === undefined && ('f:spec' in fieldsV1 || setsInstance(fieldsV1)),
+      )
       .map(({ manager }) => manager),
   );
   return { do: isOfChart && authors.size === 1 ? 'replace' : 'leave' };
