@@ -58,8 +58,8 @@ type Variables = NonNullable<Container['env']>;
 
 /**
  * Merges two lists of variables. A reference `$(NAME)` has the value of a variable before it, so an
- * entry of `wins` takes the place of the variable that it replaces; new ones come last, except those
- * that have their value from elsewhere, to which others refer.
+ * entry of `wins` takes the place of the variable that it replaces; new ones come last, except
+ * those that have their value from elsewhere, to which others refer.
  */
 function mergeVariables(base: Variables, wins: Variables): Variables {
   const winning = new Map(wins.map((variable) => [variable.name, variable]));
