@@ -74,7 +74,7 @@
 {{- end }}
 {{- with .Values.archive.s3.secretName }}
 - name: archive-credentials
-  secret: { secretName: {{ . }}, defaultMode: 292 }
+  secret: { secretName: {{ . | quote }}, defaultMode: 292 }
 {{- end }}
 {{- end -}}
 
@@ -103,7 +103,7 @@ hosts are left to a CiliumNetworkPolicy where there is one.
     {{- if $policies.archive.to }}
     {{- toYaml $policies.archive.to | nindent 4 }}
     {{- else if $namespace }}
-    - namespaceSelector: { matchLabels: { kubernetes.io/metadata.name: {{ $namespace }} } }
+    - namespaceSelector: { matchLabels: { kubernetes.io/metadata.name: {{ $namespace | quote }} } }
     {{- else }}
     {{- if not .closed }}
     {{- include "co.publicInternet" $policies | nindent 4 }}

@@ -21,7 +21,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{ include "co.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
-{{- with .Values.commonLabels }}
+{{- with omit .Values.commonLabels "helm.sh/chart" "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/version" "app.kubernetes.io/managed-by" "app.kubernetes.io/component" }}
 {{ toYaml . }}
 {{- end }}
 {{- end -}}
@@ -74,7 +74,7 @@ helm.sh/resource-policy: keep
 {{- if not (.Capabilities.APIVersions.Has "conversation-operator.dev/v1alpha1") }}
 helm.sh/hook: post-install,post-upgrade
 meta.helm.sh/release-name: {{ .Release.Name }}
-meta.helm.sh/release-namespace: {{ .Release.Namespace }}
+meta.helm.sh/release-namespace: {{ .Release.Namespace | quote }}
 {{- end }}
 {{- end -}}
 
@@ -86,7 +86,7 @@ imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with $values.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- with $values.nodeSelector }}
 nodeSelector:
@@ -157,5 +157,5 @@ capabilities: { drop: [ALL] }
 
 {{- define "co.masterKeyVolume" -}}
 name: master-key
-secret: { secretName: {{ include "co.masterKeySecret" . }}, defaultMode: 292 }
+secret: { secretName: {{ include "co.masterKeySecret" . | quote }}, defaultMode: 292 }
 {{- end -}}

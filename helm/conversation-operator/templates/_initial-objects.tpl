@@ -11,7 +11,7 @@ apiVersion: conversation-operator.dev/v1alpha1
 kind: ConversationQuota
 metadata:
   name: default
-  namespace: {{ include "co.sandboxNamespace" $ }}
+  namespace: {{ include "co.sandboxNamespace" $ | quote }}
   {{- include "co.initialObjectMetadata" $ | nindent 2 }}
 spec:
   scope: Owner
@@ -62,7 +62,7 @@ labels:
   {{- if .Values.operator.enabled }}
   {{- /* Not the labels of the release: by app.kubernetes.io/instance Argo CD takes an object for its own, and prunes it. */}}
   app.kubernetes.io/name: {{ include "co.name" . }}
-  {{- with .Values.commonLabels }}
+  {{- with omit .Values.commonLabels "app.kubernetes.io/name" "app.kubernetes.io/instance" }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
   {{- else }}

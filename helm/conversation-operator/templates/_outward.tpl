@@ -71,9 +71,9 @@ dict of root and own.
 {{- with .Values.trust }}
 - name: trust
   {{- if .configMap }}
-  configMap: { name: {{ .configMap }}, items: [{ key: {{ .key | quote }}, path: ca.crt }] }
+  configMap: { name: {{ .configMap | quote }}, items: [{ key: {{ .key | quote }}, path: ca.crt }] }
   {{- else }}
-  secret: { secretName: {{ .secret }}, defaultMode: 292, items: [{ key: {{ .key | quote }}, path: ca.crt }] }
+  secret: { secretName: {{ .secret | quote }}, defaultMode: 292, items: [{ key: {{ .key | quote }}, path: ca.crt }] }
   {{- end }}
 {{- end }}
 {{- end }}
@@ -103,7 +103,7 @@ opens the proxies that have names.
     {{- if $policies.proxy.to }}
     {{- toYaml $policies.proxy.to | nindent 4 }}
     {{- else if $namespace }}
-    - namespaceSelector: { matchLabels: { kubernetes.io/metadata.name: {{ $namespace }} } }
+    - namespaceSelector: { matchLabels: { kubernetes.io/metadata.name: {{ $namespace | quote }} } }
     {{- else if regexMatch "^[0-9]+(\\.[0-9]+){3}$" $host }}
     - ipBlock: { cidr: {{ $host }}/32 }
     {{- else if hasPrefix "[" $host }}

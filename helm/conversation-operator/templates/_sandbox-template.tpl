@@ -8,7 +8,7 @@ apiVersion: conversation-operator.dev/v1alpha1
 kind: SandboxTemplate
 metadata:
   name: {{ .name }}
-  namespace: {{ include "co.sandboxNamespace" $root }}
+  namespace: {{ include "co.sandboxNamespace" $root | quote }}
   {{- include "co.initialObjectMetadata" $root | nindent 2 }}
 {{- with .values }}
 spec:
@@ -32,10 +32,10 @@ spec:
         {{- toYaml . | nindent 8 }}
       {{- end }}
       {{- with .runtimeClassName }}
-      runtimeClassName: {{ . }}
+      runtimeClassName: {{ . | quote }}
       {{- end }}
       {{- with .priorityClassName }}
-      priorityClassName: {{ . }}
+      priorityClassName: {{ . | quote }}
       {{- end }}
       {{- with .nodeSelector }}
       nodeSelector:

@@ -1,6 +1,25 @@
 /** Settings of platform teams, each of them another one. */
 export const valueSets: Readonly<Record<string, object>> = {
   'the defaults': {},
+  'names that YAML takes for numbers, and labels of the chart': {
+    commonLabels: {
+      team: '123',
+      'app.kubernetes.io/name': 'other',
+      'app.kubernetes.io/instance': 'other',
+      'app.kubernetes.io/component': 'other',
+    },
+    proxy: { https: 'http://proxy.123.svc:3128' },
+    trust: { configMap: '123', key: '1e3' },
+    sandboxes: { namespace: '123' },
+    gitCredentials: { existingSecret: '123' },
+    agentCredentials: { existingSecret: '123' },
+    archive: { s3: { bucket: 'archive', secretName: '123' } },
+    defaultTemplate: {
+      storage: { size: '10Gi', storageClassName: '123' },
+      priorityClassName: '123',
+    },
+  },
+  'a Secret with a number for a name': { trust: { secret: '123', key: 'true' } },
   'everything that is optional': {
     commonLabels: { team: 'platform' },
     defaultPool: { create: true, replicas: null, refill: { maxPerMinute: 600, delay: '5s' } },
@@ -97,7 +116,7 @@ export const valueSets: Readonly<Record<string, object>> = {
         maxIterations: 200,
       },
       git: { push: { branches: ['bots/*'], maxPerHour: 5 }, readable: ['acme/lib'] },
-      storage: { storageClassName: 'fast', retain: true },
+      storage: { size: '10Gi', storageClassName: 'fast', retain: true },
       idleTimeout: '12h',
       maxActiveTime: '8h',
       retention: { finished: '168h', paused: '720h' },
