@@ -15,6 +15,10 @@ export interface OutsideOptions {
   readonly user?: string;
   /** Whether the proxy itself is reached by TLS, as proxy.example.test. */
   readonly isSecure?: boolean;
+  /** Authority of the certificate of the proxy itself. Default: `authority`. */
+  readonly proxyAuthority?: PrivateAuthority;
+  /** Address of the proxy. Default: 127.0.0.1. */
+  readonly address?: string;
 }
 
 /** A forward proxy, and the hosts that only the proxy can resolve. */
@@ -47,7 +51,15 @@ async function startFront({ cert, key }: PrivateAuthority, upstream: URL, open: 
 }
 
 export async function startOutside(options: OutsideOptions): Promise<Outside> {
-  const { authority, https = {}, http = {}, user, isSecure = false } = options;
+  const {
+    authority,
+    https = {},
+    http = {},
+    user,
+    isSecure = false,
+    address = '127.0.0.1',
+  } = options;
+  const { proxyAuthority = authority } = options;
   const open = new Set<Socket>();
   const fronts = new Map(
     await Promise.all(
@@ -59,7 +71,9 @@ export async function startOutside(options: OutsideOptions): Promise<Outside> {
   const requests: string[] = [];
   const chunks: string[] = [];
   const listener = (): Server =>
-    isSecure ? createTlsServer({ cert: authority.cert, key: authority.key }) : createServer();
+    isSecure
+      ? createTlsServer({ cert: proxyAuthority.cert, key: proxyAuthority.key })
+      : createServer();
   const proxy = listener();
   const wanted = user && `Basic ${Buffer.from(user).toString('base64')}`;
   const outside: Outside = {
@@ -129,7 +143,7 @@ export async function startOutside(options: OutsideOptions): Promise<Outside> {
     client.on('data', (chunk: Buffer) => chunks.push(chunk.toString('latin1')));
     client.pipe(behind).pipe(client);
   });
-  proxy.listen(0, '127.0.0.1');
+  proxy.listen(0, address);
   await once(proxy, 'listening');
   return outside;
 }

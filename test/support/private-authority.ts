@@ -1,12 +1,13 @@
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { isIP } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 export interface PrivateAuthority {
   /** Certificate of the authority as PEM, which no client has by itself. */
   readonly ca: string;
-  /** Certificate of servers with these names, and its key, as PEM. */
+  /** Certificate of servers with these names and addresses, and its key, as PEM. */
   readonly cert: string;
   readonly key: string;
 }
@@ -27,7 +28,7 @@ export function privateAuthority(names: readonly string[]): PrivateAuthority {
     openssl('req', ...newKey, '-keyout', 'tls.key', '-out', 'tls.csr', '-subj', '/CN=server');
     writeFileSync(
       file('extensions'),
-      `subjectAltName=${names.map((name) => `DNS:${name}`).join(',')}\n`,
+      `subjectAltName=${names.map((name) => `${isIP(name) === 0 ? 'DNS' : 'IP'}:${name}`).join(',')}\n`,
     );
     openssl(
       ...['x509', '-req', '-in', 'tls.csr', '-CA', 'ca.crt', '-CAkey', 'ca.key', '-out', 'tls.crt'],

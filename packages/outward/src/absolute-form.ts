@@ -23,8 +23,6 @@ export const absoluteForm =
           host: origin.host,
           ...authorizationOf(proxy),
         },
-        // The certificate of an https proxy is for its own name, not for that of the host.
-        ...(proxy.origin.startsWith('https:') && { servername: new URL(proxy.origin).hostname }),
       },
       refusing(handler),
     );

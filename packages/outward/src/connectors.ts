@@ -32,9 +32,13 @@ export function directConnector({ trust, timeoutMs }: ConnectorOptions): Connect
   };
 }
 
-/** Connects to the proxy itself. Errors are a `ProxyError`. */
+/**
+ * Connects to the proxy itself. Errors are a `ProxyError`. The certificate of an https proxy is for
+ * its own name: undici takes the name of the Host header, which is that of the host behind the
+ * proxy.
+ */
 export const proxyConnector = (direct: Connector): Connector => {
-  return (options, callback) =>
+  return ({ servername: _, ...options }, callback) =>
     direct(options, (...[error, socket]) =>
       error === null ? callback(null, socket) : callback(failureOf(error), null),
     );

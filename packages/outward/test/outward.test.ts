@@ -117,6 +117,29 @@ it('speaks TLS with a proxy whose certificate is of the file', async () => {
   ]);
 });
 
+it.each([
+  ['127.0.0.1', 'localhost', 'localhost'],
+  ['127.0.0.1', '127.0.0.1', '127.0.0.1'],
+  ['::1', '::1', '[::1]'],
+])('speaks TLS with a proxy at %s, whose certificate has %s alone', async (address, own, name) => {
+  const proxyAuthority = privateAuthority([own]);
+  writeFileSync(join(folder, 'ca.crt'), `${authority.ca}${proxyAuthority.ca}`);
+  const proxy = await outside({ isSecure: true, address, proxyAuthority });
+  const dispatcher = pool(`https://${name}:${proxy.port}`);
+  expect(await get(dispatcher, 'https://git.example.test/')).toEqual([200, { ok: true }]);
+  expect(await get(dispatcher, 'http://plain.example.test/')).toEqual([200, { ok: true }]);
+});
+
+it('sends no credentials to a proxy that has the certificate of another host', async () => {
+  const proxyAuthority = privateAuthority(['git.example.test', 'plain.example.test']);
+  writeFileSync(join(folder, 'ca.crt'), `${authority.ca}${proxyAuthority.ca}`);
+  const proxy = await outside({ isSecure: true, proxyAuthority });
+  const dispatcher = pool(`https://us:er@localhost:${proxy.port}`);
+  for (const url of ['https://git.example.test/', 'http://plain.example.test/'])
+    expect(await failureOf(dispatcher, url)).toMatchObject({ code: 'PROXY_UNREACHABLE' });
+  expect(proxy.requests).toEqual([]);
+});
+
 it('calls hosts of NO_PROXY and loopback directly', async () => {
   const proxy = await outside();
   const dispatcher = pool(`http://127.0.0.1:${proxy.port}`);
