@@ -241,7 +241,8 @@ export class SandboxReconciler {
     switch (step.kind) {
       case 'create-claim':
         return (
-          (await this.#creations.claim(scope, step.template, signal)) ?? waiting(scope, claimIsNew)
+          (await this.#creations.claim(scope, step.template, signal)) ??
+          (scope.pod === undefined ? waiting(scope, claimIsNew) : undefined)
         );
       case 'create-pod':
         return this.#creations.pod(scope, step.template, signal);

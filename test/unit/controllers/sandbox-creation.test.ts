@@ -4,7 +4,15 @@ import { persistentVolumeClaims, pods } from '../../../packages/kube/src/core.ts
 import type { AcpSettings } from '../../../src/resources/acp-settings.ts';
 import { ClaimBindings } from '../../../src/controllers/sandbox/claim-bindings.ts';
 import { sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';
-import { aClaim, aSandbox, aTemplate, admitted } from '../../support/builders.ts';
+import {
+  aClaim,
+  aRunningPod,
+  aSandbox,
+  aTemplate,
+  admitted,
+  condition,
+  later,
+} from '../../support/builders.ts';
 import { recordingLogger } from '../../support/recording-logger.ts';
 import { SandboxScene, sceneKeys } from '../../support/sandbox-scene.ts';
 
@@ -136,6 +144,22 @@ describe('the pod of a new claim', () => {
     await wait(100);
     expect(await bench.created).toEqual([1, 1]);
   });
+});
+
+it('a new claim of a sandbox that runs does not interrupt the sandbox', async () => {
+  const sandbox = aSandbox({
+    status: {
+      conditions: [admitted, condition('Ready', 'True', 'Running')],
+      ...{ observedGeneration: 1, replicas: 1, agentEpoch: 1, agentPort: 8000 },
+      ...{ containerID: 'process://1', lastContainerID: 'process://1', podIP: '127.70.0.1' },
+      ...{ masterKeyId: sceneKeys.currentKeyId, activeSinceTime: later(-60_000) },
+    },
+  });
+  begin(sandbox);
+  bench.client.put(pods, aRunningPod(sandbox));
+  await bench.reconcile();
+  expect(await bench.created).toEqual([1, 1]);
+  expect(await bench.status).toMatchObject({ phase: 'RUNNING', containerID: 'process://1' });
 });
 
 it('no more pods wait for claims of a storage class that binds none before its pod is there', async () => {
