@@ -31,7 +31,7 @@ describe.each(helmVersions)('the chart of a release, by Helm %i,', (version) => 
       '--api-versions',
       'conversation-operator.dev/v1alpha1',
     ]);
-    // Those of templates are in a text for the operator.
+    // The images of SandboxTemplates are in the variable INITIAL_OBJECTS of the operator.
     const images = [...text.matchAll(/ image: "?([^\s"]+)/g)].map(
       ([, image = '']) => image.split(':')[0],
     );
