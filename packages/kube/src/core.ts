@@ -13,7 +13,8 @@ import type {
 } from '@kubernetes/client-node';
 import type { KubeObject, ResourceDefinition, Wire } from './object.ts';
 
-type Core<T> = KubeObject & Wire<Omit<T, 'apiVersion' | 'kind' | 'metadata'>>;
+/** An object of a kind of Kubernetes itself. */
+export type Core<T> = KubeObject & Wire<Omit<T, 'apiVersion' | 'kind' | 'metadata'>>;
 
 export type Pod = Core<V1Pod>;
 export type Container = NonNullable<Pod['spec']>['containers'][number];
@@ -28,7 +29,8 @@ export type Service = Core<V1Service>;
 export type ServiceAccount = Core<V1ServiceAccount>;
 export type CustomResourceDefinition = Core<V1CustomResourceDefinition>;
 
-const core = <T extends KubeObject>(
+/** A kind of the core group, version v1 and namespaced, but for the differences. */
+export const core = <T extends KubeObject>(
   kind: string,
   plural: string,
   differences: Partial<ResourceDefinition<T>> = {},

@@ -7,63 +7,50 @@ import type {
   V1SelfSubjectAccessReview,
   V1StorageClass,
 } from '@kubernetes/client-node';
-import type { CustomResourceDefinition, ServiceAccount } from '@conversation-operator/kube/core';
-import type { KubeObject, ResourceDefinition, Wire } from '@conversation-operator/kube/object';
+import {
+  core,
+  type Core,
+  type CustomResourceDefinition,
+  type ServiceAccount,
+} from '@conversation-operator/kube/core';
 
 /** Kinds that no other part of the product reads. */
-type Kind<T> = KubeObject & Wire<Omit<T, 'apiVersion' | 'kind' | 'metadata'>>;
+export type StorageClass = Core<V1StorageClass>;
+export type ResourceQuota = Core<V1ResourceQuota>;
+export type LimitRange = Core<V1LimitRange>;
+export type NetworkPolicy = Core<V1NetworkPolicy>;
+export type RuntimeClass = Core<V1RuntimeClass>;
+export type SelfSubjectAccessReview = Core<V1SelfSubjectAccessReview>;
+export type LocalSubjectAccessReview = Core<V1LocalSubjectAccessReview>;
 
-export type StorageClass = Kind<V1StorageClass>;
-export type ResourceQuota = Kind<V1ResourceQuota>;
-export type LimitRange = Kind<V1LimitRange>;
-export type NetworkPolicy = Kind<V1NetworkPolicy>;
-export type RuntimeClass = Kind<V1RuntimeClass>;
-export type SelfSubjectAccessReview = Kind<V1SelfSubjectAccessReview>;
-export type LocalSubjectAccessReview = Kind<V1LocalSubjectAccessReview>;
+const ofCluster = { namespaced: false } as const;
 
-const kind = <T extends KubeObject>(
-  group: string,
-  name: string,
-  plural: string,
-  namespaced: boolean,
-): ResourceDefinition<T> => ({ group, version: 'v1', kind: name, plural, namespaced });
-
-export const storageClasses = kind<StorageClass>(
-  'storage.k8s.io',
-  'StorageClass',
-  'storageclasses',
-  false,
-);
-export const resourceQuotas = kind<ResourceQuota>('', 'ResourceQuota', 'resourcequotas', true);
-export const limitRanges = kind<LimitRange>('', 'LimitRange', 'limitranges', true);
-export const serviceAccounts = kind<ServiceAccount>('', 'ServiceAccount', 'serviceaccounts', true);
-export const networkPolicies = kind<NetworkPolicy>(
-  'networking.k8s.io',
-  'NetworkPolicy',
-  'networkpolicies',
-  true,
-);
-export const runtimeClasses = kind<RuntimeClass>(
-  'node.k8s.io',
-  'RuntimeClass',
-  'runtimeclasses',
-  false,
-);
-export const customResourceDefinitions = kind<CustomResourceDefinition>(
-  'apiextensions.k8s.io',
+export const storageClasses = core<StorageClass>('StorageClass', 'storageclasses', {
+  ...ofCluster,
+  group: 'storage.k8s.io',
+});
+export const resourceQuotas = core<ResourceQuota>('ResourceQuota', 'resourcequotas');
+export const limitRanges = core<LimitRange>('LimitRange', 'limitranges');
+export const serviceAccounts = core<ServiceAccount>('ServiceAccount', 'serviceaccounts');
+export const networkPolicies = core<NetworkPolicy>('NetworkPolicy', 'networkpolicies', {
+  group: 'networking.k8s.io',
+});
+export const runtimeClasses = core<RuntimeClass>('RuntimeClass', 'runtimeclasses', {
+  ...ofCluster,
+  group: 'node.k8s.io',
+});
+export const customResourceDefinitions = core<CustomResourceDefinition>(
   'CustomResourceDefinition',
   'customresourcedefinitions',
-  false,
+  { ...ofCluster, group: 'apiextensions.k8s.io' },
 );
-export const selfSubjectAccessReviews = kind<SelfSubjectAccessReview>(
-  'authorization.k8s.io',
+export const selfSubjectAccessReviews = core<SelfSubjectAccessReview>(
   'SelfSubjectAccessReview',
   'selfsubjectaccessreviews',
-  false,
+  { ...ofCluster, group: 'authorization.k8s.io' },
 );
-export const localSubjectAccessReviews = kind<LocalSubjectAccessReview>(
-  'authorization.k8s.io',
+export const localSubjectAccessReviews = core<LocalSubjectAccessReview>(
   'LocalSubjectAccessReview',
   'localsubjectaccessreviews',
-  true,
+  { group: 'authorization.k8s.io' },
 );
