@@ -1,10 +1,10 @@
 import { FailureCode } from '../../controllers/sandbox/failure.ts';
 import type { CreateError } from '../../controllers/sandbox/create-error.ts';
+import { quantityOf } from '../../controllers/sandbox/quantity.ts';
 import type { PersistentVolumeClaim, Pod } from '@conversation-operator/kube/core';
 import { group } from '../../resources/group.ts';
 import { errorOf, FindingCode, outcomeOf, type Finding } from './finding.ts';
 import { breaksOf, refusalFinding } from './dry-run.ts';
-import { quantityOf } from './quantity.ts';
 import { limitRanges, resourceQuotas, type ResourceQuota } from './resources.ts';
 import type { Check, DryRun } from './scene.ts';
 
@@ -29,8 +29,7 @@ export function needsOf(
     ...['conversations', 'sandboxes'].map((plural) => [`count/${plural}.${group}`, 1] as const),
   ]);
   const add = (name: string, text: string | undefined) => {
-    const value = text === undefined ? undefined : quantityOf(text);
-    if (value !== undefined) needs.set(name, (needs.get(name) ?? 0) + value);
+    if (text !== undefined) needs.set(name, (needs.get(name) ?? 0) + quantityOf(text));
   };
   for (const { resources } of pod.spec?.containers ?? []) {
     for (const [name, text] of Object.entries(resources?.requests ?? {})) {
@@ -73,8 +72,8 @@ export function roomIn(
       const need = needs.get(resource);
       if (need === undefined || need === 0) continue;
       const used = quota.status?.used?.[resource] ?? '0';
-      const whole = quantityOf(hard) ?? 0;
-      const room = Math.floor((whole - (quantityOf(used) ?? 0)) / need);
+      const whole = quantityOf(hard);
+      const room = Math.floor((whole - quantityOf(used)) / need);
       sandboxes = Math.min(sandboxes, Math.max(0, room));
       const isTooSmall = need > whole;
       if (room < 1) full.push({ quota: quota.metadata.name, resource, hard, used, isTooSmall });

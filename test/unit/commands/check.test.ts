@@ -23,7 +23,7 @@ import { refusalOf } from '../../../packages/outward/src/proxy-error.ts';
 import { connectFailureOf } from '../../../src/commands/check/outward-requests.ts';
 import { outwardFindings } from '../../../src/commands/check/outward.ts';
 import { podSecurityFindings } from '../../../src/commands/check/pod-security.ts';
-import { quantityOf } from '../../../src/commands/check/quantity.ts';
+import { quantityOf } from '../../../src/controllers/sandbox/quantity.ts';
 import { needsOf, quotaFindings, roomIn } from '../../../src/commands/check/quota.ts';
 import type { ResourceQuota, StorageClass } from '../../../src/commands/check/resources.ts';
 import { accountFindings, installFindings } from '../../../src/commands/check/rights.ts';
@@ -489,7 +489,7 @@ describe('quotas', () => {
     ['1.5Gi', 1.5 * 2 ** 30],
     ['2e3', 2000],
     ['-1', -1],
-    ['many', undefined],
+    ['many', NaN],
   ])('read %s', (text, value) => {
     expect(quantityOf(text)).toBe(value);
   });
