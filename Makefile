@@ -22,18 +22,18 @@ test: $(built) ## Lint, types and every test that needs neither cluster nor brow
 	@# Many tests wait for processes, so the linter runs beside them.
 	@$(MAKE) --no-print-directory -j 2 quick-tests $(lint)
 
-test-simulation: $(installed) ## The simulation with hundreds of seeds (FIRST_SEED; 1 by default)
+test-simulation: $(installed) ## The simulation with hundreds of seeds (FIRST_SEED; 1 by default; PART=K/3 for a third of them)
 	@export FIRST_SEED=$${FIRST_SEED:-1}; \
 	echo "Seeds from $$FIRST_SEED on; FIRST_SEED=$$FIRST_SEED repeats this run"; \
 	npm test --silent -- test/simulation --testPathIgnorePatterns first-seeds --testTimeout 3600000 --maxWorkers 100%
 
-mutants: $(installed) ## The mistakes that the simulation has to notice, each within 80 seeds (FIRST_SEED; random by default; KNOWN_SEEDS=read: first the seeds that killed them before, =write: and store them)
+mutants: $(installed) ## The mistakes that the simulation has to notice, each within 80 seeds (FIRST_SEED; random by default; KNOWN_SEEDS=read: first the seeds that killed them before, =write: and store them; PART=K/3 for a third of them)
 	@node test/simulation/mutants/main.ts
 
-archive-mutants: $(installed) ## The mistakes that the model of the archive has to notice (FIRST_SEED, KNOWN_SEEDS: as for mutants)
+archive-mutants: $(installed) ## The mistakes that the model of the archive has to notice (FIRST_SEED, KNOWN_SEEDS, PART: as for mutants)
 	@node test/simulation/archive/mutants/main.ts
 
-test-mutants: $(installed) ## The mistakes that other tests have to notice, each with the product that has it
+test-mutants: $(installed) ## The mistakes that other tests have to notice, each with the product that has it (PART: as for mutants)
 	@node test/mutants/main.ts
 
 test-ui: $(built) ## The official web UI and our own pages in a real browser; pictures in artifacts/ui (CHROMIUM; see test/browser/run)

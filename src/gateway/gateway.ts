@@ -25,8 +25,11 @@ export interface Gateway {
   readonly routes: readonly Route[];
 }
 
-/** Delay between the end of streams and the end of listening. */
-const lastCallMs = 500;
+/**
+ * Delay between the end of streams and the end of listening: a far or busy client of a stream sends
+ * its next request within this time.
+ */
+const lastCallMs = 2000;
 
 /**
  * The REST service. The gateway holds no state: each request becomes reads of cached resources and

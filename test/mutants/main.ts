@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import type { FormattedTestResults } from '@jest/test-result';
 import config from '../../jest.config.ts';
+import { partOf } from '../support/part.ts';
 import { mutationVariable } from './mutation.ts';
 import type { TestedMutant } from './tested-mutant.ts';
 import { testedMutants } from './tested-mutants.ts';
@@ -116,7 +117,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
 async function main(): Promise<boolean> {
   const { values } = parseArgs({ options: { only: { type: 'string', default: '' } } });
   const only = new RegExp(values.only);
-  const chosen = testedMutants.filter(([name]) => only.test(name));
+  const chosen = partOf(testedMutants.filter(([name]) => only.test(name)));
   if (chosen.length === 0) throw new Error(`no mutant has a name that matches: ${values.only}`);
   const waiting = chosen.values();
   let killed = 0;

@@ -5,11 +5,21 @@ import { release, type Facts } from './installation.ts';
 export const components = ['operator', 'gateway'] as const;
 export type Component = (typeof components)[number];
 
+/**
+ * The rows of a table of `kubectl auth can-i --list`. The API server reads the roles of an account
+ * in any order, which decides the order of rows and, where two roles name a resource, of its verbs.
+ */
 const normal = (table: string): readonly string[] =>
   table
     .trim()
     .split('\n')
-    .map((line) => line.trim().replaceAll(/\s+/g, ' '));
+    .map((line) =>
+      line
+        .trim()
+        .replaceAll(/\s+/g, ' ')
+        .replace(/(?<=\[)[a-z ]+(?=\]$)/, (verbs) => verbs.split(' ').toSorted().join(' ')),
+    )
+    .toSorted();
 
 /** The rights that `test/e2e/rights` lists. */
 export const committed = (name: Component | 'elsewhere'): readonly string[] =>

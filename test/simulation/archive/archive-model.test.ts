@@ -1,5 +1,5 @@
 import { firstSeed } from '../first-seed.ts';
-import { timeoutMs } from '../seed-ranges.ts';
+import { seedsOf, timeoutMs } from '../seed-ranges.ts';
 import { replayCommandOf, runModel } from './model.ts';
 import { runTwoInstallations } from './two-installations.ts';
 
@@ -20,7 +20,7 @@ describe(`from seed ${first} on, the archive keeps its promises`, () => {
   ])(
     '%s, with %i seeds',
     async (_place, seeds, isInMemory, from) => {
-      for (let seed = from; seed < from + seeds; seed++) await mustBeClean(seed, isInMemory);
+      for (const seed of seedsOf(from, seeds)) await mustBeClean(seed, isInMemory);
     },
     timeoutMs,
   );

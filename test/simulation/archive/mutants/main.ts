@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
+import { partOf } from '../../../support/part.ts';
 import { firstSeed } from '../../first-seed.ts';
 import { seedsInOrder } from '../../mutants/hunt.ts';
 import { KnownSeeds } from '../../mutants/known-seeds.ts';
@@ -65,10 +66,11 @@ async function main(): Promise<boolean> {
   const first = firstSeed(values['first-seed']);
   const knownSeeds = KnownSeeds.of(values['known-seeds'], knownSeedsFile);
   process.stdout.write(`Mutants from seed ${first} on; FIRST_SEED=${first} repeats this run\n`);
-  const chosen = Object.entries(archiveMutants).filter(([name]) => only.test(name));
-  if (chosen.length === 0) throw new Error(`no mutant has a name that matches: ${values.only}`);
   // The hunts that may take longest are not the last ones.
-  chosen.sort(([, one], [, other]) => seedsOf(other) - seedsOf(one));
+  const chosen = partOf(
+    Object.entries(archiveMutants).filter(([name]) => only.test(name)),
+  ).toSorted(([, one], [, other]) => seedsOf(other) - seedsOf(one));
+  if (chosen.length === 0) throw new Error(`no mutant has a name that matches: ${values.only}`);
   const waiting = chosen.values();
   const killers = new Map<string, number | undefined>();
   const lane = async () => {
