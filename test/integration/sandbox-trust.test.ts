@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
@@ -8,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { eventually } from '../support/eventually.ts';
 import { GitServer } from '../support/git-server.ts';
+import { readJavaTrustStore } from '../support/java-trust-store.ts';
 import { kubectl } from '../support/kubectl.ts';
 import { RestUser } from '../support/rest-user.ts';
 import { SplitInstallation } from '../support/split-installation.ts';
@@ -71,7 +73,7 @@ afterAll(async () => {
 
 it('a start names the ConfigMap that is missing, and with it clones from a host with that certificate', async () => {
   const message =
-    '```sh\nenv | grep -E "_CA|SSL_CERT" | sort; grep -c BEGIN "$NODE_EXTRA_CA_CERTS"\n```';
+    '```sh\nenv | grep -E "_CA|SSL_CERT|JAVA" | sort; grep -c BEGIN "$NODE_EXTRA_CA_CERTS"\n```';
   const repository = { selected_repository: 'acme/open' };
   const without = await user.start(message, repository);
   expect(await user.over(without.id, patientMs)).toMatchObject({
@@ -93,4 +95,10 @@ it('a start names the ConfigMap that is missing, and with it clones from a host 
   for (const name of ['CURL_CA_BUNDLE', 'GIT_SSL_CAINFO', 'REQUESTS_CA_BUNDLE', 'SSL_CERT_FILE'])
     expect(said).toMatch(new RegExp(`${name}=\\S+/all\\.crt`));
   expect(said).toMatch(/NODE_EXTRA_CA_CERTS=\S+\/added\.crt/);
+  expect(said).toMatch(/JAVA_TOOL_OPTIONS=-Djavax\.net\.ssl\.trustStore=\S+\/cacerts/);
+  const [, mounted = ''] = /NODE_EXTRA_CA_CERTS=(\S+)\/added\.crt/.exec(said) ?? [];
+  const store = readJavaTrustStore(readFileSync(join(mounted, 'cacerts')), 'changeit');
+  expect([...store.values()].at(-1)?.raw).toEqual(
+    new X509Certificate(readFileSync(certificate)).raw,
+  );
 });

@@ -20,12 +20,14 @@ import {
 } from '../../resources/sandbox.ts';
 import { agentContainerOf, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { AgentSide } from './agent-webhook.ts';
+import { javaEnvironment } from './java-environment.ts';
 import { acpWithoutProxy, proxyEnvironment, type SandboxProxy } from './proxy-environment.ts';
 import {
   trustAnnotations,
   trustContainer,
   trustEnvironment,
   trustMount,
+  trustStore,
   trustVolumes,
   type SandboxTrust,
 } from './trust.ts';
@@ -99,6 +101,7 @@ function agentContainer(
   });
   // The steps of a start run in this folder.
   const folder = container.workingDir ?? workingDir;
+  const proxies = proxyEnvironment(container, { proxy, callbackUrl });
   return {
     ...container,
     workingDir: folder,
@@ -108,8 +111,9 @@ function agentContainer(
     env: mergeVariables(container.env ?? [], [
       ...needs.env,
       ...(callbackUrl === undefined ? [] : gitEnv(container, folder)),
-      ...proxyEnvironment(container, { proxy, callbackUrl }),
+      ...proxies,
       ...(trust === undefined ? [] : trustEnvironment(container)),
+      ...javaEnvironment(container, { proxies, trustStore: trust && trustStore }),
     ]),
     ports: mergeBy(({ containerPort }) => String(containerPort), container.ports ?? [], [
       { name: agentPortName, containerPort: port },

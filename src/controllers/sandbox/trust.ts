@@ -27,6 +27,9 @@ const missing = 78;
 
 const program = readFileSync(new URL('./trust.sh', import.meta.url), 'utf8');
 
+/** File for Java's programs, which read no PEM. Java keeps its own roots where the file is missing. */
+export const trustStore = `${folder}/cacerts`;
+
 /** Variables by which programs replace the system's roots by those of a file. */
 const replacing = ['SSL_CERT_FILE', 'CURL_CA_BUNDLE', 'GIT_SSL_CAINFO', 'REQUESTS_CA_BUNDLE'];
 

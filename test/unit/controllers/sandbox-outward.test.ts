@@ -1,5 +1,14 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { X509Certificate } from 'node:crypto';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildPod, type SandboxOutward } from '../../../src/controllers/sandbox/pod.ts';
@@ -8,6 +17,8 @@ import { agentKinds, type AgentKind } from '../../../src/resources/agent-setting
 import type { AcpSettings } from '../../../src/resources/acp-settings.ts';
 import type { SandboxTemplateSpec } from '../../../src/resources/sandbox-template.ts';
 import { aContainer, aPod, aSandbox, aTemplate } from '../../support/builders.ts';
+import { readJavaTrustStore } from '../../support/java-trust-store.ts';
+import { privateAuthority } from '../../support/private-authority.ts';
 
 type PodSpec = NonNullable<SandboxTemplateSpec['podTemplate']['spec']>;
 type Container = PodSpec['containers'][number];
@@ -250,8 +261,28 @@ describe.each(agentKinds)('certificates for an agent of the kind %s', (kind) => 
         ...['SSL_CERT_FILE', 'CURL_CA_BUNDLE', 'GIT_SSL_CAINFO', 'REQUESTS_CA_BUNDLE'].map(
           (name) => ({ name, value }),
         ),
+        {
+          name: 'JAVA_TOOL_OPTIONS',
+          value: `-Djavax.net.ssl.trustStore=${certificates}/cacerts`,
+        },
       ]),
     );
+  });
+
+  it('and the proxy come to Java after variables to which its options refer', () => {
+    const own = { HEAP: '1g', JAVA_TOOL_OPTIONS: '-Xmx$(HEAP)', LAST: 'last' };
+    const wish = { ...env(own), outward: { ...company, trust } };
+    const variables = specOf(kind, wish)?.containers[0]?.env ?? [];
+    expect(variables.slice(0, 3)).toEqual([
+      { name: 'HEAP', value: '1g' },
+      {
+        name: 'JAVA_TOOL_OPTIONS',
+        value: expect.stringMatching(
+          /^-Djavax\S+ -Dhttps.proxyHost=proxy .*\|\*\.svc\|co-agent-side\.agents\.svc\|.* -Xmx\$\(HEAP\)$/,
+        ),
+      },
+      { name: 'LAST', value: 'last' },
+    ]);
   });
 
   it('come from a Secret too', () => {
@@ -283,7 +314,24 @@ describe('the program that leaves the certificates', () => {
   beforeEach(() => (folder = mkdtempSync(join(tmpdir(), 'trust-'))));
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  const run = () => {
+  const fileOf = (name: string): string => {
+    if (name === 'node') return process.execPath;
+    const [program, ...args] =
+      name === 'python3'
+        ? ['python3', '-c', 'import os, sys; print(os.path.realpath(sys.executable))']
+        : ['sh', '-c', `command -v ${name}`];
+    return execFileSync(program ?? '', args, { encoding: 'utf8' }).trim();
+  };
+
+  /** A folder for PATH with these programs of this machine alone. */
+  const only = (...names: readonly string[]): string => {
+    const bin = join(folder, 'bin');
+    mkdirSync(bin);
+    for (const name of names) symlinkSync(fileOf(name), join(bin, name));
+    return bin;
+  };
+
+  const run = (path = process.env.PATH) => {
     const { command = [], args = [] } = specOf('openhands', { outward: { trust } })
       ?.initContainers?.[0] ?? { command: [], args: [] };
     const [program = '', ...rest] = [...command, ...args];
@@ -292,9 +340,10 @@ describe('the program that leaves the certificates', () => {
         .replace('/etc/conversation-operator/trust-source', folder)
         .replace(/^\/etc\/conversation-operator\/trust$/, folder),
     );
+    const started = ['env', `PATH=${path}`, program];
     // A container has no capability by which root would write read-only files.
     const [file = '', ...before] =
-      process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-all', program] : [program];
+      process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-all', ...started] : started;
     return execFileSync(file, [...before, ...own], {
       encoding: 'utf8',
       stdio: ['ignore', 'pipe', 'ignore'],
@@ -316,6 +365,62 @@ describe('the program that leaves the certificates', () => {
     run();
     expect(readFileSync(join(folder, 'added.crt'), 'utf8')).toBe('NEW\n');
     expect(readFileSync(join(folder, 'all.crt'), 'utf8')).toMatch(/-----\s+NEW\n$/);
+  });
+
+  const storeOf = () => [
+    ...readJavaTrustStore(readFileSync(join(folder, 'cacerts')), 'changeit').values(),
+  ];
+
+  it.each(['python3', 'node'])('leaves the same certificates for Java by %s', (language) => {
+    const { ca } = privateAuthority(['localhost']);
+    writeFileSync(join(folder, 'ca.crt'), ca);
+    run(only('rm', 'cat', 'chmod', language));
+    const all = readFileSync(join(folder, 'all.crt'), 'utf8');
+    const expected = all.match(/-----BEGIN[^-]*-----[^-]*-----END[^-]*-----/g) ?? [];
+    const store = storeOf();
+    expect(expected.length).toBeGreaterThan(1);
+    expect(store.map(({ raw }) => raw.toString('hex'))).toEqual([
+      ...new Set(expected.map((pem) => new X509Certificate(pem).raw.toString('hex'))),
+    ]);
+    expect(store.at(-1)?.subject).toBe('CN=Private authority');
+  });
+
+  it.each(['python3', 'node'])('leaves out by %s what Java can not read', (language) => {
+    const { ca, key } = privateAuthority(['localhost']);
+    const curve = ['ec_paramgen_curve:P-256', 'ec_param_enc:explicit'];
+    const withoutNamedCurve = execFileSync(
+      'openssl',
+      [
+        ...['req', '-x509', '-newkey', 'ec', ...curve.flatMap((option) => ['-pkeyopt', option])],
+        ...['-nodes', '-keyout', join(folder, 'key'), '-subj', '/CN=Explicit', '-days', '2'],
+      ],
+      { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] },
+    );
+    const block = (text: string) =>
+      `-----BEGIN CERTIFICATE-----\n${text}\n-----END CERTIFICATE-----\n`;
+    const cut = ca.slice(0, ca.length / 2);
+    writeFileSync(
+      join(folder, 'ca.crt'),
+      [
+        ...['Our authorities:\r\n', withoutNamedCurve, block('AAAA'), block('no base64 \u00e4!')],
+        ...[key, cut, '\n', ca.replaceAll('\n', '\r\n'), 'between\n', ca, cut],
+      ].join(''),
+    );
+    run(only('rm', 'cat', 'chmod', language));
+    const added = storeOf().filter(({ subject }) =>
+      /CN=(Private authority|Explicit)/.test(subject),
+    );
+    expect(added.map(({ raw }) => raw)).toEqual([new X509Certificate(ca).raw]);
+  });
+
+  it('leaves no file for Java, which then keeps its own, where nothing can write it', () => {
+    const { ca } = privateAuthority(['localhost']);
+    writeFileSync(join(folder, 'ca.crt'), ca);
+    run();
+    expect(storeOf().at(-1)?.subject).toBe('CN=Private authority');
+    run(only('rm', 'cat', 'chmod'));
+    expect(existsSync(join(folder, 'cacerts'))).toBe(false);
+    expect(readFileSync(join(folder, 'all.crt'), 'utf8')).toContain(ca);
   });
 
   it('says by name what is missing, and the sandbox does so too', () => {
