@@ -331,7 +331,7 @@ describe('the program that leaves the certificates', () => {
     return bin;
   };
 
-  const run = (path = process.env.PATH) => {
+  const run = (path = process.env['PATH']) => {
     const { command = [], args = [] } = specOf('openhands', { outward: { trust } })
       ?.initContainers?.[0] ?? { command: [], args: [] };
     const [program = '', ...rest] = [...command, ...args];
@@ -398,12 +398,12 @@ describe('the program that leaves the certificates', () => {
     );
     const block = (text: string) =>
       `-----BEGIN CERTIFICATE-----\n${text}\n-----END CERTIFICATE-----\n`;
-    const cut = ca.slice(0, ca.length / 2);
+    const half = ca.slice(0, ca.length / 2);
     writeFileSync(
       join(folder, 'ca.crt'),
       [
         ...['Our authorities:\r\n', withoutNamedCurve, block('AAAA'), block('no base64 \u00e4!')],
-        ...[key, cut, '\n', ca.replaceAll('\n', '\r\n'), 'between\n', ca, cut],
+        ...[key, half, '\n', ca.replaceAll('\n', '\r\n'), 'between\n', ca, half],
       ].join(''),
     );
     run(only('rm', 'cat', 'chmod', language));
