@@ -17,7 +17,7 @@ const variableName = 'JAVA_TOOL_OPTIONS';
 
 const schemes = ['https', 'http'] as const;
 
-/** Maven from 3.9 follows Java's proxy with this option alone. */
+/** Maven 3.9 follows Java's proxy with this option alone. Other versions ignore the option. */
 const mavenFollowsJava = '-Daether.connector.http.useSystemProperties=true';
 
 /**
