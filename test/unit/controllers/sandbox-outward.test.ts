@@ -272,17 +272,11 @@ describe.each(agentKinds)('certificates for an agent of the kind %s', (kind) => 
   it('and the proxy come to Java after variables to which its options refer', () => {
     const own = { HEAP: '1g', JAVA_TOOL_OPTIONS: '-Xmx$(HEAP)', LAST: 'last' };
     const wish = { ...env(own), outward: { ...company, trust } };
-    const variables = specOf(kind, wish)?.containers[0]?.env ?? [];
-    expect(variables.slice(0, 3)).toEqual([
-      { name: 'HEAP', value: '1g' },
-      {
-        name: 'JAVA_TOOL_OPTIONS',
-        value: expect.stringMatching(
-          /^-Djavax\S+ -Dhttps.proxyHost=proxy .*\|\*\.svc\|co-agent-side\.agents\.svc\|.* -Xmx\$\(HEAP\)$/,
-        ),
-      },
-      { name: 'LAST', value: 'last' },
-    ]);
+    const variables = (specOf(kind, wish)?.containers[0]?.env ?? []).slice(0, 3);
+    expect(variables.map(({ name }) => name)).toEqual(['HEAP', 'JAVA_TOOL_OPTIONS', 'LAST']);
+    expect(variables[1]?.value).toMatch(
+      /^-Djavax\S+ -Dhttps.proxyHost=proxy .*\|\*\.svc\|co-agent-side\.agents\.svc\|.* -Xmx\$\(HEAP\)$/,
+    );
   });
 
   it('come from a Secret too', () => {
@@ -316,11 +310,11 @@ describe('the program that leaves the certificates', () => {
 
   const fileOf = (name: string): string => {
     if (name === 'node') return process.execPath;
-    const [program, ...args] =
+    const asked =
       name === 'python3'
-        ? ['python3', '-c', 'import os, sys; print(os.path.realpath(sys.executable))']
-        : ['sh', '-c', `command -v ${name}`];
-    return execFileSync(program ?? '', args, { encoding: 'utf8' }).trim();
+        ? `python3 -c 'import os, sys; print(os.path.realpath(sys.executable))'`
+        : `command -v ${name}`;
+    return execFileSync('sh', ['-c', asked], { encoding: 'utf8' }).trim();
   };
 
   /** A folder for PATH with these programs of this machine alone. */
