@@ -2,12 +2,16 @@ import { randomBytes } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
 import { systemClock } from '@conversation-operator/base/clock';
 import { silentLogger } from '@conversation-operator/base/logger';
-import { found } from '@conversation-operator/kube/errors';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { namespaces } from '@conversation-operator/kube/core';
+import { found, isNotFound } from '@conversation-operator/kube/errors';
 import { loadConnection } from '@conversation-operator/kube/kubeconfig';
 import { archiveConfigOf } from '../config/archive.ts';
 import { proxiesOf } from '../config/outward.ts';
+import { sandboxOutwardOf } from '../config/sandbox-outward.ts';
 import { accountName, readCheckConfig, type CheckConfig } from '../config/check.ts';
 import { apiUrlOf } from '../gateway/git/host-api/host-apis.ts';
+import type { MeasuredRuntime } from '../observability/runtime.ts';
 import {
   agentContainerOf,
   sandboxTemplates,
@@ -17,7 +21,7 @@ import { openStore } from './archive-store.ts';
 import { askApiServer } from './check/api-server.ts';
 import { allChecks } from './check/check-list.ts';
 import { dryRunOf } from './check/dry-run.ts';
-import { NotTried } from './check/finding.ts';
+import { noNamespace, NotTried } from './check/finding.ts';
 import { createOutwardRequests } from './check/outward-requests.ts';
 import { plannedTemplate } from './check/planned-template.ts';
 import { jsonReport, textReport } from './check/report.ts';
@@ -27,7 +31,7 @@ import { TemporaryObjects } from './check/temporary-objects.ts';
 import type { ClusterOptions } from './cluster-client.ts';
 import { CommandError } from './command-error.ts';
 import { everybodysGitCredentials } from './git-directory.ts';
-import { withOutward } from './outward.ts';
+import { withOutward, type OutwardRuntime } from './outward.ts';
 import { connect, createRuntime, interrupted } from './process.ts';
 
 export interface CheckOptions extends ClusterOptions {
@@ -134,6 +138,24 @@ async function credentialsOf(config: CheckConfig): Promise<readonly GitHostCrede
   });
 }
 
+/** Without a usable TRUST_FILE the way outside has none, and the failure is a finding. */
+function outwardOf(
+  config: CheckConfig,
+  runtime: MeasuredRuntime,
+): { readonly outwardRuntime: OutwardRuntime; readonly trustFileFailure: string | undefined } {
+  try {
+    return { outwardRuntime: withOutward(config, runtime), trustFileFailure: undefined };
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    const outwardRuntime = withOutward({ ...config, TRUST_FILE: undefined }, runtime);
+    return { outwardRuntime, trustFileFailure: error.message };
+  }
+}
+
+/** Whether a namespace certainly does not exist. */
+const isMissing = (client: KubeClient, name: string, signal: AbortSignal): Promise<boolean> =>
+  client.get(namespaces, '', name, { signal }).then(() => false, isNotFound);
+
 const agentImageOf = (template: SandboxTemplate): string | undefined =>
   agentContainerOf(template)?.image;
 
@@ -170,7 +192,8 @@ async function createScene(
   const { client, transport } = connect(connection, runtime);
   stack.defer(() => transport.close());
   const namespace = options.namespace ?? config.NAMESPACE ?? loaded.namespace;
-  const outwardRuntime = withOutward(config, runtime);
+  const { outwardRuntime, trustFileFailure } = outwardOf(config, runtime);
+  const sandboxOutward = sandboxOutwardOf(config);
   const outward = createOutwardRequests({
     outward: outwardRuntime.outward,
     proxies: proxiesOf(config),
@@ -200,7 +223,9 @@ async function createScene(
     );
     if (stored === undefined)
       throw new NotTried(
-        `there is no SandboxTemplate ${options.template} in the namespace ${namespace}: name one by --template, or say --pre before an installation`,
+        (await isMissing(client, namespace, within(15_000)))
+          ? noNamespace(namespace)
+          : `there is no SandboxTemplate ${options.template} in the namespace ${namespace}: name one by --template, or say --pre before an installation`,
       );
     return stored;
   });
@@ -209,6 +234,7 @@ async function createScene(
   return {
     ...installationOf(options, config, namespace),
     ...{ phase, namespace, client, connection, outward, template },
+    ...{ trustFileFailure, sandboxOutward },
     clock: systemClock,
     pollMs: options.pollMs ?? 1_000,
     images: {
@@ -228,6 +254,8 @@ async function createScene(
     }),
     resolve: async (name) => (await lookup(name, { all: true })).map(({ address }) => address),
     apiServer: once(() => askApiServer(connection, () => Date.now(), within(9_000))),
-    dryRun: once(async () => dryRunOf(client, await template(), within(25_000))),
+    dryRun: once(async () =>
+      dryRunOf(client, { template: await template(), outward: sandboxOutward }, within(25_000)),
+    ),
   };
 }

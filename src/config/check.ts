@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { archiveSettings, checkArchive } from './archive.ts';
 import { httpUrl, readEnvironment, shared, urlsByProvider } from './environment.ts';
 import { outwardSettings } from './outward.ts';
+import { checkSandboxTrust, sandboxOutward } from './sandbox-outward.ts';
 
 /** `namespace/name` of a service account. */
 export const accountName = z
@@ -20,6 +21,8 @@ const schema = z
     GIT_API_URLS: urlsByProvider('{}', httpUrl, '{"github":"https://github.example.com/api/v3"}'),
     /** As for all processes. */
     ...outwardSettings,
+    /** As for the operator. */
+    ...sandboxOutward,
     /** Name and namespace of the Helm release, for the lines that mend. */
     RELEASE: z.string().default('conversation-operator'),
     RELEASE_NAMESPACE: z.string().optional(),
@@ -30,7 +33,8 @@ const schema = z
     /** Names of Secrets for the registry, in the namespace of the sandboxes, separated by commas. */
     IMAGE_PULL_SECRETS: z.string().default(''),
   })
-  .superRefine(checkArchive);
+  .superRefine(checkArchive)
+  .superRefine(checkSandboxTrust);
 
 /** The settings of `conversation-operator check`. */
 export type CheckConfig = z.output<typeof schema>;

@@ -35,8 +35,8 @@ export const sandboxOutward = {
   SANDBOX_TRUST_KEY: z
     .string()
     .regex(
-      /^(?!\.{1,2}$)[\w.-]{1,253}$/,
-      'must be the name of an entry: letters, digits, dots, hyphens and underscores',
+      /^(?!\.$|\.\.)[\w.-]{1,253}$/,
+      'must be the name of an entry: letters, digits, dots, hyphens and underscores, and not begin with two dots',
     )
     .default('ca.crt'),
 };

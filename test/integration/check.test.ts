@@ -9,13 +9,17 @@ import {
   connections,
   isConnector,
   isListener,
+  isTrust,
   refusal,
   startBrokenCluster,
+  trustEnded,
   type BrokenCluster,
   type Fault,
 } from '../support/broken-cluster.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
+import { startOutside, type Outside } from '../support/outside.ts';
+import { privateAuthority } from '../support/private-authority.ts';
 import { program } from '../support/installation.ts';
 import { kubectl } from '../support/kubectl.ts';
 
@@ -62,6 +66,7 @@ describe('conversation-operator check', () => {
   let server: RunningApiServer;
   let cluster: BrokenCluster;
   let kubeconfig: string;
+  let proxy: Outside;
   const create = async (...objects: readonly object[]) => {
     const text = objects.map((each) => JSON.stringify(each)).join('\n---\n');
     const { code, stderr } = await kubectl(server.kubeconfig, ['create', '-f', '-'], text);
@@ -82,14 +87,20 @@ describe('conversation-operator check', () => {
     server = await runApiServer();
     await create(account('operator'), account('gateway'), template);
     cluster = await startBrokenCluster(server.server.url);
+    proxy = await startOutside({
+      authority: privateAuthority(['git.example.test']),
+      http: { 'git.example.test': server.server.url },
+    });
     kubeconfig = writeConfig('front', cluster.url);
   });
   afterAll(async () => {
+    await proxy[Symbol.asyncDispose]();
     await cluster.close();
     await server.close();
   });
   beforeEach(() => {
     cluster.fault = {};
+    proxy.refusal = undefined;
   });
 
   const start = (env: Readonly<Record<string, string>>, args: readonly string[]) =>
@@ -132,7 +143,7 @@ describe('conversation-operator check', () => {
   it('finds nothing in a healthy cluster, and leaves nothing behind', async () => {
     const { code, stdout } = await run();
     expect(stdout).toMatch(
-      /^errors: 0, warnings: 0, not tried or not as a whole: 0 of 17 checks$/m,
+      /^errors: 0, warnings: 0, not tried or not as a whole: 0 of 18 checks$/m,
     );
     expect(code).toBe(0);
     expect(await leftInCluster()).toBe('');
@@ -150,6 +161,15 @@ describe('conversation-operator check', () => {
     ],
   });
 
+  /** Settings with a git host that only the proxy knows; the proxy answers with the status. */
+  const behindProxy = (scheme: 'http' | 'https', status?: number) => {
+    proxy.refusal = status;
+    return {
+      GIT_HOSTS: JSON.stringify({ github: `${scheme}://git.example.test` }),
+      [`${scheme.toUpperCase()}_PROXY`]: `http://127.0.0.1:${proxy.port}`,
+    };
+  };
+
   /** Check, code, and a part of the line that mends, of each cluster that is broken in one way. */
   const broken: Readonly<
     Record<
@@ -166,7 +186,7 @@ describe('conversation-operator check', () => {
       env: async () => ({
         GIT_HOSTS: JSON.stringify({ github: `http://127.0.0.1:${await freePort()}` }),
       }),
-      finds: ['outward', 'HostUnreachable', '--set proxy.https='],
+      finds: ['outward', 'HostUnreachable', '--set proxy.http='],
     },
     'whose git host has a certificate of an unknown CA': {
       env: () =>
@@ -176,6 +196,51 @@ describe('conversation-operator check', () => {
     'that does not resolve names': {
       env: () => Promise.resolve({ GIT_HOSTS: '{"github":"https://git.example.invalid"}' }),
       finds: ['dns', 'NameNotResolved', 'git.example.invalid needs a record'],
+    },
+    'whose proxy forbids the git host': {
+      env: () => Promise.resolve(behindProxy('https', 403)),
+      finds: ['outward', 'ProxyRefused', 'proxy.noProxy=["git.example.test"]'],
+    },
+    'whose proxy wants credentials': {
+      env: () => Promise.resolve(behindProxy('https', 407)),
+      finds: ['outward', 'ProxyRefused', '"name":"HTTPS_PROXY"'],
+    },
+    'whose proxy does not reach the git host': {
+      env: () => Promise.resolve(behindProxy('https', 504)),
+      finds: ['outward', 'HostUnreachable', 'reach git.example.test:443'],
+    },
+    'whose proxy wants credentials for http': {
+      env: () => Promise.resolve(behindProxy('http', 407)),
+      finds: ['outward', 'ProxyRefused', '"name":"HTTP_PROXY"'],
+    },
+    'whose proxy may not reach the git host of http': {
+      env: () => Promise.resolve(behindProxy('http', 502)),
+      finds: ['outward', 'HostUnreachable', 'reach git.example.test:80'],
+    },
+    'whose proxy is not there': {
+      env: async () => ({
+        ...behindProxy('https'),
+        HTTPS_PROXY: `http://127.0.0.1:${await freePort()}`,
+      }),
+      finds: ['outward', 'ProxyUnreachable', '--set proxy.https=http://PROXY:3128'],
+    },
+    'without the certificates of sandboxes': {
+      env: () => Promise.resolve({ SANDBOX_TRUST_CONFIG_MAP: 'company-ca' }),
+      fault: { podStatus: (line) => (isTrust(line) ? trustEnded(78) : undefined) },
+      finds: [
+        'trust',
+        'ContainerConfigError',
+        'kubectl -n default create configmap company-ca --from-file=ca.crt=company-ca.pem',
+      ],
+    },
+    'without the certificates of the gateway': {
+      env: () =>
+        Promise.resolve({ TRUST_FILE: '/nonexistent/ca.crt', SANDBOX_TRUST_SECRET: 'company-ca' }),
+      finds: [
+        'outward',
+        'CertificateUntrusted',
+        'kubectl -n default create secret generic company-ca --from-file=ca.crt=company-ca.pem',
+      ],
     },
     'whose API server is closed': {
       env: async () => {
@@ -334,6 +399,56 @@ describe('conversation-operator check', () => {
     const { checks } = await report({ GIT_HOSTS: hosts, TRUST_FILE: file });
     expect(checks.find(({ name }) => name === 'outward')?.result).toBe('passed');
   });
+
+  it('does not know whether a host or its proxy for http answers 403, and says so', async () => {
+    const { checks, exitCode } = await report(behindProxy('http', 403));
+    const { result, notTried } = checks.find(({ name }) => name === 'outward') ?? {};
+    expect(result).toBe('not tried');
+    expect(notTried?.join()).toContain(
+      'answers 403: the host, or a proxy that forbids the host; curl -v -x http://127.0.0.1:',
+    );
+    expect(exitCode).toBe(2);
+    // The same host without a refusal.
+    const { checks: others } = await report(behindProxy('http'));
+    expect(others.find(({ name }) => name === 'outward')?.result).toBe('passed');
+  });
+
+  it('tries the pods of sandboxes with their proxy and certificates', async () => {
+    const pods: Record<string, unknown>[] = [];
+    cluster.fault = {
+      answer: ({ method, path, body }) => {
+        if (method === 'POST' && path.endsWith('/pods')) pods.push(body);
+        return undefined;
+      },
+    };
+    const { checks } = await report({
+      SANDBOX_TRUST_SECRET: 'company-ca',
+      SANDBOX_TRUST_KEY: 'root.pem',
+      SANDBOX_HTTPS_PROXY: 'http://proxy.example.com:3128',
+    });
+    expect(checks.flatMap(({ findings }) => findings)).toEqual([]);
+    const withTrust = pods
+      .map((pod) => JSON.stringify(pod))
+      .filter((pod) => pod.includes('"secretName":"company-ca"'));
+    expect(withTrust).toHaveLength(2);
+    for (const pod of withTrust) expect(pod).toContain('"key":"root.pem"');
+    expect(
+      withTrust.filter((pod) => pod.includes('"value":"http://proxy.example.com:3128"')),
+    ).toHaveLength(1);
+  });
+
+  it.each([[[]], [['--pre', '--agent-image', 'agent:1']]])(
+    'says in one way that there is no namespace, with %j',
+    async (more) => {
+      const { checks, exitCode } = await report({}, '--namespace', 'missing', ...more);
+      const reasons = checks
+        .flatMap(({ notTried }) => notTried)
+        .filter((reason) => /namespace|SandboxTemplate/.test(reason));
+      expect(reasons.length).toBeGreaterThan(4);
+      for (const reason of reasons) expect(reason).toMatch(/(^|; )there is no namespace missing$/);
+      expect(exitCode).not.toBe(0);
+    },
+  );
 
   it('does not guess where it has no right, and says so by exit code 2', async () => {
     const message = 'nodes is forbidden: User "alice" cannot list resource "nodes"';

@@ -1,13 +1,55 @@
+import { kubectl } from '../e2e/support/cluster.ts';
+import { helm, release } from '../e2e/support/installation.ts';
+import { check, mend, startChecked } from './support/check.ts';
 import { openShiftDns, usualDns } from './support/cluster-dns.ts';
 import { closedConnections, connections, openConnections } from './support/connections.ts';
-import { closedValues, install } from './support/installation.ts';
+import { closedValues, install, namespace, sandboxes } from './support/installation.ts';
+import { enforcePolicies } from './support/policy-engine.ts';
 import { describeWorld, itPermits } from './support/world.ts';
+
+describe('conversation-operator check --pre', () => {
+  let end: () => Promise<void>;
+  beforeAll(async () => {
+    end = await startChecked();
+  });
+  afterAll(() => end());
+
+  it('finds that policies are not in force, and that certificates are missing; both can be mended', async () => {
+    const before = await check();
+    expect(before.notTried).toEqual([]);
+    expect([...before.findings].map(([name, { code }]) => [name, code])).toEqual([
+      ['trust', 'ContainerConfigError'],
+      ['network-policy', 'NetworkPolicyNotEnforced'],
+    ]);
+    const [endPolicies] = await Promise.all([
+      enforcePolicies({ rangesMatchCluster: true }),
+      mend(before.findings.get('trust')?.mend ?? ''),
+    ]);
+    try {
+      expect(await check()).toEqual({ findings: new Map(), notTried: [] });
+    } finally {
+      await endPolicies();
+    }
+  });
+});
 
 describeWorld(
   'a cluster with IPv4 and the usual DNS',
   { dns: usualDns, rangesMatchCluster: true },
   connections,
   (scene) => {
+    it('prints the finding of a failed helm test, and leaves nothing of the test behind', async () => {
+      await kubectl(`-n ${sandboxes} create quota none --hard pods=0`);
+      await expect(
+        helm(['test', release, '--namespace', namespace, '--filter', `name=${release}-check`]),
+      ).rejects.toThrow(/ResourceQuotaTooSmall \(quota\)/);
+      await kubectl(`-n ${sandboxes} delete quota none`);
+      const kinds = 'pods,serviceaccounts,roles,rolebindings';
+      for (const where of [namespace, sandboxes])
+        expect(
+          await kubectl(`-n ${where} get ${kinds} -l app.kubernetes.io/component=check -o name`),
+        ).toBe('');
+    });
     describe('without the internet, and with extraEgress', () => {
       beforeAll(() => install(closedValues));
       itPermits(closedConnections, scene);

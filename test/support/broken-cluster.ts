@@ -21,7 +21,7 @@ export interface Fault {
   readonly answer?: (call: Call) => Answer | undefined;
   /** Difference of the clock of the API server in milliseconds. */
   readonly clockMs?: number;
-  /** Status of a pod of the check, by its container's command line; undefined: as if it works. */
+  /** Status of a pod of the check, by its first command line; undefined: as if it works. */
   readonly podStatus?: (commandLine: string) => Json | undefined;
 }
 
@@ -70,6 +70,23 @@ function healthy({ method, path, body }: Call): Answer | undefined {
   return undefined;
 }
 
+/** Whether the first program of a pod prepares the certificates of sandboxes. */
+export const isTrust = (commandLine: string): boolean => commandLine.includes('trust-source');
+
+/** The status of the pod whose first program ends so. */
+export const trustEnded = (exitCode: number): Json => ({
+  phase: exitCode === 0 ? 'Running' : 'Failed',
+  initContainerStatuses: [
+    {
+      name: 'conversation-operator-trust',
+      image: 'image',
+      imageID: 'sha256:1',
+      restartCount: 0,
+      state: { terminated: { exitCode } },
+    },
+  ],
+});
+
 /** Whether the program of a pod opens ports, or connects to them. */
 export const isListener = (commandLine: string): boolean => commandLine.includes('createServer');
 export const isConnector = (commandLine: string): boolean =>
@@ -93,6 +110,7 @@ export const connections = (allowed: boolean, forbidden: boolean): Json =>
   ended(JSON.stringify({ allowed, forbidden }));
 
 function workingStatus(commandLine: string): Json {
+  if (isTrust(commandLine)) return trustEnded(0);
   if (isConnector(commandLine)) return connections(true, false);
   if (!isListener(commandLine)) return ended('');
   const status = { name: 'check', image: 'image', imageID: 'sha256:1', restartCount: 0 };
@@ -103,9 +121,16 @@ function workingStatus(commandLine: string): Json {
   };
 }
 
+interface Program {
+  readonly command?: readonly string[];
+  readonly args?: readonly string[];
+}
 interface PodBody extends Json {
   readonly metadata: { readonly labels?: Readonly<Record<string, string>> };
-  readonly spec: { readonly containers: readonly { command?: string[]; args?: string[] }[] };
+  readonly spec: {
+    readonly initContainers?: readonly Program[];
+    readonly containers: readonly Program[];
+  };
 }
 
 /** The answer with the work of a kubelet and a provisioner. */
@@ -113,7 +138,8 @@ function withStatus(path: string, body: Json, { podStatus }: Fault): Json {
   if (/\/pods\/check-[^/]*$/.test(path)) {
     const pod = body as PodBody;
     if (pod.metadata.labels?.[checkLabel] === undefined) return body;
-    const { command = [], args = [] } = pod.spec.containers[0] ?? {};
+    const { initContainers: [first] = [], containers } = pod.spec;
+    const { command = [], args = [] } = first ?? containers[0] ?? {};
     const line = [...command, ...args].join(' ');
     return { ...body, status: podStatus?.(line) ?? workingStatus(line) };
   }

@@ -66,14 +66,16 @@ dict of root and own.
 {{- end }}
 {{- end -}}
 
+{{/* Takes a dict of root and optional: whether the pod starts without the object. */}}
 {{- define "co.trustVolume" -}}
-{{- if include "co.trustSource" . }}
-{{- with .Values.trust }}
+{{- $optional := ternary ", optional: true" "" .optional -}}
+{{- if include "co.trustSource" .root }}
+{{- with .root.Values.trust }}
 - name: trust
   {{- if .configMap }}
-  configMap: { name: {{ .configMap | quote }}, items: [{ key: {{ .key | quote }}, path: ca.crt }] }
+  configMap: { name: {{ .configMap | quote }}, items: [{ key: {{ .key | quote }}, path: ca.crt }]{{ $optional }} }
   {{- else }}
-  secret: { secretName: {{ .secret | quote }}, defaultMode: 292, items: [{ key: {{ .key | quote }}, path: ca.crt }] }
+  secret: { secretName: {{ .secret | quote }}, defaultMode: 292, items: [{ key: {{ .key | quote }}, path: ca.crt }]{{ $optional }} }
   {{- end }}
 {{- end }}
 {{- end }}

@@ -14,6 +14,7 @@ import { quotaCheck } from './quota.ts';
 import { rightsCheck } from './rights.ts';
 import type { Check } from './scene.ts';
 import { storageClassCheck } from './storage-class.ts';
+import { trustCheck } from './trust.ts';
 import { volumeCheck } from './volume.ts';
 
 /** All checks, in the order of the report. The first one decides whether others have a subject. */
@@ -31,6 +32,7 @@ export const allChecks: readonly Check[] = [
   storageClassCheck,
   volumeCheck,
   imagesCheck,
+  trustCheck,
   networkPolicyCheck,
   outwardCheck,
   gitHostsCheck,

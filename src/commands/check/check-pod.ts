@@ -15,6 +15,9 @@ export interface CheckPodOptions {
   readonly pullSecrets?: readonly { readonly name?: string }[];
   /** Claim that the pod mounts. */
   readonly claim?: string;
+  /** Containers that run before, with the volumes that they mount. */
+  readonly initContainers?: readonly object[];
+  readonly volumes?: readonly object[];
   /** Nodes and security of this template's pods. */
   readonly template: SandboxTemplate;
 }
@@ -22,6 +25,7 @@ export interface CheckPodOptions {
 /** The body of a small pod that passes the standard `restricted`, on the nodes of sandboxes. */
 export function checkPod(options: CheckPodOptions) {
   const { image, command, args = [], labels = {}, pullSecrets = [], claim, template } = options;
+  const { initContainers = [], volumes = [] } = options;
   const { spec } = template.spec.podTemplate;
   const { nodeSelector, tolerations, affinity, priorityClassName, runtimeClassName } = spec ?? {};
   return {
@@ -39,6 +43,7 @@ export function checkPod(options: CheckPodOptions) {
         seccompProfile: { type: 'RuntimeDefault' },
         ...spec?.securityContext,
       },
+      ...(initContainers.length === 0 ? {} : { initContainers }),
       containers: [
         {
           name: 'check',
@@ -57,8 +62,12 @@ export function checkPod(options: CheckPodOptions) {
           volumeMounts: claim === undefined ? [] : [{ name: 'claim', mountPath: '/claim' }],
         },
       ],
-      volumes:
-        claim === undefined ? [] : [{ name: 'claim', persistentVolumeClaim: { claimName: claim } }],
+      volumes: [
+        ...volumes,
+        ...(claim === undefined
+          ? []
+          : [{ name: 'claim', persistentVolumeClaim: { claimName: claim } }]),
+      ],
     },
   };
 }

@@ -9,11 +9,11 @@ import {
   type CreateError,
 } from '../../controllers/sandbox/create-error.ts';
 import { FailureCode } from '../../controllers/sandbox/failure.ts';
-import { buildPod } from '../../controllers/sandbox/pod.ts';
+import { buildPod, type SandboxOutward } from '../../controllers/sandbox/pod.ts';
 import { apiVersion } from '../../resources/group.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { errorOf, NotTried, type Finding } from './finding.ts';
+import { errorOf, noNamespace, NotTried, type Finding } from './finding.ts';
 import type { DryRun } from './scene.ts';
 
 /** A sandbox that is never stored: pods and claims are made of one. */
@@ -31,8 +31,8 @@ const ownerless = <T extends { readonly metadata: Partial<ObjectMeta> }>(object:
 };
 
 /** The pod and the claim of a sandbox of a template, as the operator creates them. */
-export const sandboxObjectsOf = (template: SandboxTemplate) => ({
-  pod: ownerless(buildPod(specimenOf(template), template, 'dry-run')),
+export const sandboxObjectsOf = (template: SandboxTemplate, outward: SandboxOutward) => ({
+  pod: ownerless(buildPod(specimenOf(template), template, 'dry-run', { outward })),
   claim: ownerless(buildClaim(specimenOf(template), template)),
 });
 
@@ -42,17 +42,16 @@ export const sandboxObjectsOf = (template: SandboxTemplate) => ({
  */
 export async function dryRunOf(
   client: KubeClient,
-  template: SandboxTemplate,
+  { template, outward }: { readonly template: SandboxTemplate; readonly outward: SandboxOutward },
   signal: AbortSignal,
 ): Promise<DryRun> {
-  const objects = sandboxObjectsOf(template);
+  const objects = sandboxObjectsOf(template, outward);
   const errors: CreateError[] = [];
   const tried = async <T>(what: CreatedKind, create: () => Promise<T>): Promise<T | undefined> => {
     try {
       return await create();
     } catch (error) {
-      if (isNotFound(error))
-        throw new NotTried(`there is no namespace ${template.metadata.namespace}`);
+      if (isNotFound(error)) throw new NotTried(noNamespace(template.metadata.namespace));
       const refusal = createErrorOf(error, what);
       if (refusal === undefined) throw error;
       if (refusal.code === FailureCode.permissionDenied)

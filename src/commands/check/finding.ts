@@ -7,6 +7,7 @@ const ClusterCode = {
   nameNotResolved: 'NameNotResolved',
   hostUnreachable: 'HostUnreachable',
   proxyRefused: 'ProxyRefused',
+  proxyUnreachable: 'ProxyUnreachable',
   certificateUntrusted: 'CertificateUntrusted',
   gitCredentialRefused: 'GitCredentialRefused',
   bucketUnusable: 'BucketUnusable',
@@ -57,6 +58,9 @@ export const outcomeOf = (
 export class NotTried extends Error {
   override readonly name = 'NotTried';
 }
+
+/** Reason of every check that needs a namespace which does not exist. */
+export const noNamespace = (namespace: string): string => `there is no namespace ${namespace}`;
 
 export const errorOf = (
   code: FindingCode,

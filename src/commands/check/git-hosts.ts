@@ -44,7 +44,7 @@ export const gitHostsCheck: Check = {
           return;
         }
         try {
-          const status = await scene.outward.status(userUrl, { headers, signal });
+          const { status } = await scene.outward.ask(userUrl, { headers, signal });
           answers.push({ provider, host: userUrl.host, status });
           if (status !== 200 && status !== 401)
             notTried.push(`${userUrl.host} answers ${status} to the credential ${provider}`);

@@ -1,16 +1,27 @@
 import { systemCodeOf } from '@conversation-operator/base/system-code';
 import type { Outward } from '@conversation-operator/outward/outward';
 import { proxyOf, type Proxies } from '@conversation-operator/outward/proxies';
-import { proxyErrorIn } from '@conversation-operator/outward/proxy-error';
+import {
+  proxyErrorIn,
+  refusalOf,
+  type ProxyErrorCode,
+} from '@conversation-operator/outward/proxy-error';
 import { request } from 'undici';
+import { senderOf, type Sender } from './proxy-answer.ts';
+
+export interface OutwardAnswer {
+  readonly status: number;
+  /** `unknown`: the status may be of the proxy, and not of the host. */
+  readonly sender: Exclude<Sender, 'proxy'>;
+}
 
 /** The way to hosts outside the cluster, as the processes of the product take it. */
 export interface OutwardRequests {
-  /** Sends a GET and returns the status. Rejects where no host has answered. */
-  status(
+  /** Sends a GET. Rejects where no host has answered, also where the proxy has in its place. */
+  ask(
     url: URL,
     options: { readonly headers?: Readonly<Record<string, string>>; readonly signal: AbortSignal },
-  ): Promise<number>;
+  ): Promise<OutwardAnswer>;
   /** Origin of the proxy for a URL; undefined: requests go directly. */
   proxyOf(url: URL): string | undefined;
   close(): Promise<void>;
@@ -29,7 +40,7 @@ export function createOutwardRequests({
 }: OutwardRequestsOptions): OutwardRequests {
   const dispatcher = outward.pool(pool);
   return {
-    status: async (url, { headers = {}, signal }) => {
+    ask: async (url, { headers = {}, signal }) => {
       const response = await request(url, {
         dispatcher,
         method: 'GET',
@@ -37,7 +48,13 @@ export function createOutwardRequests({
         signal,
       });
       await response.body.dump({ limit: 16_384 });
-      return response.statusCode;
+      const { statusCode: status } = response;
+      // A proxy sees nothing of https but the tunnel, whose refusal is an error of the request.
+      if (url.protocol === 'https:' || proxyOf(proxies, url) === undefined)
+        return { status, sender: 'host' };
+      const sender = senderOf({ status, headers: response.headers });
+      if (sender === 'proxy') throw refusalOf(status);
+      return { status, sender };
     },
     proxyOf: (url) => proxyOf(proxies, url)?.origin,
     close: () => dispatcher.destroy(),
@@ -46,8 +63,19 @@ export function createOutwardRequests({
 
 /** Meaning of a request that no host has answered. */
 export type ConnectFailure =
-  | { readonly kind: 'certificate' | 'name' | 'proxy'; readonly detail: string }
-  | { readonly kind: 'unreachable'; readonly detail: string };
+  | {
+      readonly kind: 'certificate';
+      readonly detail: string;
+      /** Whose certificate it is. */
+      readonly of: 'host' | 'proxy';
+    }
+  | {
+      readonly kind: 'proxy';
+      readonly detail: ProxyErrorCode;
+      /** A sentence without its full stop. */
+      readonly message: string;
+    }
+  | { readonly kind: 'name' | 'unreachable'; readonly detail: string };
 
 const certificateCodes =
   /CERT|SELF_SIGNED|UNABLE_TO_(?:VERIFY|GET_ISSUER)|^ERR_TLS_CERT_ALTNAME_INVALID$/;
@@ -64,11 +92,15 @@ function* chainOf(error: unknown): Generator {
 /** The meaning of an error of a request. The detail has neither credentials nor bodies. */
 export function connectFailureOf(error: unknown): ConnectFailure {
   const codes = [...chainOf(error)].flatMap((each) => systemCodeOf(each) ?? []);
-  const certificate = codes.find((code) => certificateCodes.test(code));
-  if (certificate !== undefined) return { kind: 'certificate', detail: certificate };
-  // A certificate of the proxy, and not of the host, is the finding above as well.
   const proxyError = proxyErrorIn(error);
-  if (proxyError !== undefined) return { kind: 'proxy', detail: proxyError.code };
+  const certificate = codes.find((code) => certificateCodes.test(code));
+  if (certificate !== undefined)
+    return {
+      ...{ kind: 'certificate', detail: certificate },
+      of: proxyError === undefined ? 'host' : 'proxy',
+    };
+  if (proxyError !== undefined)
+    return { kind: 'proxy', detail: proxyError.code, message: proxyError.message };
   const name = codes.find((code) => nameCodes.has(code));
   if (name !== undefined) return { kind: 'name', detail: name };
   return { kind: 'unreachable', detail: codes.at(-1) ?? 'no answer' };

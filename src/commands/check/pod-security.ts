@@ -2,7 +2,14 @@ import { namespaces } from '@conversation-operator/kube/core';
 import { found } from '@conversation-operator/kube/errors';
 import { FailureCode } from '../../controllers/sandbox/failure.ts';
 import type { CreateError } from '../../controllers/sandbox/create-error.ts';
-import { FindingCode, NotTried, outcomeOf, warningOf, type Finding } from './finding.ts';
+import {
+  FindingCode,
+  noNamespace,
+  NotTried,
+  outcomeOf,
+  warningOf,
+  type Finding,
+} from './finding.ts';
 import { refusalFinding } from './dry-run.ts';
 import type { Check, Scene } from './scene.ts';
 
@@ -51,7 +58,7 @@ export function podSecurityFindings(facts: PodSecurityFacts): readonly Finding[]
 
 async function levelOf({ client, namespace }: Scene, signal: AbortSignal) {
   const object = await found(client.get(namespaces, '', namespace, { signal }));
-  if (object === undefined) throw new NotTried(`there is no namespace ${namespace}`);
+  if (object === undefined) throw new NotTried(noNamespace(namespace));
   return object.metadata.labels?.[enforceLabel];
 }
 

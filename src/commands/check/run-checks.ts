@@ -1,6 +1,6 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import { ApiError, TransportError } from '@conversation-operator/kube/errors';
-import { NotTried, outcomeOf, type Finding, type Outcome } from './finding.ts';
+import { noNamespace, NotTried, outcomeOf, type Finding, type Outcome } from './finding.ts';
 import type { Check, Scene } from './scene.ts';
 
 export interface CheckResult extends Outcome {
@@ -16,11 +16,14 @@ export function notTriedReason(error: unknown): string | undefined {
     switch (error.status) {
       case 403:
         return `no right: ${oneLine(error.message)}`;
-      case 404:
+      case 404: {
         // Without a reason the path itself is unknown, and not an object.
-        return error.reason === ''
-          ? 'the API server does not serve the API of this check'
-          : `the API server does not have it: ${oneLine(error.message)}`;
+        if (error.reason === '') return 'the API server does not serve the API of this check';
+        const [, namespace] = /^namespaces "([^"]+)" not found$/.exec(error.message) ?? [];
+        return namespace === undefined
+          ? `the API server does not have it: ${oneLine(error.message)}`
+          : noNamespace(namespace);
+      }
       default:
         return `the API server answers ${error.status}: ${oneLine(error.message)}`;
     }

@@ -4,6 +4,7 @@ import type { Pod, PersistentVolumeClaim } from '@conversation-operator/kube/cor
 import type { Connection } from '@conversation-operator/kube/transport';
 import type { ObjectStore } from '@conversation-operator/object-store/object-store';
 import type { CreateError } from '../../controllers/sandbox/create-error.ts';
+import type { SandboxOutward } from '../../controllers/sandbox/pod.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { ConnectFailure, OutwardRequests } from './outward-requests.ts';
 import type { Outcome } from './finding.ts';
@@ -75,6 +76,10 @@ export interface Scene extends Installation {
   readonly pollMs: number;
   readonly images: Images;
   readonly outward: OutwardRequests;
+  /** Reason why TRUST_FILE can't be used; undefined: the file is used, or none is named. */
+  readonly trustFileFailure: string | undefined;
+  /** How sandboxes reach what is outside, as the operator makes their pods. */
+  readonly sandboxOutward: SandboxOutward;
   /** Base URLs of git hosts by provider, without users. */
   readonly gitHosts: Readonly<Record<string, string>>;
   readonly gitCredentials: () => Promise<readonly GitHostCredential[]>;

@@ -19,9 +19,10 @@ import {
   runtimeClassFindings,
   selectedNodes,
 } from '../../../src/commands/check/nodes.ts';
-import { refusalOf } from '../../../packages/outward/src/proxy-error.ts';
+import { failureOf, refusalOf } from '../../../packages/outward/src/proxy-error.ts';
+import { outwardDoubts, outwardFindings } from '../../../src/commands/check/outward-findings.ts';
 import { connectFailureOf } from '../../../src/commands/check/outward-requests.ts';
-import { outwardFindings } from '../../../src/commands/check/outward.ts';
+import { senderOf } from '../../../src/commands/check/proxy-answer.ts';
 import { podSecurityFindings } from '../../../src/commands/check/pod-security.ts';
 import { quantityOf } from '../../../src/controllers/sandbox/quantity.ts';
 import { needsOf, quotaFindings, roomIn } from '../../../src/commands/check/quota.ts';
@@ -31,8 +32,14 @@ import { installRights } from '../../../src/commands/check/rights-table.ts';
 import { exitCodeOf, notTriedReason } from '../../../src/commands/check/run-checks.ts';
 import { textReport } from '../../../src/commands/check/report.ts';
 import { storageClassFindings } from '../../../src/commands/check/storage-class.ts';
+import {
+  trustFileFindings,
+  trustFindings,
+  trustStateOf,
+} from '../../../src/commands/check/trust.ts';
 import { volumeFindings } from '../../../src/commands/check/volume.ts';
 import { createErrorOf } from '../../../src/controllers/sandbox/create-error.ts';
+import { trustName } from '../../../src/controllers/sandbox/trust.ts';
 
 const installation = {
   release: 'conversation-operator',
@@ -79,7 +86,9 @@ describe('the API server', () => {
     ],
     [
       'has a certificate of another CA',
-      { failure: { kind: 'certificate', detail: 'SELF_SIGNED_CERT_IN_CHAIN' } } as const,
+      {
+        failure: { kind: 'certificate', detail: 'SELF_SIGNED_CERT_IN_CHAIN', of: 'host' },
+      } as const,
       facts,
       ['error CertificateUntrusted'],
       'certificate-authority-data',
@@ -154,7 +163,35 @@ describe('a host outside', () => {
       refusalOf(403),
       'http://proxy:3128',
       'ProxyRefused',
-      '--set proxy.https=',
+      `--set-json 'proxy.noProxy=["github.com"]' # where the host is reached directly; else the proxy has to permit and to reach github.com:443`,
+    ],
+    [
+      'that a proxy does not reach',
+      refusalOf(502),
+      'http://proxy:3128',
+      'HostUnreachable',
+      `--set-json 'proxy.noProxy=["github.com"]'`,
+    ],
+    [
+      'behind a proxy that is not there',
+      failureOf(failing('ECONNREFUSED')),
+      'http://proxy:3128',
+      'ProxyUnreachable',
+      '--set proxy.https=http://PROXY:3128',
+    ],
+    [
+      'behind a proxy with a CA of its own',
+      failureOf(failing('UNABLE_TO_VERIFY_LEAF_SIGNATURE')),
+      'https://proxy:3129',
+      'CertificateUntrusted',
+      '--set trust.configMap=company-ca',
+    ],
+    [
+      'with an old certificate',
+      failing('CERT_HAS_EXPIRED'),
+      'http://proxy:3128',
+      'CertificateUntrusted',
+      'openssl s_client -connect github.com:443 -proxy proxy:3128 </dev/null',
     ],
   ])('%s', (_name, error, proxy, code, mend) => {
     const failure = connectFailureOf(error);
@@ -162,6 +199,100 @@ describe('a host outside', () => {
     const findings = outwardFindings([host, { ...host, failure: undefined }], installation);
     expect(short(findings)).toEqual([`error ${code}`]);
     expect(mendOf(findings)).toContain(mend);
+  });
+});
+
+describe('an answer to a request through a proxy for http', () => {
+  it.each([
+    [200, {}, 'host'],
+    [404, {}, 'host'],
+    [401, {}, 'host'],
+    [403, {}, 'unknown'],
+    [502, {}, 'unknown'],
+    [503, {}, 'unknown'],
+    [504, {}, 'unknown'],
+    [403, { via: '1.1 proxy' }, 'host'],
+    [503, { via: '1.1 proxy' }, 'host'],
+    [403, { via: '1.1 proxy', 'x-squid-error': 'ERR_ACCESS_DENIED 0' }, 'proxy'],
+    [400, { 'x-squid-error': 'ERR_INVALID_URL 0' }, 'proxy'],
+    [401, { 'proxy-authenticate': 'Basic' }, 'proxy'],
+    [502, { 'proxy-status': 'proxy; error=dns_error; rcode="NXDOMAIN"' }, 'proxy'],
+    [502, { 'proxy-status': ['cdn', 'proxy; error=connection_refused'] }, 'proxy'],
+    [503, { 'proxy-status': 'proxy; received-status=503' }, 'unknown'],
+    [200, { 'proxy-status': 'proxy; error=http_upgrade_failed' }, 'host'],
+  ])('of status %i with %j is of: %s', (status, headers, sender) => {
+    expect(senderOf({ status, headers })).toBe(sender);
+  });
+  it.each([
+    [403, [], 'http://git.example.com or the proxy http://proxy:3128 answers 403'],
+    [503, ['error HostUnreachable'], ''],
+  ])('is a doubt or a finding by its status %i', (status, codes, doubt) => {
+    const host = { origin: 'http://git.example.com', what: 'the git host a' };
+    const failure = { kind: 'doubt', status } as const;
+    const reached = [{ ...host, proxy: 'http://proxy:3128', failure }];
+    expect(short(outwardFindings(reached, installation))).toEqual(codes);
+    expect(outwardDoubts(reached).join()).toContain(doubt);
+    expect(outwardDoubts(reached)).toHaveLength(doubt === '' ? 0 : 1);
+  });
+});
+
+describe('the certificates of sandboxes', () => {
+  const trust = { kind: 'ConfigMap', name: 'company-ca', key: 'ca.crt' } as const;
+  const podWith = (status: object) =>
+    ({
+      metadata: { name: 'check-1' },
+      spec: { initContainers: [{ name: trustName }], containers: [{ name: 'check' }] },
+      status,
+    }) as unknown as Pod;
+  const init = (state: object) =>
+    podWith({
+      initContainerStatuses: [{ name: trustName, image: 'i', restartCount: 0, imageID: '', state }],
+    });
+  const terminated = (exitCode: number, more = {}) =>
+    init({ terminated: { exitCode, finishedAt: '', startedAt: '', ...more } });
+  const start = { reason: 'StartError', message: 'exec: "/bin/sh": no such file' };
+  it.each([
+    ['are prepared', terminated(0), 'prepared', [], ''],
+    [
+      'are missing',
+      terminated(78),
+      'missing',
+      ['error ContainerConfigError'],
+      'kubectl -n agents-sandboxes create configmap company-ca --from-file=ca.crt=company-ca.pem --dry-run=client -o yaml | kubectl -n agents-sandboxes apply -f -',
+    ],
+    [
+      'have no shell in the image',
+      terminated(128, start),
+      'failed',
+      ['error ContainerStartFailed'],
+      'needs /bin/sh',
+    ],
+    ['can not be written', terminated(1), 'failed', ['error CrashLoop'], 'needs /bin/sh'],
+    ['wait for the image', init({ waiting: { reason: 'ErrImagePull' } }), 'held', [], ''],
+  ])('%s', (_name, pod, kind, codes, mend) => {
+    const state = trustStateOf(pod, trust);
+    expect(state?.kind).toBe(kind);
+    if (state === undefined) return;
+    const findings = trustFindings(state, { ...here, trust });
+    expect(short(findings)).toEqual(codes);
+    expect(mendOf(findings)).toContain(mend);
+    if (kind === 'missing')
+      expect(findings[0]?.cause).toBe(
+        'The ConfigMap company-ca with the key ca.crt does not exist in the namespace agents-sandboxes.',
+      );
+  });
+  it('are not known while the container runs', () => {
+    expect(trustStateOf(init({ running: {} }), trust)).toBeUndefined();
+    expect(trustStateOf(podWith({}), trust)).toBeUndefined();
+  });
+  it('are in the namespace of the release for the operator and the gateway', () => {
+    const facts = { releaseNamespace: 'agents', trustFileFailure: 'TRUST_FILE must be a file' };
+    const [finding] = trustFileFindings({ ...facts, sandboxOutward: { trust } });
+    expect(finding?.mend).toContain('kubectl -n agents create configmap company-ca');
+    expect(finding?.cause).toBe('TRUST_FILE must be a file.');
+    expect(mendOf(trustFileFindings({ ...facts, sandboxOutward: {} }))).toContain('openssl x509');
+    const none = { ...facts, trustFileFailure: undefined, sandboxOutward: {} };
+    expect(trustFileFindings(none)).toEqual([]);
   });
 });
 
@@ -621,6 +752,11 @@ errors: 1, warnings: 0, not tried or not as a whole: 1 of 2 checks
       'no such API',
       new ApiError(404, { message: '404 page not found' }),
       'the API server does not serve the API of this check',
+    ],
+    [
+      'no such namespace',
+      new ApiError(404, { reason: 'NotFound', message: 'namespaces "a" not found' }),
+      'there is no namespace a',
     ],
     [
       'a fault of the server',

@@ -49,6 +49,11 @@ describe('how sandboxes reach what is outside', () => {
       'SANDBOX_TRUST_KEY: must be the name of an entry',
     ],
     [
+      'a name that no ConfigMap has for an entry',
+      { SANDBOX_TRUST_CONFIG_MAP: 'a', SANDBOX_TRUST_KEY: '..ca' },
+      'SANDBOX_TRUST_KEY: must be the name of an entry: letters, digits, dots, hyphens and underscores, and not begin with two dots',
+    ],
+    [
       'the name of no object',
       { SANDBOX_TRUST_CONFIG_MAP: 'Company CA' },
       'SANDBOX_TRUST_CONFIG_MAP: must be the name of an object',
