@@ -26,7 +26,7 @@ export interface Outside extends AsyncDisposable {
   readonly port: number;
   /** First lines of the requests to the proxy. */
   readonly requests: string[];
-  /** Every byte that has come to the proxy, as Latin-1. */
+  /** Every byte that the proxy has received, from its clients and from hosts, as Latin-1. */
   readonly bytes: () => string;
   /** Status with which the proxy answers instead; 0: it never answers. Default: none. */
   refusal: number | undefined;
@@ -70,6 +70,7 @@ export async function startOutside(options: OutsideOptions): Promise<Outside> {
   );
   const requests: string[] = [];
   const chunks: string[] = [];
+  const record = (chunk: Buffer) => void chunks.push(chunk.toString('latin1'));
   const listener = (): Server =>
     isSecure
       ? createTlsServer({ cert: proxyAuthority.cert, key: proxyAuthority.key })
@@ -114,10 +115,12 @@ export async function startOutside(options: OutsideOptions): Promise<Outside> {
       { hostname, port, method, path: `${url.pathname}${url.search}`, headers: passed },
       (answer) => {
         response.writeHead(answer.statusCode ?? 502, answer.headers);
+        answer.on('data', record);
         answer.pipe(response);
       },
     );
     onward.on('error', () => response.destroy());
+    request.on('data', record);
     request.pipe(onward);
   });
   proxy.on('connect', (request, client: Socket, head: Buffer) => {
@@ -139,8 +142,8 @@ export async function startOutside(options: OutsideOptions): Promise<Outside> {
     client.on('close', () => behind.destroy());
     client.write('HTTP/1.1 200 Connection established\r\n\r\n');
     behind.write(head);
-    chunks.push(head.toString('latin1'));
-    client.on('data', (chunk: Buffer) => chunks.push(chunk.toString('latin1')));
+    record(head);
+    for (const side of [client, behind]) side.on('data', record);
     client.pipe(behind).pipe(client);
   });
   proxy.listen(0, address);
