@@ -36,6 +36,11 @@ const exceptions: readonly Exception[] = [
     why: 'a start that has failed has left no events to read, and the page asks for them',
   },
   {
+    what: /^GET 409$/,
+    url: at(String.raw`/api/v1/app-conversations/\w+/live$`),
+    why: 'a sandbox that is being paused has nothing live, and the page asks until it knows that',
+  },
+  {
     what: /^GET net::ERR_ABORTED$/,
     url: at('/'),
     why: 'the page itself has given the request up, because it went elsewhere',
