@@ -35,6 +35,7 @@ const lateFailures: ReadonlySet<string> = new Set([
   FailureCode.volumeNotBound,
   FailureCode.schedulingGated,
   FailureCode.resourceQuotaExceeded,
+  FailureCode.nodeBeingAdded,
 ]);
 
 /**
@@ -45,7 +46,7 @@ const observedMs = 30_000;
 
 /**
  * A first start has the whole time of its template's startDeadline, whatever the wall clocks say
- * meanwhile, and has it again after a wait at a scheduling gate or for a resource quota.
+ * meanwhile, and has it again after a wait at a scheduling gate, for a resource quota or for a new node.
  */
 export class StartDeadlineCheck {
   readonly #options: StartDeadlineCheckOptions;
@@ -78,9 +79,12 @@ export class StartDeadlineCheck {
 
   /** The end of the last wait for the cluster: now, while one is under way. */
   #waitedUntil(uid: string, now: number): number {
+    const { startDeadline } = this.#options;
     const ends = [this.#options.node.waitOf(uid), this.#quotaWaits.get(uid)].flatMap((wait) => {
-      const { since = now, until = now } = wait ?? {};
-      return until - since >= observedMs ? [until] : [];
+      const { since = now, until = now, isForNode = false } = wait ?? {};
+      // The operator asks for a node that is being added at the deadline alone.
+      const minimumMs = observedMs + (isForNode ? durationMs(startDeadline) : 0);
+      return until - since >= minimumMs ? [until] : [];
     });
     return Math.max(-Infinity, ...ends);
   }
