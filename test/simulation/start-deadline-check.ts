@@ -46,7 +46,8 @@ const observedMs = 30_000;
 
 /**
  * A first start has the whole time of its template's startDeadline, whatever the wall clocks say
- * meanwhile, and has it again after a wait at a scheduling gate, for a resource quota or for a new node.
+ * meanwhile, and has it again after a wait at a scheduling gate, for a resource quota or for a new
+ * node.
  */
 export class StartDeadlineCheck {
   readonly #options: StartDeadlineCheckOptions;

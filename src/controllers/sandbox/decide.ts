@@ -171,8 +171,8 @@ const startDeadlineMsOf = ({ template }: ObservedSandbox): number =>
   durationMs(template?.spec.startDeadline ?? defaultStartDeadline);
 
 /**
- * Whether the step depends on what an autoscaler has said of a node for the pod: a first start would
- * end, or go on waiting for that node. A sandbox that has run waits for a node in any case.
+ * Whether the step depends on what an autoscaler has said of a node for the pod: a first start
+ * would end, or wait for that node. A sandbox that has run waits for a node in any case.
  */
 export function dependsOnNodeAddition(observed: ObservedSandbox): boolean {
   const { sandbox, pod, startingForMs } = observed;
@@ -252,7 +252,7 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
     bindingInMs(pod, now) > 0 &&
     !overdue;
   const failure = isBinding ? undefined : found;
-  // The autoscaler may be adding a node, and the next read tells.
+  // The autoscaler may be adding a node; a later read of the Events decides.
   const isNodeUnknown = nodeAddition === 'unknown' && startingForMs < deadlineMs + unknownGraceMs;
   if (failure !== undefined && isFinalNow(failure) && !isNodeUnknown)
     return { kind: 'fail', code: failure.code, message: failure.message };

@@ -1,15 +1,15 @@
 import type { KubeEvent } from '@conversation-operator/kube/core';
 
 /**
- * What the autoscaler of the cluster has said of a node for a pod. `unknown`: its Events could not
- * be read.
+ * The last statement of an autoscaler on a new node for a pod. An autoscaler that has said nothing
+ * counts as `denied`. `unknown`: the Events could not be read.
  */
 export type NodeAddition = 'announced' | 'denied' | 'unknown';
 
 /**
- * Maximum age of an announcement. The cluster autoscaler (`--max-node-provision-time`) and Karpenter
- * (`registrationTimeout`) give up a node that has not joined after 15 minutes. The cluster
- * autoscaler announces a node once; Karpenter repeats that every two minutes.
+ * Maximum age of an announcement. The cluster autoscaler (`--max-node-provision-time`) and
+ * Karpenter (`registrationTimeout`) give up a node that has not joined after 15 minutes. The
+ * cluster autoscaler announces a node once; Karpenter repeats that every two minutes at most.
  */
 export const maxAnnouncementAgeMs = 15 * 60_000;
 /**

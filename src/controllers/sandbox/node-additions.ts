@@ -28,9 +28,9 @@ interface Announcement {
 
 /**
  * NodeAdditions reads whether an autoscaler adds a node for a pod, from the Events about the pod.
- * Only Events say so: the conditions of the pod are those of a pod that fits no node. The API server
- * searches all Events of the namespace for each read, so that an announcement counts for a minute
- * without another read.
+ * Only Events say so: the conditions of the pod are those of a pod that fits no node. The API
+ * server searches all Events of the namespace for each read, so that an announcement counts for a
+ * minute without another read.
  */
 export class NodeAdditions {
   readonly #options: NodeAdditionsOptions;
@@ -45,8 +45,9 @@ export class NodeAdditions {
     const { clock, client, logger } = this.#options;
     const { uid, namespace = '', name } = metadata;
     const known = this.#announcements.get(uid);
-    if (known !== undefined && clock.monotonic() - known.readAt < announcementCheckMs)
-      return this.#judge(uid, known.since);
+    const isFresh = known !== undefined && clock.monotonic() - known.readAt < announcementCheckMs;
+    // An announcement that counts no more may have been followed by another one.
+    if (isFresh && this.#judge(uid, known.since) === 'announced') return 'announced';
     let events: readonly KubeEvent[];
     try {
       const fieldSelector = `involvedObject.uid=${uid}`;

@@ -75,8 +75,8 @@ export const sandboxMutants = {
   },
   'a full resource quota is a failure': {
     file: 'src/controllers/sandbox/failure.ts',
-    from: '  FailureCode.resourceQuotaExceeded,\n  FailureCode.nodeBeingAdded,\n',
-    to: '  FailureCode.nodeBeingAdded,\n',
+    from: 'FailureCode.resourceQuotaExceeded,\n  FailureCode.nodeBeingAdded',
+    to: 'FailureCode.nodeBeingAdded',
     rule: 'a wait for the cluster counts for no start deadline',
     focus: 'gates',
   },
@@ -86,14 +86,6 @@ export const sandboxMutants = {
     to: "nodeAddition !== 'announced' && nodeAddition === 'announced')\n    return nodeBeingAdded;",
     rule: 'a wait for the cluster counts for no start deadline',
     focus: 'gates',
-  },
-  'a failed read of the Events about a pod ends its start': {
-    file: 'src/controllers/sandbox/decide.ts',
-    from: "nodeAddition === 'unknown' && startingForMs",
-    to: 'startingForMs < 0 && startingForMs',
-    rule: 'a wait for the cluster counts for no start deadline',
-    focus: 'gates',
-    seeds: rareSeeds,
   },
   'a jump of the wall clock ends a start': {
     file: 'src/controllers/elapsed-times.ts',
