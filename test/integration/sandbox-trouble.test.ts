@@ -133,7 +133,10 @@ describe('a start', () => {
       more: { startDeadline: '8s' },
     });
     const { id } = await up.start('Hello.', { sandbox_spec_id: 'added' });
-    const sandbox = await eventually('a sandbox', async () => (await up.startTask(id)).sandbox_id);
+    const sandbox = await eventually(
+      'a sandbox',
+      async () => (await up.startTask(id)).sandbox_id ?? undefined,
+    );
     const uid = await eventually('its pod', async () => {
       const found = await field(`pod ${sandbox} --ignore-not-found`, '{.metadata.uid}');
       return found !== '' && found;

@@ -23,7 +23,7 @@ export const nodeMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'an operator without the right to read Events waits as if they were unknown': {
     ...reads,
-    from: "if (isForbidden(error)) return 'denied';",
+    from: 'if (isForbidden(error)) return this.#remember(uid, undefined);',
     to: "if (isForbidden(error)) return 'unknown';",
     name: 'ends at its deadline without the right to read Events',
   },
@@ -33,11 +33,23 @@ export const nodeMutants: Readonly<Record<string, TestedMutant>> = {
     to: 'ageMs >= 0',
     name: 'has its deadline again after a node that did not come in 15 minutes',
   },
-  'an announcement of a node is read at each reconcile': {
+  'Events about a pod are read at each reconcile': {
     ...reads,
-    from: 'clock.monotonic() - known.readAt < announcementCheckMs',
+    from: 'clock.monotonic() - known.readAt < nextCheckMs[addition]',
     to: 'clock.monotonic() < known.readAt',
     name: 'one read a minute',
+  },
+  'a denial of a node is not read again at the deadline': {
+    ...reads,
+    from: "isRecent && (addition === 'announced' || !isFinal)",
+    to: 'isRecent',
+    name: 'reads a denial again at its deadline',
+  },
+  'a node is asked for at the deadline alone': {
+    ...decide,
+    from: 'Math.min(firstCheckMs, startDeadlineMsOf(observed))',
+    to: 'startDeadlineMsOf(observed)',
+    name: 'has its whole deadline once its node has joined',
   },
   'a node counts as announced after the autoscaler has given it up': {
     file: 'src/controllers/sandbox/node-addition.ts',

@@ -74,7 +74,7 @@ export class StartDeadlineCheck {
     const wait = this.#quotaWaits.get(uid);
     if (status === 403 && answer.includes('exceeded quota')) {
       if (wait === undefined || wait.until !== undefined) this.#quotaWaits.set(uid, { since: now });
-    } else if (status === 201 && wait !== undefined)
+    } else if (status === 201 && wait !== undefined && wait.until === undefined)
       this.#quotaWaits.set(uid, { ...wait, until: now });
   }
 
@@ -83,7 +83,7 @@ export class StartDeadlineCheck {
     const { startDeadline } = this.#options;
     const ends = [this.#options.node.waitOf(uid), this.#quotaWaits.get(uid)].flatMap((wait) => {
       const { since = now, until = now, isForNode = false } = wait ?? {};
-      // The operator asks for a node that is being added at the deadline alone.
+      // The operator reads some seconds later that a node is being added, and a new leader again.
       const minimumMs = observedMs + (isForNode ? durationMs(startDeadline) : 0);
       return until - since >= minimumMs ? [until] : [];
     });

@@ -22,7 +22,7 @@ import {
 import { agentContainerOfPod } from './pod.ts';
 import { isLossCode, podLoss } from './pod-loss.ts';
 import { isOnLostNode, nodeBeingAdded, nodeLost, podFailure } from './pod-failure.ts';
-import { announcementCheckMs, unknownGraceMs, unknownRetryMs } from './node-addition.ts';
+import { firstCheckMs, nextCheckMs, unknownGraceMs } from './node-addition.ts';
 import {
   FailurePolicy,
   FailureCode,
@@ -167,12 +167,13 @@ function failureOf({
   return found ?? ofClaim ?? initialisedBefore(view);
 }
 
-const startDeadlineMsOf = ({ template }: ObservedSandbox): number =>
+/** Milliseconds. */
+export const startDeadlineMsOf = ({ template }: ObservedSandbox): number =>
   durationMs(template?.spec.startDeadline ?? defaultStartDeadline);
 
 /**
- * Whether the step depends on what an autoscaler has said of a node for the pod: a first start
- * would end, or wait for that node. A sandbox that has run waits for a node in any case.
+ * Whether the step depends on what an autoscaler has said of a node for the pod: the deadline of a
+ * first start would count, or has come. A sandbox that has run waits for a node in any case.
  */
 export function dependsOnNodeAddition(observed: ObservedSandbox): boolean {
   const { sandbox, pod, startingForMs } = observed;
@@ -182,17 +183,21 @@ export function dependsOnNodeAddition(observed: ObservedSandbox): boolean {
     isOwnedBy(pod, sandbox) &&
     shouldRun(sandbox) &&
     !hasRun(sandbox) &&
-    (startingForMs >= startDeadlineMsOf(observed) ||
+    (startingForMs >= Math.min(firstCheckMs, startDeadlineMsOf(observed)) ||
       viewOfSandbox(sandbox).reason === FailureCode.nodeBeingAdded) &&
     failureOf(observed)?.code === FailureCode.unschedulable
   );
 }
 
-/** Delay before the Events about a pod that waits for a node are read again; 0 for no such pod. */
-const nodeAdditionCheckMs = ({ nodeAddition }: ObservedSandbox): number => {
-  if (nodeAddition === 'unknown') return unknownRetryMs;
-  return nodeAddition === 'announced' ? announcementCheckMs : 0;
-};
+/** Delay before the Events about a pod are read next; 0 where no step depends on them. */
+function nodeCheckMs(
+  { sandbox, startingForMs, nodeAddition }: ObservedSandbox,
+  failure: Failure | undefined,
+): number {
+  if (nodeAddition !== undefined) return nextCheckMs[nodeAddition];
+  const isAwaited = failure?.code === FailureCode.unschedulable && !hasRun(sandbox);
+  return isAwaited ? firstCheckMs - startingForMs : 0;
+}
 
 function decideRunning(observed: ObservedSandbox): SandboxStep {
   const { sandbox, template, claim, pod, now, startingForMs, nodeAddition } = observed;
@@ -318,7 +323,7 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
       kind: 'wait',
       reason: code,
       message,
-      ...requeueAtNext(deadlineMs - startingForMs, graceMs, nodeAdditionCheckMs(observed)),
+      ...requeueAtNext(deadlineMs - startingForMs, graceMs, nodeCheckMs(observed, failure)),
       ...disruption(failure?.code === FailureCode.nodeLost, pod, sandbox),
     };
   }

@@ -17,10 +17,18 @@ export const maxAnnouncementAgeMs = 15 * 60_000;
  * passing failure of the API server is shorter.
  */
 export const unknownGraceMs = 60_000;
-/** Delay before the Events of a pod that waits for a node are read again. */
-export const announcementCheckMs = 60_000;
-/** Delay before Events that could not be read are read again. */
-export const unknownRetryMs = 5_000;
+/**
+ * Delay before the Events about a pod without a node are read first: both autoscalers search for
+ * such pods every ten seconds. The pod of a node that joins has its whole deadline only once the
+ * announcement is known.
+ */
+export const firstCheckMs = 10_000;
+/** Delay before the Events about a pod are read again, by what they have said. */
+export const nextCheckMs: Readonly<Record<NodeAddition, number>> = {
+  announced: 60_000,
+  denied: 30_000,
+  unknown: 5_000,
+};
 
 /** Reasons of the cluster autoscaler and of Karpenter. */
 const announcing: ReadonlySet<string> = new Set(['TriggeredScaleUp', 'Nominated']);

@@ -5,23 +5,23 @@ import type { CachedPod } from '../../resources/cached-pod.ts';
 import type { ElapsedTimes } from '../elapsed-times.ts';
 import type { OperatorRuntime } from '../operator-runtime.ts';
 import {
-  announcementCheckMs,
   announcementIn,
   maxAnnouncementAgeMs,
+  nextCheckMs,
   type NodeAddition,
 } from './node-addition.ts';
 
-/** Maximum pods in memory. An announcement that is forgotten is read again. */
+/** Maximum pods in memory. The Events about another one are read again. */
 const maxPods = 10_000;
 
 export interface NodeAdditionsOptions extends Pick<OperatorRuntime, 'client' | 'clock' | 'logger'> {
   readonly elapsed: ElapsedTimes;
 }
 
-/** An announcement of a node for a pod. */
-interface Announcement {
-  /** Time of the Event. */
-  readonly since: string;
+/** The last statement of an autoscaler on a new node for a pod. */
+interface Statement {
+  /** Time of the announcement of a node; absent: an autoscaler adds none. */
+  readonly since?: string | undefined;
   /** When the Events were read, by the monotonic clock. */
   readonly readAt: number;
 }
@@ -29,25 +29,34 @@ interface Announcement {
 /**
  * NodeAdditions reads whether an autoscaler adds a node for a pod, from the Events about the pod.
  * Only Events say so: the conditions of the pod are those of a pod that fits no node. The API
- * server searches all Events of the namespace for each read, so that an announcement counts for a
- * minute without another read.
+ * server searches all Events of the namespace for each read, so that their statement counts for a
+ * while without another read.
  */
 export class NodeAdditions {
   readonly #options: NodeAdditionsOptions;
   /** By the UID of the pod. */
-  readonly #announcements = recentlyUsed<Announcement>(maxPods);
+  readonly #statements = recentlyUsed<Statement>(maxPods);
 
   constructor(options: NodeAdditionsOptions) {
     this.#options = options;
   }
 
-  async of({ metadata }: CachedPod, signal: AbortSignal): Promise<NodeAddition> {
+  /**
+   * The present statement. With `isFinal` the start ends unless a node is announced, so that a
+   * denial is read again.
+   */
+  async of(
+    { metadata }: CachedPod,
+    { isFinal, signal }: { readonly isFinal: boolean; readonly signal: AbortSignal },
+  ): Promise<NodeAddition> {
     const { clock, client, logger } = this.#options;
     const { uid, namespace = '', name } = metadata;
-    const known = this.#announcements.get(uid);
-    const isFresh = known !== undefined && clock.monotonic() - known.readAt < announcementCheckMs;
-    // An announcement that counts no more may have been followed by another one.
-    if (isFresh && this.#judge(uid, known.since) === 'announced') return 'announced';
+    const known = this.#statements.get(uid);
+    if (known !== undefined) {
+      const addition = this.#judge(uid, known);
+      const isRecent = clock.monotonic() - known.readAt < nextCheckMs[addition];
+      if (isRecent && (addition === 'announced' || !isFinal)) return addition;
+    }
     let events: readonly KubeEvent[];
     try {
       const fieldSelector = `involvedObject.uid=${uid}`;
@@ -55,21 +64,22 @@ export class NodeAdditions {
     } catch (error) {
       signal.throwIfAborted();
       // A cluster whose roles are of an earlier release does not let the operator read Events.
-      if (isForbidden(error)) return 'denied';
+      if (isForbidden(error)) return this.#remember(uid, undefined);
       logger.warn('events of a pod can not be read', { namespace, pod: name, error });
-      return known === undefined ? 'unknown' : this.#judge(uid, known.since);
+      return known?.since === undefined ? 'unknown' : this.#judge(uid, known);
     }
-    const since = announcementIn(events);
-    if (since === undefined) {
-      this.#announcements.delete(uid);
-      return 'denied';
-    }
-    this.#announcements.set(uid, { since, readAt: clock.monotonic() });
-    return this.#judge(uid, since);
+    return this.#remember(uid, announcementIn(events));
+  }
+
+  #remember(uid: string, since: string | undefined): NodeAddition {
+    const statement = { since, readAt: this.#options.clock.monotonic() };
+    this.#statements.set(uid, statement);
+    return this.#judge(uid, statement);
   }
 
   /** A clock that jumps, or that of an autoscaler which is ahead, ends no wait. */
-  #judge(uid: string, since: string): NodeAddition {
+  #judge(uid: string, { since }: Statement): NodeAddition {
+    if (since === undefined) return 'denied';
     const ageMs = this.#options.elapsed.elapsedMs(`node/${uid}`, since);
     return ageMs < maxAnnouncementAgeMs ? 'announced' : 'denied';
   }

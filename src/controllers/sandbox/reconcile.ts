@@ -25,7 +25,7 @@ import { AgentConnector } from './agent-connector.ts';
 import { AgentStops } from './agent-stops.ts';
 import { ClaimBindings } from './claim-bindings.ts';
 import { Creations, type CreationsOptions } from './creations.ts';
-import { decideSandbox, dependsOnNodeAddition, hasEnded } from './decide.ts';
+import { decideSandbox, dependsOnNodeAddition, hasEnded, startDeadlineMsOf } from './decide.ts';
 import { NodeAdditions } from './node-additions.ts';
 import type { ObservedSandbox, SandboxStep } from './step.ts';
 import { statusEvent } from './events.ts';
@@ -244,7 +244,9 @@ export class SandboxReconciler {
   ): Promise<ObservedSandbox> {
     const { pod } = observed;
     if (pod === undefined || !dependsOnNodeAddition(observed)) return observed;
-    return { ...observed, nodeAddition: await this.#nodeAdditions.of(pod, signal) };
+    const isFinal = observed.startingForMs >= startDeadlineMsOf(observed);
+    const nodeAddition = await this.#nodeAdditions.of(pod, { isFinal, signal });
+    return { ...observed, nodeAddition };
   }
 
   async #take(step: SandboxStep, scope: Scope, signal: AbortSignal): Promise<Outcome | undefined> {

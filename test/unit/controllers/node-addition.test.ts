@@ -123,12 +123,14 @@ describe('a first start without a node', () => {
   const refused = new ApiError(403, { reason: 'Forbidden', message: 'no right to list events' });
   const failed = new ApiError(500, { reason: 'InternalError', message: 'etcd' });
 
-  it('ends at its deadline when no autoscaler adds a node, and asks for that then alone', async () => {
-    const { pass, reads } = begin();
+  it('ends at its deadline when no autoscaler adds a node, with two reads a minute', async () => {
+    const { scene, pass, reads } = begin();
     expect(await pass(2 * minute - 1)).toEqual(['STARTING Unschedulable']);
-    expect(reads()).toBe(0);
+    // After 10, 40, 70 and 100 s, and at the deadline.
+    await scene.reconcile();
+    expect(reads()).toBe(4);
     expect((await pass(1)).at(-1)).toBe('ERROR Unschedulable');
-    expect(reads()).toBe(1);
+    expect(reads()).toBe(5);
   });
 
   it('waits for a node while an autoscaler adds it, with one read a minute', async () => {
@@ -136,11 +138,32 @@ describe('a first start without a node', () => {
     announce(triggered);
     expect(await pass(10 * minute)).toEqual(['STARTING Unschedulable', 'STARTING NodeBeingAdded']);
     await scene.reconcile();
-    expect(reads()).toBe(9);
+    // After 10 s, and every minute from then on.
+    expect(reads()).toBe(10);
     const { status } = await scene.sandbox();
     expect(status?.startingSinceTime).toBeUndefined();
     expect(status?.message).toMatch(/autoscaler is adding one/);
     expect(scene.events.at(-1)).toMatchObject({ type: 'Normal', reason: 'NodeBeingAdded' });
+  });
+
+  it('reads a denial again at its deadline', async () => {
+    const { announce, pass } = begin();
+    announce(anEvent('NotTriggerScaleUp', 0));
+    await pass(2 * minute - 1);
+    announce(anEvent('TriggeredScaleUp', 2 * minute - 1000));
+    expect((await pass(1)).at(-1)).toBe('STARTING NodeBeingAdded');
+  });
+
+  it('has its whole deadline once its node has joined', async () => {
+    const { scene, announce, pass } = begin();
+    announce(anEvent('TriggeredScaleUp', 5_000));
+    expect(await pass(minute)).toEqual(['STARTING Unschedulable', 'STARTING NodeBeingAdded']);
+    const pod = await scene.pod();
+    if (pod !== undefined) scene.client.put(pods, { ...pod, status: { phase: 'Pending' } });
+    // The watch shows the controller its own write.
+    await scene.reconcile();
+    expect(await pass(2 * minute - 1)).toEqual(['STARTING WaitingForPod']);
+    expect((await pass(1)).at(-1)).toBe('ERROR StartDeadlineExceeded');
   });
 
   it('has its deadline again after a node that did not come in 15 minutes, and then ends', async () => {
