@@ -78,7 +78,7 @@ export const sandboxStatusSchema = z.object({
   ),
   startingSinceTime: optional(
     timestamp(),
-    'Time from which the sandbox has been starting; startDeadline of the template counts from this time. Absent while the sandbox waits at a scheduling gate or for room in a ResourceQuota.',
+    'Time from which the sandbox has been starting; startDeadline of the template counts from this time. Absent while the sandbox waits at a scheduling gate, for room in a ResourceQuota or for a node that an autoscaler adds.',
   ),
   activeSinceTime: optional(
     timestamp(),

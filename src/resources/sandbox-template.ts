@@ -185,7 +185,7 @@ export const sandboxTemplateSpecSchema = z.object({
   ),
   startDeadline: described(
     duration().default(defaultStartDeadline),
-    'Time within which the sandbox becomes RUNNING for the first time, or fails. Time in which the sandbox waits at a scheduling gate or for room in a ResourceQuota does not count.',
+    'Time within which the sandbox becomes RUNNING for the first time, or fails. Time in which the sandbox waits at a scheduling gate, for room in a ResourceQuota or for a node that an autoscaler adds does not count.',
   ),
   maxActiveTime: optional(
     duration(),

@@ -127,6 +127,40 @@ describe('a start', () => {
     },
   );
 
+  it('waits past its deadline for a node that an autoscaler has announced in an Event', async () => {
+    await template('added', {
+      pod: { nodeSelector: { gpu: 'yes' } },
+      more: { startDeadline: '8s' },
+    });
+    const { id } = await up.start('Hello.', { sandbox_spec_id: 'added' });
+    const sandbox = await eventually(
+      'a sandbox',
+      async () => (await up.startTask(id)).sandbox_id ?? undefined,
+    );
+    const uid = await eventually('its pod', async () => {
+      const found = await field(`pod ${sandbox} --ignore-not-found`, '{.metadata.uid}');
+      return found !== '' && found;
+    });
+    // As the cluster autoscaler writes one.
+    const event = JSON.stringify({
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: { name: `${sandbox}.scale-up` },
+      involvedObject: { kind: 'Pod', name: sandbox, namespace: 'default', uid },
+      ...{ type: 'Normal', reason: 'TriggeredScaleUp', lastTimestamp: new Date().toISOString() },
+      message: 'pod triggered scale-up: [{workers 1->2 (max: 9)}]',
+    });
+    expect((await k('create -f -', event)).stderr).toBe('');
+    await eventually(
+      'the wait',
+      async () =>
+        (await field(`sandbox ${sandbox}`, '{.status.phase}/{.status.reason}')) ===
+        'STARTING/NodeBeingAdded',
+    );
+    expect(await field(`sandbox ${sandbox}`, '{.status.startingSinceTime}')).toBe('');
+    expect((await up.startTask(id)).detail).toMatch(/autoscaler is adding one/);
+  });
+
   it('says while it waits what keeps it, and no more once it does not', async () => {
     await template('nowhere', {
       pod: { nodeSelector: { gpu: 'yes' } },

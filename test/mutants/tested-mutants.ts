@@ -3,6 +3,7 @@ import { approvalMutants } from './approval-mutants.ts';
 import { archiveMutants } from './archive-mutants.ts';
 import { gatewayMutants } from './gateway-mutants.ts';
 import { gitMutants } from './git-mutants.ts';
+import { nodeMutants } from './node-mutants.ts';
 import { ownerMutants } from './owner-mutants.ts';
 import { pageMutants } from './page-mutants.ts';
 import type { TestedMutant } from './tested-mutant.ts';
@@ -14,6 +15,7 @@ export const testedMutants: readonly (readonly [name: string, mutant: TestedMuta
   archiveMutants,
   gatewayMutants,
   gitMutants,
+  nodeMutants,
   ownerMutants,
   pageMutants,
 ].flatMap((area) => Object.entries<TestedMutant>(area));

@@ -90,6 +90,8 @@ export interface Wait {
   readonly since: number;
   /** Absent: the wait is not over. */
   readonly until?: number;
+  /** Whether the wait is for a node that an autoscaler adds, and not at a gate. */
+  readonly isForNode?: boolean;
 }
 
 const isBroken = ({ noImage, restarts }: PodRun): boolean => noImage || restarts > 1;
@@ -354,6 +356,13 @@ export class SimulatedNode {
       this.#waits.set(sandboxUid, { since });
       void this.#patchStatus(run, { conditions: [gated] });
       this.#awaitAdmission(run, since + gate.between(5_000, 120_000));
+    } else if (gate?.chance(0.4) === true && this.#options.conditions?.gated === true) {
+      const { scheduler } = this.#options;
+      const since = scheduler.monotonic();
+      this.#waits.set(sandboxUid, { since, isForNode: true });
+      void this.#patchStatus(run, { conditions: [noRoom] });
+      this.#after(gate.between(1_000, 10_000), run, () => void this.#announceNode(run));
+      this.#awaitAdmission(run, since + gate.between(5_000, 200_000));
     } else if (this.#options.conditions?.full === true) {
       void this.#patchStatus(run, { conditions: [noRoom] });
       this.#awaitRoom(run);
@@ -366,6 +375,21 @@ export class SimulatedNode {
   /** The wait of the last pod of this sandbox at a scheduling gate, if there was one. */
   waitOf(sandboxUid: string): Wait | undefined {
     return this.#waits.get(sandboxUid);
+  }
+
+  /** The Event of the cluster autoscaler. */
+  #announceNode({ name, uid }: PodRun): Promise<unknown> {
+    const at = new Date(this.#options.scheduler.now()).toISOString();
+    return this.#options.cluster.call(actor, 'POST', '/api/v1/namespaces/default/events', {
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: { name: `${name}.${uid}` },
+      involvedObject: { apiVersion: 'v1', kind: 'Pod', namespace: 'default', name, uid },
+      reason: 'TriggeredScaleUp',
+      message: 'pod triggered scale-up: [{workers 1->2 (max: 9)}]',
+      ...{ type: 'Normal', source: { component: 'cluster-autoscaler' } },
+      ...{ count: 1, firstTimestamp: at, lastTimestamp: at },
+    });
   }
 
   #endWait({ sandboxUid }: PodRun): void {

@@ -35,6 +35,7 @@ const lateFailures: ReadonlySet<string> = new Set([
   FailureCode.volumeNotBound,
   FailureCode.schedulingGated,
   FailureCode.resourceQuotaExceeded,
+  FailureCode.nodeBeingAdded,
 ]);
 
 /**
@@ -45,7 +46,8 @@ const observedMs = 30_000;
 
 /**
  * A first start has the whole time of its template's startDeadline, whatever the wall clocks say
- * meanwhile, and has it again after a wait at a scheduling gate or for a resource quota.
+ * meanwhile, and has it again after a wait at a scheduling gate, for a resource quota or for a new
+ * node.
  */
 export class StartDeadlineCheck {
   readonly #options: StartDeadlineCheckOptions;
@@ -72,15 +74,18 @@ export class StartDeadlineCheck {
     const wait = this.#quotaWaits.get(uid);
     if (status === 403 && answer.includes('exceeded quota')) {
       if (wait === undefined || wait.until !== undefined) this.#quotaWaits.set(uid, { since: now });
-    } else if (status === 201 && wait !== undefined)
+    } else if (status === 201 && wait !== undefined && wait.until === undefined)
       this.#quotaWaits.set(uid, { ...wait, until: now });
   }
 
   /** The end of the last wait for the cluster: now, while one is under way. */
   #waitedUntil(uid: string, now: number): number {
+    const { startDeadline } = this.#options;
     const ends = [this.#options.node.waitOf(uid), this.#quotaWaits.get(uid)].flatMap((wait) => {
-      const { since = now, until = now } = wait ?? {};
-      return until - since >= observedMs ? [until] : [];
+      const { since = now, until = now, isForNode = false } = wait ?? {};
+      // The operator reads some seconds later that a node is being added, and a new leader again.
+      const minimumMs = observedMs + (isForNode ? durationMs(startDeadline) : 0);
+      return until - since >= minimumMs ? [until] : [];
     });
     return Math.max(-Infinity, ...ends);
   }

@@ -47,7 +47,7 @@ export const accountRules: Readonly<Record<'operator' | 'gateway', readonly Rule
     ours(['owners'], ['use']),
     core(['pods'], ['get', 'list', 'watch', 'create', 'patch', 'delete']),
     core(['persistentvolumeclaims'], ['list', 'watch', 'create', 'delete']),
-    core(['events'], ['create', 'patch']),
+    core(['events'], ['list', 'create', 'patch']),
     core(['namespaces'], ['get']),
     leases(['create']),
     leases(['get', 'update'], operatorLeaseName),

@@ -21,7 +21,8 @@ import {
 } from './claim-failure.ts';
 import { agentContainerOfPod } from './pod.ts';
 import { isLossCode, podLoss } from './pod-loss.ts';
-import { isOnLostNode, nodeLost, podFailure } from './pod-failure.ts';
+import { isOnLostNode, nodeBeingAdded, nodeLost, podFailure } from './pod-failure.ts';
+import { firstCheckMs, nextCheckMs, unknownGraceMs } from './node-addition.ts';
 import {
   FailurePolicy,
   FailureCode,
@@ -133,7 +134,13 @@ function decideEnding(
  * The failure that keeps a sandbox from running, as far as the observed objects show it. The most
  * specific failure wins.
  */
-function failureOf({ sandbox, claim, pod, now }: ObservedSandbox): Failure | undefined {
+function failureOf({
+  sandbox,
+  claim,
+  pod,
+  now,
+  nodeAddition,
+}: ObservedSandbox): Failure | undefined {
   const view = viewOfSandbox(sandbox);
   const { phase, reason, message } = view;
   if (pod === undefined) {
@@ -155,12 +162,46 @@ function failureOf({ sandbox, claim, pod, now }: ObservedSandbox): Failure | und
     claim.status?.phase !== 'Bound'
   )
     return ofClaim ?? volumeNotBound(claim);
+  if (found?.code === FailureCode.unschedulable && nodeAddition === 'announced')
+    return nodeBeingAdded;
   return found ?? ofClaim ?? initialisedBefore(view);
 }
 
+/** Milliseconds. */
+export const startDeadlineMsOf = ({ template }: ObservedSandbox): number =>
+  durationMs(template?.spec.startDeadline ?? defaultStartDeadline);
+
+/**
+ * Whether the step depends on what an autoscaler has said of a node for the pod: the deadline of a
+ * first start would count, or has come. A sandbox that has run waits for a node in any case.
+ */
+export function dependsOnNodeAddition(observed: ObservedSandbox): boolean {
+  const { sandbox, pod, startingForMs } = observed;
+  return (
+    pod !== undefined &&
+    pod.metadata.deletionTimestamp === undefined &&
+    isOwnedBy(pod, sandbox) &&
+    shouldRun(sandbox) &&
+    !hasRun(sandbox) &&
+    (startingForMs >= Math.min(firstCheckMs, startDeadlineMsOf(observed)) ||
+      viewOfSandbox(sandbox).reason === FailureCode.nodeBeingAdded) &&
+    failureOf(observed)?.code === FailureCode.unschedulable
+  );
+}
+
+/** Delay before the Events about a pod are read next; 0 where no step depends on them. */
+function nodeCheckMs(
+  { sandbox, startingForMs, nodeAddition }: ObservedSandbox,
+  failure: Failure | undefined,
+): number {
+  if (nodeAddition !== undefined) return nextCheckMs[nodeAddition];
+  const isAwaited = failure?.code === FailureCode.unschedulable && !hasRun(sandbox);
+  return isAwaited ? firstCheckMs - startingForMs : 0;
+}
+
 function decideRunning(observed: ObservedSandbox): SandboxStep {
-  const { sandbox, template, claim, pod, now, startingForMs } = observed;
-  const deadlineMs = durationMs(template?.spec.startDeadline ?? defaultStartDeadline);
+  const { sandbox, template, claim, pod, now, startingForMs, nodeAddition } = observed;
+  const deadlineMs = startDeadlineMsOf(observed);
   const overdue = startingForMs >= deadlineMs;
   const lives = hasRun(sandbox);
   // The time of a sandbox that has run counts from when its present reason was first shown; earlier
@@ -216,7 +257,9 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
     bindingInMs(pod, now) > 0 &&
     !overdue;
   const failure = isBinding ? undefined : found;
-  if (failure !== undefined && isFinalNow(failure))
+  // The autoscaler may be adding a node; a later read of the Events decides.
+  const isNodeUnknown = nodeAddition === 'unknown' && startingForMs < deadlineMs + unknownGraceMs;
+  if (failure !== undefined && isFinalNow(failure) && !isNodeUnknown)
     return { kind: 'fail', code: failure.code, message: failure.message };
   if (overdue && failure === undefined && !lives) {
     const seconds = Math.round(deadlineMs / 1000);
@@ -280,7 +323,7 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
       kind: 'wait',
       reason: code,
       message,
-      ...requeueAtNext(deadlineMs - startingForMs, graceMs),
+      ...requeueAtNext(deadlineMs - startingForMs, graceMs, nodeCheckMs(observed, failure)),
       ...disruption(failure?.code === FailureCode.nodeLost, pod, sandbox),
     };
   }

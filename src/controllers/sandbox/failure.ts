@@ -13,6 +13,7 @@ export const FailureCode = {
   outOfMemory: 'OutOfMemory',
   unschedulable: 'Unschedulable',
   schedulingGated: 'SchedulingGated',
+  nodeBeingAdded: 'NodeBeingAdded',
   podEvicted: 'PodEvicted',
   nodeLost: 'NodeLost',
   // Failures of the volume.
@@ -121,6 +122,7 @@ export const failureIn = ({
 const waitingCodes: ReadonlySet<string> = new Set([
   FailureCode.schedulingGated,
   FailureCode.resourceQuotaExceeded,
+  FailureCode.nodeBeingAdded,
 ]);
 /**
  * Whether a sandbox with this reason waits for its turn in the cluster. That time counts for no

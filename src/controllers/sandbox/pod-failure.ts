@@ -141,6 +141,14 @@ function gated(gates: readonly { readonly name: string }[]): Failure {
   };
 }
 
+/** The wait of a pod for a node which an autoscaler has announced. */
+export const nodeBeingAdded: Failure = {
+  code: FailureCode.nodeBeingAdded,
+  message:
+    "No node has room for the sandbox, and the cluster's autoscaler is adding one. The sandbox waits until the node has joined the cluster.",
+  policy: FailurePolicy.waiting,
+};
+
 function schedulingFailure({ spec, status, metadata }: CachedPod): Failure | undefined {
   const scheduled = status?.conditions?.find(({ type }) => type === 'PodScheduled');
   if (scheduled?.status !== 'False' || metadata.deletionTimestamp !== undefined) return undefined;

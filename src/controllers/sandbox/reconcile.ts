@@ -25,7 +25,8 @@ import { AgentConnector } from './agent-connector.ts';
 import { AgentStops } from './agent-stops.ts';
 import { ClaimBindings } from './claim-bindings.ts';
 import { Creations, type CreationsOptions } from './creations.ts';
-import { decideSandbox, hasEnded } from './decide.ts';
+import { decideSandbox, dependsOnNodeAddition, hasEnded, startDeadlineMsOf } from './decide.ts';
+import { NodeAdditions } from './node-additions.ts';
 import type { ObservedSandbox, SandboxStep } from './step.ts';
 import { statusEvent } from './events.ts';
 import { PodBackoff } from './pod-backoff.ts';
@@ -86,6 +87,7 @@ export class SandboxReconciler {
   readonly #stops: AgentStops;
   readonly #elapsed: ElapsedTimes;
   readonly #bindings: ClaimBindings;
+  readonly #nodeAdditions: NodeAdditions;
   readonly #podBackoff: PodBackoff;
   readonly #connector: AgentConnector;
   readonly #newest: NewestStore<Sandbox>;
@@ -96,6 +98,7 @@ export class SandboxReconciler {
     this.#options = options;
     this.#elapsed = new ElapsedTimes(options);
     this.#bindings = new ClaimBindings(options);
+    this.#nodeAdditions = new NodeAdditions({ ...options, elapsed: this.#elapsed });
     this.#creations = new Creations(options);
     const shared = { elapsed: this.#elapsed, connections: new AgentConnections(options) };
     this.#stops = new AgentStops({ ...options, ...shared });
@@ -201,7 +204,7 @@ export class SandboxReconciler {
    */
   async #advance(scope: Scope, signal: AbortSignal): Promise<Outcome> {
     for (;;) {
-      const step = decideSandbox(this.#observe(scope));
+      const step = decideSandbox(await this.#withNodeAddition(this.#observe(scope), signal));
       const outcome = await this.#take(step, scope, signal);
       if (outcome !== undefined) {
         const { requeueAfterMs = patientIntervalMs } = outcome;
@@ -233,6 +236,17 @@ export class SandboxReconciler {
       bindsInMs: claim === undefined || pod !== undefined ? 0 : this.#bindings.waitMs(claim),
       replaceInMs: this.#podBackoff.waitMs(uid),
     };
+  }
+
+  async #withNodeAddition(
+    observed: ObservedSandbox,
+    signal: AbortSignal,
+  ): Promise<ObservedSandbox> {
+    const { pod } = observed;
+    if (pod === undefined || !dependsOnNodeAddition(observed)) return observed;
+    const isFinal = observed.startingForMs >= startDeadlineMsOf(observed);
+    const nodeAddition = await this.#nodeAdditions.of(pod, { isFinal, signal });
+    return { ...observed, nodeAddition };
   }
 
   async #take(step: SandboxStep, scope: Scope, signal: AbortSignal): Promise<Outcome | undefined> {

@@ -2,6 +2,7 @@ import type { CachedClaim } from '../../resources/cached-claim.ts';
 import type { CachedPod } from '../../resources/cached-pod.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import type { NodeAddition } from './node-addition.ts';
 
 /** The observed state of a sandbox. All objects come from caches, so all may be a little old. */
 export interface ObservedSandbox {
@@ -17,6 +18,8 @@ export interface ObservedSandbox {
   readonly bindsInMs: number;
   /** Milliseconds until a pod that has ended may be replaced. */
   readonly replaceInMs: number;
+  /** Absent: the step does not depend on that. */
+  readonly nodeAddition?: NodeAddition;
 }
 
 /** The reason for which a sandbox waits, as its status shows it. */

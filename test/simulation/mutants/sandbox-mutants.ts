@@ -75,8 +75,15 @@ export const sandboxMutants = {
   },
   'a full resource quota is a failure': {
     file: 'src/controllers/sandbox/failure.ts',
-    from: '  FailureCode.schedulingGated,\n  FailureCode.resourceQuotaExceeded,\n]);',
-    to: '  FailureCode.schedulingGated,\n]);',
+    from: 'FailureCode.resourceQuotaExceeded,\n  FailureCode.nodeBeingAdded',
+    to: 'FailureCode.nodeBeingAdded',
+    rule: 'a wait for the cluster counts for no start deadline',
+    focus: 'gates',
+  },
+  'a start does not wait for a node that an autoscaler adds': {
+    file: 'src/controllers/sandbox/decide.ts',
+    from: "nodeAddition === 'announced')\n    return nodeBeingAdded;",
+    to: "nodeAddition !== 'announced' && nodeAddition === 'announced')\n    return nodeBeingAdded;",
     rule: 'a wait for the cluster counts for no start deadline',
     focus: 'gates',
   },

@@ -211,6 +211,10 @@ const lostNode = {
   containerStatuses: [aContainer({ containerID: 'process://1', state: { running: {} } })],
 };
 const overdue = noonMs + 120_000;
+const withoutNode = {
+  phase: 'Pending',
+  conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable' }],
+};
 
 describe('a sandbox with files', () => {
   const cases: [string, Partial<ObservedSandbox>, Partial<SandboxStep>][] = [
@@ -496,6 +500,26 @@ describe('a first start', () => {
         now: overdue,
       },
       { kind: 'wait', reason: 'SchedulingGated' },
+    ],
+    [
+      'waits past its deadline for a node that an autoscaler adds',
+      { pod: aPod(starting, withoutNode), now: overdue, nodeAddition: 'announced' },
+      { kind: 'wait', reason: 'NodeBeingAdded', requeueAfterMs: 60_000 },
+    ],
+    [
+      'names at its deadline that no node has room',
+      { pod: aPod(starting, withoutNode), now: overdue, nodeAddition: 'denied' },
+      { kind: 'fail', code: 'Unschedulable' },
+    ],
+    [
+      'waits past its deadline until it is known whether a node is added',
+      { pod: aPod(starting, withoutNode), now: overdue + 59_000, nodeAddition: 'unknown' },
+      { kind: 'wait', reason: 'Unschedulable', requeueAfterMs: 5_000 },
+    ],
+    [
+      'waits for a minute until that is known',
+      { pod: aPod(starting, withoutNode), now: overdue + 60_000, nodeAddition: 'unknown' },
+      { kind: 'fail', code: 'Unschedulable' },
     ],
     [
       'does not name at its deadline what is over',
