@@ -109,9 +109,7 @@ hosts are left to a CiliumNetworkPolicy where there is one.
     {{- include "co.publicInternet" $policies | nindent 4 }}
     {{- end }}
     {{- if or .closed $host }}
-    {{- range include "co.privateCidrs" .root | fromJsonArray }}
-    - ipBlock: { cidr: {{ . | quote }} }
-    {{- end }}
+    {{- include "co.privateNetworks" .root | nindent 4 }}
     {{- end }}
     {{- end }}
   {{- with $policies.archive.ports | default $ports }}

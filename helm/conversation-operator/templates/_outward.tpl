@@ -117,14 +117,7 @@ opens the proxies that have names.
     {{- if has (toString $port) (concat (list "80" "443") ($policies.apiServer.ports | toStrings)) }}
     {{- fail (printf "networkPolicies.proxy.to is needed, with the address of %s: a policy has no names, and at port %d sandboxes would reach more of private networks than the proxy" . $port) }}
     {{- end }}
-    {{- range include "co.privateCidrs" $root | fromJsonArray }}
-    {{- if eq . "fc00::/7" }}
-    # Without the metadata service of AWS.
-    - ipBlock: { cidr: {{ . | quote }}, except: ['fd00:ec2::/32'] }
-    {{- else }}
-    - ipBlock: { cidr: {{ . | quote }} }
-    {{- end }}
-    {{- end }}
+    {{- include "co.privateNetworks" $root | nindent 4 }}
     {{- end }}
   {{- with $policies.proxy.ports | default (ternary (list) (list $port) (ne $namespace "")) }}
   ports:

@@ -17,6 +17,11 @@ const publicAddresses = [
   '64:ff9b::808:808',
 ];
 const metadataService = ['169.254.169.254', 'fd00:ec2::254'];
+/** Addresses in private networks at which clouds serve credentials. */
+const privateMetadata = [
+  ...['fd00:ec2::254', 'fd00:ec2::23', 'fd20:ce::254', 'fd00:c1::a9fe:a9fe', 'fd00:42::42'],
+  ...['fd00:a9fe:a9fe::1', 'fd00:100::100:200', '100.100.100.200'],
+];
 const closed = { gateway: { internet: false }, sandboxes: { internet: false } };
 
 /** The rendered policies of the gateway and of sandboxes. */
@@ -51,7 +56,8 @@ describe('without the internet', () => {
     const { gateway: policy } = await render(closed);
     for (const address of ['10.96.0.1', '172.20.0.1', '192.168.1.10', '100.64.3.4', 'fd00::1'])
       expect([address, openPorts(policy, address)]).toEqual([address, [443, 6443]]);
-    expect(openPorts(policy, '169.254.169.254')).toEqual([]);
+    for (const address of ['169.254.169.254', ...privateMetadata])
+      expect([address, openPorts(policy, address)]).toEqual([address, []]);
   });
 
   it('the gateway reaches an API server of a public address where that is named', async () => {
@@ -124,7 +130,7 @@ describe('with a proxy', () => {
     const [operator, ...without] = await renderProxy('http://proxy.example.com:3128');
     for (const { ports } of without) {
       for (const address of ['10.1.2.3', 'fd00::3']) expect(ports(address)).toEqual([3128]);
-      for (const address of [...publicAddresses, ...metadataService])
+      for (const address of [...publicAddresses, ...metadataService, ...privateMetadata])
         expect([address, ports(address)]).toEqual([address, []]);
     }
     // The operator is not closed to the internet.
@@ -195,8 +201,10 @@ describe('with an archive in an object store', () => {
       expect([address, operator?.ports(address)]).toEqual([address, [9000]]);
     expect(gateway?.ports('1.1.1.1')).toEqual([9000, 443]);
     expect(gateway?.ports('10.0.0.1')).toEqual([9000]);
-    for (const address of ['169.254.169.254', '169.254.170.23'])
-      expect([operator?.ports(address), gateway?.ports(address)]).toEqual([[], []]);
+    for (const address of ['169.254.169.254', '169.254.170.23', ...privateMetadata])
+      expect([address, operator?.ports(address), gateway?.ports(address)]).toEqual([
+        ...[address, [], []],
+      ]);
   });
 
   it.each([
