@@ -16,3 +16,9 @@ it('docs/architecture.md names files that exist, for twelve behaviours', () => {
   const isThere = (file = '') => sources.some((source) => `/${source}`.endsWith(`/${file}`));
   expect(files.filter((file) => !isThere(file))).toEqual([]);
 });
+
+it('product code is given its way to hosts outside, but for the metadata service', () => {
+  expect(
+    sources.filter((source) => /import \{[^}]*\bdirectly\b/.test(readFileSync(source, 'utf8'))),
+  ).toEqual(['packages/object-store/src/instance-credentials.ts']);
+});

@@ -7,6 +7,7 @@ import { Shares } from '@conversation-operator/base/shares';
 import { BoundedClient } from '@conversation-operator/http/client/bounded-client';
 import { Deadline } from '@conversation-operator/http/client/deadline';
 import { CircuitBreakers } from '@conversation-operator/http/limits/circuit-breakers';
+import { directly } from '@conversation-operator/outward/outward';
 import type { Response } from 'express';
 import { Pool } from 'undici';
 import { roundTrip } from '../../packages/kube/src/round-trip.ts';
@@ -109,6 +110,7 @@ const works: Readonly<Record<string, (given: Outliving, fails: boolean) => Promi
   },
   'a call of the object store': async ({ clock, signal }, fails) => {
     const store = createS3Store({
+      outward: directly,
       ...{ endpoint: server.url, region: 'eu-test-1', bucket: 'bucket', clock },
       credentials: () => Promise.resolve({ accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 's3cret' }),
     });

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { isClosedConnection } from '@conversation-operator/base/system-code';
-import { directly, type Outward } from '@conversation-operator/outward/outward';
+import type { Outward } from '@conversation-operator/outward/outward';
 import { request, type Dispatcher } from 'undici';
 import { GitHostError, gitHostErrorOf } from './git-host-error.ts';
 
@@ -55,8 +55,7 @@ export interface GitHttpOptions {
   /** Maximum concurrent connections to one host; further requests wait. */
   readonly connections: number;
   readonly connectTimeoutMs: number;
-  /** Default: without a proxy. */
-  readonly outward?: Outward | undefined;
+  readonly outward: Outward;
 }
 
 const maxRedirects = 3;
@@ -73,7 +72,7 @@ const userAgent = 'git/2 (conversation-operator)';
 export class GitHttp {
   readonly #dispatcher: Dispatcher;
 
-  constructor({ connections, connectTimeoutMs, outward = directly }: GitHttpOptions) {
+  constructor({ connections, connectTimeoutMs, outward }: GitHttpOptions) {
     this.#dispatcher = outward.pool({ connections, connectTimeoutMs });
   }
 

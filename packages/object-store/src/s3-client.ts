@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib';
 import { AwsV4Signer } from 'aws4fetch';
 import { backoffDelayMs } from '@conversation-operator/base/backoff';
 import { sleep, type Clock } from '@conversation-operator/base/clock';
-import { directly, type Outward } from '@conversation-operator/outward/outward';
+import type { Outward } from '@conversation-operator/outward/outward';
 import { withDeadline } from './call-deadline.ts';
 import { sendHttp, type HttpAnswer } from './http-call.ts';
 import type { CredentialSource, Credentials } from './credentials.ts';
@@ -43,8 +43,7 @@ export interface S3ClientOptions {
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly random: () => number;
-  /** Default: without a proxy. */
-  readonly outward?: Outward | undefined;
+  readonly outward: Outward;
 }
 
 const maxAttempts = 3;
@@ -55,7 +54,7 @@ const connections = 32;
 
 /** A client of S3 that signs its requests with Signature Version 4 in their headers. */
 export function createS3Client(options: S3ClientOptions): S3Client {
-  const { region, credentials, timeoutMs, clock, random, outward = directly } = options;
+  const { region, credentials, timeoutMs, clock, random, outward } = options;
   const dispatcher = outward.pool({
     connections,
     connectTimeoutMs: Math.min(maxConnectMs, Math.ceil(timeoutMs / 3)),

@@ -1,6 +1,6 @@
 import { backoffDelayMs } from '@conversation-operator/base/backoff';
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
-import { directly, type Outward } from '@conversation-operator/outward/outward';
+import type { Outward } from '@conversation-operator/outward/outward';
 import { silentLogger, type Logger } from '@conversation-operator/base/logger';
 import { containerCredentials } from './container-credentials.ts';
 import type { CredentialProvider, Credentials, CredentialSource } from './credentials.ts';
@@ -32,8 +32,7 @@ export interface EnvironmentOptions extends Omit<CredentialCacheOptions, 'provid
   readonly timeoutMs?: number | undefined;
   /** Default: AWS_EC2_METADATA_SERVICE_ENDPOINT, or the link-local address of the service. */
   readonly metadataUrl?: string | undefined;
-  /** Default: without a proxy. */
-  readonly outward?: Outward | undefined;
+  readonly outward: Outward;
 }
 
 const renewBeforeMs = 300_000;
@@ -47,7 +46,7 @@ const renewalRetry = { baseMs: 5000, capMs: 60_000, jitter: 0.5 };
 export function credentialsFromEnvironment(options: EnvironmentOptions): CredentialSource {
   const { directory, clock = systemClock } = options;
   if (directory !== undefined) return directoryCredentials({ directory, clock });
-  const { environment, timeoutMs = 5000, region, metadataUrl, outward = directly } = options;
+  const { environment, timeoutMs = 5000, region, metadataUrl, outward } = options;
   const provider =
     webIdentityCredentials({ environment, clock, timeoutMs, region, outward }) ??
     containerCredentials({ environment, clock, timeoutMs, outward }) ??

@@ -28,8 +28,7 @@ export interface S3StoreOptions extends S3AddressOptions {
   readonly clock?: Clock | undefined;
   /** Random numbers from 0 to below 1. Default: `Math.random`. */
   readonly random?: (() => number) | undefined;
-  /** Default: without a proxy. */
-  readonly outward?: Outward | undefined;
+  readonly outward: Outward;
 }
 
 const maxListBytes = 4 * 1024 * 1024;

@@ -5,14 +5,19 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
+import { directly } from '@conversation-operator/outward/outward';
 import {
   cachedCredentials,
   credentialsFromEnvironment,
   type Credentials,
+  type EnvironmentOptions,
 } from '../src/s3-credentials.ts';
 import { StoreError } from '../src/store-error.ts';
 import { stsUrl } from '../src/web-identity.ts';
 import { codeOf } from './store-contract.ts';
+
+const credentialsOf = (options: Omit<EnvironmentOptions, 'outward'>) =>
+  credentialsFromEnvironment({ ...options, outward: directly });
 
 const minutes = 60_000;
 const startMs = Date.UTC(2030, 0, 1);
@@ -194,7 +199,7 @@ describe('credentials of the environment', () => {
     it('are read again when they change, or are rejected', async () => {
       await file('access-key-id', 'KEY1\n');
       await file('secret-access-key', 'secret1\n');
-      const source = credentialsFromEnvironment({ directory: folder, environment: {}, clock });
+      const source = credentialsOf({ directory: folder, environment: {}, clock });
       const first = await source();
       expect(first).toEqual(credentials(1));
       clock.move(6000);
@@ -221,7 +226,7 @@ describe('credentials of the environment', () => {
       await version(1);
       for (const name of ['access-key-id', 'secret-access-key'])
         await symlink(`..data/${name}`, join(folder, name));
-      const source = credentialsFromEnvironment({ directory: folder, environment: {}, clock });
+      const source = credentialsOf({ directory: folder, environment: {}, clock });
       let last = await source();
       for (let id = 2; id < 60; id += 1) {
         [last] = await Promise.all([source(last), version(id)]);
@@ -246,7 +251,7 @@ describe('credentials of the environment', () => {
       ['a large file', { 'access-key-id': 'x'.repeat(20_000) }, 'access-key-id is larger than'],
     ])('are denied for %s', async (_name, files, message) => {
       for (const [name, text] of Object.entries(files)) await file(name, text);
-      const source = credentialsFromEnvironment({ directory: folder, environment: {}, clock });
+      const source = credentialsOf({ directory: folder, environment: {}, clock });
       const error = await errorOf(source());
       expect(error).toMatchObject({
         code: 'denied',
@@ -271,7 +276,7 @@ describe('credentials of the environment', () => {
     it('are those of the role', async () => {
       const sts = await serve(() => ({ body: answer(1) }));
       const environment = await environmentOf(sts.url);
-      const source = credentialsFromEnvironment({ environment, clock });
+      const source = credentialsOf({ environment, clock });
       expect(await source()).toEqual(expected(1));
       const [request] = sts.requests;
       expect(request?.method).toBe('POST');
@@ -318,7 +323,7 @@ describe('credentials of the environment', () => {
       const sts = await serve(() => response);
       const environment = await environmentOf(sts.url);
       const timeoutMs = 'isSilent' in response ? 100 : 60_000;
-      const source = credentialsFromEnvironment({ environment, clock, timeoutMs });
+      const source = credentialsOf({ environment, clock, timeoutMs });
       expect(await errorOf(source())).toMatchObject({
         code,
         message: expect.stringContaining(message) as string,
@@ -328,12 +333,12 @@ describe('credentials of the environment', () => {
     it('are denied without the file of the token', async () => {
       const environment = { ...(await environmentOf('http://127.0.0.1:1')) };
       await rm(environment.AWS_WEB_IDENTITY_TOKEN_FILE);
-      expect(await codeOf(credentialsFromEnvironment({ environment, clock })())).toBe('denied');
+      expect(await codeOf(credentialsOf({ environment, clock })())).toBe('denied');
     });
 
     it('are unavailable while the service is', async () => {
       const environment = await environmentOf('http://127.0.0.1:1');
-      expect(await errorOf(credentialsFromEnvironment({ environment, clock })())).toMatchObject({
+      expect(await errorOf(credentialsOf({ environment, clock })())).toMatchObject({
         code: 'unavailable',
         message: 'The security token service can not be reached: ECONNREFUSED',
       });
@@ -357,7 +362,7 @@ describe('credentials of the environment', () => {
         AWS_CONTAINER_CREDENTIALS_FULL_URI: `${service.url}/v1/credentials`,
         AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: await file('token', 'a.token'),
       };
-      expect(await credentialsFromEnvironment({ environment, clock })()).toEqual(expected(1));
+      expect(await credentialsOf({ environment, clock })()).toEqual(expected(1));
       expect(service.requests[0]).toMatchObject({
         ...{ method: 'GET', url: '/v1/credentials', headers: { authorization: 'a.token' } },
       });
@@ -393,7 +398,7 @@ describe('credentials of the environment', () => {
         'denied',
       ],
     ])('are refused for %s', async (_name, environment, code) => {
-      expect(await codeOf(credentialsFromEnvironment({ environment, clock })())).toBe(code);
+      expect(await codeOf(credentialsOf({ environment, clock })())).toBe(code);
     });
 
     it.each<[Response, string]>([
@@ -408,7 +413,7 @@ describe('credentials of the environment', () => {
     ])('are refused for the answer %j', async (response, code) => {
       const service = await serve(() => response);
       const environment = { AWS_CONTAINER_CREDENTIALS_FULL_URI: service.url };
-      expect(await codeOf(credentialsFromEnvironment({ environment, clock })())).toBe(code);
+      expect(await codeOf(credentialsOf({ environment, clock })())).toBe(code);
     });
   });
 
@@ -427,10 +432,10 @@ describe('credentials of the environment', () => {
 
     it('are those of its role, for a token', async () => {
       const { url } = await metadata({ body: 'a-role\n' });
-      const source = credentialsFromEnvironment({ environment: {}, metadataUrl: url, clock });
+      const source = credentialsOf({ environment: {}, metadataUrl: url, clock });
       expect(await source()).toEqual(expected(1));
       const environment = { AWS_EC2_METADATA_SERVICE_ENDPOINT: `${url}/` };
-      expect(await credentialsFromEnvironment({ environment, clock })()).toEqual(expected(1));
+      expect(await credentialsOf({ environment, clock })()).toEqual(expected(1));
     });
 
     it.each<[string, Response, string]>([
@@ -439,13 +444,13 @@ describe('credentials of the environment', () => {
       ['a failure', { status: 500 }, 'unavailable'],
     ])('are refused for %s', async (_name, role, code) => {
       const { url } = await metadata(role);
-      const source = credentialsFromEnvironment({ environment: {}, metadataUrl: url, clock });
+      const source = credentialsOf({ environment: {}, metadataUrl: url, clock });
       expect(await codeOf(source())).toBe(code);
     });
 
     it('are none where the service is disabled', async () => {
       const environment = { AWS_EC2_METADATA_DISABLED: 'true' };
-      expect(await errorOf(credentialsFromEnvironment({ environment, clock })())).toMatchObject({
+      expect(await errorOf(credentialsOf({ environment, clock })())).toMatchObject({
         code: 'denied',
         message: 'There are no credentials of the object store in the environment',
       });
@@ -466,7 +471,7 @@ describe('credentials of the environment', () => {
       AWS_EC2_METADATA_SERVICE_ENDPOINT: `${service.url}/instance`,
     };
     const attempt = async (directory?: string) => {
-      const source = credentialsFromEnvironment({ directory, environment, clock });
+      const source = credentialsOf({ directory, environment, clock });
       errors.push(await codeOf(source()));
     };
     await attempt(folder);

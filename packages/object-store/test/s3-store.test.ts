@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
+import { directly } from '@conversation-operator/outward/outward';
 import type { ObjectStore } from '../src/object-store.ts';
 import { s3Address } from '../src/s3-address.ts';
 import type { Credentials } from '../src/s3-credentials.ts';
@@ -23,6 +24,7 @@ const clock: Clock = {
 const storeOf = (fake: FakeS3, options: Partial<S3StoreOptions> = {}): ObjectStore =>
   createS3Store({
     ...{ endpoint: fake.url, region: 'eu-test-1', bucket: fake.bucket, clock },
+    outward: directly,
     credentials: () => Promise.resolve(credentials),
     ...options,
   });
@@ -408,7 +410,7 @@ describe('a store in a bucket', () => {
 
 describe('the settings of a store in a bucket', () => {
   const fine = {
-    ...{ region: 'eu-test-1', bucket: 'a-bucket' },
+    ...{ region: 'eu-test-1', bucket: 'a-bucket', outward: directly },
     credentials: () => Promise.resolve(credentials),
   };
 

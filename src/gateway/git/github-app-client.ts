@@ -1,6 +1,6 @@
 import { createAppAuth } from '@octokit/auth-app';
 import { request as octokitRequest } from '@octokit/request';
-import { directly, type Outward } from '@conversation-operator/outward/outward';
+import type { Outward } from '@conversation-operator/outward/outward';
 import { fetch, type RequestInit } from 'undici';
 import { z } from 'zod';
 import { HostApiError, type HostApiErrorCode } from './host-api/host-api.ts';
@@ -32,8 +32,7 @@ export interface GithubAppClientOptions {
   readonly privateKey: () => Promise<string>;
   /** Maximum duration of a request. Default: 15 s. */
   readonly timeoutMs?: number;
-  /** Default: without a proxy. */
-  readonly outward?: Outward | undefined;
+  readonly outward: Outward;
 }
 
 /** Rights of the tokens. Comments on pull requests need no right to issues. */
@@ -51,7 +50,7 @@ const mintedSchema = z.object({
 
 /** Signs by `@octokit/auth-app`, and keeps nothing: the caller caches. */
 export function newGithubAppClient(options: GithubAppClientOptions): GithubAppClient {
-  const { appId, apiUrl, privateKey, timeoutMs = defaultTimeoutMs, outward = directly } = options;
+  const { appId, apiUrl, privateKey, timeoutMs = defaultTimeoutMs, outward } = options;
   const dispatcher = outward.pool({
     ...{ connections: 8, connectTimeoutMs: 10_000, maxResponseBytes: maxBodyBytes },
   });

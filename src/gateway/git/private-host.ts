@@ -32,8 +32,7 @@ export interface PrivateHostOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly credentials: GitCredentials;
   /** Maximum concurrent connections to one host. */
   readonly connections: number;
-  /** Default: without a proxy. */
-  readonly outward?: Outward | undefined;
+  readonly outward: Outward;
 }
 
 export interface Wanted {

@@ -137,8 +137,7 @@ export interface RemoteReaderOptions {
   readonly logger: Logger;
   /** Requests of an owner. Default: 12,000 an hour, two for each of thousands of starts. */
   readonly budget?: HostBudgetSize;
-  /** Default: without a proxy. */
-  readonly outward?: Outward | undefined;
+  readonly outward: Outward;
 }
 
 const defaultBudget: HostBudgetSize = { perOwner: 12_000 };

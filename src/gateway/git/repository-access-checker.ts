@@ -41,8 +41,7 @@ export interface RepositoryAccessCheckerOptions extends Pick<
   readonly credentials: GitCredentials;
   /** Maximum time that a caller waits for a host. */
   readonly timeoutMs: number;
-  /** Default: without a proxy. */
-  readonly outward?: Outward | undefined;
+  readonly outward: Outward;
 }
 
 interface Knowledge extends Pick<Finding, 'access' | 'refs' | 'hasNamed'> {

@@ -15,6 +15,7 @@ import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
 import { systemClock } from '@conversation-operator/base/clock';
 import { IndexedStore } from '../../../packages/kube/src/store.ts';
 import { silentLogger } from '@conversation-operator/base/logger';
+import { directly } from '@conversation-operator/outward/outward';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
 import type { StartStatus } from '../../../src/resources/conversation-status.ts';
@@ -118,6 +119,7 @@ beforeAll(async () => {
   elsewhere = await GitServer.start({ prefix: '/scm', repositories });
   hosts = { forgejo: host.url };
   privateHost = new PrivateHost({
+    outward: directly,
     hosts,
     credentials: byOwner,
     connections: 8,

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { deflateSync, gzipSync } from 'node:zlib';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { systemClock } from '@conversation-operator/base/clock';
+import { directly } from '@conversation-operator/outward/outward';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
 import {
   createCallbackServer,
@@ -75,6 +76,7 @@ beforeAll(async () => {
     },
   });
   privateHost = new PrivateHost({
+    outward: directly,
     hosts: { forgejo: host.url },
     credentials: {
       of: (owner) =>

@@ -6,6 +6,7 @@ import { mountedGitCredentials } from '../../../src/commands/git-directory.ts';
 import { RepositoryAccessChecker } from '../../../src/gateway/git/repository-access-checker.ts';
 import { packet } from '../../../packages/git/src/pkt-line.ts';
 import { systemClock } from '@conversation-operator/base/clock';
+import { directly } from '@conversation-operator/outward/outward';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -85,6 +86,7 @@ describe('a start with a repository', () => {
     };
     const directoryWith = (timeoutMs: number) =>
       new RepositoryAccessChecker({
+        outward: directly,
         hosts,
         credentials: mountedGitCredentials({ folder, providers: Object.keys(hosts), logger }),
         timeoutMs,

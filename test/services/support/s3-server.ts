@@ -9,6 +9,7 @@ import { z } from 'zod';
 import type { ObjectStore } from '@conversation-operator/object-store/object-store';
 import type { Credentials } from '@conversation-operator/object-store/s3-credentials';
 import { createS3Store, type S3StoreOptions } from '@conversation-operator/object-store/s3-store';
+import { directly } from '@conversation-operator/outward/outward';
 import { eventually } from '../../support/eventually.ts';
 
 const run = promisify(execFile);
@@ -74,7 +75,7 @@ export async function startS3Server(): Promise<S3Server> {
     },
     store: (options) =>
       createS3Store({
-        ...{ endpoint: url, region },
+        ...{ endpoint: url, region, outward: directly },
         credentials: () => Promise.resolve(credentials()),
         ...options,
       }),

@@ -1,4 +1,4 @@
-import { directly, type Outward } from '@conversation-operator/outward/outward';
+import type { Outward } from '@conversation-operator/outward/outward';
 import type { GitHosts } from '../static-directory.ts';
 import { forgejoApi } from './forgejo.ts';
 import { githubApi, githubHeaders } from './github.ts';
@@ -11,8 +11,7 @@ export interface HostApisOptions extends Pick<JsonApiOptions, 'timeoutMs' | 'max
   readonly hosts: GitHosts;
   /** Base URLs of APIs by provider, where they are not those of the host's kind. */
   readonly apiUrls: GitHosts;
-  /** Default: without a proxy. */
-  readonly outward?: Outward | undefined;
+  readonly outward: Outward;
 }
 
 export interface HostApis {
@@ -75,7 +74,7 @@ function urlOf(provider: string, path: string, { hosts, apiUrls }: Urls): URL | 
 
 /** The APIs of the configured git hosts, over one pool of connections. */
 export function newHostApis(options: HostApisOptions): HostApis {
-  const { hosts, apiUrls, outward = directly, ...limits } = options;
+  const { hosts, apiUrls, outward, ...limits } = options;
   const dispatcher = newApiDispatcher(outward);
   const apis = new Map(
     Array.from(kinds).flatMap(([provider, { api, authorization, headers = {} }]) => {

@@ -1,4 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
+import { directly } from '@conversation-operator/outward/outward';
 import {
   newGithubAppClient,
   type GithubAppClient,
@@ -35,6 +36,7 @@ beforeEach(async () => {
     return answer;
   });
   client = newGithubAppClient({
+    outward: directly,
     ...{ appId: '12', apiUrl: new URL(`${host.url}/api/v3/`), timeoutMs: 5_000 },
     privateKey: () => Promise.resolve(privateKey),
   });
@@ -121,6 +123,7 @@ function limited(status: number, name: string, value: string): JsonAnswer {
 
 it('a key that can not sign is denied, without its text', async () => {
   const other = newGithubAppClient({
+    outward: directly,
     ...{ appId: '12', apiUrl: new URL(host.url) },
     privateKey: () => Promise.resolve('s3cret that is no key'),
   });

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { systemClock } from '@conversation-operator/base/clock';
 import { silentLogger } from '@conversation-operator/base/logger';
+import { directly } from '@conversation-operator/outward/outward';
 import type { GitCredentials } from '../../../../src/gateway/git/hosts.ts';
 import {
   PrivateHost,
@@ -68,6 +69,7 @@ beforeEach(async () => {
       ),
   };
   host = new PrivateHost({
+    outward: directly,
     ...{ credentials, clock: systemClock, logger: silentLogger },
     hosts: { forgejo: `${url}/forgejo`, github: `${url}/github` },
     // The next request waits for ever where the connection of an earlier one is not released.

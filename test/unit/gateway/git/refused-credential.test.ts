@@ -1,4 +1,5 @@
 import { silentLogger } from '@conversation-operator/base/logger';
+import { directly } from '@conversation-operator/outward/outward';
 import type { GitCredentials } from '../../../../src/gateway/git/hosts.ts';
 import { PrivateHost } from '../../../../src/gateway/git/private-host.ts';
 import { RepositoryAccessChecker } from '../../../../src/gateway/git/repository-access-checker.ts';
@@ -23,7 +24,7 @@ describe('a credential that a git host refuses', () => {
       });
     },
   };
-  const common = { credentials, clock, logger: silentLogger };
+  const common = { credentials, clock, logger: silentLogger, outward: directly };
   const wanted = { owner: 'alice', provider: 'github', repository: 'acme/shop' };
 
   beforeEach(async () => {

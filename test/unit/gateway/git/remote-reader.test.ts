@@ -1,4 +1,5 @@
 import { silentLogger } from '@conversation-operator/base/logger';
+import { directly } from '@conversation-operator/outward/outward';
 import { RemoteReader } from '../../../../src/gateway/git/remote-reader.ts';
 import { startJsonHost } from '../../../support/json-host.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
@@ -8,6 +9,7 @@ it('a read of a git host counts for the hour of its owner, unless its result is 
   const clock = new VirtualClock();
   await clock.advance(1);
   const reader = new RemoteReader({
+    outward: directly,
     ...{ providers: ['forgejo'], timeoutMs: 10_000, budget: { perOwner: 2 } },
     ...{ clock, logger: silentLogger },
   });

@@ -1,3 +1,4 @@
+import { directly } from '@conversation-operator/outward/outward';
 import { newHostApis, type HostApis } from '../../../../../src/gateway/git/host-api/host-apis.ts';
 import type { HostApi } from '../../../../../src/gateway/git/host-api/host-api.ts';
 import { startJsonHost, type JsonAnswer, type JsonHost } from '../../../../support/json-host.ts';
@@ -56,7 +57,7 @@ describe('pull requests of Forgejo and Gitea', () => {
         answers[`${method} ${path}`] ?? answers[`${method} ${path.split('?')[0] ?? ''}`];
       return answer ?? { status: 404, body: { message: 'not found', errors: null } };
     });
-    apis = newHostApis({ hosts: { forgejo: forge.url }, apiUrls: {} });
+    apis = newHostApis({ outward: directly, hosts: { forgejo: forge.url }, apiUrls: {} });
     api = apis.of('forgejo') as HostApi;
   });
   afterEach(async () => {

@@ -1,3 +1,4 @@
+import { directly } from '@conversation-operator/outward/outward';
 import { newHostApis, type HostApis } from '../../../../../src/gateway/git/host-api/host-apis.ts';
 import type { HostApi } from '../../../../../src/gateway/git/host-api/host-api.ts';
 import {
@@ -97,6 +98,7 @@ describe('pull requests of GitHub', () => {
       }),
     });
     apis = newHostApis({
+      outward: directly,
       hosts: { github: 'https://github.com' },
       apiUrls: { github: github.url },
     });

@@ -1,3 +1,4 @@
+import { directly } from '@conversation-operator/outward/outward';
 import { newHostApis, type HostApis } from '../../../../../src/gateway/git/host-api/host-apis.ts';
 import type { HostApi } from '../../../../../src/gateway/git/host-api/host-api.ts';
 import { startJsonHost, type JsonAnswer, type JsonHost } from '../../../../support/json-host.ts';
@@ -44,7 +45,7 @@ describe('merge requests of GitLab', () => {
       const answer = answers[`${method} ${url.split('?')[0]?.replace(project, '') ?? ''}`];
       return answer ?? { status: 404, body: { message: '404 Project Not Found' } };
     });
-    apis = newHostApis({ hosts: { gitlab: `${gitlab.url}/base` }, apiUrls: {} });
+    apis = newHostApis({ outward: directly, hosts: { gitlab: `${gitlab.url}/base` }, apiUrls: {} });
     api = apis.of('gitlab') as HostApi;
   });
   afterEach(async () => {

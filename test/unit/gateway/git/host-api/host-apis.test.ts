@@ -1,3 +1,4 @@
+import { directly } from '@conversation-operator/outward/outward';
 import {
   apiUrlOf,
   githubApiUrlOf,
@@ -35,7 +36,11 @@ describe('the address of an API', () => {
 
 it('there are APIs of the configured providers alone', async () => {
   const hosts = { github: 'https://github.com', bitbucket: 'https://bitbucket.org' };
-  const apis = newHostApis({ hosts, apiUrls: { gitlab: 'https://gitlab.example/api/v4' } });
+  const apis = newHostApis({
+    outward: directly,
+    hosts,
+    apiUrls: { gitlab: 'https://gitlab.example/api/v4' },
+  });
   expect(apis.of('github')).toBeDefined();
   for (const provider of ['gitlab', 'forgejo', 'bitbucket', 'constructor', '__proto__'])
     expect(apis.of(provider)).toBeUndefined();
