@@ -144,14 +144,14 @@ async function keysOf(up: Installation): Promise<Secrets> {
     'key of notifications': keys.notificationKey(),
     'API token': /token: (\S+)/.exec(readFileSync(up.kubeconfig, 'utf8'))?.[1] ?? '',
     ...Object.fromEntries(
-      sandboxUids.flatMap((uid) => [
+      sandboxUids.flatMap((uid): [string, Secrets[string]][] => [
         [`session key of ${uid}`, keys.sessionKey(uid)],
         [`secret key of ${uid}`, keys.secretKey(uid)],
         [`bootstrap key of ${uid}`, keys.bootstrapKey(uid)],
         [`git token of ${uid}`, keys.gitToken(uid)],
         [`tools token of ${uid}`, keys.toolsToken(uid)],
         [`secrets token of ${uid}`, keys.secretsToken(uid)],
-        ...apiKeyUids.map((apiKeyUid) => [
+        ...apiKeyUids.map((apiKeyUid): [string, Secrets[string]] => [
           `session key of ${uid} for ${apiKeyUid}`,
           keys.clientKey(uid, { apiKeyUid, generation: 0 }),
         ]),

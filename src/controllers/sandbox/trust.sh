@@ -66,6 +66,7 @@ open(target, "wb").write(store + digest)
 ' "$@"
 }
 with_node() {
+  # shellcheck disable=SC2016 # The references are those of JavaScript.
   node -e '
 const { createHash, X509Certificate } = require("crypto");
 const { readFileSync, writeFileSync } = require("fs");
