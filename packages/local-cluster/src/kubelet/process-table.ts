@@ -75,11 +75,18 @@ interface KillRequest {
   emptyPasses: number;
 }
 
+/**
+ * Processes in the order in which they started, so that a parent comes before its children, which
+ * may have lower pids: a shell whose child ends first continues with its next command.
+ */
+export const parentsFirst = (entries: readonly ProcessEntry[]): readonly ProcessEntry[] =>
+  entries.toSorted((one, other) => one.startTicks - other.startTicks || one.pid - other.pid);
+
 const pauseMs = 20;
 const chunkSize = 64;
 
 /**
- * Kills processes by their properties rather than by an earlier pid: each process is read and
+ * Kills processes by their properties rather than by an earlier pid: each process is read again and
  * killed in the same turn of the event loop, so that another process that has received the pid is
  * safe. Concurrent calls share their passes over /proc.
  */
@@ -126,14 +133,21 @@ export class ProcessTable {
   }
 
   async #pass(requests: readonly KillRequest[]): Promise<ReadonlySet<KillRequest>> {
-    const found = new Set<KillRequest>();
+    const matching: ProcessEntry[] = [];
     let checked = 0;
     for (const pid of processIds()) {
       const entry = readProcess(pid);
-      const matching = entry === undefined ? [] : requests.filter(({ matches }) => matches(entry));
-      if (matching.length > 0 && this.#kill(pid)) matching.forEach((request) => found.add(request));
+      if (entry !== undefined && requests.some(({ matches }) => matches(entry)))
+        matching.push(entry);
       checked += 1;
       if (checked % chunkSize === 0) await new Promise<void>((resolve) => setImmediate(resolve));
+    }
+    const found = new Set<KillRequest>();
+    for (const { pid } of parentsFirst(matching)) {
+      const entry = readProcess(pid);
+      if (entry === undefined) continue;
+      const of = requests.filter(({ matches }) => matches(entry));
+      if (of.length > 0 && this.#kill(pid)) of.forEach((request) => found.add(request));
     }
     return found;
   }

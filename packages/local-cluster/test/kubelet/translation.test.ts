@@ -4,7 +4,7 @@ import { translateArgument, translatePath, workingDirOf } from '../../src/kubele
 import { pathSegment } from '../../src/kubelet/node-folder.ts';
 import { counted, noCount } from '../../src/kubelet/prober.ts';
 import { portOf, probeError } from '../../src/kubelet/probe.ts';
-import { parseStat } from '../../src/kubelet/process-table.ts';
+import { parentsFirst, parseStat } from '../../src/kubelet/process-table.ts';
 import { unschedulableMessage } from '../../src/kubelet/scheduler.ts';
 import { aContainer, aPod } from './pods.ts';
 
@@ -116,6 +116,15 @@ describe('/proc/<pid>/stat', () => {
 
   it('that can not be read is nothing', () => {
     expect(parseStat('')).toBeUndefined();
+  });
+
+  it('ends before its children, which have lower pids once those of the system begin again', () => {
+    const entry = (pid: number, startTicks: number) => ({
+      ...{ pid, startTicks, session: 32_760 },
+      ...{ node: undefined, run: undefined },
+    });
+    const [shell, child, next] = [entry(32_760, 500), entry(301, 501), entry(302, 501)];
+    expect(parentsFirst([next, child, shell])).toEqual([shell, child, next]);
   });
 });
 
