@@ -15,6 +15,7 @@ import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { errorOf, noNamespace, NotTried, type Finding } from './finding.ts';
 import type { DryRun } from './scene.ts';
+import { oneLine } from './one-line.ts';
 
 /** A sandbox that is never stored: pods and claims are made of one. */
 export const specimenOf = (template: SandboxTemplate): Sandbox => ({
@@ -73,8 +74,6 @@ export async function dryRunOf(
   };
 }
 
-const maxServerMessage = 400;
-
 /** Consequence for starts: a full quota alone does not end them at their deadline. */
 export const breaksOf = (code: FailureCode): string =>
   code === FailureCode.resourceQuotaExceeded
@@ -87,7 +86,7 @@ export const refusalFinding = (
   mend: string,
 ): Finding =>
   errorOf(code, {
-    cause: `${message} The API server says: ${serverMessage.replaceAll(/\s+/g, ' ').slice(0, maxServerMessage)}`,
+    cause: `${message} The API server says: ${oneLine(serverMessage)}`,
     breaks: breaksOf(code),
     mend,
   });

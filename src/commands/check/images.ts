@@ -4,6 +4,7 @@ import { FailureCode } from '../../controllers/sandbox/failure.ts';
 import { errorOf, FindingCode, NotTried, outcomeOf, type Finding } from './finding.ts';
 import { checkPod, observePod } from './check-pod.ts';
 import { withValue, type Check, type Installation, type Scene } from './scene.ts';
+import { oneLine } from './one-line.ts';
 
 /** Time for the pull of an image. */
 const pullMs = 90_000;
@@ -47,8 +48,6 @@ export interface PulledImage {
   readonly message: string | undefined;
 }
 
-const maxMessage = 300;
-
 /** Pure. */
 export const imageFindings = (
   images: readonly PulledImage[],
@@ -60,7 +59,7 @@ export const imageFindings = (
     const secrets = `--set-json '${name}.pullSecrets=[{"name":"registry"}]'`;
     return [
       errorOf(FindingCode.imagePullFailed, {
-        cause: `The image ${image} can't be pulled: ${message.replaceAll(/\s+/g, ' ').slice(0, maxMessage)}`,
+        cause: `The image ${image} can't be pulled: ${oneLine(message)}`,
         breaks:
           name === 'image'
             ? 'The operator and the gateway do not start.'

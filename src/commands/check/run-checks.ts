@@ -2,12 +2,11 @@ import type { Clock } from '@conversation-operator/base/clock';
 import { ApiError, TransportError } from '@conversation-operator/kube/errors';
 import { noNamespace, NotTried, outcomeOf, type Finding, type Outcome } from './finding.ts';
 import type { Check, Scene } from './scene.ts';
+import { oneLine } from './one-line.ts';
 
 export interface CheckResult extends Outcome {
   readonly name: string;
 }
-
-const oneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').trim().slice(0, 300);
 
 /** The reason of an error that means that a check can not be tried; undefined for a fault of ours. */
 export function notTriedReason(error: unknown): string | undefined {

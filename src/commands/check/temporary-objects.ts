@@ -9,6 +9,7 @@ import {
 } from '@conversation-operator/kube/object';
 import { group } from '../../resources/group.ts';
 import { networkPolicies } from './resources.ts';
+import { oneLine } from './one-line.ts';
 
 /** Label of everything that a check creates; the value names the run. */
 export const checkLabel = `${group}/check`;
@@ -30,11 +31,8 @@ export interface TemporaryObjectsOptions {
 
 const kinds = [pods, persistentVolumeClaims, networkPolicies] as const;
 
-const maxReason = 200;
 const reasonOf = (error: unknown): string =>
-  (error instanceof Error ? error.message : String(error))
-    .replaceAll(/\s+/g, ' ')
-    .slice(0, maxReason);
+  oneLine(error instanceof Error ? error.message : String(error));
 
 /** The part of an object that its deletion needs. */
 interface Created {

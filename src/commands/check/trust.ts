@@ -12,10 +12,10 @@ import { checkPod, observePod } from './check-pod.ts';
 import { sandboxObjectsOf } from './dry-run.ts';
 import { errorOf, FindingCode, NotTried, outcomeOf, type Finding } from './finding.ts';
 import { withValue, type Check, type Installation, type Scene } from './scene.ts';
+import { oneLine } from './one-line.ts';
 
 /** Time for the container that prepares the certificates, with the pull of its image. */
 const prepareMs = 90_000;
-const maxOutput = 300;
 
 /** End of the container that prepares the certificates of a sandbox; undefined: none yet. */
 export type TrustState =
@@ -40,7 +40,7 @@ export function trustStateOf(pod: Pod, trust: SandboxTrust): TrustState | undefi
   if (ended?.exitCode === 0) return { kind: 'prepared' };
   if (ended !== undefined) {
     const cannotStart = ended.reason === 'StartError' || ended.reason === 'ContainerCannotRun';
-    const output = (ended.message ?? '').replaceAll(/\s+/g, ' ').trim().slice(0, maxOutput);
+    const output = oneLine(ended.message ?? '');
     return {
       kind: 'failed',
       code: cannotStart ? FailureCode.containerStartFailed : FailureCode.crashLoop,

@@ -97,5 +97,5 @@ if with_python "$folder/all.crt" "$folder/cacerts" 2>/dev/null || with_node "$fo
 else
   # Java keeps its own roots where the file is missing, and trusts nothing where it is damaged.
   rm -f "$folder/cacerts"
-  echo "The image has neither Python nor Node to write a file for Java: its programs do not trust those of the $kind $name." >&2
+  echo "There is no file with certificates for Java, which Python or Node writes from certificates that they can read: its programs do not trust those of the $kind $name." >&2
 fi

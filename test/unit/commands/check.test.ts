@@ -1,5 +1,6 @@
 import type { Node, Pod } from '../../../packages/kube/src/core.ts';
 import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
+import { oneLine } from '../../../src/commands/check/one-line.ts';
 import { admissionFindings } from '../../../src/commands/check/admission.ts';
 import { apiServerFindings } from '../../../src/commands/check/api-server.ts';
 import { bucketFindings } from '../../../src/commands/check/bucket.ts';
@@ -768,4 +769,9 @@ errors: 1, warnings: 0, not tried or not as a whole: 1 of 2 checks
   ])('explains %s', (_name, error, reason) => {
     expect(notTriedReason(error)).toBe(reason);
   });
+});
+
+it('text of another program is one line, with a mark where it is truncated', () => {
+  expect(oneLine(' two\n\tlines ')).toBe('two lines');
+  expect(oneLine('x'.repeat(401))).toBe(`${'x'.repeat(400)}…`);
 });
