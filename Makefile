@@ -42,7 +42,7 @@ test-ui: $(built) ## The official web UI and our own pages in a real browser; pi
 test-agent: $(built) ## The real OpenHands agent-server with a mock model (needs Python 3.12 or 3.13; UV_PYTHON; see test/agent/run)
 	@test/agent/run
 
-test-acp: $(built) ## The agents of the Agent Client Protocol with a mock of their models and without a network (see test/acp/run)
+test-acp: $(built) ## The agents of the Agent Client Protocol with a mock of their models and without a network (PART=K/3 for a third of the agents; see test/acp/run)
 	@test/acp/run
 
 test-forge: $(built) ## Pushes and pull requests of agents with a real git forge, Gitea (needs Go and a C compiler to build it once; see test/forge/run)
@@ -51,7 +51,7 @@ test-forge: $(built) ## Pushes and pull requests of agents with a real git forge
 test-services: $(built) ## The archive with a real S3 server, whose process and whose clients are killed (needs Go to build it once; see test/services/run)
 	@test/services/run
 
-test-networks: $(built) ## The chart with IPv6, with the DNS of OpenShift and with Cilium's view of ranges, and its NetworkPolicies in force (needs root; see test/networks/run)
+test-networks: $(built) ## The chart with IPv6, with the DNS of OpenShift and with Cilium's view of ranges, and its NetworkPolicies in force (needs root; PART=K/3 for one of the three; see test/networks/run)
 	@test/networks/run
 
 e2e: $(built) ## Install the chart on a real cluster and use it, break it, upgrade it (KUBECONFIG, else that of cluster-up, else its own; see test/e2e/run)

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { acpVendors, type AcpVendorName } from '@conversation-operator/reference-agent/acp/vendors';
 import { hookMs, startMs } from '../support/agent-service.ts';
 import { eventually } from '../support/eventually.ts';
-import { AcpAgents, memoryOf, names, type Way } from './support/acp-agents.ts';
+import { partOf } from '../support/part.ts';
+import { AcpAgents, memoryOf, names as allNames, type Way } from './support/acp-agents.ts';
 import { ruleOf, rulesFiles } from './support/lifting-files.ts';
 import { answerTo, appendTask, holdTask, lookalikes, task } from './support/mock-models.ts';
 
@@ -16,6 +17,7 @@ interface Figures {
   agentMiB?: number;
 }
 
+const names = partOf(allNames);
 let agents: AcpAgents;
 const figures = new Map(names.map((name): [string, Figures] => [name, {}]));
 
@@ -90,7 +92,8 @@ const rotated = <T>(values: readonly T[], index: number): T => values[index % va
 const ways: readonly Way[] = ['rest', 'kubectl', 'ui'];
 const pausedWays: readonly Way[] = ['kubectl', 'rest'];
 
-describe.each(names.map((name, index) => ({ name, index })))('$name', ({ name, index }) => {
+describe.each(names)('%s', (name) => {
+  const index = allNames.indexOf(name);
   const way = rotated(ways, index);
   const pausedWay = rotated(pausedWays, index);
   const figure = figures.get(name) ?? {};
