@@ -1,4 +1,11 @@
 import { request } from 'node:http';
+import type { FailedRead } from './failed-reads.ts';
+
+/** Errors of Node are of another realm than the tests, so that `instanceof` does not know them. */
+const codeOf = (error: unknown): string =>
+  typeof error === 'object' && error !== null && 'code' in error
+    ? String(error.code)
+    : String(error);
 
 /**
  * Reads again and again, each time over a connection of its own, as many clients do, and keeps what
@@ -7,7 +14,7 @@ import { request } from 'node:http';
 export class ReadWatch {
   readonly #url: string;
   readonly #key: string;
-  readonly #failures: string[] = [];
+  readonly #failures: FailedRead[] = [];
   #answers = 0;
   #slowestMs = 0;
   #closed = false;
@@ -28,7 +35,7 @@ export class ReadWatch {
   }
 
   /** Everything but an answer 200 within 5 s. */
-  get failures(): readonly string[] {
+  get failures(): readonly FailedRead[] {
     return this.#failures;
   }
 
@@ -40,13 +47,10 @@ export class ReadWatch {
   async #work(): Promise<void> {
     while (!this.#closed) {
       const begun = performance.now();
-      try {
-        const status = await this.#read();
-        if (status === 200) this.#answers++;
-        else this.#failures.push(`${new Date().toISOString()} ${status}`);
-      } catch (error) {
-        this.#failures.push(`${new Date().toISOString()} ${String(error)}`);
-      }
+      const fromMs = Date.now();
+      const outcome = await this.#read().then(String, codeOf);
+      if (outcome === '200') this.#answers++;
+      else this.#failures.push({ fromMs, untilMs: Date.now(), outcome });
       this.#slowestMs = Math.max(this.#slowestMs, performance.now() - begun);
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
