@@ -31,7 +31,7 @@ const expectedFailures: readonly ExpectedFailure[] = [
     component: 'the kubelet',
     outcomes: ['ECONNREFUSED'],
     because:
-      'a kubelet that has just begun calls no pod ready before it has asked it, and the Service has no endpoint until then, because no other node has a gateway',
+      'a kubelet before Kubernetes 1.35 that has just begun calls no pod ready before it has asked it, and the Service has no endpoint until then, because no other node has a gateway',
   },
 ];
 
@@ -198,8 +198,11 @@ describe('while starts run', () => {
 
   const away: Away = async (component, during) => {
     const fromMs = Date.now();
-    await during();
-    absences.push({ component, fromMs, untilMs: Date.now() });
+    try {
+      await during();
+    } finally {
+      absences.push({ component, fromMs, untilMs: Date.now() });
+    }
   };
 
   /**
