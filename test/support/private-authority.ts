@@ -21,9 +21,10 @@ export function privateAuthority(names: readonly string[]): PrivateAuthority {
     execFileSync('openssl', args, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] });
   const newKey = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
   try {
+    // Python accepts no authority without a key usage, from version 3.13.
     openssl(
       ...['req', '-x509', ...newKey, '-keyout', 'ca.key', '-out', 'ca.crt', '-days', '2'],
-      ...['-subj', '/CN=Private authority'],
+      ...['-subj', '/CN=Private authority', '-addext', 'keyUsage=critical,keyCertSign,cRLSign'],
     );
     openssl('req', ...newKey, '-keyout', 'tls.key', '-out', 'tls.csr', '-subj', '/CN=server');
     writeFileSync(
