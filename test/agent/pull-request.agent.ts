@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { startForge, type Forge, type ForgeToken } from '../forge/support/forge.ts';
 import { eventually } from '../support/eventually.ts';
-import { finish, marker, tool } from '../support/model-server.ts';
-import { Agents, hookMs, startMs } from './support/agents.ts';
+import { startBehindProxy, type BehindProxy } from '../support/behind-proxy.ts';
+import { finish, marker, ModelServer, tool } from '../support/model-server.ts';
+import { Agents, hookMs, modelKey, startMs } from './support/agents.ts';
 import { tracesOf } from './support/traces.ts';
 
 const shop = 'acme/shop';
@@ -19,7 +20,12 @@ const values = {
 const tools = ['create_pull_request', 'get_pull_request', 'comment'];
 
 const credentials = mkdtempSync(join(tmpdir(), 'agent-pulls-'));
+/** Names that only the proxy can resolve. */
+const hosts = { git: 'git.example.test', model: 'model.example.test' };
+/** The forge makes it from the name by which it is called, and does not know of the TLS before it. */
+const pageUrl = `http://${hosts.git}/${shop}/pulls/1`;
 let forge: Forge;
+let outside: BehindProxy;
 let agents: Agents;
 let token: ForgeToken;
 
@@ -35,16 +41,24 @@ beforeAll(async () => {
   await forge.newRepository('acme', 'shop', { files: { 'README.md': 'for acme alone\n' } });
   await forge.addCollaborator(shop, 'robot', 'write');
   token = await newToken();
-  agents = await Agents.start({
-    GIT_HOSTS: JSON.stringify({ forgejo: forge.url }),
-    GIT_CREDENTIALS_DIR: credentials,
-    LOG_LEVEL: 'debug',
-  });
+  const model = await ModelServer.start();
+  outside = await startBehindProxy({ [hosts.git]: forge.url, [hosts.model]: model.baseUrl });
+  agents = await Agents.start(
+    {
+      ...outside.env,
+      LLM_BASE_URL: `https://${hosts.model}/v1`,
+      GIT_HOSTS: JSON.stringify({ forgejo: `https://${hosts.git}` }),
+      GIT_CREDENTIALS_DIR: credentials,
+      LOG_LEVEL: 'debug',
+    },
+    model,
+  );
   await change('/api/v1/settings', { git_user_name: person.name, git_user_email: person.email });
   await change('/api/v1/secrets', { name: 'OWNER_TOKEN', value: values.OWNER_TOKEN });
 }, 2 * hookMs);
 afterAll(async () => {
   await agents.stop();
+  await outside[Symbol.asyncDispose]();
   await forge.close();
   rmSync(credentials, { recursive: true });
 }, hookMs);
@@ -107,7 +121,7 @@ async function commitOf(branch: string): Promise<z.output<typeof commitSchema>['
   return commitSchema.parse(body).commit;
 }
 
-it('the agent commits as its owner, pushes with the credential of the day, and opens a pull request', async () => {
+it('the agent commits as its owner, pushes with the credential of the day, opens a pull request and is archived, by a proxy that sees no credential', async () => {
   agents.model.script(
     'shop',
     tool('cat README.md && echo changed >> README.md && git checkout -qb agent/work'),
@@ -128,7 +142,9 @@ it('the agent commits as its owner, pushes with the credential of the day, and o
     'create_pull_request, whose name may have a prefix, opens',
   );
 
+  const live = await agents.events(id);
   await pause(id, sandbox);
+  await outside.expectArchived(agents.up, id, live);
   const old = token;
   token = await newToken();
   await forge.revoke(old);
@@ -146,7 +162,7 @@ it('the agent commits as its owner, pushes with the credential of the day, and o
     ...{ number: 1, title: 'Change', body: 'As asked.', state: 'open', isDraft: false },
     ...{ head: 'agent/work', base: 'main', author: 'robot' },
   });
-  expect(outputs('shop').at(-2)).toContain(pull?.url);
+  expect(outputs('shop').at(-2)).toContain(pageUrl);
   const { body: comments } = await forge.api('GET', `/repos/${shop}/issues/1/comments`);
   expect(comments).toMatchObject([{ body: 'Please review.' }]);
   expect(await agents.up.conversation(id)).toMatchObject({ pr_number: [1] });
@@ -167,6 +183,10 @@ it('the agent commits as its owner, pushes with the credential of the day, and o
   expect((await commitOf('agent/work')).message).toContain('More');
   expect((await forge.pulls(shop))[0]?.headCommit).toBe((await forge.branches(shop))['agent/work']);
   expect(await found(old.text, token.text)).toEqual([]);
+  await outside.expectNothingSeen(agents.up, {
+    hosts: Object.values(hosts),
+    secrets: { old: old.text, token: token.text, 'key of the model': modelKey, ...values },
+  });
   await agents.delete(id);
 });
 

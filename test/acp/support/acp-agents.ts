@@ -12,6 +12,9 @@ import { GitServer } from '../../support/git-server.ts';
 import { liftingFiles } from './lifting-files.ts';
 import { MockModels } from './mock-models.ts';
 
+/** The key that the agents send to the models. */
+export const modelKey = 'llm-key-of-the-tests';
+
 export const names: readonly AcpVendorName[] = acpAgentNames;
 
 const approvalsSchema = z.array(z.looseObject({ id: z.string(), conversation_id: z.string() }));
@@ -42,8 +45,12 @@ export class AcpAgents extends AgentService {
     this.#host = host;
   }
 
-  static async start(env: Readonly<Record<string, string>> = {}): Promise<AcpAgents> {
-    const models = await MockModels.start();
+  /** `given`: models that run already, in place of new ones. */
+  static async start(
+    env: Readonly<Record<string, string>> = {},
+    given?: MockModels,
+  ): Promise<AcpAgents> {
+    const models = given ?? (await MockModels.start());
     const foreign = await MockModels.start();
     const ran = mkdtempSync(join(tmpdir(), 'acp-ran-'));
     const host = await GitServer.start({
@@ -56,7 +63,7 @@ export class AcpAgents extends AgentService {
       AGENTS: names.join(),
       LLM_MODEL: 'm',
       LLM_BASE_URL: models.baseUrl,
-      LLM_API_KEY: 'llm-key-of-the-tests',
+      LLM_API_KEY: modelKey,
       GIT_HOSTS: JSON.stringify({ github: host.url }),
       ...env,
     });

@@ -19,8 +19,12 @@ export class Agents extends AgentService {
     this.model = model;
   }
 
-  static async start(env: Readonly<Record<string, string>> = {}): Promise<Agents> {
-    const model = await ModelServer.start();
+  /** `given`: a model that runs already, in place of a new one. */
+  static async start(
+    env: Readonly<Record<string, string>> = {},
+    given?: ModelServer,
+  ): Promise<Agents> {
+    const model = given ?? (await ModelServer.start());
     const configured = {
       AGENT: 'openhands',
       LLM_MODEL: 'openai/m',
