@@ -1,9 +1,10 @@
+import { readFileSync } from 'node:fs';
 import { chartFolder } from '../../../helm/tools/render.ts';
 import { apply, getJson, kubectl } from '../../e2e/support/cluster.ts';
 import { agentImage, helm, release } from '../../e2e/support/installation.ts';
 import { eventually } from '../../support/eventually.ts';
 import { RestUser } from '../../support/rest-user.ts';
-import { gitPort, publicHost } from './places.ts';
+import { addresses, gitPort, hiddenHost, proxyPort, publicHost } from './places.ts';
 
 export const namespace = 'networks';
 export const sandboxes = `${namespace}-sandboxes`;
@@ -25,8 +26,44 @@ export const closedValues = {
   sandboxes: { internet: false, extraEgress: toStranger },
 };
 
-/** Installs the chart, or gives the installed one other values of networkPolicies. */
-export async function install(networkPolicies: object = {}): Promise<void> {
+const trustConfigMap = 'company-authority';
+
+/** Values where a proxy is the only way out, and alone knows the git host. */
+export const proxiedValues = {
+  proxy: { https: `http://${addresses.proxy}:${proxyPort}` },
+  trust: { configMap: trustConfigMap },
+  gitHosts: [{ provider: 'github', url: `https://${hiddenHost}` }],
+  networkPolicies: { gateway: { internet: false }, sandboxes: { internet: false } },
+};
+
+/** Brings the certificate of the private authority to where `proxiedValues` have it. */
+export async function distributeAuthority(): Promise<void> {
+  const authority = readFileSync(process.env['NETWORKS_AUTHORITY'] ?? '', 'utf8');
+  await apply(
+    ...[namespace, sandboxes].map((of) => ({
+      ...{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: trustConfigMap, namespace: of } },
+      data: { 'ca.crt': authority },
+    })),
+  );
+}
+
+/** A user as restricted-v2 of OpenShift chooses one: no image knows it, and its group is root's. */
+export const chosenUser = { runAsUser: 1_000_650_000, runAsGroup: 0 };
+
+/** Values as the pods are where the platform chooses their user. */
+export const chosenUserValues = {
+  podSecurityContext: chosenUser,
+  defaultTemplate: { podSecurityContext: { ...chosenUser, fsGroup: chosenUser.runAsUser } },
+};
+
+export interface Values {
+  readonly networkPolicies?: object;
+  readonly defaultTemplate?: object;
+  readonly [name: string]: unknown;
+}
+
+/** Installs the chart, or gives the installed one other values. */
+export async function install({ defaultTemplate = {}, ...values }: Values = {}): Promise<void> {
   const { repository, tag } = agentImage();
   await helm(
     [
@@ -38,12 +75,13 @@ export async function install(networkPolicies: object = {}): Promise<void> {
       gitHosts: [{ provider: 'github', url: `http://${publicHost}:${gitPort}` }],
       operator: { replicas: 1 },
       gateway: { replicas: 1 },
-      networkPolicies,
       defaultTemplate: {
         image: { repository, tag },
         resources: { requests: { cpu: '20m', memory: '64Mi' } },
         storage: { size: '1Gi' },
+        ...defaultTemplate,
       },
+      ...values,
     },
   );
 }

@@ -1,12 +1,14 @@
 import { startDns, type DnsPods } from './cluster-dns.ts';
 import type { Connection } from './connections.ts';
-import { install, startStranger, uninstall } from './installation.ts';
+import { install, startStranger, uninstall, type Values } from './installation.ts';
 import { enforcePolicies } from './policy-engine.ts';
 import { Scene } from './scene.ts';
 
 export interface WorldOptions {
   readonly dns: DnsPods;
   readonly rangesMatchCluster: boolean;
+  /** Values that the pods of this cluster have. Default: none but those of any cluster. */
+  readonly values?: Values;
 }
 
 /** How long a new rule may take until it is in force. */
@@ -40,7 +42,7 @@ export function itPermits(connections: readonly Connection[], scene: () => Scene
  */
 export function describeWorld(
   name: string,
-  { dns, rangesMatchCluster }: WorldOptions,
+  { dns, rangesMatchCluster, values }: WorldOptions,
   connections: readonly Connection[],
   more: (scene: () => Scene) => void = () => undefined,
 ): void {
@@ -52,7 +54,7 @@ export function describeWorld(
       ends.push(await enforcePolicies({ rangesMatchCluster }));
       await startStranger();
       ends.push(uninstall);
-      await install();
+      await install(values);
       scene = await Scene.begin();
     });
     afterAll(async () => {
