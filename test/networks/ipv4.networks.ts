@@ -13,7 +13,6 @@ import {
   chosenUserValues,
   closedValues,
   distributeAuthority,
-  firstUser,
   install,
   namespace,
   proxiedValues,
@@ -74,19 +73,17 @@ describeWorld(
       beforeAll(() => install({ networkPolicies: { enabled: false } }));
       itPermits(openConnections, scene);
     });
-    describe('where a proxy is the only way out', () => {
-      beforeAll(async () => {
-        await distributeAuthority();
-        await install(proxiedValues);
-      });
-      itPermits(proxiedConnections, scene);
-      it('starts a conversation with a repository of a host that the proxy alone knows', async () => {
-        const user = await firstUser();
-        const { id } = await user.start('Hello.', { selected_repository: 'acme/shop' });
-        expect(await user.over(id)).toMatchObject({ status: 'READY', detail: null });
-      });
-    });
   },
+);
+
+// The proxy alone knows the host of the repository.
+describeWorld(
+  'a cluster where a proxy is the only way out',
+  {
+    ...{ dns: usualDns, rangesMatchCluster: true },
+    ...{ prepare: distributeAuthority, values: proxiedValues },
+  },
+  proxiedConnections,
 );
 
 describeWorld(

@@ -33,13 +33,20 @@ export const proxiedValues = {
   proxy: { https: `http://${addresses.proxy}:${proxyPort}` },
   trust: { configMap: trustConfigMap },
   gitHosts: [{ provider: 'github', url: `https://${hiddenHost}` }],
+  sandboxes: { namespace: sandboxes },
   networkPolicies: { gateway: { internet: false }, sandboxes: { internet: false } },
 };
 
-/** Brings the certificate of the private authority to where `proxiedValues` have it. */
+/**
+ * Makes both namespaces, with the certificate of the private authority where `proxiedValues` have
+ * it, as docs/install.md says: without it the processes do not start.
+ */
 export async function distributeAuthority(): Promise<void> {
   const authority = readFileSync(process.env['NETWORKS_AUTHORITY'] ?? '', 'utf8');
+  const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' };
   await apply(
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: sandboxes, labels } },
     ...[namespace, sandboxes].map((of) => ({
       ...{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: trustConfigMap, namespace: of } },
       data: { 'ca.crt': authority },

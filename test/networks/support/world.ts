@@ -7,7 +7,9 @@ import { Scene } from './scene.ts';
 export interface WorldOptions {
   readonly dns: DnsPods;
   readonly rangesMatchCluster: boolean;
-  /** Values that the pods of this cluster have. Default: none but those of any cluster. */
+  /** Makes what the chart needs in this cluster. Default: nothing. */
+  readonly prepare?: () => Promise<void>;
+  /** Values of the chart beside those that every cluster has. Default: none. */
   readonly values?: Values;
 }
 
@@ -42,7 +44,7 @@ export function itPermits(connections: readonly Connection[], scene: () => Scene
  */
 export function describeWorld(
   name: string,
-  { dns, rangesMatchCluster, values }: WorldOptions,
+  { dns, rangesMatchCluster, prepare, values }: WorldOptions,
   connections: readonly Connection[],
   more: (scene: () => Scene) => void = () => undefined,
 ): void {
@@ -54,6 +56,7 @@ export function describeWorld(
       ends.push(await enforcePolicies({ rangesMatchCluster }));
       await startStranger();
       ends.push(uninstall);
+      await prepare?.();
       await install(values);
       scene = await Scene.begin();
     });
