@@ -1,6 +1,7 @@
 import { kubectl } from '../e2e/support/cluster.ts';
 import { helm, release } from '../e2e/support/installation.ts';
 import { check, mend, startChecked } from './support/check.ts';
+import { chooseUsers, chosenUser } from './support/chosen-users.ts';
 import { openShiftDns, usualDns } from './support/cluster-dns.ts';
 import {
   closedConnections,
@@ -9,7 +10,6 @@ import {
   proxiedConnections,
 } from './support/connections.ts';
 import {
-  chosenUser,
   chosenUserValues,
   closedValues,
   distributeAuthority,
@@ -88,7 +88,10 @@ describeWorld(
 
 describeWorld(
   'a cluster with the DNS of OpenShift, which chooses the user of each pod',
-  { dns: openShiftDns, rangesMatchCluster: true, values: chosenUserValues },
+  {
+    ...{ dns: openShiftDns, rangesMatchCluster: true },
+    ...{ prepare: chooseUsers, values: chosenUserValues },
+  },
   connections,
   (scene) =>
     it.each([
@@ -98,9 +101,7 @@ describeWorld(
       const sandbox = scene().starts[1]?.sandbox_id ?? '';
       const script = `echo "$(id -u):$(id -g)" >${folder}/written && cat ${folder}/written`;
       const shell = ['exec', sandbox, '--', '/bin/sh', '-c', script];
-      expect(await kubectl(['--namespace', sandboxes, ...shell])).toBe(
-        `${chosenUser.runAsUser}:${chosenUser.runAsGroup}`,
-      );
+      expect(await kubectl(['--namespace', sandboxes, ...shell])).toBe(`${chosenUser}:0`);
     }),
 );
 

@@ -39,9 +39,10 @@ export const proxiedValues = {
 
 /**
  * Makes both namespaces, with the certificate of the private authority where `proxiedValues` have
- * it, as docs/install.md says: without it the processes do not start.
+ * it, as docs/install.md says: without it the processes do not start. The clean-up of the release
+ * removes both.
  */
-export async function distributeAuthority(): Promise<void> {
+export async function distributeAuthority(): Promise<() => Promise<void>> {
   const authority = readFileSync(process.env['NETWORKS_AUTHORITY'] ?? '', 'utf8');
   const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' };
   await apply(
@@ -52,15 +53,17 @@ export async function distributeAuthority(): Promise<void> {
       data: { 'ca.crt': authority },
     })),
   );
+  return () => Promise.resolve();
 }
 
-/** A user as restricted-v2 of OpenShift chooses one: no image knows it, and its group is root's. */
-export const chosenUser = { runAsUser: 1_000_650_000, runAsGroup: 0 };
-
-/** Values as the pods are where the platform chooses their user. */
+/** Values where the platform chooses the users of pods, as values.yaml says. */
 export const chosenUserValues = {
-  podSecurityContext: chosenUser,
-  defaultTemplate: { podSecurityContext: { ...chosenUser, fsGroup: chosenUser.runAsUser } },
+  podSecurityContext: { runAsUser: null, runAsGroup: null },
+  defaultTemplate: {
+    podSecurityContext: {
+      ...{ runAsUser: null, runAsGroup: null, fsGroup: null, fsGroupChangePolicy: null },
+    },
+  },
 };
 
 export interface Values {

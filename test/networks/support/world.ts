@@ -7,8 +7,8 @@ import { Scene } from './scene.ts';
 export interface WorldOptions {
   readonly dns: DnsPods;
   readonly rangesMatchCluster: boolean;
-  /** Makes what the chart needs in this cluster. Default: nothing. */
-  readonly prepare?: () => Promise<void>;
+  /** Makes what this cluster has before the chart, and returns what ends it. Default: nothing. */
+  readonly prepare?: () => Promise<() => Promise<void>>;
   /** Values of the chart beside those that every cluster has. Default: none. */
   readonly values?: Values;
 }
@@ -55,8 +55,8 @@ export function describeWorld(
       ends.push(await startDns(dns));
       ends.push(await enforcePolicies({ rangesMatchCluster }));
       await startStranger();
+      if (prepare !== undefined) ends.push(await prepare());
       ends.push(uninstall);
-      await prepare?.();
       await install(values);
       scene = await Scene.begin();
     });
