@@ -51,7 +51,7 @@ test-forge: $(built) ## Pushes and pull requests of agents with a real git forge
 test-services: $(built) ## The archive with a real S3 server, whose process and whose clients are killed (needs Go to build it once; see test/services/run)
 	@test/services/run
 
-test-networks: $(built) ## The chart with IPv6, with the DNS of OpenShift and with Cilium's view of ranges, and its NetworkPolicies in force (needs root; PART=K/3 for one of the three; see test/networks/run)
+test-networks: $(built) ## The chart with IPv6, with the DNS and the users of OpenShift, behind a proxy and with Cilium's view of ranges, and its NetworkPolicies in force (needs root; PART=K/3 for one of the three; see test/networks/run)
 	@test/networks/run
 
 e2e: $(built) ## Install the chart on a real cluster and use it, break it, upgrade it (KUBECONFIG, else that of cluster-up, else its own; see test/e2e/run)

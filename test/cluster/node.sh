@@ -165,7 +165,10 @@ YAML
 # The bridge comes before the kubelet and the API server: both want the node's address to exist.
 make_bridge() {
   if ip link show "$bridge" >/dev/null 2>&1; then return; fi
-  ip link add "$bridge" type bridge
+  # A bridge without an address of its own takes the lowest of its ports', another one as pods come.
+  # Pods of IPv6 keep the former one as their neighbour's, and the node drops what they send there:
+  # probes of the kubelet fail, and connections to the API server by the address of the node.
+  ip link add "$bridge" address 02:00:00:00:00:01 type bridge
   local i
   for i in "${!addresses[@]}"; do
     # nodad: the address serves at once.

@@ -1,9 +1,23 @@
 import { kubectl } from '../e2e/support/cluster.ts';
 import { helm, release } from '../e2e/support/installation.ts';
 import { check, mend, startChecked } from './support/check.ts';
+import { chooseUsers, chosenUser } from './support/chosen-users.ts';
 import { openShiftDns, usualDns } from './support/cluster-dns.ts';
-import { closedConnections, connections, openConnections } from './support/connections.ts';
-import { closedValues, install, namespace, sandboxes } from './support/installation.ts';
+import {
+  closedConnections,
+  connections,
+  openConnections,
+  proxiedConnections,
+} from './support/connections.ts';
+import {
+  chosenUserValues,
+  closedValues,
+  distributeAuthority,
+  install,
+  namespace,
+  proxiedValues,
+  sandboxes,
+} from './support/installation.ts';
 import { enforcePolicies } from './support/policy-engine.ts';
 import { describeWorld, itPermits } from './support/world.ts';
 
@@ -51,21 +65,44 @@ describeWorld(
         ).toBe('');
     });
     describe('without the internet, and with extraEgress', () => {
-      beforeAll(() => install(closedValues));
+      beforeAll(() => install({ networkPolicies: closedValues }));
       itPermits(closedConnections, scene);
     });
     // Every server that is refused above does listen.
     describe('without policies', () => {
-      beforeAll(() => install({ enabled: false }));
+      beforeAll(() => install({ networkPolicies: { enabled: false } }));
       itPermits(openConnections, scene);
     });
   },
 );
 
+// The proxy alone knows the host of the repository.
 describeWorld(
-  'a cluster whose DNS has the port and the labels of OpenShift',
-  { dns: openShiftDns, rangesMatchCluster: true },
+  'a cluster where a proxy is the only way out',
+  {
+    ...{ dns: usualDns, rangesMatchCluster: true },
+    ...{ prepare: distributeAuthority, values: proxiedValues },
+  },
+  proxiedConnections,
+);
+
+describeWorld(
+  'a cluster with the DNS of OpenShift, which chooses the user of each pod',
+  {
+    ...{ dns: openShiftDns, rangesMatchCluster: true },
+    ...{ prepare: chooseUsers, values: chosenUserValues },
+  },
   connections,
+  (scene) =>
+    it.each([
+      ['the home', '~'],
+      ['the repository', '.'],
+    ])('the user of a sandbox writes into %s', async (_name, folder) => {
+      const sandbox = scene().starts[1]?.sandbox_id ?? '';
+      const script = `echo "$(id -u):$(id -g)" >${folder}/written && cat ${folder}/written`;
+      const shell = ['exec', sandbox, '--', '/bin/sh', '-c', script];
+      expect(await kubectl(['--namespace', sandboxes, ...shell])).toBe(`${chosenUser}:0`);
+    }),
 );
 
 describeWorld(

@@ -9,7 +9,7 @@ describeWorld(
   connections,
   (scene) => {
     describe('without the internet, and with extraEgress', () => {
-      beforeAll(() => install(closedValues));
+      beforeAll(() => install({ networkPolicies: closedValues }));
       itPermits(closedConnections, scene);
     });
   },

@@ -19,6 +19,8 @@ export interface OutsideOptions {
   readonly proxyAuthority?: PrivateAuthority;
   /** Address of the proxy. Default: 127.0.0.1. */
   readonly address?: string;
+  /** Port of the proxy. Default: any that is free. */
+  readonly port?: number;
 }
 
 /** A forward proxy, and the hosts that only the proxy can resolve. */
@@ -146,7 +148,7 @@ export async function startOutside(options: OutsideOptions): Promise<Outside> {
     for (const side of [client, behind]) side.on('data', record);
     client.pipe(behind).pipe(client);
   });
-  proxy.listen(0, address);
+  proxy.listen(options.port ?? 0, address);
   await once(proxy, 'listening');
   return outside;
 }

@@ -11,6 +11,7 @@ export const targets = [
   'the metadata service of the cloud',
   'the git host by its name',
   'the git host at another port',
+  'the proxy',
   'a host of a private network',
   'the agent of a sandbox',
   'the REST service by its Service',
@@ -43,6 +44,7 @@ const byDefault: Table = {
     'the metadata service of the cloud': 'no',
     'the git host by its name': 'yes',
     'the git host at another port': 'yes',
+    'the proxy': 'yes',
     'a host of a private network': 'no',
     'the agent of a sandbox': 'no',
     'the REST service by its Service': 'no',
@@ -62,6 +64,7 @@ const byDefault: Table = {
     'the metadata service of the cloud': 'no',
     'the git host by its name': 'no',
     'the git host at another port': 'no',
+    'the proxy': 'no',
     'a host of a private network': 'no',
     'the agent of a sandbox': 'yes',
     'the REST service by its pod': 'no',
@@ -76,6 +79,7 @@ const byDefault: Table = {
     'the metadata service of the cloud': 'no',
     'the git host by its name': 'yes',
     'the git host at another port': 'no',
+    'the proxy': 'no',
     'a host of a private network': 'no',
     'the agent of a sandbox': 'yes',
     'the metrics of the operator': 'no',
@@ -98,10 +102,23 @@ const whenClosed: Table = {
   sandbox: {
     'the git host by its name': 'no',
     'the git host at another port': 'no',
+    'the proxy': 'no',
     'a pod of another namespace': 'yes',
   },
   operator: { 'a pod of another namespace': 'yes' },
   gateway: { 'the git host by its name': 'no', 'a pod of another namespace': 'yes' },
+  stranger: {},
+};
+
+/** Differences with a proxy, and with nothing else outside. */
+const whenProxied: Table = {
+  sandbox: {
+    'the git host by its name': 'no',
+    'the git host at another port': 'no',
+    'the proxy': 'yes',
+  },
+  operator: { 'the proxy': 'yes' },
+  gateway: { 'the git host by its name': 'no', 'the proxy': 'yes' },
   stranger: {},
 };
 
@@ -114,10 +131,13 @@ const rowsOf = (table: Table): readonly Connection[] =>
   );
 
 export const connections = rowsOf(byDefault);
-export const closedConnections: readonly Connection[] = connections.map((each) => {
-  const verdict = whenClosed[each.from][each.to];
-  return verdict === undefined ? each : { ...each, isPermitted: verdict === 'yes' };
-});
+const differingBy = (differences: Table): readonly Connection[] =>
+  connections.map((each) => {
+    const verdict = differences[each.from][each.to];
+    return verdict === undefined ? each : { ...each, isPermitted: verdict === 'yes' };
+  });
+export const closedConnections = differingBy(whenClosed);
+export const proxiedConnections = differingBy(whenProxied);
 export const openConnections: readonly Connection[] = connections.map((each) => ({
   ...each,
   isPermitted: true,

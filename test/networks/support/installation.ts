@@ -1,9 +1,10 @@
+import { readFileSync } from 'node:fs';
 import { chartFolder } from '../../../helm/tools/render.ts';
 import { apply, getJson, kubectl } from '../../e2e/support/cluster.ts';
 import { agentImage, helm, release } from '../../e2e/support/installation.ts';
 import { eventually } from '../../support/eventually.ts';
 import { RestUser } from '../../support/rest-user.ts';
-import { gitPort, publicHost } from './places.ts';
+import { addresses, gitPort, hiddenHost, proxyPort, publicHost } from './places.ts';
 
 export const namespace = 'networks';
 export const sandboxes = `${namespace}-sandboxes`;
@@ -25,8 +26,54 @@ export const closedValues = {
   sandboxes: { internet: false, extraEgress: toStranger },
 };
 
-/** Installs the chart, or gives the installed one other values of networkPolicies. */
-export async function install(networkPolicies: object = {}): Promise<void> {
+const trustConfigMap = 'company-authority';
+
+/** Values where a proxy is the only way out, and alone knows the git host. */
+export const proxiedValues = {
+  proxy: { https: `http://${addresses.proxy}:${proxyPort}` },
+  trust: { configMap: trustConfigMap },
+  gitHosts: [{ provider: 'github', url: `https://${hiddenHost}` }],
+  sandboxes: { namespace: sandboxes },
+  networkPolicies: { gateway: { internet: false }, sandboxes: { internet: false } },
+};
+
+/**
+ * Makes both namespaces, with the certificate of the private authority where `proxiedValues` have
+ * it, as docs/install.md says: without it the processes do not start. The clean-up of the release
+ * removes both.
+ */
+export async function distributeAuthority(): Promise<() => Promise<void>> {
+  const authority = readFileSync(process.env['NETWORKS_AUTHORITY'] ?? '', 'utf8');
+  const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' };
+  await apply(
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: sandboxes, labels } },
+    ...[namespace, sandboxes].map((of) => ({
+      ...{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: trustConfigMap, namespace: of } },
+      data: { 'ca.crt': authority },
+    })),
+  );
+  return () => Promise.resolve();
+}
+
+/** Values where the platform chooses the users of pods, as values.yaml says. */
+export const chosenUserValues = {
+  podSecurityContext: { runAsUser: null, runAsGroup: null },
+  defaultTemplate: {
+    podSecurityContext: {
+      ...{ runAsUser: null, runAsGroup: null, fsGroup: null, fsGroupChangePolicy: null },
+    },
+  },
+};
+
+export interface Values {
+  readonly networkPolicies?: object;
+  readonly defaultTemplate?: object;
+  readonly [name: string]: unknown;
+}
+
+/** Installs the chart, or gives the installed one other values. */
+export async function install({ defaultTemplate = {}, ...values }: Values = {}): Promise<void> {
   const { repository, tag } = agentImage();
   await helm(
     [
@@ -38,12 +85,13 @@ export async function install(networkPolicies: object = {}): Promise<void> {
       gitHosts: [{ provider: 'github', url: `http://${publicHost}:${gitPort}` }],
       operator: { replicas: 1 },
       gateway: { replicas: 1 },
-      networkPolicies,
       defaultTemplate: {
         image: { repository, tag },
         resources: { requests: { cpu: '20m', memory: '64Mi' } },
         storage: { size: '1Gi' },
+        ...defaultTemplate,
       },
+      ...values,
     },
   );
 }

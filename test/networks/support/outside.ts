@@ -1,11 +1,20 @@
+import { writeFileSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { GitServer } from '../../support/git-server.ts';
+import { startOutside } from '../../support/outside.ts';
+import { privateAuthority } from '../../support/private-authority.ts';
+import { hiddenHost, proxyPort } from './places.ts';
 
 /**
  * The world outside of the cluster, in a network namespace of its own, at every address that this
  * namespace has: a git host with the public repository acme/shop on port 8080, and servers that
- * accept connections on 9090 and, like the metadata service of a cloud, on 80.
+ * accept connections on 9090 and, like the metadata service of a cloud, on 80. A forward proxy on
+ * 3128 reaches one host more, a git host with the same repository, which listens at no address that
+ * the cluster reaches. The certificate of that host is of a private authority.
+ *
+ * usage: node outside.ts FILE, into which the certificate of the authority is written
  */
+const [authorityFile = ''] = process.argv.slice(2);
 const gitPort = 8080;
 const otherPorts = [80, 9090];
 
@@ -22,7 +31,17 @@ listen(gitPort, (client) => {
   client.on('close', () => server.destroy());
   client.pipe(server).pipe(client);
 });
+const authority = privateAuthority([hiddenHost]);
+const proxy = await startOutside({
+  ...{ authority, address: '::', port: proxyPort },
+  https: { [hiddenHost]: git.url },
+});
+writeFileSync(authorityFile, authority.ca);
 for (const port of otherPorts) listen(port, (socket) => socket.end());
 
-process.once('SIGTERM', () => void git.stop().finally(() => process.exit(0)));
+const stop = async (): Promise<void> => {
+  await proxy[Symbol.asyncDispose]();
+  await git.stop();
+};
+process.once('SIGTERM', () => void stop().finally(() => process.exit(0)));
 console.log('outside is ready');

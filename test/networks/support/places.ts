@@ -4,6 +4,9 @@ const isIPv6 = family === '6';
 
 export const publicHost = 'git.example.test';
 export const gitPort = 8080;
+/** A git host that only the proxy can resolve; its certificate is of a private authority. */
+export const hiddenHost = 'git.hidden.test';
+export const proxyPort = 3128;
 /** Ranges for documentation, which no policy of the chart counts as private. */
 const publicAddresses = { '4': ['203.0.113.10'], '6': ['2001:db8:1::10'] } as const;
 export const publicNames: readonly string[] = [
@@ -13,5 +16,11 @@ export const publicNames: readonly string[] = [
 
 /** Addresses of `run`, in the first family of the cluster. */
 export const addresses = isIPv6
-  ? { dns: 'fd00:96::a', metadata: 'fd00:ec2::254', privateHost: 'fd00:77::10' }
-  : { dns: '10.96.0.10', metadata: '169.254.169.254', privateHost: '172.20.0.10' };
+  ? {
+      ...{ dns: 'fd00:96::a', metadata: 'fd00:ec2::254', privateHost: 'fd00:77::10' },
+      proxy: '2001:db8:1::3',
+    }
+  : {
+      ...{ dns: '10.96.0.10', metadata: '169.254.169.254', privateHost: '172.20.0.10' },
+      proxy: '203.0.113.3',
+    };

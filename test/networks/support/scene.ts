@@ -4,7 +4,7 @@ import { eventually } from '../../support/eventually.ts';
 import type { StartTask } from '../../../src/gateway/presenters/start-task.ts';
 import { sources, type Connection, type Source, type Target } from './connections.ts';
 import { firstUser, namespace, podOf, sandboxes, stranger, strangerPort } from './installation.ts';
-import { addresses, gitPort, publicHost } from './places.ts';
+import { addresses, gitPort, proxyPort, publicHost } from './places.ts';
 import { probe, type Attempt } from './probe.ts';
 
 const ports = {
@@ -95,6 +95,7 @@ export class Scene {
       'the metadata service of the cloud': { host: addresses.metadata, port: 80 },
       'the git host by its name': { host: publicHost, port: gitPort },
       'the git host at another port': { host: publicHost, port: ports.otherPublic },
+      'the proxy': { host: addresses.proxy, port: proxyPort },
       'a host of a private network': { host: addresses.privateHost, port: gitPort },
       'the agent of a sandbox': { host: agent, port: ports.agent },
       'the REST service by its Service': { host: rest, port: 80 },

@@ -1,12 +1,16 @@
 import { startDns, type DnsPods } from './cluster-dns.ts';
 import type { Connection } from './connections.ts';
-import { install, startStranger, uninstall } from './installation.ts';
+import { install, startStranger, uninstall, type Values } from './installation.ts';
 import { enforcePolicies } from './policy-engine.ts';
 import { Scene } from './scene.ts';
 
 export interface WorldOptions {
   readonly dns: DnsPods;
   readonly rangesMatchCluster: boolean;
+  /** Makes what this cluster has before the chart, and returns what ends it. Default: nothing. */
+  readonly prepare?: () => Promise<() => Promise<void>>;
+  /** Values of the chart beside those that every cluster has. Default: none. */
+  readonly values?: Values;
 }
 
 /** How long a new rule may take until it is in force. */
@@ -40,7 +44,7 @@ export function itPermits(connections: readonly Connection[], scene: () => Scene
  */
 export function describeWorld(
   name: string,
-  { dns, rangesMatchCluster }: WorldOptions,
+  { dns, rangesMatchCluster, prepare, values }: WorldOptions,
   connections: readonly Connection[],
   more: (scene: () => Scene) => void = () => undefined,
 ): void {
@@ -51,8 +55,9 @@ export function describeWorld(
       ends.push(await startDns(dns));
       ends.push(await enforcePolicies({ rangesMatchCluster }));
       await startStranger();
+      if (prepare !== undefined) ends.push(await prepare());
       ends.push(uninstall);
-      await install();
+      await install(values);
       scene = await Scene.begin();
     });
     afterAll(async () => {
