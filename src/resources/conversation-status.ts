@@ -167,6 +167,10 @@ export const conversationStatusSchema = z.object({
         'Number of resumes that the operator has requested from the agent since the interruption.',
       ),
       resumeRejections: optional(count(), 'Number of those resumes that the agent has rejected.'),
+      resumesNotExecuted: optional(
+        count(),
+        'Number of those resumes that the agent has certainly not executed, for example because there was no connection.',
+      ),
       abandonedReason: optional(
         z.enum(['LostTooOften', 'Refused', 'Stalled']),
         'Reason why the operator no longer resumes the run. Absent while the operator still does.',

@@ -100,8 +100,8 @@ export const withUserPause = (
 
 /**
  * Whether the operator requested a resume without seeing an answer, and another container answers
- * now: the run may have resumed in between, and the container was lost again. A rejected request
- * has not resumed the run.
+ * now: the run may have resumed in between, and the container was lost again. A request that was
+ * rejected, or that did not reach the agent, has not resumed the run.
  */
 export function isResumeUnconfirmed(
   { agentEpoch: requestedIn = 0 }: ConversationStatus,
@@ -114,8 +114,12 @@ export function isResumeUnconfirmed(
     interruption.reason === Interruption.user
   )
     return false;
-  const { resumeAttempts = 0, resumeRejections = 0, lastResumeTime } = interruption;
-  return (
-    lastResumeTime === undefined && resumeAttempts > resumeRejections && agentEpoch > requestedIn
-  );
+  const {
+    resumeAttempts = 0,
+    resumeRejections = 0,
+    resumesNotExecuted = 0,
+    lastResumeTime,
+  } = interruption;
+  const isInDoubt = resumeAttempts > resumeRejections + resumesNotExecuted;
+  return lastResumeTime === undefined && isInDoubt && agentEpoch > requestedIn;
 }

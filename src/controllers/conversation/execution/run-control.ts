@@ -9,7 +9,7 @@ import { runKey, type PolledRun } from './run-observer.ts';
 import {
   retryAfterMs,
   withResumeAttempt,
-  withResumeRejected,
+  withResumeFailed,
   withRunResumed,
   withRunStuck,
 } from './run-resume.ts';
@@ -37,15 +37,18 @@ export async function resumeRun(
   { status: before, save, signal }: RunControlContext,
 ): Promise<{ readonly status: ConversationStatus; readonly againAfterMs?: number | undefined }> {
   const attempted = await save(withResumeAttempt(before));
+  let isRequested = false;
   try {
     const state = await agent.conversation(endpoint, id, { signal });
     // A request to run would confirm the actions that wait for an answer by now.
-    if (state?.executionStatus !== 'waiting_for_confirmation')
+    if (state?.executionStatus !== 'waiting_for_confirmation') {
+      isRequested = true;
       await agent.run(endpoint, id, { signal });
+    }
   } catch (error) {
     if (!(error instanceof AgentError) || signal.aborted) throw error;
     logger.info('the agent did not resume the run', { conversation: id, code: error.code });
-    const status = withResumeRejected(attempted, error.code);
+    const status = withResumeFailed(attempted, error, isRequested);
     return { status, againAfterMs: status.interruption && retryAfterMs(status.interruption) };
   }
   return { status: withRunResumed(attempted, isoTime(clock)) };

@@ -1,4 +1,4 @@
-import type { AgentErrorCode } from '../../../agent/errors.ts';
+import type { AgentError, AgentErrorCode } from '../../../agent/errors.ts';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { Interruption, type InterruptedRun } from './interruption.ts';
 
@@ -87,16 +87,25 @@ const rejections: ReadonlySet<AgentErrorCode> = new Set([
   'malformed',
 ]);
 
-/** Counts a resume that the agent has rejected. */
-export function withResumeRejected(
+/**
+ * Counts a resume that failed with `error`. `isRequested`: the call to run failed, and not one
+ * before it. A rejection counts against the run. A resume that the agent has certainly not executed
+ * is counted as well: the next loss of the container is none of this run.
+ */
+export function withResumeFailed(
   status: ConversationStatus,
-  code: AgentErrorCode,
+  error: AgentError,
+  isRequested: boolean,
 ): ConversationStatus {
   const { interruption } = status;
-  if (interruption === undefined || !rejections.has(code)) return status;
+  if (interruption === undefined) return status;
+  const { resumeRejections = 0, resumesNotExecuted = 0 } = interruption;
+  if (rejections.has(error.code))
+    return { ...status, interruption: { ...interruption, resumeRejections: resumeRejections + 1 } };
+  if (isRequested && error.outcomeUnknown) return status;
   return {
     ...status,
-    interruption: { ...interruption, resumeRejections: (interruption.resumeRejections ?? 0) + 1 },
+    interruption: { ...interruption, resumesNotExecuted: resumesNotExecuted + 1 },
   };
 }
 

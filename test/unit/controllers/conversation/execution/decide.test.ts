@@ -634,6 +634,20 @@ describe('the reason why a run was interrupted', () => {
       { containerLosses: 1, resumeAttempts: 2 },
     ],
     [
+      'is the same loss when no order reached the agent',
+      { resumeAttempts: 1, resumesNotExecuted: 1 },
+      2,
+      {},
+      { containerLosses: 1, resumeAttempts: 1 },
+    ],
+    [
+      'is another loss when one order was not answered, and the others did not reach the agent',
+      { resumeAttempts: 4, resumeRejections: 1, resumesNotExecuted: 2 },
+      2,
+      {},
+      { containerLosses: 2 },
+    ],
+    [
       'is a disruption when the pod was taken away after the order',
       { resumeAttempts: 1 },
       2,

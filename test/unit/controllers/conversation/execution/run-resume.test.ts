@@ -1,3 +1,4 @@
+import { AgentError, type AgentErrorCode } from '../../../../../src/agent/errors.ts';
 import type { InterruptedRun } from '../../../../../src/controllers/conversation/execution/interruption.ts';
 import {
   abandonedReasonOf,
@@ -9,7 +10,7 @@ import {
   withResumeAttempt,
   withRunRequested,
   withRunResumed,
-  withResumeRejected,
+  withResumeFailed,
 } from '../../../../../src/controllers/conversation/execution/run-resume.ts';
 import { withFirstMessage } from '../../../../../src/controllers/conversation/messages/message-status.ts';
 import { eventOfRun } from '../../../../../src/controllers/conversation/execution/run-events.ts';
@@ -18,6 +19,8 @@ import { UnresponsiveAgents } from '../../../../../src/controllers/unresponsive-
 import type { ConversationStatus } from '../../../../../src/resources/conversation-status.ts';
 import { later, noon, noonMs } from '../../../../support/builders.ts';
 import { VirtualClock } from '../../../../support/virtual-clock.ts';
+
+const agentError = (code: AgentErrorCode) => new AgentError(code, 'no');
 
 const loss = (more: Partial<InterruptedRun> = {}): InterruptedRun => ({
   reason: 'Loss',
@@ -109,7 +112,7 @@ describe('an agent that does not resume a run', () => {
       status.interruption !== undefined &&
       abandonedReasonOf(status.interruption) === undefined
     ) {
-      status = withResumeRejected(withResumeAttempt(status), 'failed');
+      status = withResumeFailed(withResumeAttempt(status), agentError('failed'), true);
       waits.push(retryAfterMs(status.interruption ?? loss()));
     }
     expect(waits).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
@@ -119,11 +122,24 @@ describe('an agent that does not resume a run', () => {
     });
   });
 
-  it.each(['busy', 'timeout', 'unreachable', 'dormant'] as const)(
-    'has not refused it when it is %s',
+  it.each(['busy', 'unreachable', 'dormant', 'unauthorized'] as const)(
+    'has neither refused nor executed it when it is %s',
+    (code) => {
+      const status: ConversationStatus = { interruption: loss({ resumesNotExecuted: 1 }) };
+      expect(withResumeFailed(status, agentError(code), true).interruption).toEqual(
+        loss({ resumesNotExecuted: 2 }),
+      );
+    },
+  );
+
+  it.each(['timeout', 'connection-lost', 'aborted'] as const)(
+    'may have executed it when the call ends with %s, unless that was a call before it',
     (code) => {
       const status: ConversationStatus = { interruption: loss() };
-      expect(withResumeRejected(status, code)).toBe(status);
+      expect(withResumeFailed(status, agentError(code), true)).toBe(status);
+      expect(withResumeFailed(status, agentError(code), false).interruption).toEqual(
+        loss({ resumesNotExecuted: 1 }),
+      );
     },
   );
 });
