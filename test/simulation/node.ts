@@ -294,9 +294,13 @@ export class SimulatedNode {
       if (type === 'ADDED') this.#provide(object);
       if (type === 'DELETED') this.#volumes.delete(object.metadata.uid);
     }
-    if (plural !== pods.plural || this.#lost) return;
+    if (plural !== pods.plural) return;
     const pod = object as Pod;
     const run = this.#runs.get(pod.metadata.uid);
+    // A pod that is taken away waits for nothing, whatever becomes of its node.
+    if (run !== undefined && (type === 'DELETED' || pod.metadata.deletionTimestamp !== undefined))
+      this.#endWait(run);
+    if (this.#lost) return;
     if (type === 'ADDED') this.#take(pod);
     else if (type === 'DELETED') this.#forget(run);
     else if (

@@ -1,3 +1,4 @@
+import { pods } from '../../packages/kube/src/core.ts';
 import type { KubeObject } from '../../packages/kube/src/object.ts';
 import { isTrue } from '../../src/resources/conditions.ts';
 import { SandboxFailure } from '../../src/controllers/sandbox/decide.ts';
@@ -56,7 +57,7 @@ export class StartDeadlineCheck {
    * leaves the deadline as it is.
    */
   readonly #wantedSince = new Map<string, number>();
-  /** By the uid of the sandbox: the last wait for a resource quota, by what the API server answers. */
+  /** By the uid of the sandbox: the last wait for a resource quota. */
   readonly #quotaWaits = new Map<string, Wait>();
 
   constructor(options: StartDeadlineCheckOptions) {
@@ -65,17 +66,30 @@ export class StartDeadlineCheck {
     options.traffic.add({ answered: (...answer) => this.#answered(...answer) });
   }
 
-  /** A creation of a pod was refused by the quota, or was executed. */
+  /**
+   * The quota refuses a pod, or the API server has another answer than that. An error of the server
+   * says nothing about the quota. Where the answer to a creation is lost, the pod ends the wait.
+   */
   #answered({ method, path, body = '{}' }: TrafficRequest, status: number, answer: string): void {
     if (method !== 'POST' || !path.endsWith('/pods')) return;
-    const { metadata } = JSON.parse(body) as Pick<KubeObject, 'metadata'>;
-    const uid = metadata.ownerReferences?.[0]?.uid ?? '';
-    const now = this.#options.scheduler.monotonic();
+    const [uid = ''] = ownerUids(JSON.parse(body) as Pick<KubeObject, 'metadata'>);
+    if (status === 403 && answer.includes('exceeded quota')) this.#beginQuotaWait(uid);
+    else if (status < 500 && status !== 429) this.#endQuotaWait(uid);
+  }
+
+  /** A creation that was executed late may have made the pod, and the quota refuses another. */
+  #beginQuotaWait(uid: string): void {
+    const { cluster, scheduler } = this.#options;
+    if (cluster.pods.some((pod) => ownerUids(pod).includes(uid))) return;
     const wait = this.#quotaWaits.get(uid);
-    if (status === 403 && answer.includes('exceeded quota')) {
-      if (wait === undefined || wait.until !== undefined) this.#quotaWaits.set(uid, { since: now });
-    } else if (status === 201 && wait !== undefined && wait.until === undefined)
-      this.#quotaWaits.set(uid, { ...wait, until: now });
+    const since = scheduler.monotonic();
+    if (wait === undefined || wait.until !== undefined) this.#quotaWaits.set(uid, { since });
+  }
+
+  #endQuotaWait(uid: string): void {
+    const wait = this.#quotaWaits.get(uid);
+    if (wait === undefined || wait.until !== undefined) return;
+    this.#quotaWaits.set(uid, { ...wait, until: this.#options.scheduler.monotonic() });
   }
 
   /** The end of the last wait for the cluster: now, while one is under way. */
@@ -91,12 +105,15 @@ export class StartDeadlineCheck {
   }
 
   #observe({ plural, type, object, before }: Change): void {
+    if (plural === pods.plural && type === 'ADDED')
+      for (const uid of ownerUids(object)) this.#endQuotaWait(uid);
     if (plural !== sandboxes.plural || type === 'DELETED') return;
     const { history, scheduler, startDeadline } = this.#options;
     const sandbox = object as Sandbox;
     const { uid, name } = sandbox.metadata;
     const now = scheduler.monotonic();
-    if (shouldRun(sandbox) && !this.#wantedSince.has(uid)) this.#wantedSince.set(uid, now);
+    if (!shouldRun(sandbox)) this.#endQuotaWait(uid);
+    else if (!this.#wantedSince.has(uid)) this.#wantedSince.set(uid, now);
     const { reason } = viewOfSandbox(sandbox);
     const fails = hasFailed(sandbox) && !hasFailed(before as Sandbox | undefined);
     if (!fails || !lateFailures.has(reason) || history.of(uid)?.hasRun === true) return;
@@ -117,3 +134,6 @@ export class StartDeadlineCheck {
 
 const hasFailed = (sandbox: Sandbox | undefined): boolean =>
   isTrue(sandbox?.status?.conditions, SandboxCondition.failed);
+
+const ownerUids = ({ metadata }: Pick<KubeObject, 'metadata'>): readonly string[] =>
+  (metadata.ownerReferences ?? []).map(({ uid }) => uid);

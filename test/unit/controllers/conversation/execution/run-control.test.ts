@@ -1,5 +1,5 @@
 import { silentLogger } from '@conversation-operator/base/logger';
-import type { AgentClient } from '../../../../../src/agent/agent.ts';
+import type { AgentClient, AgentConversation } from '../../../../../src/agent/agent.ts';
 import { AgentError } from '../../../../../src/agent/errors.ts';
 import { withAgentReport } from '../../../../../src/controllers/conversation/execution/decide.ts';
 import { resumeRun } from '../../../../../src/controllers/conversation/execution/run-control.ts';
@@ -14,10 +14,15 @@ const paused: ConversationStatus = {
   interruption: { reason: 'Loss', time: noon, containerLosses: 1 },
 };
 
-const broken = {
-  ...{ id: 'c1', executionStatus: 'error', reportedStatus: 'error' },
-  ...{ title: undefined, updatedAt: undefined, lastUserMessageId: undefined, metrics: undefined },
-} as const;
+const broken: AgentConversation = {
+  id: 'c1',
+  executionStatus: 'error',
+  reportedStatus: 'error',
+  title: undefined,
+  updatedAt: undefined,
+  lastUserMessageId: undefined,
+  metrics: undefined,
+};
 
 /** The status after a resume in one container, and the first report of the next container. */
 async function afterNextContainer(
