@@ -35,6 +35,8 @@ export interface AgentNetworkOptions {
   readonly faultSchedule: FaultSchedule;
   readonly scheduler: Scheduler;
   readonly trace: Trace;
+  /** Whether the process is no operator, and no operator learns what it asks for; default false. */
+  readonly isDirect?: boolean;
   /** A run begins or resumes because this process asked for it. */
   readonly onRun?: (conversation: StoredConversation, process: AgentProcess) => void;
   /** This process sends the order to interrupt a run, or to reject the action that waits in it. */
@@ -213,7 +215,8 @@ export class SimulatedAgentClient implements AgentClient {
       return conversation;
     };
     const post = (agent: AgentProcess) => {
-      agent.post(find(agent), { text: content.map(({ text }) => text ?? '').join('\n'), run });
+      const text = content.map(({ text: part }) => part ?? '').join('\n');
+      agent.post(find(agent), { text, run, isDirect: this.#isDirect });
       return { started: run };
     };
     const { scheduler } = this.#options;
@@ -327,7 +330,7 @@ export class SimulatedAgentClient implements AgentClient {
           return;
         // The protocol has no protection against a client whose message overtakes an answer.
         if (conversation.acceptedByMessage === questionId) return;
-        agent.respond(conversation, accept);
+        agent.respond(conversation, accept, this.#isDirect);
       });
     const doubt = this.#options.answerDoubts?.next(questionId);
     if (doubt === undefined) return respond(options);
@@ -381,6 +384,10 @@ export class SimulatedAgentClient implements AgentClient {
 
   close(): Promise<void> {
     return Promise.resolve();
+  }
+
+  get #isDirect(): boolean {
+    return this.#options.isDirect === true;
   }
 
   #viewOf(agent: AgentProcess, conversation: StoredConversation): AgentConversation {

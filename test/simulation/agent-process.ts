@@ -63,7 +63,8 @@ export interface StoredConversation {
   disruptions: number;
   /**
    * How many runs ended with their container while the sandbox was wanted, since its owner last
-   * asked for anything or a run ended by itself.
+   * asked the operator for anything or a run ended by itself. The operator learns of no message
+   * that its owner sends to the agent itself while a run is under way.
    */
   losses: number;
   /** The rest of the run after its interruption. */
@@ -339,7 +340,11 @@ export class AgentProcess {
    */
   post(
     conversation: StoredConversation,
-    { text, run }: { readonly text: string; readonly run: boolean },
+    {
+      text,
+      run,
+      isDirect,
+    }: { readonly text: string; readonly run: boolean; readonly isDirect: boolean },
   ): void {
     this.#options.onMessage(text);
     conversation.messages.push(text);
@@ -350,7 +355,7 @@ export class AgentProcess {
     if (!run && !isRunWanted) return;
     conversation.continuations = 0;
     conversation.disruptions = 0;
-    conversation.losses = 0;
+    if (!isDirect) conversation.losses = 0;
     conversation.wanted = true;
     // A person has repaired the conversation, or says something else to the model.
     conversation.deadly = false;
@@ -497,11 +502,11 @@ export class AgentProcess {
   }
 
   /** The answer of a person to what waits now: the protocol has no id of a question. */
-  respond(conversation: StoredConversation, accept: boolean): void {
+  respond(conversation: StoredConversation, accept: boolean, isDirect: boolean): void {
     if (conversation.status !== 'waiting_for_confirmation') return;
     conversation.continuations = 0;
     conversation.disruptions = 0;
-    conversation.losses = 0;
+    if (!isDirect) conversation.losses = 0;
     conversation.wanted = accept;
     if (accept) {
       this.run(conversation);

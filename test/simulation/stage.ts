@@ -339,7 +339,6 @@ export function stage(
         conversation.lost = false;
         conversation.continuations = 0;
         conversation.disruptions = 0;
-        conversation.losses = 0;
       },
       // A person's own no is the end of it.
       onReject: (conversation) => {

@@ -78,6 +78,7 @@ export class Users {
       faultSchedule,
       scheduler,
       trace,
+      isDirect: true,
       ...agentNetwork,
     });
   }
