@@ -10,13 +10,13 @@ import type { LiveState } from './stream/live-state.ts';
 import { accountRoutes, keyRoutes } from './v1/keys.ts';
 import { approvalRoutes } from './v1/approvals.ts';
 import { conversationRoutes, interruptRoute } from './v1/conversations.ts';
-import { downloadRoute } from './v1/download.ts';
-import { eventRoutes } from './v1/events.ts';
-import { fileRoutes } from './v1/files.ts';
+import { downloadRoute } from './history/download.ts';
+import { eventRoutes } from './history/events.ts';
+import { fileRoutes } from './history/files.ts';
 import { gitRoutes } from './v1/git.ts';
 import { healthRoutes, type HealthOptions } from './v1/health.ts';
 import { lifeRoutes } from './v1/life.ts';
-import { liveRoute } from './v1/live.ts';
+import { liveRoute } from './history/live.ts';
 import { overviewRoutes } from './v1/overview.ts';
 import { pullRequestRoutes } from './v1/pull-requests.ts';
 import { quotaRoutes } from './v1/quota.ts';
@@ -27,7 +27,7 @@ import { sandboxRoutes } from './v1/sandboxes.ts';
 import { ConversationSearch } from './v1/search.ts';
 import { settingsRoutes, unsupportedRoutes } from './v1/settings.ts';
 import { startTaskRoutes } from './v1/start-tasks.ts';
-import { textSearchRoute } from './v1/text-search.ts';
+import { textSearchRoute } from './history/text-search.ts';
 import { webUiRoutes } from './web-ui/routes.ts';
 
 /** Every endpoint of the gateway, in the order of the OpenAPI document. */

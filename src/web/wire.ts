@@ -16,7 +16,7 @@ import type { StartTask } from '../gateway/presenters/start-task.ts';
 import type { TimelineEntry } from '../gateway/presenters/timeline.ts';
 import type { Resources } from '../gateway/v1/life.ts';
 import type { SecretRecord } from '../gateway/v1/secrets.ts';
-import type { Found, TextSearchPage } from '../gateway/v1/text-search-schemas.ts';
+import type { Found, TextSearchPage } from '../gateway/history/text-search.ts';
 import type { SettingsRecord } from '../gateway/v1/settings.ts';
 
 export type {

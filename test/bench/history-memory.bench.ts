@@ -6,7 +6,7 @@ import { conversations } from '../../src/resources/conversation.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import { sandboxTemplates } from '../../src/resources/sandbox-template.ts';
 import { sandboxes } from '../../src/resources/sandbox.ts';
-import { maxDownloadEvents } from '../../src/gateway/v1/download.ts';
+import { maxDownloadEvents } from '../../src/gateway/history/download.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { namespace, startApiServer } from './api-server.ts';

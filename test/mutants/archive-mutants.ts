@@ -107,7 +107,7 @@ export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'does not expire by the time of the backup',
   },
   'after a restore a status of an expiry is believed': {
-    file: 'src/gateway/v1/history-reading.ts',
+    file: 'src/gateway/history/history-reads.ts',
     from: "if (source.code === 'archive-disabled') throw noHistory(source.code);",
     to: "if (source.code !== 'archive-empty') throw noHistory(source.code);",
     test: 'test/integration/gateway/history.test.ts',
@@ -188,13 +188,13 @@ export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'have no ids, kinds or times',
   },
   'a search finds what it has found on the page before': {
-    ...{ file: 'src/gateway/v1/text-search.ts', test: textSearch },
+    ...{ file: 'src/gateway/history/text-search.ts', test: textSearch },
     from: 'rest: event.position',
     to: 'rest: event.position + 1',
     name: 'finds each place once',
   },
   'a page of a search has no end within a long history': {
-    ...{ file: 'src/gateway/v1/text-search.ts', test: textSearch },
+    ...{ file: 'src/gateway/history/text-search.ts', test: textSearch },
     from: 'found.length >= room || isLate()',
     to: 'found.length >= room',
     name: 'finds each place once',

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { problemSchema } from '../errors/problem-error.ts';
 import { streamEventSchema } from '../stream/schemas.ts';
 import { successSchema } from '../http/route.ts';
-import { eventPage } from '../v1/events.ts';
+import { eventPage } from '../history/events.ts';
 import { keyRequestSchema } from '../v1/keys.ts';
 import {
   resumeRequestSchema,

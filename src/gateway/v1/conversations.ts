@@ -34,7 +34,7 @@ import { conversationFilter, type ConversationSearch } from './search.ts';
 import { sendMessageRoute } from './send-message.ts';
 import { startConversation, startProblems } from './start.ts';
 import { streamStart } from './stream-start.ts';
-import { agentProblems, agentReading } from './agent-reading.ts';
+import { agentProblems, agentReading } from '../history/agent-reads.ts';
 
 const base = '/api/v1/app-conversations';
 const { get, patch, post, remove } = endpoints('conversations');

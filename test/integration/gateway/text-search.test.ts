@@ -10,7 +10,7 @@ import { createCodec } from '../../../src/archive/codec.ts';
 import { extendArchive } from '../../../src/archive/extend.ts';
 import { createHistoryReader } from '../../../src/archive/reader.ts';
 import { removeArchive } from '../../../src/archive/removal.ts';
-import type { TextSearchPage } from '../../../src/gateway/v1/text-search-schemas.ts';
+import type { TextSearchPage } from '../../../src/gateway/history/text-search.ts';
 import type { ArchiveStatus } from '../../../src/resources/archive-status.ts';
 import type { ConversationSpec } from '../../../src/resources/conversation.ts';
 import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';

@@ -1,4 +1,4 @@
-import { bounded, maxDownloadEvents } from '../../../src/gateway/v1/download.ts';
+import { bounded, maxDownloadEvents } from '../../../src/gateway/history/download.ts';
 
 const json = Buffer.from('{}');
 const part = Array.from({ length: 1000 }, (_, position) => ({ id: 'e', position, json }));

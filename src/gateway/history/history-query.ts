@@ -1,6 +1,6 @@
 import type { HistoryFilter, HistoryQuery } from '../../archive/history.ts';
 import { invalidField } from '../errors/validation.ts';
-import type { EventSearch } from './schemas.ts';
+import type { EventSearch } from '../v1/schemas.ts';
 
 /** End of a `next_page_id` of an archive, behind the id of the event. */
 const position = /@\d{1,10}$/;

@@ -8,11 +8,53 @@ import { ProblemError } from '../errors/problem-error.ts';
 import { type HandlerResult, type Route, endpoints } from '../http/route.ts';
 import { presentConversation } from '../presenters/conversation.ts';
 import type { Services } from '../services.ts';
-import { askAgent, type AgentCall } from './agent-reading.ts';
-import { sourcesOf } from './conversation-record.ts';
-import { agentHistory } from './history-pages.ts';
-import { archiveProblem, historyProblems, historyReading, readArchive } from './history-reading.ts';
-import { conversationParams } from './schemas.ts';
+import { askAgent, type AgentCall, type Agent } from './agent-reads.ts';
+import { sourcesOf } from '../v1/conversation-record.ts';
+import { archiveProblem, historyProblems, historyReading, readArchive } from './history-reads.ts';
+import { conversationParams } from '../v1/schemas.ts';
+import { AgentError } from '../../agent/errors.ts';
+import { agentSource } from '../../archive/agent-source.ts';
+
+/**
+ * All events of a running agent, oldest first, page by page, as the archive would have them. Throws
+ * where the agent sends something else than the page that was asked for: an agent that does not
+ * know a page id begins again.
+ */
+async function* agentHistory(
+  services: Services,
+  agent: Agent,
+  left: AbortSignal,
+): AsyncGenerator<readonly HistoryEvent[], void, undefined> {
+  const { endpoint, id } = agent;
+  const source = agentSource({ events: services.events, endpoint, id, secrets: [] });
+  let position = 0;
+  let pageId: string | undefined;
+  for (;;) {
+    const page = await askAgent(
+      services,
+      agent,
+      left,
+      (_agent, signal) => source.page(pageId, { descending: false, signal }),
+      (answer) => answer,
+    );
+    const { events, next } = page;
+    const isAsked = pageId === undefined || events[0]?.id === pageId;
+    if (!isAsked || (events.length === 0 && next !== undefined))
+      throw new AgentError(
+        'malformed',
+        'The agent sends another page of events than was asked for.',
+      );
+    const first = position;
+    yield events.map((event, index) => ({
+      id: event.id,
+      position: first + index,
+      json: event.json,
+    }));
+    position += events.length;
+    if (next === undefined) return;
+    pageId = next;
+  }
+}
 
 const { get } = endpoints('conversations');
 

@@ -27,11 +27,11 @@ import {
   untilLeft,
   type Agent,
   type AgentCall,
-} from './agent-reading.ts';
-import { historyProblems, readArchive } from './history-reading.ts';
+} from './agent-reads.ts';
+import { historyProblems, readArchive } from './history-reads.ts';
 import { noHistory } from './history-source.ts';
-import { ownConversation } from './own-objects.ts';
-import { conversationParams } from './schemas.ts';
+import { ownConversation } from '../v1/own-objects.ts';
+import { conversationParams } from '../v1/schemas.ts';
 
 const base = '/api/v1/app-conversations/{id}';
 const { get } = endpoints('files');

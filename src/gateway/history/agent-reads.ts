@@ -12,7 +12,7 @@ import { invalidRequest } from '../errors/validation.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
 import { agentTimeout } from '../proxy/agent-errors.ts';
 import type { Services } from '../services.ts';
-import { ownConversation, type OwnCall } from './own-objects.ts';
+import { ownConversation, type OwnCall } from '../v1/own-objects.ts';
 
 /** The problems of an endpoint that asks the agent of a conversation. */
 export const agentProblems = [

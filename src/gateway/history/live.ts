@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { liveCursor, liveSchema, type LiveActivity } from '../../agent/live.ts';
 import { type Route, endpoints } from '../http/route.ts';
 import type { Services } from '../services.ts';
-import { agentProblems, agentReading } from './agent-reading.ts';
-import { conversationParams } from './schemas.ts';
+import { agentProblems, agentReading } from './agent-reads.ts';
+import { conversationParams } from '../v1/schemas.ts';
 
 const { get } = endpoints('events');
 

@@ -4,29 +4,96 @@ import { z } from 'zod';
 import type { Response } from 'express';
 import { AgentError } from '../../agent/errors.ts';
 import type { EventQuery } from '../../agent/events.ts';
-import type { HistoryPage } from '../../archive/history.ts';
+import type { HistoryPage, HistoryEvent } from '../../archive/history.ts';
 import { type HandlerResult, type Route, endpoints } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { countSchema, pageFrame, pageSchema } from '../presenters/schemas.ts';
-import { askAgent } from './agent-reading.ts';
+import { askAgent, type Agent } from './agent-reads.ts';
 import { agentPageId, historyFilterOf, historyQueryOf } from './history-query.ts';
-import { historyProblems, historyReading, readArchive } from './history-reading.ts';
+import { historyProblems, historyReading, readArchive } from './history-reads.ts';
 import { refuseTooMany } from '../http/fields.ts';
-import { agentEvents, archivedEvents, type EventTexts } from './events-by-id.ts';
 import { listPieces, plainFrame } from '@conversation-operator/http/body/json-list';
 import { compact } from '@conversation-operator/base/compact';
-import {
-  conversationParams,
-  eventFilters,
-  eventIds,
-  eventSearch,
-  type EventSearch,
-} from './schemas.ts';
+import { conversationParams, eventFilters, eventIds, eventSearch, type EventSearch } from '../v1/schemas.ts';
+import { idIn } from '../../archive/agent-event.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+
+/** The JSON of events, by their ids. */
+type EventTexts = ReadonlyMap<string, Buffer>;
+
+/** Maximum bytes of the events of one answer, all of which are in memory. */
+const maxBytes = 8 * 1024 * 1024;
+/** Events that an agent is asked for at once, each of which has up to `maxBytes` in memory. */
+const readsAtOnce = 2;
+
+/**
+ * Asks a running agent for events. Throws where the agent does not know the conversation, sends
+ * something else than the event, or more than `maxBytes`.
+ */
+const agentEvents = (
+  services: Services,
+  agent: Agent,
+  left: AbortSignal,
+  ids: readonly string[],
+): Promise<EventTexts> =>
+  askAgent(
+    services,
+    agent,
+    left,
+    async ({ endpoint, id: conversation }, signal) => {
+      const { events } = services;
+      const answer = collected(ids);
+      const read = async (event: string) => {
+        const json = await events.event(endpoint, { conversation, event, maxBytes }, signal);
+        if (json === undefined) return;
+        if (idIn(json) !== event)
+          throw new AgentError('malformed', 'The agent sends another event than was asked for.');
+        answer.add(event, json);
+      };
+      const asked = [...new Set(ids)];
+      for (let index = 0; index < asked.length; index += readsAtOnce)
+        await Promise.all(asked.slice(index, index + readsAtOnce).map(read));
+      // An agent answers the same for an unknown event and for an unknown conversation.
+      if (answer.texts.size === 0) await events.count(endpoint, conversation, {}, signal);
+      return answer.texts;
+    },
+    (texts) => texts,
+  );
+
+/** The JSON of archived events. Throws where they have more than `maxBytes`. */
+async function archivedEvents(
+  events: AsyncIterable<HistoryEvent>,
+  ids: readonly string[],
+): Promise<EventTexts> {
+  const answer = collected(ids);
+  for await (const { id, json } of events) answer.add(id, json);
+  return answer.texts;
+}
+
+/** Takes the events that were asked for, each as often as its id was named. */
+function collected(ids: readonly string[]) {
+  const times = new Map<string, number>();
+  for (const id of ids) times.set(id, (times.get(id) ?? 0) + 1);
+  const texts = new Map<string, Buffer>();
+  let bytes = 0;
+  return {
+    texts,
+    add: (id: string, json: Buffer) => {
+      bytes += json.length * (times.get(id) ?? 1);
+      if (bytes > maxBytes)
+        throw new ProblemError(
+          'history-too-large',
+          `The events of these ids have more than ${maxBytes} bytes. Ask for fewer at once.`,
+        );
+      texts.set(id, json);
+    },
+  };
+}
 
 const base = '/api/v1/conversation/{id}/events';
 const { get } = endpoints('events');
 /** Maximum bytes of one page. */
-const maxBytes = 32 * 1024 * 1024;
+const maxPageBytes = 32 * 1024 * 1024;
 
 const eventSchema = z.looseObject({
   id: z.string().optional(),
@@ -152,8 +219,8 @@ async function passOn(page: Readable, response: Response): Promise<void> {
   const bounded = new Transform({
     transform: (chunk: Buffer, _encoding, done) => {
       bytes += chunk.length;
-      if (bytes > maxBytes)
-        done(new AgentError('malformed', `The agent's answer is larger than ${maxBytes} bytes.`));
+      if (bytes > maxPageBytes)
+        done(new AgentError('malformed', `The agent's answer is larger than ${maxPageBytes} bytes.`));
       else done(null, chunk);
     },
   });

@@ -20,9 +20,9 @@ import {
   untilLeft,
   type Agent,
   type AgentCall,
-} from './agent-reading.ts';
+} from './agent-reads.ts';
 import { archiveSourceOf, historySourceOf, isNoHistory, noHistory } from './history-source.ts';
-import { ownConversation } from './own-objects.ts';
+import { ownConversation } from '../v1/own-objects.ts';
 
 /** The problems of an endpoint that reads the events of a conversation. */
 export const historyProblems = [
