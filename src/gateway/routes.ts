@@ -55,7 +55,11 @@ export function routesOf(
     ...accountRoutes,
     ...keyRoutes(services),
     ...quotaRoutes(services),
-    ...overviewRoutes(services, health),
+    ...overviewRoutes({
+      ...services,
+      version: health.version,
+      uptimeSeconds: health.uptimeSeconds,
+    }),
     ...unsupportedRoutes,
     ...settingsRoutes(services),
     ...secretRoutes(services),

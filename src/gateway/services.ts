@@ -27,6 +27,8 @@ import type { GatewayOptions } from './gateway-options.ts';
 import { staticDirectory } from './git/static-directory.ts';
 import { fairClient } from './limits/fair-client.ts';
 import { newPool, sizeOf, type PoolName, type PoolSize } from './limits/pools.ts';
+import { AgentReads } from './history/agent-reads.ts';
+import { HistoryReads } from './history/history-reads.ts';
 import { ObjectFeed } from './lookup/object-feed.ts';
 import { ResourceLookup } from './lookup/resource-lookup.ts';
 import { SecretReader } from './lookup/secret-reader.ts';
@@ -76,12 +78,14 @@ export interface Listener {
   readonly accept: (socket: Socket) => void;
 }
 
-/**
- * Everything that the stages and the routes of one gateway share, for as long as the gateway
- * exists.
- */
+/** Everything that `createServices` makes. Only the files that wire a gateway know all of it. */
 export type Services = ReturnType<typeof createServices>;
 
+/**
+ * Makes what the stages and the routes of one gateway share, for as long as the gateway exists. Each
+ * of them names what it needs in its own file; `gateway.ts`, `routes.ts` and `request-stages.ts`
+ * hand it to them.
+ */
 export function createServices(options: GatewayOptions, { port, accept }: Listener) {
   const { namespace, caches, clock, metrics, keys } = options;
   const logger = options.logger.child({ component: 'gateway' });
@@ -152,6 +156,14 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     },
   });
   const lookup = new ResourceLookup({ client, namespace, caches });
+  const agentReads = new AgentReads({
+    lookup,
+    keys,
+    clock,
+    places: pool('eventReads'),
+    silentAgents: new CircuitBreakers({ clock }),
+    firstByteMs: options.eventsFirstByteMs ?? 10_000,
+  });
   const random = options.random ?? randomBytes;
   const sealing = sealingUnder(keys);
   const { maxKeyLifetimeMs } = options;
@@ -213,18 +225,21 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
       startStreams: pool('startStreams'),
       liveStreams: pool('liveStreams'),
       snapshots: pool('snapshots'),
-      eventReads: pool('eventReads'),
-      historyReads: pool('historyReads'),
       downloads: pool('downloads'),
       textSearches: pool('textSearches'),
     },
+    agentReads,
+    history: new HistoryReads({
+      agentReads,
+      lookup,
+      client,
+      clock,
+      places: pool('historyReads'),
+      archives: options.history,
+    }),
     events: new AgentEvents(),
-    history: options.history,
     files: new WorkspaceFiles(),
     control: new AgentControl(),
-    /** Maximum time until the first byte of an agent's answer, in milliseconds. */
-    agentFirstByteMs: options.eventsFirstByteMs ?? 10_000,
-    silentAgents: new CircuitBreakers({ clock }),
     webFiles: webFilesOf(options.webDirectory),
     ui,
     gitHosts: options.gitHosts ?? {},

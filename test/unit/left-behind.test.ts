@@ -16,9 +16,8 @@ import { withDeadline } from '../../packages/object-store/src/call-deadline.ts';
 import { createS3Store } from '../../packages/object-store/src/s3-store.ts';
 import { Transfer } from '../../src/gateway/git/git-relay.ts';
 import { newPool } from '../../src/gateway/limits/pools.ts';
-import type { Services } from '../../src/gateway/services.ts';
-import { askAgent, untilLeft } from '../../src/gateway/history/agent-reads.ts';
-import { readArchive } from '../../src/gateway/history/history-reads.ts';
+import { AgentReads, untilLeft } from '../../src/gateway/history/agent-reads.ts';
+import { HistoryReads } from '../../src/gateway/history/history-reads.ts';
 import { aConversation, noon } from '../support/builders.ts';
 import { startJsonHost, type JsonHost } from '../support/json-host.ts';
 import { nothing, outliving, type Outliving } from '../support/left-behind.ts';
@@ -134,17 +133,16 @@ const works: Readonly<Record<string, (given: Outliving, fails: boolean) => Promi
   },
   'a read of an agent': async ({ clock, signal }, fails) => {
     const eventReads = newPool('eventReads', clock);
-    const services = {
-      ...{ clock, places: { eventReads }, silentAgents: new CircuitBreakers({ clock }) },
-      agentFirstByteMs: 10_000,
-    } as unknown as Services;
+    const reads = new AgentReads({
+      ...{ clock, places: eventReads, silentAgents: new CircuitBreakers({ clock }) },
+      firstByteMs: 10_000,
+    } as unknown as ConstructorParameters<typeof AgentReads>[0]);
     const agent = {
       ...{ endpoint: { baseUrl: server.url, sessionKey: '' }, id: 'c-1', owner: 'alice' },
       ...{ sandbox: 'sbx-1', container: 'container-1' },
     };
     try {
-      await askAgent(
-        services,
+      await reads.ask(
         agent,
         signal,
         () => finishLater(fails),
@@ -156,11 +154,15 @@ const works: Readonly<Record<string, (given: Outliving, fails: boolean) => Promi
   },
   'a read of an archive': async ({ clock, signal }, fails) => {
     const historyReads = newPool('historyReads', clock);
-    const services = { clock, places: { historyReads }, history: {} } as unknown as Services;
+    const reads = new HistoryReads({
+      clock,
+      places: historyReads,
+      archives: {},
+    } as unknown as ConstructorParameters<typeof HistoryReads>[0]);
     const archive = { head: 'head-1', events: 1, bytes: 1, time: noon };
     const conversation = aConversation({ status: { archive } });
     try {
-      await readArchive(services, conversation, signal, () => finishLater(fails));
+      await reads.archive(conversation, signal, () => finishLater(fails));
     } finally {
       expect([historyReads.inUse, historyReads.size]).toEqual([0, 0]);
     }

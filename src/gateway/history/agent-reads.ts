@@ -1,17 +1,20 @@
 import type { Response } from 'express';
-import type { Release } from '@conversation-operator/base/shares';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Release, Shares } from '@conversation-operator/base/shares';
+import type { CircuitBreakers } from '@conversation-operator/http/limits/circuit-breakers';
 import type { AgentEndpoint } from '../../agent/agent.ts';
 import { agentEndpointOf } from '../../agent/endpoint.ts';
 import { AgentError, isAgentError } from '../../agent/errors.ts';
+import type { SandboxKeys } from '../../agent/keys.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import type { Sandbox, SandboxView } from '../../resources/sandbox.ts';
 import { ProblemError, unavailable } from '../errors/problem-error.ts';
 import { invalidRequest } from '../errors/validation.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
 import { agentTimeout } from '../proxy/agent-errors.ts';
-import type { Services } from '../services.ts';
 import { ownConversation, type OwnCall } from '../v1/own-objects.ts';
 
 /** The problems of an endpoint that asks the agent of a conversation. */
@@ -52,69 +55,111 @@ export async function untilLeft<R>(
   }
 }
 
+/** What reads of agents need. */
+interface AgentReadsNeeds {
+  readonly lookup: ResourceLookup;
+  readonly keys: Pick<SandboxKeys, 'sessionKey'>;
+  readonly clock: Clock;
+  /** Places of reads, which the owners and their sandboxes share. */
+  readonly places: Shares;
+  /** By the containers of agents. */
+  readonly silentAgents: CircuitBreakers;
+  /** Maximum time until the first byte of an agent's answer, in milliseconds. */
+  readonly firstByteMs: number;
+}
+
 /**
- * Asks the agent of a conversation, until the client leaves. An agent that is slow or silent holds
- * few places, all of them of its own owner. Throws problems alone: also where there is no place in
- * time, and where the agent is silent.
- *
- * The returned function takes `begin`, which resolves when the agent has begun its answer, and
- * `pass`, which takes the rest of it; the place is held until that is over.
+ * Reads of agents. An agent that is slow or silent holds few places, all of them of its own owner.
+ * Every method throws problems alone: also where there is no place in time, and where the agent is
+ * silent.
  */
-export const agentReading =
-  (services: Services) =>
-  async <T, R>(
+export class AgentReads {
+  readonly #needs: AgentReadsNeeds;
+
+  constructor(needs: AgentReadsNeeds) {
+    this.#needs = needs;
+  }
+
+  /**
+   * Asks the agent of the conversation that a request is about, until the client leaves.
+   * @param begin Resolves when the agent has begun its answer.
+   * @param pass Takes the rest of the answer; the place is held until that is over.
+   */
+  async askOwn<T, R>(
     call: AgentCall,
     begin: (agent: Agent, signal: AbortSignal) => Promise<T>,
     pass: (answer: T) => R | Promise<R>,
-  ): Promise<R> => {
-    const conversation = await ownConversation(services, call);
-    const sandbox = await services.lookup.sandboxOf(conversation);
-    const agent = agentOf(services, conversation, sandbox);
-    return untilLeft(call.response, (left) => askAgent(services, agent, left, begin, pass));
-  };
-
-/** The same for an agent that is known, until `left` is aborted. */
-export async function askAgent<T, R>(
-  services: Services,
-  agent: Agent,
-  left: AbortSignal,
-  begin: (agent: Agent, signal: AbortSignal) => Promise<T>,
-  pass: (answer: T) => R | Promise<R>,
-): Promise<R> {
-  const { places, silentAgents } = services;
-  const ending = new AbortController();
-  const leave = () => ending.abort(left.reason);
-  if (left.aborted) leave();
-  left.addEventListener('abort', leave);
-  let release: Release | undefined;
-  try {
-    release = await places.eventReads.wait(agent, { signal: ending.signal });
-    const ask = () => inTime(services, ending, () => begin(agent, ending.signal));
-    const asked = await silentAgents.call(agent.container, ask, isSilence);
-    if ('restMs' in asked) throw agentSilent(asked.restMs);
-    return await pass(asked.answer);
-  } catch (error) {
-    throw error instanceof AgentError ? problemOf(error) : error;
-  } finally {
-    release?.();
-    left.removeEventListener('abort', leave);
+  ): Promise<R> {
+    const { lookup } = this.#needs;
+    const conversation = await ownConversation(lookup, call);
+    const agent = this.agentOf(conversation, await lookup.sandboxOf(conversation));
+    return untilLeft(call.response, (left) => this.ask(agent, left, begin, pass));
   }
-}
 
-/** Gives up an agent that has not begun its answer in time; the rest of the answer may take longer. */
-async function inTime<T>(
-  { clock, agentFirstByteMs }: Services,
-  ending: AbortController,
-  begin: () => Promise<T>,
-): Promise<T> {
-  const late = new Error('the agent has not begun its answer in time');
-  const timer = clock.after(agentFirstByteMs, () => ending.abort(late));
-  try {
-    return await begin();
-  } catch (error) {
-    throw ending.signal.reason === late ? agentTimeout(error) : error;
-  } finally {
-    timer.cancel();
+  /** The same for an agent that is known, until `left` is aborted. */
+  async ask<T, R>(
+    agent: Agent,
+    left: AbortSignal,
+    begin: (agent: Agent, signal: AbortSignal) => Promise<T>,
+    pass: (answer: T) => R | Promise<R>,
+  ): Promise<R> {
+    const { places, silentAgents } = this.#needs;
+    const ending = new AbortController();
+    const leave = () => ending.abort(left.reason);
+    if (left.aborted) leave();
+    left.addEventListener('abort', leave);
+    let release: Release | undefined;
+    try {
+      release = await places.wait(agent, { signal: ending.signal });
+      const ask = () => this.#inTime(ending, () => begin(agent, ending.signal));
+      const asked = await silentAgents.call(agent.container, ask, isSilence);
+      if ('restMs' in asked) throw agentSilent(asked.restMs);
+      return await pass(asked.answer);
+    } catch (error) {
+      throw error instanceof AgentError ? problemOf(error) : error;
+    } finally {
+      release?.();
+      left.removeEventListener('abort', leave);
+    }
+  }
+
+  /**
+   * The agent of a conversation. Its address is that of the sandbox's pod in the Sandbox resource,
+   * never a part of the request. Throws a problem where the sandbox does not run, and during a
+   * start.
+   * @param mayStop Whether the agent of a sandbox that stops will do.
+   */
+  agentOf(
+    conversation: CachedConversation,
+    sandbox: Sandbox | undefined,
+    { mayStop = false } = {},
+  ): Agent {
+    const { phase } = sandboxViewOf(conversation, sandbox);
+    if (phase !== 'RUNNING' && !(mayStop && isStopping(phase, sandbox)))
+      throw wrongState(`The sandbox is in ${phase}; its agent answers while that runs.`);
+    if (!isStartOver(startStatusOf(conversation)))
+      throw wrongState('The conversation is still starting; it has no events yet.');
+    const endpoint = sandbox === undefined ? undefined : agentEndpointOf(sandbox, this.#needs.keys);
+    if (sandbox === undefined || endpoint === undefined) throw unavailable();
+    const { metadata, status } = sandbox;
+    const container = `${metadata.uid} ${status?.podUID ?? ''} ${status?.containerID ?? ''}`;
+    const id = conversationIdOf(conversation);
+    const { owner } = conversation.spec;
+    return { endpoint, id, owner, sandbox: metadata.uid, container };
+  }
+
+  /** Gives up an agent that has not begun its answer in time; the rest of it may take longer. */
+  async #inTime<T>(ending: AbortController, begin: () => Promise<T>): Promise<T> {
+    const { clock, firstByteMs } = this.#needs;
+    const late = new Error('the agent has not begun its answer in time');
+    const timer = clock.after(firstByteMs, () => ending.abort(late));
+    try {
+      return await begin();
+    } catch (error) {
+      throw ending.signal.reason === late ? agentTimeout(error) : error;
+    } finally {
+      timer.cancel();
+    }
   }
 }
 
@@ -138,31 +183,6 @@ const silentCodes: ReadonlySet<unknown> = new Set(['timeout', 'unreachable']);
  */
 export const isStopping = (phase: SandboxView['phase'], sandbox: Sandbox | undefined): boolean =>
   phase === 'PAUSED' && sandbox?.status?.containerID !== undefined;
-
-/**
- * The agent of a conversation. Its address is that of the sandbox's pod in the Sandbox resource,
- * never a part of the request. Throws a problem where the sandbox does not run, and during a start.
- * @param mayStop Whether the agent of a sandbox that stops will do.
- */
-export function agentOf(
-  { keys }: Pick<Services, 'keys'>,
-  conversation: CachedConversation,
-  sandbox: Sandbox | undefined,
-  { mayStop = false } = {},
-): Agent {
-  const { phase } = sandboxViewOf(conversation, sandbox);
-  if (phase !== 'RUNNING' && !(mayStop && isStopping(phase, sandbox)))
-    throw wrongState(`The sandbox is in ${phase}; its agent answers while that runs.`);
-  if (!isStartOver(startStatusOf(conversation)))
-    throw wrongState('The conversation is still starting; it has no events yet.');
-  const endpoint = sandbox === undefined ? undefined : agentEndpointOf(sandbox, keys);
-  if (sandbox === undefined || endpoint === undefined) throw unavailable();
-  const { metadata, status } = sandbox;
-  const container = `${metadata.uid} ${status?.podUID ?? ''} ${status?.containerID ?? ''}`;
-  const id = conversationIdOf(conversation);
-  const { owner } = conversation.spec;
-  return { endpoint, id, owner, sandbox: metadata.uid, container };
-}
 
 /** Whether an agent has answered that it does not know the conversation. */
 export const isUnknownToAgent = (error: unknown): boolean =>

@@ -1,4 +1,7 @@
 import { z } from 'zod';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Shares } from '@conversation-operator/base/shares';
+import type { AgentEvents } from '../../agent/events.ts';
 import { sendChunks } from '@conversation-operator/http/body/send-chunks';
 import { exportedHistory } from '../../archive/export.ts';
 import type { HistoryEvent } from '../../archive/history.ts';
@@ -7,10 +10,11 @@ import { conversationIdOf } from '../../resources/ids.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { type HandlerResult, type Route, endpoints } from '../http/route.ts';
 import { presentConversation } from '../presenters/conversation.ts';
-import type { Services } from '../services.ts';
-import { askAgent, type AgentCall, type Agent } from './agent-reads.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import type { Exposure } from '../presenters/exposure.ts';
+import type { Agent, AgentCall, AgentReads } from './agent-reads.ts';
 import { sourcesOf } from '../v1/conversation-record.ts';
-import { archiveProblem, historyProblems, historyReading, readArchive } from './history-reads.ts';
+import { archiveProblem, historyProblems, type HistoryReads } from './history-reads.ts';
 import { conversationParams } from '../v1/schemas.ts';
 import { AgentError } from '../../agent/errors.ts';
 import { agentSource } from '../../archive/agent-source.ts';
@@ -21,36 +25,35 @@ import { agentSource } from '../../archive/agent-source.ts';
  * know a page id begins again.
  */
 async function* agentHistory(
-  services: Services,
+  { agentReads, events }: DownloadNeeds,
   agent: Agent,
   left: AbortSignal,
 ): AsyncGenerator<readonly HistoryEvent[], void, undefined> {
   const { endpoint, id } = agent;
-  const source = agentSource({ events: services.events, endpoint, id, secrets: [] });
+  const source = agentSource({ events, endpoint, id, secrets: [] });
   let position = 0;
   let pageId: string | undefined;
   for (;;) {
-    const page = await askAgent(
-      services,
+    const page = await agentReads.ask(
       agent,
       left,
       (_agent, signal) => source.page(pageId, { descending: false, signal }),
       (answer) => answer,
     );
-    const { events, next } = page;
-    const isAsked = pageId === undefined || events[0]?.id === pageId;
-    if (!isAsked || (events.length === 0 && next !== undefined))
+    const { events: part, next } = page;
+    const isAsked = pageId === undefined || part[0]?.id === pageId;
+    if (!isAsked || (part.length === 0 && next !== undefined))
       throw new AgentError(
         'malformed',
         'The agent sends another page of events than was asked for.',
       );
     const first = position;
-    yield events.map((event, index) => ({
+    yield part.map((event, index) => ({
       id: event.id,
       position: first + index,
       json: event.json,
     }));
-    position += events.length;
+    position += part.length;
     if (next === undefined) return;
     pageId = next;
   }
@@ -71,8 +74,19 @@ interface Source {
   readonly events: AsyncIterable<readonly HistoryEvent[]>;
 }
 
+/** What a download needs. */
+interface DownloadNeeds {
+  readonly agentReads: AgentReads;
+  readonly history: HistoryReads;
+  readonly events: AgentEvents;
+  readonly lookup: ResourceLookup;
+  readonly exposure: Exposure;
+  readonly clock: Clock;
+  readonly places: { readonly downloads: Shares };
+}
+
 /** A conversation as a ZIP archive, as OpenHands exports it. */
-export const downloadRoute = (services: Services): Route =>
+export const downloadRoute = (needs: DownloadNeeds): Route =>
   get('/api/v1/app-conversations/{id}/download', 'downloadConversation', {
     summary: 'A conversation as a ZIP archive: its record, and a JSON file for each event',
     params: conversationParams,
@@ -80,33 +94,31 @@ export const downloadRoute = (services: Services): Route =>
     mediaType: 'application/zip',
     problems: ['invalid-request', ...historyProblems, 'history-too-large'],
     handle: async (call) => {
-      const release = services.places.downloads.take({ owner: call.owner });
+      const release = needs.places.downloads.take({ owner: call.owner });
       try {
-        return await download(services, call);
+        return await download(needs, call);
       } finally {
         release();
       }
     },
   });
 
-const download = (services: Services, call: AgentCall): Promise<HandlerResult> => {
-  const { events } = services;
+const download = (needs: DownloadNeeds, call: AgentCall): Promise<HandlerResult> => {
+  const { agentReads, history, events } = needs;
   const send = (source: Source, conversation: CachedConversation, left: AbortSignal) =>
-    sendZip(services, call, { source, conversation, left });
-  return historyReading(services)<HandlerResult>(call, {
+    sendZip(needs, call, { source, conversation, left });
+  return history.ofOwn<HandlerResult>(call, {
     agent: async (agent, left, conversation) => {
-      const count = await askAgent(
-        services,
+      const count = await agentReads.ask(
         agent,
         left,
         ({ endpoint, id }, signal) => events.count(endpoint, id, {}, signal),
         (found) => found,
       );
-      return send({ count, events: agentHistory(services, agent, left) }, conversation, left);
+      return send({ count, events: agentHistory(needs, agent, left) }, conversation, left);
     },
     archive: async (conversation, left) => {
-      const source = await readArchive(
-        services,
+      const source = await history.archive(
         conversation,
         left,
         async (reader, state, signal): Promise<Source> => ({
@@ -128,7 +140,7 @@ const download = (services: Services, call: AgentCall): Promise<HandlerResult> =
  * no client takes a part for the whole; a failure before the first events is a problem.
  */
 async function sendZip(
-  services: Services,
+  { lookup, exposure, clock }: DownloadNeeds,
   { response }: AgentCall,
   {
     source: { count, events },
@@ -157,11 +169,11 @@ async function sendZip(
       return undefined;
     }
     const { session_api_key: _key, ...record } = presentConversation(
-      sourcesOf(services, conversation),
-      services.exposure,
+      sourcesOf(lookup, conversation),
+      exposure,
     );
-    const zip = exportedHistory(ahead, { record, time: services.clock.now() });
-    return { sentBytes: await sendChunks(response, zip, { clock: services.clock, begin }) };
+    const zip = exportedHistory(ahead, { record, time: clock.now() });
+    return { sentBytes: await sendChunks(response, zip, { clock, begin }) };
   } catch (error) {
     if (left.aborted && response.headersSent) return undefined;
     throw error;

@@ -3,18 +3,23 @@ import { Transform, type Readable } from 'node:stream';
 import { z } from 'zod';
 import type { Response } from 'express';
 import { AgentError } from '../../agent/errors.ts';
-import type { EventQuery } from '../../agent/events.ts';
+import type { AgentEvents, EventQuery } from '../../agent/events.ts';
 import type { HistoryPage, HistoryEvent } from '../../archive/history.ts';
 import { type HandlerResult, type Route, endpoints } from '../http/route.ts';
-import type { Services } from '../services.ts';
 import { countSchema, pageFrame, pageSchema } from '../presenters/schemas.ts';
-import { askAgent, type Agent } from './agent-reads.ts';
+import type { Agent, AgentReads } from './agent-reads.ts';
 import { agentPageId, historyFilterOf, historyQueryOf } from './history-query.ts';
-import { historyProblems, historyReading, readArchive } from './history-reads.ts';
+import { historyProblems, type HistoryReads } from './history-reads.ts';
 import { refuseTooMany } from '../http/fields.ts';
 import { listPieces, plainFrame } from '@conversation-operator/http/body/json-list';
 import { compact } from '@conversation-operator/base/compact';
-import { conversationParams, eventFilters, eventIds, eventSearch, type EventSearch } from '../v1/schemas.ts';
+import {
+  conversationParams,
+  eventFilters,
+  eventIds,
+  eventSearch,
+  type EventSearch,
+} from '../v1/schemas.ts';
 import { idIn } from '../../archive/agent-event.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 
@@ -31,17 +36,15 @@ const readsAtOnce = 2;
  * something else than the event, or more than `maxBytes`.
  */
 const agentEvents = (
-  services: Services,
+  { agentReads, events }: EventNeeds,
   agent: Agent,
   left: AbortSignal,
   ids: readonly string[],
 ): Promise<EventTexts> =>
-  askAgent(
-    services,
+  agentReads.ask(
     agent,
     left,
     async ({ endpoint, id: conversation }, signal) => {
-      const { events } = services;
       const answer = collected(ids);
       const read = async (event: string) => {
         const json = await events.event(endpoint, { conversation, event, maxBytes }, signal);
@@ -104,14 +107,19 @@ const eventSchema = z.looseObject({
 export const eventPage = pageSchema(eventSchema);
 const eventList = z.array(eventSchema.nullable());
 
+/** What the routes of events need. */
+interface EventNeeds {
+  readonly agentReads: AgentReads;
+  readonly history: HistoryReads;
+  readonly events: AgentEvents;
+}
+
 /**
  * The events of a conversation: those that its agent has stored, forwarded while the agent runs;
  * otherwise those of the archive, in the same order and the same pages.
  */
-export function eventRoutes(services: Services): readonly Route[] {
-  const { events } = services;
-  const reading = historyReading(services);
-
+export function eventRoutes(needs: EventNeeds): readonly Route[] {
+  const { agentReads, history, events } = needs;
   return [
     get(`${base}/search`, 'searchEvents', {
       summary:
@@ -121,10 +129,9 @@ export function eventRoutes(services: Services): readonly Route[] {
       responses: { 200: eventPage },
       problems: historyProblems,
       handle: ({ query, ...call }) =>
-        reading<HandlerResult>(call, {
+        history.ofOwn<HandlerResult>(call, {
           agent: async (agent, left) => {
-            await askAgent(
-              services,
+            await agentReads.ask(
               agent,
               left,
               ({ endpoint, id }, signal) => events.search(endpoint, id, queryOf(query), signal),
@@ -134,7 +141,7 @@ export function eventRoutes(services: Services): readonly Route[] {
           },
           archive: async (conversation, left) => {
             const wanted = historyQueryOf(query);
-            const page = await readArchive(services, conversation, left, (reader, state, signal) =>
+            const page = await history.archive(conversation, left, (reader, state, signal) =>
               reader.search(state, wanted, signal),
             );
             return { jsonText: pageText(page) };
@@ -149,10 +156,9 @@ export function eventRoutes(services: Services): readonly Route[] {
       responses: { 200: countSchema },
       problems: historyProblems,
       handle: async ({ query, ...call }) => ({
-        json: await reading<number>(call, {
+        json: await history.ofOwn<number>(call, {
           agent: (agent, left) =>
-            askAgent(
-              services,
+            agentReads.ask(
               agent,
               left,
               ({ endpoint, id }, signal) => events.count(endpoint, id, queryOf(query), signal),
@@ -160,7 +166,7 @@ export function eventRoutes(services: Services): readonly Route[] {
             ),
           archive: (conversation, left) => {
             const filter = historyFilterOf(query);
-            return readArchive(services, conversation, left, (reader, state, signal) =>
+            return history.archive(conversation, left, (reader, state, signal) =>
               reader.count(state, filter, signal),
             );
           },
@@ -176,10 +182,10 @@ export function eventRoutes(services: Services): readonly Route[] {
       problems: ['too-many-ids', ...historyProblems, 'history-too-large'],
       handle: async ({ query: { id: ids }, ...call }) => {
         refuseTooMany(ids);
-        const events = await reading<EventTexts>(call, {
-          agent: (agent, left) => agentEvents(services, agent, left, ids),
+        const events = await history.ofOwn<EventTexts>(call, {
+          agent: (agent, left) => agentEvents(needs, agent, left, ids),
           archive: (conversation, left) =>
-            readArchive(services, conversation, left, (reader, state, signal) =>
+            history.archive(conversation, left, (reader, state, signal) =>
               archivedEvents(reader.byIds(state, ids, signal), ids),
             ),
           starting: new Map(),
@@ -220,7 +226,9 @@ async function passOn(page: Readable, response: Response): Promise<void> {
     transform: (chunk: Buffer, _encoding, done) => {
       bytes += chunk.length;
       if (bytes > maxPageBytes)
-        done(new AgentError('malformed', `The agent's answer is larger than ${maxPageBytes} bytes.`));
+        done(
+          new AgentError('malformed', `The agent's answer is larger than ${maxPageBytes} bytes.`),
+        );
       else done(null, chunk);
     },
   });

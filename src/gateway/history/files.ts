@@ -6,6 +6,7 @@ import {
   maxPathLength,
   type GitChange,
   type GitDiff,
+  type WorkspaceFiles,
 } from '../../agent/workspace-files.ts';
 import {
   snapshotChanges,
@@ -18,17 +19,16 @@ import { sandboxViewOf } from '../presenters/conversation.ts';
 import { notFound, ProblemError } from '../errors/problem-error.ts';
 import { type Route, endpoints } from '../http/route.ts';
 import { sendBytes } from '../http/send-bytes.ts';
-import type { Services } from '../services.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import {
-  agentOf,
-  askAgent,
   isAgentLost,
   isStopping,
   untilLeft,
   type Agent,
   type AgentCall,
+  type AgentReads,
 } from './agent-reads.ts';
-import { historyProblems, readArchive } from './history-reads.ts';
+import { historyProblems, type HistoryReads } from './history-reads.ts';
 import { noHistory } from './history-source.ts';
 import { ownConversation } from '../v1/own-objects.ts';
 import { conversationParams } from '../v1/schemas.ts';
@@ -87,9 +87,17 @@ interface FileSource {
 
 const problems = [...historyProblems, 'workspace-unreadable'] as const;
 
+/** What reads of files need. */
+interface FileNeeds {
+  readonly agentReads: AgentReads;
+  readonly history: HistoryReads;
+  readonly lookup: ResourceLookup;
+  readonly files: WorkspaceFiles;
+}
+
 /** The files of a conversation and what git says about them, from the sandbox. */
-export function fileRoutes(services: Services): readonly Route[] {
-  const ask = askingSource(services);
+export function fileRoutes(needs: FileNeeds): readonly Route[] {
+  const ask = askingSource(needs);
   const common = { params: conversationParams, problems };
   return [
     get(`${base}/files`, 'listFiles', {
@@ -152,23 +160,22 @@ export function fileRoutes(services: Services): readonly Route[] {
  * Chooses the source that answers a question: the agent while the sandbox is RUNNING, and until a
  * pause has taken its snapshot, else the snapshot of the last pause.
  */
-function askingSource(services: Services) {
+function askingSource({ agentReads, history, lookup, files }: FileNeeds) {
   return async <T>(call: AgentCall, question: (source: FileSource) => Promise<T>): Promise<T> => {
-    const conversation = await ownConversation(services, call);
-    const sandbox = await services.lookup.sandboxOf(conversation);
+    const conversation = await ownConversation(lookup, call);
+    const sandbox = await lookup.sandboxOf(conversation);
     const { phase } = sandboxViewOf(conversation, sandbox);
     const stops = isStopping(phase, sandbox);
     const hasSnapshot = conversation.status?.archive?.files !== undefined;
     const fromAgent = (left: AbortSignal) =>
-      askAgent(
-        services,
-        agentOf(services, conversation, sandbox, { mayStop: true }),
+      agentReads.ask(
+        agentReads.agentOf(conversation, sandbox, { mayStop: true }),
         left,
-        (agent, signal) => shown(question(agentSource(services, agent, signal))),
+        (agent, signal) => shown(question(agentSource(files, agent, signal))),
         (answer) => answer,
       );
     const fromSnapshot = (left: AbortSignal) =>
-      readArchive(services, conversation, left, async (reader, state, signal) => {
+      history.archive(conversation, left, async (reader, state, signal) => {
         const snapshot = await reader.files(state, signal);
         if (snapshot === undefined) throw noHistory('archive-empty');
         return question(snapshotSource(snapshot));
@@ -199,7 +206,7 @@ const snapshotSource = (snapshot: WorkspaceSnapshot): FileSource => ({
 });
 
 const agentSource = (
-  { files }: Pick<Services, 'files'>,
+  files: WorkspaceFiles,
   { endpoint }: Agent,
   signal: AbortSignal,
 ): FileSource => ({

@@ -1,5 +1,7 @@
 import type { Response } from 'express';
-import type { Release } from '@conversation-operator/base/shares';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Release, Shares } from '@conversation-operator/base/shares';
+import type { KubeClient } from '@conversation-operator/kube/client';
 import { found } from '@conversation-operator/kube/errors';
 import { StoreError } from '@conversation-operator/object-store/store-error';
 import type { ArchiveState } from '../../archive/address.ts';
@@ -9,10 +11,9 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import { conversations, startStatusOf, type Conversation } from '../../resources/conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { notFound, ProblemError, unavailable } from '../errors/problem-error.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
-import type { Services } from '../services.ts';
 import {
-  agentOf,
   agentProblems,
   isAgentLost,
   isStopping,
@@ -20,6 +21,7 @@ import {
   untilLeft,
   type Agent,
   type AgentCall,
+  type AgentReads,
 } from './agent-reads.ts';
 import { archiveSourceOf, historySourceOf, isNoHistory, noHistory } from './history-source.ts';
 import { ownConversation } from '../v1/own-objects.ts';
@@ -52,24 +54,81 @@ interface Ways<R> {
   readonly starting?: R;
 }
 
-/**
- * Reads the events of a conversation until the client leaves: from its agent while its sandbox
- * runs or stops, else from the archive. An agent that does not know the conversation any more is no
- * reason to show nothing of what the archive has.
- */
-export const historyReading =
-  (services: Services) =>
-  async <R>(call: AgentCall, ways: Ways<R>): Promise<R> => {
-    const conversation = await ownConversation(services, call);
-    const sandbox = await services.lookup.sandboxOf(conversation);
-    return untilLeft(call.response, (left) =>
-      readHistory(services, { conversation, sandbox, left, ways, response: call.response }),
-    );
-  };
+/** What reads of histories need. */
+interface HistoryReadsNeeds {
+  readonly agentReads: AgentReads;
+  readonly lookup: ResourceLookup;
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  /** Places of reads of archives, which the owners share. */
+  readonly places: Shares;
+  /** Undefined: the gateway reads no archives. */
+  readonly archives: HistoryReader | undefined;
+}
 
-async function readHistory<R>(
-  services: Services,
-  {
+/**
+ * The events of conversations: from the agent while the sandbox runs or stops, else from the
+ * archive. `history-source.ts` decides which. Every method throws problems alone.
+ */
+export class HistoryReads {
+  readonly #needs: HistoryReadsNeeds;
+
+  constructor(needs: HistoryReadsNeeds) {
+    this.#needs = needs;
+  }
+
+  /** Whether the gateway reads archives at all. */
+  get readsArchives(): boolean {
+    return this.#needs.archives !== undefined;
+  }
+
+  /**
+   * Reads the events of the conversation that a request is about, until the client leaves. An agent
+   * that does not know the conversation any more is no reason to show nothing of what the archive
+   * has.
+   */
+  async ofOwn<R>(call: AgentCall, ways: Ways<R>): Promise<R> {
+    const { lookup } = this.#needs;
+    const conversation = await ownConversation(lookup, call);
+    const sandbox = await lookup.sandboxOf(conversation);
+    return untilLeft(call.response, (left) =>
+      this.#read({ conversation, sandbox, left, ways, response: call.response }),
+    );
+  }
+
+  /**
+   * Calls the archive of a conversation, in a place of its owner. The head of the cache may be
+   * outdated: where its objects are gone, the Conversation is read once from the API server. Its
+   * status may be that of a backup: where it names no head that exists, the newest one of the store
+   * is read.
+   */
+  async archive<R>(
+    conversation: CachedConversation,
+    left: AbortSignal,
+    read: ArchiveCall<R>,
+  ): Promise<R> {
+    const { clock, places } = this.#needs;
+    const ending = new AbortController();
+    const { signal } = ending;
+    const leave = () => ending.abort(left.reason);
+    const late = new StoreError('timeout', 'The archive has not answered in time.');
+    const timer = clock.after(archiveTimeoutMs, () => ending.abort(late));
+    if (left.aborted) leave();
+    left.addEventListener('abort', leave);
+    let release: Release | undefined;
+    try {
+      release = await places.wait({ owner: conversation.spec.owner }, { signal });
+      return await this.#readCurrent(conversation, signal, read);
+    } catch (error) {
+      throw archiveProblem(signal.aborted ? signal.reason : error, left);
+    } finally {
+      release?.();
+      timer.cancel();
+      left.removeEventListener('abort', leave);
+    }
+  }
+
+  async #read<R>({
     conversation,
     sandbox,
     left,
@@ -81,113 +140,80 @@ async function readHistory<R>(
     readonly left: AbortSignal;
     readonly ways: Ways<R>;
     readonly response: Pick<Response, 'headersSent'>;
-  },
-): Promise<R> {
-  const { phase } = sandboxViewOf(conversation, sandbox);
-  const facts = {
-    start: startStatusOf(conversation),
-    ...{ phase, isStopping: isStopping(phase, sandbox) },
-    readsArchives: services.history !== undefined,
-    archive: conversation.status?.archive,
-  };
-  const source = historySourceOf(facts);
-  switch (source.from) {
-    case 'nowhere':
-      if (ways.starting === undefined)
-        throw noHistory(facts.readsArchives ? 'archive-empty' : 'archive-disabled');
-      return ways.starting;
-    case 'agent':
-      try {
-        const agent = agentOf(services, conversation, sandbox, { mayStop: true });
-        return await ways.agent(agent, left, conversation);
-      } catch (error) {
-        // The agent of a sandbox that stops may be gone by now.
-        const isOver = isUnknownToAgent(error) || (facts.isStopping && isAgentLost(error));
-        if (!isOver || !facts.readsArchives || response.headersSent) throw error;
+  }): Promise<R> {
+    const { phase } = sandboxViewOf(conversation, sandbox);
+    const facts = {
+      start: startStatusOf(conversation),
+      phase,
+      isStopping: isStopping(phase, sandbox),
+      readsArchives: this.readsArchives,
+      archive: conversation.status?.archive,
+    };
+    const source = historySourceOf(facts);
+    switch (source.from) {
+      case 'nowhere':
+        if (ways.starting === undefined)
+          throw noHistory(facts.readsArchives ? 'archive-empty' : 'archive-disabled');
+        return ways.starting;
+      case 'agent':
         try {
-          return await ways.archive(conversation, left);
-        } catch (archiveError) {
-          // A status without a head may be that of a backup. Where the store has none either, the
-          // problem of the agent says more.
-          const hasArchive = archiveSourceOf(facts).from === 'archive';
-          throw hasArchive || !isNoHistory(archiveError) ? archiveError : error;
+          const agent = this.#needs.agentReads.agentOf(conversation, sandbox, { mayStop: true });
+          return await ways.agent(agent, left, conversation);
+        } catch (error) {
+          // The agent of a sandbox that stops may be gone by now.
+          const isOver = isUnknownToAgent(error) || (facts.isStopping && isAgentLost(error));
+          if (!isOver || !facts.readsArchives || response.headersSent) throw error;
+          try {
+            return await ways.archive(conversation, left);
+          } catch (archiveError) {
+            // A status without a head may be that of a backup. Where the store has none either, the
+            // problem of the agent says more.
+            const hasArchive = archiveSourceOf(facts).from === 'archive';
+            throw hasArchive || !isNoHistory(archiveError) ? archiveError : error;
+          }
         }
-      }
-    case 'archive':
-      return ways.archive(conversation, left);
-    case 'none':
-      // The status may be that of a backup, from before the first head, or from after an expiry.
-      if (source.code === 'archive-disabled') throw noHistory(source.code);
-      return ways.archive(conversation, left);
+      case 'archive':
+        return ways.archive(conversation, left);
+      case 'none':
+        // The status may be that of a backup, from before the first head, or from after an expiry.
+        if (source.code === 'archive-disabled') throw noHistory(source.code);
+        return ways.archive(conversation, left);
+    }
   }
-}
 
-/**
- * Calls the archive of a conversation, in a place of its owner. The head of the cache may be
- * outdated: where its objects are gone, the Conversation is read once from the API server. Its
- * status may be that of a backup: where it names no head that exists, the newest one of the store
- * is read. Throws problems alone.
- */
-export async function readArchive<R>(
-  services: Services,
-  conversation: CachedConversation,
-  left: AbortSignal,
-  read: ArchiveCall<R>,
-): Promise<R> {
-  const { clock, places } = services;
-  const ending = new AbortController();
-  const { signal } = ending;
-  const leave = () => ending.abort(left.reason);
-  const late = new StoreError('timeout', 'The archive has not answered in time.');
-  const timer = clock.after(archiveTimeoutMs, () => ending.abort(late));
-  if (left.aborted) leave();
-  left.addEventListener('abort', leave);
-  let release: Release | undefined;
-  try {
-    release = await places.historyReads.wait({ owner: conversation.spec.owner }, { signal });
-    return await readCurrent(services, conversation, signal, read);
-  } catch (error) {
-    throw archiveProblem(signal.aborted ? signal.reason : error, left);
-  } finally {
-    release?.();
-    timer.cancel();
-    left.removeEventListener('abort', leave);
-  }
-}
-
-async function readCurrent<R>(
-  services: Services,
-  conversation: CachedConversation,
-  signal: AbortSignal,
-  read: ArchiveCall<R>,
-): Promise<R> {
-  const { history } = services;
-  if (history === undefined) throw noHistory('archive-disabled');
-  let known: Pick<Conversation | CachedConversation, 'metadata' | 'status'> = conversation;
-  try {
-    return await readOnce(history, known, signal, read);
-  } catch (error) {
-    if (!isGone(error)) throw error;
-  }
-  if (known.status?.archive?.head !== undefined)
-    known = await storedConversation(services, conversation);
-  try {
-    return await readOnce(history, known, signal, read);
-  } catch (error) {
-    if (!isGone(error)) throw error;
-    const { namespace, uid } = known.metadata;
-    const { head, expiredTime } = known.status?.archive ?? {};
-    const newest = await history.newest({ namespace, uid }, expiredTime, signal);
-    if (newest !== undefined) return await read(history, newest, signal);
-    throw head === undefined && expiredTime !== undefined
-      ? noHistory('archive-expired', error)
-      : error;
+  async #readCurrent<R>(
+    conversation: CachedConversation,
+    signal: AbortSignal,
+    read: ArchiveCall<R>,
+  ): Promise<R> {
+    const { archives, client } = this.#needs;
+    if (archives === undefined) throw noHistory('archive-disabled');
+    let known: Pick<Conversation | CachedConversation, 'metadata' | 'status'> = conversation;
+    try {
+      return await readOnce(archives, known, signal, read);
+    } catch (error) {
+      if (!isGone(error)) throw error;
+    }
+    if (known.status?.archive?.head !== undefined)
+      known = await storedConversation(client, conversation);
+    try {
+      return await readOnce(archives, known, signal, read);
+    } catch (error) {
+      if (!isGone(error)) throw error;
+      const { namespace, uid } = known.metadata;
+      const { head, expiredTime } = known.status?.archive ?? {};
+      const newest = await archives.newest({ namespace, uid }, expiredTime, signal);
+      if (newest !== undefined) return await read(archives, newest, signal);
+      throw head === undefined && expiredTime !== undefined
+        ? noHistory('archive-expired', error)
+        : error;
+    }
   }
 }
 
 /** Throws `gone` also where the status names no head. */
 async function readOnce<R>(
-  history: HistoryReader,
+  archives: HistoryReader,
   { metadata, status }: Pick<Conversation | CachedConversation, 'metadata' | 'status'>,
   signal: AbortSignal,
   read: ArchiveCall<R>,
@@ -196,12 +222,12 @@ async function readOnce<R>(
   const { head, files } = status?.archive ?? {};
   if (head === undefined)
     throw new ArchiveError('gone', `The Conversation ${uid} names no head of its archive.`);
-  return read(history, { namespace, uid, head, files }, signal);
+  return read(archives, { namespace, uid, head, files }, signal);
 }
 
 /** The conversation as the API server has it; 404 where it is gone. */
 async function storedConversation(
-  { client }: Services,
+  client: KubeClient,
   { metadata: { namespace, name, uid } }: CachedConversation,
 ): Promise<Conversation> {
   const stored = await found(client.get(conversations, namespace, name));

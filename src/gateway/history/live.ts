@@ -1,8 +1,8 @@
 import { z } from 'zod';
+import type { AgentEvents } from '../../agent/events.ts';
 import { liveCursor, liveSchema, type LiveActivity } from '../../agent/live.ts';
 import { type Route, endpoints } from '../http/route.ts';
-import type { Services } from '../services.ts';
-import { agentProblems, agentReading } from './agent-reads.ts';
+import { agentProblems, type AgentReads } from './agent-reads.ts';
 import { conversationParams } from '../v1/schemas.ts';
 
 const { get } = endpoints('events');
@@ -18,9 +18,14 @@ const nothing: LiveActivity = { items: [], cursor: null, last_event_id: null, ru
  * Output of running commands and text that is being written. Clients poll with a cursor: an answer
  * has what is new since, so that a slow client costs no memory, and one that is away costs nothing.
  */
-export function liveRoute(services: Services): Route {
-  const reading = agentReading(services);
-  return get('/api/v1/app-conversations/{id}/live', 'getLive', {
+export const liveRoute = ({
+  agentReads,
+  events,
+}: {
+  readonly agentReads: AgentReads;
+  readonly events: AgentEvents;
+}): Route =>
+  get('/api/v1/app-conversations/{id}/live', 'getLive', {
     summary:
       'What the agent of a conversation does now and no event has yet: the output of running commands and text that is being written, since a cursor',
     params: conversationParams,
@@ -28,11 +33,10 @@ export function liveRoute(services: Services): Route {
     responses: { 200: liveSchema },
     problems: agentProblems,
     handle: async ({ query: { after }, ...call }) => ({
-      json: await reading(
+      json: await agentReads.askOwn(
         call,
-        ({ endpoint, id }, signal) => services.events.live(endpoint, id, after, signal),
+        ({ endpoint, id }, signal) => events.live(endpoint, id, after, signal),
         (answer) => answer ?? nothing,
       ),
     }),
   });
-}

@@ -12,10 +12,12 @@ import { Derived } from '../lookup/derived.ts';
 import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
 import { creationOf, sortedBy, type Position } from '../paging/keyset.ts';
 import { titleOf } from '../presenters/conversation.ts';
-import type { Services } from '../services.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { untilLeft } from './agent-reads.ts';
-import { readArchive } from './history-reads.ts';
+import type { HistoryReads } from './history-reads.ts';
 import { z } from 'zod';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Shares } from '@conversation-operator/base/shares';
 import { paging } from '../http/fields.ts';
 import { countSchema, idSchema, nullableText, pageSchema } from '../presenters/schemas.ts';
 
@@ -94,8 +96,17 @@ interface Searched {
   readonly isWhole: boolean;
 }
 
+/** What searches need. */
+interface TextSearchNeeds {
+  readonly history: HistoryReads;
+  readonly lookup: ResourceLookup;
+  readonly clock: Clock;
+  readonly places: { readonly textSearches: Shares };
+}
+
 /** Searches what an owner's conversations are called, and what was said and done in them. */
-export function textSearchRoute(services: Services): Route {
+export function textSearchRoute(needs: TextSearchNeeds): Route {
+  const { lookup, places } = needs;
   const newestFirst = new Derived((all: readonly CachedConversation[]) =>
     sortedBy(all, (conversation) => ({
       key: creationOf(conversation).key,
@@ -110,16 +121,16 @@ export function textSearchRoute(services: Services): Route {
     problems: ['share-exceeded', 'archive-unavailable'],
     handle: ({ owner, query: { q, limit, page_id }, response }) =>
       untilLeft(response, async (left) => {
-        const release = await services.places.textSearches.wait({ owner }, { signal: left });
+        const release = await places.textSearches.wait({ owner }, { signal: left });
         try {
-          const placed = newestFirst.of(services.lookup.conversationsOf(owner));
+          const placed = newestFirst.of(lookup.conversationsOf(owner));
           const all = placed.map(({ item }) => item);
           const query = textQueryOf(q);
           const order = `text/${query.text}`;
           const from = placeOf(order, page_id);
           const first =
             from === undefined ? 0 : placed.findIndex(({ position }) => isBehind(position, from));
-          const page = await searchPage(services, { all, first, from, query, limit, order, left });
+          const page = await searchPage(needs, { all, first, from, query, limit, order, left });
           return { json: page };
         } finally {
           release();
@@ -141,10 +152,9 @@ interface PageSearch {
 }
 
 async function searchPage(
-  services: Services,
+  { history, clock }: TextSearchNeeds,
   { all, first, from, query, limit, order, left }: PageSearch,
 ): Promise<TextSearchPage> {
-  const { clock } = services;
   const endsAt = clock.monotonic() + pageMs;
   const items: Found[] = [];
   let at = first === -1 ? all.length : first;
@@ -158,7 +168,7 @@ async function searchPage(
     const results = await Promise.all(
       batch.map(async (conversation) => ({
         conversation,
-        searched: await searchOne(services, conversation, {
+        searched: await searchOne(history, conversation, {
           ...{ query, room, left },
           before: from?.id === conversationIdOf(conversation) ? from.before : undefined,
           isLate: () => clock.monotonic() >= endsAt,
@@ -205,7 +215,7 @@ interface OneSearch {
 
 /** Searches one conversation, at least a part of it. */
 async function searchOne(
-  services: Services,
+  history: HistoryReads,
   conversation: CachedConversation,
   { query, room, before, isLate, left }: OneSearch,
 ): Promise<Searched> {
@@ -214,12 +224,12 @@ async function searchOne(
   const found: FoundItem[] =
     inRecord === undefined ? [] : [{ item: { ...base, ...inRecord }, rest: Infinity }];
   if (found.length >= room) return { found, before: Infinity, isWhole: true };
-  const isWhole = services.history !== undefined && hasAllEvents(conversation);
-  if (services.history === undefined || conversation.status?.archive?.head === undefined)
+  const isWhole = history.readsArchives && hasAllEvents(conversation);
+  if (!history.readsArchives || conversation.status?.archive?.head === undefined)
     return { found, before: 0, isWhole };
   let rest = before ?? Infinity;
   try {
-    await readArchive(services, conversation, left, async (reader, state, signal) => {
+    await history.archive(conversation, left, async (reader, state, signal) => {
       for await (const part of reader.find(state, query, rest, signal)) {
         for (const event of part.found)
           found.push({ item: { ...base, ...eventItem(event) }, rest: event.position });

@@ -1,3 +1,8 @@
+import type { Sessions } from './sessions.ts';
+import type { KeyUse } from '../auth/key-use.ts';
+import type { KeyRing } from '../auth/key-ring.ts';
+import type { RateLimits } from '@conversation-operator/http/limits/rate-limits';
+import type { TrustedProxies } from '@conversation-operator/http/limits/client-address';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { readBody } from '@conversation-operator/http/body/json-body';
@@ -5,7 +10,6 @@ import { authenticateKey } from '../auth/authenticate.ts';
 import { ProblemError, unavailable } from '../errors/problem-error.ts';
 import { type Route, endpoints, success, successSchema } from '../http/route.ts';
 import { sendPage, redirect } from '../pages/page.ts';
-import type { Services } from '../services.ts';
 import { confirmationPage, keyPage } from './login-page.ts';
 import { isFromOwnPage, ownPath } from './request-origin.ts';
 
@@ -22,9 +26,20 @@ const refusedLink =
   'The link is not valid: it signs in once, within 10 minutes. Get a new link, or use an API key.';
 const refusedKey = 'The API key is not valid.';
 
+/** What the routes of the sign-in need. */
+interface SignInNeeds {
+  readonly sessions: Sessions;
+  readonly ring: KeyRing;
+  readonly isSynced: () => boolean;
+  readonly publicUrl: () => string;
+  readonly rateLimits: RateLimits;
+  readonly proxies: TrustedProxies;
+  readonly keyUse: KeyUse;
+}
+
 /** The pages and calls by which a person signs in and out. */
-export const signInRoutes = (services: Services): readonly Route[] => {
-  const { sessions, isSynced, publicUrl, rateLimits, proxies, keyUse } = services;
+export const signInRoutes = (needs: SignInNeeds): readonly Route[] => {
+  const { sessions, ring, isSynced, publicUrl, rateLimits, proxies, keyUse } = needs;
 
   /** Shows the page again with status 401. Throws 429 after too many failures of the address. */
   function refuse(request: Request, response: Response, notice: string, returnTo: string): void {
@@ -102,7 +117,7 @@ export const signInRoutes = (services: Services): readonly Route[] => {
           await signInByLink(token, request, response, returnTo);
           return undefined;
         }
-        const principal = authenticateKey(services.ring, (form.get('api_key') ?? '').trim());
+        const principal = authenticateKey(ring, (form.get('api_key') ?? '').trim());
         if (principal === undefined) {
           refuse(request, response, refusedKey, returnTo);
           return undefined;

@@ -1,13 +1,28 @@
+import type { TrustedProxies } from '@conversation-operator/http/limits/client-address';
+import type { Logger } from '@conversation-operator/base/logger';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Metrics } from '../../observability/metrics.ts';
 import type { RequestHandler } from 'express';
 import { requestIdOf } from '../http/send-problem.ts';
-import type { Services } from '../services.ts';
 
 /**
  * Gives each request its id. When the request is over, the stage counts it, logs it, and records a
  * write in the audit: one line with who, what, from where and the outcome. No line has a key or the
  * text of a message.
  */
-export function accessLog({ logger, audit, metrics, clock, proxies }: Services): RequestHandler {
+export function accessLog({
+  logger,
+  audit,
+  metrics,
+  clock,
+  proxies,
+}: {
+  readonly logger: Logger;
+  readonly audit: Logger;
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+  readonly proxies: TrustedProxies;
+}): RequestHandler {
   return (request, response, next) => {
     const beganMs = clock.monotonic();
     // Taken while the connection exists, which may end before the request does.

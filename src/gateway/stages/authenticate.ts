@@ -1,8 +1,24 @@
+import type { Sessions } from '../sign-in/sessions.ts';
+import type { AgentAccess } from '../proxy/agent-access.ts';
+import type { KeyUse } from '../auth/key-use.ts';
+import type { KeyRing } from '../auth/key-ring.ts';
+import type { RateLimits } from '@conversation-operator/http/limits/rate-limits';
+import type { TrustedProxies } from '@conversation-operator/http/limits/client-address';
 import type { Request, RequestHandler } from 'express';
 import { authenticate as authenticateKey, type Principal } from '../auth/authenticate.ts';
 import { unavailable } from '../errors/problem-error.ts';
 import type { Route } from '../http/route.ts';
-import type { Services } from '../services.ts';
+
+/** What the authentication of requests needs. */
+interface AuthenticationNeeds {
+  readonly agents: AgentAccess;
+  readonly isSynced: () => boolean;
+  readonly keyUse: KeyUse;
+  readonly proxies: TrustedProxies;
+  readonly rateLimits: RateLimits;
+  readonly ring: KeyRing;
+  readonly sessions: Sessions;
+}
 
 /**
  * Finds the owner of a request by its key, or by the session of a person. Throws 401 for a request
@@ -11,13 +27,13 @@ import type { Services } from '../services.ts';
  * could be right.
  */
 export const authenticate =
-  (services: Services, route: Route): RequestHandler =>
+  (needs: AuthenticationNeeds, route: Route): RequestHandler =>
   async (request, response, next) => {
-    if (!services.isSynced()) throw unavailable();
-    const opened = openedBySessionKey(services, route, request);
+    if (!needs.isSynced()) throw unavailable();
+    const opened = openedBySessionKey(needs.agents, route, request);
     if (opened === undefined) {
-      const principal = (await personOf(services, request)) ?? principalOf(services, request);
-      services.keyUse.seen(principal.keyName);
+      const principal = (await personOf(needs.sessions, request)) ?? principalOf(needs, request);
+      needs.keyUse.seen(principal.keyName);
       response.locals.principal = principal;
       response.locals.owner = principal.owner;
       response.locals.chain = principal.chain;
@@ -33,24 +49,27 @@ export const authenticate =
  * key is not tried as an API key, so it is no failed attempt.
  */
 function openedBySessionKey(
-  { agents }: Services,
+  agents: AgentAccess,
   { access }: Route,
   { params: { id }, headers }: Request,
-): ReturnType<Services['agents']['opensSession']> {
+): ReturnType<AgentAccess['opensSession']> {
   return access === 'session' && typeof id === 'string'
     ? agents.opensSession(id, headers)
     : undefined;
 }
 
 /** The person whose session cookie a request without a key shows. */
-async function personOf({ sessions }: Services, request: Request): Promise<Principal | undefined> {
+async function personOf(sessions: Sessions, request: Request): Promise<Principal | undefined> {
   const { cookie, authorization, 'x-session-api-key': key } = request.headers;
   if (cookie === undefined || authorization !== undefined || key !== undefined) return undefined;
   await sessions.seen(request);
   return sessions.principalOf(request);
 }
 
-function principalOf({ ring, rateLimits, proxies }: Services, request: Request): Principal {
+function principalOf(
+  { ring, rateLimits, proxies }: AuthenticationNeeds,
+  request: Request,
+): Principal {
   try {
     return authenticateKey(ring, request.headers);
   } catch (error) {

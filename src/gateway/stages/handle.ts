@@ -1,6 +1,8 @@
+import type { AsyncLocalStorage } from 'node:async_hooks';
+import type { Disclosures } from '../auth/disclosures.ts';
+import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
 import type { RequestHandler } from 'express';
 import type { Route } from '../http/route.ts';
-import type { Services } from '../services.ts';
 import { Refusal } from '@conversation-operator/http/refusal';
 
 /** Parameters of the query that may be given more than once. */
@@ -11,7 +13,18 @@ const repeatable: ReadonlySet<string> = new Set(['id', 'ids']);
  * schemas name.
  */
 export const handle =
-  ({ scheduler, currentOwner, disclosures }: Services, route: Route): RequestHandler =>
+  (
+    {
+      scheduler,
+      currentOwner,
+      disclosures,
+    }: {
+      readonly scheduler: FairScheduler;
+      readonly currentOwner: AsyncLocalStorage<string>;
+      readonly disclosures: Disclosures;
+    },
+    route: Route,
+  ): RequestHandler =>
   async (request, response, next) => {
     const { principal, owner } = response.locals;
     const run = () => {

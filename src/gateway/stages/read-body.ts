@@ -1,3 +1,6 @@
+import type { RateLimits } from '@conversation-operator/http/limits/rate-limits';
+import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
+import type { Shares } from '@conversation-operator/base/shares';
 import type { Request, RequestHandler } from 'express';
 import {
   bodyBytesOf,
@@ -6,7 +9,6 @@ import {
   readBody as readAll,
 } from '@conversation-operator/http/body/json-body';
 import type { Route } from '../http/route.ts';
-import type { Services } from '../services.ts';
 
 const isJson = ({ headers }: Request): boolean =>
   /^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '');
@@ -17,7 +19,15 @@ const isJson = ({ headers }: Request): boolean =>
  */
 export const readBody =
   (
-    { places, rateLimits, scheduler }: Services,
+    {
+      places,
+      rateLimits,
+      scheduler,
+    }: {
+      readonly places: { readonly bodies: Shares };
+      readonly rateLimits: RateLimits;
+      readonly scheduler: FairScheduler;
+    },
     { body: schema, maxForwardedBytes }: Route,
   ): RequestHandler =>
   async (request, response, next) => {
@@ -53,7 +63,7 @@ export const readBody =
  * Parses the body in a turn of its own on the event loop: a large body takes several milliseconds.
  */
 export const parseBody =
-  ({ scheduler }: Services): RequestHandler =>
+  ({ scheduler }: { readonly scheduler: FairScheduler }): RequestHandler =>
   async (request, response, next) => {
     const { owner } = response.locals;
     const body = request.body as unknown;

@@ -1,16 +1,33 @@
+import type { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-guard';
+import type { RateLimits } from '@conversation-operator/http/limits/rate-limits';
+import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
+import type { TrustedProxies } from '@conversation-operator/http/limits/client-address';
+import type { Logger } from '@conversation-operator/base/logger';
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
 import { sendJson, sendJsonText, sendText } from '@conversation-operator/http/body/send-json';
 import { problemBody, problemType, type ProblemError } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/to-problem.ts';
 import { kindOf, type HandlerResult, type Route } from '../http/route.ts';
-import type { Services } from '../services.ts';
 
 /**
  * Sends the result of the handler, and counts its bytes. A handler without a result has sent its
  * response, or is still sending it.
  */
 export const respond =
-  ({ scheduler, slowReaders, rateLimits, proxies }: Services, route: Route): RequestHandler =>
+  (
+    {
+      scheduler,
+      slowReaders,
+      rateLimits,
+      proxies,
+    }: {
+      readonly scheduler: FairScheduler;
+      readonly slowReaders: SlowReaderGuard;
+      readonly rateLimits: RateLimits;
+      readonly proxies: TrustedProxies;
+    },
+    route: Route,
+  ): RequestHandler =>
   (request, response) => {
     const { owner, leave, result } = response.locals;
     // A stream that is still open is no work any more.
@@ -38,7 +55,7 @@ function send(response: Response, result: NonNullable<HandlerResult>): number {
 
 /** Sends the problem that a stage or a handler has thrown. */
 export const respondWithProblem =
-  ({ logger }: Services): ErrorRequestHandler =>
+  ({ logger }: { readonly logger: Logger }): ErrorRequestHandler =>
   // eslint-disable-next-line @typescript-eslint/no-unused-vars -- four parameters
   (error: unknown, request, response, _next) => {
     const problem = toProblem(error);

@@ -1,5 +1,10 @@
+import type { StorageCaps } from '../lookup/storage-caps.ts';
+import type { Exposure } from '../presenters/exposure.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import type { RandomBytes } from '../auth/key.ts';
+import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
+import type { Logger } from '@conversation-operator/base/logger';
 import type { GatewayOptions } from '../gateway-options.ts';
-import type { Services } from '../services.ts';
 import { quotaRecord } from '../v1/quota.ts';
 import { ResponseCache } from '../v1/conversation-record.ts';
 import { OwnRecords } from './own-records.ts';
@@ -62,21 +67,33 @@ export class Staleness {
   }
 }
 
+/** What the state of streams needs. */
+interface LiveStateNeeds {
+  readonly namespace: string;
+  readonly lookup: ResourceLookup;
+  readonly caps: StorageCaps;
+  readonly exposure: Exposure;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly random: RandomBytes;
+  readonly scheduler: FairScheduler;
+}
+
 /** State that the streams of one gateway share, and the texts of records, which reads use too. */
 export type LiveState = ReturnType<typeof createLiveState>;
 
 export function createLiveState(
-  services: Services,
+  needs: LiveStateNeeds,
   { caches, liveStreams = {} }: Pick<GatewayOptions, 'caches' | 'liveStreams'>,
 ) {
-  const { namespace, lookup, exposure, clock, logger, random, scheduler } = services;
-  const responses = new ResponseCache(services);
+  const { namespace, lookup, caps, exposure, clock, logger, random, scheduler } = needs;
+  const responses = new ResponseCache({ lookup, exposure });
   const hubs = new OwnerHubs({
     ...{ caches, namespace, lookup, clock, logger, random },
     recordsOf: (owner) =>
       new OwnRecords({
         ...{ owner, lookup, exposure, responses },
-        quota: (whose) => quotaRecord(services, whose),
+        quota: (whose) => quotaRecord({ lookup, clock, caps }, whose),
       }),
     charge: (owner, work) => scheduler.now(owner, work),
     memory: liveStreams,

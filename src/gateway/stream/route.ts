@@ -1,15 +1,34 @@
+import type { Shares } from '@conversation-operator/base/shares';
+import type { KeyRing } from '../auth/key-ring.ts';
+import type { OpenStreams } from '@conversation-operator/http/server/open-streams';
+import type { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-guard';
+import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
+import type { Logger } from '@conversation-operator/base/logger';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Metrics } from '../../observability/metrics.ts';
 import { type Route, endpoints } from '../http/route.ts';
 import { unavailable } from '../errors/problem-error.ts';
-import type { Services } from '../services.ts';
 import type { LiveState } from './live-state.ts';
 import { contentType, LiveStream } from './live-stream.ts';
 import { lastEventIdHeaders, lastEventIdQuery, streamResponse } from './schemas.ts';
 
 const { get } = endpoints('stream');
 
+/** What the stream needs. */
+interface StreamNeeds {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly scheduler: FairScheduler;
+  readonly slowReaders: SlowReaderGuard;
+  readonly streams: OpenStreams;
+  readonly ring: KeyRing;
+  readonly places: { readonly liveStreams: Shares; readonly snapshots: Shares };
+}
+
 /** The stream of everything of an owner. */
 export const streamRoute = (
-  services: Services,
+  needs: StreamNeeds,
   { hubs, staleness }: Pick<LiveState, 'hubs' | 'staleness'>,
 ): Route =>
   get('/api/v1/stream', 'streamState', {
@@ -21,7 +40,7 @@ export const streamRoute = (
     mediaType: 'text/event-stream',
     problems: ['share-exceeded'],
     handle: ({ principal, owner, query, headers, response }) => {
-      const { clock, logger, scheduler, slowReaders, metrics, streams, ring, places } = services;
+      const { clock, logger, scheduler, slowReaders, metrics, streams, ring, places } = needs;
       const { keyName, keyUid } = principal;
       if (response.req.method === 'HEAD') {
         response.setHeader('content-type', contentType).end();

@@ -1,5 +1,6 @@
+import type { Exposure } from '../presenters/exposure.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { type Route, endpoints } from '../http/route.ts';
-import type { Services } from '../services.ts';
 import { z } from 'zod';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { SandboxStatus } from '../../resources/conversation-status.ts';
@@ -15,7 +16,7 @@ import { sourcesOf } from '../v1/conversation-record.ts';
 import { ownConversation } from '../v1/own-objects.ts';
 import type { ConversationSearch } from '../v1/search.ts';
 import { capProblems } from '../lookup/storage-caps.ts';
-import { startConversation } from '../v1/start.ts';
+import { startConversation, type StartNeeds } from '../v1/start.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { maxMessageBytes } from '../../resources/conversation.ts';
 import { optional } from '../http/fields.ts';
@@ -74,7 +75,7 @@ const successorPath = '/api/v1/app-conversations';
  * is no other than 410.
  */
 export const legacyInterface =
-  ({ publicUrl }: Services, isEnabled: boolean): RequestHandler =>
+  ({ publicUrl }: { readonly publicUrl: () => string }, isEnabled: boolean): RequestHandler =>
   (_request, response, next) => {
     response.set({
       deprecation,
@@ -101,12 +102,18 @@ const statuses: Readonly<Record<SandboxStatus, LegacyStatus>> = {
   MISSING: 'ARCHIVED',
 };
 
+/** What records need. */
+interface RecordNeeds {
+  readonly lookup: ResourceLookup;
+  readonly exposure: Exposure;
+}
+
 /** A conversation in the words of the legacy interface. */
 function present(
-  services: Services,
+  { lookup, exposure }: RecordNeeds,
   conversation: CachedConversation,
 ): z.output<typeof legacyConversationSchema> {
-  const record = presentConversation(sourcesOf(services, conversation), services.exposure);
+  const record = presentConversation(sourcesOf(lookup, conversation), exposure);
   return {
     ...sameFields.parse(record),
     conversation_id: record.id,
@@ -144,7 +151,10 @@ function rethrow(error: unknown): never {
   });
 }
 
-export const legacyRoutes = (services: Services, search: ConversationSearch): readonly Route[] => [
+export const legacyRoutes = (
+  needs: StartNeeds & RecordNeeds,
+  search: ConversationSearch,
+): readonly Route[] => [
   post('/api/conversations', 'startLegacyConversation', {
     summary: 'Start a conversation and get its id at once',
     deprecated: true,
@@ -153,7 +163,7 @@ export const legacyRoutes = (services: Services, search: ConversationSearch): re
     problems: ['branch-not-found', 'quota-exceeded', ...capProblems],
     handle: async ({ owner, body, about }) => {
       const request = successorOf(body);
-      const conversation = await startConversation(services, owner, request).catch(rethrow);
+      const conversation = await startConversation(needs, owner, request).catch(rethrow);
       about(`conversation/${conversation.metadata.name}`);
       return {
         json: {
@@ -171,12 +181,12 @@ export const legacyRoutes = (services: Services, search: ConversationSearch): re
     query: pageQuery,
     responses: { 200: legacyPage },
     handle: ({ owner, query }) => {
-      const page = search.page(services.lookup.conversationsOf(owner), {
+      const page = search.page(needs.lookup.conversationsOf(owner), {
         of: 'conversations',
         sort_order: 'CREATED_AT_DESC',
         ...query,
       });
-      const results = page.items.map((conversation) => present(services, conversation));
+      const results = page.items.map((conversation) => present(needs, conversation));
       return { json: { results, next_page_id: page.next_page_id } };
     },
   }),
@@ -187,8 +197,8 @@ export const legacyRoutes = (services: Services, search: ConversationSearch): re
     responses: { 200: legacyConversationSchema },
     problems: ['not-found'],
     handle: async (call) => {
-      const conversation = await ownConversation(services, call);
-      return { json: present(services, conversation) };
+      const conversation = await ownConversation(needs.lookup, call);
+      return { json: present(needs, conversation) };
     },
   }),
 ];

@@ -1,3 +1,8 @@
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import type { ObjectFeed } from '../lookup/object-feed.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Sandbox } from '../../resources/sandbox.ts';
 import { z } from 'zod';
 import {
   answerTo,
@@ -35,7 +40,6 @@ import {
   wholeApprovalSchema,
 } from '../presenters/approval.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
-import type { Services } from '../services.ts';
 import { optional, paging, shownText } from '../http/fields.ts';
 import { ownConversation } from './own-objects.ts';
 import { refuseOverQuota } from './quota.ts';
@@ -80,9 +84,20 @@ const answeredSchema = z.object({
 /** A working agent takes an answer in milliseconds. */
 const deliveryMs = 3_000;
 
+/** What the routes of approvals need. */
+interface ApprovalNeeds {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly lookup: ResourceLookup;
+  readonly feeds: {
+    readonly conversations: ObjectFeed<CachedConversation>;
+    readonly sandboxes: ObjectFeed<Sandbox>;
+  };
+}
+
 /** Questions of agents whether they may use a tool, and the answers. Nothing is approved by itself. */
-export function approvalRoutes(services: Services): readonly Route[] {
-  const { lookup } = services;
+export function approvalRoutes(needs: ApprovalNeeds): readonly Route[] {
+  const { client, lookup, feeds } = needs;
   const record = (conversation: CachedConversation) =>
     presentApproval(
       conversation,
@@ -115,7 +130,7 @@ export function approvalRoutes(services: Services): readonly Route[] {
       responses: { 200: z.array(approvalSchema) },
       problems: ['not-found'],
       handle: async (call) => {
-        const found = record(await ownConversation(services, call));
+        const found = record(await ownConversation(lookup, call));
         return { json: found === null ? [] : [found] };
       },
     }),
@@ -125,9 +140,9 @@ export function approvalRoutes(services: Services): readonly Route[] {
       responses: { 200: wholeApprovalSchema },
       problems: ['not-found'],
       handle: async (call) => {
-        const known = await ownConversation(services, call);
+        const known = await ownConversation(lookup, call);
         // Caches do not have the text.
-        const { conversation, sandbox } = await storedWithSandbox(services.client, known);
+        const { conversation, sandbox } = await storedWithSandbox(client, known);
         const pending = pendingApproval(conversation);
         if (pending?.id !== call.params.approval_id) throw notFound('approval');
         const cached = cachedConversation(conversation);
@@ -151,23 +166,22 @@ export function approvalRoutes(services: Services): readonly Route[] {
         'quota-exceeded',
       ],
       handle: async ({ body, ...call }) => {
-        const { feeds } = services;
         const id = call.params.approval_id;
-        const known = await ownConversation(services, call);
+        const known = await ownConversation(lookup, call);
         // The cache may not show a recent question or answer through another replica.
-        const { conversation, sandbox } = await storedWithSandbox(services.client, known);
+        const { conversation, sandbox } = await storedWithSandbox(client, known);
         if (hasAnswer(conversation, id, body)) return delivered;
         const { phase } = sandboxViewOf(cachedConversation(conversation), sandbox);
-        const isFailed = sandbox !== undefined && comesBackFromError(services, sandbox);
+        const isFailed = sandbox !== undefined && comesBackFromError(lookup, sandbox);
         refuseUnusable(phase, isFailed);
         // The resume comes before the write, so that a quota that refuses it refuses the answer.
         if ((phase === 'PAUSED' || isFailed) && sandbox !== undefined) {
-          refuseOverQuota(services, call.owner);
-          await requestResume(services, sandbox);
+          refuseOverQuota(lookup, call.owner);
+          await requestResume(needs, sandbox);
         }
         const { name } = known.metadata;
         const isNew = answerOf(conversation, id) === undefined;
-        await store(services, known, id, { ...body, by: call.owner });
+        await store(client, known, id, { ...body, by: call.owner });
         const isClosed = (seen: CachedConversation | undefined) =>
           seen?.status?.closedApprovals?.some((closed) => closed.id === id) === true;
         if (isNew && phase === 'RUNNING')
@@ -189,7 +203,7 @@ const delivered = { json: { success: true, state: 'delivered', notice: null } } 
 
 /** Stores the answer on the version that was read, unless there is the same one already. */
 function store(
-  { client }: Services,
+  client: KubeClient,
   { metadata: { namespace, name, uid } }: CachedConversation,
   id: string,
   given: AnswerBody & { readonly by: string },

@@ -1,8 +1,9 @@
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import type { Services } from '../services.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import type { Exposure } from '../presenters/exposure.ts';
 import { notFound } from '../errors/problem-error.ts';
 import { type ConversationSources, presentConversation } from '../presenters/conversation.ts';
-import type { StartTexts } from '../lookup/start-texts.ts';
+import type { StartTextReader, StartTexts } from '../lookup/start-texts.ts';
 import { listText, plainFrame, type Pieces } from '@conversation-operator/http/body/json-list';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { pageFrame } from '../presenters/schemas.ts';
@@ -10,7 +11,7 @@ import type { Reader } from '../auth/session-keys.ts';
 
 /** A conversation with what the caches know around it. */
 export const sourcesOf = (
-  { lookup }: Pick<Services, 'lookup'>,
+  lookup: ResourceLookup,
   conversation: CachedConversation,
   sandbox = lookup.sandboxIn(conversation),
 ): ConversationSources => ({
@@ -25,7 +26,7 @@ export const sourcesOf = (
  * not exist any more.
  */
 export async function startTextsOf(
-  { startTexts }: Services,
+  startTexts: StartTextReader,
   conversation: CachedConversation,
 ): Promise<StartTexts> {
   const texts = await startTexts.of(conversation);
@@ -34,8 +35,10 @@ export async function startTextsOf(
 }
 
 /** The access of clients to the agent of a conversation, as far as the caches know. */
-export const accessTo = ({ lookup, exposure }: Services, conversation: CachedConversation) =>
-  exposure.accessTo(lookup.sandboxIn(conversation));
+export const accessTo = (
+  { lookup, exposure }: { readonly lookup: ResourceLookup; readonly exposure: Exposure },
+  conversation: CachedConversation,
+) => exposure.accessTo(lookup.sandboxIn(conversation));
 
 interface MadeRecord {
   readonly sources: ConversationSources;
@@ -60,11 +63,13 @@ const isSame = (one: ConversationSources, other: ConversationSources): boolean =
  * of what an answer costs.
  */
 export class ResponseCache {
-  readonly #services: Pick<Services, 'lookup' | 'exposure'>;
+  readonly #lookup: ResourceLookup;
+  readonly #exposure: Exposure;
   readonly #records = new WeakMap<CachedConversation, MadeRecord>();
 
-  constructor(services: Pick<Services, 'lookup' | 'exposure'>) {
-    this.#services = services;
+  constructor(needs: { readonly lookup: ResourceLookup; readonly exposure: Exposure }) {
+    this.#lookup = needs.lookup;
+    this.#exposure = needs.exposure;
   }
 
   /**
@@ -86,8 +91,8 @@ export class ResponseCache {
 
   /** The record without a session key, with the sandbox from the cache only. */
   conversationText(conversation: CachedConversation): string {
-    const sources = sourcesOf(this.#services, conversation);
-    const access = this.#services.exposure.accessTo(sources.sandbox);
+    const sources = sourcesOf(this.#lookup, conversation);
+    const access = this.#exposure.accessTo(sources.sandbox);
     return this.#made(conversation, sources, access?.agentUrl).text;
   }
 
@@ -106,13 +111,13 @@ export class ResponseCache {
   }
 
   async #fresh(conversation: CachedConversation, reader: Reader): Promise<Pieces> {
-    const sandbox = await this.#services.lookup.sandboxOf(conversation);
+    const sandbox = await this.#lookup.sandboxOf(conversation);
     return this.#conversation(conversation, reader, sandbox);
   }
 
   #conversation(conversation: CachedConversation, reader: Reader, sandbox?: Sandbox): Pieces {
-    const sources = sourcesOf(this.#services, conversation, sandbox);
-    const access = this.#services.exposure.accessTo(sources.sandbox);
+    const sources = sourcesOf(this.#lookup, conversation, sandbox);
+    const access = this.#exposure.accessTo(sources.sandbox);
     const { text, hasKey } = this.#made(conversation, sources, access?.agentUrl);
     const key = hasKey ? access?.sessionKeyFor(reader) : undefined;
     return key === undefined
@@ -128,7 +133,7 @@ export class ResponseCache {
     const known = this.#records.get(conversation);
     if (known !== undefined && isSame(known.sources, sources) && known.agentUrl === agentUrl)
       return known;
-    const record = presentConversation(sources, this.#services.exposure);
+    const record = presentConversation(sources, this.#exposure);
     const text = JSON.stringify(record);
     if (!text.endsWith(`"session_api_key":${recordEnd}`))
       throw new Error('the session key has to be the last field of a record');

@@ -1,3 +1,7 @@
+import type { StorageCaps } from '../lookup/storage-caps.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Shares } from '@conversation-operator/base/shares';
+import type { AgentControl } from '../../agent/control.ts';
 import type { z } from 'zod';
 import {
   cachedConversation,
@@ -5,7 +9,6 @@ import {
 } from '../../resources/cached-conversation.ts';
 import { conversations } from '../../resources/conversation.ts';
 import { type Call, type Route, endpoints, success, successSchema } from '../http/route.ts';
-import type { Services } from '../services.ts';
 import {
   conversationList,
   conversationPage,
@@ -32,15 +35,25 @@ import {
 } from './schemas.ts';
 import { conversationFilter, type ConversationSearch } from './search.ts';
 import { sendMessageRoute } from './send-message.ts';
-import { startConversation, startProblems } from './start.ts';
-import { streamStart } from './stream-start.ts';
-import { agentProblems, agentReading } from '../history/agent-reads.ts';
+import { startConversation, startProblems, type StartNeeds } from './start.ts';
+import { streamStart, type StreamStartNeeds } from './stream-start.ts';
+import { agentProblems, type AgentReads } from '../history/agent-reads.ts';
 
 const base = '/api/v1/app-conversations';
 const { get, patch, post, remove } = endpoints('conversations');
 
+/** What the routes of conversations need. */
+type ConversationNeeds = StartNeeds &
+  StreamStartNeeds & { readonly places: { readonly startStreams: Shares } };
+
+/** What changes of conversations need. */
+interface UpdateNeeds {
+  readonly client: KubeClient;
+  readonly caps: StorageCaps;
+}
+
 export const conversationRoutes = (
-  services: Services,
+  needs: ConversationNeeds,
   search: ConversationSearch,
   responses: ResponseCache,
 ): readonly Route[] => {
@@ -52,9 +65,9 @@ export const conversationRoutes = (
       responses: { 200: startTaskSchema },
       problems: startProblems,
       handle: async (call) => {
-        const conversation = await start(services, call);
-        const texts = await startTextsOf(services, conversation);
-        const access = accessTo(services, conversation);
+        const conversation = await start(needs, call);
+        const texts = await startTextsOf(needs.startTexts, conversation);
+        const access = accessTo(needs, conversation);
         return { json: startTaskRecord(conversation, texts, access) };
       },
     }),
@@ -68,10 +81,10 @@ export const conversationRoutes = (
         const { principal, owner, response } = call;
         // The stream takes its place first, so that nothing is started for a client that could not
         // follow it.
-        response.once('close', services.places.startStreams.take({ owner }));
-        const conversation = await start(services, call);
-        const texts = await startTextsOf(services, conversation);
-        streamStart(services, response, conversation, { texts, principal });
+        response.once('close', needs.places.startStreams.take({ owner }));
+        const conversation = await start(needs, call);
+        const texts = await startTextsOf(needs.startTexts, conversation);
+        streamStart(needs, response, conversation, { texts, principal });
         return undefined;
       },
     }),
@@ -82,7 +95,7 @@ export const conversationRoutes = (
       problems: ['too-many-ids'],
       handle: async ({ owner, query, reader }) => {
         refuseTooMany(query.ids);
-        const found = await services.lookup.conversations(owner, query.ids);
+        const found = await needs.lookup.conversations(owner, query.ids);
         const present = found.filter((conversation) => conversation !== undefined);
         return { jsonText: await responses.freshConversations(present, reader) };
       },
@@ -94,7 +107,7 @@ export const conversationRoutes = (
       handle: ({ owner, query: { sort_order, limit, page_id, ...filters }, reader }) => {
         const matches = conversationFilter(filters);
         const wanted = { of: 'conversations', matches, sort_order, limit, page_id } as const;
-        const page = search.page(services.lookup.conversationsOf(owner), wanted);
+        const page = search.page(needs.lookup.conversationsOf(owner), wanted);
         return { jsonText: responses.conversationPage(page, reader) };
       },
     }),
@@ -103,7 +116,7 @@ export const conversationRoutes = (
       query: conversationFilters,
       responses: { 200: countSchema },
       handle: ({ owner, query }) => {
-        const [all, matches] = [services.lookup.conversationsOf(owner), conversationFilter(query)];
+        const [all, matches] = [needs.lookup.conversationsOf(owner), conversationFilter(query)];
         return { json: matches === undefined ? all.length : all.filter(matches).length };
       },
     }),
@@ -114,9 +127,9 @@ export const conversationRoutes = (
       responses: { 200: conversationSchema },
       problems: ['not-found', 'conflict', 'stored-bytes-limit-exceeded'],
       handle: async ({ body, reader, ...call }) => {
-        const conversation = await ownConversation(services, call);
-        const { written, reservation } = await update(services, conversation, body);
-        await services.feeds.conversations.shows(written);
+        const conversation = await ownConversation(needs.lookup, call);
+        const { written, reservation } = await update(needs, conversation, body);
+        await needs.feeds.conversations.shows(written);
         reservation.release();
         return { jsonText: await responses.freshConversation(written, reader) };
       },
@@ -127,13 +140,13 @@ export const conversationRoutes = (
       responses: { 200: successSchema },
       problems: ['not-found', 'conflict'],
       handle: async (call) => {
-        const { client, feeds } = services;
-        const object = await ownConversation(services, call);
+        const { client, feeds } = needs;
+        const object = await ownConversation(needs.lookup, call);
         await deleteOne(client, conversations, object, feeds.conversations);
         return success;
       },
     }),
-    sendMessageRoute(services),
+    sendMessageRoute(needs),
   ];
 };
 
@@ -142,9 +155,9 @@ type StartCall = Pick<
   'owner' | 'headers' | 'body' | 'about'
 >;
 
-async function start(services: Services, { owner, headers, body, about }: StartCall) {
+async function start(needs: StartNeeds, { owner, headers, body, about }: StartCall) {
   const key = headers['idempotency-key'];
-  const conversation = await startConversation(services, owner, body, key);
+  const conversation = await startConversation(needs, owner, body, key);
   about(`conversation/${conversation.metadata.name}`);
   return conversation;
 }
@@ -154,24 +167,24 @@ async function start(services: Services, { owner, headers, body, about }: StartC
  * version.
  */
 async function update(
-  services: Services,
+  needs: UpdateNeeds,
   conversation: CachedConversation,
   change: UpdateRequest,
 ): ReturnType<typeof store> {
-  if (change.tags === undefined) return store(services, conversation, change);
+  if (change.tags === undefined) return store(needs, conversation, change);
   const { namespace, name, uid } = conversation.metadata;
   return writeOnStored(
-    () => services.client.get(conversations, namespace, name),
+    () => needs.client.get(conversations, namespace, name),
     (stored) => {
       if (stored.metadata.uid !== uid) throw notFound('conversation');
       const { resourceVersion } = stored.metadata;
-      return store(services, stored, change, { resourceVersion });
+      return store(needs, stored, change, { resourceVersion });
     },
   );
 }
 
 async function store(
-  { client, caps }: Services,
+  { client, caps }: UpdateNeeds,
   conversation: Pick<CachedConversation, 'metadata' | 'spec'>,
   change: UpdateRequest,
   precondition: { readonly resourceVersion?: string } = {},
@@ -213,17 +226,22 @@ function changesTo(
 }
 
 /** Ends the run of a conversation and keeps its sandbox; a message continues it. */
-export function interruptRoute(services: Services): Route {
-  const reading = agentReading(services);
+export function interruptRoute({
+  agentReads,
+  control,
+}: {
+  readonly agentReads: AgentReads;
+  readonly control: AgentControl;
+}): Route {
   return post('/api/v1/app-conversations/{id}/interrupt', 'interruptConversation', {
     summary: 'Stop what the agent does; its sandbox keeps running, and a message continues the run',
     params: conversationParams,
     responses: { 200: successSchema },
     problems: agentProblems,
     handle: (call) =>
-      reading(
+      agentReads.askOwn(
         call,
-        ({ endpoint, id }, signal) => services.control.interrupt(endpoint, id, signal),
+        ({ endpoint, id }, signal) => control.interrupt(endpoint, id, signal),
         () => success,
       ),
   });

@@ -1,6 +1,6 @@
+import type { GitDirectory, GitHosts } from '../git/static-directory.ts';
 import { z } from 'zod';
 import { type Route, endpoints } from '../http/route.ts';
-import type { Services } from '../services.ts';
 import { pageSchema } from '../presenters/schemas.ts';
 import { paging, unusedParameter } from '../http/fields.ts';
 
@@ -21,7 +21,13 @@ const repositorySchema = z.object({
 });
 const branchSchema = z.object({ name: z.string(), commit_sha: z.string(), protected: z.boolean() });
 
-export const gitRoutes = ({ gitHosts, git }: Services): readonly Route[] => {
+export const gitRoutes = ({
+  gitHosts,
+  git,
+}: {
+  readonly gitHosts: GitHosts;
+  readonly git: GitDirectory;
+}): readonly Route[] => {
   const [first = ''] = Object.keys(gitHosts);
   return [
     get('/api/v1/git/repositories/search', 'searchRepositories', {

@@ -1,7 +1,9 @@
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { SandboxKeys } from '../../agent/keys.ts';
 import { z } from 'zod';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { uuidOf } from '../../resources/ids.ts';
-import type { Services } from '../services.ts';
 import { chosenIdAnnotation } from '../presenters/start-task.ts';
 
 /** Time in which the same key means the same start. */
@@ -29,7 +31,7 @@ export const idempotencyHeaders = z.object({
  * master keys, so every replica, also one that has just started, derives the same names, and no
  * client can foresee them. The last one is that of earlier versions.
  */
-const namesOf = (keys: Services['keys'], owner: string, key: string, turn: number) =>
+const namesOf = (keys: Pick<SandboxKeys, 'derivedIds'>, owner: string, key: string, turn: number) =>
   idsOf(keys, `idempotency/${owner}/${turn}/${key}`);
 
 /**
@@ -37,13 +39,13 @@ const namesOf = (keys: Services['keys'], owner: string, key: string, turn: numbe
  * first.
  */
 export const messageIdsOf = (
-  keys: Services['keys'],
+  keys: Pick<SandboxKeys, 'derivedIds'>,
   owner: string,
   conversation: string,
   key: string,
 ) => idsOf(keys, `message/${owner}/${conversation}/${key}`);
 
-const idsOf = (keys: Services['keys'], text: string): readonly string[] => [
+const idsOf = (keys: Pick<SandboxKeys, 'derivedIds'>, text: string): readonly string[] => [
   ...keys.derivedIds(text),
   uuidOf(text),
 ];
@@ -53,7 +55,15 @@ const idsOf = (keys: Services['keys'], text: string): readonly string[] => [
  * a new one.
  */
 export async function placeOf(
-  { lookup, clock, keys }: Pick<Services, 'lookup' | 'clock' | 'keys'>,
+  {
+    lookup,
+    clock,
+    keys,
+  }: {
+    readonly lookup: ResourceLookup;
+    readonly clock: Clock;
+    readonly keys: Pick<SandboxKeys, 'derivedIds'>;
+  },
   owner: string,
   key: string,
 ): Promise<{ readonly name: string; readonly present: CachedConversation | undefined }> {

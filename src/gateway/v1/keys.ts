@@ -1,8 +1,12 @@
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import type { ObjectFeed } from '../lookup/object-feed.ts';
+import type { RandomBytes } from '../auth/key.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Clock } from '@conversation-operator/base/clock';
 import { z } from 'zod';
 import { apiKeyRoles, apiKeys, type ApiKey } from '../../resources/api-key.ts';
 import { ownerName } from '../../resources/schema.ts';
 import { type Route, endpoints, success, successSchema } from '../http/route.ts';
-import type { Services } from '../services.ts';
 import type { Principal } from '../auth/authenticate.ts';
 import { issueKey } from '../auth/issue-key.ts';
 import { notFound, ProblemError, onlyAdmin } from '../errors/problem-error.ts';
@@ -11,7 +15,7 @@ import { creationOf, sortedBy } from '../paging/keyset.ts';
 import { presentApiKey, apiKeySchema, issuedApiKeySchema } from '../presenters/api-key.ts';
 import { deleteOne } from '../lookup/stored.ts';
 import { shownName, optional, paging, time, unusedParameter } from '../http/fields.ts';
-import { refuseTooDeep } from '../auth/key-ring.ts';
+import { refuseTooDeep, type KeyRing } from '../auth/key-ring.ts';
 import { invalidField } from '../errors/validation.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
@@ -86,7 +90,20 @@ const listQuery = z.object({
 
 const byorSchema = z.object({ key: z.null() });
 
-export const keyRoutes = (services: Services): readonly Route[] => [
+/** What the routes of API keys need. */
+interface KeyNeeds {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly clock: Clock;
+  readonly random: RandomBytes;
+  readonly lookup: ResourceLookup;
+  readonly ring: KeyRing;
+  readonly feeds: { readonly apiKeys: ObjectFeed<ApiKey> };
+  readonly publicUrl: () => string;
+  readonly maxKeyLifetimeMs: number | undefined;
+}
+
+export const keyRoutes = (needs: KeyNeeds): readonly Route[] => [
   get(base, 'listKeys', {
     summary: 'Your API keys, without their values; for an admin also those of others',
     query: listQuery,
@@ -97,7 +114,7 @@ export const keyRoutes = (services: Services): readonly Route[] => [
       const { owner: wanted = owner, limit } = query;
       if (principal.role !== 'admin' && wanted !== owner)
         throw onlyAdmin('list the keys of others');
-      const keys = listed(services, wanted === everyOwner ? undefined : wanted);
+      const keys = listed(needs, wanted === everyOwner ? undefined : wanted);
       const sorted = sortedBy(keys, creationOf);
       if (query.owner === undefined) return { json: sorted.map(({ item }) => presentApiKey(item)) };
       const order = `keys/${wanted}`;
@@ -105,7 +122,7 @@ export const keyRoutes = (services: Services): readonly Route[] => [
       if (page.next_page_id !== null) {
         const { next_page_id: page_id } = page;
         const parameters = new URLSearchParams({ owner: wanted, limit: String(limit), page_id });
-        const url = `${services.publicUrl()}${base}?${parameters.toString()}`;
+        const url = `${needs.publicUrl()}${base}?${parameters.toString()}`;
         response.setHeader('link', `<${url}>; rel="next"`);
       }
       return { json: page.items.map(presentApiKey) };
@@ -122,12 +139,10 @@ export const keyRoutes = (services: Services): readonly Route[] => [
       refuseTooDeep(principal.chain);
       const expiresAtMs = expiryOfNewKey(body.expires_at, {
         chain: principal.chain,
-        maxLifetimeMs: services.maxKeyLifetimeMs,
-        nowMs: services.clock.now(),
+        maxLifetimeMs: needs.maxKeyLifetimeMs,
+        nowMs: needs.clock.now(),
       });
-      const known = services.lookup
-        .apiKeysOf(owner)
-        .filter(({ spec }) => spec.signIn === undefined);
+      const known = needs.lookup.apiKeysOf(owner).filter(({ spec }) => spec.signIn === undefined);
       if (known.length >= maxKeys) {
         throw new ProblemError(
           'too-many-keys',
@@ -135,9 +150,9 @@ export const keyRoutes = (services: Services): readonly Route[] => [
         );
       }
       const { key, resource } = await issueKey({
-        client: services.client,
-        namespace: services.namespace,
-        random: services.random,
+        client: needs.client,
+        namespace: needs.namespace,
+        random: needs.random,
         owner,
         role: body.role ?? 'user',
         description: body.name,
@@ -145,7 +160,7 @@ export const keyRoutes = (services: Services): readonly Route[] => [
         expiresAt: expiresAtMs === undefined ? undefined : new Date(expiresAtMs).toISOString(),
       });
       about(targetOf(resource));
-      await services.feeds.apiKeys.settled(resource.metadata.name, (seen) => seen !== undefined);
+      await needs.feeds.apiKeys.settled(resource.metadata.name, (seen) => seen !== undefined);
       return { status: 201, json: { ...presentApiKey(resource), key } };
     },
   }),
@@ -156,7 +171,7 @@ export const keyRoutes = (services: Services): readonly Route[] => [
     responses: { 200: successSchema },
     problems: ['not-found', 'conflict'],
     handle: async ({ principal, owner, params, about }) => {
-      const { client, feeds, lookup } = services;
+      const { client, feeds, lookup } = needs;
       const object = await lookup.apiKey(principal.role === 'admin' ? undefined : owner, params.id);
       if (object === undefined) throw notFound('API key');
       about(targetOf(object));
@@ -179,7 +194,7 @@ const targetOf = ({ metadata, spec }: ApiKey): string => `key/${metadata.name} o
  * Leaves out keys with a deleted maker: Kubernetes is about to delete them, and they open nothing
  * any more.
  */
-const listed = ({ lookup, ring }: Services, owner: string | undefined): readonly ApiKey[] =>
+const listed = ({ lookup, ring }: KeyNeeds, owner: string | undefined): readonly ApiKey[] =>
   (owner === undefined ? lookup.everyApiKey() : lookup.apiKeysOf(owner)).filter(
     (key) => !ring.isOrphan(key),
   );

@@ -1,3 +1,5 @@
+import type { StartTextReader } from '../lookup/start-texts.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { stringify } from 'yaml';
 import { z } from 'zod';
 import type { KubeClient } from '@conversation-operator/kube/client';
@@ -7,7 +9,6 @@ import type { KubeObject } from '@conversation-operator/kube/object';
 import { type Route, endpoints } from '../http/route.ts';
 import { storedWithSandbox } from '../lookup/stored.ts';
 import { timelineOf, timelineSchema } from '../presenters/timeline.ts';
-import type { Services } from '../services.ts';
 import { startTextsOf } from './conversation-record.ts';
 import { ownConversation } from './own-objects.ts';
 import { conversationParams } from './schemas.ts';
@@ -28,9 +29,15 @@ const resourcesSchema = z.object({
 
 export type Resources = z.output<typeof resourcesSchema>;
 
+/** What the story of a conversation needs. */
+interface LifeNeeds {
+  readonly client: KubeClient;
+  readonly lookup: ResourceLookup;
+  readonly startTexts: StartTextReader;
+}
+
 /** How a conversation came to its present state, and the resources that have it. */
-export function lifeRoutes(services: Services): readonly Route[] {
-  const { client, lookup } = services;
+export function lifeRoutes({ client, lookup, startTexts }: LifeNeeds): readonly Route[] {
   return [
     get(`${base}/timeline`, 'getTimeline', {
       summary: 'What has happened to a conversation and its sandbox, oldest first',
@@ -38,10 +45,10 @@ export function lifeRoutes(services: Services): readonly Route[] {
       responses: { 200: timelineSchema },
       problems: ['not-found'],
       handle: async (call) => {
-        const conversation = await ownConversation(services, call);
+        const conversation = await ownConversation(lookup, call);
         const sandbox = lookup.sandboxIn(conversation);
         const [{ steps }, ...events] = await Promise.all([
-          startTextsOf(services, conversation),
+          startTextsOf(startTexts, conversation),
           eventsAbout(client, conversation),
           ...(sandbox === undefined ? [] : [eventsAbout(client, sandbox)]),
         ]);
@@ -57,7 +64,7 @@ export function lifeRoutes(services: Services): readonly Route[] {
       responses: { 200: resourcesSchema },
       problems: ['not-found'],
       handle: async (call) => {
-        const known = await ownConversation(services, call);
+        const known = await ownConversation(lookup, call);
         const { conversation, sandbox } = await storedWithSandbox(client, known);
         const resources = [conversation, ...(sandbox === undefined ? [] : [sandbox])];
         const { namespace } = known.metadata;

@@ -1,17 +1,12 @@
 import { type Route, endpoints } from '../http/route.ts';
-import type { Services } from '../services.ts';
-import { Overview } from '../overview/overview.ts';
+import { Overview, type OverviewSources } from '../overview/overview.ts';
 import { overviewSchema } from '../overview/schemas.ts';
-import type { HealthOptions } from './health.ts';
 import { onlyAdmin } from '../errors/problem-error.ts';
 
 const { get } = endpoints('admin');
 
-export function overviewRoutes(
-  services: Services,
-  { version, uptimeSeconds }: Pick<HealthOptions, 'version' | 'uptimeSeconds'>,
-): readonly Route[] {
-  const overview = new Overview({ ...services, version, uptimeSeconds });
+export function overviewRoutes(sources: OverviewSources): readonly Route[] {
+  const overview = new Overview(sources);
   return [
     get('/api/v1/admin/overview', 'getOverview', {
       summary:

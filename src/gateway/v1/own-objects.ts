@@ -1,6 +1,6 @@
 import type { KubeObject } from '@conversation-operator/kube/object';
 import type { Call } from '../http/route.ts';
-import type { Services } from '../services.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { notFound } from '../errors/problem-error.ts';
 
 /** A request about the object that its path names. */
@@ -21,9 +21,9 @@ function found<T extends KubeObject>(
 }
 
 /** The conversation that a request is about. */
-export const ownConversation = async ({ lookup }: Pick<Services, 'lookup'>, call: OwnCall) =>
+export const ownConversation = async (lookup: ResourceLookup, call: OwnCall) =>
   found('conversation', await lookup.conversation(call.owner, call.params.id), call);
 
 /** The sandbox that a request is about. */
-export const ownSandbox = async ({ lookup }: Pick<Services, 'lookup'>, call: OwnCall) =>
+export const ownSandbox = async (lookup: ResourceLookup, call: OwnCall) =>
   found('sandbox', await lookup.sandbox(call.owner, call.params.id), call);

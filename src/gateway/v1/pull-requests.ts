@@ -1,8 +1,9 @@
+import type { PullRequests } from '../pull-requests/pull-requests.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { z } from 'zod';
 import { ProblemError } from '../errors/problem-error.ts';
 import { type Route, endpoints } from '../http/route.ts';
 import { pullRequestFields } from '../pull-requests/fields.ts';
-import type { Services } from '../services.ts';
 import { ownConversation } from './own-objects.ts';
 import { conversationParams } from './schemas.ts';
 
@@ -15,7 +16,13 @@ const openedSchema = z.object({
 });
 
 /** Pull requests that clients open for a conversation. Agents have tools of their own. */
-export function pullRequestRoutes(services: Services): readonly Route[] {
+export function pullRequestRoutes({
+  lookup,
+  pullRequests,
+}: {
+  readonly lookup: ResourceLookup;
+  readonly pullRequests: Pick<PullRequests, 'open'> | undefined;
+}): readonly Route[] {
   return [
     post('/api/v1/app-conversations/{id}/pull-request', 'openPullRequest', {
       summary: 'Open a pull request from a branch that the sandbox has pushed',
@@ -37,8 +44,7 @@ export function pullRequestRoutes(services: Services): readonly Route[] {
         'overloaded',
       ],
       handle: async ({ body, ...call }) => {
-        const conversation = await ownConversation(services, call);
-        const { pullRequests } = services;
+        const conversation = await ownConversation(lookup, call);
         if (pullRequests === undefined)
           throw new ProblemError(
             'pull-requests-unsupported',

@@ -1,5 +1,4 @@
 import { type Route, endpoints } from '../http/route.ts';
-import type { Services } from '../services.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import {
   quotaSchema,
@@ -73,12 +72,12 @@ const { get } = endpoints('account');
 
 const retryAfterSeconds = 10;
 
-export const quotaRoutes = (services: Services): readonly Route[] => [
+export const quotaRoutes = (reads: QuotaReads): readonly Route[] => [
   get('/api/v1/quota', 'getQuota', {
     summary:
       'How much may be active at once and stored, how much is, and what one more start would pause',
     responses: { 200: quotaSchema },
-    handle: ({ owner }) => ({ json: quotaRecord(services, owner) }),
+    handle: ({ owner }) => ({ json: quotaRecord(reads, owner) }),
   }),
 ];
 
@@ -86,7 +85,7 @@ export const quotaRoutes = (services: Services): readonly Route[] => [
  * Refuses what a quota with the policy Reject has no room for, as far as the cache knows: the
  * operator refuses what comes in all the same.
  */
-export function refuseOverQuota({ lookup }: Services, owner: string): void {
+export function refuseOverQuota(lookup: ResourceLookup, owner: string): void {
   const refusal = refusalOf(lookup, owner);
   if (refusal === undefined) return;
   const { current } = refusal;

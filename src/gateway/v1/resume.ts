@@ -1,4 +1,5 @@
-import { isoTime } from '@conversation-operator/base/clock';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
+import type { KubeClient } from '@conversation-operator/kube/client';
 import { startStatusOf } from '../../resources/conversation.ts';
 import type { SandboxStatus } from '../../resources/conversation-status.ts';
 import {
@@ -11,18 +12,23 @@ import {
 } from '../../resources/sandbox.ts';
 import { isNamedBy, madeForReferenceOf } from '../../resources/sandbox-makers.ts';
 import { ProblemError } from '../errors/problem-error.ts';
-import type { Services } from '../services.ts';
+import type { ObjectFeed } from '../lookup/object-feed.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { writeOnStored } from '../lookup/stored.ts';
+
+/** What a resume needs. */
+export interface ResumeNeeds {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly feeds: { readonly sandboxes: ObjectFeed<Sandbox> };
+}
 
 /**
  * Whether a resume brings back a sandbox in ERROR: it does where the sandbox has run, unless the
  * start of the conversation that the sandbox was made for has failed. For a sandbox in another
  * phase the result is false.
  */
-export function comesBackFromError(
-  { lookup }: Pick<Services, 'lookup'>,
-  sandbox: Sandbox,
-): boolean {
+export function comesBackFromError(lookup: ResourceLookup, sandbox: Sandbox): boolean {
   if (viewOfSandbox(sandbox).phase !== 'ERROR' || !hasRun(sandbox)) return false;
   const made = lookup.cachedConversation(madeForReferenceOf(sandbox)?.name);
   return made === undefined || !isNamedBy(made, sandbox) || startStatusOf(made) !== 'ERROR';
@@ -42,7 +48,7 @@ export function refuseUnusable(phase: SandboxStatus, comesBack: boolean, use = '
  * has paused: its `spec.replicas` is 1 already, so that the patch would otherwise change nothing.
  */
 export async function requestResume(
-  { client, clock, feeds }: Services,
+  { client, clock, feeds }: ResumeNeeds,
   { metadata: { namespace, name, uid } }: Pick<Sandbox, 'metadata'>,
 ): Promise<void> {
   // Another sandbox of this name is not resumed.
@@ -58,7 +64,7 @@ export async function requestResume(
  * generation, so the write names the version that was read.
  */
 export async function requestRun(
-  { client, clock, feeds }: Services,
+  { client, clock, feeds }: ResumeNeeds,
   { metadata: { namespace, name, uid } }: Pick<Sandbox, 'metadata'>,
 ): Promise<void> {
   const updated = await writeOnStored(

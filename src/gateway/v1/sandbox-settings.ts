@@ -1,6 +1,8 @@
+import type { SecretReader } from '../lookup/secret-reader.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import type { SecretReads } from '../auth/secret-reads.ts';
 import { z } from 'zod';
 import { endpoints, type Route } from '../http/route.ts';
-import type { Services } from '../services.ts';
 import { notFound, ProblemError } from '../errors/problem-error.ts';
 import { nullableText } from '../presenters/schemas.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
@@ -18,7 +20,11 @@ export function sandboxSettingsRoutes({
   lookup,
   secrets,
   secretReads,
-}: Services): readonly Route[] {
+}: {
+  readonly lookup: ResourceLookup;
+  readonly secrets: SecretReader;
+  readonly secretReads: SecretReads;
+}): readonly Route[] {
   /** Where the request shows the session key, its sandbox is in the cache. */
   const sandboxOf = async (owner: string | undefined, id: string): Promise<Sandbox> => {
     const sandbox = owner === undefined ? lookup.sandboxNamed(id) : await lookup.sandbox(owner, id);

@@ -1,5 +1,5 @@
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { type Route, endpoints } from '../http/route.ts';
-import type { Services } from '../services.ts';
 import { searchPage } from '../paging/cursor.ts';
 import { sortedBy } from '../paging/keyset.ts';
 import {
@@ -13,7 +13,11 @@ import { idQuery, pageQuery } from './schemas.ts';
 const base = '/api/v1/sandbox-specs';
 const { get } = endpoints('sandbox specs');
 
-export const sandboxSpecRoutes = ({ lookup }: Services): readonly Route[] => [
+export const sandboxSpecRoutes = ({
+  lookup,
+}: {
+  readonly lookup: ResourceLookup;
+}): readonly Route[] => [
   get(`${base}/search`, 'searchSandboxSpecs', {
     summary: 'What sandboxes can be made from, by name',
     query: pageQuery,

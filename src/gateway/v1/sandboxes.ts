@@ -1,3 +1,11 @@
+import type { Exposure } from '../presenters/exposure.ts';
+import type { StorageCaps } from '../lookup/storage-caps.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import type { ObjectFeed } from '../lookup/object-feed.ts';
+import type { HistoryReads } from '../history/history-reads.ts';
+import type { RandomBytes } from '../auth/key.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Clock } from '@conversation-operator/base/clock';
 import { found, isConflict, mayBeExecuted } from '@conversation-operator/kube/errors';
 import { apiVersion } from '../../resources/group.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';
@@ -12,7 +20,6 @@ import {
   sessionKeyGenerationOf,
 } from '../../resources/sandbox.ts';
 import { type Route, endpoints, success, successSchema } from '../http/route.ts';
-import type { Services } from '../services.ts';
 import { notFound, ProblemError } from '../errors/problem-error.ts';
 import { searchPage } from '../paging/cursor.ts';
 import { creationOf, sortedBy } from '../paging/keyset.ts';
@@ -30,6 +37,20 @@ import {
 import { ownSandbox } from './own-objects.ts';
 import { refuseOverQuota } from './quota.ts';
 import { comesBackFromError, refuseUnusable, requestResume, requestRun } from './resume.ts';
+
+/** What the routes of sandboxes need. */
+interface SandboxNeeds {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly clock: Clock;
+  readonly random: RandomBytes;
+  readonly lookup: ResourceLookup;
+  readonly feeds: { readonly sandboxes: ObjectFeed<Sandbox> };
+  readonly caps: StorageCaps;
+  readonly exposure: Exposure;
+  readonly history: HistoryReads;
+  readonly templateName: string;
+}
 
 /**
  * The next generation. After an unreadable one it is the time in seconds, a number that no count of
@@ -51,7 +72,7 @@ function generationAfter(sandbox: Sandbox, nowMs: number): number {
  * a retry and a lost answer make one rotation and never go back.
  */
 async function rotateSessionKey(
-  { client, clock, feeds }: Pick<Services, 'client' | 'clock' | 'feeds'>,
+  { client, clock, feeds }: SandboxNeeds,
   { metadata: { namespace, name, uid } }: Sandbox,
 ): Promise<void> {
   let first: number | undefined;
@@ -78,17 +99,17 @@ async function rotateSessionKey(
 const base = '/api/v1/sandboxes';
 const { get, post, remove } = endpoints('sandboxes');
 
-export const sandboxRoutes = (services: Services): readonly Route[] => [
+export const sandboxRoutes = (needs: SandboxNeeds): readonly Route[] => [
   get(`${base}/search`, 'searchSandboxes', {
     summary: 'Sandboxes page by page, newest first',
     query: pageQuery,
     responses: { 200: sandboxPage },
     handle: ({ owner, query, reader }) => {
       const { items, next_page_id } = searchPage(
-        sortedBy(services.lookup.sandboxesOf(owner), creationOf),
+        sortedBy(needs.lookup.sandboxesOf(owner), creationOf),
         { order: 'sandboxes', descending: true, ...query },
       );
-      const records = items.map((sandbox) => presentSandbox(sandbox, services.exposure, reader));
+      const records = items.map((sandbox) => presentSandbox(sandbox, needs.exposure, reader));
       return { json: { items: records, next_page_id } };
     },
   }),
@@ -99,10 +120,10 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     problems: ['too-many-ids'],
     handle: async ({ owner, query, reader }) => {
       refuseTooMany(query.id);
-      const found = await services.lookup.sandboxes(owner, query.id);
+      const found = await needs.lookup.sandboxes(owner, query.id);
       return {
         json: found.map((sandbox) =>
-          sandbox ? presentSandbox(sandbox, services.exposure, reader) : null,
+          sandbox ? presentSandbox(sandbox, needs.exposure, reader) : null,
         ),
       };
     },
@@ -113,9 +134,9 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     responses: { 200: sandboxSchema },
     problems: ['not-found', 'quota-exceeded', 'sandbox-limit-exceeded'],
     handle: async ({ owner, query, about, reader }) => {
-      const sandbox = await startSandbox(services, owner, query.sandbox_spec_id);
+      const sandbox = await startSandbox(needs, owner, query.sandbox_spec_id);
       about(`sandbox/${sandbox.metadata.name}`);
-      return { json: presentSandbox(sandbox, services.exposure, reader) };
+      return { json: presentSandbox(sandbox, needs.exposure, reader) };
     },
   }),
   post(`${base}/{id}/pause`, 'pauseSandbox', {
@@ -124,15 +145,15 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     responses: { 200: successSchema },
     problems: ['not-found', 'wrong-state', 'conflict'],
     handle: async (call) => {
-      const sandbox = await ownSandbox(services, call);
+      const sandbox = await ownSandbox(needs.lookup, call);
       refuseUnusable(viewOfSandbox(sandbox).phase, false);
       const { name, namespace, uid } = sandbox.metadata;
       // The pause is written also where the cache shows a paused sandbox: the cache may not show a
       // resume yet.
       // Another sandbox of this name stays as it is.
       const patch = { metadata: { uid }, spec: { replicas: 0 } };
-      await services.client.mergePatch(sandboxes, namespace, name, patch);
-      await services.feeds.sandboxes.settled(name, (seen) => seen?.spec.replicas === 0);
+      await needs.client.mergePatch(sandboxes, namespace, name, patch);
+      await needs.feeds.sandboxes.settled(name, (seen) => seen?.spec.replicas === 0);
       return success;
     },
   }),
@@ -144,13 +165,13 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     responses: { 200: successSchema },
     problems: ['not-found', 'wrong-state', 'conflict', 'quota-exceeded'],
     handle: async ({ body, ...call }) => {
-      const sandbox = await ownSandbox(services, call);
-      const isFailed = comesBackFromError(services, sandbox);
+      const sandbox = await ownSandbox(needs.lookup, call);
+      const isFailed = comesBackFromError(needs.lookup, sandbox);
       refuseUnusable(viewOfSandbox(sandbox).phase, isFailed);
       const { name } = sandbox.metadata;
-      if (isFailed || viewOfSandbox(services.lookup.sandboxNamed(name)).phase === 'PAUSED')
-        refuseOverQuota(services, call.owner);
-      await (body.run === true ? requestRun : requestResume)(services, sandbox);
+      if (isFailed || viewOfSandbox(needs.lookup.sandboxNamed(name)).phase === 'PAUSED')
+        refuseOverQuota(needs.lookup, call.owner);
+      await (body.run === true ? requestRun : requestResume)(needs, sandbox);
       return success;
     },
   }),
@@ -161,8 +182,8 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     responses: { 200: successSchema },
     problems: ['not-found', 'conflict'],
     handle: async (call) => {
-      const sandbox = await ownSandbox(services, call);
-      await rotateSessionKey(services, sandbox);
+      const sandbox = await ownSandbox(needs.lookup, call);
+      await rotateSessionKey(needs, sandbox);
       return success;
     },
   }),
@@ -173,9 +194,9 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     responses: { 200: successSchema },
     problems: ['not-found', 'conflict'],
     handle: async (call) => {
-      const { client, feeds } = services;
-      const object = await ownSandbox(services, call);
-      if (services.history !== undefined) await endAgent(services, object);
+      const { client, feeds } = needs;
+      const object = await ownSandbox(needs.lookup, call);
+      if (needs.history.readsArchives) await endAgent(needs, object);
       await deleteOne(client, sandboxes, object, feeds.sandboxes);
       return success;
     },
@@ -190,7 +211,7 @@ const endMs = 10_000;
  * whose pause does not end in time is deleted all the same.
  */
 async function endAgent(
-  { client, feeds }: Pick<Services, 'client' | 'feeds'>,
+  { client, feeds }: SandboxNeeds,
   { metadata: { namespace, name, uid }, status }: Sandbox,
 ): Promise<void> {
   if (status?.podUID === undefined) return;
@@ -201,14 +222,14 @@ async function endAgent(
 }
 
 async function startSandbox(
-  services: Services,
+  needs: SandboxNeeds,
   owner: string,
   specId: string | undefined,
 ): Promise<Sandbox> {
-  const { client, namespace, clock, random, lookup, feeds, caps } = services;
-  const template = await lookup.template(specId ?? services.templateName);
+  const { client, namespace, clock, random, lookup, feeds, caps } = needs;
+  const template = await lookup.template(specId ?? needs.templateName);
   if (template === undefined) throw notFound('sandbox spec');
-  refuseOverQuota(services, owner);
+  refuseOverQuota(needs.lookup, owner);
   const name = ownSandboxName(newUuid(clock.now(), random));
   const object: NewObject<Sandbox> = {
     apiVersion,

@@ -1,3 +1,11 @@
+import type { StorageCaps } from '../lookup/storage-caps.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import type { ObjectFeed } from '../lookup/object-feed.ts';
+import type { RandomBytes } from '../auth/key.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import type { SandboxKeys } from '../../agent/keys.ts';
 import { z } from 'zod';
 import {
   cachedConversation,
@@ -7,7 +15,6 @@ import { startStatusOf } from '../../resources/conversation.ts';
 import { sandboxStatuses } from '../../resources/conversation-status.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import { type Route, endpoints } from '../http/route.ts';
-import type { Services } from '../services.ts';
 import { invalidField } from '../errors/validation.ts';
 import { storedWithSandbox } from '../lookup/stored.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
@@ -34,7 +41,21 @@ export const sentSchema = z.object({
     .describe('True: the message is stored, and the agent gets it as soon as it can take it.'),
 });
 
-export const sendMessageRoute = (services: Services): Route =>
+/** What messages need. */
+interface MessageNeeds {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly random: RandomBytes;
+  readonly lookup: ResourceLookup;
+  readonly feeds: {
+    readonly conversations: ObjectFeed<CachedConversation>;
+    readonly sandboxes: ObjectFeed<Sandbox>;
+  };
+  readonly keys: Pick<SandboxKeys, 'derivedIds'>;
+  readonly caps: StorageCaps;
+}
+
+export const sendMessageRoute = (needs: MessageNeeds): Route =>
   post('/api/v1/app-conversations/{id}/send-message', 'sendMessage', {
     summary:
       'Send a message to the agent: delivered once, in the order of the answers; a paused sandbox is resumed for it',
@@ -52,9 +73,9 @@ export const sendMessageRoute = (services: Services): Route =>
       'stored-bytes-limit-exceeded',
     ],
     handle: async ({ headers, body, ...call }) => {
-      const { client, clock, random, lookup, feeds } = services;
+      const { client, clock, random, lookup, feeds, keys, caps } = needs;
       const { owner } = call;
-      const known = await ownConversation(services, call);
+      const known = await ownConversation(lookup, call);
       const { name } = known.metadata;
       const message = messageOf(body);
       if (isTooLarge(message))
@@ -66,19 +87,19 @@ export const sendMessageRoute = (services: Services): Route =>
         phase === 'ERROR' &&
         startStatusOf(conversation) === 'READY' &&
         sandbox !== undefined &&
-        comesBackFromError(services, sandbox);
+        comesBackFromError(lookup, sandbox);
       refuseUnusable(phase, isFailed);
       // The resume comes before the write, so that no stored message remains undelivered in a
       // paused sandbox.
       const isWoken = phase === 'PAUSED' || isFailed;
       if (isWoken && sandbox !== undefined) {
-        refuseOverQuota(services, owner);
-        await requestResume(services, sandbox);
+        refuseOverQuota(lookup, owner);
+        await requestResume(needs, sandbox);
       }
       const key = headers['idempotency-key'];
       const [id = newUuid(clock.now(), random), ...otherIds] =
-        key === undefined ? [] : messageIdsOf(services.keys, owner, name, key);
-      const takeRoom = (storedBytes: number) => services.caps.reserve(owner, { storedBytes });
+        key === undefined ? [] : messageIdsOf(keys, owner, name, key);
+      const takeRoom = (storedBytes: number) => caps.reserve(owner, { storedBytes });
       const {
         number,
         conversation: updated,

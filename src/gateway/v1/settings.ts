@@ -1,6 +1,9 @@
+import type { SettingsStore } from '../lookup/settings-store.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import type { GitHosts } from '../git/static-directory.ts';
+import type { Sealing } from '../../agent/sealing.ts';
 import { z } from 'zod';
 import { type Route, endpoints } from '../http/route.ts';
-import type { Services } from '../services.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { pageSchema } from '../presenters/schemas.ts';
 import { mcpConfigSchema, presentMcpServers } from '../presenters/mcp-servers.ts';
@@ -105,13 +108,26 @@ const noDeviceLogin = [
   'the web UI in the field API Key when it is first opened.',
 ].join(' ');
 
+/** What the routes of settings need. */
+interface SettingsNeeds {
+  readonly lookup: ResourceLookup;
+  readonly settings: SettingsStore;
+  readonly sealing: Sealing;
+  readonly gitHosts: GitHosts;
+  readonly templateName: string;
+}
+
 /** Endpoints that the official command line and web UI call before everything else. */
-export const settingsRoutes = (services: Services): readonly Route[] => {
+export const settingsRoutes = ({
+  lookup,
+  settings: store,
+  sealing,
+  gitHosts,
+  templateName,
+}: SettingsNeeds): readonly Route[] => {
   const settings = (owner: string): z.output<typeof settingsSchema> => {
-    const template = services.lookup
-      .templates()
-      .find(({ metadata }) => metadata.name === services.templateName);
-    const { model, git, mcpServers = [] } = services.settings.of(owner);
+    const template = lookup.templates().find(({ metadata }) => metadata.name === templateName);
+    const { model, git, mcpServers = [] } = store.of(owner);
     const defaultModel = template?.spec.agent.model;
     return {
       llm_api_key_set: true,
@@ -119,9 +135,9 @@ export const settingsRoutes = (services: Services): readonly Route[] => {
       own_llm_model: model ?? null,
       default_llm_model: defaultModel ?? null,
       provider_tokens_set: Object.fromEntries(
-        Object.keys(services.gitHosts).map((provider) => [provider, null]),
+        Object.keys(gitHosts).map((provider) => [provider, null]),
       ),
-      mcp_config: presentMcpServers(mcpServers, owner, services.sealing),
+      mcp_config: presentMcpServers(mcpServers, owner, sealing),
       git_user_name: git?.name ?? null,
       git_user_email: git?.email ?? null,
       git_co_author: git?.coAuthor ?? true,
@@ -133,15 +149,12 @@ export const settingsRoutes = (services: Services): readonly Route[] => {
     responses: { 200: settingsSchema },
     problems: ['model-not-allowed', 'secret-unreadable', 'conflict'] as const,
     handle: async ({ owner, body }: { readonly owner: string; readonly body: SettingsRequest }) => {
-      const { lookup, templateName } = services;
       if (typeof body.model === 'string')
         refuseModel(body.model, await lookup.template(templateName), {
           path: body.modelPath,
           templateName,
         });
-      await services.settings.change(owner, (stored) =>
-        changedSettings(stored, body, services.sealing),
-      );
+      await store.change(owner, (stored) => changedSettings(stored, body, sealing));
       return { json: settings(owner) };
     },
   };
@@ -184,7 +197,7 @@ export const settingsRoutes = (services: Services): readonly Route[] => {
         responses: { 200: z.object({ skills: z.array(skillSchema) }) },
         problems: ['not-found'],
         handle: async (call) => {
-          await ownConversation(services, call);
+          await ownConversation(lookup, call);
           return { json: { skills: [] } };
         },
       },

@@ -1,6 +1,9 @@
+import type { Exposure } from '../presenters/exposure.ts';
+import type { StartTextReader } from '../lookup/start-texts.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import type { Clock } from '@conversation-operator/base/clock';
 import { conversationIdOfStartTask } from '../../resources/ids.ts';
 import { type Route, endpoints, type HandlerResult } from '../http/route.ts';
-import type { Services } from '../services.ts';
 import { countSchema, pageFrame } from '../presenters/schemas.ts';
 import { startTaskList, startTaskPage, startTaskRecord } from '../presenters/start-task.ts';
 import { refuseTooMany } from '../http/fields.ts';
@@ -24,17 +27,25 @@ import { accessTo } from './conversation-record.ts';
 const maxGatheredBytes = 262_144;
 /** Maximum reads ahead of what is sent or gathered, for each answer. */
 const readAhead = 4;
+/** What the routes of start tasks need. */
+interface StartTaskNeeds {
+  readonly clock: Clock;
+  readonly lookup: ResourceLookup;
+  readonly exposure: Exposure;
+  readonly startTexts: StartTextReader;
+}
+
 /**
  * Start tasks as JSON. The texts that their clients have sent with them are read where they are
  * needed.
  */
 class StartTaskResponses {
-  readonly #services: Services;
+  readonly #needs: StartTaskNeeds;
   readonly #large: Shares;
 
-  constructor(services: Services) {
-    this.#services = services;
-    this.#large = newPool('taskLists', services.clock);
+  constructor(needs: StartTaskNeeds) {
+    this.#needs = needs;
+    this.#large = newPool('taskLists', needs.clock);
   }
 
   async list(
@@ -48,7 +59,7 @@ class StartTaskResponses {
       return { jsonText: listText(frame, await Array.fromAsync(this.#texts(conversations))) };
     const gone = new AbortController();
     response.once('close', () => gone.abort(new Error('the client has gone')));
-    const { clock } = this.#services;
+    const { clock } = this.#needs;
     const release = await this.#large.wait({ owner }, { signal: gone.signal });
     try {
       return { sentBytes: await sendList(response, frame, this.#texts(conversations), clock) };
@@ -73,9 +84,9 @@ class StartTaskResponses {
   }
 
   async #text(conversation: CachedConversation): Promise<string | undefined> {
-    const texts = await this.#services.startTexts.of(conversation);
+    const texts = await this.#needs.startTexts.of(conversation);
     if (texts === undefined) return undefined;
-    const access = accessTo(this.#services, conversation);
+    const access = accessTo(this.#needs, conversation);
     return JSON.stringify(startTaskRecord(conversation, texts, access));
   }
 }
@@ -86,10 +97,10 @@ const base = '/api/v1/app-conversations/start-tasks';
 const { get } = endpoints('start tasks');
 
 export const startTaskRoutes = (
-  services: Services,
+  needs: StartTaskNeeds,
   search: ConversationSearch,
 ): readonly Route[] => {
-  const responses = new StartTaskResponses(services);
+  const responses = new StartTaskResponses(needs);
   return [
     get(base, 'getStartTasks', {
       summary: 'Start tasks by id, in the order asked; unknown ones are left out',
@@ -99,7 +110,7 @@ export const startTaskRoutes = (
       handle: async ({ owner, query, response }) => {
         refuseTooMany(query.ids);
         const ids = query.ids.map(conversationIdOfStartTask);
-        const found = await services.lookup.conversations(owner, ids);
+        const found = await needs.lookup.conversations(owner, ids);
         const present = found.filter((conversation) => conversation !== undefined);
         return responses.list(owner, present, response);
       },
@@ -110,7 +121,7 @@ export const startTaskRoutes = (
       responses: { 200: startTaskPage },
       handle: ({ owner, query, response }) => {
         const wanted = { of: 'start-tasks', matches: startTaskFilter(query), ...query } as const;
-        const { items, next_page_id } = search.page(services.lookup.conversationsOf(owner), wanted);
+        const { items, next_page_id } = search.page(needs.lookup.conversationsOf(owner), wanted);
         return responses.list(owner, items, response, pageFrame(next_page_id));
       },
     }),
@@ -119,7 +130,7 @@ export const startTaskRoutes = (
       query: startTaskFilters,
       responses: { 200: countSchema },
       handle: ({ owner, query }) => ({
-        json: services.lookup.conversationsOf(owner).filter(startTaskFilter(query)).length,
+        json: needs.lookup.conversationsOf(owner).filter(startTaskFilter(query)).length,
       }),
     }),
   ];

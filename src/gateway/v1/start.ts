@@ -1,3 +1,13 @@
+import type { StartTextReader } from '../lookup/start-texts.ts';
+import type { ObjectFeed } from '../lookup/object-feed.ts';
+import type { RandomBytes } from '../auth/key.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { SandboxKeys } from '../../agent/keys.ts';
+import type { SettingsStore } from '../lookup/settings-store.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import type { GitDirectory } from '../git/static-directory.ts';
+import type { Sealing } from '../../agent/sealing.ts';
 import { createHash } from 'node:crypto';
 import { found, isAlreadyExists, mayBeExecuted } from '@conversation-operator/kube/errors';
 import {
@@ -17,10 +27,9 @@ import type { NewObject } from '@conversation-operator/kube/object';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { storedBytesOf } from '../../resources/stored-size.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
-import type { Services } from '../services.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
-import { capProblems } from '../lookup/storage-caps.ts';
+import { capProblems, type StorageCaps } from '../lookup/storage-caps.ts';
 import { chosenIdAnnotation } from '../presenters/start-task.ts';
 import { compact } from '@conversation-operator/base/compact';
 import { placeOf } from './idempotency.ts';
@@ -61,6 +70,30 @@ export const startProblems = [
   ...capProblems,
 ] as const satisfies readonly ProblemCode[];
 
+/** What the contents of a new conversation need. */
+interface ReferenceNeeds {
+  readonly lookup: ResourceLookup;
+  readonly settings: SettingsStore;
+  readonly sealing: Sealing;
+  readonly git: GitDirectory;
+  readonly templateName: string;
+}
+
+/** What starts need, to store what `ReferenceNeeds` gives. */
+export interface StartNeeds extends ReferenceNeeds {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly clock: Clock;
+  readonly random: RandomBytes;
+  readonly keys: Pick<SandboxKeys, 'derivedIds' | 'startSecretsMacs'>;
+  readonly feeds: {
+    readonly conversations: ObjectFeed<CachedConversation>;
+    readonly sandboxes: ObjectFeed<Sandbox>;
+  };
+  readonly caps: StorageCaps;
+  readonly startTexts: StartTextReader;
+}
+
 /** The names behind a request's ids, which the owner may use. */
 interface References {
   readonly templateName: string;
@@ -84,11 +117,10 @@ async function named<T>(
 }
 
 async function resolve(
-  services: Services,
+  { lookup, templateName }: ReferenceNeeds,
   owner: string,
   request: StartRequest,
 ): Promise<References> {
-  const { lookup, templateName } = services;
   const template = await named(request.sandbox_spec_id, 'sandbox spec', (id) =>
     lookup.template(id),
   );
@@ -97,7 +129,7 @@ async function resolve(
   );
   const sandbox = await named(request.sandbox_id, 'sandbox', (id) => lookup.sandbox(owner, id));
   const phase = sandbox && viewOfSandbox(sandbox).phase;
-  const failed = sandbox !== undefined && comesBackFromError(services, sandbox);
+  const failed = sandbox !== undefined && comesBackFromError(lookup, sandbox);
   if (phase !== undefined) refuseUnusable(phase, failed, ' and takes no conversation');
   return {
     templateName: sandbox?.spec.templateName ?? template?.metadata.name ?? templateName,
@@ -150,21 +182,21 @@ interface Place {
 }
 
 async function placeFor(
-  services: Services,
+  needs: StartNeeds,
   owner: string,
   request: StartRequest,
   idempotencyKey: string | undefined,
 ): Promise<Place> {
   const { conversation_id: chosen } = request;
   if (chosen !== undefined) {
-    const present = await services.lookup.conversation(owner, chosen);
+    const present = await needs.lookup.conversation(owner, chosen);
     // Otherwise a client could take the name that another start, or a conversation of kubectl's, is
     // about to get.
     if (present === undefined && isDerivedForm(chosen)) throw taken(request);
     return { name: chosen, present };
   }
-  if (idempotencyKey !== undefined) return placeOf(services, owner, idempotencyKey);
-  return { name: newUuid(services.clock.now(), services.random) };
+  if (idempotencyKey !== undefined) return placeOf(needs, owner, idempotencyKey);
+  return { name: newUuid(needs.clock.now(), needs.random) };
 }
 
 const taken = (request: StartRequest): ProblemError =>
@@ -200,7 +232,7 @@ export function refuseModel(
  * allows it. Undefined: the model of the template.
  */
 async function modelFor(
-  { lookup, settings }: Services,
+  { lookup, settings }: ReferenceNeeds,
   owner: string,
   { llm_model: wanted }: StartRequest,
   { templateName }: References,
@@ -219,7 +251,7 @@ const secretsText = (name: string, secrets: Readonly<Record<string, string>>): s
 
 /** The secrets of a start, sealed for the conversation of this name. */
 const sealedSecrets = (
-  { sealing }: Services,
+  { sealing }: ReferenceNeeds,
   owner: string,
   conversation: string,
   { secrets = {} }: StartRequest,
@@ -234,7 +266,7 @@ const sealedSecrets = (
  * host, the clone decides.
  */
 async function refuseUnknownRepository(
-  { git }: Services,
+  { git }: ReferenceNeeds,
   owner: string,
   request: StartRequest,
 ): Promise<void> {
@@ -266,12 +298,12 @@ async function refuseUnknownRepository(
  * answer counts as done when a read then shows the conversation.
  */
 export async function startConversation(
-  services: Services,
+  needs: StartNeeds,
   owner: string,
   request: StartRequest,
   idempotencyKey?: string,
 ): Promise<CachedConversation> {
-  const { client, namespace, feeds, caps, startTexts, keys } = services;
+  const { client, namespace, feeds, caps, startTexts, keys } = needs;
   const text = textOf(request);
   const hash = createHash('sha256').update(text).digest('hex');
   const macsOf = (name: string): readonly (string | undefined)[] =>
@@ -286,14 +318,14 @@ export async function startConversation(
 
   // A repetition finds its conversation even when the objects that the request names no longer
   // exist.
-  const { name: id, present: known } = await placeFor(services, owner, request, idempotencyKey);
+  const { name: id, present: known } = await placeFor(needs, owner, request, idempotencyKey);
   if (known !== undefined && isOurs(known)) return known;
   if (known !== undefined) throw taken(request);
-  const references = await resolve(services, owner, request);
-  const model = await modelFor(services, owner, request, references);
+  const references = await resolve(needs, owner, request);
+  const model = await modelFor(needs, owner, request, references);
   if (references.sandbox === undefined || references.paused || references.failed)
-    refuseOverQuota(services, owner);
-  const secrets = sealedSecrets(services, owner, id, request);
+    refuseOverQuota(needs.lookup, owner);
+  const secrets = sealedSecrets(needs, owner, id, request);
   const spec = specOf(owner, request, references, { model, secrets });
   const [mac] = macsOf(id);
   const object: NewObject<Conversation> = {
@@ -321,10 +353,10 @@ export async function startConversation(
     sandboxes: references.sandbox === undefined ? 1 : 0,
   };
   const create = async (): Promise<Conversation> => {
-    await refuseUnknownRepository(services, owner, request);
+    await refuseUnknownRepository(needs, owner, request);
     // The resume comes first, because a start that finds its sandbox in ERROR ends.
     if (references.failed && references.sandbox !== undefined)
-      await requestResume(services, references.sandbox);
+      await requestResume(needs, references.sandbox);
     return client
       .create(conversations, object, { metadataOnly: true })
       .catch(async (error: unknown) => {
@@ -340,6 +372,6 @@ export async function startConversation(
   reservation.releaseWhenShown('conversations', id);
   const shown = await feeds.conversations.settled(id, (conversation) => conversation !== undefined);
   if (references.paused && references.sandbox !== undefined)
-    await requestResume(services, references.sandbox);
+    await requestResume(needs, references.sandbox);
   return shown ?? cachedConversation(created);
 }

@@ -1,10 +1,15 @@
+import type { Exposure } from '../presenters/exposure.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import type { ObjectFeed } from '../lookup/object-feed.ts';
+import type { KeyRing } from '../auth/key-ring.ts';
+import type { OpenStreams } from '@conversation-operator/http/server/open-streams';
+import type { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-guard';
 import type { Response } from 'express';
-import { every, sleep } from '@conversation-operator/base/clock';
+import { every, sleep, type Clock } from '@conversation-operator/base/clock';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { isStartOver } from '../../resources/conversation.ts';
-import type { Services } from '../services.ts';
 import type { Principal } from '../auth/authenticate.ts';
-import type { StartTexts } from '../lookup/start-texts.ts';
+import type { StartTexts, StartTextReader } from '../lookup/start-texts.ts';
 import { accessTo } from './conversation-record.ts';
 import { startTaskAt, transitionsOf, type StartTask } from '../presenters/start-task.ts';
 
@@ -17,6 +22,18 @@ const rereadMs = 1_000;
 
 const gone: StartTexts = { message: undefined, systemMessageSuffix: undefined, steps: [] };
 
+/** What the stream of a start needs. */
+export interface StreamStartNeeds {
+  readonly feeds: { readonly conversations: ObjectFeed<CachedConversation> };
+  readonly clock: Clock;
+  readonly lookup: ResourceLookup;
+  readonly exposure: Exposure;
+  readonly ring: KeyRing;
+  readonly startTexts: StartTextReader;
+  readonly streams: OpenStreams;
+  readonly slowReaders: SlowReaderGuard;
+}
+
 /**
  * Writes a start as a JSON array, one element for each status it has had or will have, until READY
  * or ERROR. The stream reads the statuses from the list of transitions, and misses none however
@@ -26,12 +43,12 @@ const gone: StartTexts = { message: undefined, systemMessageSuffix: undefined, s
  * open many streams.
  */
 export function streamStart(
-  services: Services,
+  needs: StreamStartNeeds,
   response: Response,
   conversation: CachedConversation,
   { texts, principal }: { readonly texts: StartTexts; readonly principal: Principal },
 ): void {
-  const { feeds, clock, lookup, ring, startTexts, streams, slowReaders } = services;
+  const { feeds, clock, lookup, ring, startTexts, streams, slowReaders } = needs;
   const { name, uid } = conversation.metadata;
   const { owner } = conversation.spec;
   let known = conversation;
@@ -67,7 +84,7 @@ export function streamStart(
       };
     }
     const transition = transitionsOf(known)[written];
-    return transition && startTaskAt(known, own, transition, accessTo(services, known));
+    return transition && startTaskAt(known, own, transition, accessTo(needs, known));
   };
   const writeAll = async () => {
     if (isWriting) return;
@@ -99,7 +116,7 @@ export function streamStart(
   const forgets: (() => void)[] = [];
   response.once('close', () => end(''));
   const began = { status: 'WORKING', time: conversation.metadata.creationTimestamp } as const;
-  write(startTaskAt(conversation, texts, began, accessTo(services, conversation)));
+  write(startTaskAt(conversation, texts, began, accessTo(needs, conversation)));
   // Nothing is awaited between this read and the listening above, so no state is missed.
   const cached = lookup.cachedConversation(name);
   follow(cached?.metadata.uid === uid ? cached : conversation);

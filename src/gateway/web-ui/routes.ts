@@ -1,10 +1,10 @@
+import type { AgentAccess } from '../proxy/agent-access.ts';
 import type { Response } from 'express';
 import { z } from 'zod';
 import { ProblemError } from '../errors/problem-error.ts';
 import { unused } from '../http/fields.ts';
 import { type Route, endpoints } from '../http/route.ts';
 import { proxyHttp, type AgentRequest } from '../proxy/proxy-http.ts';
-import type { Services } from '../services.ts';
 import { isFromOwnPage } from '../sign-in/request-origin.ts';
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
@@ -104,7 +104,13 @@ function releaseAfter(body: NodeJS.ReadableStream, response: Response): void {
  * Endpoints that the official web UI expects at its own origin, besides the interface of every
  * cloud.
  */
-export const webUiRoutes = ({ agents, publicUrl }: Services): readonly Route[] => [
+export const webUiRoutes = ({
+  agents,
+  publicUrl,
+}: {
+  readonly agents: AgentAccess;
+  readonly publicUrl: () => string;
+}): readonly Route[] => [
   post('/api/cloud-proxy', 'passToAgent', {
     summary:
       'A request to an agent of this service, which a page sends here in the place of the address of the agent. The answer is that of the agent, with its status',
