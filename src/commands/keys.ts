@@ -1,4 +1,4 @@
-import { issueKey } from '../gateway/auth/issue-key.ts';
+import { issueKey } from '../gateway/auth/key.ts';
 import { isNotFound } from '@conversation-operator/kube/errors';
 import { apiKeys, type ApiKeySpec } from '../resources/api-key.ts';
 import { withClient, type ClusterOptions } from './cluster-client.ts';

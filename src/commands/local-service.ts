@@ -3,8 +3,7 @@ import { basename, dirname, join } from 'node:path';
 import { z } from 'zod';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { defaultDataDir } from '../config/environment.ts';
-import { hashKey } from '../gateway/auth/key.ts';
-import type { IssuedKey } from '../gateway/auth/issue-key.ts';
+import { hashKey, type IssuedKey } from '../gateway/auth/key.ts';
 import { apiKeys } from '../resources/api-key.ts';
 import type { DataFolder } from './data-folder.ts';
 

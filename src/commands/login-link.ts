@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { systemClock } from '@conversation-operator/base/clock';
 import { httpUrl } from '../config/environment.ts';
-import { createLoginLink, linkMinutes } from '../gateway/sign-in/login-link.ts';
+import { createLoginLink, linkMinutes } from '../gateway/sign-in/sessions.ts';
 import type { ApiKeySpec } from '../resources/api-key.ts';
 import { withClient, type ClusterOptions } from './cluster-client.ts';
 import { CommandError } from './command-error.ts';

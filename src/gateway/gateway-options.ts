@@ -12,7 +12,7 @@ import type { Caches, ServiceCaches } from './lookup/cache.ts';
 import type { GitDirectory, GitHosts } from './git/static-directory.ts';
 import type { PoolSizes } from './limits/pools.ts';
 import type { PullRequests } from './pull-requests/pull-requests.ts';
-import type { EventMemory } from './stream/limits.ts';
+import type { EventMemory } from './stream/event-ring.ts';
 import type { Memory } from './proxy/loopback-origins.ts';
 
 export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger' | 'metrics'> {

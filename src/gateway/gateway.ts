@@ -5,7 +5,7 @@ import { closeServer, listenOn } from '@conversation-operator/http/server/listen
 import { isWebSocketRequest } from '@conversation-operator/http/proxy/websocket-handshake';
 import type { GatewayOptions } from './gateway-options.ts';
 import type { Route } from './http/route.ts';
-import { refusedResponse } from './http/send-problem.ts';
+import { refusedResponse } from './http/send-bytes.ts';
 import { appScript } from './pages/app.ts';
 import { sessionKeyHeader } from './proxy/request-keys.ts';
 import { createApp, requestStages, upgradeStages } from './request-stages.ts';

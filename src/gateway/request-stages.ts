@@ -4,7 +4,7 @@ import { uiPages } from './pages/ui.ts';
 import type { Services } from './services.ts';
 import { accessLog } from './stages/access-log.ts';
 import { authenticate } from './stages/authenticate.ts';
-import { handle } from './stages/handle.ts';
+import { handle, respond, respondWithProblem } from './stages/respond.ts';
 import {
   announceShutdown,
   joinWithSandbox,
@@ -17,8 +17,7 @@ import {
   type UpgradeStage,
 } from './stages/node-stages.ts';
 import { parseBody, readBody } from './stages/read-body.ts';
-import { respond, respondWithProblem } from './stages/respond.ts';
-import { legacyInterface } from './v0/conversations.ts';
+import { legacyInterface } from './conversations/legacy.ts';
 import { ProblemError } from './errors/problem-error.ts';
 
 /**

@@ -7,17 +7,16 @@ import type {
   WholeApprovalRecord as WholeApproval,
 } from '../gateway/presenters/approval.ts';
 import type { OverviewRecord } from '../gateway/overview/schemas.ts';
-import type { ApiKeyRecord } from '../gateway/presenters/api-key.ts';
+import type { ApiKeyRecord } from '../gateway/keys/keys.ts';
 import type { ConversationRecord } from '../gateway/presenters/conversation.ts';
-import type { QuotaRecord } from '../gateway/presenters/quota.ts';
-import type { SandboxSpecRecord } from '../gateway/presenters/sandbox-spec.ts';
+import type { QuotaRecord } from '../gateway/quota/quota-record.ts';
+import type { SandboxSpecRecord } from '../gateway/sandboxes/sandbox-specs.ts';
 import type { SandboxRecord } from '../gateway/presenters/sandbox.ts';
 import type { StartTask } from '../gateway/presenters/start-task.ts';
-import type { TimelineEntry } from '../gateway/presenters/timeline.ts';
-import type { Resources } from '../gateway/v1/life.ts';
-import type { SecretRecord } from '../gateway/v1/secrets.ts';
+import type { TimelineEntry, Resources } from '../gateway/conversations/timeline.ts';
+import type { SecretRecord } from '../gateway/settings/secrets.ts';
 import type { Found, TextSearchPage } from '../gateway/history/text-search.ts';
-import type { SettingsRecord } from '../gateway/v1/settings.ts';
+import type { SettingsRecord } from '../gateway/settings/settings.ts';
 
 export type {
   ApiKeyRecord,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setPriority } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
-import { issueKey } from '../../src/gateway/auth/issue-key.ts';
+import { issueKey } from '../../src/gateway/auth/key.ts';
 import { conversations } from '../../src/resources/conversation.ts';
 import { conversationQuotas } from '../../src/resources/conversation-quota.ts';
 import { apiVersion } from '../../src/resources/group.ts';

@@ -1,7 +1,7 @@
 import { buildClaim } from '../../src/controllers/sandbox/claim.ts';
 import type { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
 import { SandboxKeys } from '../../src/agent/keys.ts';
-import { issueKey } from '../../src/gateway/auth/issue-key.ts';
+import { issueKey } from '../../src/gateway/auth/key.ts';
 import { apiKeys } from '../../src/resources/api-key.ts';
 import { conversations } from '../../src/resources/conversation.ts';
 import { persistentVolumeClaims } from '../../packages/kube/src/core.ts';

@@ -1,6 +1,6 @@
 import { setPriority } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
-import { issueKey } from '../../src/gateway/auth/issue-key.ts';
+import { issueKey } from '../../src/gateway/auth/key.ts';
 import { conversations } from '../../src/resources/conversation.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';

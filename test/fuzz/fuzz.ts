@@ -1,6 +1,5 @@
 import fc from 'fast-check';
-import { issueKey } from '../../src/gateway/auth/issue-key.ts';
-import { generateKey } from '../../src/gateway/auth/key.ts';
+import { issueKey, generateKey } from '../../src/gateway/auth/key.ts';
 import { namespace, type Got, type Sent, type TwoOwners } from '../support/gateway/two-owners.ts';
 import { answerAsAgent } from '../support/gateway/asking-agent.ts';
 import { Contract } from '../support/openapi/contract.ts';

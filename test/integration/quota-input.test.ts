@@ -2,7 +2,7 @@ import {
   conversationQuotas,
   type ConversationQuota,
 } from '../../src/resources/conversation-quota.ts';
-import { quotaSchema } from '../../src/gateway/presenters/quota.ts';
+import { quotaSchema } from '../../src/gateway/quota/quota-record.ts';
 import { eventually } from '../support/eventually.ts';
 import { Installation } from '../support/installation.ts';
 import { kubectl } from '../support/kubectl.ts';

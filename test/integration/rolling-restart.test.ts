@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { SandboxKeys } from '../../src/agent/keys.ts';
-import { issueKey } from '../../src/gateway/auth/issue-key.ts';
+import { issueKey } from '../../src/gateway/auth/key.ts';
 import { systemClock } from '@conversation-operator/base/clock';
 import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
 import { Transport } from '../../packages/kube/src/transport.ts';

@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { issueKey } from '../../src/gateway/auth/issue-key.ts';
+import { issueKey } from '../../src/gateway/auth/key.ts';
 import { systemClock } from '@conversation-operator/base/clock';
 import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
 import { Transport } from '../../packages/kube/src/transport.ts';

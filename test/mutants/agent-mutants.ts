@@ -253,7 +253,7 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'is titled by its first message',
   },
   'the life of a conversation has its oldest Events': {
-    file: 'src/gateway/presenters/timeline.ts',
+    file: 'src/gateway/conversations/timeline.ts',
     from: '.slice(-maxEvents)',
     to: '.slice(0, maxEvents)',
     test: 'test/unit/gateway/presenters/timeline.test.ts',
@@ -358,7 +358,7 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'that was made again under its name',
   },
   'a sandbox that was made again works for the conversations of the deleted one': {
-    file: 'src/gateway/callback-server/working-conversations.ts',
+    file: 'src/gateway/callback-server/callback-server.ts',
     from: 'conversation.status?.sandboxUID === metadata.uid &&',
     to: '',
     test: 'test/unit/gateway/replaced-sandbox.test.ts',
@@ -407,7 +407,7 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'says what became of its answer',
   },
   'a question that was withdrawn meanwhile counts as answered': {
-    file: 'src/gateway/v1/approvals.ts',
+    file: 'src/gateway/approvals/approvals.ts',
     from: 'return hasAnswer(after, id, body) ? delivered : recorded;',
     to: 'return delivered;',
     test: 'test/integration/gateway/approvals.test.ts',

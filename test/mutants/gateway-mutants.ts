@@ -10,25 +10,25 @@ const callbacks = { test: 'test/integration/gateway/callback-server.test.ts' };
 /** Mistakes in requests of the gateway. Each name is the mistake as a sentence. */
 export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
   'a start takes a longer system message than a conversation can have': {
-    ...{ file: 'src/gateway/v1/schemas.ts', ...bounds },
+    ...{ file: 'src/gateway/conversations/schemas.ts', ...bounds },
     from: 'optional(z.string().max(16_384))',
     to: 'optional(z.string())',
     name: 'refused beyond it as body.system_message_suffix',
   },
   'a start takes one pull request more than a conversation can name': {
-    ...{ file: 'src/gateway/v1/schemas.ts', ...bounds },
+    ...{ file: 'src/gateway/conversations/schemas.ts', ...bounds },
     from: 'z.array(z.int().min(1)).max(100)',
     to: 'z.array(z.int().min(1)).max(101)',
     name: 'refused beyond it as body.pr_number',
   },
   'settings take more arguments of a server than can be stored': {
-    ...{ file: 'src/gateway/v1/settings-change.ts', ...bounds },
+    ...{ file: 'src/gateway/settings/settings-change.ts', ...bounds },
     from: 'z.array(label(1024)).max(32)',
     to: 'z.array(label(1024)).max(64)',
     name: 'refused beyond it as body.mcp_config.docs.args',
   },
   'the legacy interface takes any number of images': {
-    ...{ file: 'src/gateway/v0/conversations.ts', ...bounds },
+    ...{ file: 'src/gateway/conversations/legacy.ts', ...bounds },
     from: '.max(maxMessageBytes)).max(20)',
     to: '.max(maxMessageBytes))',
     name: 'refused beyond it as body.image_urls',
@@ -89,13 +89,13 @@ export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'becomes too long where it is encoded',
   },
   'a title reaches another conversation of the same name': {
-    ...{ file: 'src/gateway/v1/conversations.ts', ...recreated },
+    ...{ file: 'src/gateway/conversations/conversations.ts', ...recreated },
     from: '{ ...precondition, uid: metadata.uid }',
     to: 'precondition',
     name: 'is not changed by a title',
   },
   'tags reach another conversation of the same name': {
-    ...{ file: 'src/gateway/v1/conversations.ts', ...recreated },
+    ...{ file: 'src/gateway/conversations/conversations.ts', ...recreated },
     from: 'stored.metadata.uid !== uid',
     to: 'uid === undefined',
     name: 'is not changed by tags',
@@ -107,25 +107,25 @@ export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'is not changed by a message',
   },
   'a pause reaches another sandbox of the same name': {
-    ...{ file: 'src/gateway/v1/sandboxes.ts', ...recreated },
+    ...{ file: 'src/gateway/sandboxes/sandboxes.ts', ...recreated },
     from: 'const patch = { metadata: { uid }, spec: { replicas: 0 } }; await services',
     to: 'const patch = { spec: { replicas: 0 } }; void uid; await services',
     name: 'is not changed by a pause',
   },
   'a resume reaches another sandbox of the same name': {
-    ...{ file: 'src/gateway/v1/resume.ts', ...recreated },
+    ...{ file: 'src/gateway/sandboxes/resume.ts', ...recreated },
     from: '{ uid, annotations: {',
     to: '{ annotations: {',
     name: 'is not changed by a resume',
   },
   'a resume of a run reaches another sandbox of the same name': {
-    ...{ file: 'src/gateway/v1/resume.ts', ...recreated },
+    ...{ file: 'src/gateway/sandboxes/resume.ts', ...recreated },
     from: '{ uid, resourceVersion: metadata.resourceVersion, annotations }',
     to: '{ resourceVersion: metadata.resourceVersion, annotations }',
     name: 'is not changed by a resume of the run',
   },
   'a new session key reaches another sandbox of the same name': {
-    ...{ file: 'src/gateway/v1/sandboxes.ts', ...recreated },
+    ...{ file: 'src/gateway/sandboxes/sandboxes.ts', ...recreated },
     from: 'stored?.metadata.uid !== uid || stored.metadata.deletionTimestamp !== undefined',
     to: 'stored?.metadata.deletionTimestamp !== undefined || stored === undefined',
     name: 'is not changed by a new session key',
@@ -163,7 +163,7 @@ export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'with a key that the session makes',
   },
   'a page reads the value of a secret with a session key': {
-    file: 'src/gateway/v1/sandbox-settings.ts',
+    file: 'src/gateway/sandboxes/secrets-of-sandbox.ts',
     from: 'if (chain?.hasSession !== false)',
     to: 'if (principal?.chain.hasSession === true)',
     test: 'test/integration/gateway/session-secrets.test.ts',

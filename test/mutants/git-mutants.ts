@@ -1,7 +1,7 @@
 import type { TestedMutant } from './tested-mutant.ts';
 
 const working = {
-  file: 'src/gateway/callback-server/working-conversations.ts',
+  file: 'src/gateway/callback-server/callback-server.ts',
   test: 'test/unit/gateway/working-conversations.test.ts',
 } as const;
 const handler = {
@@ -205,14 +205,14 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'under each of its names',
   },
   'a command to the host behind spaces is no command': {
-    file: 'src/gateway/pull-requests/quick-actions.ts',
+    file: 'src/gateway/pull-requests/pull-requests.ts',
     from: '/^([[\\s\\p{Cc}\\p{Cf}]--\\n]*)',
     to: '/^()',
     test: 'test/unit/gateway/pull-requests/quick-actions.test.ts',
     name: 'behind spaces',
   },
   'a command to the host behind a form feed is no command': {
-    file: 'src/gateway/pull-requests/quick-actions.ts',
+    file: 'src/gateway/pull-requests/pull-requests.ts',
     from: '[\\v\\f\\u{1c}',
     to: '[\\v\\u{1c}',
     test: 'test/unit/gateway/pull-requests/quick-actions.test.ts',
@@ -477,7 +477,7 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a message whose write ends with 5xx is refused': {
     ...outcomes,
-    file: 'src/gateway/v1/message-queue.ts',
+    file: 'src/gateway/conversations/messages.ts',
     from: 'if (mayBeExecuted(error)) lost = error; else',
     to: '',
     name: 'stores a message once',

@@ -27,7 +27,7 @@ const settings = {
  */
 export const ownerMutants: Readonly<Record<string, TestedMutant>> = {
   'the headers of a server follow its URL to another origin': {
-    file: 'src/gateway/v1/settings-change.ts',
+    file: 'src/gateway/settings/settings-change.ts',
     from: 'placeOf(known) === placeOf(placeAfter);',
     to: '(known.url !== undefined) === isRemote;',
     test: 'test/unit/gateway/settings-change.test.ts',

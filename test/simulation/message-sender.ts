@@ -1,4 +1,4 @@
-import { queueMessage } from '../../src/gateway/v1/message-queue.ts';
+import { queueMessage } from '../../src/gateway/conversations/messages.ts';
 import { ProblemError } from '../../src/gateway/errors/problem-error.ts';
 import { sleep } from '@conversation-operator/base/clock';
 import { ApiError, TransportError } from '../../packages/kube/src/errors.ts';

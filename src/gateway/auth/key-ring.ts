@@ -3,7 +3,7 @@ import type { Clock } from '@conversation-operator/base/clock';
 import { isLive } from '@conversation-operator/kube/object';
 import type { ApiKey, ApiKeySpec } from '../../resources/api-key.ts';
 import type { Cache } from '../lookup/cache.ts';
-import { Listeners } from '../lookup/listeners.ts';
+import { Listeners } from '../lookup/object-feed.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { hashKey, isEqual, isWellFormedKey } from './key.ts';
 

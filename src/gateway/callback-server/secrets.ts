@@ -8,7 +8,7 @@ import { conversationIdOf } from '../../resources/ids.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { SecretReads } from '../auth/secret-reads.ts';
 import { notFound, ProblemError } from '../errors/problem-error.ts';
-import { requestIdOf } from '../http/send-problem.ts';
+import { requestIdOf } from '../http/send-bytes.ts';
 import { newPool } from '../limits/pools.ts';
 import type { SecretReader } from '../lookup/secret-reader.ts';
 import { bearerTokenOf, noSuchEndpoint, type CallbackHandler } from './callback-server.ts';

@@ -10,11 +10,11 @@ import {
   noSuchEndpoint,
   type CallbackHandler,
   type CallbackRequest,
+  workingConversations,
 } from '../callback-server/callback-server.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { HostBudget } from '../limits/host-budget.ts';
 import { newPool } from '../limits/pools.ts';
-import { workingConversations } from '../callback-server/working-conversations.ts';
 import type { Cache } from '../lookup/cache.ts';
 import { GitRelay, refuseWithText, type GitRelayOptions, type RelayLimits } from './git-relay.ts';
 import type { PrivateHost } from './private-host.ts';

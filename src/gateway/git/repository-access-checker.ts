@@ -1,7 +1,7 @@
 import type { Finding, RefsWanted } from '@conversation-operator/git/ls-remote';
 import type { GitBranch, Refs } from '@conversation-operator/git/ref-list';
 import type { Outward } from '@conversation-operator/outward/outward';
-import { repository as repositorySchema } from './names.ts';
+import { repository as repositorySchema } from '../http/fields.ts';
 import { type GitCredentials, hostsOf, type Host } from './hosts.ts';
 import {
   type GitCheck,

@@ -1,4 +1,4 @@
-import { branch, repository } from './names.ts';
+import { branch, repository } from '../http/fields.ts';
 import type { GitAccess } from '@conversation-operator/git/ls-remote';
 import type { GitBranch } from '@conversation-operator/git/ref-list';
 

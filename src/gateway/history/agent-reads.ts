@@ -15,7 +15,7 @@ import { invalidRequest } from '../errors/validation.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
 import { agentTimeout } from '../proxy/agent-errors.ts';
-import { ownConversation, type OwnCall } from '../v1/own-objects.ts';
+import { ownConversation, type OwnCall } from '../http/own-objects.ts';
 
 /** The problems of an endpoint that asks the agent of a conversation. */
 export const agentProblems = [

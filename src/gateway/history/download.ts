@@ -1,3 +1,4 @@
+import { conversationParams } from '../http/fields.ts';
 import { z } from 'zod';
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Shares } from '@conversation-operator/base/shares';
@@ -11,11 +12,10 @@ import { ProblemError } from '../errors/problem-error.ts';
 import { type HandlerResult, type Route, endpoints } from '../http/route.ts';
 import { presentConversation } from '../presenters/conversation.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
-import type { Exposure } from '../presenters/exposure.ts';
+import type { Exposure } from '../presenters/sandbox.ts';
 import type { Agent, AgentCall, AgentReads } from './agent-reads.ts';
-import { sourcesOf } from '../v1/conversation-record.ts';
+import { sourcesOf } from '../presenters/conversation-records.ts';
 import { archiveProblem, historyProblems, type HistoryReads } from './history-reads.ts';
-import { conversationParams } from '../v1/schemas.ts';
 import { AgentError } from '../../agent/errors.ts';
 import { agentSource } from '../../archive/agent-source.ts';
 

@@ -8,18 +8,19 @@ import type { HistoryPage, HistoryEvent } from '../../archive/history.ts';
 import { type HandlerResult, type Route, endpoints } from '../http/route.ts';
 import { countSchema, pageFrame, pageSchema } from '../presenters/schemas.ts';
 import type { Agent, AgentReads } from './agent-reads.ts';
-import { agentPageId, historyFilterOf, historyQueryOf } from './history-query.ts';
-import { historyProblems, type HistoryReads } from './history-reads.ts';
-import { refuseTooMany } from '../http/fields.ts';
-import { listPieces, plainFrame } from '@conversation-operator/http/body/json-list';
-import { compact } from '@conversation-operator/base/compact';
 import {
-  conversationParams,
+  agentPageId,
+  historyFilterOf,
+  historyQueryOf,
   eventFilters,
   eventIds,
   eventSearch,
   type EventSearch,
-} from '../v1/schemas.ts';
+} from './history-query.ts';
+import { historyProblems, type HistoryReads } from './history-reads.ts';
+import { refuseTooMany, conversationParams } from '../http/fields.ts';
+import { listPieces, plainFrame } from '@conversation-operator/http/body/json-list';
+import { compact } from '@conversation-operator/base/compact';
 import { idIn } from '../../archive/agent-event.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 

@@ -1,3 +1,4 @@
+import { conversationParams } from '../http/fields.ts';
 import { z } from 'zod';
 import { isAgentError } from '../../agent/errors.ts';
 import {
@@ -30,8 +31,7 @@ import {
 } from './agent-reads.ts';
 import { historyProblems, type HistoryReads } from './history-reads.ts';
 import { noHistory } from './history-source.ts';
-import { ownConversation } from '../v1/own-objects.ts';
-import { conversationParams } from '../v1/schemas.ts';
+import { ownConversation } from '../http/own-objects.ts';
 
 const base = '/api/v1/app-conversations/{id}';
 const { get } = endpoints('files');

@@ -1,6 +1,29 @@
+import { z } from 'zod';
+import { maxIdLength } from '../../archive/agent-event.ts';
+import { paging, repeated, timeText } from '../http/fields.ts';
 import type { HistoryFilter, HistoryQuery } from '../../archive/history.ts';
 import { invalidField } from '../errors/validation.ts';
-import type { EventSearch } from '../v1/schemas.ts';
+
+const eventKind = z
+  .string()
+  .regex(/^[A-Za-z0-9_.]{1,128}$/, 'must be a word')
+  .optional();
+export const eventFilters = z.object({
+  kind: eventKind,
+  kind__eq: eventKind.describe('The same as kind.'),
+  source: z.enum(['agent', 'user', 'environment']).optional(),
+  timestamp__gte: timeText().optional(),
+  timestamp__lt: timeText().optional(),
+});
+export const eventSearch = eventFilters.extend({
+  sort_order: z.enum(['TIMESTAMP', 'TIMESTAMP_DESC']).optional(),
+  ...paging,
+  page_id: z.string().min(1).max(256).optional().describe('next_page_id of the answer before.'),
+});
+
+export const eventIds = z.object({ id: repeated(z.string().min(1).max(maxIdLength)) });
+
+export type EventSearch = z.output<typeof eventSearch>;
 
 /** End of a `next_page_id` of an archive, behind the id of the event. */
 const position = /@\d{1,10}$/;

@@ -1,9 +1,9 @@
+import { conversationParams } from '../http/fields.ts';
 import { z } from 'zod';
 import type { AgentEvents } from '../../agent/events.ts';
 import { liveCursor, liveSchema, type LiveActivity } from '../../agent/live.ts';
 import { type Route, endpoints } from '../http/route.ts';
 import { agentProblems, type AgentReads } from './agent-reads.ts';
-import { conversationParams } from '../v1/schemas.ts';
 
 const { get } = endpoints('events');
 

@@ -8,7 +8,7 @@ import { plainText } from '../../resources/plain-text.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { invalidField } from '../errors/validation.ts';
 import { type Route, endpoints } from '../http/route.ts';
-import { Derived } from '../lookup/derived.ts';
+import { Derived } from '../lookup/cache.ts';
 import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
 import { creationOf, sortedBy, type Position } from '../paging/keyset.ts';
 import { titleOf } from '../presenters/conversation.ts';

@@ -2,6 +2,43 @@ import { z } from 'zod';
 import { parseUuid } from '@conversation-operator/kube/uuid';
 import { plainText } from '../../resources/plain-text.ts';
 import { ProblemError } from '../errors/problem-error.ts';
+import { maxSecretBytes, secretName } from '../../resources/owner-settings.ts';
+import { branchNamePattern, maxBranchNameLength } from '@conversation-operator/git/ref-list';
+
+/**
+ * owner/name, or a path of groups. A segment of dots, or with a leading dash, would have another
+ * meaning to git.
+ */
+export const repository = () =>
+  z
+    .string()
+    .max(255)
+    .regex(
+      /^(?!\.{1,2}\/)[A-Za-z0-9_.][A-Za-z0-9_.-]*(\/(?!\.{1,2}(\/|$))[A-Za-z0-9_.][A-Za-z0-9_.-]*)+$/,
+      'must be in owner/name form',
+    );
+
+export const branch = () =>
+  z
+    .string()
+    .min(1)
+    .max(maxBranchNameLength)
+    .regex(branchNamePattern, 'must be the name of a branch');
+
+/** A value as an environment variable can have it. No message repeats the value. */
+export const secretValue = () =>
+  z
+    .string()
+    .min(1, 'must not be empty')
+    .refine((text) => Buffer.byteLength(text) <= maxSecretBytes, {
+      error: `must have at most ${maxSecretBytes} bytes`,
+      abort: true,
+    })
+    .refine((text) => text.isWellFormed(), 'must not have halves of surrogate pairs')
+    .refine((text) => !text.includes('\0'), 'must not have NUL characters');
+
+export const secretNameField = () =>
+  secretName().describe('Letters, digits and underscores, without a digit at its begin.');
 
 /** Building blocks of the schemas of requests. */
 
@@ -128,3 +165,9 @@ export const timeText = () =>
 
 /** A time in milliseconds. */
 export const time = () => timeText().transform(parseTime);
+
+export const conversationParams = z.object({ id: uuid() });
+export const sandboxParams = z.object({ id: z.string() });
+export const idsQuery = z.object({ ids: repeated(uuid()) });
+export const idQuery = z.object({ id: repeated(z.string().min(1)) });
+export const pageQuery = z.object(paging);

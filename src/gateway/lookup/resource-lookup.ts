@@ -15,8 +15,7 @@ import {
 import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { isInSandbox } from '../../resources/sandbox-makers.ts';
-import { inNamespace, type Cache, type Caches, type gatewayIndexers } from './cache.ts';
-import { Derived } from './derived.ts';
+import { inNamespace, type Cache, type Caches, type gatewayIndexers, Derived } from './cache.ts';
 
 /**
  * A DNS-1123 subdomain. No object has another name, and no other text gets into a URL of the API

@@ -10,8 +10,7 @@ import { madeForReferenceOf } from '../../resources/sandbox-makers.ts';
 import { SandboxCondition, type Sandbox } from '../../resources/sandbox.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';
 import { ProblemError } from '../errors/problem-error.ts';
-import type { Caches } from './cache.ts';
-import { Derived } from './derived.ts';
+import { type Caches, Derived } from './cache.ts';
 
 type Kind = 'conversations' | 'sandboxes';
 

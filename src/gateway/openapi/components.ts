@@ -1,27 +1,37 @@
+import { resumeRequestSchema } from '../sandboxes/sandboxes.ts';
 import { z } from 'zod';
 import { problemSchema } from '../errors/problem-error.ts';
 import { streamEventSchema } from '../stream/schemas.ts';
 import { successSchema } from '../http/route.ts';
 import { eventPage } from '../history/events.ts';
-import { keyRequestSchema } from '../v1/keys.ts';
+import { keyRequestSchema, apiKeySchema, issuedApiKeySchema } from '../keys/keys.ts';
 import {
-  resumeRequestSchema,
   sendMessageSchema,
   startRequestSchema,
   updateRequestSchema,
-} from '../v1/schemas.ts';
-import { sentSchema } from '../v1/send-message.ts';
-import { legacyStartAnswer, legacyStartSchema } from '../v0/conversations.ts';
-import { apiKeySchema, issuedApiKeySchema } from '../presenters/api-key.ts';
+} from '../conversations/schemas.ts';
+import { sentSchema } from '../conversations/messages.ts';
+import { legacyStartAnswer, legacyStartSchema } from '../conversations/legacy.ts';
 import {
   conversationList,
   conversationPage,
   conversationSchema,
 } from '../presenters/conversation.ts';
-import { quotaSchema } from '../presenters/quota.ts';
-import { sandboxSpecList, sandboxSpecPage, sandboxSpecSchema } from '../presenters/sandbox-spec.ts';
+import { quotaSchema } from '../quota/quota-record.ts';
+import { sandboxSpecList, sandboxSpecPage, sandboxSpecSchema } from '../sandboxes/sandbox-specs.ts';
 import { sandboxList, sandboxPage, sandboxSchema } from '../presenters/sandbox.ts';
 import { startTaskList, startTaskPage, startTaskSchema } from '../presenters/start-task.ts';
+
+/** The examples of one operation, as a client sends and gets them. */
+interface OperationExamples {
+  /** Absent where the operation has no body. */
+  readonly body?: unknown;
+  /** By the status of each success that has content. */
+  readonly answers: Readonly<Record<number, unknown>>;
+}
+
+/** By `operationId`. */
+export type Examples = Readonly<Record<string, OperationExamples>>;
 
 /**
  * Names of the schemas in the document. Schemas of responses are written as they are sent, of

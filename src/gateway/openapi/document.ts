@@ -2,8 +2,12 @@ import type { z } from 'zod';
 import type { Route } from '../http/route.ts';
 import { problems, type ProblemCode } from '../errors/catalogue.ts';
 import { problemSchema } from '../errors/problem-error.ts';
-import { examples } from './examples.ts';
-import { componentSchemas, schemaOf, type JsonSchema } from './components.ts';
+import { componentSchemas, schemaOf, type JsonSchema, type Examples } from './components.ts';
+import { conversationExamples } from './examples/conversations.ts';
+import { serviceExamples } from './examples/service.ts';
+
+/** Examples of every operation. A test parses each of them by the schema of its operation. */
+export const examples: Examples = { ...conversationExamples, ...serviceExamples };
 
 const text = (description: string) => ({ description, required: true, schema: { type: 'string' } });
 const count = (description: string) => ({

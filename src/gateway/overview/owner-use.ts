@@ -4,7 +4,7 @@ import { ownerRule, quotaRules } from '../../resources/quota-rules.ts';
 import { slotTaken, type Sandbox } from '../../resources/sandbox.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import type { StorageCaps } from '../lookup/storage-caps.ts';
-import { storedView } from '../presenters/quota.ts';
+import { storedView } from '../quota/quota-record.ts';
 import { executionStatusOf, sandboxViewOf } from '../presenters/conversation.ts';
 import { maxItems, type ConversationState, type OverviewRecord } from './schemas.ts';
 

@@ -12,7 +12,7 @@ import {
   type Sandbox,
 } from '../../resources/sandbox.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
-import { conversationsIn } from '../lookup/usage.ts';
+import { conversationsIn } from '../quota/quota.ts';
 import { wireTime } from '../presenters/schemas.ts';
 import { shortText } from './present.ts';
 import { maxItems, type OverviewRecord } from './schemas.ts';

@@ -19,9 +19,7 @@ import {
   presentLostAnswer,
 } from './approval.ts';
 import type { Reader } from '../auth/session-keys.ts';
-import type { Exposure } from './exposure.ts';
-import { presentRunResult, runResultSchema } from './run-result.ts';
-import { presentPullRequests, prNumbersOf, pullRequestList } from './pull-request.ts';
+import type { Exposure } from './sandbox.ts';
 import {
   idSchema,
   nullableText,
@@ -31,6 +29,65 @@ import {
   wireTime,
 } from './schemas.ts';
 import { transitionsOf } from './start-task.ts';
+import { resultDetailOf, type RunResult } from '../../resources/run-result.ts';
+
+const pullRequestSchema = z.object({
+  number: z.int(),
+  url: z.string(),
+  provider: z.string(),
+  title: z.string(),
+  head: z.string(),
+  base: z.string(),
+  draft: z.boolean(),
+  state: z.enum(['open', 'closed', 'merged']).describe('As the git host reported it last.'),
+});
+const pullRequestList = z.array(pullRequestSchema);
+type PullRequestView = z.output<typeof pullRequestSchema>;
+
+const states = { Open: 'open', Closed: 'closed', Merged: 'merged' } as const;
+
+/** The pull requests of a conversation, oldest first. */
+const presentPullRequests = ({ status }: CachedConversation): PullRequestView[] =>
+  (status?.pullRequests ?? []).map(
+    ({ number, url, provider, title, head, base, draft, state }) => ({
+      ...{ number, url, provider, title, head, base, draft },
+      state: states[state],
+    }),
+  );
+
+/** Numbers of the pull requests that a conversation is about, then of those that it has opened. */
+const prNumbersOf = ({ spec, status }: CachedConversation): number[] => [
+  ...new Set([
+    ...(spec.prNumbers ?? []),
+    ...(status?.pullRequests ?? []).map(({ number }) => number),
+  ]),
+];
+
+const runResultSchema = z.object({
+  reason: nullableText.describe(
+    'Why the result needs attention: tool-failed, tool-rejected, model-not-configured. Null where it does not.',
+  ),
+  detail: nullableText.describe('The reason as a text for people. Null without a reason.'),
+  exit_code: z
+    .int()
+    .nullable()
+    .describe('Exit code of the last command, if that command failed and the agent reports one.'),
+  message: nullableText.describe(
+    "Beginning of the agent's last message on one line, without known secrets; … marks that there is more.",
+  ),
+});
+
+const presentRunResult = (
+  result: RunResult | undefined,
+): z.output<typeof runResultSchema> | null =>
+  result === undefined
+    ? null
+    : {
+        reason: result.reason === undefined ? null : kebabCase(result.reason),
+        detail: resultDetailOf(result) ?? null,
+        exit_code: result.exitCode ?? null,
+        message: result.message ?? null,
+      };
 
 const metricsSchema = z.object({
   accumulated_cost: z.number().describe('US dollars.'),

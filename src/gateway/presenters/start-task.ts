@@ -9,7 +9,7 @@ import {
   type StartStep,
 } from '../../resources/conversation-status.ts';
 import { conversationIdOf, startTaskIdOf } from '../../resources/ids.ts';
-import type { AgentAccess } from './exposure.ts';
+import type { AgentAccess } from './sandbox.ts';
 import {
   idSchema,
   nullableText,

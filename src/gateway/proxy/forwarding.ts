@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { hasBody } from '@conversation-operator/http/body/json-body';
 import { requestHeaders, type ForwardingFacts } from '@conversation-operator/http/proxy/headers';
-import type { ProxyAddress } from './address.ts';
+import type { ProxyAddress } from './addressing.ts';
 import type { AgentAccess } from './agent-access.ts';
 import type { AgentUpstream } from './upstreams.ts';
 import { sessionKeyHeader } from './request-keys.ts';

@@ -3,8 +3,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { Cache } from '../lookup/cache.ts';
-import { agentPortName } from './address.ts';
-import type { AddressOrigins } from './addressing.ts';
+import { agentPortName, type AddressOrigins } from './addressing.ts';
 
 /** Remembers a text over restarts. */
 export interface Memory {

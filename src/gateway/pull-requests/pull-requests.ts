@@ -13,12 +13,12 @@ import {
   type HostApi,
   type PullRequest,
   type PullRequestDetails,
+  type HostApiErrorCode,
 } from '../git/host-api/host-api.ts';
 import { isPushable, pushableBranches } from '../git/push-policy.ts';
 import { HourlyLimit } from '../limits/hourly-limit.ts';
 import { newPool } from '../limits/pools.ts';
 import { expiryBy } from '../lookup/expiry.ts';
-import { problemOfHost } from './host-problems.ts';
 import {
   HostAccesses,
   refused,
@@ -27,7 +27,45 @@ import {
   type PullRequestCall,
 } from './host-access.ts';
 import { lastPushed, numberOf, numbersOf, PullRequestRecords } from './pull-request-records.ts';
-import { withoutQuickActions } from './quick-actions.ts';
+import type { ProblemCode } from '../errors/catalogue.ts';
+
+/** Ends of lines for a host or a bot there: those of Unicode, and of `splitlines` of Python. */
+// eslint-disable-next-line no-control-regex -- Python ends lines with these too
+const lineEnds = /\r\n?|[\v\f\u{1c}-\u{1e}\u{85}\u{2028}\u{2029}]/gv;
+/**
+ * A command at the beginning of a line. Characters without a glyph count as blanks and as nothing,
+ * because hosts trim or drop them.
+ */
+const command =
+  /^([[\s\p{Cc}\p{Cf}]--\n]*)\/(?=[[\p{Cc}\p{Cf}]--\n]*[a-z][^\s\p{Cc}\p{Cf}\/]*(?:[\s\p{Cc}\p{Cf}]|$))/gimv;
+
+/**
+ * The text with a backslash before each command to the host, or to a bot there, so that Markdown
+ * shows the line as it is and nothing obeys it: GitLab and common bots close, approve and merge by
+ * a line like `/merge`. A path like `/usr/bin` is no command. Each end of a line becomes a line
+ * feed, so that host and gateway see the same lines.
+ */
+export const withoutQuickActions = (text: string): string =>
+  text.replaceAll(lineEnds, '\n').replaceAll(command, String.raw`$1\/`);
+
+const codes: Readonly<Record<HostApiErrorCode, ProblemCode>> = {
+  exists: 'pull-request-exists',
+  denied: 'git-host-denied',
+  'not-found': 'git-host-denied',
+  invalid: 'pull-request-invalid',
+  busy: 'git-host-busy',
+  unavailable: 'git-host-unavailable',
+};
+const retryAfterSeconds: Partial<Record<HostApiErrorCode, number>> = { busy: 60, unavailable: 5 };
+
+/** The problem for an error of the API of a git host. Clients may read the message. */
+function problemOfHost(error: HostApiError): ProblemError {
+  const wait = retryAfterSeconds[error.code];
+  return new ProblemError(codes[error.code], error.message, {
+    cause: error,
+    ...(wait === undefined ? {} : { retryAfterSeconds: wait }),
+  });
+}
 
 export interface PullRequestsOptions
   extends HostAccessesOptions, Pick<MeasuredRuntime, 'clock' | 'logger' | 'metrics'> {

@@ -14,12 +14,12 @@ import {
   noSuchEndpoint,
   type CallbackHandler,
   type CallbackRequest,
+  workingConversations,
 } from '../callback-server/callback-server.ts';
-import { workingConversations } from '../callback-server/working-conversations.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/to-problem.ts';
 import type { Cache } from '../lookup/cache.ts';
-import { pullRequestFields } from './fields.ts';
+import { pullRequestFields } from './routes.ts';
 import type { PullRequestCall } from './host-access.ts';
 import type { PullRequests } from './pull-requests.ts';
 

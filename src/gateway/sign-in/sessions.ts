@@ -5,8 +5,13 @@ import { isConflict, isNotFound, unlessChanged } from '@conversation-operator/ku
 import { sessionReferenceOf, type SandboxKeys } from '../../agent/keys.ts';
 import { apiKeys, type ApiKey, type ApiKeySpec } from '../../resources/api-key.ts';
 import { principalOfKey, type Principal } from '../auth/authenticate.ts';
-import { issueKey } from '../auth/issue-key.ts';
-import { hashKey, isWellFormedKey, type RandomBytes } from '../auth/key.ts';
+import {
+  issueKey,
+  hashKey,
+  isWellFormedKey,
+  type RandomBytes,
+  type IssueKeyOptions,
+} from '../auth/key.ts';
 import { refuseTooDeep, type KeyRing, type ValidKey } from '../auth/key-ring.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
@@ -20,6 +25,39 @@ import {
   unseal,
   type Session,
 } from './session-cookie.ts';
+
+/** How long a link is valid. */
+export const linkMinutes = 10;
+
+interface LoginLinkOptions extends Required<
+  Pick<IssueKeyOptions, 'client' | 'namespace' | 'owner' | 'role'>
+> {
+  readonly clock: Pick<Clock, 'now'>;
+  /** URL of the gateway. */
+  readonly url: string;
+  /** The key that the link, and the session that it makes, end with. */
+  readonly maker?: ApiKey | undefined;
+}
+
+/**
+ * Creates a link that signs in once, within 10 minutes. The link's ApiKey opens nothing else; the
+ * gateway that deletes it makes the session, so that no two do.
+ */
+export async function createLoginLink({
+  url,
+  clock,
+  maker,
+  ...options
+}: LoginLinkOptions): Promise<string> {
+  const { key } = await issueKey({
+    ...options,
+    issuedBy: maker && { name: maker.metadata.name, uid: maker.metadata.uid },
+    description: 'A link to sign in.',
+    signIn: 'Link',
+    expiresAt: new Date(clock.now() + linkMinutes * 60_000).toISOString(),
+  });
+  return `${url.replace(/\/+$/, '')}/login?token=${key}`;
+}
 
 const dayMs = 24 * 60 * 60 * 1000;
 /** Maximum lifetime of a session; then the person signs in again. */

@@ -3,7 +3,7 @@ import type { Logger } from '@conversation-operator/base/logger';
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { RequestHandler } from 'express';
-import { requestIdOf } from '../http/send-problem.ts';
+import { requestIdOf } from '../http/send-bytes.ts';
 
 /**
  * Gives each request its id. When the request is over, the stage counts it, logs it, and records a

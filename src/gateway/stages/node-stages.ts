@@ -6,7 +6,7 @@ import type { Connections } from '@conversation-operator/http/limits/connections
 import type { Clock } from '@conversation-operator/base/clock';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { arriveInTime } from '@conversation-operator/http/server/client-timeouts';
-import { requestIdOf, refuseConnection, sendProblem } from '../http/send-problem.ts';
+import { requestIdOf, refuseConnection, sendProblem } from '../http/send-bytes.ts';
 import { proxyHttp } from '../proxy/proxy-http.ts';
 import { proxyWebSocket } from '../proxy/proxy-websocket.ts';
 import type { Duplex } from 'node:stream';

@@ -1,5 +1,60 @@
-import type { RingLimits } from './limits.ts';
-import { eventText, type EventKind } from './sse.ts';
+import type { SubjectKind } from './own-records.ts';
+
+/** The events of a stream. Each has the data of a read, `removed` and `snapshot` aside. */
+export type EventKind =
+  | 'snapshot'
+  | 'conversation'
+  | 'start_task'
+  | 'sandbox'
+  | 'quota'
+  | 'removed'
+  | 'snapshot'
+  | 'quota'
+  | 'removed'
+  | 'key-invalid'
+  | 'slow-reader'
+  | 'stale'
+  | 'shutdown'
+  | 'max-age';
+export type CloseCode = (typeof closeCodes)[number];
+
+/** Delay before a client connects again, in milliseconds. */
+const retryMs = 2000;
+
+export const openingText = `retry: ${retryMs}\n\n`;
+/** A comment, which clients ignore and proxies count as traffic. */
+export const heartbeatText = ': \n\n';
+
+/** The text of an event. JSON has no line breaks, so the data are one line. */
+export const eventText = (id: string, kind: EventKind, json: string): string =>
+  `id: ${id}\nevent: ${kind}\ndata: ${json}\n\n`;
+
+/** The last event of a stream. The event has no id, so that the client keeps its last one. */
+export const closedText = (code: CloseCode): string =>
+  `event: closed\ndata: ${JSON.stringify({ code })}\n\n`;
+
+/** Limits of the events that the streams of one owner share. */
+export interface RingLimits {
+  /** Maximum bytes of the batches that a ring keeps; the newest one is always kept. */
+  readonly maxBytes: number;
+  /** Maximum number of batches that a ring keeps. */
+  readonly maxBatches: number;
+}
+
+export interface EventMemory extends RingLimits {
+  /** Maximum bytes of the events of all owners together; each has the same part of them. */
+  readonly totalBytes: number;
+  /** Maximum records that are made in one turn of the event loop, and in one event. */
+  readonly recordsPerTurn: number;
+}
+
+const mebibyte = 1_048_576;
+export const defaultEventMemory: EventMemory = {
+  maxBytes: mebibyte,
+  maxBatches: 1024,
+  totalBytes: 64 * mebibyte,
+  recordsPerTurn: 200,
+};
 
 export interface StreamEvent {
   readonly kind: EventKind;

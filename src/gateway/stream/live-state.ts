@@ -1,12 +1,12 @@
 import type { StorageCaps } from '../lookup/storage-caps.ts';
-import type { Exposure } from '../presenters/exposure.ts';
+import type { Exposure } from '../presenters/sandbox.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import type { RandomBytes } from '../auth/key.ts';
 import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { GatewayOptions } from '../gateway-options.ts';
-import { quotaRecord } from '../v1/quota.ts';
-import { ResponseCache } from '../v1/conversation-record.ts';
+import { quotaRecord } from '../quota/quota.ts';
+import { ResponseCache } from '../presenters/conversation-records.ts';
 import { OwnRecords } from './own-records.ts';
 import { OwnerHubs } from './owner-hubs.ts';
 import { every, type Clock, type Timer } from '@conversation-operator/base/clock';

@@ -3,11 +3,10 @@ import { startStatusOf } from '../../resources/conversation.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { creationOf, sortedBy } from '../paging/keyset.ts';
-import type { Exposure } from '../presenters/exposure.ts';
-import { presentSandbox } from '../presenters/sandbox.ts';
+import { type Exposure, presentSandbox } from '../presenters/sandbox.ts';
 import type { StartTexts } from '../lookup/start-texts.ts';
 import { startTaskRecord } from '../presenters/start-task.ts';
-import type { ResponseCache } from '../v1/conversation-record.ts';
+import type { ResponseCache } from '../presenters/conversation-records.ts';
 
 export const subjectKinds = ['conversation', 'start_task', 'sandbox'] as const;
 export type SubjectKind = (typeof subjectKinds)[number];

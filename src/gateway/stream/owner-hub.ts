@@ -1,8 +1,7 @@
 import { hash } from 'node:crypto';
 import { every, type Timer } from '@conversation-operator/base/clock';
 import type { Runtime } from '@conversation-operator/base/runtime';
-import { EventRing, type StreamEvent } from './event-ring.ts';
-import { type RingLimits } from './limits.ts';
+import { EventRing, type StreamEvent, type RingLimits } from './event-ring.ts';
 import type { OwnRecord, OwnRecords, Subject, SubjectKind } from './own-records.ts';
 
 /** Maximum streams that write in one turn of the event loop. */

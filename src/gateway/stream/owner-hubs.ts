@@ -5,7 +5,7 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { Caches } from '../lookup/cache.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
-import { defaultEventMemory, type EventMemory } from './limits.ts';
+import { defaultEventMemory, type EventMemory } from './event-ring.ts';
 import type { OwnRecords } from './own-records.ts';
 import { OwnerHub, type Follower } from './owner-hub.ts';
 

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { conversationSchema } from '../presenters/conversation.ts';
-import { quotaSchema } from '../presenters/quota.ts';
+import { quotaSchema } from '../quota/quota-record.ts';
 import { sandboxSchema } from '../presenters/sandbox.ts';
 import { startTaskSchema } from '../presenters/start-task.ts';
 import { subjectKinds } from './own-records.ts';
-import { closeCodes } from './sse.ts';
+import { closeCodes } from './event-ring.ts';
 
 /** The data of a `snapshot` event. */
 export const snapshotSchema = z.object({

@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { hashKey, generateKey } from '../../../src/gateway/auth/key.ts';
-import { issueKey } from '../../../src/gateway/auth/issue-key.ts';
-import { apiKeySchema, issuedApiKeySchema } from '../../../src/gateway/presenters/api-key.ts';
+import { hashKey, generateKey, issueKey } from '../../../src/gateway/auth/key.ts';
+import { apiKeySchema, issuedApiKeySchema } from '../../../src/gateway/keys/keys.ts';
 import { apiKeys, type ApiKeySpec } from '../../../src/resources/api-key.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import { eventually } from '../../support/eventually.ts';

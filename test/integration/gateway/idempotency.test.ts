@@ -6,7 +6,7 @@ import { conversationIdOfStartTask, isDerivedForm, uuidOf } from '../../../src/r
 import { conversationQuotas } from '../../../src/resources/conversation-quota.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
-import { requestHashAnnotation } from '../../../src/gateway/v1/start.ts';
+import { requestHashAnnotation } from '../../../src/gateway/conversations/start.ts';
 import { chosenIdAnnotation, startTaskSchema } from '../../../src/gateway/presenters/start-task.ts';
 import { TestGateway, namespace, type Answer } from '../../support/gateway/test-gateway.ts';
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { hashKey } from '../../../src/gateway/auth/key.ts';
-import { apiKeySchema, issuedApiKeySchema } from '../../../src/gateway/presenters/api-key.ts';
+import { apiKeySchema, issuedApiKeySchema } from '../../../src/gateway/keys/keys.ts';
 import { apiKeys } from '../../../src/resources/api-key.ts';
 import { eventually } from '../../support/eventually.ts';
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Route } from '../../../src/gateway/http/route.ts';
-import { examples } from '../../../src/gateway/openapi/examples.ts';
+import { examples } from '../../../src/gateway/openapi/document.ts';
 import { TestGateway } from '../../support/gateway/test-gateway.ts';
 
 /** The content of a success, as the document has it. */

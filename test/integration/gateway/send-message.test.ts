@@ -14,7 +14,7 @@ import {
   type SandboxState,
 } from '../../../src/resources/sandbox.ts';
 import { TransportError } from '../../../packages/kube/src/errors.ts';
-import { queueMessage } from '../../../src/gateway/v1/message-queue.ts';
+import { queueMessage } from '../../../src/gateway/conversations/messages.ts';
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
 
 const base = '/api/v1/app-conversations';

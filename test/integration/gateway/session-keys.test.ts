@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
 import { z } from 'zod';
 import { WebSocket, type ClientOptions } from 'ws';
-import { issueKey } from '../../../src/gateway/auth/issue-key.ts';
+import { issueKey } from '../../../src/gateway/auth/key.ts';
 import { apiKeys } from '../../../src/resources/api-key.ts';
 import {
   sandboxes,

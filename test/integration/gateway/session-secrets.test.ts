@@ -1,5 +1,5 @@
 import { systemClock } from '@conversation-operator/base/clock';
-import { createLoginLink } from '../../../src/gateway/sign-in/login-link.ts';
+import { createLoginLink } from '../../../src/gateway/sign-in/sessions.ts';
 import { CookieBrowser } from '../../support/gateway/cookie-browser.ts';
 import { StubAgent } from '../../support/gateway/stub-agent.ts';
 import { namespace, TestGateway, type Answer } from '../../support/gateway/test-gateway.ts';

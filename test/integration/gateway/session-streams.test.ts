@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
-import { createLoginLink } from '../../../src/gateway/sign-in/login-link.ts';
+import { createLoginLink } from '../../../src/gateway/sign-in/sessions.ts';
 import { apiKeys } from '../../../src/resources/api-key.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { eventually } from '../../support/eventually.ts';

@@ -1,7 +1,7 @@
 import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { systemClock } from '@conversation-operator/base/clock';
 import { maxChainLength } from '../../../src/gateway/auth/key-ring.ts';
-import { createLoginLink } from '../../../src/gateway/sign-in/login-link.ts';
+import { createLoginLink } from '../../../src/gateway/sign-in/sessions.ts';
 import { apiKeys } from '../../../src/resources/api-key.ts';
 import { eventually } from '../../support/eventually.ts';
 import { CookieBrowser } from '../../support/gateway/cookie-browser.ts';

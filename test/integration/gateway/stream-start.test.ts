@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
-import { issueKey } from '../../../src/gateway/auth/issue-key.ts';
+import { issueKey } from '../../../src/gateway/auth/key.ts';
 import { apiKeys } from '../../../src/resources/api-key.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import type { StartStatus } from '../../../src/resources/conversation-status.ts';

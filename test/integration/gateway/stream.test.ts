@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { issueKey } from '../../../src/gateway/auth/issue-key.ts';
+import { issueKey } from '../../../src/gateway/auth/key.ts';
 import { apiKeys } from '../../../src/resources/api-key.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { sandboxes } from '../../../src/resources/sandbox.ts';

@@ -1,4 +1,4 @@
-import type { Exposure } from '../../../src/gateway/presenters/exposure.ts';
+import type { Exposure } from '../../../src/gateway/presenters/sandbox.ts';
 
 /** A gateway without a proxy to agents. */
 export const nothingExposed: Exposure = { accessTo: () => undefined };

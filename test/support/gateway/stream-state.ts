@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { conversationSchema } from '../../../src/gateway/presenters/conversation.ts';
-import { quotaSchema } from '../../../src/gateway/presenters/quota.ts';
+import { quotaSchema } from '../../../src/gateway/quota/quota-record.ts';
 import { sandboxSchema } from '../../../src/gateway/presenters/sandbox.ts';
 import { startTaskSchema } from '../../../src/gateway/presenters/start-task.ts';
 import {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
 import type { z } from 'zod';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
-import { issueKey } from '../../../src/gateway/auth/issue-key.ts';
+import { issueKey } from '../../../src/gateway/auth/key.ts';
 import { problemSchema } from '../../../src/gateway/errors/problem-error.ts';
 import { createGateway, type Gateway, type GatewayOptions } from '../../../src/gateway/gateway.ts';
 import { gatewayIndexers, serviceCaches } from '../../../src/gateway/lookup/cache.ts';

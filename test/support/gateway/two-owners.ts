@@ -7,7 +7,7 @@ import {
   type OutgoingHttpHeaders,
 } from 'node:http';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
-import { issueKey } from '../../../src/gateway/auth/issue-key.ts';
+import { issueKey } from '../../../src/gateway/auth/key.ts';
 import { createGateway, type Gateway, type GatewayOptions } from '../../../src/gateway/gateway.ts';
 import { gatewayIndexers, serviceCaches } from '../../../src/gateway/lookup/cache.ts';
 import { systemClock } from '@conversation-operator/base/clock';

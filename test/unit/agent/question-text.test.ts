@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { refuseUnread } from '../../../src/gateway/v1/approvals.ts';
+import { refuseUnread } from '../../../src/gateway/approvals/approvals.ts';
 import { maxApprovalText, type Approval } from '../../../src/resources/approval.ts';
 import { maxCachedTextBytes } from '../../../src/resources/cached-conversation.ts';
 import { questionTextOf, type AskedCall } from '../../../src/agent/question-text.ts';

@@ -1,5 +1,5 @@
 import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
-import { issueKey } from '../../../src/gateway/auth/issue-key.ts';
+import { issueKey } from '../../../src/gateway/auth/key.ts';
 import { KeyUse } from '../../../src/gateway/auth/key-use.ts';
 import { systemClock } from '@conversation-operator/base/clock';
 import { ApiError } from '../../../packages/kube/src/errors.ts';

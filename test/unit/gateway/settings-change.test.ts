@@ -2,8 +2,11 @@ import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { sealingUnder } from '../../../src/agent/sealing.ts';
 import { ProblemError } from '../../../src/gateway/errors/problem-error.ts';
 import { validate } from '../../../src/gateway/errors/validation.ts';
-import { presentMcpServers } from '../../../src/gateway/presenters/mcp-servers.ts';
-import { changedSettings, settingsRequestSchema } from '../../../src/gateway/v1/settings-change.ts';
+import {
+  presentMcpServers,
+  changedSettings,
+  settingsRequestSchema,
+} from '../../../src/gateway/settings/settings-change.ts';
 import type { OwnerSettingsSpec } from '../../../src/resources/owner-settings.ts';
 
 const owner = 'alice';

@@ -1,7 +1,7 @@
 import { mayBeExecuted } from '../../../packages/kube/src/errors.ts';
 import { deleteOne } from '../../../src/gateway/lookup/stored.ts';
 import { toProblem } from '../../../src/gateway/errors/to-problem.ts';
-import { queueMessage } from '../../../src/gateway/v1/message-queue.ts';
+import { queueMessage } from '../../../src/gateway/conversations/messages.ts';
 import { outcomeUnknown } from '../../../src/controllers/sandbox/pod-creations.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { aStoredConversation } from '../../support/builders.ts';

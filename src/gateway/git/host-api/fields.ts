@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { plainText } from '../../../resources/plain-text.ts';
 import { maxPullRequestUrl } from '../../../resources/pull-request.ts';
-import { repository } from '../names.ts';
+import { repository } from '../../http/fields.ts';
 import { HostApiError, type PullRequestComment } from './host-api.ts';
 
 /** Maximum characters of the texts of hosts that are kept. */

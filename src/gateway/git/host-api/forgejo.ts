@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { branch } from '../names.ts';
+import { branch } from '../../http/fields.ts';
 import {
   commentBody,
   commentOf,

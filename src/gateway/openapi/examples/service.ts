@@ -1,4 +1,4 @@
-import type { Examples } from './operation-examples.ts';
+import type { Examples } from '../components.ts';
 import {
   conversationId,
   createdAt,

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { branch } from '../../../../src/gateway/git/names.ts';
+import { branch } from '../../../../src/gateway/http/fields.ts';
 
 const isBranch = (name: string): boolean => branch().safeParse(name).success;
 

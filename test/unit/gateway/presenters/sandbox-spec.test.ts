@@ -1,4 +1,4 @@
-import { presentSandboxSpec } from '../../../../src/gateway/presenters/sandbox-spec.ts';
+import { presentSandboxSpec } from '../../../../src/gateway/sandboxes/sandbox-specs.ts';
 import type { SandboxTemplate } from '../../../../src/resources/sandbox-template.ts';
 
 const template = (agent: object, status?: object): SandboxTemplate =>

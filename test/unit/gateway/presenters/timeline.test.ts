@@ -1,5 +1,8 @@
 import type { KubeEvent } from '@conversation-operator/kube/core';
-import { timelineOf, type TimelineSources } from '../../../../src/gateway/presenters/timeline.ts';
+import {
+  timelineOf,
+  type TimelineSources,
+} from '../../../../src/gateway/conversations/timeline.ts';
 import { cachedConversation } from '../../../../src/resources/cached-conversation.ts';
 import type { Conversation } from '../../../../src/resources/conversation.ts';
 import type { Sandbox } from '../../../../src/resources/sandbox.ts';

@@ -1,4 +1,4 @@
-import { isOpen, parsePath } from '../../../../src/gateway/proxy/address.ts';
+import { isOpen, parsePath } from '../../../../src/gateway/proxy/addressing.ts';
 
 describe('a path of the proxy', () => {
   it.each([

@@ -1,6 +1,6 @@
 import { OpenSessions } from '../../../../src/gateway/proxy/open-sessions.ts';
 import { IndexedStore } from '@conversation-operator/kube/store';
-import { Listeners } from '../../../../src/gateway/lookup/listeners.ts';
+import { Listeners } from '../../../../src/gateway/lookup/object-feed.ts';
 import { apiKeys, type ApiKey } from '../../../../src/resources/api-key.ts';
 import { apiVersion } from '../../../../src/resources/group.ts';
 import { KeyRing, type KeyChain } from '../../../../src/gateway/auth/key-ring.ts';

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { withoutQuickActions } from '../../../../src/gateway/pull-requests/quick-actions.ts';
+import { withoutQuickActions } from '../../../../src/gateway/pull-requests/pull-requests.ts';
 
 it.each<[string, string, string]>([
   ['alone', '/close', String.raw`\/close`],

@@ -1,0 +1,246 @@
+import type { StorageCaps } from '../lookup/storage-caps.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Shares } from '@conversation-operator/base/shares';
+import type { AgentControl } from '../../agent/control.ts';
+import type { z } from 'zod';
+import {
+  cachedConversation,
+  type CachedConversation,
+} from '../../resources/cached-conversation.ts';
+import { conversations } from '../../resources/conversation.ts';
+import { type Call, type Route, endpoints, success, successSchema } from '../http/route.ts';
+import {
+  conversationList,
+  conversationPage,
+  conversationSchema,
+} from '../presenters/conversation.ts';
+import { countSchema } from '../presenters/schemas.ts';
+import { startTaskList, startTaskRecord, startTaskSchema } from '../presenters/start-task.ts';
+import { compact } from '@conversation-operator/base/compact';
+import { deleteOne, writeOnStored } from '../lookup/stored.ts';
+import { notFound } from '../errors/problem-error.ts';
+import { refuseTooMany, conversationParams, idsQuery } from '../http/fields.ts';
+import { idempotencyHeaders } from './idempotency.ts';
+import { ownConversation } from '../http/own-objects.ts';
+import { type ResponseCache, accessTo, startTextsOf } from '../presenters/conversation-records.ts';
+import {
+  conversationFilters,
+  conversationSearch,
+  startRequestSchema,
+  updateRequestSchema,
+  type StartRequest,
+  type UpdateRequest,
+} from './schemas.ts';
+import { conversationFilter, type ConversationSearch } from './search.ts';
+import { sendMessageRoute } from './messages.ts';
+import { startConversation, startProblems, type StartNeeds } from './start.ts';
+import { streamStart, type StreamStartNeeds } from './start-stream.ts';
+import { agentProblems, type AgentReads } from '../history/agent-reads.ts';
+
+const base = '/api/v1/app-conversations';
+const { get, patch, post, remove } = endpoints('conversations');
+
+/** What the routes of conversations need. */
+type ConversationNeeds = StartNeeds &
+  StreamStartNeeds & { readonly places: { readonly startStreams: Shares } };
+
+/** What changes of conversations need. */
+interface UpdateNeeds {
+  readonly client: KubeClient;
+  readonly caps: StorageCaps;
+}
+
+export const conversationRoutes = (
+  needs: ConversationNeeds,
+  search: ConversationSearch,
+  responses: ResponseCache,
+): readonly Route[] => {
+  return [
+    post(base, 'startConversation', {
+      summary: 'Start a conversation; answers with the start task to poll',
+      headers: idempotencyHeaders,
+      body: startRequestSchema,
+      responses: { 200: startTaskSchema },
+      problems: startProblems,
+      handle: async (call) => {
+        const conversation = await start(needs, call);
+        const texts = await startTextsOf(needs.startTexts, conversation);
+        const access = accessTo(needs, conversation);
+        return { json: startTaskRecord(conversation, texts, access) };
+      },
+    }),
+    post(`${base}/stream-start`, 'streamStartConversation', {
+      summary: 'Start a conversation; each change of the start task is sent as it happens',
+      headers: idempotencyHeaders,
+      body: startRequestSchema,
+      responses: { 200: startTaskList },
+      problems: [...startProblems, 'share-exceeded'],
+      handle: async (call) => {
+        const { principal, owner, response } = call;
+        // The stream takes its place first, so that nothing is started for a client that could not
+        // follow it.
+        response.once('close', needs.places.startStreams.take({ owner }));
+        const conversation = await start(needs, call);
+        const texts = await startTextsOf(needs.startTexts, conversation);
+        streamStart(needs, response, conversation, { texts, principal });
+        return undefined;
+      },
+    }),
+    get(base, 'getConversations', {
+      summary: 'Conversations by id, in the order asked; unknown ones are left out',
+      query: idsQuery,
+      responses: { 200: conversationList },
+      problems: ['too-many-ids'],
+      handle: async ({ owner, query, reader }) => {
+        refuseTooMany(query.ids);
+        const found = await needs.lookup.conversations(owner, query.ids);
+        const present = found.filter((conversation) => conversation !== undefined);
+        return { jsonText: await responses.freshConversations(present, reader) };
+      },
+    }),
+    get(`${base}/search`, 'searchConversations', {
+      summary: 'Conversations page by page, newest first',
+      query: conversationSearch,
+      responses: { 200: conversationPage },
+      handle: ({ owner, query: { sort_order, limit, page_id, ...filters }, reader }) => {
+        const matches = conversationFilter(filters);
+        const wanted = { of: 'conversations', matches, sort_order, limit, page_id } as const;
+        const page = search.page(needs.lookup.conversationsOf(owner), wanted);
+        return { jsonText: responses.conversationPage(page, reader) };
+      },
+    }),
+    get(`${base}/count`, 'countConversations', {
+      summary: 'How many conversations a search would find',
+      query: conversationFilters,
+      responses: { 200: countSchema },
+      handle: ({ owner, query }) => {
+        const [all, matches] = [needs.lookup.conversationsOf(owner), conversationFilter(query)];
+        return { json: matches === undefined ? all.length : all.filter(matches).length };
+      },
+    }),
+    patch(`${base}/{id}`, 'updateConversation', {
+      summary: 'Change the title, the public flag or the tags',
+      params: conversationParams,
+      body: updateRequestSchema,
+      responses: { 200: conversationSchema },
+      problems: ['not-found', 'conflict', 'stored-bytes-limit-exceeded'],
+      handle: async ({ body, reader, ...call }) => {
+        const conversation = await ownConversation(needs.lookup, call);
+        const { written, reservation } = await update(needs, conversation, body);
+        await needs.feeds.conversations.shows(written);
+        reservation.release();
+        return { jsonText: await responses.freshConversation(written, reader) };
+      },
+    }),
+    remove(`${base}/{id}`, 'deleteConversation', {
+      summary: 'Delete a conversation, and its sandbox when no other conversation uses it',
+      params: conversationParams,
+      responses: { 200: successSchema },
+      problems: ['not-found', 'conflict'],
+      handle: async (call) => {
+        const { client, feeds } = needs;
+        const object = await ownConversation(needs.lookup, call);
+        await deleteOne(client, conversations, object, feeds.conversations);
+        return success;
+      },
+    }),
+    sendMessageRoute(needs),
+  ];
+};
+
+type StartCall = Pick<
+  Call<undefined, undefined, StartRequest, z.output<typeof idempotencyHeaders>>,
+  'owner' | 'headers' | 'body' | 'about'
+>;
+
+async function start(needs: StartNeeds, { owner, headers, body, about }: StartCall) {
+  const key = headers['idempotency-key'];
+  const conversation = await startConversation(needs, owner, body, key);
+  about(`conversation/${conversation.metadata.name}`);
+  return conversation;
+}
+
+/**
+ * A patch of the tags depends on the present ones, so an update with tags is made on the stored
+ * version.
+ */
+async function update(
+  needs: UpdateNeeds,
+  conversation: CachedConversation,
+  change: UpdateRequest,
+): ReturnType<typeof store> {
+  if (change.tags === undefined) return store(needs, conversation, change);
+  const { namespace, name, uid } = conversation.metadata;
+  return writeOnStored(
+    () => needs.client.get(conversations, namespace, name),
+    (stored) => {
+      if (stored.metadata.uid !== uid) throw notFound('conversation');
+      const { resourceVersion } = stored.metadata;
+      return store(needs, stored, change, { resourceVersion });
+    },
+  );
+}
+
+async function store(
+  { client, caps }: UpdateNeeds,
+  conversation: Pick<CachedConversation, 'metadata' | 'spec'>,
+  change: UpdateRequest,
+  precondition: { readonly resourceVersion?: string } = {},
+) {
+  const { metadata, spec } = conversation;
+  const before = changeable(spec);
+  const storedBytes = bytesOf({ ...before, ...changeable(change) }) - bytesOf(before);
+  // Another conversation of this name stays as it is.
+  const patch = {
+    metadata: { ...precondition, uid: metadata.uid },
+    spec: changesTo(conversation, change),
+  };
+  return caps.during(spec.owner, { storedBytes }, async () =>
+    cachedConversation(
+      await client.mergePatch(conversations, metadata.namespace, metadata.name, patch),
+    ),
+  );
+}
+
+/** The fields that an update may change. */
+const changeable = ({ title, public: isPublic, tags }: UpdateRequest) =>
+  compact({ title, public: isPublic, tags });
+const bytesOf = (value: object): number => Buffer.byteLength(JSON.stringify(value));
+
+/**
+ * A merge patch of the spec. The given tags replace the present ones, so the patch removes the
+ * others.
+ */
+function changesTo(
+  { spec }: Pick<CachedConversation, 'spec'>,
+  { title, public: isPublic, tags }: UpdateRequest,
+) {
+  const dropped = Object.fromEntries(Object.keys(spec.tags ?? {}).map((tag) => [tag, null]));
+  return compact({
+    title,
+    public: isPublic,
+    tags: tags === undefined ? undefined : { ...dropped, ...tags },
+  });
+}
+
+/** Ends the run of a conversation and keeps its sandbox; a message continues it. */
+export function interruptRoute({
+  agentReads,
+  control,
+}: {
+  readonly agentReads: AgentReads;
+  readonly control: AgentControl;
+}): Route {
+  return post('/api/v1/app-conversations/{id}/interrupt', 'interruptConversation', {
+    summary: 'Stop what the agent does; its sandbox keeps running, and a message continues the run',
+    params: conversationParams,
+    responses: { 200: successSchema },
+    problems: agentProblems,
+    handle: (call) =>
+      agentReads.askOwn(
+        call,
+        ({ endpoint, id }, signal) => control.interrupt(endpoint, id, signal),
+        () => success,
+      ),
+  });
+}

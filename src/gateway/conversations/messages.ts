@@ -1,0 +1,266 @@
+import { conversationParams } from '../http/fields.ts';
+import type { StorageCaps, Reservation } from '../lookup/storage-caps.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import type { ObjectFeed } from '../lookup/object-feed.ts';
+import type { RandomBytes } from '../auth/key.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import type { SandboxKeys } from '../../agent/keys.ts';
+import { z } from 'zod';
+import {
+  cachedConversation,
+  type CachedConversation,
+} from '../../resources/cached-conversation.ts';
+import {
+  startStatusOf,
+  conversations,
+  maxMessages,
+  undeliveredMessages,
+  type Conversation,
+  type LaterMessage,
+  type Message,
+} from '../../resources/conversation.ts';
+import { sandboxStatuses } from '../../resources/conversation-status.ts';
+import { newUuid } from '@conversation-operator/kube/uuid';
+import { type Route, endpoints } from '../http/route.ts';
+import { invalidField } from '../errors/validation.ts';
+import { storedWithSandbox } from '../lookup/stored.ts';
+import { sandboxViewOf } from '../presenters/conversation.ts';
+import { idempotencyHeaders, messageIdsOf } from './idempotency.ts';
+import { ownConversation } from '../http/own-objects.ts';
+import { refuseOverQuota } from '../quota/quota.ts';
+import { comesBackFromError, refuseUnusable, requestResume } from '../sandboxes/resume.ts';
+import { messageOf, sendMessageSchema } from './schemas.ts';
+import { found, isConflict, mayBeExecuted } from '@conversation-operator/kube/errors';
+import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
+
+/**
+ * Maximum bytes of all kept messages as JSON in UTF-8, so that an object with the largest first
+ * message stays below the limit of etcd.
+ */
+const maxBytes = 384 * 1024;
+/**
+ * Maximum number of delivered messages that are kept, so that a message that is sent again is
+ * recognized.
+ */
+const maxKeptDelivered = 8;
+const maxAttempts = 12;
+const retryAfterSeconds = 10;
+
+interface QueuedMessage {
+  readonly conversation: Conversation;
+  readonly number: number;
+  /**
+   * The caller releases it when the caches show the message; undefined where the message was stored
+   * already.
+   */
+  readonly reservation: Reservation | undefined;
+}
+
+const bytesOf = (message: LaterMessage): number => Buffer.byteLength(JSON.stringify(message));
+
+/** The last delivered messages, as many as fit beside the undelivered ones. */
+function recentlyDelivered(
+  conversation: Conversation,
+  waitingBytes: number,
+): readonly LaterMessage[] {
+  const delivered = conversation.status?.messages?.lastDelivered ?? 0;
+  let left = maxBytes - waitingBytes;
+  const kept: LaterMessage[] = [];
+  for (const message of (conversation.spec.messages ?? []).toSorted(
+    (one, other) => other.number - one.number,
+  )) {
+    if (message.number > delivered) continue;
+    left -= bytesOf(message);
+    if (left < 0 || kept.length === maxKeptDelivered) break;
+    kept.unshift(message);
+  }
+  return kept;
+}
+
+/**
+ * The messages of the conversation with the new one; throws `message-queue-full` where it does not
+ * fit.
+ */
+function withMessage(conversation: Conversation, message: LaterMessage): readonly LaterMessage[] {
+  const waiting = undeliveredMessages(conversation);
+  const bytes = totalBytes([...waiting, message]);
+  const maxWaiting = maxMessages - maxKeptDelivered;
+  if (waiting.length >= maxWaiting || (waiting.length > 0 && bytes > maxBytes)) {
+    throw new ProblemError(
+      'message-queue-full',
+      `At most ${maxWaiting} messages with ${maxBytes / 1024} KiB may wait for the agent, and ${waiting.length} do. Try again when it has received some.`,
+      { retryAfterSeconds },
+    );
+  }
+  return [...recentlyDelivered(conversation, bytes), ...waiting, message];
+}
+
+/** Whether a message on its own is too large to be kept. */
+const isTooLarge = (message: Message): boolean =>
+  bytesOf({ ...message, id: 'x'.repeat(64), number: 1_000_000_000 }) > maxBytes;
+const maxQueuedBytes = maxBytes;
+
+/** Takes room for bytes that are to be stored; throws where there is none. */
+type TakeRoom = (bytes: number) => Reservation;
+const unlimited: TakeRoom = () => ({ release: () => undefined, releaseWhenShown: () => undefined });
+
+const totalBytes = (messages: readonly LaterMessage[]): number =>
+  messages.reduce((total, one) => total + bytesOf(one), 0);
+
+/**
+ * Stores a message for the agent: after the stored ones, and once, however often it is called with
+ * the same id. `otherIds` are ids that the same message may have had before. The write names the
+ * version that was read, so that a write whose outcome is unknown either shows in the next read or
+ * never takes effect after it.
+ */
+export async function queueMessage(
+  client: KubeClient,
+  { metadata: { namespace, name, uid } }: Conversation,
+  id: string,
+  message: Message,
+  takeRoom: TakeRoom = unlimited,
+  otherIds: readonly string[] = [],
+): Promise<QueuedMessage> {
+  let lost: Error | undefined;
+  for (let attempt = 1; attempt <= maxAttempts; attempt++) {
+    const stored = await found(client.get(conversations, namespace, name));
+    if (stored?.metadata.uid !== uid || stored.metadata.deletionTimestamp !== undefined)
+      throw notFound('conversation');
+    const { messages = [] } = stored.spec;
+    const same = messages.find((known) => known.id === id || otherIds.includes(known.id));
+    if (same !== undefined)
+      return { conversation: stored, number: sameAs(same, message), reservation: undefined };
+    const number =
+      Math.max(
+        stored.status?.messages?.lastDelivered ?? 0,
+        ...messages.map((known) => known.number),
+      ) + 1;
+    const { resourceVersion } = stored.metadata;
+    const spec = { messages: withMessage(stored, { ...message, id, number }) };
+    const reservation = takeRoom(totalBytes(spec.messages) - totalBytes(messages));
+    try {
+      const conversation = await client.mergePatch(conversations, namespace, name, {
+        metadata: { resourceVersion },
+        spec,
+      });
+      return { conversation, number, reservation };
+    } catch (error) {
+      reservation.release();
+      if (mayBeExecuted(error)) lost = error;
+      else if (!isConflict(error)) throw error;
+    }
+  }
+  if (lost !== undefined) throw unavailable(undefined, lost);
+  throw new ProblemError('conflict', 'The conversation changes too fast. Try again.');
+}
+
+/** Whatever order the fields are stored in. */
+const canonical = ({ role, content, run }: Message): string =>
+  JSON.stringify([
+    role,
+    run,
+    content.map(({ type, text = null, imageUrls = null }) => [type, text, imageUrls]),
+  ]);
+
+function sameAs(known: LaterMessage, message: Message): number {
+  if (canonical(known) === canonical(message)) return known.number;
+  throw new ProblemError(
+    'idempotency-key-reused',
+    'Another message was sent with this Idempotency-Key.',
+  );
+}
+
+const { post } = endpoints('conversations');
+
+/**
+ * An agent between two tool calls takes a message in milliseconds. One that is busy for longer gets
+ * it later.
+ */
+const deliveryMs = 3_000;
+
+export const sentSchema = z.object({
+  success: z.literal(true),
+  sandbox_status: z.enum(sandboxStatuses),
+  queued: z
+    .boolean()
+    .describe('True: the message is stored, and the agent gets it as soon as it can take it.'),
+});
+
+/** What messages need. */
+interface MessageNeeds {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly random: RandomBytes;
+  readonly lookup: ResourceLookup;
+  readonly feeds: {
+    readonly conversations: ObjectFeed<CachedConversation>;
+    readonly sandboxes: ObjectFeed<Sandbox>;
+  };
+  readonly keys: Pick<SandboxKeys, 'derivedIds'>;
+  readonly caps: StorageCaps;
+}
+
+export const sendMessageRoute = (needs: MessageNeeds): Route =>
+  post('/api/v1/app-conversations/{id}/send-message', 'sendMessage', {
+    summary:
+      'Send a message to the agent: delivered once, in the order of the answers; a paused sandbox is resumed for it',
+    params: conversationParams,
+    headers: idempotencyHeaders,
+    body: sendMessageSchema,
+    responses: { 200: sentSchema, 202: sentSchema },
+    problems: [
+      'not-found',
+      'wrong-state',
+      'conflict',
+      'idempotency-key-reused',
+      'message-queue-full',
+      'quota-exceeded',
+      'stored-bytes-limit-exceeded',
+    ],
+    handle: async ({ headers, body, ...call }) => {
+      const { client, clock, random, lookup, feeds, keys, caps } = needs;
+      const { owner } = call;
+      const known = await ownConversation(lookup, call);
+      const { name } = known.metadata;
+      const message = messageOf(body);
+      if (isTooLarge(message))
+        throw invalidField('body.content', `must have at most ${maxQueuedBytes} bytes`);
+      // The cache may not show a recent pause through another replica.
+      const { conversation, sandbox } = await storedWithSandbox(client, known);
+      const { phase } = sandboxViewOf(conversation, sandbox);
+      const isFailed =
+        phase === 'ERROR' &&
+        startStatusOf(conversation) === 'READY' &&
+        sandbox !== undefined &&
+        comesBackFromError(lookup, sandbox);
+      refuseUnusable(phase, isFailed);
+      // The resume comes before the write, so that no stored message remains undelivered in a
+      // paused sandbox.
+      const isWoken = phase === 'PAUSED' || isFailed;
+      if (isWoken && sandbox !== undefined) {
+        refuseOverQuota(lookup, owner);
+        await requestResume(needs, sandbox);
+      }
+      const key = headers['idempotency-key'];
+      const [id = newUuid(clock.now(), random), ...otherIds] =
+        key === undefined ? [] : messageIdsOf(keys, owner, name, key);
+      const takeRoom = (storedBytes: number) => caps.reserve(owner, { storedBytes });
+      const {
+        number,
+        conversation: updated,
+        reservation,
+      } = await queueMessage(client, conversation, id, message, takeRoom, otherIds);
+      void feeds.conversations
+        .shows(cachedConversation(updated))
+        .then(() => reservation?.release());
+      const isDelivered = (seen: CachedConversation | undefined) =>
+        (seen?.status?.messages?.lastDelivered ?? 0) >= number;
+      if (phase === 'RUNNING') await feeds.conversations.settled(name, isDelivered, deliveryMs);
+      if (isDelivered(lookup.cachedConversation(name)))
+        return { json: { success: true, sandbox_status: 'RUNNING', queued: false } };
+      const sandbox_status = isWoken ? 'STARTING' : phase;
+      return { status: 202, json: { success: true, sandbox_status, queued: true } };
+    },
+  });

@@ -1,0 +1,81 @@
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { conversationIdOf } from '../../resources/ids.ts';
+import { Derived } from '../lookup/cache.ts';
+import { searchPage } from '../paging/cursor.ts';
+import { sortedBy, type PageRequest, type Placed } from '../paging/keyset.ts';
+import { titleOf, updatedAt } from '../presenters/conversation.ts';
+import type { ConversationFilters, StartTaskFilters } from './schemas.ts';
+
+const createdAt = ({ metadata }: CachedConversation): string => metadata.creationTimestamp;
+
+type Order = Derived<readonly CachedConversation[], readonly Placed<CachedConversation>[]>;
+
+/**
+ * An order remembers the position of each conversation, and the sorted conversations of an owner,
+ * until they change.
+ */
+function orderBy(keyOf: (conversation: CachedConversation) => string): Order {
+  const positions = new Derived((conversation: CachedConversation) => ({
+    key: keyOf(conversation),
+    id: conversationIdOf(conversation),
+  }));
+  return new Derived((all) => sortedBy(all, (conversation) => positions.of(conversation)));
+}
+
+interface Search extends Pick<PageRequest<CachedConversation>, 'limit' | 'matches'> {
+  /** The search that a page belongs to: a cursor of another one is refused. */
+  readonly of: 'conversations' | 'start-tasks';
+  readonly sort_order: string;
+  readonly page_id?: string | undefined;
+}
+
+/** Pages of conversations. */
+export class ConversationSearch {
+  readonly #byCreation = orderBy(createdAt);
+  readonly #orders: Readonly<Record<string, Order>> = {
+    UPDATED_AT: orderBy(updatedAt),
+    TITLE: orderBy(titleOf),
+  };
+
+  /**
+   * Returns one page in the requested order, `<FIELD>` or `<FIELD>_DESC`.
+   * @param all The conversations of one owner, as the same array as long as nothing in it has
+   * changed.
+   */
+  page(all: readonly CachedConversation[], { of, sort_order, ...request }: Search) {
+    const sorted = this.#orders[sort_order.replace(/_DESC$/, '')] ?? this.#byCreation;
+    return searchPage(sorted.of(all), {
+      ...request,
+      order: `${of}/${sort_order}`,
+      descending: sort_order.endsWith('_DESC'),
+    });
+  }
+}
+
+const within = (text: string, from: number | undefined, to: number | undefined): boolean => {
+  const milliseconds = Date.parse(text);
+  return (from === undefined || milliseconds >= from) && (to === undefined || milliseconds < to);
+};
+
+/** The filter of a search; undefined where the request has no filter. */
+export function conversationFilter(
+  filters: ConversationFilters,
+): ((conversation: CachedConversation) => boolean) | undefined {
+  if (Object.values(filters).every((value) => value === undefined)) return undefined;
+  const { created_at__gte, created_at__lt, updated_at__gte, updated_at__lt } = filters;
+  const sandboxName = filters.sandbox_id__eq;
+  const title = filters.title__contains?.toLowerCase();
+  const byUpdate = updated_at__gte !== undefined || updated_at__lt !== undefined;
+  return (conversation) =>
+    (sandboxName === undefined || conversation.status?.sandboxName === sandboxName) &&
+    within(conversation.metadata.creationTimestamp, created_at__gte, created_at__lt) &&
+    (!byUpdate || within(updatedAt(conversation), updated_at__gte, updated_at__lt)) &&
+    (title === undefined || titleOf(conversation).toLowerCase().includes(title));
+}
+
+export const startTaskFilter =
+  (filters: StartTaskFilters) =>
+  (conversation: CachedConversation): boolean =>
+    (filters.conversation_id__eq === undefined ||
+      conversationIdOf(conversation) === filters.conversation_id__eq) &&
+    within(conversation.metadata.creationTimestamp, filters.created_at__gte, undefined);

@@ -1,0 +1,254 @@
+import { conversationParams } from '../http/fields.ts';
+import { z } from 'zod';
+import { type KubeEvent, kubeEvents } from '@conversation-operator/kube/core';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import type { Condition } from '../../resources/conditions.ts';
+import type { StartStatus, StartStep } from '../../resources/conversation-status.ts';
+import { plainText } from '../../resources/plain-text.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import { countSchema, timestampSchema, wireTime, wireTimeOrNull } from '../presenters/schemas.ts';
+import { transitionsOf } from '../presenters/start-task.ts';
+import type { StartTextReader } from '../lookup/start-texts.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import { stringify } from 'yaml';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { isForbidden } from '@conversation-operator/kube/errors';
+import type { KubeObject } from '@conversation-operator/kube/object';
+import { type Route, endpoints } from '../http/route.ts';
+import { storedWithSandbox } from '../lookup/stored.ts';
+import { startTextsOf } from '../presenters/conversation-records.ts';
+import { ownConversation } from '../http/own-objects.ts';
+
+const entrySchema = z.object({
+  time: timestampSchema,
+  until: timestampSchema
+    .nullable()
+    .describe('The end of a stage or a step, or the last of several equal events. Else null.'),
+  kind: z
+    .enum(['stage', 'step', 'event', 'state'])
+    .describe('Stage or step of the start, Kubernetes Event, or present state of the sandbox.'),
+  reason: z.string().describe('Stable code; docs/reasons.md lists all codes.'),
+  message: z.string(),
+  is_warning: z.boolean(),
+  count: countSchema.describe('Number of equal events.'),
+});
+export const timelineSchema = z.array(entrySchema);
+export type TimelineEntry = z.output<typeof entrySchema>;
+
+/** Maximum Events of a time line: the newest ones. */
+const maxEvents = 200;
+const maxMessageCharacters = 2048;
+/** A state and the Event about it differ by less. */
+const sameMs = 2_000;
+
+const stageMessages: Readonly<Record<StartStatus, string>> = {
+  WORKING: 'The service has accepted the start.',
+  WAITING_FOR_SANDBOX: 'The start waits for its sandbox.',
+  PREPARING_REPOSITORY: 'The workspace is prepared.',
+  SETTING_UP_SKILLS: 'The agent gets the conversation.',
+  READY: 'The agent has accepted the conversation.',
+  ERROR: 'The start has failed.',
+};
+
+export interface TimelineSources {
+  readonly conversation: CachedConversation;
+  readonly steps: readonly StartStep[];
+  readonly sandbox: Sandbox | undefined;
+  /** Events about the conversation and its sandbox, in any order. */
+  readonly events: readonly KubeEvent[];
+}
+
+/**
+ * The life of a conversation, oldest first. Kubernetes keeps Events for an hour by default; stages,
+ * steps and the present state remain.
+ */
+export function timelineOf(sources: TimelineSources): readonly TimelineEntry[] {
+  const { conversation, steps, sandbox } = sources;
+  const events = sources.events
+    .map(eventEntry)
+    .filter((entry) => entry !== undefined)
+    .toSorted(byTime)
+    .slice(-maxEvents);
+  const isKnown = ({ reason, time }: TimelineEntry) =>
+    events.some(
+      (event) =>
+        event.reason === reason && Math.abs(Date.parse(event.time) - Date.parse(time)) < sameMs,
+    );
+  const states = [
+    ...(sandbox?.status?.conditions ?? []).filter(isNotable).map(stateEntry),
+    ...interruptionEntries(conversation),
+  ].filter((entry, index, all) => !isKnown(entry) && isFirst(entry, index, all));
+  return [...stageEntries(conversation), ...steps.map(stepEntry), ...events, ...states].toSorted(
+    byTime,
+  );
+}
+
+/** Conditions that say the same of one change are one entry. */
+const isFirst = (entry: TimelineEntry, index: number, all: readonly TimelineEntry[]): boolean =>
+  all.findIndex(({ reason, time }) => reason === entry.reason && time === entry.time) === index;
+
+const byTime = (one: TimelineEntry, other: TimelineEntry): number =>
+  one.time < other.time ? -1 : Number(one.time > other.time);
+
+type EntryFields = Pick<TimelineEntry, 'time' | 'kind' | 'reason' | 'message'> &
+  Partial<Omit<TimelineEntry, 'until'>> & { readonly until?: string | undefined };
+
+/** An entry of the life of a conversation; by default of one moment, and no warning. */
+const entryOf = ({ time, until, ...entry }: EntryFields): TimelineEntry => ({
+  time: wireTime(time),
+  until: wireTimeOrNull(until),
+  is_warning: false,
+  count: 1,
+  ...entry,
+});
+
+function stageEntries(conversation: CachedConversation): readonly TimelineEntry[] {
+  const transitions = transitionsOf(conversation);
+  const { error } = conversation.status?.start ?? {};
+  return transitions.map(({ status, time, detail }, index) => {
+    // Details of other stages are of earlier versions, which have stored the last line of git.
+    const failure = status === 'ERROR' ? (error ?? detail) : undefined;
+    return entryOf({
+      time,
+      until: transitions[index + 1]?.time,
+      kind: 'stage',
+      reason: status,
+      message: failure ?? stageMessages[status],
+      is_warning: status === 'ERROR',
+    });
+  });
+}
+
+const stepResult = ({ state, exitCode }: StartStep): string =>
+  exitCode === undefined || exitCode === 0 ? state : `${state}, exit code ${exitCode}`;
+
+const stepEntry = (step: StartStep): TimelineEntry =>
+  entryOf({
+    time: step.startedAt,
+    until: step.endedAt,
+    kind: 'step',
+    reason: step.name,
+    message: `The step ${step.name}: ${stepResult(step)}.`,
+    is_warning: step.state === 'failed',
+  });
+
+/** Undefined for an Event without a time, and for the one that repeats the last stage. */
+function eventEntry(event: KubeEvent): TimelineEntry | undefined {
+  const { firstTimestamp, eventTime, lastTimestamp, count = 1, reason = '', message = '' } = event;
+  const first = firstTimestamp ?? eventTime ?? event.metadata.creationTimestamp;
+  const last = lastTimestamp ?? first;
+  if (!Number.isFinite(Date.parse(first))) return undefined;
+  if (event.involvedObject.kind === 'Conversation' && reason === 'Ready') return undefined;
+  return entryOf({
+    time: first,
+    until: count > 1 ? last : undefined,
+    kind: 'event',
+    reason: plainText(reason, 128),
+    message: plainText(message, maxMessageCharacters),
+    is_warning: event.type === 'Warning',
+    count: Math.max(1, count),
+  });
+}
+
+/** Conditions that explain why the sandbox is as it is. */
+const isNotable = ({ type, status }: Condition): boolean =>
+  type === 'Admitted'
+    ? status === 'False'
+    : status === 'True' && ['Ready', 'Paused', 'Failed', 'Expiring'].includes(type);
+
+const stateEntry = ({ type, reason, message, lastTransitionTime: time }: Condition) =>
+  entryOf({ time, kind: 'state', reason, message, is_warning: type === 'Failed' });
+
+function interruptionEntries({ status }: CachedConversation): readonly TimelineEntry[] {
+  const { interruption, executionDetail } = status ?? {};
+  if (interruption === undefined) return [];
+  const { time, reason } = interruption;
+  const message = executionDetail ?? `The run was interrupted (${reason}).`;
+  return [entryOf({ time, kind: 'state', reason: 'RunInterrupted', message })];
+}
+
+const base = '/api/v1/app-conversations/{id}';
+const { get } = endpoints('conversations');
+/** Maximum characters of one text of a resource that is shown. */
+const maxTextCharacters = 4_096;
+
+const resourcesSchema = z.object({
+  namespace: z.string(),
+  yaml: z
+    .string()
+    .describe(
+      'The Conversation and its Sandbox as stored. Texts of more than 4096 characters are shortened, and the address of the pod is left out.',
+    ),
+});
+
+export type Resources = z.output<typeof resourcesSchema>;
+
+/** What the story of a conversation needs. */
+interface LifeNeeds {
+  readonly client: KubeClient;
+  readonly lookup: ResourceLookup;
+  readonly startTexts: StartTextReader;
+}
+
+/** How a conversation came to its present state, and the resources that have it. */
+export function lifeRoutes({ client, lookup, startTexts }: LifeNeeds): readonly Route[] {
+  return [
+    get(`${base}/timeline`, 'getTimeline', {
+      summary: 'What has happened to a conversation and its sandbox, oldest first',
+      params: conversationParams,
+      responses: { 200: timelineSchema },
+      problems: ['not-found'],
+      handle: async (call) => {
+        const conversation = await ownConversation(lookup, call);
+        const sandbox = lookup.sandboxIn(conversation);
+        const [{ steps }, ...events] = await Promise.all([
+          startTextsOf(startTexts, conversation),
+          eventsAbout(client, conversation),
+          ...(sandbox === undefined ? [] : [eventsAbout(client, sandbox)]),
+        ]);
+        const known = conversation.lacksSteps ? steps : conversation.status?.start?.steps;
+        return {
+          json: timelineOf({ conversation, sandbox, steps: known ?? [], events: events.flat() }),
+        };
+      },
+    }),
+    get(`${base}/resources`, 'getResources', {
+      summary: 'The resources of a conversation as YAML',
+      params: conversationParams,
+      responses: { 200: resourcesSchema },
+      problems: ['not-found'],
+      handle: async (call) => {
+        const known = await ownConversation(lookup, call);
+        const { conversation, sandbox } = await storedWithSandbox(client, known);
+        const resources = [conversation, ...(sandbox === undefined ? [] : [sandbox])];
+        const { namespace } = known.metadata;
+        return { json: { namespace, yaml: resources.map(yamlOf).join('---\n') } };
+      },
+    }),
+  ];
+}
+
+/** A cluster whose roles are of an earlier release does not let the gateway read Events. */
+async function eventsAbout(
+  client: KubeClient,
+  { metadata: { namespace = '', uid } }: Pick<KubeObject, 'metadata'>,
+): Promise<readonly KubeEvent[]> {
+  try {
+    const fieldSelector = `involvedObject.uid=${uid}`;
+    return (await client.list(kubeEvents, { namespace, fieldSelector })).items;
+  } catch (error) {
+    if (isForbidden(error)) return [];
+    throw error;
+  }
+}
+
+/** Addresses in the cluster are not for clients. */
+function shown(name: string, value: unknown): unknown {
+  if (name === 'podIP') return undefined;
+  if (typeof value !== 'string' || value.length <= maxTextCharacters) return value;
+  const more = value.length - maxTextCharacters;
+  return `${value.slice(0, maxTextCharacters).toWellFormed()}… ${more} characters more`;
+}
+
+const yamlOf = (object: KubeObject): string =>
+  stringify(JSON.parse(JSON.stringify(object, shown)), { lineWidth: 0 });

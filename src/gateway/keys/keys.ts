@@ -1,0 +1,280 @@
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import type { ObjectFeed } from '../lookup/object-feed.ts';
+import { type RandomBytes, issueKey } from '../auth/key.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Clock } from '@conversation-operator/base/clock';
+import { z } from 'zod';
+import { apiKeyRoles, apiKeys, type ApiKey } from '../../resources/api-key.ts';
+import { ownerName } from '../../resources/schema.ts';
+import { type Route, endpoints, success, successSchema } from '../http/route.ts';
+import type { Principal } from '../auth/authenticate.ts';
+import { notFound, ProblemError, onlyAdmin } from '../errors/problem-error.ts';
+import { searchPage } from '../paging/cursor.ts';
+import { creationOf, sortedBy } from '../paging/keyset.ts';
+import { deleteOne } from '../lookup/stored.ts';
+import { shownName, optional, paging, time, unusedParameter } from '../http/fields.ts';
+import { refuseTooDeep, type KeyRing } from '../auth/key-ring.ts';
+import { invalidField } from '../errors/validation.ts';
+import { nullableText, timestampSchema, wireTime } from '../presenters/schemas.ts';
+
+export const apiKeySchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  user_id: z.string(),
+  role: z.enum(apiKeyRoles),
+  created_at: timestampSchema,
+  last_used_at: timestampSchema
+    .nullable()
+    .describe('To the hour; null: not yet, or within the last minute.'),
+  expires_at: timestampSchema.nullable().describe('When it stops working; null: never.'),
+  issued_by: nullableText.describe('The key that made it, and that it ends with; null: none.'),
+});
+export type ApiKeyRecord = z.output<typeof apiKeySchema>;
+export const issuedApiKeySchema = apiKeySchema.extend({
+  key: z.string().describe('The key itself. It is shown only now.'),
+});
+
+/**
+ * A time that a person wrote by kubectl and that can't be read shows as none; for authentication it
+ * is past.
+ */
+const timeOrNull = (text: string | undefined): string | null =>
+  text === undefined || Number.isNaN(Date.parse(text)) ? null : wireTime(text);
+
+/** The record of a key, without its hash. */
+const presentApiKey = ({ metadata, spec, status }: ApiKey): ApiKeyRecord => ({
+  id: metadata.name,
+  name: spec.description ?? metadata.name,
+  user_id: spec.owner,
+  role: spec.role,
+  created_at: wireTime(metadata.creationTimestamp),
+  last_used_at: timeOrNull(status?.lastUsedTime),
+  expires_at: timeOrNull(spec.expirationTime),
+  issued_by: spec.issuedBy?.name ?? null,
+});
+
+const dayMs = 24 * 60 * 60 * 1000;
+const path = 'body.expires_at';
+
+interface NewKeyLimits {
+  /** The chain of the key that makes the new one. */
+  readonly chain: Principal['chain'];
+  /** Maximum lifetime of a key that is made over REST; undefined: none. */
+  readonly maxLifetimeMs: number | undefined;
+  readonly nowMs: number;
+}
+
+/**
+ * When a new key expires, in milliseconds; undefined: never. A key that is made over REST never
+ * outlives the key that makes it, nor the maximum lifetime. Throws 422 that names the field for a
+ * time beyond these, and takes the earlier one where no time is given.
+ */
+function expiryOfNewKey(
+  wanted: number | undefined,
+  { chain, maxLifetimeMs, nowMs }: NewKeyLimits,
+): number | undefined {
+  const latestMs = nowMs + (maxLifetimeMs ?? Infinity);
+  const firstEndMs = Math.min(chain.expiresAtMs, latestMs);
+  if (wanted === undefined) return firstEndMs === Infinity ? undefined : firstEndMs;
+  if (wanted <= nowMs) throw invalidField(path, 'must be in the future');
+  if (wanted > chain.expiresAtMs) {
+    const expiry = new Date(chain.expiresAtMs).toISOString();
+    throw invalidField(
+      path,
+      `must not be later than the expiry of the key that makes it, ${expiry}`,
+    );
+  }
+  if (wanted > latestMs) {
+    const days = Number(((maxLifetimeMs ?? 0) / dayMs).toFixed(2));
+    throw invalidField(path, `must be at most ${days} days from now`);
+  }
+  return wanted;
+}
+
+const base = '/api/keys';
+const { get, post, remove } = endpoints('account');
+/** Maximum keys of one owner, so that a list of them needs no pages. */
+const maxKeys = 100;
+/** Instead of an owner's name: every owner. No owner has this name. */
+const everyOwner = '*';
+
+export const keyRequestSchema = z.strictObject({
+  name: shownName(200),
+  expires_at: optional(time()).describe(
+    'When it stops working; by default when the key that makes it does, or at the end of the maximum lifetime of the installation. Never later than these.',
+  ),
+  owner: optional(ownerName()).describe(
+    'Whom the key is for. Only keys with the role admin may name another owner.',
+  ),
+  role: optional(z.enum(apiKeyRoles)).describe(
+    'user by default. Only keys with the role admin may make more of their kind.',
+  ),
+});
+type KeyRequest = z.output<typeof keyRequestSchema>;
+
+const listQuery = z.object({
+  owner: z
+    .union([z.literal(everyOwner), ownerName()], { error: 'must be the name of an owner, or *' })
+    .optional()
+    .describe(
+      'Whose keys, * for those of every owner; only keys with the role admin may name another owner. Then limit and page_id count, and the header Link leads to the next page.',
+    ),
+  ...paging,
+  page_id: z.string().optional().describe('As in the Link of the answer before.'),
+});
+
+const byorSchema = z.object({ key: z.null() });
+
+/** What the routes of API keys need. */
+interface KeyNeeds {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly clock: Clock;
+  readonly random: RandomBytes;
+  readonly lookup: ResourceLookup;
+  readonly ring: KeyRing;
+  readonly feeds: { readonly apiKeys: ObjectFeed<ApiKey> };
+  readonly publicUrl: () => string;
+  readonly maxKeyLifetimeMs: number | undefined;
+}
+
+export const keyRoutes = (needs: KeyNeeds): readonly Route[] => [
+  get(base, 'listKeys', {
+    summary: 'Your API keys, without their values; for an admin also those of others',
+    query: listQuery,
+    responses: { 200: z.array(apiKeySchema) },
+    problems: ['forbidden'],
+    hasNextLink: true,
+    handle: ({ principal, owner, query, response }) => {
+      const { owner: wanted = owner, limit } = query;
+      if (principal.role !== 'admin' && wanted !== owner)
+        throw onlyAdmin('list the keys of others');
+      const keys = listed(needs, wanted === everyOwner ? undefined : wanted);
+      const sorted = sortedBy(keys, creationOf);
+      if (query.owner === undefined) return { json: sorted.map(({ item }) => presentApiKey(item)) };
+      const order = `keys/${wanted}`;
+      const page = searchPage(sorted, { ...query, order, descending: false });
+      if (page.next_page_id !== null) {
+        const { next_page_id: page_id } = page;
+        const parameters = new URLSearchParams({ owner: wanted, limit: String(limit), page_id });
+        const url = `${needs.publicUrl()}${base}?${parameters.toString()}`;
+        response.setHeader('link', `<${url}>; rel="next"`);
+      }
+      return { json: page.items.map(presentApiKey) };
+    },
+  }),
+  post(base, 'createKey', {
+    summary:
+      'Make an API key, which ends with the key that makes it; the answer shows it for the only time',
+    body: keyRequestSchema,
+    responses: { 201: issuedApiKeySchema },
+    problems: ['forbidden', 'too-many-keys', 'key-depth-exceeded'],
+    handle: async ({ principal, body, about }) => {
+      const owner = ownerFor(principal, body);
+      refuseTooDeep(principal.chain);
+      const expiresAtMs = expiryOfNewKey(body.expires_at, {
+        chain: principal.chain,
+        maxLifetimeMs: needs.maxKeyLifetimeMs,
+        nowMs: needs.clock.now(),
+      });
+      const known = needs.lookup.apiKeysOf(owner).filter(({ spec }) => spec.signIn === undefined);
+      if (known.length >= maxKeys) {
+        throw new ProblemError(
+          'too-many-keys',
+          `An owner can have ${maxKeys} keys. Revoke one that is not needed.`,
+        );
+      }
+      const { key, resource } = await issueKey({
+        client: needs.client,
+        namespace: needs.namespace,
+        random: needs.random,
+        owner,
+        role: body.role ?? 'user',
+        description: body.name,
+        issuedBy: { name: principal.keyName, uid: principal.keyUid },
+        expiresAt: expiresAtMs === undefined ? undefined : new Date(expiresAtMs).toISOString(),
+      });
+      about(targetOf(resource));
+      await needs.feeds.apiKeys.settled(resource.metadata.name, (seen) => seen !== undefined);
+      return { status: 201, json: { ...presentApiKey(resource), key } };
+    },
+  }),
+  remove(`${base}/{id}`, 'revokeKey', {
+    summary:
+      'Revoke one of your API keys, and with it the keys that it made and what they opened; for an admin also those of others',
+    params: z.object({ id: z.string() }),
+    responses: { 200: successSchema },
+    problems: ['not-found', 'conflict'],
+    handle: async ({ principal, owner, params, about }) => {
+      const { client, feeds, lookup } = needs;
+      const object = await lookup.apiKey(principal.role === 'admin' ? undefined : owner, params.id);
+      if (object === undefined) throw notFound('API key');
+      about(targetOf(object));
+      await deleteOne(client, apiKeys, object, feeds.apiKeys);
+      return success;
+    },
+  }),
+  get(`${base}/llm/byor`, 'getModelKey', {
+    summary:
+      'A key for models of your own: there is none, models are configured with the sandboxes',
+    responses: { 200: byorSchema },
+    handle: () => ({ json: { key: null } }),
+  }),
+];
+
+/** Names the owner as well, because an admin's request may be about the key of another owner. */
+const targetOf = ({ metadata, spec }: ApiKey): string => `key/${metadata.name} of ${spec.owner}`;
+
+/**
+ * Leaves out keys with a deleted maker: Kubernetes is about to delete them, and they open nothing
+ * any more.
+ */
+const listed = ({ lookup, ring }: KeyNeeds, owner: string | undefined): readonly ApiKey[] =>
+  (owner === undefined ? lookup.everyApiKey() : lookup.apiKeysOf(owner)).filter(
+    (key) => !ring.isOrphan(key),
+  );
+
+/**
+ * Throws 403 where the key that asks is not an admin's, and the wish is beyond its own owner and
+ * role.
+ */
+function ownerFor({ owner, role }: Principal, wish: KeyRequest): string {
+  if (role !== 'admin' && wish.role === 'admin') throw onlyAdmin('make another one');
+  if (role !== 'admin' && (wish.owner ?? owner) !== owner)
+    throw onlyAdmin('make keys for another owner');
+  return wish.owner ?? owner;
+}
+
+const userSchema = z.object({
+  id: z.string(),
+  email: z.string().nullable(),
+  role: z.enum(['user', 'admin']),
+});
+const keySchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  user_id: z.string(),
+  auth_type: z.literal('bearer'),
+});
+
+/**
+ * The account of a key. There is no `org_id`: a client that gets one switches to it, and away from
+ * the page it was opened on.
+ */
+export const accountRoutes: readonly Route[] = [
+  get('/api/v1/users/me', 'getUser', {
+    summary: 'Whom the key belongs to',
+    query: z.object({
+      expose_secrets: unusedParameter('no answer shows a secret, nor the key of a model.'),
+    }),
+    responses: { 200: userSchema },
+    handle: ({ principal: { owner, role } }) => ({ json: { id: owner, email: null, role } }),
+  }),
+  get('/api/keys/current', 'getCurrentKey', {
+    summary: 'The key that the request was made with',
+    responses: { 200: keySchema },
+    handle: ({ principal: { owner, keyName, keyDescription } }) => ({
+      json: { id: keyName, name: keyDescription ?? keyName, user_id: owner, auth_type: 'bearer' },
+    }),
+  }),
+];
