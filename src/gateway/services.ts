@@ -1,22 +1,15 @@
+import { createPages } from './pages/create-pages.ts';
+import { createReads } from './history/create-reads.ts';
+import { createLimits } from './limits/create-limits.ts';
 import { randomBytes } from 'node:crypto';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Socket } from 'node:net';
 import { hostInUrl, isEveryAddress } from '@conversation-operator/base/addresses';
 import { defaultTimeouts } from '@conversation-operator/http/server/client-timeouts';
-import { cors } from '@conversation-operator/http/server/cors';
 import { OpenStreams } from '@conversation-operator/http/server/open-streams';
-import { CircuitBreakers } from '@conversation-operator/http/limits/circuit-breakers';
-import { Connections } from '@conversation-operator/http/limits/connections';
 import { trustedProxies } from '@conversation-operator/http/limits/client-address';
-import { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
-import { LoadShedder } from '@conversation-operator/http/limits/load-shedder';
-import { RateLimits } from '@conversation-operator/http/limits/rate-limits';
-import { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-guard';
 import { defaultForwardingLimits } from '@conversation-operator/http/proxy/tunnel';
 import { LastResponses } from '@conversation-operator/http/server/last-responses';
-import { AgentControl } from '../agent/control.ts';
-import { AgentEvents } from '../agent/events.ts';
-import { WorkspaceFiles } from '../agent/workspace-files.ts';
 import { sealingUnder } from '../agent/sealing.ts';
 import { defaultTemplateName } from '../resources/sandbox-template.ts';
 import { Disclosures } from './auth/disclosures.ts';
@@ -26,49 +19,21 @@ import { SecretReads } from './auth/secret-reads.ts';
 import type { GatewayOptions } from './gateway-options.ts';
 import { staticDirectory } from './git/static-directory.ts';
 import { fairClient } from './limits/fair-client.ts';
-import { newPool, sizeOf, type PoolName, type PoolSize } from './limits/pools.ts';
-import { AgentReads } from './history/agent-reads.ts';
-import { HistoryReads } from './history/history-reads.ts';
+import { sizeOf } from './limits/pools.ts';
 import { ObjectFeed } from './lookup/object-feed.ts';
 import { ResourceLookup } from './lookup/resource-lookup.ts';
 import { SecretReader } from './lookup/secret-reader.ts';
 import { SettingsStore } from './lookup/settings-store.ts';
 import { StartTextReader } from './lookup/start-texts.ts';
 import { StorageCaps } from './lookup/storage-caps.ts';
-import type { UiOptions } from './pages/ui.ts';
-import { uiFilesOf } from './pages/ui-files.ts';
-import { webFilesOf } from './pages/web-files.ts';
 import { AgentAccess } from './proxy/agent-access.ts';
 import { Sessions } from './sign-in/sessions.ts';
 
-/** Headers that pages of other origins may send. */
-const requestHeaders = [
-  'Authorization',
-  'Content-Type',
-  'X-Org-Id',
-  'X-Session-API-Key',
-  'Idempotency-Key',
-  'Last-Event-ID',
-  'X-OpenHands-Client',
-  'X-OpenHands-Client-Version',
-  'X-OpenHands-Telemetry-Distinct-Id',
-];
-
-/** Parts of the agents' requests that may have no key, and of the requests that may be writes. */
+/** Part of the agents' requests that may have no key. */
 const keylessShare = 1 / 8;
-const writesShare = 3 / 4;
 
 /** A host of URLs in the place of one that means all addresses, which no browser connects to. */
 const reachable = (host: string): string => (isEveryAddress(host) ? '127.0.0.1' : hostInUrl(host));
-
-/**
- * The origins of the service's own pages, which use sandboxes on origins of their own: the public
- * one, and its other name on this machine.
- */
-function ownOrigins(publicUrl: string): readonly string[] {
-  const { origin, hostname } = new URL(publicUrl);
-  return hostname === '127.0.0.1' ? [origin, origin.replace(hostname, 'localhost')] : [origin];
-}
 
 /** The server of the gateway, as far as other parts need it. */
 export interface Listener {
@@ -104,17 +69,8 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     ...{ caches, namespace, clock },
     quotas: () => lookup.quotas(),
   });
-  const slowReaders = new SlowReaderGuard();
-  const scheduler = new FairScheduler({ clock });
-  const rateLimits = new RateLimits({ limits: options.rateLimits ?? {}, clock, metrics, logger });
-  const pool = (name: PoolName, changes: Partial<PoolSize> = {}) =>
-    newPool(name, clock, { ...changes, ...options.pools?.[name] });
-  const connections = new Connections({
-    places: pool('connections', { total: options.maxConnections || Infinity }),
-    perAddress: options.maxConnectionsPerAddress,
-    ...{ proxies, metrics, logger },
-  });
-  const maxUnderWay = options.load?.maxUnderWay || Infinity;
+  const limitsOfAll = createLimits(options, { logger, proxies });
+  const { pool, slowReaders, scheduler, rateLimits, connections } = limitsOfAll;
   const { perSandbox, total, ...limits } = {
     ...defaultForwardingLimits,
     ...sizeOf('agentRequests'),
@@ -156,13 +112,14 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     },
   });
   const lookup = new ResourceLookup({ client, namespace, caches });
-  const agentReads = new AgentReads({
+  const reads = createReads({
     lookup,
-    keys,
+    client,
     clock,
-    places: pool('eventReads'),
-    silentAgents: new CircuitBreakers({ clock }),
-    firstByteMs: options.eventsFirstByteMs ?? 10_000,
+    keys,
+    places: { eventReads: pool('eventReads'), historyReads: pool('historyReads') },
+    archives: options.history,
+    firstByteMs: options.eventsFirstByteMs,
   });
   const random = options.random ?? randomBytes;
   const sealing = sealingUnder(keys);
@@ -171,14 +128,11 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     ...{ client: options.client, namespace, clock, keys, ring, lookup, feeds, publicUrl, random },
     ...(maxKeyLifetimeMs === undefined ? {} : { maxKeyLifetimeMs }),
   });
-  const hasPath = options.publicUrl !== undefined && new URL(options.publicUrl).pathname !== '/';
-  const ui: UiOptions = {
-    // The documents of the web UI name their files from the root of the origin.
-    files: hasPath ? undefined : uiFilesOf(options.uiDirectory),
+  const pages = createPages(options, {
     publicUrl,
     sandboxSources: () => agents.addressing.sources(),
     isSignedIn: (request) => sessions.holderOf(request) !== undefined,
-  };
+  });
   return {
     client,
     namespace,
@@ -228,39 +182,13 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
       downloads: pool('downloads'),
       textSearches: pool('textSearches'),
     },
-    agentReads,
-    history: new HistoryReads({
-      agentReads,
-      lookup,
-      client,
-      clock,
-      places: pool('historyReads'),
-      archives: options.history,
-    }),
-    events: new AgentEvents(),
-    files: new WorkspaceFiles(),
-    control: new AgentControl(),
-    webFiles: webFilesOf(options.webDirectory),
-    ui,
+    ...reads,
+    ...pages,
     gitHosts: options.gitHosts ?? {},
     git: options.gitDirectory ?? staticDirectory(options.gitHosts ?? {}),
     pullRequests: options.pullRequests,
     templateName: options.defaultTemplateName ?? defaultTemplateName,
-    allowOrigins: cors(options.corsOrigins ?? [], requestHeaders),
-    allowOriginsOfSandboxes: cors(
-      () => [
-        ...(options.corsOrigins ?? []),
-        ...(ui.files === undefined ? [] : ownOrigins(publicUrl())),
-      ],
-      requestHeaders,
-    ),
-    loadShedder: new LoadShedder({
-      requests: pool('requests', { total: maxUnderWay }),
-      writes: pool('writes', { total: maxUnderWay * writesShare }),
-      maxDelayMs: options.load?.maxDelayMs,
-      clock,
-      metrics,
-    }),
+    loadShedder: limitsOfAll.loadShedder,
     lastResponses: new LastResponses(),
     timeouts: { ...defaultTimeouts, ...options.timeouts },
   };

@@ -108,8 +108,8 @@ export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a pause reaches another sandbox of the same name': {
     ...{ file: 'src/gateway/sandboxes/sandboxes.ts', ...recreated },
-    from: 'const patch = { metadata: { uid }, spec: { replicas: 0 } }; await services',
-    to: 'const patch = { spec: { replicas: 0 } }; void uid; await services',
+    from: 'const patch = { metadata: { uid }, spec: { replicas: 0 } }; await needs',
+    to: 'const patch = { spec: { replicas: 0 } }; void uid; await needs',
     name: 'is not changed by a pause',
   },
   'a resume reaches another sandbox of the same name': {

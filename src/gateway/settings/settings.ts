@@ -15,7 +15,7 @@ import {
 } from './settings-change.ts';
 import { nullableText } from '../presenters/schemas.ts';
 import { ownConversation } from '../http/own-objects.ts';
-import { refuseModel } from '../conversations/start.ts';
+import { refuseModel } from '../conversations/start-request.ts';
 import { unusedParameter, conversationParams } from '../http/fields.ts';
 
 const { get, post, patch, postOpen } = endpoints('settings');

@@ -1,21 +1,10 @@
 import type { SubjectKind } from './own-records.ts';
 
 /** The events of a stream. Each has the data of a read, `removed` and `snapshot` aside. */
-export type EventKind =
-  | 'snapshot'
-  | 'conversation'
-  | 'start_task'
-  | 'sandbox'
-  | 'quota'
-  | 'removed'
-  | 'snapshot'
-  | 'quota'
-  | 'removed'
-  | 'key-invalid'
-  | 'slow-reader'
-  | 'stale'
-  | 'shutdown'
-  | 'max-age';
+export type EventKind = SubjectKind | 'snapshot' | 'quota' | 'removed';
+
+/** Why the gateway closes a stream. */
+export const closeCodes = ['key-invalid', 'slow-reader', 'stale', 'shutdown', 'max-age'] as const;
 export type CloseCode = (typeof closeCodes)[number];
 
 /** Delay before a client connects again, in milliseconds. */
