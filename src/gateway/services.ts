@@ -47,9 +47,9 @@ export interface Listener {
 export type Services = ReturnType<typeof createServices>;
 
 /**
- * Makes what the stages and the routes of one gateway share, for as long as the gateway exists. Each
- * of them names what it needs in its own file; `gateway.ts`, `routes.ts` and `request-stages.ts`
- * hand it to them.
+ * Makes what the stages and the routes of one gateway share, for as long as the gateway exists.
+ * Each of them lists its dependencies in its own file; `gateway.ts`, `routes.ts` and
+ * `request-stages.ts` pass them on.
  */
 export function createServices(options: GatewayOptions, { port, accept }: Listener) {
   const { namespace, caches, clock, metrics, keys } = options;

@@ -83,7 +83,7 @@ const answeredSchema = z.object({
 /** A working agent takes an answer in milliseconds. */
 const deliveryMs = 3_000;
 
-/** What the routes of approvals need. */
+/** Dependencies of the routes of approvals. */
 interface ApprovalNeeds {
   readonly client: KubeClient;
   readonly clock: Clock;

@@ -40,11 +40,11 @@ import { agentProblems, type AgentReads } from '../history/agent-reads.ts';
 const base = '/api/v1/app-conversations';
 const { get, patch, post, remove } = endpoints('conversations');
 
-/** What the routes of conversations need. */
+/** Dependencies of the routes of conversations. */
 type ConversationNeeds = StartNeeds &
   StreamStartNeeds & { readonly places: { readonly startStreams: Shares } };
 
-/** What changes of conversations need. */
+/** Dependencies of changes of conversations. */
 interface UpdateNeeds {
   readonly client: KubeClient;
   readonly caps: StorageCaps;

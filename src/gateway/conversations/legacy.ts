@@ -97,7 +97,7 @@ const statuses: Readonly<Record<SandboxStatus, LegacyStatus>> = {
   MISSING: 'ARCHIVED',
 };
 
-/** What records need. */
+/** Dependencies of records. */
 interface RecordNeeds {
   readonly lookup: ResourceLookup;
   readonly exposure: Exposure;

@@ -188,7 +188,7 @@ export const sentSchema = z.object({
     .describe('True: the message is stored, and the agent gets it as soon as it can take it.'),
 });
 
-/** What messages need. */
+/** Dependencies of messages. */
 interface MessageNeeds {
   readonly client: KubeClient;
   readonly clock: Clock;

@@ -11,7 +11,7 @@ import { compact } from '@conversation-operator/base/compact';
 import { comesBackFromError, refuseUnusable } from '../sandboxes/resume.ts';
 import { messageOf, type StartRequest } from './schemas.ts';
 
-/** What the contents of a new conversation need. */
+/** Dependencies of the contents of a new conversation. */
 export interface ReferenceNeeds {
   readonly lookup: ResourceLookup;
   readonly settings: SettingsStore;

@@ -22,7 +22,7 @@ const rereadMs = 1_000;
 
 const gone: StartTexts = { message: undefined, systemMessageSuffix: undefined, steps: [] };
 
-/** What the stream of a start needs. */
+/** Dependencies of the stream of a start. */
 export interface StreamStartNeeds {
   readonly feeds: { readonly conversations: ObjectFeed<CachedConversation> };
   readonly clock: Clock;

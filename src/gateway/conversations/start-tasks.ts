@@ -27,7 +27,7 @@ import { accessTo } from '../presenters/conversation-records.ts';
 const maxGatheredBytes = 262_144;
 /** Maximum reads ahead of what is sent or gathered, for each answer. */
 const readAhead = 4;
-/** What the routes of start tasks need. */
+/** Dependencies of the routes of start tasks. */
 interface StartTaskNeeds {
   readonly clock: Clock;
   readonly lookup: ResourceLookup;

@@ -68,7 +68,7 @@ export const startProblems = [
   ...capProblems,
 ] as const satisfies readonly ProblemCode[];
 
-/** What starts need, to store what `ReferenceNeeds` gives. */
+/** Dependencies of a start, which stores a Conversation. */
 export interface StartNeeds extends ReferenceNeeds {
   readonly client: KubeClient;
   readonly namespace: string;

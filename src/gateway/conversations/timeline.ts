@@ -183,7 +183,7 @@ const resourcesSchema = z.object({
 
 export type Resources = z.output<typeof resourcesSchema>;
 
-/** What the story of a conversation needs. */
+/** Dependencies of the story of a conversation. */
 interface LifeNeeds {
   readonly client: KubeClient;
   readonly lookup: ResourceLookup;

@@ -55,7 +55,7 @@ export async function untilLeft<R>(
   }
 }
 
-/** What reads of agents need. */
+/** Dependencies of reads of agents. */
 interface AgentReadsNeeds {
   readonly lookup: ResourceLookup;
   readonly keys: Pick<SandboxKeys, 'sessionKey'>;

@@ -74,7 +74,7 @@ interface Source {
   readonly events: AsyncIterable<readonly HistoryEvent[]>;
 }
 
-/** What a download needs. */
+/** Dependencies of a download. */
 interface DownloadNeeds {
   readonly agentReads: AgentReads;
   readonly history: HistoryReads;

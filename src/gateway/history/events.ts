@@ -108,7 +108,7 @@ const eventSchema = z.looseObject({
 export const eventPage = pageSchema(eventSchema);
 const eventList = z.array(eventSchema.nullable());
 
-/** What the routes of events need. */
+/** Dependencies of the routes of events. */
 interface EventNeeds {
   readonly agentReads: AgentReads;
   readonly history: HistoryReads;

@@ -87,7 +87,7 @@ interface FileSource {
 
 const problems = [...historyProblems, 'workspace-unreadable'] as const;
 
-/** What reads of files need. */
+/** Dependencies of reads of files. */
 interface FileNeeds {
   readonly agentReads: AgentReads;
   readonly history: HistoryReads;

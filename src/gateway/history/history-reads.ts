@@ -54,7 +54,7 @@ interface Ways<R> {
   readonly starting?: R;
 }
 
-/** What reads of histories need. */
+/** Dependencies of reads of histories. */
 interface HistoryReadsNeeds {
   readonly agentReads: AgentReads;
   readonly lookup: ResourceLookup;

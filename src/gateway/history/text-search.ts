@@ -96,7 +96,7 @@ interface Searched {
   readonly isWhole: boolean;
 }
 
-/** What searches need. */
+/** Dependencies of searches. */
 interface TextSearchNeeds {
   readonly history: HistoryReads;
   readonly lookup: ResourceLookup;

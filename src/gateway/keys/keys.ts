@@ -125,7 +125,7 @@ const listQuery = z.object({
 
 const byorSchema = z.object({ key: z.null() });
 
-/** What the routes of API keys need. */
+/** Dependencies of the routes of API keys. */
 interface KeyNeeds {
   readonly client: KubeClient;
   readonly namespace: string;

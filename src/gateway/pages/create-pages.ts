@@ -33,7 +33,7 @@ interface PagesSettings {
   readonly corsOrigins?: CorsOrigins;
 }
 
-/** What the pages of one gateway need. */
+/** Dependencies of the pages of one gateway. */
 interface PagesNeeds {
   readonly publicUrl: () => string;
   /** Sources of a content security policy, for the origins of sandboxes. */

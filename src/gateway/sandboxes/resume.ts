@@ -16,7 +16,7 @@ import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { writeOnStored } from '../lookup/stored.ts';
 
-/** What a resume needs. */
+/** Dependencies of a resume. */
 export interface ResumeNeeds {
   readonly client: KubeClient;
   readonly clock: Clock;

@@ -43,7 +43,7 @@ import { ownSandbox } from '../http/own-objects.ts';
 import { refuseOverQuota } from '../quota/quota.ts';
 import { comesBackFromError, refuseUnusable, requestResume, requestRun } from './resume.ts';
 
-/** What the routes of sandboxes need. */
+/** Dependencies of the routes of sandboxes. */
 interface SandboxNeeds {
   readonly client: KubeClient;
   readonly namespace: string;

@@ -112,7 +112,7 @@ const noDeviceLogin = [
   'the web UI in the field API Key when it is first opened.',
 ].join(' ');
 
-/** What the routes of settings need. */
+/** Dependencies of the routes of settings. */
 interface SettingsNeeds {
   readonly lookup: ResourceLookup;
   readonly settings: SettingsStore;

@@ -92,7 +92,7 @@ const refusedLink =
   'The link is not valid: it signs in once, within 10 minutes. Get a new link, or use an API key.';
 const refusedKey = 'The API key is not valid.';
 
-/** What the routes of the sign-in need. */
+/** Dependencies of the routes of the sign-in. */
 interface SignInNeeds {
   readonly sessions: Sessions;
   readonly ring: KeyRing;

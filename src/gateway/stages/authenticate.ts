@@ -9,7 +9,7 @@ import { authenticate as authenticateKey, type Principal } from '../auth/authent
 import { unavailable } from '../errors/problem-error.ts';
 import type { Route } from '../http/route.ts';
 
-/** What the authentication of requests needs. */
+/** Dependencies of the authentication of requests. */
 interface AuthenticationNeeds {
   readonly agents: AgentAccess;
   readonly isSynced: () => boolean;

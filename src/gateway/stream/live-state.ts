@@ -67,7 +67,7 @@ export class Staleness {
   }
 }
 
-/** What the state of streams needs. */
+/** Dependencies of the state of streams. */
 interface LiveStateNeeds {
   readonly namespace: string;
   readonly lookup: ResourceLookup;

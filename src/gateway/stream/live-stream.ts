@@ -28,7 +28,7 @@ import { lastEventIdHeaders, lastEventIdQuery, streamResponse } from './schemas.
 
 const { get } = endpoints('stream');
 
-/** What the stream needs. */
+/** Dependencies of the stream. */
 interface StreamNeeds {
   readonly clock: Clock;
   readonly logger: Logger;
