@@ -66,6 +66,10 @@ describe('the loss of a container after a resume', () => {
       conversation: known,
       run: fails('connection-lost'),
     });
-    expect(interruption).toEqual({ reason: 'Loss', time: expect.any(String), containerLosses: 2 });
+    expect(interruption).toEqual({
+      reason: 'Loss',
+      time: expect.any(String) as unknown,
+      containerLosses: 2,
+    });
   });
 });
