@@ -11,6 +11,7 @@ import { proxiesOf } from '../config/outward.ts';
 import { sandboxOutwardOf } from '../config/sandbox-outward.ts';
 import { accountName, readCheckConfig, type CheckConfig } from '../config/check.ts';
 import { apiUrlOf } from '../gateway/git/host-api/host-apis.ts';
+import { apiAuthorization } from '../resources/git-providers.ts';
 import type { MeasuredRuntime } from '../observability/runtime.ts';
 import {
   agentContainerOf,
@@ -132,7 +133,7 @@ async function credentialsOf(config: CheckConfig): Promise<readonly GitHostCrede
       userUrl: api === undefined ? undefined : new URL(`${api.href.replace(/\/+$/, '')}/user`),
       headers: {
         accept: 'application/json',
-        authorization: `${provider === 'forgejo' ? 'token' : 'Bearer'} ${token}`,
+        authorization: apiAuthorization(provider, token),
       },
     };
   });

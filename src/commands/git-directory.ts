@@ -11,6 +11,7 @@ import {
 } from '../gateway/git/hosts.ts';
 import { RepositoryAccessChecker } from '../gateway/git/repository-access-checker.ts';
 import type { Logger } from '@conversation-operator/base/logger';
+import { gitProviderOf } from '../resources/git-providers.ts';
 import type { OutwardRuntime } from './outward.ts';
 import { githubApp, type GithubAppConfig } from './github-app.ts';
 import {
@@ -23,13 +24,6 @@ import {
 /** Entry of a Secret with the certificates of authorities, which Node reads by a variable. */
 const certificatesFile = 'ca.crt';
 
-/** Whom hosts expect where a token is the password; any name will do for the others. */
-const tokenUsers: Readonly<Record<string, string>> = {
-  github: 'x-access-token',
-  gitlab: 'oauth2',
-  bitbucket: 'x-token-auth',
-};
-
 type Secrets = Pick<GitCredential, 'authorization' | 'token'>;
 
 /** From `user:password`, or a token alone; undefined for what is neither. */
@@ -37,7 +31,7 @@ export function secretsOf(text: string, provider: string): Secrets | undefined {
   const secret = secretLineOf(text);
   if (secret === undefined) return undefined;
   const colon = secret.indexOf(':');
-  const user = colon < 0 ? (tokenUsers[provider] ?? 'token') : secret.slice(0, colon);
+  const user = colon < 0 ? (gitProviderOf(provider)?.tokenUser ?? 'token') : secret.slice(0, colon);
   const token = secret.slice(colon + 1);
   return { authorization: basicAuthorization(user, token), token };
 }

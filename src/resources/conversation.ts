@@ -27,15 +27,7 @@ import {
   text,
   validations,
 } from './schema.ts';
-
-export const gitProviders = [
-  'github',
-  'gitlab',
-  'bitbucket',
-  'forgejo',
-  'azure_devops',
-  'bitbucket_data_center',
-] as const;
+import { gitProviders } from './git-providers.ts';
 
 /** UTF-8 bytes; also the limit that one text of a message has in characters. */
 export const maxMessageBytes = 256 * 1024;

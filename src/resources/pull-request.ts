@@ -7,12 +7,6 @@ export const maxPullRequests = 20;
 /** Maximum characters of the address of a pull request. */
 export const maxPullRequestUrl = 2048;
 
-/** Providers on whose hosts the gateway can open pull requests. */
-const pullRequestProviders: readonly (string | undefined)[] = ['github', 'gitlab', 'forgejo'];
-
-export const opensPullRequests = (provider: string | undefined): boolean =>
-  pullRequestProviders.includes(provider);
-
 /** States of a pull request in the status; a draft is open. */
 export const pullRequestStates = ['Open', 'Closed', 'Merged'] as const;
 

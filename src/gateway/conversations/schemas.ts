@@ -1,11 +1,7 @@
 import { z } from 'zod';
 import { confirmationPolicy, toolNames } from '../../resources/agent-settings.ts';
-import {
-  gitProviders,
-  maxMessageBytes,
-  maxStartSecrets,
-  type Message,
-} from '../../resources/conversation.ts';
+import { maxMessageBytes, maxStartSecrets, type Message } from '../../resources/conversation.ts';
+import { gitProviders } from '../../resources/git-providers.ts';
 import { maxTitleLength } from '../../resources/conversation-status.ts';
 import {
   label,

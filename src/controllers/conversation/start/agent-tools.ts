@@ -2,7 +2,7 @@ import type { AgentMcpServer } from '../../../agent/agent.ts';
 import type { SandboxKeys } from '../../../agent/keys.ts';
 import type { GitPolicy } from '../../../resources/git-settings.ts';
 import { conversationIdOf } from '../../../resources/ids.ts';
-import { opensPullRequests } from '../../../resources/pull-request.ts';
+import { opensPullRequests } from '../../../resources/git-providers.ts';
 import { gitAccessOf, type GitAccessOptions } from './git-access.ts';
 import type { StartScope } from './stage.ts';
 

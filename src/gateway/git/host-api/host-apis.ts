@@ -1,4 +1,5 @@
 import type { Outward } from '@conversation-operator/outward/outward';
+import { apiAuthorization, gitProviderOf } from '../../../resources/git-providers.ts';
 import type { GitHosts } from '../static-directory.ts';
 import { forgejoApi } from './forgejo.ts';
 import { githubApi, githubHeaders } from './github.ts';
@@ -20,25 +21,17 @@ export interface HostApis {
   close(): Promise<void>;
 }
 
-interface Kind {
-  /** Path of the API below the base URL of a host. */
-  readonly path: string;
+interface Calls {
   readonly api: (api: JsonApi) => HostApi;
-  readonly authorization: (token: string) => string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Path of the API of GitHub Enterprise Server. */
-const githubPath = '/api/v3';
-const bearer = (token: string): string => `Bearer ${token}`;
-const kinds: ReadonlyMap<string, Kind> = new Map<string, Kind>([
-  ['github', { path: githubPath, api: githubApi, authorization: bearer, headers: githubHeaders }],
-  ['gitlab', { path: '/api/v4', api: gitlabApi, authorization: bearer }],
-  [
-    'forgejo',
-    { path: '/api/v1', api: forgejoApi, authorization: (token: string) => `token ${token}` },
-  ],
-]);
+/** The calls of each provider with an API in `resources/git-providers.ts`. */
+const calls: Readonly<Record<string, Calls>> = {
+  github: { api: githubApi, headers: githubHeaders },
+  gitlab: { api: gitlabApi },
+  forgejo: { api: forgejoApi },
+};
 
 type Urls = Pick<HostApisOptions, 'hosts' | 'apiUrls'>;
 
@@ -47,13 +40,13 @@ type Urls = Pick<HostApisOptions, 'hosts' | 'apiUrls'>;
  * is not configured, has no API that the gateway knows, or is no host of the web.
  */
 export function apiUrlOf(provider: string, urls: Urls): URL | undefined {
-  const kind = kinds.get(provider);
-  return kind && urlOf(provider, kind.path, urls);
+  const path = gitProviderOf(provider)?.api?.path;
+  return path === undefined ? undefined : urlOf(provider, path, urls);
 }
 
 /** The same for a provider of any name that is a GitHub. */
 export const githubApiUrlOf = (provider: string, urls: Urls): URL | undefined =>
-  urlOf(provider, githubPath, urls);
+  urlOf(provider, gitProviderOf('github')?.api?.path ?? '', urls);
 
 function urlOf(provider: string, path: string, { hosts, apiUrls }: Urls): URL | undefined {
   const host = Object.hasOwn(hosts, provider) ? hosts[provider] : undefined;
@@ -66,7 +59,7 @@ function urlOf(provider: string, path: string, { hosts, apiUrls }: Urls): URL | 
   url.search = '';
   url.hash = '';
   if (own !== undefined) return url;
-  if (path === githubPath && url.hostname === 'github.com')
+  if (path === gitProviderOf('github')?.api?.path && url.hostname === 'github.com')
     return new URL('https://api.github.com');
   url.pathname = `${url.pathname.replace(/\/+$/, '')}${path}`;
   return url;
@@ -77,9 +70,10 @@ export function newHostApis(options: HostApisOptions): HostApis {
   const { hosts, apiUrls, outward, ...limits } = options;
   const dispatcher = newApiDispatcher(outward);
   const apis = new Map(
-    Array.from(kinds).flatMap(([provider, { api, authorization, headers = {} }]) => {
+    Object.entries(calls).flatMap(([provider, { api, headers = {} }]) => {
       const baseUrl = apiUrlOf(provider, { hosts, apiUrls });
       if (baseUrl === undefined) return [];
+      const authorization = (token: string) => apiAuthorization(provider, token);
       const json = newJsonApi({ ...limits, baseUrl, dispatcher, authorization, headers });
       return [[provider, api(json)] as const];
     }),
