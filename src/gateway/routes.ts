@@ -1,22 +1,17 @@
+import { routesOfConversations } from './conversations/routes.ts';
+import { historyRoutes } from './history/routes.ts';
 import type { Route } from './http/route.ts';
 import { openApiRoutes } from './pages/docs.ts';
 import { appRoutes } from './pages/app.ts';
 import { chatRoute } from './pages/ui.ts';
 import type { Services } from './services.ts';
 import { signInRoutes } from './sign-in/routes.ts';
-import { legacyRoutes } from './conversations/legacy.ts';
 import { streamRoute } from './stream/live-stream.ts';
 import type { LiveState } from './stream/live-state.ts';
 import { accountRoutes, keyRoutes } from './keys/keys.ts';
 import { approvalRoutes } from './approvals/approvals.ts';
-import { conversationRoutes, interruptRoute } from './conversations/conversations.ts';
-import { downloadRoute } from './history/download.ts';
-import { eventRoutes } from './history/events.ts';
-import { fileRoutes } from './history/files.ts';
 import { gitRoutes } from './git/routes.ts';
 import { healthRoutes, type HealthOptions } from './pages/health.ts';
-import { lifeRoutes } from './conversations/timeline.ts';
-import { liveRoute } from './history/live.ts';
 import { overviewRoutes } from './overview/overview.ts';
 import { pullRequestRoutes } from './pull-requests/routes.ts';
 import { quotaRoutes } from './quota/quota.ts';
@@ -24,10 +19,7 @@ import { sandboxSettingsRoutes } from './sandboxes/secrets-of-sandbox.ts';
 import { secretRoutes } from './settings/secrets.ts';
 import { sandboxSpecRoutes } from './sandboxes/sandbox-specs.ts';
 import { sandboxRoutes } from './sandboxes/sandboxes.ts';
-import { ConversationSearch } from './conversations/search.ts';
 import { settingsRoutes, unsupportedRoutes } from './settings/settings.ts';
-import { startTaskRoutes } from './conversations/start-tasks.ts';
-import { textSearchRoute } from './history/text-search.ts';
 import { webUiRoutes } from './web-ui/routes.ts';
 
 /** Every endpoint of the gateway, in the order of the OpenAPI document. */
@@ -35,20 +27,12 @@ export function routesOf(
   services: Services,
   { health, live }: { readonly health: HealthOptions; readonly live: LiveState },
 ): readonly Route[] {
-  const search = new ConversationSearch();
   const documented = [
-    ...conversationRoutes(services, search, live.responses),
-    ...startTaskRoutes(services, search),
+    ...routesOfConversations(services, live.responses),
     streamRoute(services, live),
-    ...eventRoutes(services),
-    liveRoute(services),
-    downloadRoute(services),
-    textSearchRoute(services),
-    ...fileRoutes(services),
+    ...historyRoutes(services),
     ...approvalRoutes(services),
     ...pullRequestRoutes(services),
-    ...lifeRoutes(services),
-    interruptRoute(services),
     ...sandboxRoutes(services),
     ...sandboxSettingsRoutes(services),
     ...sandboxSpecRoutes(services),
@@ -64,7 +48,6 @@ export function routesOf(
     ...settingsRoutes(services),
     ...secretRoutes(services),
     ...gitRoutes(services),
-    ...legacyRoutes(services, search),
     chatRoute(services.ui),
     ...signInRoutes(services),
     ...webUiRoutes(services),

@@ -2,13 +2,10 @@ import { createPages } from './pages/create-pages.ts';
 import { createReads } from './history/create-reads.ts';
 import { createLimits } from './limits/create-limits.ts';
 import { randomBytes } from 'node:crypto';
-import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Socket } from 'node:net';
 import { hostInUrl, isEveryAddress } from '@conversation-operator/base/addresses';
-import { defaultTimeouts } from '@conversation-operator/http/server/client-timeouts';
 import { OpenStreams } from '@conversation-operator/http/server/open-streams';
 import { trustedProxies } from '@conversation-operator/http/limits/client-address';
-import { defaultForwardingLimits } from '@conversation-operator/http/proxy/tunnel';
 import { LastResponses } from '@conversation-operator/http/server/last-responses';
 import { sealingUnder } from '../agent/sealing.ts';
 import { defaultTemplateName } from '../resources/sandbox-template.ts';
@@ -18,8 +15,6 @@ import { KeyUse } from './auth/key-use.ts';
 import { SecretReads } from './auth/secret-reads.ts';
 import type { GatewayOptions } from './gateway-options.ts';
 import { staticDirectory } from './git/static-directory.ts';
-import { fairClient } from './limits/fair-client.ts';
-import { sizeOf } from './limits/pools.ts';
 import { ObjectFeed } from './lookup/object-feed.ts';
 import { ResourceLookup } from './lookup/resource-lookup.ts';
 import { SecretReader } from './lookup/secret-reader.ts';
@@ -28,9 +23,6 @@ import { StartTextReader } from './lookup/start-texts.ts';
 import { StorageCaps } from './lookup/storage-caps.ts';
 import { AgentAccess } from './proxy/agent-access.ts';
 import { Sessions } from './sign-in/sessions.ts';
-
-/** Part of the agents' requests that may have no key. */
-const keylessShare = 1 / 8;
 
 /** A host of URLs in the place of one that means all addresses, which no browser connects to. */
 const reachable = (host: string): string => (isEveryAddress(host) ? '127.0.0.1' : hostInUrl(host));
@@ -69,22 +61,11 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     ...{ caches, namespace, clock },
     quotas: () => lookup.quotas(),
   });
-  const limitsOfAll = createLimits(options, { logger, proxies });
-  const { pool, slowReaders, scheduler, rateLimits, connections } = limitsOfAll;
-  const { perSandbox, total, ...limits } = {
-    ...defaultForwardingLimits,
-    ...sizeOf('agentRequests'),
-    ...options.proxyLimits,
-  };
-  const currentOwner = new AsyncLocalStorage<string>();
-  const client = fairClient({
-    client: options.client,
-    owner: () => currentOwner.getStore(),
+  const limits = createLimits(options, {
+    ...{ logger, proxies },
     bytesOf: (name) => caps.bytesOf(name),
-    rateLimits,
-    scheduler,
-    places: pool('apiCalls'),
   });
+  const { client, pool, slowReaders, scheduler, rateLimits, connections } = limits;
   const agents = new AgentAccess({
     sandboxes: caches.sandboxes,
     feed: feeds.sandboxes,
@@ -104,12 +85,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     failedKey: (address) => rateLimits.failedKey(address),
     urlTemplate: options.sandboxUrlTemplate,
     loopbackOrigins: options.loopbackOrigins,
-    limits,
-    places: {
-      connections: perSandbox,
-      keyed: pool('agentRequests', { total, perSandbox }),
-      keyless: pool('keylessAgentRequests', { total: Math.ceil(total * keylessShare) }),
-    },
+    ...limits.forwarding,
   });
   const lookup = new ResourceLookup({ client, namespace, caches });
   const reads = createReads({
@@ -154,7 +130,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     lookup,
     agents,
     exposure: agents.exposure,
-    currentOwner,
+    currentOwner: limits.currentOwner,
     scheduler,
     slowReaders,
     rateLimits,
@@ -188,8 +164,8 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     git: options.gitDirectory ?? staticDirectory(options.gitHosts ?? {}),
     pullRequests: options.pullRequests,
     templateName: options.defaultTemplateName ?? defaultTemplateName,
-    loadShedder: limitsOfAll.loadShedder,
+    loadShedder: limits.loadShedder,
     lastResponses: new LastResponses(),
-    timeouts: { ...defaultTimeouts, ...options.timeouts },
+    timeouts: limits.timeouts,
   };
 }

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { GitChange, GitDiff } from '../agent/workspace-files.ts';
 import type { LiveActivity } from '../agent/live.ts';
-import type { problemSchema } from '../gateway/errors/problem-error.ts';
+import type { problemSchema } from '../gateway/errors/problem-response.ts';
 import type {
   ApprovalRecord as Approval,
   WholeApprovalRecord as WholeApproval,

@@ -114,7 +114,7 @@ export const ownerMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'who share the memory for what it has missed',
   },
   'a push beyond the maximum of an hour is passed on': {
-    file: 'src/gateway/limits/hourly-limit.ts',
+    file: 'src/gateway/limits/host-budget.ts',
     from: 'if (use === undefined) return false;',
     to: 'if (use === undefined) return maxPerHour > 2;',
     test: 'test/unit/gateway/hourly-limit.test.ts',

@@ -1,3 +1,4 @@
+import { dirname, join } from 'node:path';
 import { globSync, readFileSync } from 'node:fs';
 
 const text = readFileSync('docs/architecture.md', 'utf8');
@@ -21,4 +22,30 @@ it('product code is given its way to hosts outside, but for the metadata service
   expect(
     sources.filter((source) => /import \{[^}]*\bdirectly\b/.test(readFileSync(source, 'utf8'))),
   ).toEqual(['packages/object-store/src/instance-credentials.ts']);
+});
+
+/** Paths of the files that a file imports, relative to this folder, and of packages. */
+const importsOf = (source: string): readonly string[] =>
+  [...readFileSync(source, 'utf8').matchAll(/^(?:import |export |\} ).*?from '([^']+)';$/gm)].map(
+    ([, path = '']) => (path.startsWith('.') ? join(dirname(source), path) : path),
+  );
+
+it('a file of the gateway imports at most 25 others, and at most 60 files import it', () => {
+  const imports = new Map(
+    sources
+      .filter((source) => source.startsWith('src/gateway/'))
+      .map((source) => [source, importsOf(source)]),
+  );
+  const many = [...imports].filter(([, files]) => files.length > 25).map(([source]) => source);
+  expect(many).toEqual([]);
+  const importers = Map.groupBy([...imports.values()].flat(), (file) => file);
+  const popular = [...importers].filter(([file, { length }]) => imports.has(file) && length > 60);
+  expect(popular.map(([file]) => file)).toEqual([]);
+});
+
+it('a file of the product has at most 450 lines', () => {
+  const long = sources.filter(
+    (source) => readFileSync(source, 'utf8').trimEnd().split('\n').length > 450,
+  );
+  expect(long).toEqual([]);
 });

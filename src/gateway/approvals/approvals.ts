@@ -26,11 +26,10 @@ import { conversations, type Conversation } from '../../resources/conversation.t
 import { conversationIdOf } from '../../resources/ids.ts';
 import { notFound, ProblemError } from '../errors/problem-error.ts';
 import { invalidField } from '../errors/validation.ts';
-import { type Route, endpoints } from '../http/route.ts';
+import { type Route, endpoints, ownConversation } from '../http/route.ts';
 import { Derived } from '../lookup/cache.ts';
 import { storedWithSandbox, writeOnStored } from '../lookup/stored.ts';
-import { searchPage } from '../paging/cursor.ts';
-import { sortedBy } from '../paging/keyset.ts';
+import { searchPage, sortedBy } from '../paging/keyset.ts';
 import {
   approvalPage,
   approvalSchema,
@@ -41,7 +40,6 @@ import {
 } from '../presenters/approval.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
 import { optional, paging, shownText, conversationParams } from '../http/fields.ts';
-import { ownConversation } from '../http/own-objects.ts';
 import { refuseOverQuota } from '../quota/quota.ts';
 import { comesBackFromError, refuseUnusable, requestResume } from '../sandboxes/resume.ts';
 import { nullableText } from '../presenters/schemas.ts';

@@ -7,11 +7,11 @@ import { Connections } from '@conversation-operator/http/limits/connections';
 import { trustedProxies } from '@conversation-operator/http/limits/client-address';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { requestIdOf, refuseConnection, refusedResponse, sendProblem } from '../http/send-bytes.ts';
-import { toProblem } from '../errors/to-problem.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import { toProblem } from '../errors/problem-response.ts';
 import { type Cache, inNamespace } from '../lookup/cache.ts';
 import { newPool } from '../limits/pools.ts';
 import { sessionKeyHeader } from '../proxy/request-keys.ts';
-import { ProblemError } from '../errors/problem-error.ts';
 import type { MeasuredRuntime } from '../../observability/runtime.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 

@@ -8,7 +8,14 @@ import {
   type CachedConversation,
 } from '../../resources/cached-conversation.ts';
 import { conversations } from '../../resources/conversation.ts';
-import { type Call, type Route, endpoints, success, successSchema } from '../http/route.ts';
+import {
+  type Call,
+  type Route,
+  endpoints,
+  success,
+  successSchema,
+  ownConversation,
+} from '../http/route.ts';
 import {
   conversationList,
   conversationPage,
@@ -21,7 +28,6 @@ import { deleteOne, writeOnStored } from '../lookup/stored.ts';
 import { notFound } from '../errors/problem-error.ts';
 import { refuseTooMany, conversationParams, idsQuery } from '../http/fields.ts';
 import { idempotencyHeaders } from './idempotency.ts';
-import { ownConversation } from '../http/own-objects.ts';
 import { type ResponseCache, accessTo, startTextsOf } from '../presenters/conversation-records.ts';
 import {
   conversationFilters,

@@ -1,6 +1,6 @@
 import type { Exposure } from '../presenters/sandbox.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
-import { type Route, endpoints } from '../http/route.ts';
+import { type Route, endpoints, ownConversation } from '../http/route.ts';
 import { z } from 'zod';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { SandboxStatus } from '../../resources/conversation-status.ts';
@@ -8,7 +8,6 @@ import { conversationIdOf } from '../../resources/ids.ts';
 import { type StartRequest, startRequestSchema } from './schemas.ts';
 import { presentConversation, conversationSchema } from '../presenters/conversation.ts';
 import { sourcesOf } from '../presenters/conversation-records.ts';
-import { ownConversation } from '../http/own-objects.ts';
 import type { ConversationSearch } from './search.ts';
 import { capProblems } from '../lookup/storage-caps.ts';
 import { startConversation, type StartNeeds } from './start.ts';

@@ -23,12 +23,11 @@ import {
 } from '../../resources/conversation.ts';
 import { sandboxStatuses } from '../../resources/conversation-status.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';
-import { type Route, endpoints } from '../http/route.ts';
+import { type Route, endpoints, ownConversation } from '../http/route.ts';
 import { invalidField } from '../errors/validation.ts';
 import { storedWithSandbox } from '../lookup/stored.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
 import { idempotencyHeaders, messageIdsOf } from './idempotency.ts';
-import { ownConversation } from '../http/own-objects.ts';
 import { refuseOverQuota } from '../quota/quota.ts';
 import { comesBackFromError, refuseUnusable, requestResume } from '../sandboxes/resume.ts';
 import { messageOf, sendMessageSchema } from './schemas.ts';

@@ -1,8 +1,7 @@
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { Derived } from '../lookup/cache.ts';
-import { searchPage } from '../paging/cursor.ts';
-import { sortedBy, type PageRequest, type Placed } from '../paging/keyset.ts';
+import { searchPage, sortedBy, type PageRequest, type Placed } from '../paging/keyset.ts';
 import { titleOf, updatedAt } from '../presenters/conversation.ts';
 import type { ConversationFilters, StartTaskFilters } from './schemas.ts';
 

@@ -14,10 +14,9 @@ import { stringify } from 'yaml';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { isForbidden } from '@conversation-operator/kube/errors';
 import type { KubeObject } from '@conversation-operator/kube/object';
-import { type Route, endpoints } from '../http/route.ts';
+import { type Route, endpoints, ownConversation } from '../http/route.ts';
 import { storedWithSandbox } from '../lookup/stored.ts';
 import { startTextsOf } from '../presenters/conversation-records.ts';
-import { ownConversation } from '../http/own-objects.ts';
 
 const entrySchema = z.object({
   time: timestampSchema,

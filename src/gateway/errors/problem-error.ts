@@ -1,5 +1,4 @@
 import { problems, type ProblemCode } from './catalogue.ts';
-import { z } from 'zod';
 
 export interface FieldError {
   /**
@@ -64,39 +63,6 @@ export const unavailable = (retryAfterMs = 1000, cause?: unknown): ProblemError 
     retryAfterSeconds: Math.max(1, Math.ceil(retryAfterMs / 1000)),
     cause,
   });
-
-export const problemSchema = z.object({
-  type: z.string(),
-  title: z.string(),
-  status: z.int(),
-  detail: z.string(),
-  code: z.enum(Object.keys(problems) as [ProblemCode, ...ProblemCode[]]),
-  request_id: z.string(),
-  limit: z.int().optional(),
-  current: z.int().optional(),
-  errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
-});
-
-/**
- * The Content-Type of problems, RFC 9457. The parameter has no meaning of its own, and recipients
- * ignore it: npm `@openhands/typescript-client`, also in the official web UI, reads a body as JSON
- * only where its type contains `application/json`, and shows an escaped text otherwise.
- */
-export const problemType = 'application/problem+json; alt="application/json"';
-
-export const problemBody = (
-  problem: ProblemError,
-  requestId: string,
-): z.output<typeof problemSchema> => ({
-  type: `tag:conversation-operator.dev,2026:${problem.code}`,
-  title: problems[problem.code].title,
-  status: problem.status,
-  detail: problem.message,
-  code: problem.code,
-  request_id: requestId,
-  ...problem.usage,
-  ...(problem.errors === undefined ? {} : { errors: [...problem.errors] }),
-});
 
 /** The problem of a request that needs a key with the role admin. */
 export const onlyAdmin = (what: string): ProblemError =>

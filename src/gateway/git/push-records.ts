@@ -11,7 +11,7 @@ import { conversations } from '../../resources/conversation.ts';
 import { markedBeginningOf, plainText } from '../../resources/plain-text.ts';
 import { maxPushes, type PushRecord } from '../../resources/git-settings.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
-import { HourlyLimit } from '../limits/hourly-limit.ts';
+import { HourlyLimit } from '../limits/host-budget.ts';
 import { writeOnStored } from '../lookup/stored.ts';
 import { notFound } from '../errors/problem-error.ts';
 

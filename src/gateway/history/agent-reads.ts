@@ -14,8 +14,8 @@ import { ProblemError, unavailable } from '../errors/problem-error.ts';
 import { invalidRequest } from '../errors/validation.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
-import { agentTimeout } from '../proxy/agent-errors.ts';
-import { ownConversation, type OwnCall } from '../http/own-objects.ts';
+import { agentTimeout } from '../proxy/upstreams.ts';
+import { ownConversation, type OwnCall } from '../http/route.ts';
 
 /** The problems of an endpoint that asks the agent of a conversation. */
 export const agentProblems = [

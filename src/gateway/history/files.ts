@@ -18,7 +18,7 @@ import {
 } from '../../archive/workspace-snapshot.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
 import { notFound, ProblemError } from '../errors/problem-error.ts';
-import { type Route, endpoints } from '../http/route.ts';
+import { type Route, endpoints, ownConversation } from '../http/route.ts';
 import { sendBytes } from '../http/send-bytes.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import {
@@ -31,7 +31,6 @@ import {
 } from './agent-reads.ts';
 import { historyProblems, type HistoryReads } from './history-reads.ts';
 import { noHistory } from './history-source.ts';
-import { ownConversation } from '../http/own-objects.ts';
 
 const base = '/api/v1/app-conversations/{id}';
 const { get } = endpoints('files');

@@ -24,7 +24,7 @@ import {
   type AgentReads,
 } from './agent-reads.ts';
 import { archiveSourceOf, historySourceOf, isNoHistory, noHistory } from './history-source.ts';
-import { ownConversation } from '../http/own-objects.ts';
+import { ownConversation } from '../http/route.ts';
 
 /** The problems of an endpoint that reads the events of a conversation. */
 export const historyProblems = [

@@ -9,8 +9,13 @@ import { ProblemError } from '../errors/problem-error.ts';
 import { invalidField } from '../errors/validation.ts';
 import { type Route, endpoints } from '../http/route.ts';
 import { Derived } from '../lookup/cache.ts';
-import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
-import { creationOf, sortedBy, type Position } from '../paging/keyset.ts';
+import {
+  decodeCursor,
+  encodeCursor,
+  creationOf,
+  sortedBy,
+  type Position,
+} from '../paging/keyset.ts';
 import { titleOf } from '../presenters/conversation.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { untilLeft } from './agent-reads.ts';

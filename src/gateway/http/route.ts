@@ -7,6 +7,9 @@ import type { KeyChain } from '../auth/key-ring.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';
 import { validate, type Schemas } from '../errors/validation.ts';
 import type { Reader } from '../auth/session-keys.ts';
+import type { KubeObject } from '@conversation-operator/kube/object';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import { notFound } from '../errors/problem-error.ts';
 
 declare module 'express-serve-static-core' {
   /** The stages of one request share these. */
@@ -218,3 +221,28 @@ export function endpoints(tag: string) {
 /** The answer of an endpoint that has nothing to show. */
 export const successSchema = z.object({ success: z.literal(true) });
 export const success = { json: { success: true } } as const;
+
+/** A request about the object that its path names. */
+export type OwnCall = Pick<
+  Call<{ readonly id: string }, unknown, unknown, unknown>,
+  'owner' | 'params' | 'about'
+>;
+
+/** Names the object for the audit; 404 unless there is one, which is the owner's. */
+function found<T extends KubeObject>(
+  what: 'conversation' | 'sandbox',
+  object: T | undefined,
+  { about }: OwnCall,
+): T {
+  if (object === undefined) throw notFound(what);
+  about(`${what}/${object.metadata.name}`);
+  return object;
+}
+
+/** The conversation that a request is about. */
+export const ownConversation = async (lookup: ResourceLookup, call: OwnCall) =>
+  found('conversation', await lookup.conversation(call.owner, call.params.id), call);
+
+/** The sandbox that a request is about. */
+export const ownSandbox = async (lookup: ResourceLookup, call: OwnCall) =>
+  found('sandbox', await lookup.sandbox(call.owner, call.params.id), call);

@@ -8,8 +8,8 @@ import {
   sendError,
   type ErrorResponse,
 } from '@conversation-operator/http/server/error-response';
-import { problemBody, problemType, type ProblemError } from '../errors/problem-error.ts';
-import { toProblem } from '../errors/to-problem.ts';
+import { type ProblemError } from '../errors/problem-error.ts';
+import { problemBody, problemType, toProblem } from '../errors/problem-response.ts';
 import { isWellFormedKey } from '../auth/key.ts';
 
 /** Printable characters, none of which a log or a header could take for something else. */

@@ -1,7 +1,12 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Holder } from '@conversation-operator/base/shares';
 import { TokenBuckets } from '@conversation-operator/http/limits/token-buckets';
-import { ProblemError } from '../errors/problem-error.ts';
+import { ProblemError, notFound } from '../errors/problem-error.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import type { HourlyUse, HourlyUses } from '../../resources/conversation-status.ts';
+import { conversations } from '../../resources/conversation.ts';
+import { writeOnStored } from '../lookup/stored.ts';
 
 /** Maximum requests at once; as many more come back evenly within an hour. */
 export interface HostBudgetSize {
@@ -50,4 +55,86 @@ function check({ allowed, retryAfterMs }: ReturnType<TokenBuckets['take']>, subj
     `${subject} may ask the git host no more at the moment. Try again in ${retryAfterSeconds} s.`,
     { retryAfterSeconds },
   );
+}
+
+const hourMs = 3_600_000;
+
+/** The use in the hour of this time. */
+function usePresent(use: HourlyUse, nowMs: number): HourlyUse {
+  const beganMs = Date.parse(use.startTime);
+  const hours = Math.floor((nowMs - beganMs) / hourMs);
+  if (hours === 0) return use;
+  const startTime = new Date(hours === 1 ? beganMs + hourMs : nowMs).toISOString();
+  if (hours === 1) return { startTime, count: 0, previousCount: use.count };
+  // The clock of the replica that began the hour may be ahead.
+  return { startTime, count: hours < 0 ? use.count : 0, previousCount: 0 };
+}
+
+/**
+ * The use after one action more; undefined where the hour has the maximum. A part of the hour
+ * before counts, as large as the part that the last 60 minutes have in common with it, so that two
+ * neighbouring hours do not add up to twice the maximum.
+ */
+export function countedUse(
+  use: HourlyUse | undefined,
+  { maxPerHour, nowMs }: { readonly maxPerHour: number; readonly nowMs: number },
+): HourlyUse | undefined {
+  const startTime = new Date(nowMs).toISOString();
+  const present = usePresent(use ?? { startTime, count: 0, previousCount: 0 }, nowMs);
+  const { count, previousCount } = present;
+  const sharedPart = 1 - (nowMs - Date.parse(present.startTime)) / hourMs;
+  if (count + Math.floor(previousCount * sharedPart) >= maxPerHour) return undefined;
+  return { ...present, count: count + 1 };
+}
+
+/**
+ * Counts what a conversation does at git hosts in an hour. The count is in the status of the
+ * conversation, so that replicas and new sandboxes share it.
+ */
+export class HourlyLimit {
+  readonly #client: KubeClient;
+  readonly #clock: Pick<Clock, 'now'>;
+
+  constructor({
+    client,
+    clock,
+  }: {
+    readonly client: KubeClient;
+    readonly clock: Pick<Clock, 'now'>;
+  }) {
+    this.#client = client;
+    this.#clock = clock;
+  }
+
+  /**
+   * Counts one action more; false, and nothing is counted, where the hour has the maximum. Rejects
+   * where the count can't be stored: the action must not happen then.
+   */
+  take(
+    { metadata: { namespace, name, uid } }: Pick<CachedConversation, 'metadata'>,
+    action: keyof HourlyUses,
+    maxPerHour: number,
+  ): Promise<boolean> {
+    const client = this.#client;
+    return writeOnStored(
+      () => client.get(conversations, namespace, name),
+      async ({ metadata, status }) => {
+        if (metadata.uid !== uid) throw notFound('conversation');
+        const nowMs = this.#clock.now();
+        const use = countedUse(status?.hourlyUses?.[action], { maxPerHour, nowMs });
+        if (use === undefined) return false;
+        await client.mergePatch(
+          conversations,
+          namespace,
+          name,
+          {
+            metadata: { resourceVersion: metadata.resourceVersion },
+            status: { hourlyUses: { [action]: use } },
+          },
+          { subresource: 'status' },
+        );
+        return true;
+      },
+    );
+  }
 }

@@ -1,6 +1,6 @@
 import { resumeRequestSchema } from '../sandboxes/sandboxes.ts';
 import { z } from 'zod';
-import { problemSchema } from '../errors/problem-error.ts';
+import { problemSchema } from '../errors/problem-response.ts';
 import { streamEventSchema } from '../stream/schemas.ts';
 import { successSchema } from '../http/route.ts';
 import { eventPage } from '../history/events.ts';

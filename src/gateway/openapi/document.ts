@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { Route } from '../http/route.ts';
 import { problems, type ProblemCode } from '../errors/catalogue.ts';
-import { problemSchema } from '../errors/problem-error.ts';
+import { problemSchema } from '../errors/problem-response.ts';
 import { componentSchemas, schemaOf, type JsonSchema, type Examples } from './components.ts';
 import { conversationExamples } from './examples/conversations.ts';
 import { serviceExamples } from './examples/service.ts';

@@ -10,17 +10,16 @@ import { referenceIn, type SandboxKeys } from '../../agent/keys.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { KeyChain, KeyRing } from '../auth/key-ring.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
-import { toProblem } from '../errors/to-problem.ts';
+import { toProblem } from '../errors/problem-response.ts';
 import { refuseConnection } from '../http/send-bytes.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import { exposedBy, type Exposure } from '../presenters/sandbox.ts';
 import { type ProxyAddress, Addressing, HostTemplate } from './addressing.ts';
-import { unauthorized } from './agent-errors.ts';
+import { unauthorized, Upstreams, type AgentUpstream, type UpstreamsOptions } from './upstreams.ts';
 import { LoopbackOrigins, type LoopbackOriginsOptions, type Memory } from './loopback-origins.ts';
 import { OpenSessions } from './open-sessions.ts';
 import { keysOfRequest } from './request-keys.ts';
 import { SessionKeys } from '../auth/session-keys.ts';
-import { Upstreams, type AgentUpstream, type UpstreamsOptions } from './upstreams.ts';
 import type { MeasuredRuntime } from '../../observability/runtime.ts';
 
 export interface AgentAccessOptions

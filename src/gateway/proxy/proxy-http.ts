@@ -6,7 +6,7 @@ import { ProblemError } from '../errors/problem-error.ts';
 import { requestIdOf, sendProblem } from '../http/send-bytes.ts';
 import { isOpen, type ProxyAddress } from './addressing.ts';
 import type { AgentAccess } from './agent-access.ts';
-import { agentProblem, notOpened, unauthorized } from './agent-errors.ts';
+import { agentProblem, notOpened, unauthorized } from './upstreams.ts';
 import { forwardingOf } from './forwarding.ts';
 import { keysOfRequest, refuseUnsafe, withAgentKey, withoutQuery } from './request-keys.ts';
 

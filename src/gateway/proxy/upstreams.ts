@@ -2,13 +2,46 @@ import { hostInUrl } from '@conversation-operator/base/addresses';
 import type { Clock, Timer } from '@conversation-operator/base/clock';
 import type { Shares } from '@conversation-operator/base/shares';
 import { CloseCode } from '@conversation-operator/http/proxy/frames';
-import { Upstream, type Target } from '@conversation-operator/http/proxy/upstream';
-import { type ForwardingLimits } from '@conversation-operator/http/proxy/tunnel';
+import {
+  Upstream,
+  type Target,
+  type UpstreamError,
+} from '@conversation-operator/http/proxy/upstream';
+import type { ForwardingLimits } from '@conversation-operator/http/proxy/tunnel';
 import { type Sandbox, viewOfSandbox } from '../../resources/sandbox.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { SessionKeys } from '../auth/session-keys.ts';
 import { isIP, isIPv6, BlockList } from 'node:net';
 import { defaultAgentPort } from '../../agent/endpoint.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+
+export const unauthorized = () =>
+  new ProblemError('unauthorized', 'The session key is missing or not valid.');
+
+/** The refusal of a contained request, whose sender is known. */
+export const notOpened = () =>
+  new ProblemError('forbidden', 'The session key in the request is missing or not valid.');
+
+export const agentTimeout = (cause?: unknown) =>
+  new ProblemError('agent-timeout', 'The agent did not answer in time.', {
+    retryAfterSeconds: 1,
+    cause,
+  });
+
+/** The problem of a request that failed on its way to the agent. */
+export function agentProblem({ fault, cause }: UpstreamError): ProblemError {
+  switch (fault) {
+    case 'timeout':
+      return agentTimeout(cause);
+    case 'unreachable':
+      return new ProblemError('agent-unreachable', 'The agent can not be reached at the moment.', {
+        retryAfterSeconds: 1,
+        cause,
+      });
+    case 'malformed':
+      return new ProblemError('malformed-request', 'The request could not be read.', { cause });
+  }
+}
 
 /**
  * Addresses that belong to no peer in a network: unspecified, link-local and others with the

@@ -16,7 +16,7 @@ import {
   type HostApiErrorCode,
 } from '../git/host-api/host-api.ts';
 import { isPushable, pushableBranches } from '../git/push-policy.ts';
-import { HourlyLimit } from '../limits/hourly-limit.ts';
+import { HourlyLimit } from '../limits/host-budget.ts';
 import { newPool } from '../limits/pools.ts';
 import { expiryBy } from '../lookup/expiry.ts';
 import {

@@ -3,7 +3,7 @@ import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { z } from 'zod';
 import { ProblemError } from '../errors/problem-error.ts';
 import { type Route, endpoints } from '../http/route.ts';
-import { ownConversation } from '../http/own-objects.ts';
+import { ownConversation } from '../http/route.ts';
 import { branch, optional, shownName, shownText, conversationParams } from '../http/fields.ts';
 
 const maxTitleLength = 256;

@@ -17,7 +17,7 @@ import {
   workingConversations,
 } from '../callback-server/callback-server.ts';
 import { ProblemError } from '../errors/problem-error.ts';
-import { toProblem } from '../errors/to-problem.ts';
+import { toProblem } from '../errors/problem-response.ts';
 import type { Cache } from '../lookup/cache.ts';
 import { pullRequestFields } from './routes.ts';
 import type { PullRequestCall } from './host-access.ts';

@@ -1,7 +1,6 @@
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { type Route, endpoints } from '../http/route.ts';
-import { searchPage } from '../paging/cursor.ts';
-import { sortedBy } from '../paging/keyset.ts';
+import { searchPage, sortedBy } from '../paging/keyset.ts';
 import { refuseTooMany, idQuery, pageQuery } from '../http/fields.ts';
 import { z } from 'zod';
 import { agentKinds, defaultAgentKind } from '../../resources/agent-settings.ts';

@@ -25,10 +25,9 @@ import {
   sessionKeyGenerationAnnotation,
   sessionKeyGenerationOf,
 } from '../../resources/sandbox.ts';
-import { type Route, endpoints, success, successSchema } from '../http/route.ts';
+import { type Route, endpoints, success, successSchema, ownSandbox } from '../http/route.ts';
 import { notFound, ProblemError } from '../errors/problem-error.ts';
-import { searchPage } from '../paging/cursor.ts';
-import { creationOf, sortedBy } from '../paging/keyset.ts';
+import { searchPage, creationOf, sortedBy } from '../paging/keyset.ts';
 import { deleteOne, writeOnStored } from '../lookup/stored.ts';
 import { z } from 'zod';
 import {
@@ -39,7 +38,6 @@ import {
   pageQuery,
   sandboxParams,
 } from '../http/fields.ts';
-import { ownSandbox } from '../http/own-objects.ts';
 import { refuseOverQuota } from '../quota/quota.ts';
 import { comesBackFromError, refuseUnusable, requestResume, requestRun } from './resume.ts';
 

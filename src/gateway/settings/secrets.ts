@@ -13,8 +13,7 @@ import { notFound, ProblemError } from '../errors/problem-error.ts';
 import { invalidField } from '../errors/validation.ts';
 import { endpoints, success, successSchema, type Route } from '../http/route.ts';
 import { unreadable } from '../lookup/secret-reader.ts';
-import { searchPage } from '../paging/cursor.ts';
-import { sortedBy } from '../paging/keyset.ts';
+import { searchPage, sortedBy } from '../paging/keyset.ts';
 import { nullableText, pageSchema } from '../presenters/schemas.ts';
 import { paging, shownText, secretNameField, secretValue } from '../http/fields.ts';
 

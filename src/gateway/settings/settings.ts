@@ -3,7 +3,7 @@ import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import type { GitHosts } from '../git/static-directory.ts';
 import type { Sealing } from '../../agent/sealing.ts';
 import { z } from 'zod';
-import { type Route, endpoints } from '../http/route.ts';
+import { type Route, endpoints, ownConversation } from '../http/route.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { pageSchema } from '../presenters/schemas.ts';
 import {
@@ -14,7 +14,6 @@ import {
   type SettingsRequest,
 } from './settings-change.ts';
 import { nullableText } from '../presenters/schemas.ts';
-import { ownConversation } from '../http/own-objects.ts';
 import { refuseModel } from '../conversations/start-request.ts';
 import { unusedParameter, conversationParams } from '../http/fields.ts';
 

@@ -5,8 +5,8 @@ import type { TrustedProxies } from '@conversation-operator/http/limits/client-a
 import type { Logger } from '@conversation-operator/base/logger';
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
 import { sendJson, sendJsonText, sendText } from '@conversation-operator/http/body/send-json';
-import { problemBody, problemType, type ProblemError } from '../errors/problem-error.ts';
-import { toProblem } from '../errors/to-problem.ts';
+import { type ProblemError } from '../errors/problem-error.ts';
+import { problemBody, problemType, toProblem } from '../errors/problem-response.ts';
 import { kindOf, type HandlerResult, type Route } from '../http/route.ts';
 import type { AsyncLocalStorage } from 'node:async_hooks';
 import type { Disclosures } from '../auth/disclosures.ts';
@@ -155,5 +155,8 @@ export const respondWithProblem =
   };
 
 /** A read fails when its client leaves, which is no trouble of the service. */
-const levelOf = ({ status }: ProblemError, { method }: Request, { destroyed }: Response) =>
-  destroyed && method === 'GET' ? 'debug' : status === 500 ? 'error' : 'warn';
+const levelOf = (
+  { status }: { readonly status: number },
+  { method }: Request,
+  { destroyed }: Response,
+) => (destroyed && method === 'GET' ? 'debug' : status === 500 ? 'error' : 'warn');

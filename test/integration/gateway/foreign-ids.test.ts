@@ -1,5 +1,5 @@
 import { WebSocket } from 'ws';
-import { encodeCursor } from '../../../src/gateway/paging/cursor.ts';
+import { encodeCursor } from '../../../src/gateway/paging/keyset.ts';
 import { startTaskIdOf, uuidOf } from '../../../src/resources/ids.ts';
 import type { KubeObject } from '../../../packages/kube/src/object.ts';
 import { Population } from '../../fuzz/population.ts';

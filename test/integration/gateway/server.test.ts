@@ -1,4 +1,4 @@
-import { problemType } from '../../../src/gateway/errors/problem-error.ts';
+import { problemType } from '../../../src/gateway/errors/problem-response.ts';
 import { connect } from 'node:net';
 import { once } from 'node:events';
 import { gzipSync } from 'node:zlib';

@@ -1,4 +1,4 @@
-import { problemType } from '../../../src/gateway/errors/problem-error.ts';
+import { problemType } from '../../../src/gateway/errors/problem-response.ts';
 import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

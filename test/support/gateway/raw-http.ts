@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { problemSchema, problemType } from '../../../src/gateway/errors/problem-error.ts';
+import { problemSchema, problemType } from '../../../src/gateway/errors/problem-response.ts';
 
 export interface RawAnswer {
   readonly status: number;

@@ -4,7 +4,7 @@ import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders 
 import type { z } from 'zod';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { issueKey } from '../../../src/gateway/auth/key.ts';
-import { problemSchema } from '../../../src/gateway/errors/problem-error.ts';
+import { problemSchema } from '../../../src/gateway/errors/problem-response.ts';
 import { createGateway, type Gateway, type GatewayOptions } from '../../../src/gateway/gateway.ts';
 import { gatewayIndexers, serviceCaches } from '../../../src/gateway/lookup/cache.ts';
 import { systemClock, type Clock } from '@conversation-operator/base/clock';

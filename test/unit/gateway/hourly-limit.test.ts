@@ -1,4 +1,4 @@
-import { countedUse, HourlyLimit } from '../../../src/gateway/limits/hourly-limit.ts';
+import { countedUse, HourlyLimit } from '../../../src/gateway/limits/host-budget.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { aStoredConversation, noonMs } from '../../support/builders.ts';
 import { FakeKubeClient } from '../../support/fake-kube-client.ts';

@@ -1,6 +1,11 @@
 import fc from 'fast-check';
-import { decodeCursor, encodeCursor } from '../../../src/gateway/paging/cursor.ts';
-import { pageOf, sortedBy, type Position } from '../../../src/gateway/paging/keyset.ts';
+import {
+  decodeCursor,
+  encodeCursor,
+  pageOf,
+  sortedBy,
+  type Position,
+} from '../../../src/gateway/paging/keyset.ts';
 
 /** Few keys, so that many items share one. */
 const positions = fc.uniqueArray(

@@ -1,6 +1,6 @@
 import { mayBeExecuted } from '../../../packages/kube/src/errors.ts';
 import { deleteOne } from '../../../src/gateway/lookup/stored.ts';
-import { toProblem } from '../../../src/gateway/errors/to-problem.ts';
+import { toProblem } from '../../../src/gateway/errors/problem-response.ts';
 import { queueMessage } from '../../../src/gateway/conversations/messages.ts';
 import { outcomeUnknown } from '../../../src/controllers/sandbox/pod-creations.ts';
 import { conversations } from '../../../src/resources/conversation.ts';

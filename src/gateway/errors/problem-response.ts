@@ -1,3 +1,5 @@
+import { problems, type ProblemCode } from './catalogue.ts';
+import { z } from 'zod';
 import {
   ApiError,
   TransportError,
@@ -5,7 +7,41 @@ import {
   isInvalid,
 } from '@conversation-operator/kube/errors';
 import { Refusal } from '@conversation-operator/http/refusal';
+
 import { ProblemError, unavailable } from './problem-error.ts';
+
+export const problemSchema = z.object({
+  type: z.string(),
+  title: z.string(),
+  status: z.int(),
+  detail: z.string(),
+  code: z.enum(Object.keys(problems) as [ProblemCode, ...ProblemCode[]]),
+  request_id: z.string(),
+  limit: z.int().optional(),
+  current: z.int().optional(),
+  errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+});
+
+/**
+ * The Content-Type of problems, RFC 9457. The parameter has no meaning of its own, and recipients
+ * ignore it: npm `@openhands/typescript-client`, also in the official web UI, reads a body as JSON
+ * only where its type contains `application/json`, and shows an escaped text otherwise.
+ */
+export const problemType = 'application/problem+json; alt="application/json"';
+
+export const problemBody = (
+  problem: ProblemError,
+  requestId: string,
+): z.output<typeof problemSchema> => ({
+  type: `tag:conversation-operator.dev,2026:${problem.code}`,
+  title: problems[problem.code].title,
+  status: problem.status,
+  detail: problem.message,
+  code: problem.code,
+  request_id: requestId,
+  ...problem.usage,
+  ...(problem.errors === undefined ? {} : { errors: [...problem.errors] }),
+});
 
 const internal = (cause: unknown): ProblemError =>
   new ProblemError('internal', 'Something went wrong on our side.', { cause });

@@ -1,10 +1,10 @@
+import { ProblemError } from '../../../src/gateway/errors/problem-error.ts';
 import {
-  ProblemError,
   problemBody,
   problemSchema,
-} from '../../../src/gateway/errors/problem-error.ts';
+  toProblem,
+} from '../../../src/gateway/errors/problem-response.ts';
 import { problems, type ProblemCode } from '../../../src/gateway/errors/catalogue.ts';
-import { toProblem } from '../../../src/gateway/errors/to-problem.ts';
 import { Refusal, type RefusalCode } from '../../../packages/http/src/refusal.ts';
 import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
 

@@ -1,0 +1,19 @@
+import type { Route } from '../http/route.ts';
+import { downloadRoute } from './download.ts';
+import { eventRoutes } from './events.ts';
+import { fileRoutes } from './files.ts';
+import { liveRoute } from './live.ts';
+import { textSearchRoute } from './text-search.ts';
+
+type Dependencies = Parameters<typeof downloadRoute>[0] &
+  Parameters<typeof fileRoutes>[0] &
+  Parameters<typeof textSearchRoute>[0];
+
+/** Reads of what was said and done in conversations, and of their files. */
+export const historyRoutes = (needs: Dependencies): readonly Route[] => [
+  ...eventRoutes(needs),
+  liveRoute(needs),
+  downloadRoute(needs),
+  textSearchRoute(needs),
+  ...fileRoutes(needs),
+];
