@@ -5,7 +5,6 @@ import type { TrustedProxies } from '@conversation-operator/http/limits/client-a
 import type { Logger } from '@conversation-operator/base/logger';
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
 import { sendJson, sendJsonText, sendText } from '@conversation-operator/http/body/send-json';
-import { type ProblemError } from '../errors/problem-error.ts';
 import { problemBody, problemType, toProblem } from '../errors/problem-response.ts';
 import { kindOf, type HandlerResult, type Route } from '../http/route.ts';
 import type { AsyncLocalStorage } from 'node:async_hooks';
