@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { acpVendors } from '@conversation-operator/reference-agent/acp/vendors';
+import { acpVendors } from '@conversation-operator/agent-server/acp/vendors';
 import { agentsOf, type LocalAgentName, type UpConfig } from '../config/up.ts';
 import type { ImageProgram } from '@conversation-operator/local-cluster/kubelet/options';
 import type { KubeClient } from '@conversation-operator/kube/client';

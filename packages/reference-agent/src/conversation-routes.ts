@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
-import { newUuid, parseUuid } from '@conversation-operator/kube/uuid';
+import { newUuid, parseUuid } from '@conversation-operator/base/uuid';
 import {
   confirmationBody,
   conversationFilter,

@@ -1,4 +1,4 @@
-import { dashedUuid } from '@conversation-operator/kube/uuid';
+import { dashedUuid } from '@conversation-operator/base/uuid';
 import type { Conversation } from './conversation.ts';
 import { textOf, type AgentEvent } from './events.ts';
 

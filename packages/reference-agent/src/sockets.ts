@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { RawData, WebSocket, WebSocketServer } from 'ws';
 import * as z from 'zod/mini';
-import { parseUuid } from '@conversation-operator/kube/uuid';
+import { parseUuid } from '@conversation-operator/base/uuid';
 import { messageBody } from './bodies.ts';
 import type { Conversation } from './conversation.ts';
 import type { AgentEvent } from './events.ts';

@@ -7,7 +7,7 @@ import {
   refuseConnection as refuse,
   sendError,
   type ErrorResponse,
-} from '@conversation-operator/http/server/error-response';
+} from '@conversation-operator/http/body/send-json';
 import { problemBody, problemType, type ProblemError } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/to-problem.ts';
 import { isWellFormedKey } from '../auth/key.ts';
