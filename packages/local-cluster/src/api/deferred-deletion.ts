@@ -1,11 +1,188 @@
 import type { OwnerReference } from '@conversation-operator/kube/object';
-import { equal } from '../json/json.ts';
+import { equal, objectAt } from '../json/json.ts';
 import type { ApiResource } from '../registry/api-resource.ts';
-import type { Change } from '../storage/change.ts';
-import { withMeta, withoutFinalizer, type ApiObject } from './api-object.ts';
+import type { Change } from '../storage/changes.ts';
+import { withMeta, withoutFinalizer, type ApiObject, namespacesKey } from './api-object.ts';
 import type { PlaneContext } from './context.ts';
-import { DeferredWork } from './deferred-work.ts';
 import { foreground, orphan } from './deletion.ts';
+import type { Timer } from '@conversation-operator/base/clock';
+import type { Runtime } from '@conversation-operator/base/runtime';
+import {
+  cleanupFinalizer,
+  customResource,
+  definitionResource,
+} from '../registry/custom-resource.ts';
+
+/**
+ * Deletes the contents of a namespace or CustomResourceDefinition before the object itself, and
+ * serves a kind as soon as its definition is stored.
+ */
+export class Lifecycle {
+  readonly #context: PlaneContext;
+  readonly #work: DeferredWork;
+
+  constructor(context: PlaneContext) {
+    this.#context = context;
+    this.#work = new DeferredWork({ ...context, run: (key) => this.#visit(key) });
+    context.store.onChange((change) => this.#observe(change));
+  }
+
+  start(): void {
+    const { store } = this.#context;
+    for (const { object } of store.list(definitionResource.key)) {
+      this.#serve(object);
+      this.#work.add(`crd ${object.metadata.name}`);
+    }
+    for (const { object } of store.list(namespacesKey))
+      this.#work.add(`namespace ${object.metadata.name}`);
+  }
+
+  stop(): void {
+    this.#work.stop();
+  }
+
+  #serve(definition: ApiObject): void {
+    try {
+      this.#context.registry.set(customResource(definition));
+    } catch (error) {
+      this.#context.logger.error('A stored CustomResourceDefinition cannot be served', {
+        name: definition.metadata.name,
+        error,
+      });
+    }
+  }
+
+  #observe({ resource, namespace, name, after, deleted, before }: Change): void {
+    if (resource === definitionResource.key)
+      this.#observeDefinition(after.object, before?.object, deleted);
+    if (resource === namespacesKey && after.object.metadata.deletionTimestamp !== undefined)
+      this.#work.add(`namespace ${name}`);
+    if (!deleted) return;
+    if (this.#isTerminating(namespacesKey, namespace)) this.#work.add(`namespace ${namespace}`);
+    const definition = definitionNameOf(resource);
+    if (this.#isTerminating(definitionResource.key, definition))
+      this.#work.add(`crd ${definition}`);
+  }
+
+  #observeDefinition(definition: ApiObject, before: ApiObject | undefined, deleted: boolean): void {
+    const { name, deletionTimestamp } = definition.metadata;
+    if (deleted) {
+      const key = `${name.slice(name.indexOf('.') + 1)}/${name.slice(0, name.indexOf('.'))}`;
+      this.#context.registry.delete(key);
+      this.#context.hub.end(key);
+      return;
+    }
+    if (before?.['spec'] !== definition['spec']) this.#serve(definition);
+    if (deletionTimestamp !== undefined) this.#work.add(`crd ${name}`);
+  }
+
+  #isTerminating(key: string, name: string): boolean {
+    return this.#context.store.get(key, '', name)?.object.metadata.deletionTimestamp !== undefined;
+  }
+
+  #visit(key: string): void {
+    const [kind, name = ''] = key.split(' ');
+    const object = this.#context.store.get(
+      kind === 'crd' ? definitionResource.key : namespacesKey,
+      '',
+      name,
+    )?.object;
+    if (object?.metadata.deletionTimestamp === undefined) return;
+    if (kind === 'crd') this.#endDefinition(object);
+    else this.#endNamespace(object);
+  }
+
+  #endNamespace(namespace: ApiObject): void {
+    const { store, registry, writer } = this.#context;
+    const { name } = namespace.metadata;
+    const namespaced = registry.all().filter((resource) => resource.namespaced);
+    for (const resource of namespaced) {
+      for (const { object } of [...store.list(resource.key, name)])
+        if (object.metadata.deletionTimestamp === undefined) writer.delete(resource, object);
+    }
+    const empty = namespaced.every(({ key }) => store.list(key, name).next().done === true);
+    const resource = registry.byKey(namespacesKey);
+    if (!empty || resource === undefined) return;
+    writer.store(resource, {
+      ...namespace,
+      spec: { ...objectAt(namespace, 'spec'), finalizers: [] },
+    });
+  }
+
+  #endDefinition(definition: ApiObject): void {
+    const { store, registry, writer } = this.#context;
+    const resource = customResource(definition);
+    const served = registry.byKey(resource.key) ?? resource;
+    for (const { object } of [...store.list(resource.key)])
+      if (object.metadata.deletionTimestamp === undefined) writer.delete(served, object);
+    if (store.count(resource.key) > 0) return;
+    writer.store(definitionResource, withoutFinalizer(definition, cleanupFinalizer));
+  }
+}
+
+/** Returns `conversations.example.com` for `example.com/conversations`. */
+const definitionNameOf = (resource: string): string => {
+  const slash = resource.lastIndexOf('/');
+  return `${resource.slice(slash + 1)}.${resource.slice(0, slash)}`;
+};
+
+const retryDelayMs = 1000;
+
+interface Options extends Pick<Runtime, 'clock' | 'logger'> {
+  readonly run: (key: string) => void;
+}
+
+/**
+ * A queue of keys that a later turn of the event loop processes, each key once, however often it
+ * was added. A key that fails is retried.
+ */
+export class DeferredWork {
+  readonly #options: Options;
+  readonly #keys = new Set<string>();
+  #timer: Timer | undefined;
+  #stopped = false;
+
+  constructor(options: Options) {
+    this.#options = options;
+  }
+
+  add(key: string): void {
+    this.#keys.add(key);
+    this.#schedule(0);
+  }
+
+  #schedule(delayMs: number): void {
+    if (this.#stopped) return;
+    this.#timer ??= this.#options.clock.after(delayMs, () => {
+      this.#timer = undefined;
+      this.#drain();
+    });
+  }
+
+  #drain(): void {
+    const { run, logger } = this.#options;
+    const keys = [...this.#keys];
+    this.#keys.clear();
+    for (const key of keys) {
+      try {
+        run(key);
+      } catch (error) {
+        logger.error('Background work of the control plane failed and will be retried', {
+          key,
+          error,
+        });
+        this.#keys.add(key);
+      }
+    }
+    if (this.#keys.size > 0) this.#schedule(retryDelayMs);
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    this.#keys.clear();
+  }
+}
 
 const separator = '\0';
 const idOf = (resource: string, namespace: string, name: string): string =>
