@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import { gatewaySettings } from '../../../src/commands/gateway-settings.ts';
+import { gatewaySettings } from '../../../src/commands/gateway-wiring.ts';
 import { readGatewayConfig } from '../../../src/config/cluster.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { newUuid } from '@conversation-operator/base/uuid';

@@ -18,3 +18,25 @@ export const portInUse =
     if (systemCodeOf(cause) !== 'EADDRINUSE') throw cause;
     throw new CommandError(`${setting}: port ${port} is in use`, { cause });
   };
+
+/** Columns of one width each, for a terminal; the first row is the head. */
+export function textTable(rows: readonly (readonly string[])[]): string {
+  const widths =
+    rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
+  return rows
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('   ')
+        .trimEnd(),
+    )
+    .join('\n');
+}
+
+const maxCharacters = 400;
+
+/** The text of another program in one line of a report, with a mark where the line is truncated. */
+export function oneLine(text: string): string {
+  const line = text.replaceAll(/\s+/g, ' ').trim();
+  return line.length <= maxCharacters ? line : `${line.slice(0, maxCharacters)}…`;
+}

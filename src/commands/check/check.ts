@@ -7,8 +7,8 @@ import type { CreateError } from '../../controllers/sandbox/create-error.ts';
 import type { SandboxOutward } from '../../controllers/sandbox/pod.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { ConnectFailure, OutwardRequests } from './outward-requests.ts';
-import type { Outcome } from './finding.ts';
 import type { TemporaryObjects } from './temporary-objects.ts';
+import { FailureCode } from '../../controllers/sandbox/failure.ts';
 
 /** Result of dry runs of a sandbox's pod and volume claim. */
 export interface DryRun {
@@ -122,3 +122,74 @@ export function once<T>(work: () => Promise<T>): () => Promise<T> {
   let result: Promise<T> | undefined;
   return () => (result ??= work());
 }
+
+/** Codes of findings that docs/reasons.md does not have, because no sandbox shows them. */
+const ClusterCode = {
+  apiServerUnreachable: 'ApiServerUnreachable',
+  apiServerOutdated: 'ApiServerOutdated',
+  nameNotResolved: 'NameNotResolved',
+  hostUnreachable: 'HostUnreachable',
+  proxyRefused: 'ProxyRefused',
+  proxyUnreachable: 'ProxyUnreachable',
+  certificateUntrusted: 'CertificateUntrusted',
+  gitCredentialRefused: 'GitCredentialRefused',
+  bucketUnusable: 'BucketUnusable',
+  definitionMissing: 'DefinitionMissing',
+  definitionOutdated: 'DefinitionOutdated',
+  storageClassAmbiguous: 'StorageClassAmbiguous',
+  networkPolicyNotEnforced: 'NetworkPolicyNotEnforced',
+  podSecurityNotEnforced: 'PodSecurityNotEnforced',
+  containersInjected: 'ContainersInjected',
+  clockSkewed: 'ClockSkewed',
+  architectureUnsupported: 'ArchitectureUnsupported',
+} as const;
+
+/** A code of docs/reasons.md where that document has the cause, else one of the cluster. */
+export const FindingCode = { ...FailureCode, ...ClusterCode } as const;
+export type FindingCode = (typeof FindingCode)[keyof typeof FindingCode];
+
+/** `error`: the product does not work. `warning`: the product works, with a loss that is stated. */
+type Severity = 'error' | 'warning';
+
+export interface Finding {
+  readonly code: FindingCode;
+  readonly severity: Severity;
+  /** Observation, as a sentence. */
+  readonly cause: string;
+  /** Consequence for the product, as a sentence. */
+  readonly breaks: string;
+  /** One line for a shell: a command, or a command with a value of the chart. */
+  readonly mend: string;
+}
+
+/** Result of one check. */
+export interface Outcome {
+  readonly findings: readonly Finding[];
+  /** Reasons why the check, or a part of it, was not tried. */
+  readonly notTried: readonly string[];
+  /** Summary of what was tried; empty where nothing was. */
+  readonly observed: string;
+}
+
+export const outcomeOf = (
+  findings: readonly Finding[],
+  observed: string,
+  notTried: readonly string[] = [],
+): Outcome => ({ findings, observed, notTried });
+
+/** Ends a check with the reason why it can not be tried. */
+export class NotTried extends Error {
+  override readonly name = 'NotTried';
+}
+
+/** Reason of every check that needs a namespace which does not exist. */
+export const noNamespace = (namespace: string): string => `there is no namespace ${namespace}`;
+
+export const errorOf = (
+  code: FindingCode,
+  texts: Pick<Finding, 'cause' | 'breaks' | 'mend'>,
+): Finding => ({ code, severity: 'error', ...texts });
+export const warningOf = (
+  code: FindingCode,
+  texts: Pick<Finding, 'cause' | 'breaks' | 'mend'>,
+): Finding => ({ code, severity: 'warning', ...texts });
