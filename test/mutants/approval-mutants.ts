@@ -187,7 +187,7 @@ export const approvalMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'ask about another call where it differs',
   },
   'a call whose output has another place is another call': {
-    file: 'packages/reference-agent/src/acp/asked-input.ts',
+    file: 'packages/reference-agent/src/acp/tool-calls.ts',
     from: "others['type'] === 'terminal' && typeof terminalId === 'string' ? others : part",
     to: 'part',
     test: 'packages/reference-agent/test/acp/recorder.test.ts',
@@ -201,14 +201,14 @@ export const approvalMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'ask about another call where it differs beside an input',
   },
   'a change that the input has in part counts as said': {
-    file: 'packages/reference-agent/src/acp/asked-input.ts',
+    file: 'packages/reference-agent/src/acp/tool-calls.ts',
     from: 'leavesOf(part).every(',
     to: 'leavesOf(part).some(',
     test: 'packages/reference-agent/test/acp/recorder.test.ts',
     name: 'ask with another change of the file',
   },
   'a question shows the input of its request alone': {
-    file: 'packages/reference-agent/src/acp/asked-input.ts',
+    file: 'packages/reference-agent/src/acp/tool-calls.ts',
     from: 'reported === undefined ? asked : { reported, asked }',
     to: 'asked',
     test: 'packages/reference-agent/test/acp/recorder.test.ts',
@@ -271,7 +271,7 @@ export const approvalMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'identify a tool call that has',
   },
   'a person approves a change that the agent has omitted beside another one': {
-    file: 'packages/reference-agent/src/acp/omissions.ts',
+    file: 'packages/reference-agent/src/acp/tool-calls.ts',
     from: 'changed.size < Math.max(1, named.size)',
     to: 'changed.size < 1',
     test: 'packages/reference-agent/test/acp/recorder.test.ts',

@@ -18,8 +18,7 @@ import {
   type NewMessage,
 } from './drafts.ts';
 import type { AgentEvent, ApprovalRequest, ExecutionStatus, Stats } from './events.ts';
-import { LiveActivity } from './live-activity.ts';
-import { LiveText } from './live-text.ts';
+import { LiveActivity, LiveText } from './live-activity.ts';
 import type { Needles } from './mask.ts';
 import type { McpTools } from './mcp-tools.ts';
 import { metaSchema, type Meta } from './meta.ts';

@@ -12,8 +12,7 @@ import { McpTools } from './mcp-tools.ts';
 import type { Meta } from './meta.ts';
 import type { ProgramLink } from './program.ts';
 import { scriptProgram } from './script-program.ts';
-import type { SecretBox } from './secret-box.ts';
-import { isVariable, Secrets } from './secrets.ts';
+import { type SecretBox, isVariable, Secrets } from './secrets.ts';
 import { acpSettingsOf, commandEnvironment, type AcpSettings } from './settings.ts';
 
 export interface ConversationsOptions {

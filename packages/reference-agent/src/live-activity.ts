@@ -1,8 +1,80 @@
 import { StringDecoder } from 'node:string_decoder';
 import type { OutputListener } from './commands.ts';
-import type { AgentEvent } from './events.ts';
-import { copied, LiveTail, type TailPart } from './live-tail.ts';
-import type { Needles } from './mask.ts';
+import { type AgentEvent, eventTime } from './events.ts';
+import { type Needles, maskPart, maskText, noNeedles } from './mask.ts';
+import { randomBytes, randomUUID } from 'node:crypto';
+
+/** Maximum UTF-16 units of a tail: what a reader may fall behind before it misses something. */
+export const maxTailCharacters = 64 * 1024;
+
+/** The same text without the larger one that the engine keeps for a part of it. */
+const copied = (part: string): string => Buffer.from(part, 'utf16le').toString('utf16le');
+
+/** A part of a text that grows. */
+interface TailPart {
+  /** Place of the part's beginning in the whole text, in UTF-16 units. */
+  readonly from: number;
+  /** Place from which on a reader asks for the next part. */
+  readonly end: number;
+  /** The part, with markers in the place of secrets. */
+  readonly text: string;
+}
+
+/**
+ * The end of a text that grows, in bounded memory. A text costs nothing but that until it is read:
+ * secrets are hidden for each reader.
+ */
+export class LiveTail {
+  readonly id = randomBytes(9).toString('base64url');
+  readonly #startedMs = performance.now();
+  readonly #isContinued: boolean;
+  #parts: string[] = [];
+  #kept = 0;
+  #end = 0;
+
+  /** @param isContinued Whether the text may begin within a secret, because it continues another one. */
+  constructor({ isContinued = false }: { readonly isContinued?: boolean } = {}) {
+    this.#isContinued = isContinued;
+  }
+
+  get elapsedMs(): number {
+    return Math.round(performance.now() - this.#startedMs);
+  }
+
+  push(text: string): void {
+    if (text === '') return;
+    const part = text.length > maxTailCharacters ? text.slice(-maxTailCharacters) : text;
+    this.#parts.push(copied(part));
+    this.#kept += part.length;
+    this.#end += text.length;
+    // Compaction is rare, so that each character is copied once or twice, however small the parts.
+    if (this.#kept > 2 * maxTailCharacters || this.#parts.length > 4_096) this.#compact();
+  }
+
+  /**
+   * The text from a place on, or from the first one that is kept. An end that may be the beginning
+   * of a secret is held back, so that no secret is shown in two parts.
+   */
+  read(after: number, needles: Needles): TailPart {
+    const text = this.#compact();
+    const start = this.#end - text.length;
+    const from = after >= start && after <= this.#end ? after : start;
+    const part = maskPart(text, needles, {
+      from: from - start,
+      continued: this.#isContinued || start > 0,
+    });
+    return { from, end: start + part.to, text: part.text };
+  }
+
+  #compact(): string {
+    const joined = this.#parts.join('');
+    const isLonger = joined.length > maxTailCharacters;
+    const text = isLonger ? copied(joined.slice(-maxTailCharacters)) : joined;
+    this.#parts = [text];
+    this.#kept = text.length;
+    return text;
+  }
+}
 
 /** Maximum texts at once; further ones replace the oldest. */
 const maxItems = 8;
@@ -127,3 +199,103 @@ const endsOf = (cursor: string): ReadonlyMap<string, number> =>
       .map((part) => part.split(':', 2))
       .map(([id = '', end]) => [id, Number.isSafeInteger(Number(end)) ? Number(end) : 0]),
   );
+
+/** A piece of a message or a thought that grows. */
+export interface Said {
+  readonly kind: 'message' | 'thought';
+  readonly text: string;
+}
+
+/** A piece of a text for connected clients, as the protocol has it; no log stores it. */
+export interface StreamingDelta {
+  readonly kind: 'StreamingDeltaEvent';
+  readonly id: string;
+  readonly timestamp: string;
+  readonly source: 'agent';
+  readonly content: string | null;
+  readonly reasoning_content: string | null;
+}
+
+/** Delay in which pieces are collected. */
+const intervalMs = 250;
+/** Maximum characters of one piece. The rest of a text reaches clients with its stored event. */
+const maxCharacters = 100_000;
+
+/**
+ * The text that an agent writes now, for the clients that are connected now, and in the activity
+ * for those that ask. Without a listener, nothing is sent.
+ */
+export class LiveText {
+  readonly #listeners = new Set<(delta: StreamingDelta) => void>();
+  #waiting: Record<Said['kind'], string> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  readonly #needles: () => Needles;
+  readonly #activity: LiveActivity;
+
+  /** Takes a function that returns the texts to hide. */
+  constructor(needles: () => Needles = () => noNeedles, activity = new LiveActivity()) {
+    this.#needles = needles;
+    this.#activity = activity;
+  }
+
+  /** Returns a function that removes the listener. */
+  subscribe(listener: (delta: StreamingDelta) => void): () => void {
+    this.#listeners.add(listener);
+    return () => {
+      this.#listeners.delete(listener);
+      if (this.#listeners.size === 0) this.#forget();
+    };
+  }
+
+  say({ kind, text }: Said): void {
+    this.#activity.say({ kind, text });
+    if (this.#listeners.size === 0) return;
+    const waiting = (this.#waiting ??= { message: '', thought: '' });
+    waiting[kind] += text.slice(0, maxCharacters - waiting[kind].length);
+    this.#timer ??= setTimeout(() => this.#send(), intervalMs);
+  }
+
+  /** Sends the waiting piece, because the stored event of its text follows. */
+  flush(): void {
+    this.#activity.endText();
+    this.#send();
+  }
+
+  /** Takes the whole output of a tool call so far. */
+  output(callId: string, whole: string): void {
+    this.#activity.replace(callId, whole);
+  }
+
+  #send(): void {
+    const waiting = this.#waiting;
+    this.#forget();
+    if (waiting === undefined) return;
+    const delta: StreamingDelta = {
+      ...{ kind: 'StreamingDeltaEvent', id: randomUUID(), source: 'agent' },
+      timestamp: eventTime(Date.now() * 1000),
+      content: this.#shown(waiting.message),
+      reasoning_content: this.#shown(waiting.thought),
+    };
+    for (const listener of this.#listeners) listener(delta);
+  }
+
+  /**
+   * The pieces of a message were masked as they arrived. Joined here, those on both sides of a
+   * thought may form a secret.
+   */
+  #shown(text: string): string | null {
+    return text === '' ? null : maskText(text, this.#needles());
+  }
+
+  /** Forgets the waiting piece, because no event will hold its text. */
+  drop(): void {
+    this.#activity.endText();
+    this.#forget();
+  }
+
+  #forget(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#waiting = undefined;
+  }
+}

@@ -2,7 +2,7 @@ import type { CommandResult } from './commands.ts';
 import type { Draft, EventLog } from './event-log.ts';
 import type { OpenApproval } from './derived-state.ts';
 import type { Classification, Stats } from './events.ts';
-import type { LiveText } from './live-text.ts';
+import type { LiveText } from './live-activity.ts';
 import type { McpCall, McpResult, McpTool } from './mcp-tools.ts';
 import type { Meta } from './meta.ts';
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { Download } from './download.ts';
+import type { Download } from './file-transfer.ts';
 
 export interface Call {
   readonly request: IncomingMessage;

@@ -4,7 +4,45 @@ import { parseJson } from './json.ts';
 import { needlesOf, noNeedles, type Needles } from './mask.ts';
 import { storedMcpServers, type McpServer } from './mcp-servers.ts';
 import type { Meta } from './meta.ts';
-import type { SecretBox } from './secret-box.ts';
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+
+const ivBytes = 12;
+const tagBytes = 16;
+
+/** Encrypts texts that must not be stored in clear (AES-256-GCM). */
+export class SecretBox {
+  readonly #key: Buffer;
+
+  constructor(secretKey: string) {
+    this.#key = Buffer.from(hkdfSync('sha256', secretKey, '', 'reference-agent/secrets', 32));
+  }
+
+  seal(text: string): string {
+    const iv = randomBytes(ivBytes);
+    const cipher = createCipheriv('aes-256-gcm', this.#key, iv);
+    return Buffer.concat([
+      iv,
+      cipher.update(text, 'utf8'),
+      cipher.final(),
+      cipher.getAuthTag(),
+    ]).toString('base64');
+  }
+
+  /** Decrypts a text; undefined when the text was sealed with another key. */
+  open(sealed: string): string | undefined {
+    const bytes = Buffer.from(sealed, 'base64');
+    try {
+      const decipher = createDecipheriv('aes-256-gcm', this.#key, bytes.subarray(0, ivBytes));
+      decipher.setAuthTag(bytes.subarray(-tagBytes));
+      return Buffer.concat([
+        decipher.update(bytes.subarray(ivBytes, -tagBytes)),
+        decipher.final(),
+      ]).toString('utf8');
+    } catch {
+      return undefined;
+    }
+  }
+}
 
 /** Maximum secrets of a conversation. */
 export const maxSecrets = 1000;

@@ -7,18 +7,16 @@ import { commandBody, hooksBody, initBody, parse, skillsBody, type WebhookBody }
 import { Commands } from './commands.ts';
 import { conversationRoutes, type Ready } from './conversation-routes.ts';
 import { Conversations } from './conversations.ts';
-import { dispositionOf, download, type Download } from './download.ts';
+import { dispositionOf, download, type Download, readBody, upload } from './file-transfer.ts';
 import { Git } from './git/git.ts';
 import { gitRoutes } from './git/routes.ts';
 import { HttpError } from './http-error.ts';
 import { parseJson } from './json.ts';
-import { readBody } from './read-body.ts';
 import { Router, type RouteResponse } from './router.ts';
-import { SecretBox } from './secret-box.ts';
+import { SecretBox } from './secrets.ts';
 import { commandEnvironment, SettingsError, type Settings } from './settings.ts';
 import { projectHooks, projectSkills } from './skills.ts';
 import { Sockets } from './sockets.ts';
-import { upload } from './upload.ts';
 import { Webhooks, type WebhookSettings } from './webhooks.ts';
 
 /** Version of the protocol of which this server implements a subset. */

@@ -1,5 +1,5 @@
 import { jest } from '@jest/globals';
-import { EventPost, type EventPostOptions } from '../src/event-post.ts';
+import { EventPost, type EventPostOptions } from '../src/webhooks.ts';
 
 /** A receiver that takes as many requests as it is allowed to, at most one at a time. */
 function setUp(options: Partial<EventPostOptions> = {}) {

@@ -1,5 +1,4 @@
-import { LiveActivity } from '../src/live-activity.ts';
-import { LiveTail, maxTailCharacters } from '../src/live-tail.ts';
+import { LiveActivity, LiveTail, maxTailCharacters } from '../src/live-activity.ts';
 import { marker, maskText, needlesOf, noNeedles } from '../src/mask.ts';
 
 const secret = 'correct-horse-battery';

@@ -1,5 +1,5 @@
 import { jest } from '@jest/globals';
-import { LiveText, type StreamingDelta } from '../src/live-text.ts';
+import { LiveText, type StreamingDelta } from '../src/live-activity.ts';
 import { needlesOf } from '../src/mask.ts';
 
 describe('the text that an agent writes now', () => {

@@ -1,7 +1,6 @@
 import { maskText, noNeedles } from '../src/mask.ts';
 import type { Meta } from '../src/meta.ts';
-import { SecretBox } from '../src/secret-box.ts';
-import { agentVariablesOf, Secrets, withSecrets, type Secret } from '../src/secrets.ts';
+import { SecretBox, agentVariablesOf, Secrets, withSecrets, type Secret } from '../src/secrets.ts';
 import { LookupServer } from './lookup-server.ts';
 
 const box = new SecretBox('key');

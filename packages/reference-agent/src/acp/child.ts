@@ -17,12 +17,12 @@ import * as z from 'zod/mini';
 import { isAllowing } from '../approvals.ts';
 import { BoundedOutput, kill, type ProcessGuard } from '../commands.ts';
 import type { ApprovalRequest, EventBody } from '../events.ts';
-import type { LiveText } from '../live-text.ts';
+import type { LiveText } from '../live-activity.ts';
 import { maskText, type Needles } from '../mask.ts';
 import type { McpServer } from '../mcp-servers.ts';
-import { bounded } from './bounded.ts';
+import { bounded } from './tool-calls.ts';
 import { toolCallSchema, UpdateRecorder } from './recorder.ts';
-import { Replay } from './replay.ts';
+import { Replay } from './session-texts.ts';
 
 /** Maximum bytes of one message of an agent; the child of a larger one ends. */
 const maxMessageBytes = 8 * 1024 * 1024;

@@ -18,9 +18,7 @@ import { agentVariablesOf, type ReadSecrets } from '../secrets.ts';
 import type { AcpSettings } from '../settings.ts';
 import { actionEvent } from '../tool-events.ts';
 import { AcpChild, AcpFailure, type AcpUsage } from './child.ts';
-import { promptOf } from './prompt.ts';
-import type { Replay } from './replay.ts';
-import { transcriptOf } from './transcript.ts';
+import { promptOf, transcriptOf, type Replay } from './session-texts.ts';
 import { setUpOf, type AcpModel } from './vendors.ts';
 
 export interface AcpProgramOptions {

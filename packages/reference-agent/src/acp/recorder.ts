@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod/mini';
 import { agentMessage, textContent, type AcpToolCall, type EventBody } from '../events.ts';
-import type { Said } from '../live-text.ts';
+import type { Said } from '../live-activity.ts';
 import {
   marker,
   maskJson,
@@ -12,10 +12,19 @@ import {
   StreamMask,
   type Needles,
 } from '../mask.ts';
-import { bothOf, firstSaid, isPartOf, withBeside, withoutPlaces } from './asked-input.ts';
-import { bounded, maxDataCharacters } from './bounded.ts';
-import { hasOmission } from './omissions.ts';
-import { isProgress, outputOf, sizeOf } from './progress.ts';
+import {
+  bothOf,
+  firstSaid,
+  isPartOf,
+  withBeside,
+  withoutPlaces,
+  bounded,
+  maxDataCharacters,
+  hasOmission,
+  isProgress,
+  outputOf,
+  sizeOf,
+} from './tool-calls.ts';
 
 /** Maximum characters of one event's text; a longer message becomes several events. */
 const maxTextCharacters = 100_000;

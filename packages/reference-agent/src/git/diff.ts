@@ -2,10 +2,8 @@ import { constants } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { relative } from 'node:path';
 import { HttpError } from '../http-error.ts';
-import { baseOf } from './base.ts';
-import { commitOf } from './changes.ts';
-import type { Git } from './git.ts';
-import { closestRepository, resolved } from './repository.ts';
+import { baseOf, commitOf } from './changes.ts';
+import { type Git, closestRepository, resolved } from './git.ts';
 
 /** Both versions of a file; null where there is no repository. */
 export interface GitDiff {

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Conversation } from '../../src/conversation.ts';
 import { agentMessage } from '../../src/events.ts';
-import { SecretBox } from '../../src/secret-box.ts';
+import { SecretBox } from '../../src/secrets.ts';
 import {
   allowed,
   becomes,

@@ -2,7 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Commands } from '../../src/commands.ts';
 import { AcpChild, AcpFailure } from '../../src/acp/child.ts';
-import { LiveText } from '../../src/live-text.ts';
+import { LiveText } from '../../src/live-activity.ts';
 import { noNeedles } from '../../src/mask.ts';
 import type { Conversation } from '../../src/conversation.ts';
 import {

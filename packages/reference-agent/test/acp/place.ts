@@ -7,7 +7,7 @@ import type { Conversation } from '../../src/conversation.ts';
 import { Conversations } from '../../src/conversations.ts';
 import type { AgentEvent, ExecutionStatus } from '../../src/events.ts';
 import type { Meta } from '../../src/meta.ts';
-import { SecretBox } from '../../src/secret-box.ts';
+import { SecretBox } from '../../src/secrets.ts';
 
 export const fake = fileURLToPath(new URL('fake-agent.ts', import.meta.url));
 const id = '0'.repeat(32);

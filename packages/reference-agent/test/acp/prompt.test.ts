@@ -1,4 +1,4 @@
-import { promptOf } from '../../src/acp/prompt.ts';
+import { promptOf } from '../../src/acp/session-texts.ts';
 import type { Content } from '../../src/events.ts';
 
 const png = 'data:image/png;base64,iVBORw0K';

@@ -1,8 +1,8 @@
 import { isDeeperThan } from '@conversation-operator/base/json-depth';
 import * as fc from 'fast-check';
-import { bounded } from '../../src/acp/bounded.ts';
+import { bounded } from '../../src/acp/tool-calls.ts';
 import { UpdateRecorder } from '../../src/acp/recorder.ts';
-import type { Said } from '../../src/live-text.ts';
+import type { Said } from '../../src/live-activity.ts';
 import { needlesOf } from '../../src/mask.ts';
 
 const aCall = (toolCallId: string, fields: object = {}) => ({

@@ -1,4 +1,4 @@
-import { Replay } from '../../src/acp/replay.ts';
+import { Replay } from '../../src/acp/session-texts.ts';
 import { needlesOf } from '../../src/mask.ts';
 
 /** A replay of messages of the agent; `>` begins one of the user. */

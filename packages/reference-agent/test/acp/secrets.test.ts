@@ -1,8 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Conversation } from '../../src/conversation.ts';
-import { SecretBox } from '../../src/secret-box.ts';
-import { withSecrets, type Secret } from '../../src/secrets.ts';
+import { SecretBox, withSecrets, type Secret } from '../../src/secrets.ts';
 import { LookupServer } from '../lookup-server.ts';
 import {
   allowed,

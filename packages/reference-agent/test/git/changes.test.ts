@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { eventually } from '../../../../test/support/eventually.ts';
 import { changesBelow, changesOf } from '../../src/git/changes.ts';
-import { commitsOf } from '../../src/git/commits.ts';
+import { commitsOf } from '../../src/git/routes.ts';
 import { TestRepository } from './test-repository.ts';
 
 const changes = (repository: TestRepository, ref?: string, path = repository.folder) =>
