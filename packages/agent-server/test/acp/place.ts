@@ -2,12 +2,21 @@ import { appendFileSync, cpSync, mkdtempSync, readdirSync, readFileSync, rmSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { acpPrograms } from '../../src/acp/program.ts';
 import { Commands } from '../../src/commands.ts';
 import type { Conversation } from '../../src/conversation.ts';
 import { Conversations } from '../../src/conversations.ts';
 import type { AgentEvent, ExecutionStatus } from '../../src/events.ts';
 import type { Meta } from '../../src/meta.ts';
+import type { Programs } from '../../src/program.ts';
 import { SecretBox } from '../../src/secrets.ts';
+
+/** The programs of a server that is the bridge of an agent. */
+export const onlyAcp: Programs = (env) => {
+  const choose = acpPrograms(env);
+  if (choose === undefined) throw new Error('the environment names no agent');
+  return choose;
+};
 
 export const fake = fileURLToPath(new URL('fake-agent.ts', import.meta.url));
 const id = '0'.repeat(32);
@@ -39,6 +48,7 @@ export class Place {
       },
       secretBox: new SecretBox('key'),
       commands: this.#commands,
+      programs: onlyAcp,
       maxConcurrentRuns: 10,
       touch: () => undefined,
       onOpen: () => undefined,

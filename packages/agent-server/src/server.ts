@@ -12,6 +12,7 @@ import { Git } from './git/git.ts';
 import { gitRoutes } from './git/routes.ts';
 import { HttpError } from './http-error.ts';
 import { parseJson } from './json.ts';
+import type { Programs } from './program.ts';
 import { Router, type RouteResponse } from './router.ts';
 import { SecretBox } from './secrets.ts';
 import { commandEnvironment, SettingsError, type Settings } from './settings.ts';
@@ -65,8 +66,9 @@ function acceptsKey(keys: readonly string[], header: string | string[] | undefin
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 
-export class ReferenceServer {
+export class AgentServer {
   readonly #settings: Settings;
+  readonly #programs: Programs;
   readonly #commands = new Commands();
   readonly #router = new Router();
   readonly #sockets: Sockets;
@@ -79,12 +81,15 @@ export class ReferenceServer {
 
   constructor({
     settings,
+    programs,
     log,
   }: {
     readonly settings: Settings;
+    readonly programs: Programs;
     readonly log: (message: string, error?: unknown) => void;
   }) {
     this.#settings = settings;
+    this.#programs = programs;
     this.#log = log;
     // An import of node:http would also load the HTTP client of browsers (fetch): 15 MB and 20 ms.
     this.#server = process
@@ -267,6 +272,7 @@ export class ReferenceServer {
       env,
       secretBox,
       commands: this.#commands,
+      programs: this.#programs,
       maxConcurrentRuns: this.#settings.maxConcurrentRuns,
       touch: () => this.#touch(),
       onOpen: (conversation) => webhooks.follow(conversation),

@@ -1,10 +1,13 @@
-import type { CommandResult } from './commands.ts';
+import type { CommandResult, ProcessGuard } from './commands.ts';
 import type { Draft, EventLog } from './event-log.ts';
 import type { OpenApproval } from './derived-state.ts';
 import type { Classification, Stats } from './events.ts';
 import type { LiveText } from './live-activity.ts';
+import type { Needles } from './mask.ts';
+import type { McpServer } from './mcp-servers.ts';
 import type { McpCall, McpResult, McpTool } from './mcp-tools.ts';
 import type { Meta } from './meta.ts';
+import type { ReadSecrets } from './secrets.ts';
 
 export interface CommandRequest {
   readonly command: string;
@@ -84,7 +87,42 @@ export interface ProgramLink {
 export interface Program {
   /** Handles the pending messages. Throws `RunFailure` when this fails. */
   work(run: Run): Promise<void>;
+  /**
+   * Ends the process of the program that outlives a run. A program that has one works on all runs
+   * of its conversation; any other one is chosen for each run.
+   */
+  close?(): Promise<void>;
 }
+
+/** The model of a conversation: of its request, completed by the environment of the server. */
+export interface Model {
+  readonly model: string;
+  readonly baseUrl: string | undefined;
+  readonly apiKey: string | undefined;
+  readonly retries: number;
+}
+
+/** A conversation as the choice of its program knows it. */
+export interface ProgramPlace {
+  readonly model: Model | undefined;
+  /** Folder on the volume for the state of an agent with a process of its own. */
+  readonly home: string;
+  /** Environment of commands, without any key of the server. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly guard: ProcessGuard;
+  /** Returns the MCP servers of the conversation. */
+  readonly mcpServers: () => readonly McpServer[];
+  /** Reads the secrets of the conversation for a process. Rejects with the reason of the signal. */
+  readonly readSecrets: (signal: AbortSignal) => Promise<ReadSecrets>;
+  /** Returns the texts to hide in everything that an agent says. */
+  readonly needles: () => Needles;
+  readonly link: ProgramLink;
+}
+
+export type ChooseProgram = (place: ProgramPlace) => Program;
+
+/** The programs of a server with this environment. Throws SettingsError for a wrong setting. */
+export type Programs = (env: Readonly<Record<string, string>>) => ChooseProgram;
 
 /**
  * Ends a run with the status `error` and a ConversationErrorEvent, or with `stuck` and no event.

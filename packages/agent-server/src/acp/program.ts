@@ -1,41 +1,52 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ProcessGuard } from '../commands.ts';
 import type { Draft } from '../event-log.ts';
 import { agentMessage, textOf, type ApprovalRequest, type EventBody } from '../events.ts';
 import {
   ConfirmationRequested,
   PauseRequested,
   RunFailure,
+  type ChooseProgram,
   type Program,
-  type ProgramLink,
+  type ProgramPlace,
   type Run,
 } from '../program.ts';
-import { maskText, type Needles } from '../mask.ts';
+import { maskText } from '../mask.ts';
 import { sessionServersOf, type McpServer } from '../mcp-servers.ts';
-import { agentVariablesOf, type ReadSecrets } from '../secrets.ts';
-import type { AcpSettings } from '../settings.ts';
+import { agentVariablesOf } from '../secrets.ts';
+import { acpSettingsOf, type AcpSettings } from './settings.ts';
 import { actionEvent } from '../tool-events.ts';
 import { AcpChild, AcpFailure, type AcpUsage } from './child.ts';
 import { promptOf, transcriptOf, type Replay } from './session-texts.ts';
 import { setUpOf, type AcpModel } from './vendors.ts';
 
-export interface AcpProgramOptions {
+export interface AcpProgramOptions extends Omit<ProgramPlace, 'model'> {
   readonly settings: AcpSettings;
   readonly model: AcpModel;
-  /** Folder on the volume that is the agent's HOME, with the state of its session. */
-  readonly home: string;
-  /** Environment of the agent, without any key of the server. */
-  readonly env: Readonly<Record<string, string>>;
-  readonly guard: ProcessGuard;
-  /** Returns the MCP servers of the conversation, beside those of the settings. */
-  readonly mcpServers: () => readonly McpServer[];
-  /** Reads the secrets of the conversation for a process. Rejects with the reason of the signal. */
-  readonly readSecrets: (signal: AbortSignal) => Promise<ReadSecrets>;
-  /** Returns the texts to hide in everything that the agent says. */
-  readonly needles: () => Needles;
-  readonly link: ProgramLink;
+}
+
+/**
+ * The program of each conversation where the environment names an agent; undefined where it names
+ * none. Throws SettingsError.
+ */
+export function acpPrograms(
+  env: Readonly<Record<string, string | undefined>>,
+): ChooseProgram | undefined {
+  const settings = acpSettingsOf(env);
+  return (
+    settings &&
+    (({ model, ...place }) =>
+      new AcpProgram({
+        ...place,
+        settings,
+        model: {
+          name: model?.model.replace(/^[a-z]+\//, ''),
+          baseUrl: model?.baseUrl,
+          apiKey: model?.apiKey,
+        },
+      }))
+  );
 }
 
 /** Maximum starts of the agent's process in one run after the first. */

@@ -1,25 +1,30 @@
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { AcpProgram } from './acp/program.ts';
 import type { Commands } from './commands.ts';
 import { Conversation, type ConversationHost } from './conversation.ts';
 import type { NewMessage } from './drafts.ts';
 import { unfinishedPrefix } from './durable-files.ts';
 import { HttpError } from './http-error.ts';
-import { LlmProgram, type LlmSettings } from './llm-program.ts';
 import { storedMcpServers, type McpServer } from './mcp-servers.ts';
 import { McpTools } from './mcp-tools.ts';
 import type { Meta } from './meta.ts';
-import type { ProgramLink } from './program.ts';
-import { scriptProgram } from './script-program.ts';
+import type {
+  ChooseProgram,
+  Model,
+  Program,
+  ProgramLink,
+  ProgramPlace,
+  Programs,
+} from './program.ts';
 import { type SecretBox, isVariable, Secrets } from './secrets.ts';
-import { acpSettingsOf, commandEnvironment, type AcpSettings } from './settings.ts';
+import { commandEnvironment } from './settings.ts';
 
 export interface ConversationsOptions {
   readonly path: string;
   readonly env: Readonly<Record<string, string>>;
   readonly secretBox: SecretBox;
   readonly commands: Commands;
+  readonly programs: Programs;
   readonly maxConcurrentRuns: number;
   readonly touch: () => void;
   /** Called for each conversation that was created or found on the disk. */
@@ -40,27 +45,25 @@ export class Conversations {
   readonly #all = new Map<string, Conversation>();
   readonly #creating = new Map<string, Promise<Conversation>>();
   /** Programs with a process of their own, by id of their conversation. */
-  readonly #acp = new Map<string, AcpProgram>();
-  /** Undefined when this server works by itself. */
-  readonly #acpSettings: AcpSettings | undefined;
+  readonly #lasting = new Map<string, Program>();
+  readonly #choose: ChooseProgram;
 
   private constructor(options: ConversationsOptions) {
     this.#options = options;
     this.#secrets = new Secrets(options.secretBox);
-    this.#acpSettings = acpSettingsOf(options.env);
+    this.#choose = options.programs(options.env);
     this.#host = {
       commands: options.commands,
       touch: options.touch,
       onError: options.onError,
       programFor: (meta, link) => {
-        const llm = this.#llmOf(meta);
-        const acp = this.#acp.get(meta.id) ?? this.#acpProgramOf(meta, llm, link);
-        if (acp !== undefined) this.#acp.set(meta.id, acp);
-        return acp ?? (llm === undefined ? scriptProgram : new LlmProgram(llm));
+        const program = this.#lasting.get(meta.id) ?? this.#choose(this.#placeOf(meta, link));
+        if (program.close !== undefined) this.#lasting.set(meta.id, program);
+        return program;
       },
       release: async ({ id }) => {
-        await this.#acp.get(id)?.close();
-        this.#acp.delete(id);
+        await this.#lasting.get(id)?.close?.();
+        this.#lasting.delete(id);
         this.#secrets.forget({ id });
       },
       environmentFor: (meta, command, signal) => this.#environmentFor(meta, command, signal),
@@ -164,7 +167,7 @@ export class Conversations {
    * environment is sent only to the endpoint of the environment, because a client that creates a
    * conversation must not redirect this key.
    */
-  #llmOf({ llm }: Meta): LlmSettings | undefined {
+  #modelOf({ llm }: Meta): Model | undefined {
     const { env, secretBox } = this.#options;
     const present = (name: string) => (env[name] === '' ? undefined : env[name]);
     const model = llm?.model === '' ? present('LLM_MODEL') : (llm?.model ?? present('LLM_MODEL'));
@@ -180,21 +183,11 @@ export class Conversations {
     };
   }
 
-  #acpProgramOf(
-    { id }: Meta,
-    llm: LlmSettings | undefined,
-    link: ProgramLink,
-  ): AcpProgram | undefined {
+  #placeOf(meta: Meta, link: ProgramLink): ProgramPlace {
     const { env, path, commands } = this.#options;
-    if (this.#acpSettings === undefined) return undefined;
-    return new AcpProgram({
-      settings: this.#acpSettings,
-      model: {
-        name: llm?.model.replace(/^[a-z]+\//, ''),
-        baseUrl: llm?.baseUrl,
-        apiKey: llm?.apiKey,
-      },
-      home: join(path, id, 'home'),
+    return {
+      model: this.#modelOf(meta),
+      home: join(path, meta.id, 'home'),
       env: commandEnvironment(env),
       guard: commands.guard,
       mcpServers: () => this.#mcpServersOf(link.meta),
@@ -202,7 +195,7 @@ export class Conversations {
         this.#secrets.read(link.meta, () => true, { signal, totalMs: agentSecretsMs }),
       needles: () => this.#secrets.needlesOf(link.meta),
       link,
-    });
+    };
   }
 
   #mcpServersOf({ sealedMcpServers: sealed }: Meta): readonly McpServer[] {

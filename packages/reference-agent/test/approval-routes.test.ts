@@ -1,23 +1,25 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ReferenceServer } from '../../src/server.ts';
-import { loadSettings } from '../../src/settings.ts';
-import { fake, until } from './place.ts';
+import { AgentServer } from '@conversation-operator/agent-server/server';
+import { loadSettings } from '@conversation-operator/agent-server/settings';
+import { chooseProgram } from '../src/choose-program.ts';
+import { fake, until } from '../../agent-server/test/acp/place.ts';
 
 /** A server with a conversation, over HTTP. */
 class Bridge {
   readonly folder = mkdtempSync(join(tmpdir(), 'acp-routes-'));
-  readonly #server: ReferenceServer;
+  readonly #server: AgentServer;
   #url = '';
 
   constructor(env: Readonly<Record<string, string>> = {}) {
-    this.#server = new ReferenceServer({
+    this.#server = new AgentServer({
       settings: loadSettings(['--port', '0'], {
         ...{ OH_SESSION_API_KEYS_0: 'key', PATH: process.env['PATH'] },
         OH_CONVERSATIONS_PATH: join(this.folder, 'conversations'),
         ...env,
       }),
+      programs: chooseProgram,
       log: () => undefined,
     });
   }

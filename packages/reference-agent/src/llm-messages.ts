@@ -1,6 +1,11 @@
 import type { ChatCompletionMessageParam } from 'openai/resources/chat/completions';
-import { textOf, type ActionEvent, type AgentEvent, type Classification } from './events.ts';
-import { RunFailure } from './program.ts';
+import {
+  textOf,
+  type ActionEvent,
+  type AgentEvent,
+  type Classification,
+} from '@conversation-operator/agent-server/events';
+import { RunFailure } from '@conversation-operator/agent-server/program';
 
 interface Failure {
   readonly code: string;
