@@ -1,7 +1,6 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { answerDraft, assertSameAnswer, withdrawal, type Decision } from './approvals.ts';
-import type { Commands } from './commands.ts';
 import { createFolder, removeFolder, replaceFile } from './durable-files.ts';
 import { EventLog, initialLog, type Draft } from './event-log.ts';
 import { DerivedState } from './derived-state.ts';
@@ -20,56 +19,13 @@ import {
 import type { AgentEvent, ApprovalRequest, ExecutionStatus, Stats } from './events.ts';
 import { LiveActivity, LiveText } from './live-activity.ts';
 import type { Needles } from './mask.ts';
-import type { McpTools } from './mcp-tools.ts';
 import { metaSchema, type Meta } from './meta.ts';
-import {
-  ConfirmationRequested,
-  PauseRequested,
-  RunFailure,
-  type Program,
-  type ProgramLink,
-  type Run,
-} from './program.ts';
+import { ConfirmationRequested, PauseRequested, RunFailure, type ProgramLink } from './program.ts';
+import { runViewOf, type ConversationHost, type CurrentRun } from './run-view.ts';
 import { runConfirmed } from './tool-events.ts';
-
-export interface ConversationHost {
-  readonly commands: Commands;
-  programFor(meta: Meta, link: ProgramLink): Program;
-  /** Ends what the program of a conversation has started, before the conversation is closed. */
-  release(meta: Meta): Promise<void>;
-  /**
-   * Returns the environment of a command, with the secrets that the command names, and the names of
-   * those that could not be read.
-   */
-  environmentFor(
-    meta: Meta,
-    command: string,
-    signal: AbortSignal,
-  ): Promise<{
-    readonly env: Readonly<Record<string, string>>;
-    readonly unread: readonly string[];
-  }>;
-  /** Returns the tools of the MCP servers of a conversation, which the caller closes. */
-  toolsFor(meta: Meta): McpTools;
-  /** Returns the texts to hide in what the conversation stores and sends. */
-  needlesOf(meta: Meta): Needles;
-  /** Records activity in a conversation. */
-  touch(): void;
-  onError(message: string, error: unknown): void;
-}
 
 type StopReason = 'interrupt' | 'shutdown';
 
-interface CurrentRun {
-  readonly abort: AbortController;
-  readonly ended: Promise<void>;
-  readonly pause: AbortController;
-  readonly tools: McpTools;
-  readonly startedMs: number;
-  inCommand: boolean;
-}
-
-const maxToolOutputBytes = 30_000;
 const metaFile = 'meta.json';
 const logFile = 'events.jsonl';
 
@@ -372,11 +328,13 @@ export class Conversation {
   async #work(run: CurrentRun): Promise<void> {
     for (let end: readonly AgentEvent[] = []; end.length === 0;) {
       try {
+        const view = () =>
+          runViewOf({ run, host: this.#host, state: this.#state, conversation: this });
         const program = this.#host.programFor(this.#meta, this.#link);
         // Only an action that waited for its confirmation is open when a run starts.
         const { openAction } = this.#state;
-        if (openAction !== undefined) await runConfirmed(this.#viewFor(run), openAction);
-        await program.work(this.#viewFor(run));
+        if (openAction !== undefined) await runConfirmed(view(), openAction);
+        await program.work(view());
         run.abort.signal.throwIfAborted();
         // A message that has arrived in the meantime belongs to this run.
         end = await this.log.append(() =>
@@ -421,90 +379,6 @@ export class Conversation {
     const { openAction, openCalls } = this.#state;
     return [...failureOf(openAction, reason), ...failuresOf(openCalls.values(), reason)];
   }
-
-  #viewFor(run: CurrentRun): Run {
-    const { workingDir, maxIterations, systemMessageSuffix, loadProjectSkills } = this.#meta;
-    const { confirmationPolicy } = this.#meta;
-    const { signal } = run.abort;
-    const state = this.#state;
-    return {
-      workingDir,
-      maxIterations,
-      systemMessageSuffix,
-      loadProjectSkills,
-      log: this.log,
-      confirmationPolicy,
-      get stats() {
-        return state.stats;
-      },
-      get approval() {
-        return state.approval;
-      },
-      get acpSession() {
-        return state.acpSession;
-      },
-      get interruptedBy() {
-        return state.interruptedBy;
-      },
-      skippedMcpServers: state.skippedMcpServers,
-      get skippedSecrets() {
-        return state.skippedSecrets;
-      },
-      failOpenCalls: async (reason) => {
-        await this.log.append(() => failuresOf(state.openCalls.values(), reason));
-      },
-      signal,
-      pauseSignal: run.pause.signal,
-      checkpoint: () => {
-        signal.throwIfAborted();
-        run.pause.signal.throwIfAborted();
-      },
-      confirm: () => {
-        if (confirmationPolicy !== undefined && confirmationPolicy !== 'NeverConfirm')
-          throw new ConfirmationRequested();
-      },
-      pendingMessages: () => this.pendingMessages(),
-      append: async (...drafts) => {
-        // No event follows an interrupt.
-        await this.log.append(() => {
-          signal.throwIfAborted();
-          return drafts;
-        });
-        this.#host.touch();
-      },
-      mcpTools: () => run.tools.list(AbortSignal.any([signal, run.pause.signal])),
-      callTool: async (call) => {
-        run.inCommand = true;
-        try {
-          return await run.tools.call(call, signal);
-        } finally {
-          run.inCommand = false;
-        }
-      },
-      execute: async ({ command, shell = 'sh', timeoutSeconds }, toolCallId) => {
-        run.inCommand = true;
-        const onOutput = this.activity.begin(toolCallId);
-        try {
-          const { env, unread } = await this.#host.environmentFor(this.#meta, command, signal);
-          const result = await this.#host.commands.run({
-            command,
-            shell,
-            cwd: workingDir,
-            env,
-            timeoutMs: timeoutSeconds * 1000,
-            maxOutputBytes: maxToolOutputBytes,
-            merged: true,
-            onOutput,
-            needles: () => this.needles,
-            signal,
-          });
-          return { ...result, stdout: unread.map(unreadLine).join('') + result.stdout };
-        } finally {
-          run.inCommand = false;
-        }
-      },
-    };
-  }
 }
 
 const internalFailure = (cause: unknown): RunFailure =>
@@ -512,5 +386,3 @@ const internalFailure = (cause: unknown): RunFailure =>
     cause,
     classification: { kind: 'internal', retryable: true, user_action: 'retry' },
   });
-
-const unreadLine = (name: string): string => `The secret ${name} could not be read.\n`;

@@ -1,7 +1,8 @@
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Commands } from './commands.ts';
-import { Conversation, type ConversationHost } from './conversation.ts';
+import { Conversation } from './conversation.ts';
+import type { ConversationHost } from './run-view.ts';
 import type { NewMessage } from './drafts.ts';
 import { unfinishedPrefix } from './durable-files.ts';
 import { HttpError } from './http-error.ts';

@@ -1,8 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Draft } from '../event-log.ts';
-import { agentMessage, textOf, type ApprovalRequest, type EventBody } from '../events.ts';
+import { agentMessage, textOf, type ApprovalRequest } from '../events.ts';
 import {
   ConfirmationRequested,
   PauseRequested,
@@ -16,8 +15,16 @@ import { maskText } from '../mask.ts';
 import { sessionServersOf, type McpServer } from '../mcp-servers.ts';
 import { agentVariablesOf } from '../secrets.ts';
 import { acpSettingsOf, type AcpSettings } from './settings.ts';
-import { actionEvent } from '../tool-events.ts';
-import { AcpChild, AcpFailure, type AcpUsage } from './child.ts';
+import { AcpChild, AcpFailure } from './child.ts';
+import {
+  failureOf,
+  questionDrafts,
+  stateEvent,
+  statsDrafts,
+  stopFailure,
+  unreadText,
+  unsupported,
+} from './log-entries.ts';
 import { promptOf, transcriptOf, type Replay } from './session-texts.ts';
 import { setUpOf, type AcpModel } from './vendors.ts';
 
@@ -62,18 +69,6 @@ const pauseText =
   'Your last turn was interrupted. Continue with the task, unless a message says otherwise.';
 const endText =
   'The process of the agent was restarted during its last turn. Continue with the task. A tool that ran at that moment may have been executed in part: check its effects before you use it again.';
-
-const stateEvent = (
-  key:
-    | 'acp_session'
-    | 'acp_session_lost'
-    | 'acp_turn'
-    | 'acp_continued'
-    | 'acp_mcp_skipped'
-    | 'acp_images_skipped'
-    | 'approval_delivered',
-  value: string,
-): EventBody => ({ kind: 'ConversationStateUpdateEvent', source: 'environment', key, value });
 
 /**
  * An answer that a person gave to a process that has ended before it got the answer. The answer
@@ -432,81 +427,4 @@ function modeOf(
 ): string | undefined {
   if (policy === 'NeverConfirm') return vendor.modes?.free;
   return mode ?? (policy === undefined ? undefined : vendor.modes?.asks);
-}
-
-/**
- * The question of an agent: an action that waits for a person, as for every agent, with the options
- * beside it.
- */
-function questionDrafts(request: ApprovalRequest): readonly Draft[] {
-  const { id, tool_call_id: toolCallId, title, tool_kind: tool, input } = request;
-  const isObject = typeof input === 'object' && input !== null && !Array.isArray(input);
-  const fields = isObject ? input : { input };
-  const isCommand = 'command' in fields && typeof fields.command === 'string';
-  const kind = isCommand ? 'ExecuteBashAction' : 'AcpToolAction';
-  const origin = { toolCallId, responseId: id, thought: '' };
-  return [
-    { id, event: { ...actionEvent(tool, origin, input, { ...fields, kind }), summary: title } },
-    {
-      event: {
-        ...{ kind: 'ConversationStateUpdateEvent', source: 'environment' },
-        key: 'approval_request',
-        value: request,
-      },
-    },
-  ];
-}
-
-/** Says which images of a message the agent has not got. */
-const unreadText = (count: number, readsImages: boolean): string =>
-  readsImages
-    ? `The agent reads only images that are in the message: ${leftOut(count)}.`
-    : `The agent reads no images: ${leftOut(count)}.`;
-const leftOut = (count: number): string => `${count} ${count === 1 ? 'was' : 'were'} left out`;
-
-const failureOf = (error: AcpFailure): RunFailure =>
-  new RunFailure('AcpAgentFailed', error.message, {
-    cause: error,
-    classification: { kind: 'transient', retryable: true, user_action: 'retry' },
-  });
-
-const unsupported = (name: string, type: string): RunFailure =>
-  new RunFailure(
-    'AcpMcpServerUnsupported',
-    `The agent supports no MCP servers over ${type}, as ${name} of ACP_MCP_SERVERS is.`,
-    { classification: { kind: 'config', retryable: false, user_action: 'settings' } },
-  );
-
-const stopDetails: Readonly<Record<string, string>> = {
-  refusal: 'The agent has refused to work on the message.',
-  max_tokens: "The model's answer has reached its maximum length.",
-  max_turn_requests: 'The agent has reached its maximum number of steps without finishing.',
-};
-
-const stopFailure = (reason: string): RunFailure =>
-  new RunFailure(
-    reason === 'max_turn_requests' ? 'MaxIterationsReached' : 'AcpTurnEnded',
-    stopDetails[reason] ?? `The agent has ended its turn: ${reason.slice(0, 100)}.`,
-    { classification: { kind: 'agent_action', retryable: true, user_action: 'none' } },
-  );
-
-function statsDrafts({ stats }: Run, usage: AcpUsage | undefined): readonly Draft[] {
-  if (usage === undefined) return [];
-  const before = stats.usage_to_metrics['default'];
-  const { prompt_tokens = 0, completion_tokens = 0 } = before?.accumulated_token_usage ?? {};
-  const metrics = {
-    accumulated_cost: before?.accumulated_cost ?? 0,
-    accumulated_token_usage: {
-      prompt_tokens: prompt_tokens + usage.inputTokens,
-      completion_tokens: completion_tokens + usage.outputTokens,
-    },
-  };
-  return [
-    {
-      event: {
-        ...{ kind: 'ConversationStateUpdateEvent', source: 'environment', key: 'stats' },
-        value: { usage_to_metrics: { default: metrics } },
-      },
-    },
-  ];
 }
