@@ -2,7 +2,7 @@ import type { Draft } from '../event-log.ts';
 import type { ApprovalRequest, EventBody } from '../events.ts';
 import { RunFailure, type Run } from '../program.ts';
 import { actionEvent } from '../tool-events.ts';
-import type { AcpFailure, AcpUsage } from './child.ts';
+import type { AcpFailure, AcpUsage } from './turn.ts';
 
 /** A step of the bridge that the log has, so that another process can continue the conversation. */
 export const stateEvent = (

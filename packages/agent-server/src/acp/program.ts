@@ -15,7 +15,8 @@ import { maskText } from '../mask.ts';
 import { sessionServersOf, type McpServer } from '../mcp-servers.ts';
 import { agentVariablesOf } from '../secrets.ts';
 import { acpSettingsOf, type AcpSettings } from './settings.ts';
-import { AcpChild, AcpFailure } from './child.ts';
+import { AcpChild } from './child.ts';
+import { AcpFailure } from './turn.ts';
 import {
   failureOf,
   questionDrafts,

@@ -1,7 +1,8 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Commands } from '../../src/commands.ts';
-import { AcpChild, AcpFailure } from '../../src/acp/child.ts';
+import { AcpChild } from '../../src/acp/child.ts';
+import { AcpFailure } from '../../src/acp/turn.ts';
 import { LiveText } from '../../src/live-activity.ts';
 import { noNeedles } from '../../src/mask.ts';
 import type { Conversation } from '../../src/conversation.ts';
