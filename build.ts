@@ -76,7 +76,7 @@ await build({
   entryPoints: { 'reference-agent': 'packages/reference-agent/src/main.ts' },
   chunkNames: 'reference-agent/[name]-[hash]',
 });
-const notInImage = /^packages\/(local-cluster|reference-agent)\//;
+const notInImage = /^packages\/(local-cluster|agent-server|reference-agent)\//;
 for (const [output, { inputs }] of Object.entries(metafile.outputs)) {
   const input = Object.keys(inputs).find((name) => notInImage.test(name));
   if (input !== undefined && relative(outdir, output) !== 'up.js')

@@ -8,12 +8,13 @@ const floors = [
   ['src/main.ts', 'src/program.ts'],
   ['src/commands'],
   ['src/gateway', 'src/controllers', 'packages/local-cluster', 'packages/reference-agent'],
+  ['packages/agent-server'],
   ['src/resources', 'src/quota', 'src/agent', 'src/archive', 'src/observability', 'src/config'],
   ['packages/git', 'packages/http', 'packages/kube', 'packages/object-store'],
   ['packages/outward'],
   ['packages/base'],
 ];
-// The packages know nothing of the product. Apart from the local cluster and its agent, they are
+// The packages know nothing of the product. Apart from the local cluster and its agents, they are
 // the floors below it.
 const product = floors.flat().filter((room) => room.startsWith('src/'));
 const zones = floors.flatMap((rooms, floor) =>
@@ -22,7 +23,7 @@ const zones = floors.flatMap((rooms, floor) =>
     from: [
       ...new Set([
         ...floors.slice(0, floor).flat(),
-        ...([2, 4].includes(floor) ? rooms.filter((other) => other !== room) : []),
+        ...([2, 5].includes(floor) ? rooms.filter((other) => other !== room) : []),
         ...(room.startsWith('packages/') ? product : []),
       ]),
     ].map((path) => `./${path}`),
@@ -34,6 +35,11 @@ const inside = ['packages/kube', 'packages/http', 'src/agent', 'src/controllers'
   target: `./${room}`,
   from: './packages/outward',
   message: 'hosts inside the cluster are called directly',
+}));
+const agents = ['src/gateway', 'src/controllers', 'packages/local-cluster'].map((room) => ({
+  target: `./${room}`,
+  from: './packages/agent-server',
+  message: 'agents are called over HTTP',
 }));
 const throughDoors = {
   group: ['**/packages/**'],
@@ -62,7 +68,7 @@ export default tseslint.config(
       ],
       'import-x/no-restricted-paths': [
         'error',
-        { zones: [...zones.filter(({ from }) => from.length > 0), ...inside] },
+        { zones: [...zones.filter(({ from }) => from.length > 0), ...inside, ...agents] },
       ],
       'import-x/no-default-export': 'error',
       '@typescript-eslint/consistent-type-imports': 'error',

@@ -6,7 +6,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { acpVendors, type AcpVendor } from '../packages/reference-agent/src/acp/vendors.ts';
+import { acpVendors, type AcpVendor } from '../packages/agent-server/src/acp/vendors.ts';
 
 const folder = '/agent';
 const [name = '', accepted = ''] = process.argv.slice(2);

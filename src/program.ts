@@ -2,8 +2,8 @@ import { Command, Option } from 'commander';
 import { addArchiveCommand } from './commands/archive-command.ts';
 import type { CheckOptions } from './commands/check.ts';
 import type { PruneOptions } from './commands/claims.ts';
-import type { ClusterOptions } from './commands/cluster-client.ts';
-import { CommandError } from './commands/command-error.ts';
+import type { ClusterOptions } from './commands/process.ts';
+import { CommandError } from './commands/terminal.ts';
 import type { CreateKeyOptions } from './commands/keys.ts';
 import type { LoginLinkOptions } from './commands/login-link.ts';
 import { ConfigError } from './config/environment.ts';
@@ -176,7 +176,7 @@ export async function runProgram({
 
   addArchiveCommand(program, {
     inCluster,
-    open: async () => (await import('./commands/archive-access.ts')).openArchiveAccess(),
+    open: async () => (await import('./commands/archive-store.ts')).openArchiveAccess(),
   });
 
   program

@@ -1,8 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { z } from 'zod';
-import { dashedUuid, parseUuid } from '@conversation-operator/kube/uuid';
-import type { KeepAlive } from '@conversation-operator/http/client/bounded-client';
-import { Deadline } from '@conversation-operator/http/client/deadline';
+import { dashedUuid, parseUuid } from '@conversation-operator/base/uuid';
+import { type KeepAlive, Deadline } from '@conversation-operator/http/client/bounded-client';
 import type { AgentCallOptions, AgentEndpoint } from './agent.ts';
 import { AgentError, isAgentError } from './errors.ts';
 import { AgentHttp, type AgentAnswer, type AgentReading, type AgentRequest } from './http.ts';

@@ -4,7 +4,7 @@ import {
   maxTitleLength,
   type ExecutionStatus,
 } from '../resources/conversation-status.ts';
-import { dashedUuid, parseUuid } from '@conversation-operator/kube/uuid';
+import { dashedUuid, parseUuid } from '@conversation-operator/base/uuid';
 import type { ConfirmationPolicy } from '../resources/agent-settings.ts';
 import type {
   AgentCommandResult,

@@ -1,5 +1,5 @@
 import { delimiter, join } from 'node:path';
-import { acpVendors, type AcpVendor } from '@conversation-operator/reference-agent/acp/vendors';
+import { acpVendors, type AcpVendor } from '@conversation-operator/agent-server/acp/vendors';
 import type { NewObject } from '@conversation-operator/kube/object';
 import type { ImageProgram } from '@conversation-operator/local-cluster/kubelet/options';
 import type { AcpAgentName } from '../resources/acp-settings.ts';

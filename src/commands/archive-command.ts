@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { ArchiveAccess } from './archive.ts';
 import type { ExportOptions } from './archive-export.ts';
 import type { PruneArchivesOptions } from './archive-prune.ts';
-import type { ClusterOptions } from './cluster-client.ts';
+import type { ClusterOptions } from './process.ts';
 
 export interface ArchiveCommandOptions {
   /** Adds the options of a command that reads a cluster. */

@@ -17,8 +17,8 @@ import {
   type ArchiveAccess,
   type ArchiveSource,
 } from './archive.ts';
-import { withClient, type ClusterOptions } from './cluster-client.ts';
-import { CommandError } from './command-error.ts';
+import { withClient, type ClusterOptions } from './process.ts';
+import { CommandError } from './terminal.ts';
 
 export interface ExportOptions extends ClusterOptions {
   /** A file; the ending .zip makes it a ZIP archive. By default lines of JSON on standard output. */

@@ -16,9 +16,8 @@ import {
   type ArchiveSource,
 } from './archive.ts';
 import { agedMs } from './claims.ts';
-import { withClient, type ClusterOptions } from './cluster-client.ts';
-import { CommandError } from './command-error.ts';
-import { textTable } from './text-table.ts';
+import { withClient, type ClusterOptions } from './process.ts';
+import { CommandError, textTable } from './terminal.ts';
 
 /** An archive without a Conversation. */
 export interface Orphan {

@@ -17,8 +17,8 @@ import {
   type ArchiveAccess,
   type ArchiveSource,
 } from './archive.ts';
-import { withClient, type ClusterOptions } from './cluster-client.ts';
-import { textTable } from './text-table.ts';
+import { withClient, type ClusterOptions } from './process.ts';
+import { textTable } from './terminal.ts';
 
 type Verdict =
   | 'intact'

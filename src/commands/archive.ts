@@ -8,7 +8,7 @@ import type { HistoryReader } from '../archive/history.ts';
 import type { ArchiveWriter } from '../archive/installation.ts';
 import { archivesOf, newestHead } from '../archive/removal.ts';
 import { conversations, type Conversation } from '../resources/conversation.ts';
-import { CommandError } from './command-error.ts';
+import { CommandError } from './terminal.ts';
 
 /** The archive that the settings of the environment name. */
 export interface ArchiveAccess {

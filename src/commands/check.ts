@@ -19,21 +19,58 @@ import {
   type SandboxTemplate,
 } from '../resources/sandbox-template.ts';
 import { openStore } from './archive-store.ts';
-import { askApiServer } from './check/api-server.ts';
-import { allChecks } from './check/check-list.ts';
-import { dryRunOf } from './check/dry-run.ts';
-import { noNamespace, NotTried } from './check/finding.ts';
+import { askApiServer, apiServerCheck, clockCheck } from './check/api-server.ts';
+import { dryRunOf, plannedTemplate } from './check/dry-run.ts';
+import {
+  noNamespace,
+  NotTried,
+  once,
+  type GitHostCredential,
+  type Scene,
+  type Check,
+} from './check/check.ts';
 import { createOutwardRequests } from './check/outward-requests.ts';
-import { plannedTemplate } from './check/planned-template.ts';
-import { jsonReport, textReport } from './check/report.ts';
-import { exitCodeOf, runChecks } from './check/run-checks.ts';
-import { once, type GitHostCredential, type Scene } from './check/scene.ts';
+import { jsonReport, textReport, exitCodeOf, runChecks } from './check/run-checks.ts';
 import { TemporaryObjects } from './check/temporary-objects.ts';
-import type { ClusterOptions } from './cluster-client.ts';
-import { CommandError } from './command-error.ts';
+import { type ClusterOptions, connect, createRuntime, interrupted } from './process.ts';
+import { CommandError } from './terminal.ts';
 import { everybodysGitCredentials } from './git-directory.ts';
 import { withOutward, type OutwardRuntime } from './outward.ts';
-import { connect, createRuntime, interrupted } from './process.ts';
+import { admissionCheck, podSecurityCheck } from './check/admission.ts';
+import { bucketCheck } from './check/bucket.ts';
+import { definitionsCheck } from './check/definitions.ts';
+import { dnsCheck } from './check/dns.ts';
+import { gitHostsCheck } from './check/git-hosts.ts';
+import { imagesCheck } from './check/images.ts';
+import { networkPolicyCheck } from './check/network-policy.ts';
+import { architectureCheck, runtimeClassCheck } from './check/nodes.ts';
+import { outwardCheck } from './check/outward.ts';
+import { quotaCheck } from './check/quota.ts';
+import { rightsCheck } from './check/rights.ts';
+import { storageClassCheck, volumeCheck } from './check/volume.ts';
+import { trustCheck } from './check/trust.ts';
+
+/** All checks, in the order of the report. The first one decides whether others have a subject. */
+export const allChecks: readonly Check[] = [
+  apiServerCheck,
+  dnsCheck,
+  clockCheck,
+  rightsCheck,
+  definitionsCheck,
+  podSecurityCheck,
+  admissionCheck,
+  quotaCheck,
+  runtimeClassCheck,
+  architectureCheck,
+  storageClassCheck,
+  volumeCheck,
+  imagesCheck,
+  trustCheck,
+  networkPolicyCheck,
+  outwardCheck,
+  gitHostsCheck,
+  bucketCheck,
+];
 
 export interface CheckOptions extends ClusterOptions {
   /** Before an installation, with the rights of the person. */

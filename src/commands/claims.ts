@@ -13,9 +13,8 @@ import {
   ownerAnnotation,
   type Sandbox,
 } from '../resources/sandbox.ts';
-import { withClient, type ClusterOptions } from './cluster-client.ts';
-import { CommandError } from './command-error.ts';
-import { textTable } from './text-table.ts';
+import { withClient, type ClusterOptions } from './process.ts';
+import { CommandError, textTable } from './terminal.ts';
 import { conversationAnnotation, retainedLabel } from '../controllers/sandbox/claim.ts';
 import { isOwnedBy } from '@conversation-operator/kube/object';
 

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from '@conversation-operator/base/logger';
-import { unreadable } from './command-error.ts';
+import { unreadable } from './terminal.ts';
 import { systemCodeOf } from '@conversation-operator/base/system-code';
 import { noAgentCredentials, type AgentCredentials } from '../agent/credentials.ts';
 

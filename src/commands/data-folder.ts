@@ -8,8 +8,9 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { CommandError, unreadable } from './command-error.ts';
+import { CommandError, unreadable } from './terminal.ts';
 import { systemCodeOf } from '@conversation-operator/base/system-code';
+import { createServer } from 'node:net';
 
 /** The folder that holds all state of an embedded installation. */
 export class DataFolder {
@@ -64,3 +65,21 @@ export class DataFolder {
     return made;
   }
 }
+
+const loopback = '127.0.0.1';
+
+/**
+ * The port in a file of the data folder where it is free, else 0, for any. A port that stays the
+ * same over restarts keeps addresses alive that others have stored.
+ */
+export async function lastPort(folder: DataFolder, file: string): Promise<number> {
+  const last = Number(folder.read(file));
+  return Number.isInteger(last) && last > 0 && last < 65_536 && (await isFree(last)) ? last : 0;
+}
+
+const isFree = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const probe = createServer();
+    probe.once('error', () => resolve(false));
+    probe.listen(port, loopback, () => probe.close(() => resolve(true)));
+  });

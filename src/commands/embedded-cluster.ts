@@ -4,19 +4,18 @@ import { ControlPlane } from '@conversation-operator/local-cluster/control-plane
 import {
   createCertificate,
   type Certificate,
-} from '@conversation-operator/local-cluster/http/certificate';
-import { writeKubeconfig } from '@conversation-operator/local-cluster/http/kubeconfig';
+  writeKubeconfig,
+} from '@conversation-operator/local-cluster/http/credentials';
 import { startApiServer } from '@conversation-operator/local-cluster/http/server';
 import type { ImageProgram } from '@conversation-operator/local-cluster/kubelet/options';
 import { LocalKubelet } from '@conversation-operator/local-cluster/kubelet/local-kubelet';
-import { StorageError } from '@conversation-operator/local-cluster/storage/storage-error';
+import { StorageError } from '@conversation-operator/local-cluster/storage/object-store';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Clock } from '@conversation-operator/base/clock';
 import { EventRecorder } from '@conversation-operator/kube/events';
 import { crdOf, definitions } from '../resources/crd.ts';
-import { CommandError, portInUse } from './command-error.ts';
-import type { DataFolder } from './data-folder.ts';
-import { lastPort } from './last-port.ts';
+import { CommandError, portInUse } from './terminal.ts';
+import { type DataFolder, lastPort } from './data-folder.ts';
 import { localKubeconfig } from './local-service.ts';
 import type { MeasuredRuntime } from '../observability/runtime.ts';
 import { connect } from './process.ts';

@@ -5,10 +5,13 @@ import { NotificationSender } from '../gateway/callback-server/notification-send
 import { createGateway } from '../gateway/gateway.ts';
 import { gatewayCaches, serviceCaches } from '../gateway/lookup/cache.ts';
 import { openArchive } from './archive-store.ts';
-import { serveAgentSide } from './agent-side.ts';
-import { gatewaySettings, webDirectories } from './gateway-settings.ts';
+import {
+  serveAgentSide,
+  gatewaySettings,
+  webDirectories,
+  pullRequestService,
+} from './gateway-wiring.ts';
 import { gitCredentials, gitDirectory } from './git-directory.ts';
-import { pullRequestService } from './pull-requests.ts';
 import { interrupted, clusterProcess, serveTelemetry, startReflectors } from './process.ts';
 
 export interface GatewayProgram {

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { existsSync, renameSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { systemCodeOf } from '@conversation-operator/base/system-code';
-import { CommandError } from './command-error.ts';
+import { CommandError } from './terminal.ts';
 
 /**
  * Installs an agent into a folder unless `program` in it exists. The installation works in a folder

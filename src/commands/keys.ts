@@ -1,9 +1,8 @@
 import { issueKey } from '../gateway/auth/key.ts';
 import { isNotFound } from '@conversation-operator/kube/errors';
 import { apiKeys, type ApiKeySpec } from '../resources/api-key.ts';
-import { withClient, type ClusterOptions } from './cluster-client.ts';
-import { CommandError } from './command-error.ts';
-import { textTable } from './text-table.ts';
+import { withClient, type ClusterOptions } from './process.ts';
+import { CommandError, textTable } from './terminal.ts';
 
 export interface CreateKeyOptions extends ClusterOptions {
   readonly owner: string;

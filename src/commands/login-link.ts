@@ -4,8 +4,8 @@ import { systemClock } from '@conversation-operator/base/clock';
 import { httpUrl } from '../config/environment.ts';
 import { createLoginLink, linkMinutes } from '../gateway/sign-in/sessions.ts';
 import type { ApiKeySpec } from '../resources/api-key.ts';
-import { withClient, type ClusterOptions } from './cluster-client.ts';
-import { CommandError } from './command-error.ts';
+import { withClient, type ClusterOptions } from './process.ts';
+import { CommandError } from './terminal.ts';
 import { DataFolder } from './data-folder.ts';
 import {
   localKubeconfig,

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { SandboxKeys } from '../agent/keys.ts';
 import { every } from '@conversation-operator/base/clock';
 import type { Runtime } from '@conversation-operator/base/runtime';
-import { CommandError, unreadable } from './command-error.ts';
+import { CommandError, unreadable } from './terminal.ts';
 import type { DataFolder } from './data-folder.ts';
 
 const keyBytes = 32;

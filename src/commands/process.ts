@@ -16,8 +16,9 @@ import {
 } from '@conversation-operator/kube/transport';
 import { collectProcessMetrics, createMetrics } from '../observability/metrics.ts';
 import type { MeasuredRuntime } from '../observability/runtime.ts';
-import type { Logger, LogLevel } from '@conversation-operator/base/logger';
+import { type Logger, type LogLevel, silentLogger } from '@conversation-operator/base/logger';
 import { createLogger } from '../observability/logger.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
 
 const resolution = 2 ** 47;
 
@@ -124,4 +125,27 @@ export async function serveTelemetry(
   const server = await startTelemetryServer(options);
   stack.defer(() => server.close());
   return server.port;
+}
+
+export interface ClusterOptions {
+  /** By default $KUBECONFIG, ~/.kube/config, or the pod. */
+  readonly kubeconfig?: string;
+  /** By default that of the kubeconfig. */
+  readonly namespace?: string;
+}
+
+/** Runs a short piece of work with the rights of the user who runs the command. */
+export async function withClient<T>(
+  options: ClusterOptions,
+  work: (client: KubeClient, namespace: string) => Promise<T>,
+): Promise<T> {
+  const { connection, namespace } = await loadConnection(
+    options.kubeconfig === undefined ? {} : { kubeconfig: options.kubeconfig },
+  );
+  const { client, transport } = connect(connection, createRuntime(silentLogger));
+  try {
+    return await work(client, options.namespace ?? namespace);
+  } finally {
+    await transport.close();
+  }
 }

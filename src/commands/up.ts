@@ -19,13 +19,17 @@ import { apiKeys, type ApiKey } from '../resources/api-key.ts';
 import { ownerSettings, type OwnerSettings } from '../resources/owner-settings.ts';
 import { conversationQuotas } from '../resources/conversation-quota.ts';
 import { createLocalArchive, openArchive } from './archive-store.ts';
-import { serveAgentSide } from './agent-side.ts';
+import {
+  serveAgentSide,
+  gatewaySettings,
+  webDirectories,
+  pullRequestService,
+} from './gateway-wiring.ts';
 import { mountedAgentCredentials } from './credential-files.ts';
-import { CommandError, portInUse } from './command-error.ts';
-import { DataFolder } from './data-folder.ts';
+import { CommandError, portInUse } from './terminal.ts';
+import { DataFolder, lastPort } from './data-folder.ts';
 import { defaultQuota, ensure, keepWarm } from './initial-objects.ts';
 import { startEmbeddedCluster } from './embedded-cluster.ts';
-import { gatewaySettings, webDirectories } from './gateway-settings.ts';
 import { gitCredentials, gitDirectory } from './git-directory.ts';
 import {
   interrupted,
@@ -34,14 +38,10 @@ import {
   startReflectors,
   createRuntime,
 } from './process.ts';
-import { outwardEnvironment, withEnvironment } from './agent-environment.ts';
-import { withOutward } from './outward.ts';
-import { lastPort } from './last-port.ts';
-import { localAgents } from './local-agents.ts';
-import { localAgentCredentials } from './local-model.ts';
+import { outwardEnvironment, withEnvironment, withOutward } from './outward.ts';
+import { localAgents, localAgentCredentials } from './local-agents.ts';
 import { announceService, localNamespace, storedFirstKey } from './local-service.ts';
 import { localMasterKey } from './master-keys.ts';
-import { pullRequestService } from './pull-requests.ts';
 
 const namespace = localNamespace;
 const loopback = '127.0.0.1';

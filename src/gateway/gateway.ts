@@ -2,7 +2,7 @@ import type { Server } from 'node:http';
 import { sleep } from '@conversation-operator/base/clock';
 import { createHttpServer } from '@conversation-operator/http/server/http-server';
 import { closeServer, listenOn } from '@conversation-operator/http/server/listen';
-import { isWebSocketRequest } from '@conversation-operator/http/proxy/websocket-handshake';
+import { isWebSocketRequest } from '@conversation-operator/http/proxy/upgrade';
 import type { GatewayOptions } from './gateway-options.ts';
 import type { Route } from './http/route.ts';
 import { refusedResponse } from './http/send-bytes.ts';

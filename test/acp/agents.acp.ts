@@ -1,6 +1,6 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { acpVendors, type AcpVendorName } from '@conversation-operator/reference-agent/acp/vendors';
+import { acpVendors, type AcpVendorName } from '@conversation-operator/agent-server/acp/vendors';
 import { hookMs, startMs } from '../support/agent-service.ts';
 import { eventually } from '../support/eventually.ts';
 import { partOf } from '../support/part.ts';

@@ -5,7 +5,7 @@ import { issueKey } from '../../src/gateway/auth/key.ts';
 import { conversations } from '../../src/resources/conversation.ts';
 import { conversationQuotas } from '../../src/resources/conversation-quota.ts';
 import { apiVersion } from '../../src/resources/group.ts';
-import { newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/base/uuid';
 import { inParallel, startApiServer, namespace } from './api-server.ts';
 import { startChild } from './child.ts';
 import { percentile, report } from './figure.ts';

@@ -6,7 +6,7 @@ import { apiKeys } from '../../src/resources/api-key.ts';
 import { conversations } from '../../src/resources/conversation.ts';
 import { persistentVolumeClaims } from '../../packages/kube/src/core.ts';
 import { apiVersion } from '../../src/resources/group.ts';
-import { newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/base/uuid';
 import { ownSandboxName } from '../../src/resources/ids.ts';
 import { ownerReferenceTo } from '../../packages/kube/src/object.ts';
 import { SandboxCondition, sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';

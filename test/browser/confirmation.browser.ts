@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { fileURLToPath } from 'node:url';
-import { newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/base/uuid';
 import { eventually } from '../support/eventually.ts';
 import { StubAgent } from '../support/gateway/stub-agent.ts';
 import { TestGateway } from '../support/gateway/test-gateway.ts';

@@ -1,5 +1,5 @@
 import { ControlPlane } from '../../packages/local-cluster/src/control-plane.ts';
-import { writeKubeconfig } from '../../packages/local-cluster/src/http/kubeconfig.ts';
+import { writeKubeconfig } from '@conversation-operator/local-cluster/http/credentials';
 import { startApiServer } from '../../packages/local-cluster/src/http/server.ts';
 import { systemClock } from '@conversation-operator/base/clock';
 import { silentLogger } from '@conversation-operator/base/logger';

@@ -8,7 +8,7 @@ import { Transport } from '../../packages/kube/src/transport.ts';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { conversations } from '../../src/resources/conversation.ts';
 import { apiVersion } from '../../src/resources/group.ts';
-import { newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/base/uuid';
 import { addTemplate } from '../bench/population.ts';
 import { startApiFront } from '../support/api-front.ts';
 import { runApiServer } from '../support/api-server.ts';

@@ -1,13 +1,13 @@
 import type { TestedMutant } from './tested-mutant.ts';
 
-const acpChild = 'packages/reference-agent/src/acp/child.ts';
-const acpProgram = 'packages/reference-agent/src/acp/program.ts';
-const conversations = 'packages/reference-agent/src/conversations.ts';
+const acpChild = 'packages/agent-server/src/acp/child.ts';
+const acpProgram = 'packages/agent-server/src/acp/program.ts';
+const conversations = 'packages/agent-server/src/conversations.ts';
 const runResult = 'src/controllers/conversation/execution/run-result.ts';
 const runResultTest = 'test/unit/controllers/conversation/execution/run-result.test.ts';
-const liveMask = 'packages/reference-agent/src/mask.ts';
-const liveTest = 'packages/reference-agent/test/live-activity.test.ts';
-const acpTest = 'packages/reference-agent/test/acp/acp-program.test.ts';
+const liveMask = 'packages/agent-server/src/mask.ts';
+const liveTest = 'packages/agent-server/test/live-activity.test.ts';
+const acpTest = 'packages/agent-server/test/acp/acp-program.test.ts';
 
 /**
  * Mistakes in the sessions of agents, in what collects reports, in texts that are shortened, and in
@@ -106,7 +106,7 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'continues in the last of its sessions',
   },
   'an agent continues in the first of its sessions': {
-    file: 'packages/reference-agent/src/derived-state.ts',
+    file: 'packages/agent-server/src/derived-state.ts',
     from: 'this.acpSession = event.value;',
     to: 'this.acpSession ??= event.value;',
     test: acpTest,
@@ -114,14 +114,14 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'all agents of a server have one home': {
     file: conversations,
-    from: "home: join(path, id, 'home')",
+    from: "home: join(path, meta.id, 'home')",
     to: "home: join(path, 'home')",
     test: acpTest,
     name: 'have an agent each',
   },
   'a conversation that is made again has the agent of the deleted one': {
     file: conversations,
-    from: 'this.#acp.delete(id);',
+    from: 'this.#lasting.delete(id);',
     to: '',
     test: acpTest,
     name: 'share nothing either',
@@ -162,24 +162,24 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'makes a read due soon also when',
   },
   'each piece of a text delays the live text anew': {
-    file: 'packages/reference-agent/src/live-text.ts',
+    file: 'packages/agent-server/src/live-activity.ts',
     from: 'this.#timer ??= setTimeout(',
     to: 'clearTimeout(this.#timer); this.#timer = setTimeout(',
-    test: 'packages/reference-agent/test/live-text.test.ts',
+    test: 'packages/agent-server/test/live-text.test.ts',
     name: 'waits 250 ms from its first piece on',
   },
   'each event delays a webhook anew': {
-    file: 'packages/reference-agent/src/event-post.ts',
+    file: 'packages/agent-server/src/webhooks.ts',
     from: 'if (this.#ended || this.#timer !== undefined || this.#queue.length === 0) return;',
     to: 'clearTimeout(this.#timer); if (this.#ended || this.#queue.length === 0) return;',
-    test: 'packages/reference-agent/test/event-post.test.ts',
+    test: 'packages/agent-server/test/event-post.test.ts',
     name: 'although further events come',
   },
   'an event that comes during a webhook waits for the next event': {
-    file: 'packages/reference-agent/src/event-post.ts',
+    file: 'packages/agent-server/src/webhooks.ts',
     from: 'this.#flush(); else this.#arm(); });',
     to: 'this.#flush(); });',
-    test: 'packages/reference-agent/test/event-post.test.ts',
+    test: 'packages/agent-server/test/event-post.test.ts',
     name: 'although further events come',
   },
   'a key that is used while others are written is forgotten': {
@@ -211,45 +211,45 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'the request to resume a sandbox',
   },
   'a transcript has the oldest messages': {
-    file: 'packages/reference-agent/src/acp/transcript.ts',
+    file: 'packages/agent-server/src/acp/session-texts.ts',
     from: 'of events.toReversed()) {',
     to: 'of events) {',
     test: acpTest,
     name: 'transcript that is too long',
   },
   'a replay is compared with the beginning of the log': {
-    file: 'packages/reference-agent/src/acp/program.ts',
+    file: 'packages/agent-server/src/acp/program.ts',
     from: 'entries.slice(-maxComparedMessages)',
     to: 'entries.slice(0, maxComparedMessages)',
     test: acpTest,
     name: 'repeats a long session',
   },
   'a replay adds the oldest messages that are lost': {
-    file: 'packages/reference-agent/src/acp/replay.ts',
+    file: 'packages/agent-server/src/acp/session-texts.ts',
     from: '.slice(-maxLost)',
     to: '.slice(0, maxLost)',
-    test: 'packages/reference-agent/test/acp/replay.test.ts',
+    test: 'packages/agent-server/test/acp/replay.test.ts',
     name: 'are the last ones of a long replay',
   },
   'a long replay keeps its oldest messages': {
-    file: 'packages/reference-agent/src/acp/replay.ts',
+    file: 'packages/agent-server/src/acp/session-texts.ts',
     from: 'this.#messages.shift();',
     to: 'this.#messages.pop();',
-    test: 'packages/reference-agent/test/acp/replay.test.ts',
+    test: 'packages/agent-server/test/acp/replay.test.ts',
     name: 'are the last ones of a long replay',
   },
   'the input of a tool that is too long has its end': {
-    file: 'packages/reference-agent/src/acp/bounded.ts',
+    file: 'packages/agent-server/src/acp/tool-calls.ts',
     from: '`${text.slice(0, maxCharacters)}… (${text.length - maxCharacters}',
     to: '`${text.slice(-maxCharacters)}… (${text.length - maxCharacters}',
-    test: 'packages/reference-agent/test/acp/recorder.test.ts',
+    test: 'packages/agent-server/test/acp/recorder.test.ts',
     name: 'have the beginning of the input of a tool',
   },
   'a title has the end of a message': {
-    file: 'packages/reference-agent/src/derived-state.ts',
+    file: 'packages/agent-server/src/derived-state.ts',
     from: 'truncated.slice(0, Math.max',
     to: 'truncated.slice(-Math.max',
-    test: 'packages/reference-agent/test/derived-state.test.ts',
+    test: 'packages/agent-server/test/derived-state.test.ts',
     name: 'is titled by its first message',
   },
   'the life of a conversation has its oldest Events': {
@@ -372,10 +372,10 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'takes no page of a volume that is replaced meanwhile',
   },
   'a line of a secret is shown to a model and in events': {
-    file: 'packages/reference-agent/src/mask.ts',
+    file: 'packages/agent-server/src/mask.ts',
     from: '[value, value.trim(), ...linesOf(value)]',
     to: '[value, value.trim()]',
-    test: 'packages/reference-agent/test/mask.test.ts',
+    test: 'packages/agent-server/test/mask.test.ts',
     name: 'has no line of a value of several lines',
   },
   'a line of a secret is archived': {
@@ -421,7 +421,7 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'gives a session up whose load ends its process',
   },
   'a transcript has line breaks in its texts': {
-    file: 'packages/reference-agent/src/acp/transcript.ts',
+    file: 'packages/agent-server/src/acp/session-texts.ts',
     from: 'JSON.stringify({ role, text }).replaceAll(',
     to: '`${role}: ${text}`.replaceAll(',
     test: acpTest,
@@ -431,7 +431,7 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     file: acpChild,
     from: 'isAnswered = true;',
     to: '',
-    test: 'packages/reference-agent/test/acp/hostile-agent.test.ts',
+    test: 'packages/agent-server/test/acp/hostile-agent.test.ts',
     name: 'is withdrawn when the agent ends its turn without the answer: ask-and-end',
   },
   'a secret is shown in two parts of an output': {
@@ -449,14 +449,14 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'hides the rest of a secret whose beginning is no longer kept',
   },
   'the end of a secret is shown where a whole text does not continue the last one': {
-    file: 'packages/reference-agent/src/live-activity.ts',
+    file: 'packages/agent-server/src/live-activity.ts',
     from: 'const isContinued = known !== undefined;',
     to: 'const isContinued = false;',
     test: liveTest,
     name: 'hides the end of a secret where a whole text has lost its beginning',
   },
   'the streams of a command share a decoder': {
-    file: 'packages/reference-agent/src/live-activity.ts',
+    file: 'packages/agent-server/src/live-activity.ts',
     from: 'decoders[stream].write(chunk)',
     to: 'decoders.stdout.write(chunk)',
     test: liveTest,
@@ -470,7 +470,7 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'says that it has not all where a path is too long',
   },
   'the tail of an output has no bound': {
-    file: 'packages/reference-agent/src/live-tail.ts',
+    file: 'packages/agent-server/src/live-activity.ts',
     from: 'const isLonger = joined.length > maxTailCharacters;',
     to: 'const isLonger = false;',
     test: liveTest,

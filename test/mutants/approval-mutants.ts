@@ -1,7 +1,7 @@
 import type { TestedMutant } from './tested-mutant.ts';
 
-const acpProgram = 'packages/reference-agent/src/acp/program.ts';
-const acpTest = 'packages/reference-agent/test/acp/acp-program.test.ts';
+const acpProgram = 'packages/agent-server/src/acp/program.ts';
+const acpTest = 'packages/agent-server/test/acp/acp-program.test.ts';
 const questionText = 'src/agent/question-text.ts';
 const questionTest = 'test/unit/agent/question-text.test.ts';
 const openhandsQuestions = 'src/agent/openhands-questions.ts';
@@ -19,10 +19,10 @@ const confirmationTest = 'test/integration/agent/confirmation.test.ts';
  */
 export const approvalMutants: Readonly<Record<string, TestedMutant>> = {
   'a call that was forgotten before its question passes for a whole one': {
-    file: 'packages/reference-agent/src/acp/recorder.ts',
+    file: 'packages/agent-server/src/acp/recorder.ts',
     from: '!this.#forgotten.has(toolCallId) &&',
     to: '',
-    test: 'packages/reference-agent/test/acp/recorder.test.ts',
+    test: 'packages/agent-server/test/acp/recorder.test.ts',
     name: 'ask about all of a call, or say that they have forgotten it among too many others',
   },
   'a secret at the end of the rendered part of a text is shown in part': {
@@ -173,59 +173,59 @@ export const approvalMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'asks again about another call',
   },
   'a call is identified by what its question repeats of it': {
-    file: 'packages/reference-agent/src/acp/recorder.ts',
+    file: 'packages/agent-server/src/acp/recorder.ts',
     from: '...[raw?.title, raw?.kind, before?.input, before?.content],',
     to: '...[raw?.title, raw?.kind],',
-    test: 'packages/reference-agent/test/acp/recorder.test.ts',
+    test: 'packages/agent-server/test/acp/recorder.test.ts',
     name: 'ask about a call with',
   },
   'a call is identified by its input alone': {
-    file: 'packages/reference-agent/src/acp/recorder.ts',
+    file: 'packages/agent-server/src/acp/recorder.ts',
     from: '...[given.rawInput, givenContent, given.locations].map(',
     to: '...[given.rawInput].map(',
-    test: 'packages/reference-agent/test/acp/recorder.test.ts',
+    test: 'packages/agent-server/test/acp/recorder.test.ts',
     name: 'ask about another call where it differs',
   },
   'a call whose output has another place is another call': {
-    file: 'packages/reference-agent/src/acp/asked-input.ts',
+    file: 'packages/agent-server/src/acp/tool-calls.ts',
     from: "others['type'] === 'terminal' && typeof terminalId === 'string' ? others : part",
     to: 'part',
-    test: 'packages/reference-agent/test/acp/recorder.test.ts',
+    test: 'packages/agent-server/test/acp/recorder.test.ts',
     name: 'whose id and whose place of output are others',
   },
   'what an agent says beside the input of a call is not shown': {
-    file: 'packages/reference-agent/src/acp/recorder.ts',
+    file: 'packages/agent-server/src/acp/recorder.ts',
     from: 'input: withBeside(shown, title, beside)',
     to: 'input: shown',
-    test: 'packages/reference-agent/test/acp/recorder.test.ts',
+    test: 'packages/agent-server/test/acp/recorder.test.ts',
     name: 'ask about another call where it differs beside an input',
   },
   'a change that the input has in part counts as said': {
-    file: 'packages/reference-agent/src/acp/asked-input.ts',
+    file: 'packages/agent-server/src/acp/tool-calls.ts',
     from: 'leavesOf(part).every(',
     to: 'leavesOf(part).some(',
-    test: 'packages/reference-agent/test/acp/recorder.test.ts',
+    test: 'packages/agent-server/test/acp/recorder.test.ts',
     name: 'ask with another change of the file',
   },
   'a question shows the input of its request alone': {
-    file: 'packages/reference-agent/src/acp/asked-input.ts',
+    file: 'packages/agent-server/src/acp/tool-calls.ts',
     from: 'reported === undefined ? asked : { reported, asked }',
     to: 'asked',
-    test: 'packages/reference-agent/test/acp/recorder.test.ts',
+    test: 'packages/agent-server/test/acp/recorder.test.ts',
     name: 'ask about a call with',
   },
   'a tool call may have the marker of a secret': {
-    file: 'packages/reference-agent/src/mask.ts',
+    file: 'packages/agent-server/src/mask.ts',
     from: "part.replace(ownMarker, '<\\\\$1secret-hidden>')",
     to: "part.replace(ownMarker, '<$1secret-hidden>')",
-    test: 'packages/reference-agent/test/acp/recorder.test.ts',
+    test: 'packages/agent-server/test/acp/recorder.test.ts',
     name: 'in a way that no other text has',
   },
   'a bridge takes a rounded number for whole': {
-    file: 'packages/reference-agent/src/acp/recorder.ts',
+    file: 'packages/agent-server/src/acp/recorder.ts',
     from: 'isShortened: isShortened || !isExact(raw)',
     to: 'isShortened',
-    test: 'packages/reference-agent/test/acp/recorder.test.ts',
+    test: 'packages/agent-server/test/acp/recorder.test.ts',
     name: 'know whether a tool call is whole',
   },
   'numbers of a tool call are rounded': {
@@ -264,17 +264,17 @@ export const approvalMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'reports an approval in doubt as lost',
   },
   'a call is identified by what is shown of it': {
-    file: 'packages/reference-agent/src/acp/recorder.ts',
+    file: 'packages/agent-server/src/acp/recorder.ts',
     from: 'hash: sha256(raw),',
     to: "hash: sha256(JSON.stringify(raw).slice(0, 30_000).replaceAll(/(one|two)-secret/g, '<secret-hidden>')),",
-    test: 'packages/reference-agent/test/acp/recorder.test.ts',
+    test: 'packages/agent-server/test/acp/recorder.test.ts',
     name: 'identify a tool call that has',
   },
   'a person approves a change that the agent has omitted beside another one': {
-    file: 'packages/reference-agent/src/acp/omissions.ts',
+    file: 'packages/agent-server/src/acp/tool-calls.ts',
     from: 'changed.size < Math.max(1, named.size)',
     to: 'changed.size < 1',
-    test: 'packages/reference-agent/test/acp/recorder.test.ts',
+    test: 'packages/agent-server/test/acp/recorder.test.ts',
     name: 'know whether an agent has omitted',
   },
 };

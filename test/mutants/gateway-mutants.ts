@@ -170,7 +170,7 @@ export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'the session key of a record',
   },
   'a client keeps a download by one byte at a time': {
-    file: 'packages/http/src/limits/client-pace.ts',
+    file: 'packages/http/src/limits/slow-clients.ts',
     from: 'bytes < (minBytesPerSecond * this.#waitedMs) / 1000',
     to: 'bytes === 0',
     test: 'packages/http/test/limits/client-pace.test.ts',

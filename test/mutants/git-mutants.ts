@@ -578,14 +578,14 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a call of the object store keeps its listener': {
     ...leftBehind,
-    file: 'packages/object-store/src/call-deadline.ts',
+    file: 'packages/object-store/src/calls.ts',
     from: "signal?.removeEventListener('abort', onAbort);",
     to: '',
     name: 'a call of the object store leaves nothing behind that has ended well',
   },
   'a call of the object store keeps its timer': {
     ...leftBehind,
-    file: 'packages/object-store/src/call-deadline.ts',
+    file: 'packages/object-store/src/calls.ts',
     from: 'timer.cancel();',
     to: '',
     name: 'a call of the object store leaves nothing behind that has ended well',

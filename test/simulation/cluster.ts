@@ -1,6 +1,6 @@
 import { ControlPlane } from '../../packages/local-cluster/src/control-plane.ts';
 import type { PlaneRequest, PlaneResponse } from '../../packages/local-cluster/src/api/request.ts';
-import { WatchStream } from '../../packages/local-cluster/src/storage/watch-stream.ts';
+import { WatchStream } from '../../packages/local-cluster/src/storage/changes.ts';
 import { conversations, type Conversation } from '../../src/resources/conversation.ts';
 import {
   conversationQuotas,

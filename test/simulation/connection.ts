@@ -1,6 +1,6 @@
 import { Dispatcher } from 'undici';
 import type { PlaneResponse } from '../../packages/local-cluster/src/api/request.ts';
-import { WatchStream } from '../../packages/local-cluster/src/storage/watch-stream.ts';
+import { WatchStream } from '../../packages/local-cluster/src/storage/changes.ts';
 import type { Cluster } from './cluster.ts';
 import type { Machine } from './machine.ts';
 import type { Scheduler } from './scheduler.ts';

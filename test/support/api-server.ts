@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { PodLogs } from '../../packages/local-cluster/src/api/pod-logs.ts';
 import { ControlPlane } from '../../packages/local-cluster/src/control-plane.ts';
-import { writeKubeconfig } from '../../packages/local-cluster/src/http/kubeconfig.ts';
+import { writeKubeconfig } from '@conversation-operator/local-cluster/http/credentials';
 import { startApiServer, type ApiServer } from '../../packages/local-cluster/src/http/server.ts';
 import { systemClock } from '@conversation-operator/base/clock';
 import { silentLogger } from '@conversation-operator/base/logger';

@@ -3,7 +3,7 @@ import type {
   ProcessRequest,
   ProcessRunner,
   RunningProcess,
-} from '../../packages/local-cluster/src/kubelet/process-runner.ts';
+} from '@conversation-operator/local-cluster/kubelet/options';
 
 /** A process under the control of a test. By default it ignores SIGTERM and dies of SIGKILL. */
 export class FakeProcess implements RunningProcess {

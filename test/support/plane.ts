@@ -5,8 +5,10 @@ import {
   type ControlPlaneOptions,
 } from '../../packages/local-cluster/src/control-plane.ts';
 import type { PlaneResponse } from '../../packages/local-cluster/src/api/request.ts';
-import type { WatchStream } from '../../packages/local-cluster/src/storage/watch-stream.ts';
-import { WatchStream as Stream } from '../../packages/local-cluster/src/storage/watch-stream.ts';
+import {
+  type WatchStream,
+  WatchStream as Stream,
+} from '../../packages/local-cluster/src/storage/changes.ts';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { crds } from './crds.ts';
 import { VirtualClock } from './virtual-clock.ts';

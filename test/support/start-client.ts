@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/base/uuid';
 import { saying } from './installation.ts';
 
 /**

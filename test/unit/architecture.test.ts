@@ -21,7 +21,7 @@ it('docs/architecture.md names files that exist, for each behaviour', () => {
 it('product code is given its way to hosts outside, but for the metadata service', () => {
   expect(
     sources.filter((source) => /import \{[^}]*\bdirectly\b/.test(readFileSync(source, 'utf8'))),
-  ).toEqual(['packages/object-store/src/instance-credentials.ts']);
+  ).toEqual(['packages/object-store/src/service-credentials.ts']);
 });
 
 /** Paths of the files that a file imports, relative to this folder, and of packages. */

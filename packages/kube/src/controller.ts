@@ -1,8 +1,7 @@
 import type { Logger } from '@conversation-operator/base/logger';
-import type { KubeMetrics } from './metrics.ts';
+import type { KubeMetrics, RuntimeOptions } from './runtime-options.ts';
 import type { BackoffOptions } from '@conversation-operator/base/backoff';
 import { ApiError, isConflict } from './errors.ts';
-import type { RuntimeOptions } from './runtime-options.ts';
 import { Workqueue, type WorkqueueOptions } from './workqueue.ts';
 
 /** Object to reconcile. The namespace holds no slash, and is '' for cluster-scoped kinds. */

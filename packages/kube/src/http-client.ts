@@ -13,14 +13,20 @@ import type {
   WatchOptions,
 } from './client.ts';
 import { ResponseTooLargeError, DeadlineError, TransportError, isExpired } from './errors.ts';
-import { Flattened } from './flattened.ts';
-import { linesIn, linesOf, wholeLines } from './lines.ts';
+import {
+  Flattened,
+  linesIn,
+  linesOf,
+  wholeLines,
+  parseObject,
+  watchEvent,
+  withoutManagedFields,
+  ScratchBuffer,
+} from './watch-stream.ts';
 import { PageSize, maxLimit } from './page-size.ts';
-import { ScratchBuffer } from './scratch-buffer.ts';
 import { shortenTexts } from './shortened-texts.ts';
 import { statusPatch } from './status-patch.ts';
 import type { Transport, TransportRequest } from './transport.ts';
-import { parseObject, watchEvent, withoutManagedFields } from './watch-event.ts';
 
 type Resource<T extends KubeObject> = ResourceDefinition<T>;
 type Listing = ListOptions & CallOptions & ShorteningOptions & MetadataOptions;

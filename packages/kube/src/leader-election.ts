@@ -6,9 +6,7 @@ import { sleep, type Timer } from '@conversation-operator/base/clock';
 import { found, isAlreadyExists, isConflict, isNotFound } from './errors.ts';
 import type { KubeClient } from './client.ts';
 import type { LeaseMembers } from './lease-members.ts';
-import { heldSpec, releasedSpec, type LeaseSpec } from './lease-spec.ts';
-import { ObservedLease } from './observed-lease.ts';
-import { WriteLedger } from './write-ledger.ts';
+import { heldSpec, releasedSpec, type LeaseSpec, ObservedLease, WriteLedger } from './lease.ts';
 
 export interface LeaderElectionOptions extends Runtime {
   /**

@@ -1,8 +1,7 @@
 import { backoffDelayMs, type BackoffOptions } from '@conversation-operator/base/backoff';
 import type { Clock, Timer } from '@conversation-operator/base/clock';
 import { DelayHeap } from './delay-heap.ts';
-import { FairQueue } from './fair-queue.ts';
-import { Fifo } from './fifo.ts';
+import { FairQueue, Fifo } from './fair-queue.ts';
 
 export interface WorkqueueOptions<K extends string = string> {
   /**

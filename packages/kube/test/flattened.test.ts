@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { Flattened } from '../src/flattened.ts';
+import { Flattened } from '../src/watch-stream.ts';
 
 /** Ends as an async generator does; says whether it has. */
 function source(batches: readonly Iterable<number>[], end?: Error) {

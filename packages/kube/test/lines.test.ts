@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { linesIn, linesOf, wholeLines } from '../src/lines.ts';
+import { linesIn, linesOf, wholeLines } from '../src/watch-stream.ts';
 
 async function* chunksOf(bytes: Uint8Array, splits: readonly number[]): AsyncGenerator<Uint8Array> {
   const places = [0, ...splits.map((split) => split % (bytes.length + 1)), bytes.length].sort(

@@ -1,4 +1,4 @@
-import { ObservedLease } from '../src/observed-lease.ts';
+import { ObservedLease } from '../src/lease.ts';
 import { VirtualClock } from '../../../test/support/virtual-clock.ts';
 
 const leaseOf = (spec: object) => ({

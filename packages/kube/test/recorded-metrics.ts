@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { KubeMetrics } from '../src/metrics.ts';
+import type { KubeMetrics } from '../src/runtime-options.ts';
 
 /** The metrics of the client runtime, in a registry of their own. */
 export function recordedMetrics() {

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { ApiError, TransportError } from '../src/errors.ts';
-import { parseObject, watchEvent, withoutManagedFields } from '../src/watch-event.ts';
+import { parseObject, watchEvent, withoutManagedFields } from '../src/watch-stream.ts';
 import { aThing, things } from './things.ts';
 
 /** Text like the markers that the parser searches for, inside and outside of strings. */

@@ -1,4 +1,4 @@
-import { WriteLedger } from '../src/write-ledger.ts';
+import { WriteLedger } from '../src/lease.ts';
 import { VirtualClock } from '../../../test/support/virtual-clock.ts';
 
 describe('a ledger of writes', () => {

@@ -3,25 +3,20 @@ import { namespacesKey } from './api/api-object.ts';
 import type { PlaneContext } from './api/context.ts';
 import { decode } from './api/decode.ts';
 import { protectedNamespaces } from './api/deletion.ts';
-import { GarbageCollector } from './api/garbage-collector.ts';
-import { Lifecycle } from './api/lifecycle.ts';
+import { GarbageCollector, Lifecycle } from './api/deferred-deletion.ts';
 import { ObjectWriter } from './api/object-writer.ts';
 import type { PodLogs } from './api/pod-logs.ts';
-import type { PlaneRequest, PlaneResponse } from './api/request.ts';
-import { errorResponse } from './api/respond.ts';
+import { type PlaneRequest, type PlaneResponse, errorResponse } from './api/request.ts';
 import { route } from './api/route.ts';
 import { internalError, StatusError } from './api/status-error.ts';
 import { WatchHub } from './api/watch-hub.ts';
 import { OpenApi } from './discovery/openapi.ts';
-import { objectAt, type Json } from './json/json.ts';
-import { mergeObject } from './json/merge-patch.ts';
+import { objectAt, type Json, mergeObject } from './json/json.ts';
 import { builtinResources } from './registry/builtin-resources.ts';
 import { definitionResource } from './registry/custom-resource.ts';
 import { Registry } from './registry/registry.ts';
-import { volatileJournal } from './storage/journal.ts';
-import { ObjectStore } from './storage/object-store.ts';
+import { volatileJournal, StorageError, ObjectStore } from './storage/object-store.ts';
 import { SqliteJournal } from './storage/sqlite-journal.ts';
-import { StorageError } from './storage/storage-error.ts';
 
 export interface ControlPlaneOptions extends Runtime {
   /** A file keeps every acknowledged write, even when the process is killed. */

@@ -1,7 +1,6 @@
-import type { JsonObject } from '../src/json/json.ts';
+import { type JsonObject, mergePatch } from '../src/json/json.ts';
 import { findAll, parseJsonPath, plainKeys } from '../src/json/json-path.ts';
-import { mergePatch } from '../src/json/merge-patch.ts';
-import { strategicMergePatch } from '../src/apply/strategic-merge.ts';
+import { strategicMergePatch } from '../src/api/patch.ts';
 
 const object = {
   metadata: { labels: { 'app.io/name': 'x' } },

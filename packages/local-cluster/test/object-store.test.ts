@@ -1,7 +1,6 @@
 import type { ApiObject } from '../src/api/api-object.ts';
-import type { Change } from '../src/storage/change.ts';
-import { volatileJournal, type Journal } from '../src/storage/journal.ts';
-import { ObjectStore } from '../src/storage/object-store.ts';
+import type { Change } from '../src/storage/changes.ts';
+import { volatileJournal, type Journal, ObjectStore } from '../src/storage/object-store.ts';
 
 const anObject = (name: string, value = 1, namespace = 'n'): ApiObject => ({
   apiVersion: 'v1',

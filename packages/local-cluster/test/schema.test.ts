@@ -1,6 +1,5 @@
 import type { Json } from '../src/json/json.ts';
-import { applyDefaults } from '../src/schema/apply-defaults.ts';
-import { prune } from '../src/schema/prune.ts';
+import { applyDefaults, prune } from '../src/schema/prune-and-default.ts';
 import type { Schema } from '../src/schema/structural-schema.ts';
 import { validate } from '../src/schema/validate.ts';
 

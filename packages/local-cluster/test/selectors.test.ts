@@ -1,7 +1,6 @@
-import { parseFieldSelector } from '../src/api/selection.ts';
-import { labelMatcher } from '../src/api/label-selector.ts';
+import { parseFieldSelector, labelMatcher } from '../src/api/selection.ts';
 import { ageOf, humanDuration } from '../../kube/src/human-duration.ts';
-import { negotiate } from '../src/negotiation/media-type.ts';
+import { negotiate } from '../src/api/serializer.ts';
 
 describe('a label selector', () => {
   const labels = { app: 'x', tier: 'web', n: '5' };

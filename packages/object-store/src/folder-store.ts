@@ -4,10 +4,8 @@ import { lstat, mkdir, open, opendir, rename, rm, rmdir, stat, unlink } from 'no
 import { dirname, join, resolve } from 'node:path';
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import { systemCodeOf } from '@conversation-operator/base/system-code';
-import { withDeadline } from './call-deadline.ts';
-import { folderErrorOf } from './folder-error.ts';
-import { listFolder } from './folder-list.ts';
-import { inBatches, inParallel } from './in-parallel.ts';
+import { withDeadline, runningCalls, inBatches, inParallel } from './calls.ts';
+import { folderErrorOf, listFolder } from './folder-files.ts';
 import { checkBody, checkedList, checkKey, checkRange } from './keys.ts';
 import {
   maxObjectBytes,
@@ -17,7 +15,6 @@ import {
   type StoreCallOptions,
   type StoredName,
 } from './object-store.ts';
-import { runningCalls } from './running-calls.ts';
 import { StoreError } from './store-error.ts';
 
 export interface FolderStoreOptions {

@@ -4,7 +4,7 @@ import { AwsV4Signer } from 'aws4fetch';
 import { backoffDelayMs } from '@conversation-operator/base/backoff';
 import { sleep, type Clock } from '@conversation-operator/base/clock';
 import type { Outward } from '@conversation-operator/outward/outward';
-import { withDeadline } from './call-deadline.ts';
+import { withDeadline } from './calls.ts';
 import { sendHttp, type HttpAnswer } from './http-call.ts';
 import type { CredentialSource, Credentials } from './credentials.ts';
 import { maxErrorBytes, s3FailureOf, type S3Failure } from './s3-errors.ts';

@@ -1,6 +1,6 @@
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import type { Outward } from '@conversation-operator/outward/outward';
-import { inBatches, inParallel } from './in-parallel.ts';
+import { inBatches, inParallel, runningCalls } from './calls.ts';
 import { checkBody, checkedList, checkKey, checkRange, isBeginning, isKey } from './keys.ts';
 import {
   maxObjectBytes,
@@ -9,12 +9,11 @@ import {
   type ObjectStore,
   type StoredName,
 } from './object-store.ts';
-import { runningCalls } from './running-calls.ts';
 import { s3Address, type S3AddressOptions } from './s3-address.ts';
 import { createS3Client, type S3Answer, type S3Client } from './s3-client.ts';
 import type { CredentialSource } from './credentials.ts';
-import { readS3List } from './s3-list.ts';
 import { StoreError } from './store-error.ts';
+import { childrenOf, readXml, textAt, type XmlElement } from './xml.ts';
 
 export interface S3StoreOptions extends S3AddressOptions {
   /** Encryption that each put asks for. Default: that of the bucket. */
@@ -180,3 +179,58 @@ const unexpected = (call: string, answer: S3Answer | undefined): StoreError =>
     'invalid',
     `The object store has answered ${call} with an unexpected ${answer?.status ?? 404}`,
   );
+
+/** A page of ListObjectsV2, with keys of the bucket. */
+interface S3ListPage {
+  /** Objects and prefixes in ascending order, also those whose keys no store has. */
+  readonly names: readonly StoredName[];
+  readonly isTruncated: boolean;
+  readonly token: string | undefined;
+}
+
+/**
+ * Reads an answer to ListObjectsV2. Throws an `invalid` error for one that is no such answer, or
+ * whose keys are not in ascending order, as those of S3's directory buckets: a list by pages would
+ * miss keys there.
+ */
+function readS3List(body: Buffer): S3ListPage {
+  const root = readXml(body.toString('utf8'));
+  if (root?.name !== 'ListBucketResult') throw invalid('is not the answer to ListObjectsV2');
+  const objects = childrenOf(root, 'Contents').map((object) => ({
+    key: textOf(object, 'Key'),
+    bytes: sizeOf(object),
+  }));
+  const prefixes = childrenOf(root, 'CommonPrefixes').map((prefix) => ({
+    key: textOf(prefix, 'Prefix'),
+    bytes: 0,
+  }));
+  for (const names of [objects, prefixes])
+    if (names.some(({ key }, index) => index > 0 && isBefore(key, names[index - 1]?.key ?? '')))
+      throw invalid('does not have the keys in ascending order');
+  const isTruncated = textAt(root, 'IsTruncated')?.trim() === 'true';
+  const token = textAt(root, 'NextContinuationToken');
+  return {
+    names: [...objects, ...prefixes].sort((a, b) => (a.key < b.key ? -1 : Number(a.key > b.key))),
+    isTruncated,
+    token,
+  };
+}
+
+/** Keys that are not ASCII have another order in UTF-16 than in UTF-8. */
+const isBefore = (a: string, b: string): boolean =>
+  Buffer.compare(Buffer.from(a), Buffer.from(b)) < 0;
+
+function textOf(element: XmlElement, name: string): string {
+  const text = textAt(element, name);
+  if (text === undefined) throw invalid(`has no ${name} of an entry`);
+  return text;
+}
+
+function sizeOf(object: XmlElement): number {
+  const text = textOf(object, 'Size').trim();
+  if (!/^\d{1,15}$/.test(text)) throw invalid('has no valid Size of an object');
+  return Number(text);
+}
+
+const invalid = (problem: string): StoreError =>
+  new StoreError('invalid', `A list of the object store ${problem}`);

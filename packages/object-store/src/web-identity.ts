@@ -1,8 +1,12 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Outward } from '@conversation-operator/outward/outward';
-import { callForCredentials, codeOfStatus, credentialsOf } from './credential-call.ts';
-import { readCredentialFile } from './credential-files.ts';
-import type { CredentialProvider } from './credentials.ts';
+import {
+  callForCredentials,
+  codeOfStatus,
+  credentialsOf,
+  readCredentialFile,
+  type CredentialProvider,
+} from './credentials.ts';
 import { oneLine, withoutSecrets } from './s3-errors.ts';
 import { StoreError, type StoreErrorCode } from './store-error.ts';
 import { readXml, textAt, type XmlElement } from './xml.ts';

@@ -16,8 +16,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
-import { folderErrorOf } from '../src/folder-error.ts';
-import { listFolder } from '../src/folder-list.ts';
+import { folderErrorOf, listFolder } from '../src/folder-files.ts';
 import { createFolderStore } from '../src/folder-store.ts';
 import { StoreError } from '../src/store-error.ts';
 import {

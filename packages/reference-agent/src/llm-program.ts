@@ -8,22 +8,29 @@ import type {
   ChatCompletionTool,
 } from 'openai/resources/chat/completions';
 import * as z from 'zod/mini';
-import { agentMessage, textContent, type EventBody, type Stats } from './events.ts';
-import { failureOf } from './drafts.ts';
-import type { Draft } from './event-log.ts';
-import { historyOf } from './history.ts';
-import { parseJson } from './json.ts';
-import { llmFailureOf } from './llm-errors.ts';
-import { RunFailure, type Program, type Run } from './program.ts';
-import type { McpTool } from './mcp-tools.ts';
-import { actionEvent, observationEvent, runTerminal, runTool } from './tool-events.ts';
-
-export interface LlmSettings {
-  readonly model: string;
-  readonly baseUrl: string | undefined;
-  readonly apiKey: string | undefined;
-  readonly retries: number;
-}
+import {
+  agentMessage,
+  textContent,
+  type EventBody,
+  type Stats,
+} from '@conversation-operator/agent-server/events';
+import { failureOf } from '@conversation-operator/agent-server/drafts';
+import type { Draft } from '@conversation-operator/agent-server/event-log';
+import { historyOf, llmFailureOf } from './llm-messages.ts';
+import { parseJson } from '@conversation-operator/agent-server/json';
+import {
+  RunFailure,
+  type Model,
+  type Program,
+  type Run,
+} from '@conversation-operator/agent-server/program';
+import type { McpTool } from '@conversation-operator/agent-server/mcp-tools';
+import {
+  actionEvent,
+  observationEvent,
+  runTerminal,
+  runTool,
+} from '@conversation-operator/agent-server/tool-events';
 
 const requestTimeoutMs = 300_000;
 const defaultTimeoutSeconds = 120;
@@ -120,9 +127,9 @@ interface Work {
  * call at a time, until the model calls finish or answers without a call.
  */
 export class LlmProgram implements Program {
-  readonly #settings: LlmSettings;
+  readonly #settings: Model;
 
-  constructor(settings: LlmSettings) {
+  constructor(settings: Model) {
     this.#settings = settings;
   }
 

@@ -1,6 +1,7 @@
 import { hostInUrl } from '@conversation-operator/base/addresses';
-import { ReferenceServer } from './server.ts';
-import { loadSettings, SettingsError } from './settings.ts';
+import { chooseProgram } from './choose-program.ts';
+import { AgentServer } from '@conversation-operator/agent-server/server';
+import { loadSettings, SettingsError } from '@conversation-operator/agent-server/settings';
 
 /**
  * Maximum duration of a stop. A pod is killed some time after SIGTERM, and state that is not stored
@@ -19,10 +20,10 @@ const log = (message: string, error?: unknown): void => {
 };
 
 async function main(): Promise<void> {
-  const server = new ReferenceServer({
-    settings: loadSettings(process.argv.slice(2), process.env),
-    log,
-  });
+  const settings = loadSettings(process.argv.slice(2), process.env);
+  // A wrong setting ends the start rather than the first run.
+  chooseProgram(settings.env);
+  const server = new AgentServer({ settings, programs: chooseProgram, log });
   const stop = (signal: string) => {
     log(`stopping on ${signal}`);
     setTimeout(() => process.exit(1), stopDeadlineMs).unref();

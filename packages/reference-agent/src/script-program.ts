@@ -1,9 +1,9 @@
-import { agentMessage, textOf, type AgentEvent } from './events.ts';
-import { restartText } from './drafts.ts';
-import { RunFailure, type Program, type Run } from './program.ts';
-import type { Draft } from './event-log.ts';
-import { parseJson } from './json.ts';
-import { runTerminal, runTool } from './tool-events.ts';
+import { agentMessage, textOf, type AgentEvent } from '@conversation-operator/agent-server/events';
+import { restartText } from '@conversation-operator/agent-server/drafts';
+import { RunFailure, type Program, type Run } from '@conversation-operator/agent-server/program';
+import type { Draft } from '@conversation-operator/agent-server/event-log';
+import { parseJson } from '@conversation-operator/agent-server/json';
+import { runTerminal, runTool } from '@conversation-operator/agent-server/tool-events';
 
 /** A script for a shell, or the arguments of a tool of an MCP server. */
 type CodeBlock =

@@ -1,6 +1,13 @@
-import { agentMessage, type AgentEvent, type EventBody } from '../src/events.ts';
-import { historyOf } from '../src/history.ts';
-import { terminalAction, terminalObservation } from '../src/tool-events.ts';
+import {
+  agentMessage,
+  type AgentEvent,
+  type EventBody,
+} from '@conversation-operator/agent-server/events';
+import { historyOf } from '../src/llm-messages.ts';
+import {
+  terminalAction,
+  terminalObservation,
+} from '@conversation-operator/agent-server/tool-events';
 
 let number = 0;
 const stored = (body: EventBody): AgentEvent => ({

@@ -2,8 +2,17 @@
 import { Agent, request } from 'undici';
 import type { Connection } from '@conversation-operator/kube/transport';
 import { connectFailureOf } from './outward-requests.ts';
-import { errorOf, FindingCode, outcomeOf, type Finding } from './finding.ts';
-import { withValue, type Check, type Installation, type ServerAnswer } from './scene.ts';
+import {
+  errorOf,
+  FindingCode,
+  outcomeOf,
+  type Finding,
+  NotTried,
+  withValue,
+  type Check,
+  type Installation,
+  type ServerAnswer,
+} from './check.ts';
 
 /** Asks the API server for its version; the headers of the answer have its clock. */
 export async function askApiServer(
@@ -112,5 +121,46 @@ export const apiServerCheck: Check = {
       apiServerFindings(answer, { ...scene, server, inCluster }),
       `${server} answers: ${version}`,
     );
+  },
+};
+
+/** Maximum difference of clocks that is no finding. */
+const maxSkewMs = 60_000;
+
+/**
+ * Own clock minus that of the API server, in milliseconds; undefined for an answer without a time.
+ * The header has whole seconds, and belongs to a moment between the request and the answer.
+ */
+export function skewMs(answer: ServerAnswer): number | undefined {
+  if ('failure' in answer || answer.date === undefined) return undefined;
+  const serverMs = Date.parse(answer.date);
+  if (Number.isNaN(serverMs)) return undefined;
+  const { sentMs, receivedMs } = answer;
+  if (receivedMs < serverMs) return receivedMs - serverMs;
+  return Math.max(0, sentMs - (serverMs + 999));
+}
+
+/** Pure. */
+export function clockFindings(skew: number): readonly Finding[] {
+  if (Math.abs(skew) <= maxSkewMs) return [];
+  const seconds = Math.round(Math.abs(skew) / 1000);
+  return [
+    errorOf(FindingCode.clockSkewed, {
+      cause: `The clock here is ${seconds} s ${skew > 0 ? 'ahead of' : 'behind'} that of the API server.`,
+      breaks:
+        'Leases change their leader, deadlines of starts and retention times are wrong, and S3 and tokens refuse requests.',
+      mend: 'sudo chronyc makestep # on the node or machine whose clock is wrong; then: chronyc tracking',
+    }),
+  ];
+}
+
+export const clockCheck: Check = {
+  name: 'clock',
+  limitMs: 10_000,
+  needsApiServer: true,
+  run: async (scene) => {
+    const skew = skewMs(await scene.apiServer());
+    if (skew === undefined) throw new NotTried('the answer of the API server has no Date header');
+    return outcomeOf(clockFindings(skew), 'the clocks differ by less than 60 s');
   },
 };

@@ -1,7 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { StoreError, type StoreErrorCode } from '@conversation-operator/object-store/store-error';
-import { errorOf, FindingCode, outcomeOf, type Finding } from './finding.ts';
-import { withValue, type Check, type Installation } from './scene.ts';
+import {
+  errorOf,
+  FindingCode,
+  outcomeOf,
+  type Finding,
+  withValue,
+  type Check,
+  type Installation,
+} from './check.ts';
 
 /** The call that has failed, with the failure. */
 export interface BucketFailure {

@@ -1,8 +1,7 @@
 import { sleep } from '@conversation-operator/base/clock';
 import { pods, type Pod } from '@conversation-operator/kube/core';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { NotTried } from './finding.ts';
-import type { Scene } from './scene.ts';
+import { NotTried, type Scene } from './check.ts';
 
 /** Time after which the kubelet ends a pod of a check. */
 const activeDeadlineSeconds = 240;

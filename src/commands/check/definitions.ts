@@ -1,9 +1,8 @@
 import { found } from '@conversation-operator/kube/errors';
 import { crdOf, definitions } from '../../resources/crd.ts';
 import { version } from '../../resources/group.ts';
-import { errorOf, FindingCode, outcomeOf, warningOf, type Finding } from './finding.ts';
+import { errorOf, FindingCode, outcomeOf, warningOf, type Finding, type Check } from './check.ts';
 import { customResourceDefinitions } from './resources.ts';
-import type { Check } from './scene.ts';
 
 /** Parts of a schema that API servers store as they are sent. */
 export interface Schema {

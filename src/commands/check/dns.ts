@@ -1,7 +1,15 @@
 import { isIP } from 'node:net';
 import { systemCodeOf } from '@conversation-operator/base/system-code';
-import { errorOf, FindingCode, outcomeOf, type Finding } from './finding.ts';
-import { withValue, type Check, type Installation, type Scene } from './scene.ts';
+import {
+  errorOf,
+  FindingCode,
+  outcomeOf,
+  type Finding,
+  withValue,
+  type Check,
+  type Installation,
+  type Scene,
+} from './check.ts';
 
 /** One name, and the code of the error of its resolution; undefined: the name was resolved. */
 export interface Resolution {

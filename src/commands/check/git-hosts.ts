@@ -1,5 +1,4 @@
-import { errorOf, FindingCode, NotTried, outcomeOf, type Finding } from './finding.ts';
-import type { Check } from './scene.ts';
+import { errorOf, FindingCode, NotTried, outcomeOf, type Finding, type Check } from './check.ts';
 
 /** The answer to a credential. */
 export interface CredentialAnswer {

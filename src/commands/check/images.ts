@@ -1,10 +1,19 @@
 import { pods, type Pod } from '@conversation-operator/kube/core';
 import { podFailure } from '../../controllers/sandbox/pod-failure.ts';
 import { FailureCode } from '../../controllers/sandbox/failure.ts';
-import { errorOf, FindingCode, NotTried, outcomeOf, type Finding } from './finding.ts';
+import {
+  errorOf,
+  FindingCode,
+  NotTried,
+  outcomeOf,
+  type Finding,
+  withValue,
+  type Check,
+  type Installation,
+  type Scene,
+} from './check.ts';
 import { checkPod, observePod } from './check-pod.ts';
-import { withValue, type Check, type Installation, type Scene } from './scene.ts';
-import { oneLine } from './one-line.ts';
+import { oneLine } from '../terminal.ts';
 
 /** Time for the pull of an image. */
 const pullMs = 90_000;

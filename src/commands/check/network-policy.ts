@@ -1,11 +1,18 @@
 import { z } from 'zod';
 import { pods } from '@conversation-operator/kube/core';
-import { errorOf, FindingCode, NotTried, outcomeOf, type Finding } from './finding.ts';
+import {
+  errorOf,
+  FindingCode,
+  NotTried,
+  outcomeOf,
+  type Finding,
+  type Check,
+  type Scene,
+} from './check.ts';
 import { checkPod, lastTextOf, observePod } from './check-pod.ts';
 import { pullOf } from './images.ts';
 import { networkPolicies } from './resources.ts';
 import { checkLabel } from './temporary-objects.ts';
-import type { Check, Scene } from './scene.ts';
 
 const roleLabel = `${checkLabel}-role`;
 const [allowedPort, forbiddenPort] = [8001, 8002];

@@ -1,7 +1,16 @@
 import { nodes, type Node } from '@conversation-operator/kube/core';
-import { errorOf, FindingCode, NotTried, outcomeOf, warningOf, type Finding } from './finding.ts';
+import {
+  errorOf,
+  FindingCode,
+  NotTried,
+  outcomeOf,
+  warningOf,
+  type Finding,
+  withValue,
+  type Check,
+  type Installation,
+} from './check.ts';
 import { runtimeClasses } from './resources.ts';
-import { withValue, type Check, type Installation } from './scene.ts';
 
 export interface ArchitectureFacts extends Installation {
   /** Nodes that the template selects. */

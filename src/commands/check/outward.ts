@@ -1,8 +1,160 @@
-import { outcomeOf } from './finding.ts';
-import { outwardDoubts, outwardFindings, type Reached } from './outward-findings.ts';
-import { connectFailureOf } from './outward-requests.ts';
-import type { Check } from './scene.ts';
+import {
+  outcomeOf,
+  errorOf,
+  FindingCode,
+  type Finding,
+  type Check,
+  withValue,
+  type Installation,
+} from './check.ts';
+import { connectFailureOf, type ConnectFailure } from './outward-requests.ts';
 import { trustFileFindings } from './trust.ts';
+
+/** An answer of which nothing says whether it is of the proxy or of the host. */
+interface Doubt {
+  readonly kind: 'doubt';
+  readonly status: number;
+}
+
+/** One host outside the cluster, and the failure of a request to the host. */
+interface Reached {
+  /** Origin of the host. */
+  readonly origin: string;
+  readonly what: string;
+  readonly proxy: string | undefined;
+  /** Undefined: the host has answered. */
+  readonly failure: ConnectFailure | Doubt | undefined;
+}
+
+const isSecure = (origin: string): boolean => origin.startsWith('https:');
+
+/** Host and port of a URL. */
+function authorityOf(url: string): string {
+  const { hostname, port, protocol } = new URL(url);
+  return `${hostname}:${port || (protocol === 'https:' ? '443' : '80')}`;
+}
+
+const withProxy = (origin: string, installation: Installation): string =>
+  withValue(installation, `--set proxy.${isSecure(origin) ? 'https' : 'http'}=http://PROXY:3128`);
+
+/** `proxy` of the chart takes no password, since every command of an agent could read it. */
+function withSecretProxy(origin: string, installation: Installation): string {
+  const name = isSecure(origin) ? 'HTTPS_PROXY' : 'HTTP_PROXY';
+  const variable = `{"name":"${name}","valueFrom":{"secretKeyRef":{"name":"outward-proxy","key":"url"}}}`;
+  const settings = ['operator', 'gateway'].map((part) => `--set-json '${part}.env=[${variable}]'`);
+  return `${withValue(installation, settings.join(' '))} # the entry url of the Secret outward-proxy has http://USER:PASSWORD@PROXY:3128`;
+}
+
+function withoutProxy(origin: string, installation: Installation): string {
+  const name = new URL(origin).hostname.replace(/^\[|\]$/g, '');
+  return `${withValue(installation, `--set-json 'proxy.noProxy=["${name}"]'`)} # where the host is reached directly; else the proxy has to permit and to reach ${authorityOf(origin)}`;
+}
+
+/** Faults of a certificate itself; any other is about who has signed it. */
+const certificateFaults: Readonly<Record<string, string>> = {
+  CERT_HAS_EXPIRED: 'has expired',
+  CERT_NOT_YET_VALID: 'is not valid yet',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'is for another name',
+};
+
+/** Parts that all findings about a host have. */
+interface Context {
+  readonly breaks: string;
+  readonly installation: Installation;
+}
+
+function certificateFinding(
+  { origin, proxy }: Reached,
+  { detail, of }: Extract<ConnectFailure, { readonly kind: 'certificate' }>,
+  { breaks, installation }: Context,
+): Finding {
+  const isOfProxy = of === 'proxy' && proxy !== undefined;
+  const server = isOfProxy ? proxy : origin;
+  const way = isOfProxy ? undefined : proxy;
+  const owner = `${isOfProxy ? 'the proxy ' : ''}${server}${way === undefined ? '' : ` through the proxy ${way}`}`;
+  const fault = certificateFaults[detail];
+  const option = way === undefined ? '' : ` -proxy ${authorityOf(way)}`;
+  return errorOf(FindingCode.certificateUntrusted, {
+    cause: `The certificate of ${owner} ${fault ?? 'is signed by a CA that is not trusted'} (${detail}).`,
+    breaks,
+    mend:
+      fault === undefined
+        ? `${withValue(installation, '--set trust.configMap=company-ca')} # the entry ca.crt of the ConfigMap company-ca, in the namespaces of the release and of the sandboxes, has the CA`
+        : `openssl s_client -connect ${authorityOf(server)}${option} </dev/null | openssl x509 -noout -dates -ext subjectAltName # the server needs one that is valid now, and for this name`,
+  });
+}
+
+function proxyFinding(
+  { origin, what, proxy = '' }: Reached,
+  { detail, message }: Extract<ConnectFailure, { readonly kind: 'proxy' }>,
+  { breaks, installation }: Context,
+): Finding {
+  const cause = `A request to ${origin} of ${what} ends at the proxy ${proxy}. ${message}.`;
+  switch (detail) {
+    case 'PROXY_AUTHENTICATION':
+      return errorOf(FindingCode.proxyRefused, {
+        ...{ cause, breaks },
+        mend: withSecretProxy(origin, installation),
+      });
+    case 'PROXY_REFUSED':
+      return errorOf(FindingCode.proxyRefused, {
+        ...{ cause, breaks, mend: withoutProxy(origin, installation) },
+      });
+    case 'PROXY_GATEWAY':
+      return errorOf(FindingCode.hostUnreachable, {
+        ...{ cause, breaks, mend: withoutProxy(origin, installation) },
+      });
+    case 'PROXY_UNREACHABLE':
+    case 'PROXY_TIMEOUT':
+      return errorOf(FindingCode.proxyUnreachable, {
+        ...{ cause, breaks, mend: withProxy(origin, installation) },
+      });
+  }
+}
+
+function findingOf(reached: Reached, installation: Installation): Finding | undefined {
+  const { origin, what, proxy, failure } = reached;
+  if (failure === undefined) return undefined;
+  const breaks = `Starts, clones, pushes and archives that need ${what} fail.`;
+  switch (failure.kind) {
+    case 'certificate':
+      return certificateFinding(reached, failure, { breaks, installation });
+    case 'proxy':
+      return proxyFinding(reached, failure, { breaks, installation });
+    case 'doubt':
+      // A host that answers 403 is reached.
+      return failure.status < 500
+        ? undefined
+        : errorOf(FindingCode.hostUnreachable, {
+            cause: `The answer to a request to ${origin} of ${what} through the proxy ${proxy ?? ''} is ${failure.status}. A proxy that does not reach the host answers so, and so does a host that fails; the answer does not say which of the two.`,
+            breaks,
+            mend: withoutProxy(origin, installation),
+          });
+    case 'name':
+    case 'unreachable':
+      return errorOf(FindingCode.hostUnreachable, {
+        cause: `${origin} of ${what} can not be reached${proxy === undefined ? '' : ` through the proxy ${proxy}`} (${failure.detail})${proxy === undefined ? ', and no proxy is set' : ''}.`,
+        breaks,
+        mend: withProxy(origin, installation),
+      });
+  }
+}
+
+/** Pure. */
+export const outwardFindings = (
+  reached: readonly Reached[],
+  installation: Installation,
+): readonly Finding[] => reached.flatMap((each) => findingOf(each, installation) ?? []);
+
+/** Pure. The hosts that may have been reached or not, with the reason. */
+export const outwardDoubts = (reached: readonly Reached[]): readonly string[] =>
+  reached.flatMap(({ origin, proxy, failure }) =>
+    failure?.kind === 'doubt' && failure.status < 500
+      ? [
+          `${origin} or the proxy ${proxy ?? ''} answers ${failure.status}: the host, or a proxy that forbids the host; curl -v -x ${proxy ?? ''} ${origin}/ shows whose text the answer has`,
+        ]
+      : [],
+  );
 
 export const outwardCheck: Check = {
   name: 'outward',

@@ -3,10 +3,9 @@ import type { CreateError } from '../../controllers/sandbox/create-error.ts';
 import { quantityOf } from '../../controllers/sandbox/quantity.ts';
 import type { PersistentVolumeClaim, Pod } from '@conversation-operator/kube/core';
 import { group } from '../../resources/group.ts';
-import { errorOf, FindingCode, outcomeOf, type Finding } from './finding.ts';
+import { errorOf, FindingCode, outcomeOf, type Finding, type Check, type DryRun } from './check.ts';
 import { breaksOf, refusalFinding } from './dry-run.ts';
 import { limitRanges, resourceQuotas, type ResourceQuota } from './resources.ts';
-import type { Check, DryRun } from './scene.ts';
 
 export const quotaCodes: ReadonlySet<string> = new Set([
   FailureCode.resourceQuotaExceeded,

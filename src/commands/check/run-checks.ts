@@ -1,8 +1,15 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import { ApiError, TransportError } from '@conversation-operator/kube/errors';
-import { noNamespace, NotTried, outcomeOf, type Finding, type Outcome } from './finding.ts';
-import type { Check, Scene } from './scene.ts';
-import { oneLine } from './one-line.ts';
+import {
+  noNamespace,
+  NotTried,
+  outcomeOf,
+  type Finding,
+  type Outcome,
+  type Check,
+  type Scene,
+} from './check.ts';
+import { oneLine, textTable } from '../terminal.ts';
 
 export interface CheckResult extends Outcome {
   readonly name: string;
@@ -125,3 +132,57 @@ export function exitCodeOf(results: readonly CheckResult[]): 0 | 1 | 2 {
   if (findings.some(({ severity }) => severity === 'error')) return 1;
   return results.some(({ notTried }) => notTried.length > 0) ? 2 : 0;
 }
+
+/** The worst that a check has to say. */
+function verdictOf({ findings, notTried }: CheckResult): string {
+  if (findings.some(({ severity }) => severity === 'error')) return 'error';
+  if (findings.length > 0) return 'warning';
+  return notTried.length > 0 ? 'not tried' : 'passed';
+}
+
+const rowOf = (result: CheckResult): readonly string[] => {
+  const { name, findings, notTried, observed } = result;
+  const codes = [...new Set(findings.map(({ code }) => code))].join(', ');
+  const verdict = verdictOf(result);
+  const isWhole = verdict === 'not tried' && observed === '';
+  const untried = notTried.map((reason) => (isWhole ? reason : `not tried: ${reason}`));
+  return [
+    name,
+    verdict,
+    [codes === '' ? observed : codes, ...untried].filter((text) => text !== '').join('; '),
+  ];
+};
+
+const last = (results: readonly CheckResult[]): string => {
+  const all = results.flatMap(({ findings }) => findings);
+  const count = (severity: string) => all.filter((each) => each.severity === severity).length;
+  const untried = results.filter(({ notTried }) => notTried.length > 0).length;
+  return `errors: ${count('error')}, warnings: ${count('warning')}, not tried or not as a whole: ${untried} of ${results.length} checks`;
+};
+
+/** The report for a terminal: a table, then each finding with the line that mends it. */
+export function textReport(results: readonly CheckResult[]): string {
+  const findings = results.flatMap(({ name, findings: of }) =>
+    of.map(({ severity, code, cause, breaks, mend }) =>
+      [
+        `${severity}: ${code} (${name})`,
+        `  cause:   ${cause}`,
+        `  breaks:  ${breaks}`,
+        `  mend:    ${mend}`,
+      ].join('\n'),
+    ),
+  );
+  const table = textTable([['CHECK', 'RESULT', 'OBSERVED'], ...results.map(rowOf)]);
+  return `${[table, ...findings, last(results)].join('\n\n')}\n`;
+}
+
+/** The report for programs. */
+export const jsonReport = (results: readonly CheckResult[]): string =>
+  `${JSON.stringify(
+    {
+      exitCode: exitCodeOf(results),
+      checks: results.map((result) => ({ ...result, result: verdictOf(result) })),
+    },
+    undefined,
+    2,
+  )}\n`;

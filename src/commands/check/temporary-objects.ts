@@ -9,7 +9,7 @@ import {
 } from '@conversation-operator/kube/object';
 import { group } from '../../resources/group.ts';
 import { networkPolicies } from './resources.ts';
-import { oneLine } from './one-line.ts';
+import { oneLine } from '../terminal.ts';
 
 /** Label of everything that a check creates; the value names the run. */
 export const checkLabel = `${group}/check`;

@@ -10,9 +10,18 @@ import {
 } from '../../controllers/sandbox/trust.ts';
 import { checkPod, observePod } from './check-pod.ts';
 import { sandboxObjectsOf } from './dry-run.ts';
-import { errorOf, FindingCode, NotTried, outcomeOf, type Finding } from './finding.ts';
-import { withValue, type Check, type Installation, type Scene } from './scene.ts';
-import { oneLine } from './one-line.ts';
+import {
+  errorOf,
+  FindingCode,
+  NotTried,
+  outcomeOf,
+  type Finding,
+  withValue,
+  type Check,
+  type Installation,
+  type Scene,
+} from './check.ts';
+import { oneLine } from '../terminal.ts';
 
 /** Time for the container that prepares the certificates, with the pull of its image. */
 const prepareMs = 90_000;

@@ -1,6 +1,6 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import { apiVersionOf, type NewObject } from '@conversation-operator/kube/object';
-import { newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/base/uuid';
 import { ownSandboxName } from '../../resources/ids.ts';
 import {
   poolLabel,

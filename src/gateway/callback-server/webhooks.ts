@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '@conversation-operator/base/clock';
-import { parseUuid } from '@conversation-operator/kube/uuid';
+import { parseUuid } from '@conversation-operator/base/uuid';
 import { SubstringSearch } from '@conversation-operator/http/body/substring-search';
 import { TokenBuckets } from '@conversation-operator/http/limits/token-buckets';
 import type { AgentNotification } from '../../agent/notifications.ts';

@@ -22,7 +22,7 @@ import {
   type Message,
 } from '../../resources/conversation.ts';
 import { sandboxStatuses } from '../../resources/conversation-status.ts';
-import { newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/base/uuid';
 import { type Route, endpoints, ownConversation } from '../http/route.ts';
 import { invalidField } from '../errors/validation.ts';
 import { storedWithSandbox } from '../lookup/stored.ts';

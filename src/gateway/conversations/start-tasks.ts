@@ -15,7 +15,7 @@ import {
   plainFrame,
   sendList,
   type ListFrame,
-} from '@conversation-operator/http/body/json-list';
+} from '@conversation-operator/http/body/send-chunks';
 import type { Shares } from '@conversation-operator/base/shares';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { newPool } from '../limits/pools.ts';

@@ -12,7 +12,7 @@ import {
 } from '../../resources/cached-conversation.ts';
 import { conversations, type Conversation } from '../../resources/conversation.ts';
 import { apiVersion } from '../../resources/group.ts';
-import { newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/base/uuid';
 import { isDerivedForm } from '../../resources/ids.ts';
 import type { NewObject } from '@conversation-operator/kube/object';
 import { storedBytesOf } from '../../resources/stored-size.ts';

@@ -12,7 +12,7 @@ import type { Sandbox } from '../../resources/sandbox.ts';
 import type { CallbackRequest } from '../callback-server/callback-server.ts';
 import type { HostAnswer, PrivateHost, Wanted } from './private-host.ts';
 import { ProblemError } from '../errors/problem-error.ts';
-import { ClientPace } from '@conversation-operator/http/limits/client-pace';
+import { ClientPace } from '@conversation-operator/http/limits/slow-clients';
 import { IdleTimer } from '@conversation-operator/base/idle-timer';
 import type { MeasuredRuntime } from '../../observability/runtime.ts';
 

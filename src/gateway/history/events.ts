@@ -19,7 +19,7 @@ import {
 } from './history-query.ts';
 import { historyProblems, type HistoryReads } from './history-reads.ts';
 import { refuseTooMany, conversationParams } from '../http/fields.ts';
-import { listPieces, plainFrame } from '@conversation-operator/http/body/json-list';
+import { listPieces, plainFrame } from '@conversation-operator/http/body/send-chunks';
 import { compact } from '@conversation-operator/base/compact';
 import { idIn } from '../../archive/agent-event.ts';
 import { ProblemError } from '../errors/problem-error.ts';

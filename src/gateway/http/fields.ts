@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parseUuid } from '@conversation-operator/kube/uuid';
+import { parseUuid } from '@conversation-operator/base/uuid';
 import { plainText } from '../../resources/plain-text.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { maxSecretBytes, secretName } from '../../resources/owner-settings.ts';

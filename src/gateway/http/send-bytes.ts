@@ -7,7 +7,7 @@ import {
   refuseConnection as refuse,
   sendError,
   type ErrorResponse,
-} from '@conversation-operator/http/server/error-response';
+} from '@conversation-operator/http/body/send-json';
 import { type ProblemError } from '../errors/problem-error.ts';
 import { problemBody, problemType, toProblem } from '../errors/problem-response.ts';
 import { isWellFormedKey } from '../auth/key.ts';

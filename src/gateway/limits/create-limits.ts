@@ -8,7 +8,7 @@ import type { TrustedProxies } from '@conversation-operator/http/limits/client-a
 import { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
 import { LoadShedder } from '@conversation-operator/http/limits/load-shedder';
 import { RateLimits } from '@conversation-operator/http/limits/rate-limits';
-import { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-guard';
+import { SlowReaderGuard } from '@conversation-operator/http/limits/slow-clients';
 import type { GatewayOptions } from '../gateway-options.ts';
 import { newPool, sizeOf, type PoolName, type PoolSize } from './pools.ts';
 

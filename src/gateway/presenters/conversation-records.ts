@@ -4,7 +4,7 @@ import type { Exposure } from './sandbox.ts';
 import { notFound } from '../errors/problem-error.ts';
 import { type ConversationSources, presentConversation } from './conversation.ts';
 import type { StartTextReader, StartTexts } from '../lookup/start-texts.ts';
-import { listText, plainFrame, type Pieces } from '@conversation-operator/http/body/json-list';
+import { listText, plainFrame, type Pieces } from '@conversation-operator/http/body/send-chunks';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { pageFrame } from './schemas.ts';
 import type { Reader } from '../auth/session-keys.ts';

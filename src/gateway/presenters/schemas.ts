@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { ListFrame } from '@conversation-operator/http/body/json-list';
+import type { ListFrame } from '@conversation-operator/http/body/send-chunks';
 
 /** An id of a conversation or a start task in a response. */
 export const idSchema = z

@@ -20,7 +20,7 @@ import {
 } from './schemas.ts';
 import type { StartTexts } from '../lookup/start-texts.ts';
 import { confirmationPolicies } from '../../resources/agent-settings.ts';
-import { parseUuid } from '@conversation-operator/kube/uuid';
+import { parseUuid } from '@conversation-operator/base/uuid';
 
 /** The annotation of conversations whose id the client has chosen. */
 export const chosenIdAnnotation = 'conversation-operator.dev/chosen-id';

@@ -5,7 +5,7 @@ import type { ClientAddress } from '@conversation-operator/http/limits/client-ad
 import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
 import type { Connections } from '@conversation-operator/http/limits/connections';
 import type { ForwardingLimits } from '@conversation-operator/http/proxy/tunnel';
-import type { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-guard';
+import type { SlowReaderGuard } from '@conversation-operator/http/limits/slow-clients';
 import { referenceIn, type SandboxKeys } from '../../agent/keys.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { KeyChain, KeyRing } from '../auth/key-ring.ts';

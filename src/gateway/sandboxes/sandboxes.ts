@@ -14,7 +14,7 @@ import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Clock } from '@conversation-operator/base/clock';
 import { found, isConflict, mayBeExecuted } from '@conversation-operator/kube/errors';
 import { apiVersion } from '../../resources/group.ts';
-import { newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/base/uuid';
 import { ownSandboxName } from '../../resources/ids.ts';
 import type { NewObject } from '@conversation-operator/kube/object';
 import {

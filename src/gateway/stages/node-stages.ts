@@ -1,5 +1,5 @@
 import type { AgentAccess } from '../proxy/agent-access.ts';
-import type { LastResponses } from '@conversation-operator/http/server/last-responses';
+import type { LastResponses } from '@conversation-operator/http/server/listen';
 import type { cors } from '@conversation-operator/http/server/cors';
 import type { LoadShedder } from '@conversation-operator/http/limits/load-shedder';
 import type { Connections } from '@conversation-operator/http/limits/connections';

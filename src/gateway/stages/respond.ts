@@ -1,4 +1,4 @@
-import type { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-guard';
+import type { SlowReaderGuard } from '@conversation-operator/http/limits/slow-clients';
 import type { RateLimits } from '@conversation-operator/http/limits/rate-limits';
 import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
 import type { TrustedProxies } from '@conversation-operator/http/limits/client-address';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { Writable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
-import type { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-guard';
+import type { SlowReaderGuard } from '@conversation-operator/http/limits/slow-clients';
 import { every, type Timer, type Clock } from '@conversation-operator/base/clock';
 import type { Runtime } from '@conversation-operator/base/runtime';
 import type { Metrics } from '../../observability/metrics.ts';
@@ -19,7 +19,7 @@ import {
 } from './event-ring.ts';
 import type { SubjectKind } from './own-records.ts';
 import type { KeyRing } from '../auth/key-ring.ts';
-import type { OpenStreams } from '@conversation-operator/http/server/open-streams';
+import type { OpenStreams } from '@conversation-operator/http/server/listen';
 import type { Logger } from '@conversation-operator/base/logger';
 import { type Route, endpoints } from '../http/route.ts';
 import { unavailable } from '../errors/problem-error.ts';

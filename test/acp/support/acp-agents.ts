@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
-import type { AcpVendorName } from '@conversation-operator/reference-agent/acp/vendors';
+import type { AcpVendorName } from '@conversation-operator/agent-server/acp/vendors';
 import { apiVersion } from '../../../src/resources/group.ts';
 import { acpAgentNames } from '../../../src/resources/acp-settings.ts';
 import { AgentService, startMs, type ServiceParts } from '../../support/agent-service.ts';

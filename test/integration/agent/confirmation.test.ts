@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { systemClock } from '@conversation-operator/base/clock';
 import { silentLogger } from '@conversation-operator/base/logger';
-import { newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/base/uuid';
 import type { AgentEndpoint } from '../../../src/agent/agent.ts';
 import { Delivery } from '../../../src/controllers/conversation/messages/delivery.ts';
 import { requestPendingRun } from '../../../src/controllers/conversation/messages/run-request.ts';

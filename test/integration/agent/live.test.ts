@@ -1,4 +1,4 @@
-import { newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/base/uuid';
 import type { AgentEndpoint } from '../../../src/agent/agent.ts';
 import { liveSchema } from '../../../src/agent/live.ts';
 import { AgentVolume, call, eventsOf, eventually, script } from './agent-process.ts';

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/base/uuid';
 import { ModelServer, finish, tool as terminal } from '../../support/model-server.ts';
 import { AgentVolume, call, eventsOf, eventually } from './agent-process.ts';
 

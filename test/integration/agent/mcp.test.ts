@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/base/uuid';
 import type { AgentEndpoint } from '../../../src/agent/agent.ts';
-import { TestMcpServer } from '../../../packages/reference-agent/test/mcp-server.ts';
+import { TestMcpServer } from '../../../packages/agent-server/test/mcp-server.ts';
 import { ModelServer, finish } from '../../support/model-server.ts';
 import { AgentVolume, call, eventsOf, eventually } from './agent-process.ts';
 

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/base/uuid';
 import type { AgentEndpoint } from '../../../src/agent/agent.ts';
-import { LookupServer } from '../../../packages/reference-agent/test/lookup-server.ts';
+import { LookupServer } from '../../../packages/agent-server/test/lookup-server.ts';
 import { AgentVolume, call, eventsOf, script } from './agent-process.ts';
 
 /** Creates a conversation of commands that has secrets. */

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
 import type { AgentEndpoint } from '../../../src/agent/agent.ts';
-import { newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/base/uuid';
 import { AgentVolume, eventually, eventsOf, script, type WireEvent } from './agent-process.ts';
 
 function connect(

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import type { AgentWebhook } from '../../../src/agent/agent.ts';
-import { newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/base/uuid';
 import { AgentVolume, call, eventually, script } from './agent-process.ts';
 
 interface Hook {

@@ -4,7 +4,7 @@ import {
 } from '../../../src/resources/conversation-quota.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
-import { newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/base/uuid';
 import { sandboxes } from '../../../src/resources/sandbox.ts';
 import { storedBytesOf } from '../../../src/resources/stored-size.ts';
 import { TestGateway, namespace, type Answer } from '../../support/gateway/test-gateway.ts';

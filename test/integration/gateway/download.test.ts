@@ -1,4 +1,4 @@
-import { newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/base/uuid';
 import { StoreError } from '../../../packages/object-store/src/store-error.ts';
 import type { ArchiveStatus } from '../../../src/resources/archive-status.ts';
 import { eventually } from '../../support/eventually.ts';

@@ -1,7 +1,7 @@
 import { request as httpRequest } from 'node:http';
 import { eventually } from '../../support/eventually.ts';
 import { fakeAgent, type FakeAgent, type FakeAnswer } from '../../unit/agent/fake-agent.ts';
-import { dashedUuid, newUuid } from '@conversation-operator/kube/uuid';
+import { dashedUuid, newUuid } from '@conversation-operator/base/uuid';
 import type { StartStatus } from '../../../src/resources/conversation-status.ts';
 import { sandboxes, type SandboxState } from '../../../src/resources/sandbox.ts';
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';

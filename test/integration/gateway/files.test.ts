@@ -1,5 +1,5 @@
 import { fakeAgent, type FakeAgent } from '../../unit/agent/fake-agent.ts';
-import { newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/base/uuid';
 import { maxFileBytes } from '../../../src/agent/workspace-files.ts';
 import type { WorkspaceSnapshot } from '../../../src/archive/workspace-snapshot.ts';
 import type { ArchiveStatus } from '../../../src/resources/archive-status.ts';

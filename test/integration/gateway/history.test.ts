@@ -1,5 +1,5 @@
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
-import { newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/base/uuid';
 import { StoreError } from '../../../packages/object-store/src/store-error.ts';
 import { ArchiveError } from '../../../src/archive/archive-error.ts';
 import type { ArchiveStatus } from '../../../src/resources/archive-status.ts';

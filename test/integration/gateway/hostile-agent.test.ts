@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import { gatewaySettings } from '../../../src/commands/gateway-settings.ts';
+import { gatewaySettings } from '../../../src/commands/gateway-wiring.ts';
 import { readGatewayConfig } from '../../../src/config/cluster.ts';
 import { eventually } from '../../support/eventually.ts';
 import { HostileAgent } from '../../support/gateway/hostile-agent.ts';

@@ -1,7 +1,7 @@
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import { TransportError } from '../../../packages/kube/src/errors.ts';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
-import { newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/base/uuid';
 import { conversationIdOfStartTask, isDerivedForm, uuidOf } from '../../../src/resources/ids.ts';
 import { conversationQuotas } from '../../../src/resources/conversation-quota.ts';
 import { conversations } from '../../../src/resources/conversation.ts';

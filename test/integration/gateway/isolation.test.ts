@@ -1,4 +1,4 @@
-import { newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/base/uuid';
 import { startTaskIdOf } from '../../../src/resources/ids.ts';
 import { TestGateway, type Answer } from '../../support/gateway/test-gateway.ts';
 

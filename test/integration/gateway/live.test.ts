@@ -1,4 +1,4 @@
-import { dashedUuid, newUuid } from '@conversation-operator/kube/uuid';
+import { dashedUuid, newUuid } from '@conversation-operator/base/uuid';
 import type { SandboxState } from '../../../src/resources/sandbox.ts';
 import { TestGateway } from '../../support/gateway/test-gateway.ts';
 import { fakeAgent, type FakeAgent } from '../../unit/agent/fake-agent.ts';

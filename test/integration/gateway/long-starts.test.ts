@@ -1,5 +1,5 @@
 import { ApiError } from '../../../packages/kube/src/errors.ts';
-import { newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/base/uuid';
 import { conversationIdOfStartTask, startTaskIdOf } from '../../../src/resources/ids.ts';
 import { TestGateway } from '../../support/gateway/test-gateway.ts';
 

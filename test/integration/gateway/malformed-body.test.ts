@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import { gatewaySettings } from '../../../src/commands/gateway-settings.ts';
+import { gatewaySettings } from '../../../src/commands/gateway-wiring.ts';
 import { readGatewayConfig } from '../../../src/config/cluster.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
-import { newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/base/uuid';
 import { openRaw, expectDecent, sendRaw, verdictOf } from '../../support/gateway/raw-http.ts';
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
 

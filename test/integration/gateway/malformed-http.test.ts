@@ -1,5 +1,5 @@
 import { readGatewayConfig } from '../../../src/config/cluster.ts';
-import { gatewaySettings } from '../../../src/commands/gateway-settings.ts';
+import { gatewaySettings } from '../../../src/commands/gateway-wiring.ts';
 import { TestGateway } from '../../support/gateway/test-gateway.ts';
 import { expectDecent, sendRaw, verdictOf } from '../../support/gateway/raw-http.ts';
 

@@ -1,4 +1,4 @@
-import { gatewaySettings } from '../../../src/commands/gateway-settings.ts';
+import { gatewaySettings } from '../../../src/commands/gateway-wiring.ts';
 import { readGatewayConfig } from '../../../src/config/cluster.ts';
 import { StubAgent } from '../../support/gateway/stub-agent.ts';
 import { expectDecent, sendRaw, verdictOf } from '../../support/gateway/raw-http.ts';

@@ -4,7 +4,7 @@ import {
   type ConversationQuotaSpec,
 } from '../../../src/resources/conversation-quota.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
-import { newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/base/uuid';
 import type { SandboxState } from '../../../src/resources/sandbox.ts';
 import { admitted, condition } from '../../support/builders.ts';
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';

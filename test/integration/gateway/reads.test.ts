@@ -1,7 +1,7 @@
 import { TransportError } from '../../../packages/kube/src/errors.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
-import { dashedUuid, newUuid } from '@conversation-operator/kube/uuid';
+import { dashedUuid, newUuid } from '@conversation-operator/base/uuid';
 import { startTaskIdOf } from '../../../src/resources/ids.ts';
 import { TestGateway, namespace, type Answer } from '../../support/gateway/test-gateway.ts';
 

@@ -5,7 +5,7 @@ import {
   sandboxes,
   type SandboxState,
 } from '../../../src/resources/sandbox.ts';
-import { newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/base/uuid';
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
 import { unknownOutcomes } from '../../support/unknown-outcomes.ts';
 

@@ -1,5 +1,5 @@
 import { conversations } from '../../../src/resources/conversation.ts';
-import { dashedUuid, newUuid } from '@conversation-operator/kube/uuid';
+import { dashedUuid, newUuid } from '@conversation-operator/base/uuid';
 import { conversationIdOfStartTask } from '../../../src/resources/ids.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import { sandboxTemplates } from '../../../src/resources/sandbox-template.ts';

@@ -5,7 +5,7 @@ import { issueKey } from '../../../src/gateway/auth/key.ts';
 import { apiKeys } from '../../../src/resources/api-key.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import type { StartStatus } from '../../../src/resources/conversation-status.ts';
-import { newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/base/uuid';
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import { startTaskSchema, type StartTask } from '../../../src/gateway/presenters/start-task.ts';
 import { eventually } from '../../support/eventually.ts';

@@ -5,7 +5,7 @@ import { conversations } from '../../../src/resources/conversation.ts';
 import { sandboxes } from '../../../src/resources/sandbox.ts';
 import { startTaskIdOf } from '../../../src/resources/ids.ts';
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
-import { newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/base/uuid';
 import { eventually } from '../../support/eventually.ts';
 import { StubAgent } from '../../support/gateway/stub-agent.ts';
 import { StreamState } from '../../support/gateway/stream-state.ts';

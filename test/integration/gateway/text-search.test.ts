@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
-import { newUuid } from '@conversation-operator/kube/uuid';
+import { newUuid } from '@conversation-operator/base/uuid';
 import { createFolderStore } from '../../../packages/object-store/src/folder-store.ts';
 import { StoreError } from '../../../packages/object-store/src/store-error.ts';
 import { SandboxKeys } from '../../../src/agent/keys.ts';

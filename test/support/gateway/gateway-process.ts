@@ -1,4 +1,4 @@
-import { gatewaySettings } from '../../../src/commands/gateway-settings.ts';
+import { gatewaySettings } from '../../../src/commands/gateway-wiring.ts';
 import { readGatewayConfig } from '../../../src/config/cluster.ts';
 import type { GatewayOptions } from '../../../src/gateway/gateway.ts';
 import { silentLogger } from '@conversation-operator/base/logger';

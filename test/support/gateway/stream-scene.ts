@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 import { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
-import { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-guard';
+import { SlowReaderGuard } from '@conversation-operator/http/limits/slow-clients';
 import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
 import { ResourceLookup } from '../../../src/gateway/lookup/resource-lookup.ts';
 import { StorageCaps } from '../../../src/gateway/lookup/storage-caps.ts';

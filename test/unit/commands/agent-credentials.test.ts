@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { noAgentCredentials } from '../../../src/agent/credentials.ts';
 import { mountedAgentCredentials } from '../../../src/commands/credential-files.ts';
-import { localAgentCredentials } from '../../../src/commands/local-model.ts';
+import { localAgentCredentials } from '../../../src/commands/local-agents.ts';
 import { recordingLogger } from '../../support/recording-logger.ts';
 
 let folder: string;

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
-import { outwardEnvironment, withEnvironment } from '../../../src/commands/agent-environment.ts';
+import { outwardEnvironment, withEnvironment } from '../../../src/commands/outward.ts';
 import { DataFolder } from '../../../src/commands/data-folder.ts';
 import { readUpConfig } from '../../../src/config/up.ts';
 import { privateAuthority } from '../../support/private-authority.ts';

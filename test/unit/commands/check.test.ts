@@ -1,17 +1,20 @@
 import type { Node, Pod } from '../../../packages/kube/src/core.ts';
 import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
-import { oneLine } from '../../../src/commands/check/one-line.ts';
-import { admissionFindings } from '../../../src/commands/check/admission.ts';
-import { apiServerFindings } from '../../../src/commands/check/api-server.ts';
+import { oneLine } from '../../../src/commands/terminal.ts';
+import { admissionFindings, podSecurityFindings } from '../../../src/commands/check/admission.ts';
+import {
+  apiServerFindings,
+  clockFindings,
+  skewMs,
+} from '../../../src/commands/check/api-server.ts';
 import { bucketFindings } from '../../../src/commands/check/bucket.ts';
-import { clockFindings, skewMs } from '../../../src/commands/check/clock-skew.ts';
 import {
   definitionFindings,
   type DefinitionFacts,
   type Schema,
 } from '../../../src/commands/check/definitions.ts';
 import { dnsFindings } from '../../../src/commands/check/dns.ts';
-import type { Finding } from '../../../src/commands/check/finding.ts';
+import type { Finding } from '../../../src/commands/check/check.ts';
 import { gitCredentialFindings } from '../../../src/commands/check/git-hosts.ts';
 import { imageFindings, pullOf } from '../../../src/commands/check/images.ts';
 import { networkPolicyFindings } from '../../../src/commands/check/network-policy.ts';
@@ -21,24 +24,23 @@ import {
   selectedNodes,
 } from '../../../src/commands/check/nodes.ts';
 import { failureOf, refusalOf } from '../../../packages/outward/src/proxy-error.ts';
-import { outwardDoubts, outwardFindings } from '../../../src/commands/check/outward-findings.ts';
-import { connectFailureOf } from '../../../src/commands/check/outward-requests.ts';
-import { senderOf } from '../../../src/commands/check/proxy-answer.ts';
-import { podSecurityFindings } from '../../../src/commands/check/pod-security.ts';
+import { outwardDoubts, outwardFindings } from '../../../src/commands/check/outward.ts';
+import { connectFailureOf, senderOf } from '../../../src/commands/check/outward-requests.ts';
 import { quantityOf } from '../../../src/controllers/sandbox/quantity.ts';
 import { needsOf, quotaFindings, roomIn } from '../../../src/commands/check/quota.ts';
 import type { ResourceQuota, StorageClass } from '../../../src/commands/check/resources.ts';
-import { accountFindings, installFindings } from '../../../src/commands/check/rights.ts';
-import { installRights } from '../../../src/commands/check/rights-table.ts';
-import { exitCodeOf, notTriedReason } from '../../../src/commands/check/run-checks.ts';
-import { textReport } from '../../../src/commands/check/report.ts';
-import { storageClassFindings } from '../../../src/commands/check/storage-class.ts';
+import {
+  accountFindings,
+  installFindings,
+  installRights,
+} from '../../../src/commands/check/rights.ts';
+import { exitCodeOf, notTriedReason, textReport } from '../../../src/commands/check/run-checks.ts';
+import { storageClassFindings, volumeFindings } from '../../../src/commands/check/volume.ts';
 import {
   trustFileFindings,
   trustFindings,
   trustStateOf,
 } from '../../../src/commands/check/trust.ts';
-import { volumeFindings } from '../../../src/commands/check/volume.ts';
 import { createErrorOf } from '../../../src/controllers/sandbox/create-error.ts';
 import { trustName } from '../../../src/controllers/sandbox/trust.ts';
 

@@ -3,8 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DataFolder } from '../../../src/commands/data-folder.ts';
-import { lastPort } from '../../../src/commands/last-port.ts';
+import { DataFolder, lastPort } from '../../../src/commands/data-folder.ts';
 
 describe('the port of the last time', () => {
   let folder: DataFolder;

@@ -1,5 +1,5 @@
 import { defaultTemplate } from '../../../src/commands/initial-objects.ts';
-import { useLocalModel, type LocalModel } from '../../../src/commands/local-model.ts';
+import { useLocalModel, type LocalModel } from '../../../src/commands/local-agents.ts';
 import { sandboxTemplates } from '../../../src/resources/sandbox-template.ts';
 import { FakeKubeClient } from '../../support/fake-kube-client.ts';
 

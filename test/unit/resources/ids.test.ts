@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { dashedUuid, newUuid, parseUuid } from '@conversation-operator/kube/uuid';
+import { dashedUuid, newUuid, parseUuid } from '@conversation-operator/base/uuid';
 import {
   conversationIdOf,
   conversationIdOfStartTask,

@@ -5,7 +5,6 @@ import type { Logger } from '@conversation-operator/base/logger';
 import { Shares, type Holder, type Release } from '@conversation-operator/base/shares';
 import { Refusal } from '../refusal.ts';
 import { subscriberOf, type TrustedProxies } from './client-address.ts';
-import type { LimitMetrics } from './limit-metrics.ts';
 
 /**
  * Different items in the order in which they were added. Each operation takes constant time on
@@ -104,7 +103,10 @@ export interface ConnectionsOptions {
   readonly proxies: TrustedProxies;
   /** The owner of every connection of an address, where it is known before a request. */
   readonly ownerOf?: (address: string) => string | undefined;
-  readonly metrics: Pick<LimitMetrics, 'droppedConnections' | 'evictedConnections'>;
+  readonly metrics: {
+    readonly droppedConnections: { inc(): void };
+    readonly evictedConnections: { inc(): void };
+  };
   readonly logger: Logger;
 }
 

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '@conversation-operator/base/clock';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type { Shares } from '@conversation-operator/base/shares';
-import type { LimitMetrics } from './limit-metrics.ts';
+import type { CounterOf } from '@conversation-operator/base/metrics';
 import { Refusal } from '../refusal.ts';
 import type { RequestKind } from './rate-limits.ts';
 
@@ -42,7 +42,7 @@ export interface LoadShedderOptions {
    */
   readonly maxDelayMs?: number | undefined;
   readonly clock: Clock;
-  readonly metrics: Pick<LimitMetrics, 'shedRequests'>;
+  readonly metrics: { readonly shedRequests: CounterOf<'kind'> };
 }
 
 /**

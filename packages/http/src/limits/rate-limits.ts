@@ -1,5 +1,5 @@
 import type { Runtime } from '@conversation-operator/base/runtime';
-import type { LimitMetrics } from './limit-metrics.ts';
+import type { CounterOf } from '@conversation-operator/base/metrics';
 import { Refusal } from '../refusal.ts';
 import { subscriberOf } from './client-address.ts';
 import { TokenBuckets, type Taken } from './token-buckets.ts';
@@ -55,7 +55,7 @@ const headersOf = (
 
 export interface RateLimitsOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly limits: RateLimitOptions;
-  readonly metrics: Pick<LimitMetrics, 'rateLimited'>;
+  readonly metrics: { readonly rateLimited: CounterOf<'limit'> };
 }
 
 /**

@@ -10,7 +10,7 @@ import type { Duplex } from 'node:stream';
 import type { Connections } from '../limits/connections.ts';
 import { Refusal } from '../refusal.ts';
 import { defaultTimeouts, endInTime, lateRequest, type ClientTimeouts } from './client-timeouts.ts';
-import { refuseConnection, sendError, type ErrorResponse } from './error-response.ts';
+import { refuseConnection, sendError, type ErrorResponse } from '../body/send-json.ts';
 import { headFlaw } from './request-head.ts';
 
 /** Maximum listeners of one event of a response before the runtime warns. */

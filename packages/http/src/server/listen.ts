@@ -1,4 +1,4 @@
-import type { Server } from 'node:http';
+import type { Server, ServerResponse } from 'node:http';
 import { hostInUrl, listenAt } from '@conversation-operator/base/addresses';
 import { sleep, type Clock } from '@conversation-operator/base/clock';
 import { systemCodeOf } from '@conversation-operator/base/system-code';
@@ -70,3 +70,66 @@ export async function closeServer(server: Server, clock: Clock, graceMs: number)
   server.closeAllConnections();
   await end;
 }
+
+/**
+ * Tracks the answers that are still being written, so that a shutdown ends each of them properly.
+ */
+export class OpenStreams {
+  readonly #ends = new Set<() => void>();
+  #closed = false;
+
+  get size(): number {
+    return this.#ends.size;
+  }
+
+  /** `end` is called once, on shutdown; at once when that has begun. Returns the remover. */
+  add(end: () => void): () => void {
+    if (this.#closed) {
+      end();
+      return () => undefined;
+    }
+    this.#ends.add(end);
+    return () => {
+      this.#ends.delete(end);
+    };
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const end of [...this.#ends]) end();
+    this.#ends.clear();
+  }
+}
+
+/**
+ * Announces the end of each connection with its last response, once a shutdown has begun: a client
+ * that sends another request while its connection is closed could not know whether that request was
+ * carried out. A response with its headers sent can not announce it.
+ */
+export class LastResponses {
+  readonly #underWay = new Set<ServerResponse>();
+  #begun = false;
+
+  /** Expects a response of which nothing has been sent. */
+  add(response: ServerResponse): void {
+    if (this.#begun) {
+      mark(response);
+      return;
+    }
+    this.#underWay.add(response);
+    response.once('close', () => this.#underWay.delete(response));
+  }
+
+  /**
+   * Makes every response from now on the last one of its connection, also responses to requests
+   * under way.
+   */
+  begin(): void {
+    this.#begun = true;
+    for (const response of this.#underWay) if (!response.headersSent) mark(response);
+  }
+}
+
+const mark = (response: ServerResponse): void => {
+  response.setHeader('connection', 'close');
+};

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { listPieces, listText, plainFrame } from '../../src/body/json-list.ts';
+import { listPieces, listText, plainFrame } from '../../src/body/send-chunks.ts';
 import { sendJsonText, type JsonText } from '../../src/body/send-json.ts';
 
 /** The answer of a server that sends this once, and the length that it has returned. */

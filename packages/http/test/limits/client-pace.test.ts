@@ -1,5 +1,5 @@
 import { VirtualClock } from '../../../../test/support/virtual-clock.ts';
-import { ClientPace } from '../../src/limits/client-pace.ts';
+import { ClientPace } from '../../src/limits/slow-clients.ts';
 
 describe('a client that reads a long response', () => {
   let clock: VirtualClock;

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import { SlowReaderGuard, type Unread } from '../../src/limits/slow-reader-guard.ts';
+import { SlowReaderGuard, type Unread } from '../../src/limits/slow-clients.ts';
 
 const anAnswer = (writableLength: number) =>
   Object.assign(new EventEmitter(), { writableLength, destroyed: false });

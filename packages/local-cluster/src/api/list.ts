@@ -1,6 +1,6 @@
 import type { ApiResource } from '../registry/api-resource.ts';
-import type { ListMeta } from '../negotiation/serializer.ts';
-import type { Stored } from '../storage/change.ts';
+import type { ListMeta } from './serializer.ts';
+import type { Stored } from '../storage/changes.ts';
 import { keyOf, type ObjectStore } from '../storage/object-store.ts';
 import type { Selection } from './selection.ts';
 import { badRequest, expired, StatusError, tooLargeVersion } from './status-error.ts';

@@ -1,11 +1,76 @@
 import jsonPatch, { type Operation } from 'fast-json-patch';
 import { parse as parseYaml } from 'yaml';
-import { isArray, isObject, type Json, type JsonObject } from '../json/json.ts';
-import { shapeOf } from '../json/duplicate-keys.ts';
-import { mergeObject } from '../json/merge-patch.ts';
-import { strategicMergePatch } from '../apply/strategic-merge.ts';
+import {
+  isArray,
+  isObject,
+  type Json,
+  type JsonObject,
+  mergeObject,
+  equal,
+  stringAt,
+  type JsonArray,
+  setOwn,
+} from '../json/json.ts';
 import type { ApiResource } from '../registry/api-resource.ts';
 import { badRequest, StatusError, tooLarge, unsupportedMediaType } from './status-error.ts';
+import { builtinListKeys } from '../apply/field-set.ts';
+
+/** Properties of a JSON text that JSON.parse does not report: duplicate keys and the depth. */
+interface TextShape {
+  /**
+   * Paths of duplicate keys in the form of strict decoding (`spec.ports[0].name`), each path once.
+   */
+  readonly duplicates: readonly string[];
+  readonly depth: number;
+}
+
+interface Level {
+  readonly path: string;
+  /** Undefined: the level is a list. */
+  readonly keys: Set<string> | undefined;
+  key: string;
+  index: number;
+}
+
+const tokens = /"(?:[^"\\]|\\.)*"|[{}[\],:]/g;
+
+const pathAt = ({ path, keys, key, index }: Level): string => {
+  if (keys === undefined) return `${path}[${index}]`;
+  return path === '' ? key : `${path}.${key}`;
+};
+
+/** Returns the shape of a text that JSON.parse has accepted. */
+export function shapeOf(text: string): TextShape {
+  const duplicates = new Set<string>();
+  const levels: Level[] = [];
+  let depth = 0;
+  let awaitsKey = false;
+  for (const [token] of text.matchAll(tokens)) {
+    const level = levels.at(-1);
+    if (token === '{' || token === '[') {
+      levels.push({
+        path: level === undefined ? '' : pathAt(level),
+        keys: token === '{' ? new Set() : undefined,
+        key: '',
+        index: 0,
+      });
+      depth = Math.max(depth, levels.length);
+      awaitsKey = token === '{';
+    } else if (token === '}' || token === ']') {
+      levels.pop();
+      awaitsKey = false;
+    } else if (token === ',') {
+      if (level !== undefined) level.index += 1;
+      awaitsKey = level?.keys !== undefined;
+    } else if (token !== ':' && awaitsKey && level?.keys !== undefined) {
+      level.key = token.includes('\\') ? (JSON.parse(token) as string) : token.slice(1, -1);
+      if (level.keys.has(level.key)) duplicates.add(pathAt(level));
+      level.keys.add(level.key);
+      awaitsKey = false;
+    }
+  }
+  return { duplicates: [...duplicates], depth };
+}
 
 export const patchTypes = {
   json: 'application/json-patch+json',
@@ -126,4 +191,115 @@ function jsonPatched(object: JsonObject, operations: Json): JsonObject {
       { cause: error },
     );
   }
+}
+
+const directive = '$patch';
+const retainKeys = '$retainKeys';
+const orderPrefix = '$setElementOrder/';
+const deletePrefix = '$deleteFromPrimitiveList/';
+
+export function strategicMergePatch(target: JsonObject, patch: JsonObject): JsonObject {
+  if (patch[directive] === 'delete') return {};
+  const replaces = patch[directive] === 'replace';
+  const retained = patch[retainKeys];
+  const kept = isArray(retained)
+    ? Object.entries(target).filter(([key]) => retained.includes(key))
+    : Object.entries(target);
+  const result: Record<string, Json | undefined> = replaces ? {} : Object.fromEntries(kept);
+  for (const [key, value] of Object.entries(patch)) {
+    if (
+      value === undefined ||
+      key === directive ||
+      key === retainKeys ||
+      key.startsWith(orderPrefix)
+    )
+      continue;
+    if (key.startsWith(deletePrefix))
+      removePrimitives(result, key.slice(deletePrefix.length), value);
+    else if (value === null) Reflect.deleteProperty(result, key);
+    else setOwn(result, key, mergeField(key, result[key], value));
+  }
+  for (const [key, order] of Object.entries(patch)) {
+    if (key.startsWith(orderPrefix) && isArray(order))
+      reorder(result, key.slice(orderPrefix.length), order);
+  }
+  return result;
+}
+
+function removePrimitives(
+  result: Record<string, Json | undefined>,
+  key: string,
+  removed: Json,
+): void {
+  const present = result[key];
+  if (isArray(present) && isArray(removed))
+    setOwn(
+      result,
+      key,
+      present.filter((item) => !removed.includes(item)),
+    );
+}
+
+function mergeField(key: string, present: Json | undefined, value: Json): Json {
+  if (isObject(value)) return strategicMergePatch(isObject(present) ? present : {}, value);
+  if (!isArray(value) || !isArray(present))
+    return isArray(value) ? withoutDirectives(value) : value;
+  if (key === 'finalizers') return [...present, ...value.filter((item) => !present.includes(item))];
+  const mergeKey = mergeKeyOf(key, [...value, ...present]);
+  return mergeKey === undefined ? withoutDirectives(value) : mergeList(mergeKey, present, value);
+}
+
+/** Returns the first key of the items; containers have ports with another key than services. */
+const mergeKeyOf = (field: string, items: JsonArray): string | undefined => {
+  const has = (key: string) => items.some((item) => isObject(item) && item[key] !== undefined);
+  const keys =
+    field === 'ports' ? ['containerPort', 'port'] : (builtinListKeys[field] ?? []).slice(0, 1);
+  return keys.find(has);
+};
+
+const withoutDirectives = (items: JsonArray): JsonArray =>
+  items.flatMap((item): Json[] => {
+    if (!isObject(item)) return [item];
+    if (item[directive] !== undefined && Object.keys(item).length === 1) return [];
+    return item[directive] === 'delete' ? [] : [strategicMergePatch({}, item)];
+  });
+
+function mergeList(mergeKey: string, present: JsonArray, patch: JsonArray): JsonArray {
+  if (patch.some((item) => isObject(item) && item[directive] === 'replace'))
+    return withoutDirectives(patch);
+  let result: JsonArray = present;
+  for (const item of patch) {
+    if (!isObject(item)) continue;
+    const index = result.findIndex(
+      (other) => isObject(other) && equal(other[mergeKey], item[mergeKey]),
+    );
+    if (stringAt(item, directive) === 'delete')
+      result = result.filter((_, position) => position !== index);
+    else if (index === -1) result = [...result, strategicMergePatch({}, item)];
+    else
+      result = result.map((other, position) =>
+        position === index && isObject(other) ? strategicMergePatch(other, item) : other,
+      );
+  }
+  return result;
+}
+
+/**
+ * Sorts the list in the order of the patch; items that the order does not name remain at the end.
+ */
+function reorder(result: Record<string, Json | undefined>, key: string, order: JsonArray): void {
+  const items = result[key];
+  if (!isArray(items)) return;
+  const mergeKey = mergeKeyOf(key, items);
+  const identity = (item: Json): Json | undefined =>
+    isObject(item) && mergeKey !== undefined ? item[mergeKey] : item;
+  const rank = (item: Json): number => {
+    const found = order.findIndex((wanted) => equal(identity(wanted), identity(item)));
+    return found === -1 ? order.length : found;
+  };
+  setOwn(
+    result,
+    key,
+    [...items].sort((a, b) => rank(a) - rank(b)),
+  );
 }

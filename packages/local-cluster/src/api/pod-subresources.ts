@@ -2,10 +2,9 @@ import { timestampOf } from '@conversation-operator/kube/object';
 import { isObject, objectAt, stringAt, arrayAt, type JsonObject } from '../json/json.ts';
 import { type ApiObject } from './api-object.ts';
 import { checkUid } from './object-writer.ts';
-import { jsonResponse } from './respond.ts';
+import { jsonResponse, type PlaneResponse } from './request.ts';
 import { bodyOf, type ResourceRequest } from './resource-handler.ts';
 import { badRequest, conflict } from './status-error.ts';
-import type { PlaneResponse } from './request.ts';
 
 const success = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 };
 

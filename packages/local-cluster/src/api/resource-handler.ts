@@ -1,17 +1,13 @@
 import { parseVersion, listPage } from './list.ts';
-import { negotiatedSerializer } from '../negotiation/serializer.ts';
-import { negotiate } from '../negotiation/media-type.ts';
+import { negotiatedSerializer, negotiate } from './serializer.ts';
 import type { ApiResource } from '../registry/api-resource.ts';
 import { isObject, objectAt, stringAt, type Json, type JsonObject } from '../json/json.ts';
 import type { ApiObject } from './api-object.ts';
+import { scaleOf, withScale, checkName, type Part } from './object-writer.ts';
 import type { PlaneContext } from './context.ts';
-import { decode, unknownFields } from './decode.ts';
-import { applied } from '../apply/server-side-apply.ts';
-import { checkTyped } from '../apply/typed.ts';
-import { managersAfterUpdate } from '../apply/managed-fields.ts';
-import { finalizerWarnings } from './metadata.ts';
-import { checkName, type Part } from './object-writer.ts';
 import {
+  decode,
+  unknownFields,
   applyManagerOf,
   checkListOptions,
   deleteOptions,
@@ -20,11 +16,18 @@ import {
   rejectForce,
   validationOf,
   writeOptions,
-} from './options.ts';
-import { parseJson, parseYamlBody, patched, patchTypes } from './patch.ts';
-import type { PlaneRequest, PlaneResponse, ResourcePath } from './request.ts';
-import { deletedStatus, jsonResponse } from './respond.ts';
-import { scaleOf, withScale } from './scale.ts';
+} from './decode.ts';
+import { applied, checkTyped } from '../apply/server-side-apply.ts';
+import { managersAfterUpdate } from '../apply/managed-fields.ts';
+import { finalizerWarnings } from './metadata.ts';
+import { parseJson, parseYamlBody, patched, patchTypes, shapeOf } from './patch.ts';
+import {
+  type PlaneRequest,
+  type PlaneResponse,
+  type ResourcePath,
+  deletedStatus,
+  jsonResponse,
+} from './request.ts';
 import { selectionOf } from './selection.ts';
 import {
   badRequest,
@@ -33,7 +36,6 @@ import {
   notFound,
   unsupportedMediaType,
 } from './status-error.ts';
-import { shapeOf } from '../json/duplicate-keys.ts';
 import { invalidValue } from '../schema/field-error.ts';
 
 /** A request to one kind, with the parsed path and the components that serve it. */

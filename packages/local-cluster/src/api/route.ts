@@ -9,10 +9,11 @@ import {
   type PlaneRequest,
   type PlaneResponse,
   type ResourcePath,
+  jsonResponse,
+  textResponse,
 } from './request.ts';
 import * as handler from './resource-handler.ts';
 import type { ResourceRequest } from './resource-handler.ts';
-import { jsonResponse, textResponse } from './respond.ts';
 import { badRequest, methodNotAllowed, noSuchResource } from './status-error.ts';
 
 type Handler = (scope: ResourceRequest) => PlaneResponse;

@@ -1,9 +1,8 @@
 import type { Clock, Timer } from '@conversation-operator/base/clock';
 import { apiVersionOf, type ApiResource } from '../registry/api-resource.ts';
-import type { Serializer } from '../negotiation/serializer.ts';
-import type { Change } from '../storage/change.ts';
+import type { Serializer } from './serializer.ts';
+import { type Change, WatchStream } from '../storage/changes.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
-import { WatchStream } from '../storage/watch-stream.ts';
 import { withMeta } from './api-object.ts';
 import { eventIn, type Selection } from './selection.ts';
 import { expired, type StatusError } from './status-error.ts';

@@ -18,8 +18,8 @@ import {
   toFieldsV1,
   valueAtPath,
   type FieldSet,
+  type Place,
 } from './field-set.ts';
-import type { Place } from './list-keys.ts';
 
 export interface ManagerEntry {
   readonly manager: string;

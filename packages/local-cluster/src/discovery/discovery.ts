@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
-import { parseAccept } from '../negotiation/media-type.ts';
+import { parseAccept } from '../api/serializer.ts';
 import { noSuchResource } from '../api/status-error.ts';
-import { jsonResponse } from '../api/respond.ts';
-import type { PlaneResponse } from '../api/request.ts';
+import { jsonResponse, type PlaneResponse } from '../api/request.ts';
 import { apiVersionOf, type ApiResource } from '../registry/api-resource.ts';
 import type { ApiGroup, Registry } from '../registry/registry.ts';
 

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
-import { jsonResponse } from '../api/respond.ts';
+import { jsonResponse, type PlaneResponse } from '../api/request.ts';
 import { noSuchResource } from '../api/status-error.ts';
-import type { PlaneResponse } from '../api/request.ts';
 import { apiVersionOf, type ApiResource } from '../registry/api-resource.ts';
 import { openApiOfBuiltin } from '../registry/builtin-schema.ts';
 import type { Registry } from '../registry/registry.ts';

@@ -9,11 +9,10 @@ import { createServer as createHttpsServer } from 'node:https';
 import { createServer, type Socket } from 'node:net';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { PodLogs } from '../api/pod-logs.ts';
-import type { PlaneResponse } from '../api/request.ts';
-import { errorResponse } from '../api/respond.ts';
+import { type PlaneResponse, errorResponse } from '../api/request.ts';
 import { internalError, StatusError, tooLarge, unauthorized } from '../api/status-error.ts';
 import type { ControlPlane } from '../control-plane.ts';
-import { createCertificate, type Certificate } from './certificate.ts';
+import { createCertificate, type Certificate } from './credentials.ts';
 import { jsonOfProtobuf, protobufType } from './protobuf.ts';
 
 /**

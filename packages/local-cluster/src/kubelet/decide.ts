@@ -1,6 +1,6 @@
 import type { Container, Pod } from '@conversation-operator/kube/core';
-import { goDuration } from './back-off.ts';
 import {
+  goDuration,
   Waiting,
   initContainersOf,
   isSidecar,

@@ -6,16 +6,19 @@ import {
   type Pod,
 } from '@conversation-operator/kube/core';
 import type { PodLogOptions } from '../api/pod-logs.ts';
-import { AddressPool } from './address-pool.ts';
-import { kubeletBackOff } from './back-off.ts';
+import { AddressPool, reportNode, NodeFolder, lockNode } from './node.ts';
+import { kubeletBackOff } from './container-record.ts';
 import { LocalRunner } from './local-runner.ts';
-import { NodeFolder, lockNode } from './node-folder.ts';
-import { reportNode } from './node-object.ts';
-import type { NodeSettings, LocalKubeletOptions } from './options.ts';
-import { PodManager } from './pod-manager.ts';
-import type { ProcessRunner } from './process-runner.ts';
-import { claimNamesOf, createScheduler, needsScheduling } from './scheduler.ts';
-import { VolumeProvisioner, byUid, folderRequest } from './volume-provisioner.ts';
+import type { NodeSettings, LocalKubeletOptions, ProcessRunner } from './options.ts';
+import { PodManager } from './pod-runtime.ts';
+import {
+  claimNamesOf,
+  createScheduler,
+  needsScheduling,
+  VolumeProvisioner,
+  byUid,
+  folderRequest,
+} from './node-controllers.ts';
 
 const requestOf = ({ metadata }: Pod | PersistentVolumeClaim) => ({
   namespace: metadata.namespace ?? '',

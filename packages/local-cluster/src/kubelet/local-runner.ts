@@ -6,12 +6,7 @@ import type { Readable } from 'node:stream';
 import { z } from 'zod';
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Runtime } from '@conversation-operator/base/runtime';
-import type {
-  ProcessExit,
-  ProcessRequest,
-  ProcessRunner,
-  RunningProcess,
-} from './process-runner.ts';
+import type { ProcessExit, ProcessRequest, ProcessRunner, RunningProcess } from './options.ts';
 import {
   ProcessTable,
   nodeMarker,

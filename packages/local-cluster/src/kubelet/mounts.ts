@@ -4,7 +4,7 @@ import type { KubeClient } from '@conversation-operator/kube/client';
 import { persistentVolumeClaims, type Container, type Pod } from '@conversation-operator/kube/core';
 import { found } from '@conversation-operator/kube/errors';
 import { ContainerConfigError, dataOf } from './container-environment.ts';
-import { pathSegment, type NodeFolder } from './node-folder.ts';
+import { pathSegment, type NodeFolder } from './node.ts';
 
 /** A mount path of the pod and the folder of this machine that it refers to. */
 export interface Mount {

@@ -2,10 +2,12 @@ import { timestampOf } from '@conversation-operator/kube/object';
 import { randomUUID } from 'node:crypto';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { Container, Pod } from '@conversation-operator/kube/core';
-import { afterRun, goDuration, noBackOff, raised, type BackOff } from './back-off.ts';
-import { ContainerConfigError } from './container-environment.ts';
-import { ContainerLog } from './container-log.ts';
 import {
+  afterRun,
+  goDuration,
+  noBackOff,
+  raised,
+  type BackOff,
   Waiting,
   containersOf,
   killedExitCode,
@@ -15,12 +17,11 @@ import {
   type Records,
   type Terminated,
 } from './container-record.ts';
-import { ContainerRun } from './container-run.ts';
-import { UnknownImageError, launchOf, type Launch } from './launch.ts';
-import type { NodeFolder } from './node-folder.ts';
-import { hostIP } from './node-object.ts';
-import type { NodeSettings } from './options.ts';
-import type { ProcessRunner } from './process-runner.ts';
+import { ContainerConfigError } from './container-environment.ts';
+import { ContainerLog } from './container-log.ts';
+import { ContainerRun, UnknownImageError, launchOf, type Launch } from './container-run.ts';
+import { type NodeFolder, hostIP } from './node.ts';
+import type { NodeSettings, ProcessRunner } from './options.ts';
 
 export interface PodContainersOptions {
   readonly settings: NodeSettings;

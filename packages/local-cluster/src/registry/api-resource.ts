@@ -1,8 +1,9 @@
-import type { ApiObject } from '../api/api-object.ts';
+import type { ApiObject, Meta } from '../api/api-object.ts';
 import type { JsonObject } from '../json/json.ts';
 import type { JsonPath } from '../json/json-path.ts';
 import type { FieldError } from '../schema/field-error.ts';
 import type { Schema } from '../schema/structural-schema.ts';
+import type { KubeObject } from '@conversation-operator/kube/object';
 
 export interface Column {
   readonly name: string;
@@ -80,3 +81,17 @@ export const apiVersionOf = ({
   version,
 }: Pick<ResourceNames, 'group' | 'version'>): string =>
   group === '' ? version : `${group}/${version}`;
+
+/** A value whose fields have the types of T and may all be absent. */
+export type Sparse<T> = T extends readonly (infer Item)[]
+  ? readonly Sparse<Item>[]
+  : T extends object
+    ? { readonly [K in keyof T]?: Sparse<T[K]> }
+    : T;
+
+/**
+ * An object of a built-in kind after its schema was checked: each field has its type, and fields
+ * that Kubernetes requires may be absent, because the validation of the kind reports those.
+ */
+export type Decoded<T extends KubeObject> = Pick<KubeObject, 'apiVersion' | 'kind'> &
+  Sparse<Omit<T, keyof KubeObject>> & { readonly metadata: Meta };

@@ -3,13 +3,11 @@ import { ageOf } from '@conversation-operator/kube/human-duration';
 import type { KubeObject } from '@conversation-operator/kube/object';
 import { parseJsonPath } from '../json/json-path.ts';
 import { invalidValue, type FieldError } from '../schema/field-error.ts';
-import type { ApiResource, ColumnWithCell, KindRules } from './api-resource.ts';
+import type { ApiResource, ColumnWithCell, KindRules, Decoded } from './api-resource.ts';
 import { builtinSchema } from './builtin-schema.ts';
 import { claimColumns, claimDefaults, claimErrors } from './claim.ts';
 import { configMapErrors, secretDefaults, secretErrors } from './configuration.ts';
-import type { Decoded } from './decoded.ts';
-import { podColumns, podDefaults, podGraceSeconds, podInitial } from './pod.ts';
-import { podErrors } from './pod-validation.ts';
+import { podColumns, podDefaults, podGraceSeconds, podInitial, podErrors } from './pod.ts';
 import { ageColumn, columnOf, nameColumn } from './printer-column.ts';
 
 type Special<T> = Partial<Omit<ApiResource, keyof KindRules | 'selectableFields'>> &

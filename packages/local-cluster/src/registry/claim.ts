@@ -7,8 +7,7 @@ import {
   required,
   type FieldError,
 } from '../schema/field-error.ts';
-import type { ColumnWithCell } from './api-resource.ts';
-import type { Decoded } from './decoded.ts';
+import type { ColumnWithCell, Decoded } from './api-resource.ts';
 import { ageColumn, columnOf, nameColumn } from './printer-column.ts';
 import { canonicalQuantity, parseQuantity } from './quantity.ts';
 

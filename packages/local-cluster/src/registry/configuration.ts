@@ -2,7 +2,7 @@ import type * as core from '@conversation-operator/kube/core';
 import { badRequest } from '../api/status-error.ts';
 import { equal } from '../json/json.ts';
 import { forbiddenField, invalidValue, tooLong, type FieldError } from '../schema/field-error.ts';
-import type { Decoded } from './decoded.ts';
+import type { Decoded } from './api-resource.ts';
 
 /** Defaults and validation of ConfigMaps and Secrets. */
 

@@ -1,8 +1,49 @@
 import { withMeta, type ApiObject } from '../api/api-object.ts';
-import type { Change, Stored } from './change.ts';
-import { EventLog, firstIndex } from './event-log.ts';
-import type { Journal } from './journal.ts';
-import { StorageError } from './storage-error.ts';
+import { type Change, type Stored, EventLog, firstIndex } from './changes.ts';
+
+/**
+ * The storage cannot be opened or written. The message names the file and the problem in one
+ * sentence.
+ */
+export class StorageError extends Error {
+  override readonly name = 'StorageError';
+  readonly code: 'Locked' | 'Corrupt' | 'TooNew' | 'Unusable' | 'WriteFailed' | 'Closed';
+
+  constructor(code: StorageError['code'], message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** One object on disk. */
+export interface Row {
+  /** Storage key of the kind, `group/plural`. */
+  readonly resource: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly version: number;
+  /** Undefined: the object is deleted. */
+  readonly json: string | undefined;
+}
+
+/** Durable storage of objects. */
+export interface Journal {
+  /** Returns all stored objects and the highest version ever assigned. */
+  load(): { readonly rows: readonly Row[]; readonly revision: number };
+  /** Returns when all rows are durable. Throws when none is. */
+  append(rows: readonly Row[], revision: number): void;
+  close(): void;
+  /** True when `append` waits for the disk, so that the store batches writes. */
+  readonly durable: boolean;
+}
+
+/** A journal that stores nothing, for tests and simulations. */
+export const volatileJournal: Journal = {
+  load: () => ({ rows: [], revision: 0 }),
+  append: () => undefined,
+  close: () => undefined,
+  durable: false,
+};
 
 /** Sorted strings with cheap insertion and removal. */
 class SortedKeys {

@@ -1,8 +1,7 @@
 import { chmodSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
-import type { Journal, Row } from './journal.ts';
-import { StorageError } from './storage-error.ts';
+import { type Journal, type Row, StorageError } from './object-store.ts';
 
 /** Identifier and layout version in the header of the file. */
 const applicationId = 0x434f_4f50;

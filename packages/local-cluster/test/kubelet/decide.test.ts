@@ -1,5 +1,11 @@
-import { afterRun, goDuration, noBackOff, raised } from '../../src/kubelet/back-off.ts';
-import { recordsFromStatus, type ContainerRecord } from '../../src/kubelet/container-record.ts';
+import {
+  afterRun,
+  goDuration,
+  noBackOff,
+  raised,
+  recordsFromStatus,
+  type ContainerRecord,
+} from '../../src/kubelet/container-record.ts';
 import { decide, isOver, type Plan } from '../../src/kubelet/decide.ts';
 import type { Pod } from '../../../kube/src/core.ts';
 import {

@@ -1,5 +1,10 @@
-import { kubeletBackOff, noBackOff, type BackOff } from '../../src/kubelet/back-off.ts';
-import type { ContainerRecord, ContainerState } from '../../src/kubelet/container-record.ts';
+import {
+  kubeletBackOff,
+  noBackOff,
+  type BackOff,
+  type ContainerRecord,
+  type ContainerState,
+} from '../../src/kubelet/container-record.ts';
 import type { Container, Pod } from '../../../kube/src/core.ts';
 
 type Spec = NonNullable<Pod['spec']>;

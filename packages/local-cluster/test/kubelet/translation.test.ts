@@ -1,11 +1,9 @@
-import { loopbackAddress } from '../../src/kubelet/address-pool.ts';
+import { loopbackAddress, pathSegment } from '../../src/kubelet/node.ts';
 import { expand, fieldOf } from '../../src/kubelet/container-environment.ts';
 import { translateArgument, translatePath, workingDirOf } from '../../src/kubelet/mounts.ts';
-import { pathSegment } from '../../src/kubelet/node-folder.ts';
-import { counted, noCount } from '../../src/kubelet/prober.ts';
-import { portOf, probeError } from '../../src/kubelet/probe.ts';
+import { counted, noCount, portOf, probeError } from '../../src/kubelet/prober.ts';
 import { parentsFirst, parseStat } from '../../src/kubelet/process-table.ts';
-import { unschedulableMessage } from '../../src/kubelet/scheduler.ts';
+import { unschedulableMessage } from '../../src/kubelet/node-controllers.ts';
 import { aContainer, aPod } from './pods.ts';
 
 const mounts = [

@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { ControlPlane } from '../../src/control-plane.ts';
-import { StorageError } from '../../src/storage/storage-error.ts';
+import { StorageError } from '../../src/storage/object-store.ts';
 import { systemClock } from '@conversation-operator/base/clock';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { crds } from '../../../../test/support/crds.ts';

@@ -10,7 +10,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { acpVendors, type AcpVendor } from '@conversation-operator/reference-agent/acp/vendors';
+import { acpVendors, type AcpVendor } from '@conversation-operator/agent-server/acp/vendors';
 import { acpProgram, acpTemplate, installAcpAgent } from '../../../../src/commands/acp-agents.ts';
 import { DataFolder } from '../../../../src/commands/data-folder.ts';
 import { localAgents } from '../../../../src/commands/local-agents.ts';

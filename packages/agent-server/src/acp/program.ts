@@ -1,0 +1,431 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { agentMessage, textOf, type ApprovalRequest } from '../events.ts';
+import {
+  ConfirmationRequested,
+  PauseRequested,
+  RunFailure,
+  type ChooseProgram,
+  type Program,
+  type ProgramPlace,
+  type Run,
+} from '../program.ts';
+import { maskText } from '../mask.ts';
+import { sessionServersOf, type McpServer } from '../mcp-servers.ts';
+import { agentVariablesOf } from '../secrets.ts';
+import { acpSettingsOf, type AcpSettings } from './settings.ts';
+import { AcpChild } from './child.ts';
+import { AcpFailure } from './turn.ts';
+import {
+  failureOf,
+  questionDrafts,
+  stateEvent,
+  statsDrafts,
+  stopFailure,
+  unreadText,
+  unsupported,
+} from './log-entries.ts';
+import { promptOf, transcriptOf, type Replay } from './session-texts.ts';
+import { setUpOf, type AcpModel } from './vendors.ts';
+
+export interface AcpProgramOptions extends Omit<ProgramPlace, 'model'> {
+  readonly settings: AcpSettings;
+  readonly model: AcpModel;
+}
+
+/**
+ * The program of each conversation where the environment names an agent; undefined where it names
+ * none. Throws SettingsError.
+ */
+export function acpPrograms(
+  env: Readonly<Record<string, string | undefined>>,
+): ChooseProgram | undefined {
+  const settings = acpSettingsOf(env);
+  return (
+    settings &&
+    (({ model, ...place }) =>
+      new AcpProgram({
+        ...place,
+        settings,
+        model: {
+          name: model?.model.replace(/^[a-z]+\//, ''),
+          baseUrl: model?.baseUrl,
+          apiKey: model?.apiKey,
+        },
+      }))
+  );
+}
+
+/** Maximum starts of the agent's process in one run after the first. */
+const maxRestarts = 3;
+const firstDelayMs = 500;
+const maxReasonCharacters = 200;
+/** Maximum processes in a row that end, or do not answer, while they open a session. */
+const maxOpenings = 2;
+/** Maximum messages of the log that a replay is compared with, the last ones. */
+const maxComparedMessages = 100;
+
+const pauseText =
+  'Your last turn was interrupted. Continue with the task, unless a message says otherwise.';
+const endText =
+  'The process of the agent was restarted during its last turn. Continue with the task. A tool that ran at that moment may have been executed in part: check its effects before you use it again.';
+
+/**
+ * An answer that a person gave to a process that has ended before it got the answer. The answer
+ * counts for the first question of the turn that learns of it, if that is about the same call.
+ */
+interface Undelivered {
+  readonly hash: string;
+  readonly kind: string | undefined;
+}
+
+/**
+ * Works on a conversation with an agent that speaks the Agent Client Protocol. The agent's process
+ * lives from the first run on, also while a question waits for a person. A prompt is in the log
+ * before the agent gets it, and no prompt is sent twice: after the end of the process, the session
+ * continues in a new one, which gets a note that its turn was interrupted.
+ */
+export class AcpProgram implements Program {
+  readonly #options: AcpProgramOptions;
+  #child: AcpChild | undefined;
+  /** Whether the agent of the process reads images in prompts. */
+  #readsImages = false;
+  #undelivered: Undelivered | undefined;
+  /** The session that processes have not opened, and how many in a row have failed with it. */
+  #unopened: { readonly session: string; readonly times: number; readonly why: string } | undefined;
+  /** The messages so far, for the first prompt of an agent that has not kept its session. */
+  #transcript: string | undefined;
+
+  constructor(options: AcpProgramOptions) {
+    this.#options = options;
+  }
+
+  async work(run: Run): Promise<void> {
+    for (let restarts = 0; ; restarts++) {
+      try {
+        await this.#turns(run);
+        return;
+      } catch (error) {
+        if (run.signal.aborted || error instanceof PauseRequested) await this.#cancel();
+        if (!(error instanceof AcpFailure) || run.signal.aborted) throw error;
+        await this.close();
+        if (restarts >= maxRestarts) throw failureOf(error);
+        await sleep(firstDelayMs * 2 ** restarts, undefined, { signal: run.signal }).catch(() =>
+          run.signal.throwIfAborted(),
+        );
+      }
+    }
+  }
+
+  /** Ends the agent's process. */
+  async close(): Promise<void> {
+    const child = this.#child;
+    this.#child = undefined;
+    child?.kill();
+    await child?.ended();
+  }
+
+  /** Ends the turn of an interrupted run, whose events the log does not hold. */
+  async #cancel(): Promise<void> {
+    this.#undelivered = undefined;
+    const child = this.#child;
+    await child?.cancel();
+    if (child?.hasFailed === true) await this.close();
+  }
+
+  async #turns(run: Run): Promise<void> {
+    for (;;) {
+      run.checkpoint();
+      const { approval } = run;
+      // A message that arrives in the meantime answers no question.
+      if (approval !== undefined && approval.answer === undefined)
+        throw new ConfirmationRequested(approval.request.id);
+      const child = await this.#connected(run);
+      let notice: string | undefined;
+      if (approval?.answer !== undefined) {
+        // Stored before it is given: after a crash in between, the agent asks again.
+        await run.append({
+          event: stateEvent('approval_delivered', approval.request.id),
+        });
+        const { option_id: optionId, reason } = approval.answer;
+        if (child.answer(approval.request.id, optionId) === 'unknown')
+          notice = this.#keep(approval.request, optionId, reason);
+      }
+      if (!child.isInTurn && !(await this.#begin(run, child, notice))) return;
+      await this.#follow(run, child);
+    }
+  }
+
+  /** Sends the next prompt; false when there is nothing to do. */
+  async #begin(run: Run, child: AcpChild, notice: string | undefined): Promise<boolean> {
+    const pending = run.pendingMessages();
+    const parts: string[] = [];
+    if (run.interruptedBy !== undefined)
+      parts.push(run.interruptedBy === 'pause' ? pauseText : endText);
+    if (notice !== undefined) parts.push(notice);
+    const events = await run.log.read(pending.flatMap((at) => run.log.entries[at] ?? []));
+    const messages = events.flatMap((event) =>
+      event.kind === 'MessageEvent' ? [event.llm_message.content] : [],
+    );
+    // An answer outlives neither the turn that learns of it, nor a message of the user.
+    if (notice === undefined || pending.length > 0) this.#undelivered = undefined;
+    if (parts.length + messages.length === 0) return false;
+    if (this.#transcript !== undefined) parts.unshift(this.#transcript);
+    // The protocol has no system message, so the first prompt of a session begins with its suffix.
+    const isNew = run.log.handledThrough === 0 || this.#transcript !== undefined;
+    if (isNew && run.systemMessageSuffix !== undefined) parts.unshift(run.systemMessageSuffix);
+    const last = pending.at(-1);
+    const { blocks, unreadImages } = promptOf(parts, messages, this.#readsImages);
+    await run.append(
+      ...(unreadImages === 0
+        ? []
+        : [
+            {
+              event: stateEvent('acp_images_skipped', unreadText(unreadImages, this.#readsImages)),
+            },
+          ]),
+      {
+        event: stateEvent('acp_turn', 'begun'),
+        ...(last === undefined ? {} : { handledThrough: last + 1 }),
+      },
+    );
+    this.#transcript = undefined;
+    child.prompt(blocks);
+    return true;
+  }
+
+  /** Records what the agent does until its turn ends, or a person has to answer a question. */
+  async #follow(run: Run, child: AcpChild): Promise<void> {
+    const signal = AbortSignal.any([run.signal, run.pauseSignal]);
+    for (;;) {
+      const item = await child.next(signal);
+      switch (item.kind) {
+        case 'events':
+          await run.append(...item.events.map((event) => ({ event })));
+          run.checkpoint();
+          break;
+        case 'permission': {
+          const optionId = this.#answerFor(run, item.request);
+          if (optionId !== undefined) {
+            child.answer(item.request.id, optionId);
+            break;
+          }
+          await run.append(...questionDrafts(item.request));
+          // The agent may have withdrawn the question before the log had it.
+          if (child.hasWithdrawn(item.request.id)) this.#options.link.withdraw(item.request.id);
+          throw new ConfirmationRequested(item.request.id);
+        }
+        case 'refused':
+          this.#undelivered = undefined;
+          await run.append({ event: stateEvent('acp_turn', 'refused') });
+          throw new RunFailure('AcpPromptRefused', item.detail, {
+            classification: { kind: 'config', retryable: true, user_action: 'settings' },
+          });
+        case 'stopped':
+          // The agent knew of the answer in this turn, and has not asked for its call again.
+          this.#undelivered = undefined;
+          await run.append(
+            ...statsDrafts(run, item.usage),
+            ...[{ event: stateEvent('acp_turn', this.#shown(item.reason)) }],
+          );
+          if (item.reason !== 'end_turn' && item.reason !== 'cancelled')
+            throw stopFailure(this.#shown(item.reason));
+          return;
+      }
+    }
+  }
+
+  #shown(reason: string): string {
+    return maskText(reason, this.#options.needles()).slice(0, maxReasonCharacters);
+  }
+
+  /** The option that needs no person: asked for by the policy, or given before a restart. */
+  #answerFor(run: Run, request: ApprovalRequest): string | undefined {
+    const optionOf = (kind: string | undefined) =>
+      request.options.find((option) => option.kind === kind)?.option_id;
+    const undelivered = this.#undelivered;
+    this.#undelivered = undefined;
+    if (undelivered !== undefined && undelivered.hash === request.call_hash)
+      return optionOf(undelivered.kind);
+    return run.confirmationPolicy === 'NeverConfirm' ? optionOf('allow_once') : undefined;
+  }
+
+  /** Keeps an answer for the same call of the next process, and says so to the agent. */
+  #keep(request: ApprovalRequest, optionId: string | null, reason: string | null): string {
+    const kind = request.options.find(({ option_id }) => option_id === optionId)?.kind;
+    const isAllowed = kind?.startsWith('allow') === true;
+    // Only an answer for this one call is kept.
+    const { call_hash: hash } = request;
+    if (isAllowed && hash !== undefined) this.#undelivered = { hash, kind: 'allow_once' };
+    // The agent itself has written the title, which may not pass for words of this note.
+    const call = JSON.stringify({ title: request.title, input: request.input });
+    return isAllowed
+      ? `The user has allowed this tool call, which has not been executed: ${call}. Call the tool again with the same input if it is still needed.`
+      : `The user has refused this tool call, which has not been executed: ${call}.${reason === null ? '' : ` Reason: ${reason}`}`;
+  }
+
+  /** The agent's process with its session; starts and continues it. */
+  async #connected(run: Run): Promise<AcpChild> {
+    const known = this.#child;
+    if (known?.hasFailed === false) return known;
+    const { settings, model, home, env, guard, link, needles } = this.#options;
+    const { vendor, allowAlways, mcpServers } = settings;
+    const setUp = setUpOf(vendor, model, {
+      ...{ workingDir: run.workingDir, home },
+      asks: run.confirmationPolicy !== 'NeverConfirm',
+    });
+    await mkdir(home, { recursive: true });
+    for (const [path, text] of Object.entries(setUp.files)) {
+      await mkdir(dirname(join(home, path)), { recursive: true });
+      await writeFile(join(home, path), text, { mode: 0o600 });
+    }
+    // No tool outlasts its process.
+    await run.failOpenCalls('The process of the agent ended before the tool did.');
+    const signal = AbortSignal.any([run.signal, run.pauseSignal]);
+    const secrets = await this.#secretsFor(run, signal);
+    const options = {
+      command: setUp.command,
+      cwd: setUp.folder,
+      env: { ...env, ...secrets, ...setUp.env, ...settings.env, HOME: home },
+      guard,
+      ...{ allowAlways, meta: setUp.meta },
+      onWithdrawn: (id: string) => link.withdraw(id),
+      live: link.live,
+      needles,
+    };
+    const { child, agent } = await AcpChild.start(options, signal);
+    try {
+      const { mcpCapabilities, promptCapabilities } = agent.agentCapabilities ?? {};
+      this.#readsImages = promptCapabilities?.image === true;
+      for (const server of mcpServers)
+        if ('type' in server && mcpCapabilities?.[server.type] !== true)
+          throw unsupported(server.name, server.type);
+      if (vendor.authMethod !== undefined) await child.authenticate(vendor.authMethod);
+      const able = setUp.startsMcpServers && {
+        http: mcpCapabilities?.http === true,
+        sse: mcpCapabilities?.sse === true,
+      };
+      const { servers, skipped } = sessionServersOf(mcpServers, this.#options.mcpServers(), able);
+      await recordSkipped(run, skipped);
+      await this.#openSession(run, child, {
+        servers,
+        resume: agent.agentCapabilities?.sessionCapabilities?.resume != null,
+        load: agent.agentCapabilities?.loadSession === true,
+      });
+      const mode = modeOf(settings, run.confirmationPolicy);
+      if (mode !== undefined) await child.setMode(mode);
+    } catch (error) {
+      child.kill();
+      throw error;
+    }
+    return (this.#child = child);
+  }
+
+  /** The secrets of the conversation as variables. Those that are left out are recorded. */
+  async #secretsFor(run: Run, signal: AbortSignal): Promise<Readonly<Record<string, string>>> {
+    const { settings, readSecrets } = this.#options;
+    const { values, unread } = await readSecrets(signal);
+    // A variable of the vendor that has no value here decides as well where its keys are sent.
+    const taken = new Set([settings.vendor.env, settings.env].flatMap(Object.keys));
+    const { env, skipped } = agentVariablesOf(values, taken);
+    const missing = [...unread, ...skipped].sort();
+    if (missing.length > 0 && missing.join() !== run.skippedSecrets.join())
+      await run.append({
+        event: {
+          ...{ kind: 'ConversationStateUpdateEvent', source: 'environment' },
+          ...{ key: 'acp_secrets_skipped', value: missing },
+        },
+      });
+    return env;
+  }
+
+  async #openSession(
+    run: Run,
+    child: AcpChild,
+    able: {
+      readonly servers: readonly McpServer[];
+      readonly resume: boolean;
+      readonly load: boolean;
+    },
+  ): Promise<void> {
+    const { continues } = this.#options.settings.vendor;
+    const { acpSession } = run;
+    const { servers } = able;
+    const lost = this.#lost(acpSession);
+    if (acpSession !== undefined && lost === undefined) {
+      const opened = (open: () => Promise<Replay | undefined>) =>
+        this.#continued(run, child, acpSession, open);
+      if (continues === 'resume' && able.resume)
+        if (await opened(() => child.resumeSession(acpSession, servers))) return;
+      if (continues !== 'transcript' && able.load)
+        if (await opened(() => child.loadSession(acpSession, servers))) return;
+    }
+    const session = await child.newSession(servers);
+    if (acpSession !== undefined) this.#transcript = await transcriptOf(run.log);
+    await run.append(
+      { event: stateEvent('acp_session', session) },
+      ...(lost === undefined ? [] : [{ event: stateEvent('acp_session_lost', lost) }]),
+      ...(acpSession === undefined ? [] : [{ event: stateEvent('acp_continued', 'transcript') }]),
+    );
+  }
+
+  /** Why a session is given up, so that no run waits for it again; undefined where it is not. */
+  #lost(session: string | undefined): string | undefined {
+    const unopened = this.#unopened;
+    return unopened?.session === session && (unopened?.times ?? 0) >= maxOpenings
+      ? unopened?.why
+      : undefined;
+  }
+
+  /** Records how a session continues; false when the agent has lost the session. */
+  async #continued(
+    run: Run,
+    child: AcpChild,
+    session: string,
+    open: () => Promise<Replay | undefined>,
+  ): Promise<boolean> {
+    try {
+      const replay = await open();
+      this.#unopened = undefined;
+      const lost = replay?.lostFrom(await lastMessages(run), this.#options.needles()) ?? [];
+      await run.append(
+        ...lost.map((text) => ({ event: agentMessage(text) })),
+        ...[{ event: stateEvent('acp_continued', replay === undefined ? 'resume' : 'load') }],
+      );
+      return true;
+    } catch (error) {
+      if (!(error instanceof AcpFailure)) throw error;
+      if (!child.hasFailed) return false;
+      const times = this.#unopened?.session === session ? this.#unopened.times : 0;
+      const why = error.message.slice(0, maxReasonCharacters);
+      this.#unopened = { session, times: times + 1, why };
+      throw error;
+    }
+  }
+}
+
+/** The last messages of the agent in the log. */
+async function lastMessages({ log }: Run): Promise<readonly string[]> {
+  const entries = log.entries.filter(
+    ({ kind, source }) => kind === 'MessageEvent' && source === 'agent',
+  );
+  return (await log.read(entries.slice(-maxComparedMessages))).flatMap((event) =>
+    event.kind === 'MessageEvent' ? [textOf(event.llm_message.content)] : [],
+  );
+}
+
+/** Records each MCP server that the agent can't use once, whatever processes the agent has. */
+async function recordSkipped(run: Run, names: readonly string[]): Promise<void> {
+  const unknown = names.filter((name) => !run.skippedMcpServers.has(name));
+  await run.append(...unknown.map((name) => ({ event: stateEvent('acp_mcp_skipped', name) })));
+}
+
+/** Mode of a session; undefined leaves the choice to the agent. */
+function modeOf(
+  { mode, vendor }: AcpSettings,
+  policy: Run['confirmationPolicy'],
+): string | undefined {
+  if (policy === 'NeverConfirm') return vendor.modes?.free;
+  return mode ?? (policy === undefined ? undefined : vendor.modes?.asks);
+}

@@ -1,0 +1,154 @@
+import { randomUUID } from 'node:crypto';
+import type { RequestPermissionRequest, RequestPermissionResponse } from '@agentclientprotocol/sdk';
+import { isAllowing } from '../approvals.ts';
+import type { ApprovalRequest } from '../events.ts';
+import { bounded } from './tool-calls.ts';
+
+/** Maximum questions that wait for their turn or their answer; further ones are cancelled. */
+const maxPermissions = 100;
+const maxOptions = 20;
+/** Code of the reason for which the agent itself has cancelled a request. */
+const requestCancelled = -32_800;
+/** Maximum characters of the id of an option. */
+const maxOptionCharacters = 200;
+/** Maximum characters of the name of an option, which may have a command. */
+const maxNameCharacters = 400;
+
+/** The answer to a question that no person answers. */
+export const cancelled: RequestPermissionResponse = { outcome: { outcome: 'cancelled' } };
+
+export interface QuestionsOptions {
+  /** Whether a person may choose an option that holds for later calls as well. */
+  readonly allowAlways: boolean;
+  /** Hides secrets. */
+  readonly masked: (text: string) => string;
+  /** Called when the agent wants no answer any more to a question that was shown. */
+  readonly onWithdrawn: (id: string) => void;
+  /** Called when the agent itself has cancelled a question. */
+  readonly onChange: () => void;
+}
+
+interface OpenQuestion {
+  readonly request: ApprovalRequest;
+  readonly answer: (response: RequestPermissionResponse) => void;
+  isShown: boolean;
+}
+
+/** The questions of an agent that wait for their turn or their answer. */
+export class Questions {
+  readonly #options: QuestionsOptions;
+  readonly #open: OpenQuestion[] = [];
+  #lastWithdrawn: string | undefined;
+
+  constructor(options: QuestionsOptions) {
+    this.#options = options;
+  }
+
+  get isFull(): boolean {
+    return this.#open.length >= maxPermissions;
+  }
+
+  /** Whether a question has not been shown. */
+  get hasNext(): boolean {
+    return this.#open.some(({ isShown }) => !isShown);
+  }
+
+  /** The next question for a person, which counts as shown from now on. */
+  next(): ApprovalRequest | undefined {
+    const next = this.#open.find(({ isShown }) => !isShown);
+    if (next !== undefined) next.isShown = true;
+    return next?.request;
+  }
+
+  /** Whether the agent itself has cancelled this question, as the last one. */
+  hasWithdrawn(id: string): boolean {
+    return id === this.#lastWithdrawn;
+  }
+
+  /** Keeps a question until it is answered. The signal is the agent's. */
+  ask(
+    asked: Omit<ApprovalRequest, 'id' | 'options'>,
+    options: RequestPermissionRequest['options'],
+    signal: AbortSignal,
+  ): Promise<RequestPermissionResponse> {
+    const { allowAlways, masked } = this.#options;
+    const { promise, resolve } = Promise.withResolvers<RequestPermissionResponse>();
+    const open: OpenQuestion = {
+      request: {
+        id: randomUUID(),
+        ...asked,
+        options: [...options]
+          // The refusals come first into the bounded list, so that a person can always refuse.
+          .sort((one, other) => Number(isAllowing(one.kind)) - Number(isAllowing(other.kind)))
+          .filter(({ optionId }) => optionId.length <= maxOptionCharacters)
+          // The answer needs the id as it is.
+          .filter(({ optionId }) => masked(optionId) === optionId)
+          .filter(({ kind }) => allowAlways || !kind.endsWith('_always'))
+          .slice(0, maxOptions)
+          .map(({ optionId, name, kind }) => ({
+            option_id: optionId,
+            name: String(bounded(masked(name), maxNameCharacters)),
+            kind,
+          })),
+      },
+      answer: resolve,
+      isShown: false,
+    };
+    this.#open.push(open);
+    signal.addEventListener('abort', () => this.#withdraw(open, signal.reason), { once: true });
+    return promise;
+  }
+
+  /**
+   * Answers a question; an option that the agent has not offered cancels the question. `unknown`:
+   * this process has not asked the question, or its turn was cancelled since.
+   */
+  answer(id: string, optionId: string | null): 'answered' | 'withdrawn' | 'unknown' {
+    const index = this.#open.findIndex(({ request }) => request.id === id);
+    const [open] = index === -1 ? [] : this.#open.splice(index, 1);
+    if (open === undefined) return this.hasWithdrawn(id) ? 'withdrawn' : 'unknown';
+    const isOffered = open.request.options.some(({ option_id }) => option_id === optionId);
+    open.answer(
+      isOffered && optionId !== null ? { outcome: { outcome: 'selected', optionId } } : cancelled,
+    );
+    return 'answered';
+  }
+
+  /**
+   * No tool of the turn waits for an answer any more. A question that a person has seen stays where
+   * the connection has closed: the next process gets its answer.
+   */
+  endTurn(isAnswered: boolean): void {
+    for (const open of this.#open.filter(({ isShown }) => isAnswered || !isShown)) {
+      this.#open.splice(this.#open.indexOf(open), 1);
+      this.#cancel(open);
+    }
+  }
+
+  /** Cancels all questions, of which nobody is told. */
+  cancelAll(): void {
+    for (const { answer } of this.#open.splice(0)) answer(cancelled);
+  }
+
+  /**
+   * Forgets a question that the agent itself has cancelled. The end of the connection cancels no
+   * question: the next process gets the answer.
+   */
+  #withdraw(open: OpenQuestion, reason: unknown): void {
+    const isAgents =
+      reason instanceof Error && 'code' in reason && reason.code === requestCancelled;
+    const index = this.#open.indexOf(open);
+    if (!isAgents || index === -1) return;
+    this.#open.splice(index, 1);
+    this.#cancel(open);
+    this.#options.onChange();
+  }
+
+  /** Ends a question that the agent wants no answer to, whether or not a person has seen it. */
+  #cancel({ request, answer, isShown }: OpenQuestion): void {
+    answer(cancelled);
+    if (!isShown) return;
+    this.#lastWithdrawn = request.id;
+    this.#options.onWithdrawn(request.id);
+  }
+}

@@ -1,0 +1,438 @@
+import { createHash } from 'node:crypto';
+import * as z from 'zod/mini';
+import { agentMessage, textContent, type AcpToolCall, type EventBody } from '../events.ts';
+import type { Said } from '../live-activity.ts';
+import {
+  marker,
+  maskJson,
+  maskText,
+  maskUniquely,
+  maxDepth,
+  noNeedles,
+  StreamMask,
+  type Needles,
+} from '../mask.ts';
+import {
+  bothOf,
+  firstSaid,
+  isPartOf,
+  withBeside,
+  withoutPlaces,
+  bounded,
+  maxDataCharacters,
+  hasOmission,
+  isProgress,
+  outputOf,
+  sizeOf,
+} from './tool-calls.ts';
+
+/** Maximum characters of one event's text; a longer message becomes several events. */
+const maxTextCharacters = 100_000;
+const maxTitleCharacters = 1_000;
+const maxIdCharacters = 200;
+/** Maximum characters of an update that this bridge does not know, as JSON. */
+const maxUnknownCharacters = 10_000;
+/** Maximum tool calls whose state is kept beside those that no event holds yet. */
+const maxKept = 200;
+/** Maximum entries of a plan. */
+const maxPlanEntries = 100;
+
+/** An update of a session. */
+interface Update {
+  readonly sessionUpdate: string;
+  readonly [field: string]: unknown;
+}
+
+/** A part of a tool call as the agent has sent it, before secrets were hidden and ends omitted. */
+interface RawPart {
+  /** SHA-256 of its JSON. */
+  readonly hash: string;
+  /** Whether the part that is shown has lost its end, or else does not say all. */
+  readonly isShortened: boolean;
+}
+/** Parts of a tool call that decide what the call does; undefined for those that were not sent. */
+type RawParts = Readonly<Record<'title' | 'kind' | 'input' | 'content', RawPart | undefined>> & {
+  /** The title without secrets. An event has its beginning. */
+  readonly shownTitle: string | undefined;
+};
+
+/** A tool call in a question of an agent. */
+export interface AskedCall {
+  readonly call: AcpToolCall;
+  readonly title: string;
+  /**
+   * Null where the agent has sent none. The arguments `(content)` and `(locations)` have what the
+   * agent says beside it.
+   */
+  readonly input: unknown;
+  /** Identifies what the tool call does, before secrets were hidden and ends omitted. */
+  readonly call_hash: string;
+  /** Whether neither the agent nor this bridge has omitted a part. */
+  readonly complete: boolean;
+  /** Text in the place of each secret. */
+  readonly secret_marker: string;
+}
+
+const sha256 = (value: unknown): string =>
+  createHash('sha256').update(JSON.stringify(value)).digest('hex');
+
+const rawPart = (raw: unknown, isShortened: boolean): RawPart | undefined =>
+  raw === undefined || raw === null
+    ? undefined
+    : { hash: sha256(raw), isShortened: isShortened || !isExact(raw) };
+
+/**
+ * Whether a JSON value is the one that the agent has sent: the parser rounds integers that other
+ * languages keep, and levels that are too deep become a text.
+ */
+function isExact(value: unknown, depth = 0): boolean {
+  if (typeof value === 'number')
+    return Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value);
+  if (typeof value !== 'object' || value === null) return true;
+  return depth < maxDepth && Object.values(value).every((each) => isExact(each, depth + 1));
+}
+
+const title = z.nullish(z.string());
+/** The parts of a tool call that an event shows. */
+export const toolCallSchema = z.object({
+  toolCallId: z.string().check(z.maxLength(maxIdCharacters)),
+  title,
+  kind: title,
+  status: title,
+  rawInput: z.optional(z.unknown()),
+  rawOutput: z.optional(z.unknown()),
+  content: z.optional(z.unknown()),
+  locations: z.optional(z.unknown()),
+});
+export type ToolCallParts = z.output<typeof toolCallSchema>;
+
+/** States of the protocol, which are no secrets although a secret may have the same value. */
+const statuses: ReadonlySet<string> = new Set(['pending', 'in_progress', 'completed', 'failed']);
+const ended: ReadonlySet<string> = new Set(['completed', 'failed']);
+
+/**
+ * Returns the parts of a tool call without the needles. A marker that the agent itself has written
+ * is escaped, so that no call is shown like another one that uses a secret.
+ */
+export function maskedParts(parts: ToolCallParts, needles: Needles): ToolCallParts {
+  const { toolCallId, title: named, kind, status, rawInput, rawOutput, content } = parts;
+  const shown = (text: string | null | undefined) =>
+    text == null ? text : maskUniquely(text, needles);
+  return {
+    toolCallId: maskText(toolCallId, needles),
+    title: shown(named),
+    kind: shown(kind),
+    status: status != null && statuses.has(status) ? status : shown(status),
+    rawInput: maskJson(rawInput, needles, maskUniquely),
+    rawOutput: maskJson(rawOutput, needles, maskUniquely),
+    content: maskJson(content, needles, maskUniquely),
+  };
+}
+
+const chunk = z.object({
+  content: z.object({ type: z.string(), text: z.optional(z.string()) }),
+});
+const plan = z.object({
+  entries: z.array(z.object({ content: z.string(), status: z.string(), priority: z.string() })),
+});
+
+/** Updates that no event repeats: the log has the messages of the user, the rest is for editors. */
+const ignored: ReadonlySet<string> = new Set([
+  'user_message_chunk',
+  'available_commands_update',
+  'current_mode_update',
+  'config_option_update',
+  'session_info_update',
+  'usage_update',
+]);
+
+export interface RecorderOptions {
+  /** Returns the texts to hide. */
+  readonly needles?: () => Needles;
+  /** Gets each text that a message or a thought grows by, without the texts to hide. */
+  readonly onText?: (said: Said) => void;
+  /** Gets the whole output so far of a tool call that runs, with the texts to hide. */
+  readonly onOutput?: (callId: string, output: string) => void;
+}
+
+type Segment =
+  | { readonly kind: 'message' | 'thought'; text: string }
+  | { readonly kind: 'tool'; readonly id: string }
+  | { readonly kind: 'event'; readonly event: EventBody };
+
+/**
+ * Turns the updates of a session into events. Chunks of a message become one event, and the updates
+ * of a tool call that no event holds yet become one event with the last state. Secrets are hidden
+ * in all of them. Pure: no I/O and no clock.
+ */
+export class UpdateRecorder {
+  readonly #needles: () => Needles;
+  readonly #onText: (said: Said) => void;
+  readonly #onOutput: (callId: string, output: string) => void;
+  readonly #stream = new StreamMask();
+  /** Kind of the text that grows and may have an end that is held back. */
+  #saying: Said['kind'] = 'message';
+  readonly #calls = new Map<string, AcpToolCall>();
+  readonly #raw = new WeakMap<AcpToolCall, RawParts>();
+  /** Ids of the tool calls among the segments. */
+  readonly #pending = new Set<string>();
+  /** Size of the output that the last event of a tool call has. */
+  readonly #logged = new WeakMap<AcpToolCall, number>();
+  /** Ids of the tool calls that had not ended when their state was deleted. */
+  readonly #forgotten = new Set<string>();
+  #segments: Segment[] = [];
+  #size = 0;
+
+  constructor({
+    needles = () => noNeedles,
+    onText = () => undefined,
+    onOutput = () => undefined,
+  }: RecorderOptions = {}) {
+    this.#needles = needles;
+    this.#onText = onText;
+    this.#onOutput = onOutput;
+  }
+
+  /** Characters that no event holds yet, about. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Whether there is an event; with `isOver` a message that grows counts as one. */
+  hasEvents(isOver: boolean): boolean {
+    return this.#segments.length > (isOver || !this.#isGrowing ? 0 : 1);
+  }
+
+  /** Whether the last event is a message to which the next chunk belongs. */
+  get #isGrowing(): boolean {
+    const last = this.#segments.at(-1);
+    return last !== undefined && 'text' in last;
+  }
+
+  /**
+   * Takes an update as the agent has sent it. One that is not as the protocol has it is kept. An
+   * `event` ends the text of a message or a thought. `output`: a later event has it.
+   */
+  add(given: Update): 'text' | 'output' | 'event' | 'ignored' {
+    const { sessionUpdate } = given;
+    if (ignored.has(sessionUpdate)) return 'ignored';
+    if (sessionUpdate === 'agent_message_chunk' || sessionUpdate === 'agent_thought_chunk') {
+      const { data } = chunk.safeParse(given);
+      if (data !== undefined) {
+        const kind = sessionUpdate === 'agent_message_chunk' ? 'message' : 'thought';
+        const text = data.content.text ?? `[${data.content.type}]`;
+        this.#say(kind, text);
+        return 'text';
+      }
+    }
+    if (sessionUpdate === 'tool_call_update' && this.#grows(given)) return 'output';
+    this.settle();
+    const needles = this.#needles();
+    if (sessionUpdate === 'tool_call' || sessionUpdate === 'tool_call_update') {
+      const { data } = toolCallSchema.safeParse(given);
+      if (data !== undefined) {
+        this.#call(data, sessionUpdate === 'tool_call');
+        return 'event';
+      }
+    }
+    const { data } = sessionUpdate === 'plan' ? plan.safeParse(given) : {};
+    this.#push({
+      ...{ kind: 'ConversationStateUpdateEvent', source: 'environment' },
+      ...(data === undefined
+        ? { key: 'acp_update', value: bounded(maskJson(given, needles), maxUnknownCharacters) }
+        : {
+            key: 'plan',
+            value: data.entries.slice(0, maxPlanEntries).map((entry) => shownEntry(entry, needles)),
+          }),
+    });
+    return 'event';
+  }
+
+  /** Adds what is held back of a text that may not grow any more. */
+  settle(): void {
+    this.#grow(this.#saying, this.#stream.end(this.#needles()));
+  }
+
+  /**
+   * Takes over what is known of a tool call, for instance with a request for permission. The parts
+   * are as the agent has sent them. `isNew`: the id of a call that has ended begins another one,
+   * because some models count their calls from one again.
+   */
+  merge(given: ToolCallParts, isNew = false): AcpToolCall {
+    const update = maskedParts(given, this.#needles());
+    const last = this.#calls.get(update.toolCallId);
+    const known = isNew && last !== undefined && ended.has(last.status) ? undefined : last;
+    const { title: named, kind, status, rawInput, rawOutput, content } = update;
+    const call: AcpToolCall = {
+      kind: 'ACPToolCallEvent',
+      source: 'agent',
+      tool_call_id: update.toolCallId,
+      title: (named ?? known?.title ?? 'tool').slice(0, maxTitleCharacters),
+      status: (status ?? known?.status ?? 'pending').slice(0, maxIdCharacters),
+      tool_kind: (kind ?? known?.tool_kind ?? 'other').slice(0, maxIdCharacters),
+      raw_input: bounded(rawInput) ?? known?.raw_input ?? null,
+      raw_output: bounded(rawOutput) ?? known?.raw_output ?? null,
+      content: bounded(content) ?? known?.content ?? null,
+      is_error: status === 'failed' || (status == null && known?.is_error === true),
+    };
+    const raw = known && this.#raw.get(known);
+    this.#raw.set(call, {
+      title: rawPart(given.title, (named ?? '').length > maxDataCharacters) ?? raw?.title,
+      shownTitle: named?.slice(0, maxDataCharacters) ?? raw?.shownTitle,
+      kind: rawPart(given.kind, (kind ?? '').length > maxIdCharacters) ?? raw?.kind,
+      input: rawPart(given.rawInput, (rawInput ?? null) !== call.raw_input) ?? raw?.input,
+      content:
+        rawPart(withoutPlaces(given.content), (content ?? null) !== call.content) ?? raw?.content,
+    });
+    this.#calls.delete(update.toolCallId);
+    this.#calls.set(update.toolCallId, call);
+    const [oldest = ''] = this.#calls.keys();
+    if (this.#calls.size > maxKept && !this.#pending.has(oldest)) this.#forget(oldest);
+    return call;
+  }
+
+  /**
+   * Takes over a request for permission. Its call has the input that the agent has reported before
+   * and the one of the request: some requests repeat a part of the call, or its beginning. The call
+   * is identified whatever id it has, by all parts of both as the agent has sent them but for the
+   * ids of terminals, so two calls that are shown alike, because secrets are hidden, differ.
+   */
+  ask(given: ToolCallParts): AskedCall {
+    const needles = this.#needles();
+    const { toolCallId, rawInput, content } = maskedParts(given, needles);
+    const known = this.#calls.get(toolCallId);
+    const before = known && this.#raw.get(known);
+    const call = this.merge(given);
+    const raw = this.#raw.get(call);
+    const reported = firstSaid(known?.raw_input, known?.content);
+    const locations = maskJson(given.locations, needles, maskUniquely);
+    const asked = firstSaid(rawInput, content);
+    const reportedPart =
+      firstSaid(known?.raw_input) === undefined ? before?.content : before?.input;
+    const givenContent = withoutPlaces(given.content);
+    const askedPart = rawPart(firstSaid(given.rawInput, givenContent), false);
+    const isRepeated = askedPart?.hash === reportedPart?.hash || isPartOf(asked, reported);
+    const input = asked === undefined || isRepeated ? reported : bothOf(reported, asked);
+    const shown = bounded(input) ?? null;
+    const beside = {
+      '(content)': [known?.content, content].map(withoutPlaces),
+      '(locations)': [locations],
+    };
+    // Some agents have the command in the title alone.
+    const parts = [raw?.title, raw?.kind, reportedPart, askedPart];
+    const sent = [
+      ...[raw?.title, raw?.kind, before?.input, before?.content],
+      ...[given.rawInput, givenContent, given.locations].map((part) => rawPart(part, false)),
+    ];
+    const isOmitted = hasOmission({
+      ...{ title: given.title ?? call.title, kind: call.tool_kind, locations: given.locations },
+      inputs: [known?.raw_input, given.rawInput],
+      contents: [known?.content, given.content],
+    });
+    const title = raw?.shownTitle ?? call.title;
+    return {
+      ...{ call, title, input: withBeside(shown, title, beside) },
+      call_hash: sha256(sent.map((part) => part?.hash ?? null)),
+      complete:
+        !isOmitted &&
+        !this.#forgotten.has(toolCallId) &&
+        shown === (input ?? null) &&
+        parts.every((part) => part?.isShortened !== true),
+      secret_marker: marker,
+    };
+  }
+
+  /** The events since the last call. Without `isOver` a message that grows stays. */
+  take(isOver: boolean): readonly EventBody[] {
+    if (isOver) this.settle();
+    const growing = isOver || !this.#isGrowing ? undefined : this.#segments.pop();
+    const segments = this.#segments;
+    this.#segments = growing === undefined ? [] : [growing];
+    this.#size = growing !== undefined && 'text' in growing ? growing.text.length : 0;
+    this.#pending.clear();
+    const events = segments.flatMap((segment) => this.#eventOf(segment) ?? []);
+    for (const id of this.#calls.keys()) if (this.#calls.size > maxKept) this.#forget(id);
+    return events;
+  }
+
+  /** Deletes the state of a call. A question about it would lack what only the state has. */
+  #forget(id: string): void {
+    if (!ended.has(this.#calls.get(id)?.status ?? '')) this.#forgotten.add(id);
+    this.#calls.delete(id);
+  }
+
+  #eventOf(segment: Segment): EventBody | undefined {
+    switch (segment.kind) {
+      case 'message':
+        return agentMessage(segment.text);
+      case 'thought':
+        return {
+          ...{ kind: 'ConversationStateUpdateEvent', source: 'environment', key: 'thought' },
+          value: textContent(segment.text),
+        };
+      case 'tool':
+        return this.#calls.get(segment.id);
+      case 'event':
+        return segment.event;
+    }
+  }
+
+  #say(kind: Said['kind'], text: string): void {
+    if (kind !== this.#saying) this.settle();
+    this.#saying = kind;
+    this.#grow(kind, this.#stream.push(text, this.#needles()));
+  }
+
+  #grow(kind: Said['kind'], text: string): void {
+    if (text === '') return;
+    this.#onText({ kind, text });
+    let rest = text;
+    while (rest !== '') {
+      const last = this.#segments.at(-1);
+      const isOpen = last?.kind === kind && last.text.length < maxTextCharacters;
+      const room = maxTextCharacters - (isOpen ? last.text.length : 0);
+      if (isOpen) last.text += rest.slice(0, room);
+      else this.#segments.push({ kind, text: rest.slice(0, room) });
+      rest = rest.slice(room);
+    }
+    this.#size += text.length;
+  }
+
+  /** Takes an update that has nothing but a little more output of a call; false for another one. */
+  #grows(given: Update): boolean {
+    const { data } = toolCallSchema.safeParse(given);
+    const id = maskText(data?.toolCallId ?? '', this.#needles());
+    const known = this.#calls.get(id);
+    if (data === undefined || known === undefined) return false;
+    const output = ended.has(data.status ?? known.status) ? '' : outputOf(data);
+    if (output !== '') this.#onOutput(id, output);
+    const logged = this.#logged.get(known) ?? 0;
+    if (!isProgress(data, known, logged)) return false;
+    this.#logged.set(this.merge(data), logged);
+    return true;
+  }
+
+  #call(update: ToolCallParts, isNew: boolean): void {
+    const call = this.merge(update, isNew);
+    this.#logged.set(call, sizeOf(update));
+    this.#size += JSON.stringify(call).length;
+    const id = call.tool_call_id;
+    if (this.#pending.has(id)) return;
+    this.#pending.add(id);
+    this.#segments.push({ kind: 'tool', id });
+  }
+
+  #push(event: EventBody): void {
+    this.#segments.push({ kind: 'event', event });
+    this.#size += JSON.stringify(event).length;
+  }
+}
+
+const shownEntry = (
+  { content, status, priority }: z.output<typeof plan>['entries'][number],
+  needles: Needles,
+) => ({
+  content: maskText(content, needles).slice(0, maxTitleCharacters),
+  status: maskText(status, needles).slice(0, maxIdCharacters),
+  priority: maskText(priority, needles).slice(0, maxIdCharacters),
+});

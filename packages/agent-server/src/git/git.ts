@@ -1,0 +1,150 @@
+import { spawn } from 'node:child_process';
+import { kill, type ProcessGuard } from '../commands.ts';
+import { HttpError } from '../http-error.ts';
+import { realpath, stat } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+
+export interface GitOptions {
+  readonly guard: Pick<ProcessGuard, 'add' | 'remove'>;
+  /** Environment of the sandbox's commands. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Maximum duration of all calls of one request; 20 000 by default. */
+  readonly timeoutMs?: number;
+  /** Maximum bytes of one output; 8 MiB by default. */
+  readonly maxOutputBytes?: number;
+}
+
+/** A call of git that ended with another exit code than 0. The text has no output of git. */
+export class GitFailure extends HttpError {
+  constructor(args: readonly string[]) {
+    super(400, `Git command failed: git ${args.join(' ')}`);
+  }
+}
+
+/**
+ * Settings that outrank the files of the repository, which any command of the sandbox may have
+ * written: git starts no monitor, no hook, no pager and no editor, and takes names as they are.
+ */
+const settings = [
+  ...['--no-pager', '--no-optional-locks', '--literal-pathspecs'],
+  ...['-c', 'core.fsmonitor=false', '-c', 'core.hooksPath=/dev/null'],
+];
+
+/**
+ * Git fetches nothing: neither by a protocol nor the objects that a partial clone lacks. Variables
+ * that lead git to another repository do not count.
+ */
+const environmentOf = (env: Readonly<Record<string, string>>): Record<string, string> => ({
+  ...Object.fromEntries(Object.entries(env).filter(([name]) => !/^GIT_(?!CONFIG_)/.test(name))),
+  LC_ALL: 'C',
+  GIT_ALLOW_PROTOCOL: 'none',
+  GIT_NO_LAZY_FETCH: '1',
+  GIT_TERMINAL_PROMPT: '0',
+});
+
+/**
+ * Calls git for one request. The repository is not trusted: time and output are limited, and the
+ * process group of git is killed at the end of each call. A filter of the repository may run, as
+ * it does for the commands of the sandbox, and has their environment.
+ */
+export class Git {
+  readonly #options: GitOptions;
+  readonly #env: Readonly<Record<string, string>>;
+  readonly #maxOutputBytes: number;
+  readonly #endMs: number;
+
+  constructor(options: GitOptions) {
+    this.#options = options;
+    this.#env = environmentOf(options.env);
+    this.#maxOutputBytes = options.maxOutputBytes ?? 8 * 1024 * 1024;
+    this.#endMs = performance.now() + (options.timeoutMs ?? 20_000);
+  }
+
+  /** Output of git. Throws `GitFailure`, and 400 beyond a limit. */
+  async output(folder: string, ...args: readonly string[]): Promise<Buffer> {
+    const { code, output } = await this.#run(folder, args);
+    if (code !== 0) throw new GitFailure(args);
+    return output;
+  }
+
+  /** First line of the output; undefined when git fails or prints nothing. */
+  async line(folder: string, ...args: readonly string[]): Promise<string | undefined> {
+    const { code, output } = await this.#run(folder, args);
+    const [line = ''] = code === 0 ? output.toString('utf8').trim().split('\n') : [];
+    return line === '' ? undefined : line;
+  }
+
+  /** Id of the commit or tree of this name; undefined when there is none. */
+  id(folder: string, name: string): Promise<string | undefined> {
+    return this.line(folder, 'rev-parse', '--verify', '--quiet', name);
+  }
+
+  async #run(
+    folder: string,
+    args: readonly string[],
+  ): Promise<{ readonly code: number | null; readonly output: Buffer }> {
+    const leftMs = this.#endMs - performance.now();
+    if (leftMs <= 0) throw tooSlow(args);
+    const child = spawn('git', [...settings, ...args], {
+      cwd: folder,
+      env: this.#env,
+      detached: true,
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    const group = child.pid;
+    if (group !== undefined) this.#options.guard.add(group);
+    const end = () => {
+      if (group !== undefined) kill(group, 'SIGKILL');
+      child.stdout.destroy();
+    };
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    let timer: NodeJS.Timeout | undefined;
+    try {
+      const code = await new Promise<number | null>((resolve, reject) => {
+        child.once('error', () => reject(new HttpError(400, 'Git could not be started.')));
+        timer = setTimeout(() => reject(tooSlow(args)), leftMs);
+        child.stdout.on('data', (chunk: Buffer) => {
+          bytes += chunk.length;
+          if (bytes <= this.#maxOutputBytes) chunks.push(chunk);
+          else reject(new HttpError(400, `git ${args[0] ?? ''} prints too much.`));
+        });
+        child.once('close', resolve);
+      });
+      return { code, output: Buffer.concat(chunks) };
+    } finally {
+      clearTimeout(timer);
+      end();
+      if (group !== undefined) this.#options.guard.remove(group);
+    }
+  }
+}
+
+const tooSlow = (args: readonly string[]): HttpError =>
+  new HttpError(400, `git ${args[0] ?? ''} took too long.`);
+
+/** Returns the path without symbolic links, as far as it exists. */
+export async function resolved(path: string): Promise<string> {
+  const absolute = resolve(path);
+  const real = await realpath(absolute).catch(() => undefined);
+  if (real !== undefined) return real;
+  const parent = dirname(absolute);
+  return parent === absolute ? absolute : join(await resolved(parent), basename(absolute));
+}
+
+/** The folder without symbolic links, if git finds a repository there or above. */
+export async function repositoryAt(git: Git, folder: string): Promise<string | undefined> {
+  const real = await resolved(folder);
+  const isFolder = (await stat(real).catch(() => undefined))?.isDirectory() === true;
+  if (!isFolder) return undefined;
+  return (await git.line(real, 'rev-parse', '--git-dir')) === undefined ? undefined : real;
+}
+
+/** The closest folder at or above the path that has an entry `.git`, if it is a repository. */
+export async function closestRepository(git: Git, path: string): Promise<string | undefined> {
+  for (let folder = path; ; folder = dirname(folder)) {
+    if ((await stat(join(folder, '.git')).catch(() => undefined)) !== undefined)
+      return repositoryAt(git, folder);
+    if (dirname(folder) === folder) return undefined;
+  }
+}

@@ -1,0 +1,301 @@
+import { StringDecoder } from 'node:string_decoder';
+import type { OutputListener } from './commands.ts';
+import { type AgentEvent, eventTime } from './events.ts';
+import { type Needles, maskPart, maskText, noNeedles } from './mask.ts';
+import { randomBytes, randomUUID } from 'node:crypto';
+
+/** Maximum UTF-16 units of a tail: what a reader may fall behind before it misses something. */
+export const maxTailCharacters = 64 * 1024;
+
+/** The same text without the larger one that the engine keeps for a part of it. */
+const copied = (part: string): string => Buffer.from(part, 'utf16le').toString('utf16le');
+
+/** A part of a text that grows. */
+interface TailPart {
+  /** Place of the part's beginning in the whole text, in UTF-16 units. */
+  readonly from: number;
+  /** Place from which on a reader asks for the next part. */
+  readonly end: number;
+  /** The part, with markers in the place of secrets. */
+  readonly text: string;
+}
+
+/**
+ * The end of a text that grows, in bounded memory. A text costs nothing but that until it is read:
+ * secrets are hidden for each reader.
+ */
+export class LiveTail {
+  readonly id = randomBytes(9).toString('base64url');
+  readonly #startedMs = performance.now();
+  readonly #isContinued: boolean;
+  #parts: string[] = [];
+  #kept = 0;
+  #end = 0;
+
+  /** @param isContinued Whether the text may begin within a secret, because it continues another one. */
+  constructor({ isContinued = false }: { readonly isContinued?: boolean } = {}) {
+    this.#isContinued = isContinued;
+  }
+
+  get elapsedMs(): number {
+    return Math.round(performance.now() - this.#startedMs);
+  }
+
+  push(text: string): void {
+    if (text === '') return;
+    const part = text.length > maxTailCharacters ? text.slice(-maxTailCharacters) : text;
+    this.#parts.push(copied(part));
+    this.#kept += part.length;
+    this.#end += text.length;
+    // Compaction is rare, so that each character is copied once or twice, however small the parts.
+    if (this.#kept > 2 * maxTailCharacters || this.#parts.length > 4_096) this.#compact();
+  }
+
+  /**
+   * The text from a place on, or from the first one that is kept. An end that may be the beginning
+   * of a secret is held back, so that no secret is shown in two parts.
+   */
+  read(after: number, needles: Needles): TailPart {
+    const text = this.#compact();
+    const start = this.#end - text.length;
+    const from = after >= start && after <= this.#end ? after : start;
+    const part = maskPart(text, needles, {
+      from: from - start,
+      continued: this.#isContinued || start > 0,
+    });
+    return { from, end: start + part.to, text: part.text };
+  }
+
+  #compact(): string {
+    const joined = this.#parts.join('');
+    const isLonger = joined.length > maxTailCharacters;
+    const text = isLonger ? copied(joined.slice(-maxTailCharacters)) : joined;
+    this.#parts = [text];
+    this.#kept = text.length;
+    return text;
+  }
+}
+
+/** Maximum texts at once; further ones replace the oldest. */
+const maxItems = 8;
+
+type WordsKind = 'message' | 'thought';
+
+/** A text that grows, of which no event has the whole yet. */
+export interface LiveItem extends TailPart {
+  readonly id: string;
+  readonly kind: 'output' | WordsKind;
+  /** Null for a text that belongs to no tool call. */
+  readonly tool_call_id: string | null;
+  readonly elapsed_ms: number;
+}
+
+export interface LiveItems {
+  readonly items: readonly LiveItem[];
+  /** Names the end of each item; the next read begins there. */
+  readonly cursor: string;
+}
+
+interface Output {
+  readonly tail: LiveTail;
+  /** The last whole text's length and end, where the agent sends the whole text each time. */
+  readonly whole?: { readonly length: number; readonly end: string };
+}
+
+/** Maximum UTF-16 units by which a text is recognized as the beginning of a longer one. */
+const comparedCharacters = 1_024;
+
+const endedStatuses: ReadonlySet<string> = new Set(['completed', 'failed']);
+
+/**
+ * Texts that grow in a conversation, and that no event has yet: the output of running commands, and
+ * the text that the agent writes. They are in memory only, and end with the process.
+ */
+export class LiveActivity {
+  /** By the id of their tool call, oldest first. */
+  readonly #outputs = new Map<string, Output>();
+  #text: { readonly kind: WordsKind; readonly tail: LiveTail } | undefined;
+
+  /** Returns a function that takes the output of a command, in the order of arrival. */
+  begin(callId: string): OutputListener {
+    const tail = new LiveTail();
+    // A chunk may end within a character, which the next chunk of the same stream continues.
+    const decoders = { stdout: new StringDecoder('utf8'), stderr: new StringDecoder('utf8') };
+    this.#keep(callId, { tail });
+    return (chunk, stream) => tail.push(decoders[stream].write(chunk));
+  }
+
+  /** Takes the whole output of a call so far; one that does not continue the last is another text. */
+  replace(callId: string, whole: string): void {
+    const known = this.#outputs.get(callId);
+    const { length = 0, end = '' } = known?.whole ?? {};
+    const continues = whole.slice(Math.max(length - comparedCharacters, 0), length) === end;
+    // A text that does not continue the last one may be a later part of the same output.
+    const isContinued = known !== undefined;
+    const tail = known !== undefined && continues ? known.tail : new LiveTail({ isContinued });
+    tail.push(whole.slice(continues ? length : 0));
+    this.#keep(callId, {
+      tail,
+      whole: { length: whole.length, end: copied(whole.slice(-comparedCharacters)) },
+    });
+  }
+
+  /** Forgets the output of a call whose result is an event now. */
+  apply(event: AgentEvent): void {
+    switch (event.kind) {
+      case 'ACPToolCallEvent':
+        if (endedStatuses.has(event.status)) this.#outputs.delete(event.tool_call_id);
+        return;
+      case 'ObservationEvent':
+      case 'AgentErrorEvent':
+      case 'UserRejectObservation':
+        this.#outputs.delete(event.tool_call_id);
+        return;
+      default:
+        return;
+    }
+  }
+
+  say({ kind, text }: { readonly kind: WordsKind; readonly text: string }): void {
+    if (this.#text?.kind !== kind) this.#text = { kind, tail: new LiveTail() };
+    this.#text.tail.push(text);
+  }
+
+  endText(): void {
+    this.#text = undefined;
+  }
+
+  clear(): void {
+    this.#outputs.clear();
+    this.endText();
+  }
+
+  /** Returns what is new since a cursor. Unknown texts of the cursor are ignored. */
+  read(cursor: string, needles: Needles): LiveItems {
+    const ends = endsOf(cursor);
+    const itemOf = (tail: LiveTail, about: Pick<LiveItem, 'kind' | 'tool_call_id'>): LiveItem => ({
+      ...{ id: tail.id, ...about, elapsed_ms: tail.elapsedMs },
+      ...tail.read(ends.get(tail.id) ?? 0, needles),
+    });
+    const items = [...this.#outputs].map(([tool_call_id, { tail }]) =>
+      itemOf(tail, { kind: 'output', tool_call_id }),
+    );
+    if (this.#text !== undefined)
+      items.push(itemOf(this.#text.tail, { kind: this.#text.kind, tool_call_id: null }));
+    return { items, cursor: items.map(({ id, end }) => `${id}:${end}`).join(',') };
+  }
+
+  #keep(callId: string, output: Output): void {
+    this.#outputs.set(callId, output);
+    const [oldest = ''] = this.#outputs.keys();
+    if (this.#outputs.size > maxItems) this.#outputs.delete(oldest);
+  }
+}
+
+const endsOf = (cursor: string): ReadonlyMap<string, number> =>
+  new Map(
+    cursor
+      .split(',', maxItems + 1)
+      .map((part) => part.split(':', 2))
+      .map(([id = '', end]) => [id, Number.isSafeInteger(Number(end)) ? Number(end) : 0]),
+  );
+
+/** A piece of a message or a thought that grows. */
+export interface Said {
+  readonly kind: 'message' | 'thought';
+  readonly text: string;
+}
+
+/** A piece of a text for connected clients, as the protocol has it; no log stores it. */
+export interface StreamingDelta {
+  readonly kind: 'StreamingDeltaEvent';
+  readonly id: string;
+  readonly timestamp: string;
+  readonly source: 'agent';
+  readonly content: string | null;
+  readonly reasoning_content: string | null;
+}
+
+/** Delay in which pieces are collected. */
+const intervalMs = 250;
+/** Maximum characters of one piece. The rest of a text reaches clients with its stored event. */
+const maxCharacters = 100_000;
+
+/**
+ * The text that an agent writes now, for the clients that are connected now, and in the activity
+ * for those that ask. Without a listener, nothing is sent.
+ */
+export class LiveText {
+  readonly #listeners = new Set<(delta: StreamingDelta) => void>();
+  #waiting: Record<Said['kind'], string> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  readonly #needles: () => Needles;
+  readonly #activity: LiveActivity;
+
+  /** Takes a function that returns the texts to hide. */
+  constructor(needles: () => Needles = () => noNeedles, activity = new LiveActivity()) {
+    this.#needles = needles;
+    this.#activity = activity;
+  }
+
+  /** Returns a function that removes the listener. */
+  subscribe(listener: (delta: StreamingDelta) => void): () => void {
+    this.#listeners.add(listener);
+    return () => {
+      this.#listeners.delete(listener);
+      if (this.#listeners.size === 0) this.#forget();
+    };
+  }
+
+  say({ kind, text }: Said): void {
+    this.#activity.say({ kind, text });
+    if (this.#listeners.size === 0) return;
+    const waiting = (this.#waiting ??= { message: '', thought: '' });
+    waiting[kind] += text.slice(0, maxCharacters - waiting[kind].length);
+    this.#timer ??= setTimeout(() => this.#send(), intervalMs);
+  }
+
+  /** Sends the waiting piece, because the stored event of its text follows. */
+  flush(): void {
+    this.#activity.endText();
+    this.#send();
+  }
+
+  /** Takes the whole output of a tool call so far. */
+  output(callId: string, whole: string): void {
+    this.#activity.replace(callId, whole);
+  }
+
+  #send(): void {
+    const waiting = this.#waiting;
+    this.#forget();
+    if (waiting === undefined) return;
+    const delta: StreamingDelta = {
+      ...{ kind: 'StreamingDeltaEvent', id: randomUUID(), source: 'agent' },
+      timestamp: eventTime(Date.now() * 1000),
+      content: this.#shown(waiting.message),
+      reasoning_content: this.#shown(waiting.thought),
+    };
+    for (const listener of this.#listeners) listener(delta);
+  }
+
+  /**
+   * The pieces of a message were masked as they arrived. Joined here, those on both sides of a
+   * thought may form a secret.
+   */
+  #shown(text: string): string | null {
+    return text === '' ? null : maskText(text, this.#needles());
+  }
+
+  /** Forgets the waiting piece, because no event will hold its text. */
+  drop(): void {
+    this.#activity.endText();
+    this.#forget();
+  }
+
+  #forget(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#waiting = undefined;
+  }
+}

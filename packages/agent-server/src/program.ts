@@ -1,0 +1,170 @@
+import type { CommandResult, ProcessGuard } from './commands.ts';
+import type { Draft, EventLog } from './event-log.ts';
+import type { OpenApproval } from './derived-state.ts';
+import type { Classification, Stats } from './events.ts';
+import type { LiveText } from './live-activity.ts';
+import type { Needles } from './mask.ts';
+import type { McpServer } from './mcp-servers.ts';
+import type { McpCall, McpResult, McpTool } from './mcp-tools.ts';
+import type { Meta } from './meta.ts';
+import type { ReadSecrets } from './secrets.ts';
+
+export interface CommandRequest {
+  readonly command: string;
+  readonly shell?: 'sh' | 'bash' | undefined;
+  readonly timeoutSeconds: number;
+}
+
+/** View of a conversation for the program that works on it. */
+export interface Run {
+  readonly workingDir: string;
+  readonly maxIterations: number;
+  readonly systemMessageSuffix: string | undefined;
+  readonly loadProjectSkills: boolean;
+  readonly log: EventLog;
+  readonly stats: Stats;
+  /**
+   * Aborted when the run has to end immediately; the program passes on the reason that the signal
+   * throws.
+   */
+  readonly signal: AbortSignal;
+  /** Aborted with `PauseRequested` when a client has requested a pause. */
+  readonly pauseSignal: AbortSignal;
+  /**
+   * Throws when a client has requested a pause. The program calls `checkpoint` between two steps.
+   */
+  checkpoint(): void;
+  /**
+   * Returns the positions in the log of the messages of the user that are not handled, oldest
+   * first.
+   */
+  pendingMessages(): readonly number[];
+  append(...drafts: readonly Draft[]): Promise<void>;
+  /**
+   * Throws when a person has to confirm the action that was appended last: the run ends, and
+   * the next one begins with the action.
+   */
+  confirm(): void;
+  /** Absent: the choice of the agent. */
+  readonly confirmationPolicy: Meta['confirmationPolicy'];
+  /** The question that the agent has asked last, until the agent is given its answer. */
+  readonly approval: OpenApproval | undefined;
+  /** The session of the agent that the next process continues. */
+  readonly acpSession: string | undefined;
+  /** Names of the MCP servers that were recorded as unusable by the agent. */
+  readonly skippedMcpServers: ReadonlySet<string>;
+  /** Names of the secrets that the process of the agent does not have, as recorded last. */
+  readonly skippedSecrets: readonly string[];
+  /** Event that interrupted the last turn of the agent; undefined when the turn has ended. */
+  readonly interruptedBy: 'end' | 'pause' | undefined;
+  /** Records that the tool calls without an end have failed. */
+  failOpenCalls(reason: string): Promise<void>;
+  /** Returns the tools of the MCP servers of the conversation that answer. */
+  mcpTools(): Promise<readonly McpTool[]>;
+  /** Calls a tool of an MCP server. A failure is a result. */
+  callTool(call: McpCall): Promise<McpResult>;
+  /**
+   * Runs the command of a tool call. Standard output and error are merged and bounded, and secrets
+   * are masked.
+   */
+  execute(request: CommandRequest, toolCallId: string): Promise<CommandResult>;
+}
+
+/** Reaches the conversation from a program whose process outlives a run. */
+export interface ProgramLink {
+  /** The agent no longer wants the answer to this question, and continues without one. */
+  withdraw(approvalId: string): void;
+  readonly live: Pick<LiveText, 'say' | 'output' | 'flush' | 'drop'>;
+  /** The settings of the conversation as they are now. */
+  readonly meta: Meta;
+}
+
+/**
+ * The logic of an agent. A program keeps all state in the log, so that another process can continue
+ * the run: the program writes an ActionEvent before an action and an observation afterwards, and
+ * never repeats an action of the log.
+ */
+export interface Program {
+  /** Handles the pending messages. Throws `RunFailure` when this fails. */
+  work(run: Run): Promise<void>;
+  /**
+   * Ends the process of the program that outlives a run. A program that has one works on all runs
+   * of its conversation; any other one is chosen for each run.
+   */
+  close?(): Promise<void>;
+}
+
+/** The model of a conversation: of its request, completed by the environment of the server. */
+export interface Model {
+  readonly model: string;
+  readonly baseUrl: string | undefined;
+  readonly apiKey: string | undefined;
+  readonly retries: number;
+}
+
+/** A conversation as the choice of its program knows it. */
+export interface ProgramPlace {
+  readonly model: Model | undefined;
+  /** Folder on the volume for the state of an agent with a process of its own. */
+  readonly home: string;
+  /** Environment of commands, without any key of the server. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly guard: ProcessGuard;
+  /** Returns the MCP servers of the conversation. */
+  readonly mcpServers: () => readonly McpServer[];
+  /** Reads the secrets of the conversation for a process. Rejects with the reason of the signal. */
+  readonly readSecrets: (signal: AbortSignal) => Promise<ReadSecrets>;
+  /** Returns the texts to hide in everything that an agent says. */
+  readonly needles: () => Needles;
+  readonly link: ProgramLink;
+}
+
+export type ChooseProgram = (place: ProgramPlace) => Program;
+
+/** The programs of a server with this environment. Throws SettingsError for a wrong setting. */
+export type Programs = (env: Readonly<Record<string, string>>) => ChooseProgram;
+
+/**
+ * Ends a run with the status `error` and a ConversationErrorEvent, or with `stuck` and no event.
+ */
+export class RunFailure extends Error {
+  override readonly name = 'RunFailure';
+  readonly code: string;
+  readonly classification: Classification;
+  readonly status: 'error' | 'stuck';
+  /** Events that are stored together with the end of the run. */
+  readonly last: readonly Draft[];
+
+  constructor(
+    code: string,
+    detail: string,
+    options: ErrorOptions & {
+      readonly classification: Classification;
+      readonly status?: 'stuck';
+      readonly last?: readonly Draft[];
+    },
+  ) {
+    super(detail, options);
+    this.code = code;
+    this.classification = options.classification;
+    this.status = options.status ?? 'error';
+    this.last = options.last ?? [];
+  }
+}
+
+/** Thrown by `confirm` to end a run with the status `waiting_for_confirmation`. */
+export class ConfirmationRequested extends Error {
+  override readonly name = 'ConfirmationRequested';
+  /** The question of an agent with a process of its own. */
+  readonly approvalId: string | undefined;
+
+  constructor(approvalId?: string) {
+    super();
+    this.approvalId = approvalId;
+  }
+}
+
+/** Thrown by `checkpoint` to end a run with the status `paused`. */
+export class PauseRequested extends Error {
+  override readonly name = 'PauseRequested';
+}

@@ -1,0 +1,152 @@
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Lease } from './core.ts';
+
+export type LeaseSpec = NonNullable<Lease['spec']>;
+
+interface Holding {
+  readonly holder: string;
+  readonly durationMs: number;
+  readonly clock: Clock;
+}
+
+/** Returns the spec of a Lease that the holder takes or renews. */
+export function heldSpec(before: Lease['spec'], { holder, durationMs, clock }: Holding): LeaseSpec {
+  const kept = before?.holderIdentity === holder;
+  const now = kept ? laterMicroTime(clock, before.renewTime) : microTime(clock);
+  return {
+    ...before,
+    holderIdentity: holder,
+    leaseDurationSeconds: Math.ceil(durationMs / 1000),
+    acquireTime: kept ? (before.acquireTime ?? now) : now,
+    renewTime: now,
+    leaseTransitions: before === undefined ? 0 : (before.leaseTransitions ?? 0) + (kept ? 0 : 1),
+  };
+}
+
+/** Returns the spec of a Lease that its holder releases. */
+export function releasedSpec(before: Lease['spec'], clock: Clock): LeaseSpec {
+  const now = microTime(clock);
+  return {
+    ...before,
+    holderIdentity: '',
+    leaseDurationSeconds: 1,
+    acquireTime: now,
+    renewTime: now,
+  };
+}
+
+/** Returns a Kubernetes MicroTime, which the API server accepts only with six digits. */
+const microTime = (clock: Clock): string =>
+  `${new Date(clock.now()).toISOString().slice(0, -1)}000Z`;
+
+/**
+ * Returns a MicroTime that is later than `previous`: by the clock, or by a microsecond where the
+ * clock is not ahead. Two renewals of one holder have different records therefore, and every
+ * observer notices each of them.
+ */
+function laterMicroTime(clock: Clock, previous: string | undefined): string {
+  const now = microTime(clock);
+  const micros = microsecondsOf(previous);
+  if (previous === undefined || Number.isNaN(micros) || microsecondsOf(now) > micros) return now;
+  const next = micros + 1;
+  const digits = String(next % 1000).padStart(3, '0');
+  return `${new Date(Math.floor(next / 1000)).toISOString().slice(0, -1)}${digits}Z`;
+}
+
+const microsecondsOf = (time = ''): number =>
+  Date.parse(`${time.slice(0, 23)}Z`) * 1000 + Number(time.slice(23, 26));
+
+interface ObservedLeaseOptions {
+  readonly clock: Clock;
+  /** Time without a change after which a Lease without a duration of its own has expired. */
+  readonly leaseDurationMs: number;
+}
+
+/**
+ * A Lease as one process has observed it, with the local time of its last change. The times within
+ * the Lease come from other clocks and are not used.
+ */
+export class ObservedLease {
+  readonly #options: ObservedLeaseOptions;
+  #observed: { readonly lease: Lease; readonly record: string; readonly at: number } | undefined;
+
+  constructor(options: ObservedLeaseOptions) {
+    this.#options = options;
+  }
+
+  /** The last observed state; undefined: none, or the Lease did not exist. */
+  get lease(): Lease | undefined {
+    return this.#observed?.lease;
+  }
+
+  observe(lease: Lease | undefined): void {
+    if (lease === undefined) {
+      this.#observed = undefined;
+      return;
+    }
+    const record = JSON.stringify(lease.spec);
+    const at =
+      this.#observed?.record === record ? this.#observed.at : this.#options.clock.monotonic();
+    this.#observed = { lease, record, at };
+  }
+
+  /**
+   * The identity that holds the Lease. Undefined: the Lease is free, or has not changed for its
+   * duration.
+   */
+  get holder(): string | undefined {
+    if (this.#observed === undefined) return undefined;
+    const { lease, at } = this.#observed;
+    const { holderIdentity = '', leaseDurationSeconds } = lease.spec ?? {};
+    const durationMs =
+      leaseDurationSeconds === undefined
+        ? this.#options.leaseDurationMs
+        : leaseDurationSeconds * 1000;
+    const isExpired = this.#options.clock.monotonic() >= at + durationMs;
+    return holderIdentity === '' || isExpired ? undefined : holderIdentity;
+  }
+}
+
+/** Tracks until when the API server may still execute writes that were sent. */
+export class WriteLedger {
+  readonly #clock: Clock;
+  readonly #deadlineMs: number;
+  #inFlight = 0;
+  #inFlightUntil = Number.NEGATIVE_INFINITY;
+  #unknownUntil = Number.NEGATIVE_INFINITY;
+
+  constructor(clock: Clock, deadlineMs: number) {
+    this.#clock = clock;
+    this.#deadlineMs = deadlineMs;
+  }
+
+  /**
+   * Records the start of a write. The client calls `sent` each time that it hands the write to a
+   * connection, possibly after a wait: the deadline of the write counts from then. The client calls
+   * `ended` once, and says whether the outcome is known.
+   */
+  begin(): { readonly sent: () => void; readonly ended: (known: boolean) => void } {
+    let until = 0;
+    const sent = () => {
+      until = this.#clock.monotonic() + this.#deadlineMs;
+      this.#inFlightUntil = until;
+    };
+    const ended = (known: boolean) => {
+      this.#inFlight--;
+      if (!known) this.#unknownUntil = Math.max(this.#unknownUntil, until);
+    };
+    this.#inFlight++;
+    sent();
+    return { sent, ended };
+  }
+
+  /**
+   * Time on the monotonic clock after which the API server executes none of these writes; in the
+   * past when no write is in flight.
+   */
+  get settledAt(): number {
+    return this.#inFlight > 0
+      ? Math.max(this.#inFlightUntil, this.#unknownUntil)
+      : this.#unknownUntil;
+  }
+}

@@ -1,0 +1,235 @@
+import { apiVersionOf, type KubeObject, type ResourceDefinition } from './object.ts';
+import type { WatchEvent } from './client.ts';
+import { ApiError, TransportError, type StatusBody } from './errors.ts';
+
+interface RawEvent {
+  readonly type: string;
+  readonly object: unknown;
+}
+
+/**
+ * Parses one line of a watch as an event without `managedFields`. `removedBytes` is the number of
+ * bytes that were removed from the line. Throws an `ApiError` for an ERROR event, and a
+ * `TransportError` for a line that is not an event.
+ */
+export function watchEvent<T extends KubeObject>(
+  resource: ResourceDefinition<T>,
+  line: string,
+  removedBytes = 0,
+): WatchEvent<T> {
+  const event = parseLine(line);
+  switch (event.type) {
+    case 'ADDED':
+    case 'MODIFIED':
+    case 'DELETED': {
+      const object = withoutManagedFields(resource, event.object);
+      return removedBytes === 0
+        ? { type: event.type, object }
+        : { type: event.type, object, removedBytes };
+    }
+    case 'BOOKMARK':
+      return {
+        type: 'BOOKMARK',
+        resourceVersion: (event.object as KubeObject).metadata.resourceVersion,
+      };
+    case 'ERROR': {
+      const status = event.object as StatusBody;
+      throw new ApiError(status.code ?? 500, status);
+    }
+    default:
+      throw new TransportError(`the watch sent an event of unknown type '${event.type}'`);
+  }
+}
+
+/** Removes `managedFields`, and adds apiVersion and kind, which items of a list lack. */
+export function withoutManagedFields<T extends KubeObject>(
+  resource: ResourceDefinition<T>,
+  item: unknown,
+): T {
+  const object = item as T;
+  const { managedFields, ...metadata } = object.metadata;
+  if ((object.kind as string | undefined) === undefined)
+    return { ...object, apiVersion: apiVersionOf(resource), kind: resource.kind, metadata };
+  return managedFields === undefined ? object : { ...object, metadata };
+}
+
+function parseLine(line: string): RawEvent {
+  try {
+    return parseAbridged(line, eventObject) as RawEvent;
+  } catch (error) {
+    throw new TransportError('the watch ended in the middle of an event', { cause: error });
+  }
+}
+
+const eventObject = (event: unknown): unknown => (event as Partial<RawEvent>).object;
+
+/**
+ * Parses the JSON of an object whose `managedFields`, which a reader must not use, may have been
+ * replaced. Throws a SyntaxError for a text that is not JSON.
+ */
+export const parseObject = (json: string): unknown => parseAbridged(json, (object) => object);
+
+const opening = '"managedFields":[';
+/**
+ * Placeholder for managed fields; no server writes a number there, since all elements of
+ * managedFields are objects.
+ */
+const placeholder = 0;
+
+/**
+ * Parses JSON with a placeholder in the place of everything between the first `"managedFields":[`
+ * and the next `]`, which is nearly half of an object and costly to parse. Parses the whole JSON
+ * when the replaced part may be another one than that of the object that `objectOf` returns.
+ *
+ * The result is reliable for the following reason. The JSON is unchanged up to the bracket, so a
+ * placeholder in `metadata.managedFields` proves that the bracket belongs to this field. A `]`
+ * within a string would leave an odd number of quotes, and a `]` of another bracket would leave an
+ * odd number of brackets, so that the text would not be JSON.
+ */
+function parseAbridged(json: string, objectOf: (parsed: unknown) => unknown): unknown {
+  const start = json.indexOf(opening) + opening.length;
+  const end = start < opening.length ? -1 : json.indexOf(']', start);
+  if (end !== -1)
+    try {
+      const parsed: unknown = JSON.parse(`${json.slice(0, start)}${placeholder}${json.slice(end)}`);
+      if (hasPlaceholder(objectOf(parsed))) return parsed;
+    } catch {
+      // The whole JSON decides whether it is valid.
+    }
+  return JSON.parse(json);
+}
+
+function hasPlaceholder(object: unknown): boolean {
+  const fields: unknown = (object as Partial<KubeObject> | null | undefined)?.metadata
+    ?.managedFields;
+  return Array.isArray(fields) && fields.length === 1 && fields[0] === placeholder;
+}
+
+const newline = 0x0a;
+
+/**
+ * Yields whole lines from chunks of UTF-8 that may end anywhere, even within a character. Each
+ * buffer holds all lines that lie within one chunk, so that the reader decodes them at once, and
+ * ends with a newline, except for the bytes after the last newline. Throws a TransportError for a
+ * line longer than `maxLineBytes`.
+ */
+export async function* wholeLines(
+  chunks: AsyncIterable<Uint8Array>,
+  maxLineBytes: number,
+): AsyncGenerator<Buffer, void, undefined> {
+  let parts: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of chunks) {
+    let start = 0;
+    if (bytes > 0) {
+      start = chunk.indexOf(newline) + 1;
+      if (start > 0) {
+        const line = Buffer.concat([...parts, chunk.subarray(0, start)]);
+        parts = [];
+        bytes = 0;
+        yield line;
+      }
+    }
+    const end = chunk.lastIndexOf(newline) + 1;
+    if (end > start) yield Buffer.from(chunk.buffer, chunk.byteOffset + start, end - start);
+    if (end === chunk.byteLength) continue;
+    parts.push(chunk.subarray(end));
+    bytes += chunk.byteLength - end;
+    if (bytes > maxLineBytes)
+      throw new TransportError(`the server sent a line longer than ${maxLineBytes} bytes`);
+  }
+  if (bytes > 0) yield Buffer.concat(parts);
+}
+
+/**
+ * Yields the lines of a text without newlines and without empty lines. The lines are slices: a
+ * retained line retains the whole text.
+ */
+export function* linesOf(text: string): Generator<string, void, undefined> {
+  let start = 0;
+  for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', start)) {
+    if (end > start) yield text.slice(start, end);
+    start = end + 1;
+  }
+  if (start < text.length) yield text.slice(start);
+}
+
+/** Yields the same lines as views of the bytes. */
+export function* linesIn(bytes: Buffer): Generator<Buffer, void, undefined> {
+  let start = 0;
+  for (let end = bytes.indexOf(newline); end !== -1; end = bytes.indexOf(newline, start)) {
+    if (end > start) yield bytes.subarray(start, end);
+    start = end + 1;
+  }
+  if (start < bytes.length) yield bytes.subarray(start);
+}
+
+/**
+ * Iterates over the elements of batches in order. Within a batch, `next` returns a resolved
+ * promise, whereas an async generator would take several turns of the microtask queue for each
+ * element. The iterator supports one reader that awaits each result before the next call, as `for
+ * await` does.
+ */
+export class Flattened<T> implements AsyncIterableIterator<T, undefined> {
+  readonly #batches: AsyncGenerator<Iterable<T>, void, undefined>;
+  #batch: Iterator<T> | undefined;
+
+  constructor(batches: AsyncGenerator<Iterable<T>, void, undefined>) {
+    this.#batches = batches;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  next(): Promise<IteratorResult<T, undefined>> {
+    try {
+      const result = this.#batch?.next();
+      if (result !== undefined && result.done !== true) return Promise.resolve(result);
+    } catch (error) {
+      return this.#fail(error);
+    }
+    return this.#nextBatch();
+  }
+
+  /** Ends the iteration over the batches too. */
+  async return(): Promise<IteratorResult<T, undefined>> {
+    this.#batch = undefined;
+    await this.#batches.return();
+    return { done: true, value: undefined };
+  }
+
+  async #nextBatch(): Promise<IteratorResult<T, undefined>> {
+    const batch = await this.#batches.next();
+    if (batch.done === true) {
+      this.#batch = undefined;
+      return { done: true, value: undefined };
+    }
+    this.#batch = batch.value[Symbol.iterator]();
+    return this.next();
+  }
+
+  async #fail(error: unknown): Promise<never> {
+    await this.return();
+    throw error;
+  }
+}
+
+/**
+ * A buffer for reuse. The garbage collector runs for every 64 MiB of new buffers, however
+ * short-lived the buffers are.
+ */
+export class ScratchBuffer {
+  #bytes = Buffer.alloc(0);
+
+  /** Concatenates the chunks. The result is valid until the next call. */
+  gather(chunks: readonly Uint8Array[], count: number): Buffer {
+    if (this.#bytes.length < count) this.#bytes = Buffer.allocUnsafeSlow(count);
+    let at = 0;
+    for (const chunk of chunks) {
+      this.#bytes.set(chunk, at);
+      at += chunk.byteLength;
+    }
+    return this.#bytes.subarray(0, count);
+  }
+}

@@ -1,0 +1,359 @@
+import type { OwnerReference } from '@conversation-operator/kube/object';
+import { equal, objectAt } from '../json/json.ts';
+import type { ApiResource } from '../registry/api-resource.ts';
+import type { Change } from '../storage/changes.ts';
+import { withMeta, withoutFinalizer, type ApiObject, namespacesKey } from './api-object.ts';
+import type { PlaneContext } from './context.ts';
+import { foreground, orphan } from './deletion.ts';
+import type { Timer } from '@conversation-operator/base/clock';
+import type { Runtime } from '@conversation-operator/base/runtime';
+import {
+  cleanupFinalizer,
+  customResource,
+  definitionResource,
+} from '../registry/custom-resource.ts';
+
+/**
+ * Deletes the contents of a namespace or CustomResourceDefinition before the object itself, and
+ * serves a kind as soon as its definition is stored.
+ */
+export class Lifecycle {
+  readonly #context: PlaneContext;
+  readonly #work: DeferredWork;
+
+  constructor(context: PlaneContext) {
+    this.#context = context;
+    this.#work = new DeferredWork({ ...context, run: (key) => this.#visit(key) });
+    context.store.onChange((change) => this.#observe(change));
+  }
+
+  start(): void {
+    const { store } = this.#context;
+    for (const { object } of store.list(definitionResource.key)) {
+      this.#serve(object);
+      this.#work.add(`crd ${object.metadata.name}`);
+    }
+    for (const { object } of store.list(namespacesKey))
+      this.#work.add(`namespace ${object.metadata.name}`);
+  }
+
+  stop(): void {
+    this.#work.stop();
+  }
+
+  #serve(definition: ApiObject): void {
+    try {
+      this.#context.registry.set(customResource(definition));
+    } catch (error) {
+      this.#context.logger.error('A stored CustomResourceDefinition cannot be served', {
+        name: definition.metadata.name,
+        error,
+      });
+    }
+  }
+
+  #observe({ resource, namespace, name, after, deleted, before }: Change): void {
+    if (resource === definitionResource.key)
+      this.#observeDefinition(after.object, before?.object, deleted);
+    if (resource === namespacesKey && after.object.metadata.deletionTimestamp !== undefined)
+      this.#work.add(`namespace ${name}`);
+    if (!deleted) return;
+    if (this.#isTerminating(namespacesKey, namespace)) this.#work.add(`namespace ${namespace}`);
+    const definition = definitionNameOf(resource);
+    if (this.#isTerminating(definitionResource.key, definition))
+      this.#work.add(`crd ${definition}`);
+  }
+
+  #observeDefinition(definition: ApiObject, before: ApiObject | undefined, deleted: boolean): void {
+    const { name, deletionTimestamp } = definition.metadata;
+    if (deleted) {
+      const key = `${name.slice(name.indexOf('.') + 1)}/${name.slice(0, name.indexOf('.'))}`;
+      this.#context.registry.delete(key);
+      this.#context.hub.end(key);
+      return;
+    }
+    if (before?.['spec'] !== definition['spec']) this.#serve(definition);
+    if (deletionTimestamp !== undefined) this.#work.add(`crd ${name}`);
+  }
+
+  #isTerminating(key: string, name: string): boolean {
+    return this.#context.store.get(key, '', name)?.object.metadata.deletionTimestamp !== undefined;
+  }
+
+  #visit(key: string): void {
+    const [kind, name = ''] = key.split(' ');
+    const object = this.#context.store.get(
+      kind === 'crd' ? definitionResource.key : namespacesKey,
+      '',
+      name,
+    )?.object;
+    if (object?.metadata.deletionTimestamp === undefined) return;
+    if (kind === 'crd') this.#endDefinition(object);
+    else this.#endNamespace(object);
+  }
+
+  #endNamespace(namespace: ApiObject): void {
+    const { store, registry, writer } = this.#context;
+    const { name } = namespace.metadata;
+    const namespaced = registry.all().filter((resource) => resource.namespaced);
+    for (const resource of namespaced) {
+      for (const { object } of [...store.list(resource.key, name)])
+        if (object.metadata.deletionTimestamp === undefined) writer.delete(resource, object);
+    }
+    const empty = namespaced.every(({ key }) => store.list(key, name).next().done === true);
+    const resource = registry.byKey(namespacesKey);
+    if (!empty || resource === undefined) return;
+    writer.store(resource, {
+      ...namespace,
+      spec: { ...objectAt(namespace, 'spec'), finalizers: [] },
+    });
+  }
+
+  #endDefinition(definition: ApiObject): void {
+    const { store, registry, writer } = this.#context;
+    const resource = customResource(definition);
+    const served = registry.byKey(resource.key) ?? resource;
+    for (const { object } of [...store.list(resource.key)])
+      if (object.metadata.deletionTimestamp === undefined) writer.delete(served, object);
+    if (store.count(resource.key) > 0) return;
+    writer.store(definitionResource, withoutFinalizer(definition, cleanupFinalizer));
+  }
+}
+
+/** Returns `conversations.example.com` for `example.com/conversations`. */
+const definitionNameOf = (resource: string): string => {
+  const slash = resource.lastIndexOf('/');
+  return `${resource.slice(slash + 1)}.${resource.slice(0, slash)}`;
+};
+
+const retryDelayMs = 1000;
+
+interface Options extends Pick<Runtime, 'clock' | 'logger'> {
+  readonly run: (key: string) => void;
+}
+
+/**
+ * A queue of keys that a later turn of the event loop processes, each key once, however often it
+ * was added. A key that fails is retried.
+ */
+export class DeferredWork {
+  readonly #options: Options;
+  readonly #keys = new Set<string>();
+  #timer: Timer | undefined;
+  #stopped = false;
+
+  constructor(options: Options) {
+    this.#options = options;
+  }
+
+  add(key: string): void {
+    this.#keys.add(key);
+    this.#schedule(0);
+  }
+
+  #schedule(delayMs: number): void {
+    if (this.#stopped) return;
+    this.#timer ??= this.#options.clock.after(delayMs, () => {
+      this.#timer = undefined;
+      this.#drain();
+    });
+  }
+
+  #drain(): void {
+    const { run, logger } = this.#options;
+    const keys = [...this.#keys];
+    this.#keys.clear();
+    for (const key of keys) {
+      try {
+        run(key);
+      } catch (error) {
+        logger.error('Background work of the control plane failed and will be retried', {
+          key,
+          error,
+        });
+        this.#keys.add(key);
+      }
+    }
+    if (this.#keys.size > 0) this.#schedule(retryDelayMs);
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    this.#keys.clear();
+  }
+}
+
+const separator = '\0';
+const idOf = (resource: string, namespace: string, name: string): string =>
+  [resource, namespace, name].join(separator);
+/** Deletes objects whose last owner is gone, and completes foreground and orphaning deletions. */
+export class GarbageCollector {
+  readonly #context: PlaneContext;
+  readonly #work: DeferredWork;
+  /** Ids of dependent objects, by the uid of the owner. */
+  readonly #dependents = new Map<string, Set<string>>();
+
+  constructor(context: PlaneContext) {
+    this.#context = context;
+    this.#work = new DeferredWork({ ...context, run: (id) => this.#visit(id) });
+    context.store.onChange((change) => this.#observe(change));
+  }
+
+  /** Checks every object once, because an owner may have been deleted before a crash. */
+  start(): void {
+    for (const resource of this.#context.store.resources) {
+      for (const { object } of this.#context.store.list(resource)) {
+        const id = idOf(resource, object.metadata.namespace ?? '', object.metadata.name);
+        this.#index(id, undefined, object);
+        if (
+          object.metadata.ownerReferences !== undefined ||
+          object.metadata.deletionTimestamp !== undefined
+        )
+          this.#work.add(id);
+      }
+    }
+  }
+
+  stop(): void {
+    this.#work.stop();
+  }
+
+  #observe({ resource, namespace, name, before, after, deleted }: Change): void {
+    const id = idOf(resource, namespace, name);
+    const { metadata } = after.object;
+    this.#index(id, before?.object, deleted ? undefined : after.object);
+    if (deleted) {
+      for (const dependent of this.#dependents.get(metadata.uid) ?? []) this.#work.add(dependent);
+      for (const reference of metadata.ownerReferences ?? [])
+        this.#visitOwner(reference, namespace);
+      return;
+    }
+    const owned =
+      metadata.ownerReferences !== undefined &&
+      !equal(metadata.ownerReferences, before?.object.metadata.ownerReferences);
+    if (owned || metadata.deletionTimestamp !== undefined) this.#work.add(id);
+  }
+
+  #index(id: string, before: ApiObject | undefined, after: ApiObject | undefined): void {
+    if (
+      before?.metadata.ownerReferences === undefined &&
+      after?.metadata.ownerReferences === undefined
+    )
+      return;
+    for (const { uid } of before?.metadata.ownerReferences ?? []) {
+      const ids = this.#dependents.get(uid);
+      ids?.delete(id);
+      if (ids?.size === 0) this.#dependents.delete(uid);
+    }
+    for (const { uid } of after?.metadata.ownerReferences ?? []) {
+      const ids = this.#dependents.get(uid) ?? new Set<string>();
+      this.#dependents.set(uid, ids.add(id));
+    }
+  }
+
+  #visitOwner(reference: OwnerReference, namespace: string): void {
+    const resource = this.#resourceOf(reference);
+    if (resource !== undefined)
+      this.#work.add(idOf(resource.key, resource.namespaced ? namespace : '', reference.name));
+  }
+
+  #resourceOf({ apiVersion, kind }: OwnerReference): ApiResource | undefined {
+    const slash = apiVersion.indexOf('/');
+    return this.#context.registry.byKind(slash === -1 ? '' : apiVersion.slice(0, slash), kind);
+  }
+
+  #find(id: string): { resource: ApiResource; object: ApiObject } | undefined {
+    const [key = '', namespace = '', name = ''] = id.split(separator);
+    const resource = this.#context.registry.byKey(key);
+    const stored = this.#context.store.get(key, namespace, name);
+    return resource === undefined || stored === undefined
+      ? undefined
+      : { resource, object: stored.object };
+  }
+
+  #dependentsOf(uid: string) {
+    return [...(this.#dependents.get(uid) ?? [])].flatMap((id) => {
+      const found = this.#find(id);
+      return found === undefined ? [] : [{ id, ...found }];
+    });
+  }
+
+  #visit(id: string): void {
+    const found = this.#find(id);
+    if (found === undefined) return;
+    const { resource, object } = found;
+    const { finalizers = [], deletionTimestamp } = object.metadata;
+    if (deletionTimestamp !== undefined) {
+      if (finalizers.includes(orphan)) this.#orphanDependents(resource, object);
+      else if (finalizers.includes(foreground)) this.#deleteDependents(resource, object);
+      return;
+    }
+    if ((object.metadata.ownerReferences ?? []).length > 0) this.#reconcileOwners(resource, object);
+  }
+
+  #orphanDependents(resource: ApiResource, owner: ApiObject): void {
+    for (const dependent of this.#dependentsOf(owner.metadata.uid))
+      this.#dropOwners(dependent.resource, dependent.object, [owner.metadata.uid]);
+    this.#context.writer.store(resource, withoutFinalizer(owner, orphan));
+  }
+
+  #deleteDependents(resource: ApiResource, owner: ApiObject): void {
+    const dependents = this.#dependentsOf(owner.metadata.uid);
+    const blocking = dependents.filter(({ object }) =>
+      object.metadata.ownerReferences?.some(
+        ({ uid, blockOwnerDeletion }) => uid === owner.metadata.uid && blockOwnerDeletion === true,
+      ),
+    );
+    for (const { id, object } of dependents)
+      if (object.metadata.deletionTimestamp === undefined) this.#work.add(id);
+    if (blocking.length === 0)
+      this.#context.writer.store(resource, withoutFinalizer(owner, foreground));
+  }
+
+  /** Deletes an object or removes owner references, depending on the state of the owners. */
+  #reconcileOwners(resource: ApiResource, object: ApiObject): void {
+    const references = object.metadata.ownerReferences ?? [];
+    const states = references.map((reference) => ({
+      uid: reference.uid,
+      state: this.#stateOf(reference, object.metadata.namespace),
+    }));
+    const gone = states.filter(({ state }) => state !== 'present').map(({ uid }) => uid);
+    if (gone.length === 0) return;
+    if (gone.length < references.length) {
+      this.#dropOwners(resource, object, gone);
+      return;
+    }
+    const waited = states.some(({ state }) => state === 'waiting');
+    const policy =
+      waited && this.#dependents.has(object.metadata.uid) ? 'Foreground' : 'Background';
+    this.#context.writer.delete(resource, object, {
+      uid: object.metadata.uid,
+      propagationPolicy: policy,
+    });
+  }
+
+  #stateOf(
+    reference: OwnerReference,
+    namespace: string | undefined,
+  ): 'present' | 'waiting' | 'absent' {
+    const resource = this.#resourceOf(reference);
+    // Owners of a kind that is not served count as present, because deleting an object whose owner
+    // may exist would lose data.
+    if (resource === undefined) return 'present';
+    const owner = this.#context.store.get(
+      resource.key,
+      resource.namespaced ? (namespace ?? '') : '',
+      reference.name,
+    )?.object.metadata;
+    if (owner?.uid !== reference.uid) return 'absent';
+    return owner.deletionTimestamp !== undefined && owner.finalizers?.includes(foreground) === true
+      ? 'waiting'
+      : 'present';
+  }
+
+  #dropOwners(resource: ApiResource, object: ApiObject, uids: readonly string[]): void {
+    const kept = (object.metadata.ownerReferences ?? []).filter(({ uid }) => !uids.includes(uid));
+    this.#context.writer.store(resource, withMeta(object, { ownerReferences: kept }));
+  }
+}

@@ -1,0 +1,101 @@
+import type { Clock } from '@conversation-operator/base/clock';
+import { StoreError } from './store-error.ts';
+
+export interface CallDeadline {
+  readonly clock: Pick<Clock, 'after'>;
+  readonly timeoutMs: number;
+  /** Signal of the caller. */
+  readonly signal?: AbortSignal | undefined;
+  /** Subject of the message when the time is over, for example `The store`. */
+  readonly subject: string;
+}
+
+/**
+ * Ends with the work, or rejects with a `timeout` error after `timeoutMs`, or with the reason of
+ * the caller's signal, whichever comes first. The signal of the work is aborted then; work that can
+ * not be interrupted, as a call of a file system, ends later by itself.
+ */
+export async function withDeadline<T>(
+  { clock, timeoutMs, signal, subject }: CallDeadline,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  signal?.throwIfAborted();
+  const controller = new AbortController();
+  const { promise: ended, reject } = Promise.withResolvers<never>();
+  const end = (reason: unknown) => {
+    controller.abort(reason);
+    reject(reason);
+  };
+  const onAbort = () => end(signal?.reason);
+  signal?.addEventListener('abort', onAbort, { once: true });
+  const timer = clock.after(timeoutMs, () =>
+    end(new StoreError('timeout', `${subject} has not answered within ${timeoutMs} ms`)),
+  );
+  try {
+    return await Promise.race([work(controller.signal), ended]);
+  } finally {
+    timer.cancel();
+    signal?.removeEventListener('abort', onAbort);
+  }
+}
+
+/** The calls of a store that have not ended. */
+interface RunningCalls {
+  /** Rejects with an `unavailable` error once the store is closed. */
+  run<T>(call: () => Promise<T>): Promise<T>;
+  /** Refuses later calls, and resolves when the running ones have ended. */
+  close(): Promise<void>;
+}
+
+export function runningCalls(): RunningCalls {
+  const running = new Set<Promise<unknown>>();
+  let isClosed = false;
+  return {
+    async run(call) {
+      if (isClosed) throw new StoreError('unavailable', 'The store is closed');
+      const promise = call();
+      running.add(promise);
+      try {
+        return await promise;
+      } finally {
+        running.delete(promise);
+      }
+    },
+    async close() {
+      isClosed = true;
+      await Promise.allSettled(running);
+    },
+  };
+}
+
+/**
+ * Calls for each item, at most `limit` at once. Begins no further call after the first failure, and
+ * rejects with that one when the calls that have begun are over.
+ */
+export async function inParallel<T, R>(
+  items: readonly T[],
+  limit: number,
+  call: (item: T) => Promise<R>,
+): Promise<R[]> {
+  const results = new Array<R>(items.length);
+  const queue = items.entries();
+  let failure: { readonly error: unknown } | undefined;
+  const lane = async () => {
+    for (const [index, item] of queue) {
+      try {
+        results[index] = await call(item);
+      } catch (error) {
+        failure ??= { error };
+      }
+      if (failure !== undefined) return;
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(limit, items.length) }, lane));
+  if (failure !== undefined) throw failure.error;
+  return results;
+}
+
+/** The items in groups of at most `size`. */
+export function* inBatches<T>(items: readonly T[], size: number): Generator<readonly T[]> {
+  for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size);
+}

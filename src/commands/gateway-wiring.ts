@@ -1,0 +1,179 @@
+import type { GatewayConfig } from '../config/cluster.ts';
+import type { UpConfig } from '../config/up.ts';
+import type { GatewayOptions } from '../gateway/gateway.ts';
+import { loggerOf } from './process.ts';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { EventRecorder } from '@conversation-operator/kube/events';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { newHostApis } from '../gateway/git/host-api/host-apis.ts';
+import type { GitCredentials } from '../gateway/git/hosts.ts';
+import type { Caches } from '../gateway/lookup/cache.ts';
+import { PullRequestStates } from '../gateway/pull-requests/pull-request-states.ts';
+import { PullRequests } from '../gateway/pull-requests/pull-requests.ts';
+import type { OutwardRuntime } from './outward.ts';
+import type { SandboxKeys } from '../agent/keys.ts';
+import { sealingUnder } from '../agent/sealing.ts';
+import { SecretReads } from '../gateway/auth/secret-reads.ts';
+import {
+  createCallbackServer,
+  type CallbackServerOptions,
+} from '../gateway/callback-server/callback-server.ts';
+import { secretsHandler } from '../gateway/callback-server/secrets.ts';
+import { webhooks, type WebhooksOptions } from '../gateway/callback-server/webhooks.ts';
+import { GitHandler } from '../gateway/git/git-handler.ts';
+import { maxTransferMs } from '../gateway/git/git-relay.ts';
+import { PrivateHost } from '../gateway/git/private-host.ts';
+import { PushRecords } from '../gateway/git/push-records.ts';
+import { SecretReader } from '../gateway/lookup/secret-reader.ts';
+import { pullRequestTools } from '../gateway/pull-requests/tools.ts';
+
+const dayMs = 24 * 60 * 60 * 1000;
+
+/** Where lines of the audit go, whatever the level of the other lines. */
+export const auditOf = (config: GatewayConfig | UpConfig) =>
+  loggerOf({ ...config, LOG_LEVEL: 'info' }).child({ component: 'audit' });
+
+/** Options of a gateway that follow from the settings, on a cluster and locally. */
+export const gatewaySettings = (config: GatewayConfig | UpConfig) =>
+  ({
+    legacyApi: config.LEGACY_API,
+    audit: auditOf(config),
+    gitHosts: config.GIT_HOSTS,
+    corsOrigins: config.CORS_ORIGINS,
+    trustedProxies: config.TRUSTED_PROXIES,
+    rateLimits: {
+      readsPerSecond: config.RATE_LIMIT_READS,
+      writesPerSecond: config.RATE_LIMIT_WRITES,
+      failedKeysPerMinute: config.RATE_LIMIT_FAILED_KEYS,
+    },
+    ...(config.API_KEY_MAX_LIFETIME_DAYS === 0
+      ? {}
+      : { maxKeyLifetimeMs: config.API_KEY_MAX_LIFETIME_DAYS * dayMs }),
+    load: { maxUnderWay: config.MAX_REQUESTS, maxDelayMs: config.OVERLOAD_DELAY_MS },
+    maxConnections: config.MAX_CONNECTIONS,
+    maxConnectionsPerAddress: config.MAX_CONNECTIONS_PER_ADDRESS,
+    ...(config.METRICS_URL === undefined ? {} : { metricsUrl: config.METRICS_URL }),
+    ...(config.PUBLIC_URL === undefined ? {} : { publicUrl: config.PUBLIC_URL }),
+  }) satisfies Partial<GatewayOptions>;
+
+/** A folder of the build: beside the bundled program, or in `dist` of a checkout. */
+const builtFolder = (programFolder: string, name: string, file: string): string | undefined =>
+  [name, `../dist/${name}`]
+    .map((path) => join(programFolder, path))
+    .find((path) => existsSync(join(path, file)));
+
+/**
+ * Options with the folders of the built pages, and of the official web UI where it is wanted. None
+ * where the build has none.
+ */
+export function webDirectories(
+  programFolder: string,
+  { UI }: { readonly UI: boolean },
+): { readonly webDirectory?: string; readonly uiDirectory?: string } {
+  const webDirectory = builtFolder(programFolder, 'web', 'app.js');
+  const uiDirectory = UI ? builtFolder(programFolder, 'ui', 'index.html') : undefined;
+  return {
+    ...(webDirectory === undefined ? {} : { webDirectory }),
+    ...(uiDirectory === undefined ? {} : { uiDirectory }),
+  };
+}
+
+interface PullRequestServiceOptions {
+  readonly client: KubeClient;
+  readonly credentials: GitCredentials;
+  readonly caches: Pick<Caches, 'conversations' | 'templates'>;
+}
+
+/**
+ * Opens pull requests for clients and agents, and reads the states of open ones again, until the
+ * stack ends.
+ */
+export function pullRequestService(
+  config: GatewayConfig | UpConfig,
+  { client, credentials, caches }: PullRequestServiceOptions,
+  runtime: OutwardRuntime,
+  stack: AsyncDisposableStack,
+): PullRequests {
+  const { GIT_HOSTS: hosts, GIT_API_URLS: apiUrls } = config;
+  const { clock, metrics, outward } = runtime;
+  const logger = runtime.logger.child({ component: 'git' });
+  const apis = newHostApis({ hosts, apiUrls, outward });
+  stack.defer(() => apis.close());
+  const events = new EventRecorder({ client, component: 'gateway', ...runtime });
+  stack.defer(() => events.close());
+  const [defaultProvider] = Object.keys(hosts);
+  const pullRequests = new PullRequests({
+    ...{ client, events, credentials, defaultProvider, clock, logger, metrics },
+    audit: auditOf(config),
+    templates: caches.templates,
+    apiOf: (provider) => apis.of(provider),
+  });
+  const states = new PullRequestStates({
+    ...{ conversations: caches.conversations, pullRequests, clock, logger },
+  });
+  stack.defer(() => states.close());
+  return pullRequests;
+}
+
+interface AgentSideOptions
+  extends
+    Pick<CallbackServerOptions, 'namespace' | 'host' | 'port' | 'maxConnectionsPerAddress'>,
+    Pick<WebhooksOptions, 'notify'> {
+  readonly credentials: GitCredentials;
+  readonly keys: SandboxKeys;
+  readonly caches: Pick<Caches, 'conversations' | 'sandboxes' | 'templates' | 'ownerSettings'>;
+  readonly client: KubeClient;
+  readonly pullRequests: PullRequests;
+  readonly version: string;
+}
+
+/** To one git host, of all the sandboxes. */
+const hostConnections = 128;
+
+/**
+ * Serves what sandboxes may ask of the gateway until the stack ends: git, tools for pull requests,
+ * and webhooks. Returns the port.
+ */
+export async function serveAgentSide(
+  config: GatewayConfig | UpConfig,
+  { credentials, keys, caches, notify, client, pullRequests, version, ...server }: AgentSideOptions,
+  runtime: OutwardRuntime,
+  stack: AsyncDisposableStack,
+): Promise<number> {
+  const { GIT_HOSTS: hosts } = config;
+  const { clock, metrics, outward } = runtime;
+  const audit = auditOf(config);
+  const logger = runtime.logger.child({ component: 'git' });
+  const host = new PrivateHost({
+    ...{ hosts, credentials, clock, logger, outward },
+    connections: hostConnections,
+  });
+  stack.defer(() => host.close());
+  const { conversations, sandboxes, templates, ownerSettings } = caches;
+  const [defaultProvider] = Object.keys(hosts);
+  const events = new EventRecorder({ client, component: 'gateway', ...runtime });
+  stack.defer(() => events.close());
+  const git = new GitHandler({
+    ...{ host, keys, conversations, templates, defaultProvider },
+    records: new PushRecords({ client, events, audit, clock, logger }),
+    limits: { totalMs: maxTransferMs(config.CLONE_TIMEOUT_SECONDS) },
+    ...{ clock, logger, metrics },
+  });
+  const tools = pullRequestTools({ keys, conversations, pullRequests, version, clock, logger });
+  const reads = new SecretReads({ audit, clock });
+  stack.defer(() => reads.close());
+  const secrets = secretsHandler({
+    ...{ keys, reads, clock },
+    secrets: new SecretReader({
+      ...{ client, conversations, ownerSettings, sealing: sealingUnder(keys) },
+    }),
+  });
+  const hooks = webhooks({ keys, notify, clock, metrics });
+  const agentSide = createCallbackServer({
+    ...{ ...runtime, ...server, sandboxes },
+    handlers: [git, tools, secrets, hooks],
+  });
+  stack.defer(() => agentSide.close());
+  return (await agentSide.listen()).port;
+}
