@@ -19,9 +19,8 @@ import { plainText } from '../resources/plain-text.ts';
 import { AgentError, isAgentError } from './errors.ts';
 import { OpenHandsApi, hexOf, maxPageBytes, pathOf } from './openhands-api.ts';
 import { create } from './openhands-creation.ts';
-import { lastFailure } from './openhands-failures.ts';
+import { lastFailure, lastResult } from './openhands-results.ts';
 import { isRejected, openQuestion } from './openhands-questions.ts';
-import { lastResult } from './openhands-results.ts';
 import {
   commandResultOf,
   contentOf,

@@ -2,11 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { SandboxKeys } from '../agent/keys.ts';
-import {
-  readArchiveToolConfig,
-  toolArchiveOf,
-  type ArchiveToolConfig,
-} from '../config/archive-tool.ts';
+import { readArchiveToolConfig, toolArchiveOf, type ArchiveToolConfig } from '../config/archive.ts';
 import type { ArchiveAccess } from './archive.ts';
 import { openArchive } from './archive-store.ts';
 import { writerOf } from '../archive/installation.ts';

@@ -18,7 +18,7 @@ import { CommandError, portInUse } from './command-error.ts';
 import type { DataFolder } from './data-folder.ts';
 import { lastPort } from './last-port.ts';
 import { localKubeconfig } from './local-service.ts';
-import type { MeasuredRuntime } from '../observability/runtime.ts';
+import type { MeasuredRuntime } from '../observability/metrics.ts';
 import { connect } from './process.ts';
 
 export interface EmbeddedClusterOptions extends MeasuredRuntime {

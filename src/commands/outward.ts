@@ -1,7 +1,7 @@
 import { createOutward, type Outward } from '@conversation-operator/outward/outward';
 import { TrustFile } from '@conversation-operator/outward/trust-file';
 import { noProxyTextOf, proxiesOf, type OutwardConfig } from '../config/outward.ts';
-import type { MeasuredRuntime } from '../observability/runtime.ts';
+import type { MeasuredRuntime } from '../observability/metrics.ts';
 import { CommandError } from './command-error.ts';
 
 /** The parts of a process that calls hosts outside the cluster. */

@@ -1,11 +1,10 @@
 import type { Stores } from '../caches.ts';
 import type { AgentConversation } from '../../agent/agent.ts';
 import type { AgentCredentials } from '../../agent/credentials.ts';
-import { agentEndpointOf } from '../../agent/endpoint.ts';
+import { agentEndpointOf, keepsQuestions } from '../../agent/kinds.ts';
 import { AgentError } from '../../agent/errors.ts';
 import type { NamedSecret } from '../../agent/redaction.ts';
 import { sealingUnder } from '../../agent/sealing.ts';
-import { keepsQuestions } from '../../agent/kinds.ts';
 import { isoTime } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { NewestStore } from '@conversation-operator/kube/newest-store';

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isoTime } from '@conversation-operator/base/clock';
 import type { EventRecorder } from '@conversation-operator/kube/events';
-import { oneOf } from '../../observability/label-rules.ts';
+import { oneOf } from '../../observability/closed-metrics.ts';
 import {
   cachedConversation,
   type CachedConversation,

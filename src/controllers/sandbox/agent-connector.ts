@@ -1,5 +1,5 @@
 import { AgentError } from '../../agent/errors.ts';
-import { agentEndpointOf } from '../../agent/endpoint.ts';
+import { agentEndpointOf } from '../../agent/kinds.ts';
 import { pods } from '@conversation-operator/kube/core';
 import type { AgentEndpoint } from '../../agent/agent.ts';
 import { hasStopToFinish, isSpare, viewOfSandbox } from '../../resources/sandbox.ts';

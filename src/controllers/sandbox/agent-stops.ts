@@ -1,5 +1,5 @@
 import type { AgentClient, AgentEndpoint } from '../../agent/agent.ts';
-import { agentEndpointOf } from '../../agent/endpoint.ts';
+import { agentEndpointOf } from '../../agent/kinds.ts';
 import { AgentError } from '../../agent/errors.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';

@@ -3,7 +3,7 @@ import type { Clock } from '@conversation-operator/base/clock';
 import type { Release, Shares } from '@conversation-operator/base/shares';
 import type { CircuitBreakers } from '@conversation-operator/http/limits/circuit-breakers';
 import type { AgentEndpoint } from '../../agent/agent.ts';
-import { agentEndpointOf } from '../../agent/endpoint.ts';
+import { agentEndpointOf } from '../../agent/kinds.ts';
 import { AgentError, isAgentError } from '../../agent/errors.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';

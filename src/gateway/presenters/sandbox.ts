@@ -3,7 +3,7 @@ import { sandboxStatuses } from '../../resources/conversation-status.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { Reader, SessionKeys } from '../auth/session-keys.ts';
 import { nullableText, pageSchema, timestampSchema, wireTime } from './schemas.ts';
-import { defaultAgentPort } from '../../agent/endpoint.ts';
+import { defaultAgentPort } from '../../agent/kinds.ts';
 
 export interface AgentAccess {
   /** An absolute URL without a slash at its end. */

@@ -21,7 +21,7 @@ import { OpenSessions } from './open-sessions.ts';
 import { keysOfRequest } from './request-keys.ts';
 import { SessionKeys } from '../auth/session-keys.ts';
 import { Upstreams, type AgentUpstream, type UpstreamsOptions } from './upstreams.ts';
-import type { MeasuredRuntime } from '../../observability/runtime.ts';
+import type { MeasuredRuntime } from '../../observability/metrics.ts';
 
 export interface AgentAccessOptions
   extends

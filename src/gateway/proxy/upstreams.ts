@@ -8,7 +8,7 @@ import { type Sandbox, viewOfSandbox } from '../../resources/sandbox.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { SessionKeys } from '../auth/session-keys.ts';
 import { isIP, isIPv6, BlockList } from 'node:net';
-import { defaultAgentPort } from '../../agent/endpoint.ts';
+import { defaultAgentPort } from '../../agent/kinds.ts';
 
 /**
  * Addresses that belong to no peer in a network: unspecified, link-local and others with the

@@ -1,7 +1,7 @@
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import { StoreError } from '../../../packages/object-store/src/store-error.ts';
-import { ArchiveError } from '../../../src/archive/archive-error.ts';
+import { ArchiveError } from '../../../src/archive/layout.ts';
 import type { ArchiveStatus } from '../../../src/resources/archive-status.ts';
 import type { StartStatus } from '../../../src/resources/conversation-status.ts';
 import { conversations } from '../../../src/resources/conversation.ts';

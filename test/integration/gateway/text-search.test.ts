@@ -9,7 +9,7 @@ import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { createCodec } from '../../../src/archive/codec.ts';
 import { extendArchive } from '../../../src/archive/extend.ts';
 import { createHistoryReader } from '../../../src/archive/reader.ts';
-import { removeArchive } from '../../../src/archive/removal.ts';
+import { removeArchive } from '../../../src/archive/stored-archives.ts';
 import type { TextSearchPage } from '../../../src/gateway/history/text-search.ts';
 import type { ArchiveStatus } from '../../../src/resources/archive-status.ts';
 import type { ConversationSpec } from '../../../src/resources/conversation.ts';

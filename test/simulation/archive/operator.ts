@@ -1,7 +1,7 @@
 import { Controller } from '../../../packages/kube/src/controller.ts';
 import type { Finality } from '../../../packages/kube/src/reflector.ts';
 import type { SandboxKeys } from '../../../src/agent/keys.ts';
-import { agentEndpointOf } from '../../../src/agent/endpoint.ts';
+import { agentEndpointOf } from '../../../src/agent/kinds.ts';
 import type { Codec } from '../../../src/archive/codec.ts';
 import { measuredStore } from '../../../src/archive/measured-store.ts';
 import {

@@ -1,4 +1,4 @@
-import { agentEndpointOf } from '../../../agent/endpoint.ts';
+import { agentEndpointOf } from '../../../agent/kinds.ts';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import {
   SandboxReason,

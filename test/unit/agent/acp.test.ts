@@ -1,4 +1,4 @@
-import { AcpClient } from '../../../src/agent/acp-client.ts';
+import { AcpClient } from '../../../src/agent/acp.ts';
 import type { AgentQuestion } from '../../../src/agent/agent.ts';
 import { questionTextOf } from '../../../src/agent/question-text.ts';
 import { fakeAgent } from './fake-agent.ts';

@@ -1,5 +1,4 @@
-import { readOperatorConfig } from '../../../src/config/cluster.ts';
-import { sandboxOutwardOf } from '../../../src/config/sandbox-outward.ts';
+import { readOperatorConfig, sandboxOutwardOf } from '../../../src/config/cluster.ts';
 
 const read = (environment: NodeJS.ProcessEnv) =>
   sandboxOutwardOf(readOperatorConfig({ MASTER_KEY_FILES: 'key', ...environment }));

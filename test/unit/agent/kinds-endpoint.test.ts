@@ -1,4 +1,4 @@
-import { agentEndpointOf } from '../../../src/agent/endpoint.ts';
+import { agentEndpointOf } from '../../../src/agent/kinds.ts';
 import { aSandbox } from '../../support/builders.ts';
 
 const keys = { sessionKey: () => 'key' };
