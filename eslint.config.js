@@ -8,7 +8,10 @@ const floors = [
   ['src/main.ts', 'src/program.ts'],
   ['src/commands'],
   ['src/gateway', 'src/controllers', 'packages/local-cluster', 'packages/reference-agent'],
-  ['src/resources', 'src/quota', 'src/agent', 'src/archive', 'src/observability', 'src/config'],
+  [
+    ...['src/resources', 'src/status', 'src/quota', 'src/agent', 'src/archive'],
+    ...['src/observability', 'src/config'],
+  ],
   ['packages/git', 'packages/http', 'packages/kube', 'packages/object-store'],
   ['packages/outward'],
   ['packages/base'],

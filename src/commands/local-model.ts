@@ -3,7 +3,7 @@ import type { UpConfig } from '../config/up.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { sandboxTemplates } from '../resources/sandbox-template.ts';
 import { secretLineOf } from './credential-files.ts';
-import { namesProvider } from '../resources/allowed-models.ts';
+import { namesProvider } from '../resources/agent-settings.ts';
 import { CommandError } from './command-error.ts';
 
 /** Credential name of the key from the environment. */

@@ -1,5 +1,5 @@
-import type { Cap } from '../resources/quota-caps.ts';
-import type { QuotaRule } from '../resources/quota-rules.ts';
+import type { Cap } from './caps.ts';
+import type { QuotaRule } from './rules.ts';
 import { excessOf, expiryOf, isFullFor, limitOf, makesRoom, type Limited } from './load.ts';
 import { byCreation, byRank, byRequest, byResume, firstOf, type SlotOrder } from './order.ts';
 import type { Slot } from './slot.ts';

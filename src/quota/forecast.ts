@@ -1,4 +1,4 @@
-import type { QuotaRule } from '../resources/quota-rules.ts';
+import type { QuotaRule } from './rules.ts';
 import { isFullFor, limitOf, makesRoom, type Limited } from './load.ts';
 import { byEviction, evictableAt, firstOf, type SlotOrder } from './order.ts';
 import type { Slot } from './slot.ts';

@@ -1,4 +1,4 @@
-import type { QuotaRule } from '../resources/quota-rules.ts';
+import type { QuotaRule } from './rules.ts';
 import { byCreation, byRequest, byResume } from './order.ts';
 import type { Slot } from './slot.ts';
 

@@ -1,4 +1,4 @@
-import type { QuotaRule } from '../resources/quota-rules.ts';
+import type { QuotaRule } from './rules.ts';
 import type { Slot } from './slot.ts';
 
 /** A comparison of two slots: negative where the first one comes first. */

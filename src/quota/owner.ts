@@ -1,5 +1,5 @@
-import type { Cap } from '../resources/quota-caps.ts';
-import type { QuotaRule } from '../resources/quota-rules.ts';
+import type { Cap } from './caps.ts';
+import type { QuotaRule } from './rules.ts';
 import { expiryOf, hasRoom, limitOf, loadOf, type Limited, type Load } from './load.ts';
 import { byRank, evictableAt } from './order.ts';
 import type { Slot } from './slot.ts';

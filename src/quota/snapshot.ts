@@ -1,5 +1,5 @@
-import { capsOf, quotaCaps, type Cap, type QuotaCaps } from '../resources/quota-caps.ts';
-import { ownerRule, quotaRules, type QuotaRules } from '../resources/quota-rules.ts';
+import { capsOf, quotaCaps, type Cap, type QuotaCaps } from './caps.ts';
+import { ownerRule, quotaRules, type QuotaRules } from './rules.ts';
 import { limitOf, sumOf, type Limited } from './load.ts';
 import { Owner } from './owner.ts';
 import type { Slot } from './slot.ts';

@@ -7,12 +7,8 @@ import {
 } from '../../src/resources/conversation.ts';
 import { maxContainerLosses } from '../../src/controllers/conversation/execution/run-resume.ts';
 import { conversationIdOf } from '../../src/resources/ids.ts';
-import {
-  SandboxReason,
-  shouldRun,
-  viewOfSandbox,
-  type Sandbox,
-} from '../../src/resources/sandbox.ts';
+import { SandboxReason, type Sandbox } from '../../src/resources/sandbox.ts';
+import { shouldRun, viewOfSandbox } from '../../src/status/sandbox-phase.ts';
 import type { TimeLimits } from '../../src/quota/timing.ts';
 import type { Cluster } from './cluster.ts';
 import { wrongConditions } from './conditions-check.ts';

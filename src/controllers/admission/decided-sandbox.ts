@@ -1,15 +1,14 @@
-import { CapExceeded, capExceededMessage } from '../../resources/cap-exceeded.ts';
+import { CapExceeded, capExceededMessage } from '../../quota/caps.ts';
 import { conditionUpdate, findCondition, setConditions } from '../../resources/conditions.ts';
-import type { QuotaRule } from '../../resources/quota-rules.ts';
+import type { QuotaRule } from '../../quota/rules.ts';
 import {
   SandboxCondition,
   SandboxReason,
-  isPausingReason,
   resumeRequestOf,
-  withView,
   type Sandbox,
   type SandboxState,
 } from '../../resources/sandbox.ts';
+import { isPausingReason, withView } from '../../status/sandbox-phase.ts';
 import type { Decision } from '../../quota/decide.ts';
 import type { Outcome } from './cache.ts';
 import { resumedAgain, type AutomaticResumes } from '../../quota/automatic-resume.ts';

@@ -9,8 +9,9 @@ import { folderOf, isObjectOf, keyOf, positionOf } from '../../archive/layout.ts
 import { newestState, keysOf, removeArchive } from '../../archive/stored-archives.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { startStatusOf } from '../../resources/conversation.ts';
-import { archiveRetentionMs, quotaCaps } from '../../resources/quota-caps.ts';
-import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import { archiveRetentionMs, quotaCaps } from '../../quota/caps.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import { viewOfSandbox } from '../../status/sandbox-phase.ts';
 import { archiveRulesOf } from '../../resources/sandbox-template.ts';
 import { abortedAfter } from '../aborted-after.ts';
 import type { Stores } from '../caches.ts';

@@ -14,7 +14,8 @@ import {
 } from '../../resources/cached-conversation.ts';
 import { conversations, isStartOver, type Conversation } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import { viewOfSandbox } from '../../status/sandbox-phase.ts';
 import { resumeForAnswer } from './approvals/resume.ts';
 import { Approvals } from './approvals/approvals.ts';
 import {

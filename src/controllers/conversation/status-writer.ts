@@ -7,7 +7,7 @@ import {
   type CachedConversation,
 } from '../../resources/cached-conversation.ts';
 import { withoutText } from '../../resources/approval.ts';
-import { lacksFinishedCondition, withProjection } from '../../resources/conversation-projection.ts';
+import { lacksFinishedCondition, withProjection } from '../../status/conversation-projection.ts';
 import { conversations, isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import type { ConversationStatus } from '../../resources/conversation-status.ts';
 import { SandboxFailure } from '../sandbox/decide.ts';

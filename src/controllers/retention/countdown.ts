@@ -14,10 +14,9 @@ import {
   SandboxReason,
   isSpare,
   resumeRequestOf,
-  slotTaken,
-  viewOfSandbox,
   type Sandbox,
 } from '../../resources/sandbox.ts';
+import { slotTaken, viewOfSandbox } from '../../status/sandbox-phase.ts';
 import { durationMs, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 
 /**

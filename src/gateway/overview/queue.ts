@@ -5,12 +5,8 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import { findCondition } from '../../resources/conditions.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { kebabCase } from '../../resources/owner-mends.ts';
-import {
-  SandboxCondition,
-  SandboxReason,
-  slotTaken,
-  type Sandbox,
-} from '../../resources/sandbox.ts';
+import { SandboxCondition, SandboxReason, type Sandbox } from '../../resources/sandbox.ts';
+import { slotTaken } from '../../status/sandbox-phase.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { conversationsIn } from '../quota/quota.ts';
 import { wireTime } from '../presenters/schemas.ts';

@@ -7,7 +7,8 @@ import type { Connections } from '@conversation-operator/http/limits/connections
 import type { ForwardingLimits } from '@conversation-operator/http/proxy/tunnel';
 import type { SlowReaderGuard } from '@conversation-operator/http/limits/slow-reader-guard';
 import { referenceIn, type SandboxKeys } from '../../agent/keys.ts';
-import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import { viewOfSandbox } from '../../status/sandbox-phase.ts';
 import type { KeyChain, KeyRing } from '../auth/key-ring.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/to-problem.ts';

@@ -1,6 +1,11 @@
 import fc from 'fast-check';
-import { Ledger, type StoredConversation, type StoredSandbox } from '../../../src/quota/ledger.ts';
-import { quotaCaps, type QuotaCaps } from '../../../src/resources/quota-caps.ts';
+import {
+  Ledger,
+  type StoredConversation,
+  type StoredSandbox,
+  quotaCaps,
+  type QuotaCaps,
+} from '../../../src/quota/caps.ts';
 import { aQuota } from '../../support/builders.ts';
 
 const aStored = (name: string, more: Partial<StoredConversation> = {}): StoredConversation => ({

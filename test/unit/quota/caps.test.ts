@@ -1,10 +1,10 @@
-import { Ledger } from '../../../src/quota/ledger.ts';
 import {
+  Ledger,
   archiveRetentionMs,
   capFields,
   capsOf,
   quotaCaps,
-} from '../../../src/resources/quota-caps.ts';
+} from '../../../src/quota/caps.ts';
 import { aQuota } from '../../support/builders.ts';
 
 describe('the limits on what is stored', () => {

@@ -3,7 +3,7 @@ import {
   isModelAllowed,
   matchesPattern,
   type ModelChoice,
-} from '../../../src/resources/allowed-models.ts';
+} from '../../../src/resources/agent-settings.ts';
 import { cpuMsOf } from '../../support/cpu-time.ts';
 
 const keyed: ModelChoice = {

@@ -4,7 +4,7 @@ import {
   lacksFinishedCondition,
   readyCondition,
   withProjection,
-} from '../../../src/resources/conversation-projection.ts';
+} from '../../../src/status/conversation-projection.ts';
 import {
   FinishedReason,
   finishedReasonOf,

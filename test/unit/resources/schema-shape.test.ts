@@ -1,8 +1,7 @@
 import * as fc from 'fast-check';
 import { z } from 'zod';
 import { definitions } from '../../../src/resources/crd.ts';
-import { shapeOf } from '../../../src/resources/shape.ts';
-import { timestamp } from '../../../src/resources/schema.ts';
+import { shapeOf, timestamp } from '../../../src/resources/schema.ts';
 
 const texts = fc.oneof(
   fc.string(),

@@ -1,11 +1,12 @@
-import { answerTo, forgottenNotice, isForgotten } from './approval.ts';
-import type { CachedConversation } from './cached-conversation.ts';
+import { answerTo, forgottenNotice, isForgotten } from '../resources/approval.ts';
+import type { CachedConversation } from '../resources/cached-conversation.ts';
 import {
   conditionUpdate,
   findCondition,
   setConditions,
   type ConditionUpdate,
-} from './conditions.ts';
+  pausedCondition,
+} from '../resources/conditions.ts';
 import {
   ConversationCondition,
   finishedReasonOf,
@@ -13,15 +14,14 @@ import {
   startStatusOf,
   type ConversationMessages,
   type FinishedReason,
-} from './conversation.ts';
+} from '../resources/conversation.ts';
 import {
   maxShortTitleLength,
   type ConversationStatus,
   type SandboxStatus,
-} from './conversation-status.ts';
-import { firstWords } from './first-words.ts';
-import { pausedCondition } from './paused-condition.ts';
-import { resultDetailOf } from './run-result.ts';
+} from '../resources/conversation-status.ts';
+import { firstWords } from '../resources/plain-text.ts';
+import { resultDetailOf } from '../resources/run-result.ts';
 
 /** Reasons of the condition Ready. */
 export const ReadyReason = {
