@@ -10,9 +10,16 @@ import {
   type Sandbox,
 } from '../resources/sandbox.ts';
 import { isPausingReason, slotTaken } from '../status/sandbox-phase.ts';
-import { hasUndelivered, isRunWanted, isUnderWay, isUnfinished, isWorking } from './agent-work.ts';
+import {
+  hasUndelivered,
+  isRunWanted,
+  isUnderWay,
+  isUnfinished,
+  isWorking,
+  time,
+} from './idleness.ts';
 import { isAutomatic, isRequested, resumeDelayMs } from './automatic-resume.ts';
-import { time, timelessSpare, timingOf, type SlotFacts } from './timing.ts';
+import { timelessSpare, timingOf, type SlotFacts } from './time-limits.ts';
 import type { Slot, SlotState } from './slot.ts';
 
 const admittedOf = ({ status }: Sandbox): Condition | undefined =>

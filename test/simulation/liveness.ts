@@ -9,7 +9,7 @@ import { maxContainerLosses } from '../../src/controllers/conversation/execution
 import { conversationIdOf } from '../../src/resources/ids.ts';
 import { SandboxReason, type Sandbox } from '../../src/resources/sandbox.ts';
 import { shouldRun, viewOfSandbox } from '../../src/status/sandbox-phase.ts';
-import type { TimeLimits } from '../../src/quota/timing.ts';
+import type { TimeLimits } from '../../src/quota/time-limits.ts';
 import type { Cluster } from './cluster.ts';
 import { wrongConditions } from './conditions-check.ts';
 import { dutiesOfDisruptions } from './disruption-duties.ts';

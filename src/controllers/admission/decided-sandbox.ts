@@ -12,7 +12,7 @@ import { isPausingReason, withView } from '../../status/sandbox-phase.ts';
 import type { Decision } from '../../quota/decide.ts';
 import type { Outcome } from './cache.ts';
 import { resumedAgain, type AutomaticResumes } from '../../quota/automatic-resume.ts';
-import type { Expiry } from '../../quota/timing.ts';
+import type { Expiry } from '../../quota/time-limits.ts';
 import { waitingReasonOf } from '../../quota/classify.ts';
 import type { Slot } from '../../quota/slot.ts';
 import { makerReferencesOf } from '../../resources/sandbox-makers.ts';

@@ -9,7 +9,7 @@ import {
   type CapField,
 } from '../../quota/caps.ts';
 import type { Slot } from '../../quota/slot.ts';
-import type { Owner } from '../../quota/owner.ts';
+import type { Owner } from '../../quota/owners.ts';
 import type { Snapshot } from '../../quota/snapshot.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';

@@ -1,4 +1,4 @@
-import { isToContinue } from '../../quota/agent-work.ts';
+import { isToContinue } from '../../quota/idleness.ts';
 import { usesSlot } from '../../quota/classify.ts';
 import { findCondition } from '../../resources/conditions.ts';
 import {

@@ -1,5 +1,5 @@
 import { classify, usesSlot } from '../../quota/classify.ts';
-import { byRequest } from '../../quota/order.ts';
+import { byRequest } from '../../quota/slot.ts';
 import type { Slot } from '../../quota/slot.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { findCondition } from '../../resources/conditions.ts';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isAutomatic } from '../../quota/automatic-resume.ts';
 import { forecastUnder } from '../../quota/forecast.ts';
 import type { CapUse, Totals, CapField } from '../../quota/caps.ts';
-import { makesRoom, type Load } from '../../quota/load.ts';
+import { makesRoom, type Load } from '../../quota/owners.ts';
 import {
   autoResumePolicies,
   quotaPolicies,

@@ -8,7 +8,7 @@ import { isSpare } from '../../resources/sandbox.ts';
 import { slotTaken } from '../../status/sandbox-phase.ts';
 import type { Holdings, ResourceLookup } from '../lookup/resource-lookup.ts';
 import type { StorageCaps } from '../lookup/storage-caps.ts';
-import { loadOf, type Load } from '../../quota/load.ts';
+import { loadOf, type Load } from '../../quota/owners.ts';
 import { classify, usesSlot } from '../../quota/classify.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { awaitsSandbox } from '../../resources/conversation.ts';

@@ -74,3 +74,46 @@ export const isRunWanted = (
 ): boolean =>
   isRunRequested(sandbox) &&
   conversations.some(({ status }) => !runOver.has(status?.executionStatus));
+
+/** The milliseconds of a stored time. */
+export const time = (timestamp: string | undefined, otherwise: number): number => {
+  const ms = timestamp === undefined ? Number.NaN : Date.parse(timestamp);
+  return Number.isNaN(ms) ? otherwise : ms;
+};
+
+interface InSandbox {
+  readonly sandbox: Sandbox;
+  readonly conversations: readonly CachedConversation[];
+}
+
+/** Times of the last known activity of the agent of a sandbox. */
+const lastActivity = (conversations: readonly CachedConversation[]): readonly number[] =>
+  conversations.flatMap(({ status: { start, lastActivityTime } = {} }) => [
+    time(lastActivityTime, 0),
+    time(start?.transitions.at(-1)?.time, 0),
+  ]);
+
+/**
+ * Time since when the agent of a sandbox is idle, in milliseconds; Infinity: the agent is not idle.
+ * In this order:
+ *
+ * 1. An agent that works, or will by itself (`isWorking`), is not idle.
+ * 2. One that was not polled since its container started is not idle: its work may be unknown.
+ * 3. One that waits for a confirmation is not: a person's answer is waited for, for as long as the
+ *    sandbox may run.
+ * 4. Any other is idle since its last activity, since the last step of a start in it, or since it
+ *    became active, whichever is the latest.
+ */
+export function idleSince(
+  { sandbox, conversations }: InSandbox,
+  activeSince: number,
+  steady: (ms: number) => number,
+): number {
+  const isHeld = conversations.some(
+    (conversation) =>
+      isWorking(conversation) ||
+      isUnasked(conversation, sandbox) ||
+      conversation.status?.executionStatus === 'waiting_for_confirmation',
+  );
+  return isHeld ? Infinity : Math.max(activeSince, ...lastActivity(conversations).map(steady));
+}

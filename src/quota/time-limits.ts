@@ -6,7 +6,7 @@ import {
   durationMs,
   type SandboxTemplate,
 } from '../resources/sandbox-template.ts';
-import { isUnasked, isUnderWay, isWorking } from './agent-work.ts';
+import { idleSince, isUnderWay, time } from './idleness.ts';
 
 export type TimeLimits = Pick<SandboxTemplate['spec'], 'idleTimeout' | 'maxActiveTime'> &
   Partial<Pick<SandboxTemplate['spec'], 'startDeadline'>>;
@@ -38,12 +38,6 @@ export interface SlotFacts {
   readonly steady?: (ms: number) => number;
 }
 
-/** The milliseconds of a stored time. */
-export const time = (timestamp: string | undefined, otherwise: number): number => {
-  const ms = timestamp === undefined ? Number.NaN : Date.parse(timestamp);
-  return Number.isNaN(ms) ? otherwise : ms;
-};
-
 export interface Expiry {
   readonly at: number;
   readonly reason: typeof SandboxReason.idle | typeof SandboxReason.maxActiveTime;
@@ -64,6 +58,16 @@ interface Ages {
   readonly notAgedBefore?: number;
 }
 
+/**
+ * The time limit of the template that ends first:
+ *
+ * 1. `idleTimeout`, since the agent is idle. An agent that does not answer counts as idle since
+ *    then, and is paused only once it is stalled.
+ * 2. `maxActiveTime`, since the sandbox became active; for one that never was, not before it is
+ *    stalled.
+ *
+ * The first one is the reason where both end at the same moment. Undefined: none ever ends.
+ */
 function expiryOf(
   { activeSince, idleSince, notIdleBefore = 0, notAgedBefore = 0 }: Ages,
   limits: TimeLimits | undefined,
@@ -109,13 +113,6 @@ function unreadySince(
   );
 }
 
-/** Times of the last known activity of the agent of a sandbox. */
-const lastActivity = (conversations: readonly CachedConversation[]): readonly number[] =>
-  conversations.flatMap(({ status: { start, lastActivityTime } = {} }) => [
-    time(lastActivityTime, 0),
-    time(start?.transitions.at(-1)?.time, 0),
-  ]);
-
 /** Ages of an admitted sandbox, and what follows from them. Times are milliseconds. */
 export interface Timing {
   /** Time since when a running sandbox runs. */
@@ -158,24 +155,10 @@ export function timingOf(facts: SlotFacts, state: 'running' | 'starting' | undef
     steady = (ms: number): number => ms,
   } = facts;
   const { status } = sandbox;
-  const isHeld = conversations.some(
-    (conversation) =>
-      isWorking(conversation) ||
-      isUnasked(conversation, sandbox) ||
-      conversation.status?.executionStatus === 'waiting_for_confirmation',
-  );
-  const idleFrom = (activeSince: number): number =>
-    isHeld ? Infinity : Math.max(activeSince, ...lastActivity(conversations).map(steady));
   if (state === 'running') {
     const activeSince = steady(time(status?.activeSinceTime, now));
-    // A person's answer is waited for, for as long as the sandbox may run.
-    const idleSince = idleFrom(activeSince);
-    return {
-      activeSince,
-      idleSince,
-      stalledAt: Infinity,
-      expiry: expiryOf({ activeSince, idleSince }, limits),
-    };
+    const ages = { activeSince, idleSince: idleSince(facts, activeSince, steady) };
+    return { ...ages, stalledAt: Infinity, expiry: expiryOf(ages, limits) };
   }
   const since = state === 'starting' ? unreadySince(sandbox, steady, now) : undefined;
   if (since === undefined) return timeless;
@@ -196,7 +179,7 @@ export function timingOf(facts: SlotFacts, state: 'running' | 'starting' | undef
   };
   return {
     activeSince,
-    idleSince: startsInIt ? Infinity : idleFrom(activeSince),
+    idleSince: startsInIt ? Infinity : idleSince(facts, activeSince, steady),
     stalledAt,
     expiry: startsInIt ? undefined : expiryOf(ages, limits),
   };
