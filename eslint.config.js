@@ -9,7 +9,10 @@ const floors = [
   ['src/commands'],
   ['src/gateway', 'src/controllers', 'packages/local-cluster', 'packages/reference-agent'],
   ['packages/agent-server'],
-  ['src/resources', 'src/quota', 'src/agent', 'src/archive', 'src/observability', 'src/config'],
+  [
+    ...['src/resources', 'src/status', 'src/quota', 'src/agent', 'src/archive'],
+    ...['src/observability', 'src/config'],
+  ],
   ['packages/git', 'packages/http', 'packages/kube', 'packages/object-store'],
   ['packages/outward'],
   ['packages/base'],

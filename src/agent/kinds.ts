@@ -1,10 +1,36 @@
 import { agentKinds, defaultAgentKind, type AgentKind } from '../resources/agent-settings.ts';
 import type { Sandbox } from '../resources/sandbox.ts';
 import type { SandboxTemplate } from '../resources/sandbox-template.ts';
-import type { AgentKindDefinition } from './kind.ts';
+import type {
+  AgentKindDefinition,
+  AgentClient,
+  AgentConversation,
+  AgentEndpoint,
+} from './agent.ts';
 import { acp } from './acp.ts';
 import { openhands } from './openhands.ts';
-import type { AgentClient, AgentConversation, AgentEndpoint } from './agent.ts';
+import { isIP } from 'node:net';
+import { hostInUrl } from '@conversation-operator/base/addresses';
+import type { SandboxKeys } from './keys.ts';
+
+export const defaultAgentPort = 8000;
+
+/**
+ * How to reach the agent of a sandbox; undefined while it has no pod with an address. The address
+ * comes from the resource alone.
+ */
+export function agentEndpointOf(
+  sandbox: Sandbox,
+  keys: Pick<SandboxKeys, 'sessionKey'>,
+): AgentEndpoint | undefined {
+  const { podIP, agentPort, agentKind, masterKeyId } = sandbox.status ?? {};
+  if (podIP === undefined || isIP(podIP) === 0) return undefined;
+  return {
+    baseUrl: `http://${hostInUrl(podIP)}:${agentPort ?? defaultAgentPort}`,
+    sessionKey: keys.sessionKey(sandbox.metadata.uid, masterKeyId),
+    ...(agentKind === undefined ? {} : { kind: agentKind }),
+  };
+}
 
 /** Forwards each call to the client of the endpoint's kind, with the guarantees of that client. */
 export class ClientOfKinds implements AgentClient {

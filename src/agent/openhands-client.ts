@@ -18,11 +18,8 @@ import type { ExecutionStatus } from '../resources/conversation-status.ts';
 import { plainText } from '../resources/plain-text.ts';
 import { AgentError, isAgentError } from './errors.ts';
 import { OpenHandsApi, hexOf, maxPageBytes, pathOf } from './openhands-api.ts';
-import { create } from './openhands-creation.ts';
-import { lastFailure } from './openhands-failures.ts';
-import { isRejected, openQuestion } from './openhands-questions.ts';
-import { lastResult } from './openhands-results.ts';
 import {
+  create,
   commandResultOf,
   contentOf,
   conversationOf,
@@ -32,6 +29,8 @@ import {
   userMessageOf,
   webhookOf,
 } from './openhands-mapping.ts';
+import { lastFailure, lastResult } from './openhands-results.ts';
+import { isRejected, openQuestion } from './openhands-questions.ts';
 import * as wire from './wire.ts';
 
 const defaults = {

@@ -1,4 +1,4 @@
-import type { AgentContainer, AgentContainerOptions, AgentKindDefinition } from './kind.ts';
+import type { AgentContainer, AgentContainerOptions, AgentKindDefinition } from './agent.ts';
 import { OpenHandsClient } from './openhands-client.ts';
 
 /** Time in which an agent boots whose image is on the node, with a reserve. */

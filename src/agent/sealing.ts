@@ -1,6 +1,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
-import { maxSealedLength } from '../resources/owner-settings.ts';
+import { maxSealedLength, type OwnerMcpServer } from '../resources/owner-settings.ts';
 import type { SandboxKeys } from './keys.ts';
+import { z } from 'zod';
 
 /**
  * Place of a sealed text. A text opens in its own place only: a copy of the text in the object of
@@ -82,3 +83,23 @@ export const sealingUnder = (
   },
   isCurrent: (sealed) => sealed.startsWith(`v1.${keys.currentKeyId}.`),
 });
+
+const valuesSchema = z.record(z.string(), z.string());
+
+/**
+ * Headers or environment of an MCP server of an owner, by name: secrets. Undefined where the sealed
+ * text does not open. Never throws.
+ */
+export function mcpValuesOf(
+  { name, sealed }: Pick<OwnerMcpServer, 'name' | 'sealed'>,
+  owner: string,
+  sealing: Sealing,
+): Readonly<Record<string, string>> | undefined {
+  if (sealed === undefined) return {};
+  const text = sealing.open(sealed, { scope: 'mcp', owner, name });
+  try {
+    return text === undefined ? undefined : valuesSchema.parse(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}

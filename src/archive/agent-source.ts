@@ -4,9 +4,14 @@ import type { AgentEndpoint } from '../agent/agent.ts';
 import { AgentError } from '../agent/errors.ts';
 import type { AgentEvents } from '../agent/events.ts';
 import { replacing, secretParts } from '../agent/redaction.ts';
-import { agentEventOf, omittedEvent, type AgentEvent } from './agent-event.ts';
-import type { EventSource, SourcePage } from './event-source.ts';
-import { splitPage } from './page-text.ts';
+import {
+  agentEventOf,
+  omittedEvent,
+  type AgentEvent,
+  type EventSource,
+  type SourcePage,
+  splitPage,
+} from './agent-event.ts';
 
 export interface AgentSourceOptions {
   readonly events: Pick<AgentEvents, 'search'>;

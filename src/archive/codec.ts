@@ -2,8 +2,7 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:cr
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type { SandboxKeys } from '../agent/keys.ts';
-import type { ArchiveAddress } from './address.ts';
-import { ArchiveError } from './archive-error.ts';
+import { type ArchiveAddress, ArchiveError } from './layout.ts';
 
 /** Packs the parts of an archive: compressed, and sealed under the master key where asked for. */
 export interface Codec {

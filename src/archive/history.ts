@@ -1,4 +1,4 @@
-import type { ArchiveAddress, ArchiveState } from './address.ts';
+import type { ArchiveAddress, ArchiveState } from './layout.ts';
 import type { TextQuery } from './text-fold.ts';
 import type { WorkspaceSnapshot } from './workspace-snapshot.ts';
 

@@ -1,11 +1,9 @@
 import { StoreError } from '@conversation-operator/object-store/store-error';
 import type { SandboxKeys } from '../agent/keys.ts';
-import type { ArchiveAddress } from './address.ts';
-import { ArchiveError } from './archive-error.ts';
-import { keyOf } from './layout.ts';
+import { type ArchiveAddress, ArchiveError, keyOf } from './layout.ts';
 import { unpackHead } from './manifest.ts';
 import type { ArchiveObjects } from './open-archive.ts';
-import { isHeadless, newestHead } from './removal.ts';
+import { isHeadless, newestHead } from './stored-archives.ts';
 
 /** The installation that writes the archives of a namespace. */
 export interface Installation {

@@ -1,5 +1,39 @@
 import { createHash } from 'node:crypto';
-import type { ArchiveAddress } from './address.ts';
+
+/** The archive of one Conversation: its namespace and UID, which are the folders of its objects. */
+export interface ArchiveAddress {
+  readonly namespace: string;
+  readonly uid: string;
+}
+
+/** An archive in one of its states: the objects that a head names never change. */
+export interface ArchiveState extends ArchiveAddress {
+  /** `status.archive.head` of the Conversation. */
+  readonly head: string;
+  /** `status.archive.files`: name of the snapshot of files. Absent: there is none. */
+  readonly files?: string | undefined;
+}
+
+/**
+ * - gone: an object of the archive does not exist.
+ * - damaged: an object is not what its name or the head says, or no known key opens it.
+ */
+type ArchiveErrorCode = 'gone' | 'damaged';
+
+/** Error of an archive. The message names the object, and contains nothing of its text. */
+export class ArchiveError extends Error {
+  override readonly name = 'ArchiveError';
+  readonly code: ArchiveErrorCode;
+
+  constructor(code: ArchiveErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** Whether an object of an archive does not exist. */
+export const isGone = (error: unknown): error is ArchiveError =>
+  error instanceof ArchiveError && error.code === 'gone';
 
 /**
  * Kinds of objects of an archive, by their folder.

@@ -1,8 +1,6 @@
 import { z } from 'zod/mini';
-import type { ArchiveAddress } from './address.ts';
-import { ArchiveError } from './archive-error.ts';
+import { type ArchiveAddress, ArchiveError, hashOf, nameOf } from './layout.ts';
 import type { Codec } from './codec.ts';
-import { hashOf, nameOf } from './layout.ts';
 
 const count = () => z.int().check(z.minimum(0));
 

@@ -1,8 +1,6 @@
 import type { ObjectStore } from '@conversation-operator/object-store/object-store';
-import type { ArchiveAddress } from './address.ts';
-import { ArchiveError, isGone } from './archive-error.ts';
+import { type ArchiveAddress, ArchiveError, isGone, keyOf } from './layout.ts';
 import type { Codec } from './codec.ts';
-import { keyOf } from './layout.ts';
 import {
   emptyManifest,
   frameBytesOf,

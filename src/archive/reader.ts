@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache';
-import type { ArchiveState } from './address.ts';
+import type { ArchiveState } from './layout.ts';
 import { findText } from './find-text.ts';
 import type { HistoryEvent, HistoryFilter, HistoryQuery, HistoryReader } from './history.ts';
-import { newestState } from './newest-state.ts';
-import { readSnapshot } from './stored-snapshot.ts';
+import { newestState } from './stored-archives.ts';
+import { readSnapshot } from './workspace-snapshot.ts';
 import { eventsOf, type Segment } from './manifest.ts';
 import { OpenArchive, type ArchiveObjects } from './open-archive.ts';
 import { checksumOf } from './segment-builder.ts';

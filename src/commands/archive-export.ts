@@ -4,7 +4,7 @@ import { rename, rm } from 'node:fs/promises';
 import { Readable, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { found } from '@conversation-operator/kube/errors';
-import { ArchiveError } from '../archive/archive-error.ts';
+import { ArchiveError } from '../archive/layout.ts';
 import { exportedHistory } from '../archive/export.ts';
 import type { HistoryEvent } from '../archive/history.ts';
 import { textOf } from '../archive/segment-builder.ts';

@@ -2,9 +2,9 @@ import type { KubeClient } from '@conversation-operator/kube/client';
 import { namespaces } from '@conversation-operator/kube/core';
 import { found, isForbidden } from '@conversation-operator/kube/errors';
 import { humanDuration } from '@conversation-operator/kube/human-duration';
-import { ArchiveError } from '../archive/archive-error.ts';
+import { ArchiveError } from '../archive/layout.ts';
 import { originOf, type ArchiveOrigin, type ArchiveWriter } from '../archive/installation.ts';
-import { removeArchive } from '../archive/removal.ts';
+import { removeArchive } from '../archive/stored-archives.ts';
 import {
   archivesIn,
   chosenOf,

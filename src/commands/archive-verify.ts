@@ -1,8 +1,7 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { found } from '@conversation-operator/kube/errors';
-import type { ArchiveState } from '../archive/address.ts';
+import { type ArchiveState, ArchiveError, isGone } from '../archive/layout.ts';
 import { idIn } from '../archive/agent-event.ts';
-import { ArchiveError, isGone } from '../archive/archive-error.ts';
 import type { HistoryEvent } from '../archive/history.ts';
 import { conversations } from '../resources/conversation.ts';
 import {

@@ -2,11 +2,10 @@ import type { KubeClient } from '@conversation-operator/kube/client';
 import type { ObjectStore } from '@conversation-operator/object-store/object-store';
 import { StoreError } from '@conversation-operator/object-store/store-error';
 import type { SandboxKeys } from '../agent/keys.ts';
-import type { ArchiveAddress, ArchiveState } from '../archive/address.ts';
-import { isGone } from '../archive/archive-error.ts';
+import { type ArchiveAddress, type ArchiveState, isGone } from '../archive/layout.ts';
 import type { HistoryReader } from '../archive/history.ts';
 import type { ArchiveWriter } from '../archive/installation.ts';
-import { archivesOf, newestHead } from '../archive/removal.ts';
+import { archivesOf, newestHead } from '../archive/stored-archives.ts';
 import { conversations, type Conversation } from '../resources/conversation.ts';
 import { CommandError } from './terminal.ts';
 

@@ -8,11 +8,11 @@ import { found, isNotFound } from '@conversation-operator/kube/errors';
 import { loadConnection } from '@conversation-operator/kube/kubeconfig';
 import { archiveConfigOf } from '../config/archive.ts';
 import { proxiesOf } from '../config/outward.ts';
-import { sandboxOutwardOf } from '../config/sandbox-outward.ts';
+import { sandboxOutwardOf } from '../config/cluster.ts';
 import { accountName, readCheckConfig, type CheckConfig } from '../config/check.ts';
 import { apiUrlOf } from '../gateway/git/host-api/host-apis.ts';
 import { apiAuthorization } from '../resources/git-providers.ts';
-import type { MeasuredRuntime } from '../observability/runtime.ts';
+import type { MeasuredRuntime } from '../observability/metrics.ts';
 import {
   agentContainerOf,
   sandboxTemplates,

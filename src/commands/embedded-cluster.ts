@@ -17,7 +17,7 @@ import { crdOf, definitions } from '../resources/crd.ts';
 import { CommandError, portInUse } from './terminal.ts';
 import { type DataFolder, lastPort } from './data-folder.ts';
 import { localKubeconfig } from './local-service.ts';
-import type { MeasuredRuntime } from '../observability/runtime.ts';
+import type { MeasuredRuntime } from '../observability/metrics.ts';
 import { connect } from './process.ts';
 
 export interface EmbeddedClusterOptions extends MeasuredRuntime {

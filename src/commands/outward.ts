@@ -7,7 +7,7 @@ import {
   noProxyListOf,
   proxyUrlsOf,
 } from '../config/outward.ts';
-import type { MeasuredRuntime } from '../observability/runtime.ts';
+import type { MeasuredRuntime } from '../observability/metrics.ts';
 import { CommandError } from './terminal.ts';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';

@@ -14,8 +14,11 @@ import {
   type Connection,
   type TransportOptions,
 } from '@conversation-operator/kube/transport';
-import { collectProcessMetrics, createMetrics } from '../observability/metrics.ts';
-import type { MeasuredRuntime } from '../observability/runtime.ts';
+import {
+  collectProcessMetrics,
+  createMetrics,
+  type MeasuredRuntime,
+} from '../observability/metrics.ts';
 import { type Logger, type LogLevel, silentLogger } from '@conversation-operator/base/logger';
 import { createLogger } from '../observability/logger.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';

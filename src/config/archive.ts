@@ -1,5 +1,7 @@
 import { z, type core } from 'zod';
-import { flag, httpUrl, oneOf } from './environment.ts';
+import { flag, httpUrl, oneOf, defaultDataDir, fileList, readEnvironment } from './environment.ts';
+import { join } from 'node:path';
+import { outwardSettings } from './outward.ts';
 
 /** Maximum length of the prefix, which leaves the keys of archives room up to 800 characters. */
 const maxPrefixLength = 200;
@@ -170,3 +172,26 @@ export function archiveConfigOf(config: ArchiveSettings, fallback?: string): Arc
   const directory = config.ARCHIVE_DIR ?? fallback;
   return directory === undefined ? undefined : { kind: 'folder', directory, encrypt };
 }
+
+const schema = z
+  .object({
+    ...archiveSettings,
+    ...outwardSettings,
+    /** They open an encrypted archive, and say which archives are this installation's. */
+    MASTER_KEY_FILES: fileList.optional(),
+    /** The data folder of `make run`, whose archive is used where the settings name no other. */
+    DATA_DIR: z.string().default(defaultDataDir),
+  })
+  .superRefine(checkArchive);
+
+/** The settings of `conversation-operator archive`. */
+export type ArchiveToolConfig = z.output<typeof schema>;
+
+export const readArchiveToolConfig = (environment: NodeJS.ProcessEnv): ArchiveToolConfig =>
+  readEnvironment(schema, environment);
+
+/** The archive of the settings, else that of the data folder. */
+export const toolArchiveOf = (config: ArchiveToolConfig): NonNullable<ArchiveConfig> => {
+  const directory = join(config.DATA_DIR, 'archive');
+  return archiveConfigOf(config, directory) ?? { kind: 'folder', directory, encrypt: false };
+};

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { archiveSettings, checkArchive } from './archive.ts';
 import { httpUrl, readEnvironment, shared, urlsByProvider } from './environment.ts';
 import { outwardSettings } from './outward.ts';
-import { checkSandboxTrust, sandboxOutward } from './sandbox-outward.ts';
+import { checkSandboxTrust, sandboxOutward } from './cluster.ts';
 
 /** `namespace/name` of a service account. */
 export const accountName = z

@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { acpAgentNames } from '../resources/acp-settings.ts';
-import { modelBaseUrl } from '../resources/agent-settings.ts';
-import { isModelName } from '../resources/allowed-models.ts';
+import { modelBaseUrl, isModelName } from '../resources/agent-settings.ts';
 import { archiveConfigOf, archiveSettings, checkArchive, type ArchiveConfig } from './archive.ts';
 import { checkGithubApp, serving } from './serving.ts';
 import { maxPoolReplicas } from '../resources/sandbox-pool.ts';

@@ -2,10 +2,14 @@ import type { KubeClient } from '@conversation-operator/kube/client';
 import { Reflector } from '@conversation-operator/kube/reflector';
 import type { RuntimeOptions } from '@conversation-operator/kube/runtime-options';
 import type { Indexers } from '@conversation-operator/kube/store';
-import { cachedClaim, type CachedClaim } from '../resources/cached-claim.ts';
+import {
+  cachedClaim,
+  type CachedClaim,
+  cachedPod,
+  type CachedPod,
+} from '../resources/cached-core.ts';
 import type { CachedConversation } from '../resources/cached-conversation.ts';
 import { cachedKinds } from '../resources/cached-kinds.ts';
-import { cachedPod, type CachedPod } from '../resources/cached-pod.ts';
 import type { Conversation } from '../resources/conversation.ts';
 import type { ConversationQuota } from '../resources/conversation-quota.ts';
 import {
@@ -15,7 +19,7 @@ import {
   type Pod,
 } from '@conversation-operator/kube/core';
 import { conversationIdOf } from '../resources/ids.ts';
-import { Interner } from '../resources/interner.ts';
+import { Interner } from '../resources/cached-metadata.ts';
 import type { SandboxPool } from '../resources/sandbox-pool.ts';
 import { isSpare, managedBySelector, type Sandbox } from '../resources/sandbox.ts';
 import { madeForReferenceOf, makerReferencesOf } from '../resources/sandbox-makers.ts';

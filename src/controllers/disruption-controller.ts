@@ -1,6 +1,6 @@
 import type { Request } from '@conversation-operator/kube/controller';
 import type { CachedConversation } from '../resources/cached-conversation.ts';
-import type { CachedPod } from '../resources/cached-pod.ts';
+import type { CachedPod } from '../resources/cached-core.ts';
 import { disruptionAnnotations } from '../resources/pod-disruption.ts';
 import { needsNode } from './disruption/decide.ts';
 import { DisruptionReconciler } from './disruption/reconcile.ts';

@@ -15,7 +15,8 @@ import { templateController } from './template-controller.ts';
 import type { Reflector } from '@conversation-operator/kube/reflector';
 import type { Metrics } from '../observability/metrics.ts';
 import { sandboxStatuses } from '../resources/conversation-status.ts';
-import { viewOfSandbox, type Sandbox } from '../resources/sandbox.ts';
+import type { Sandbox } from '../resources/sandbox.ts';
+import { viewOfSandbox } from '../status/sandbox-phase.ts';
 
 /** Keeps the gauge of sandboxes by phase. Returns the function that ends it. */
 function countPhases(

@@ -6,7 +6,7 @@ import type { ForwardingLimits } from '@conversation-operator/http/proxy/tunnel'
 import type { RateLimitOptions } from '@conversation-operator/http/limits/rate-limits';
 import type { SandboxKeys } from '../agent/keys.ts';
 import type { HistoryReader } from '../archive/history.ts';
-import type { MeasuredRuntime } from '../observability/runtime.ts';
+import type { MeasuredRuntime } from '../observability/metrics.ts';
 import type { RandomBytes } from './auth/key.ts';
 import type { Caches, ServiceCaches } from './lookup/cache.ts';
 import type { GitDirectory, GitHosts } from './git/static-directory.ts';

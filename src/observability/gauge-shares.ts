@@ -1,5 +1,5 @@
 import type { Metrics } from './metrics.ts';
-import type { PlainGauge } from './plain-gauge.ts';
+import type { PlainGauge } from './closed-metrics.ts';
 
 /**
  * The part of one leader in a gauge of its process: leaders of several shards set the same gauge,

@@ -5,10 +5,14 @@ import {
   ClosedHistogram,
   type ClosedMetricOptions,
   type LabelRules,
+  type PlainGauge,
+  firstValues,
+  httpMethod,
+  httpStatus,
+  type LabelRule,
 } from './closed-metrics.ts';
-import { firstValues, httpMethod, httpStatus, type LabelRule } from './label-rules.ts';
 import { sandboxStatuses, startStatuses } from '../resources/conversation-status.ts';
-import type { PlainGauge } from './plain-gauge.ts';
+import type { Runtime } from '@conversation-operator/base/runtime';
 
 const seconds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const storeResults = [
@@ -255,3 +259,8 @@ export type Metrics = ReturnType<typeof createMetrics>;
 /** Memory, CPU, event loop and garbage collection of this process, in the same registry. */
 export const collectProcessMetrics = (metrics: Metrics): void =>
   collectDefaultMetrics({ register: metrics.registry });
+
+/** Common parts of every long-running command. */
+export interface MeasuredRuntime extends Runtime {
+  readonly metrics: Metrics;
+}

@@ -6,7 +6,31 @@ import {
   type Sandbox,
   type SandboxState,
 } from '../resources/sandbox.ts';
-import { hasUndelivered } from './agent-work.ts';
+import { hasUndelivered } from './idleness.ts';
+import { byName, type Slot, type SlotOrder } from './slot.ts';
+
+/**
+ * The order of automatic resumes, of those that are due and that the policies allow:
+ *
+ * 1. Unfinished work: the pause has interrupted a run or a start, or a message waits.
+ * 2. Owners in turn (`byTurn`): first the owner whose last automatic resume is longest ago.
+ * 3. The longest pause.
+ * 4. By name.
+ *
+ * Newcomers come before all of them, and an automatic resume evicts nothing but spares.
+ */
+export const byResume: SlotOrder = (one, other) =>
+  Number(other.unfinished) - Number(one.unfinished) ||
+  one.pausedSince - other.pausedSince ||
+  byName(one, other);
+
+/** The same order among the first ones of several owners, by the last resume of each owner. */
+export const byTurn =
+  (lastResumes: ReadonlyMap<Slot, number>): SlotOrder =>
+  (one, other) =>
+    Number(other.unfinished) - Number(one.unfinished) ||
+    (lastResumes.get(one) ?? 0) - (lastResumes.get(other) ?? 0) ||
+    byResume(one, other);
 
 /** The record of the automatic resumes of a sandbox since a person last asked for it. */
 export type AutomaticResumes = NonNullable<SandboxState['automaticResumes']>;

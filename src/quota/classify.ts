@@ -1,19 +1,25 @@
-import { isCapExceeded } from '../resources/cap-exceeded.ts';
+import { isCapExceeded } from './caps.ts';
 import { findCondition, isTrue, type Condition } from '../resources/conditions.ts';
 import { isStartOver, startStatusOf } from '../resources/conversation.ts';
 import {
   SandboxCondition,
   SandboxReason,
   isMadeForConversation,
-  isPausingReason,
   isSpare,
   resumeRequestOf,
-  slotTaken,
   type Sandbox,
 } from '../resources/sandbox.ts';
-import { hasUndelivered, isRunWanted, isUnderWay, isUnfinished, isWorking } from './agent-work.ts';
+import { isPausingReason, slotTaken } from '../status/sandbox-phase.ts';
+import {
+  hasUndelivered,
+  isRunWanted,
+  isUnderWay,
+  isUnfinished,
+  isWorking,
+  time,
+} from './idleness.ts';
 import { isAutomatic, isRequested, resumeDelayMs } from './automatic-resume.ts';
-import { time, timelessSpare, timingOf, type SlotFacts } from './timing.ts';
+import { timelessSpare, timingOf, type SlotFacts } from './time-limits.ts';
 import type { Slot, SlotState } from './slot.ts';
 
 const admittedOf = ({ status }: Sandbox): Condition | undefined =>

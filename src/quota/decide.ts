@@ -1,11 +1,19 @@
-import type { Cap } from '../resources/quota-caps.ts';
-import type { QuotaRule } from '../resources/quota-rules.ts';
-import { excessOf, expiryOf, isFullFor, limitOf, makesRoom, type Limited } from './load.ts';
-import { byCreation, byRank, byRequest, byResume, firstOf, type SlotOrder } from './order.ts';
-import type { Slot } from './slot.ts';
-import type { Owner } from './owner.ts';
+import type { Cap } from './caps.ts';
+import type { QuotaRule } from './rules.ts';
+import {
+  excessOf,
+  expiryOf,
+  isFullFor,
+  limitOf,
+  makesRoom,
+  type Limited,
+  type Owner,
+} from './owners.ts';
+import { byTurn } from './automatic-resume.ts';
+import { byRank } from './eviction.ts';
+import { byCreation, byRequest, firstOf, type Slot } from './slot.ts';
 import type { Everyone, Snapshot, View } from './snapshot.ts';
-import type { Expiry } from './timing.ts';
+import type { Expiry } from './time-limits.ts';
 
 /**
  * One decision on a sandbox. Its write fails unless the sandbox still has the version of
@@ -211,11 +219,7 @@ const resume: Step = (view) => {
     const slot = resumeOf(owner, view);
     if (slot !== undefined) turns.set(slot, owner.lastResume);
   }
-  const byTurn: SlotOrder = (one, other) =>
-    Number(other.unfinished) - Number(one.unfinished) ||
-    (turns.get(one) ?? 0) - (turns.get(other) ?? 0) ||
-    byResume(one, other);
-  const slot = firstOf([...turns.keys()], byTurn);
+  const slot = firstOf([...turns.keys()], byTurn(turns));
   if (slot === undefined) return undefined;
   return isFree ? { kind: 'admit', slot, resumed: true } : evictionOfSpare(view);
 };

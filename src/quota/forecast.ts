@@ -1,8 +1,7 @@
-import type { QuotaRule } from '../resources/quota-rules.ts';
-import { isFullFor, limitOf, makesRoom, type Limited } from './load.ts';
-import { byEviction, evictableAt, firstOf, type SlotOrder } from './order.ts';
-import type { Slot } from './slot.ts';
-import type { Owner } from './owner.ts';
+import type { QuotaRule } from './rules.ts';
+import { isFullFor, limitOf, makesRoom, type Limited, type Owner } from './owners.ts';
+import { byEviction, evictableAt } from './eviction.ts';
+import { firstOf, type Slot, type SlotOrder } from './slot.ts';
 import type { Snapshot } from './snapshot.ts';
 
 /** The forecast of one more start, or of a resume with a message or a run. */

@@ -1,5 +1,5 @@
 import type { Sandbox } from '../resources/sandbox.ts';
-import type { Timing } from './timing.ts';
+import type { Timing } from './time-limits.ts';
 
 export type SlotState =
   /** The sandbox wants no slot: its owner has paused it, it has failed, or it is being deleted. */
@@ -74,3 +74,36 @@ export interface Slot extends Timing {
    */
   readonly undecided: boolean;
 }
+
+/** A comparison of two slots: negative where the first one comes first. */
+export type SlotOrder = (one: Slot, other: Slot) => number;
+
+const byUid: SlotOrder = (one, other) => (one.uid === other.uid ? 0 : one.uid < other.uid ? -1 : 1);
+export const byName: SlotOrder = (one, other) =>
+  one.name === other.name ? byUid(one, other) : one.name < other.name ? -1 : 1;
+
+/**
+ * The order of admission:
+ *
+ * 1. Newcomers with work to do, and after them bare resumes.
+ * 2. First come, first served, by the time of the request.
+ * 3. By name, because the REST service names sandboxes in the order of their creation.
+ */
+export const byRequest: SlotOrder = (one, other) =>
+  Number(one.bare) - Number(other.bare) ||
+  one.requestedAt - other.requestedAt ||
+  byName(one, other);
+
+/** Creation times are whole seconds in one format, so that they compare as strings. */
+export const byCreation: SlotOrder = (one, other) => {
+  const before = one.sandbox.metadata.creationTimestamp;
+  const after = other.sandbox.metadata.creationTimestamp;
+  return before === after ? byName(one, other) : before < after ? -1 : 1;
+};
+
+/** The slot that comes first; undefined where there is none. */
+export const firstOf = (slots: readonly Slot[], order: SlotOrder): Slot | undefined =>
+  slots.reduce<Slot | undefined>(
+    (first, slot) => (first === undefined || order(slot, first) < 0 ? slot : first),
+    undefined,
+  );

@@ -1,9 +1,7 @@
-import { capsOf, quotaCaps, type Cap, type QuotaCaps } from '../resources/quota-caps.ts';
-import { ownerRule, quotaRules, type QuotaRules } from '../resources/quota-rules.ts';
-import { limitOf, sumOf, type Limited } from './load.ts';
-import { Owner } from './owner.ts';
+import { capsOf, quotaCaps, type Cap, type QuotaCaps } from './caps.ts';
+import { ownerRule, quotaRules, type QuotaRules } from './rules.ts';
+import { limitOf, sumOf, type Limited, Owner, OwnerCounts, type Sums } from './owners.ts';
 import type { Slot } from './slot.ts';
-import { OwnerCounts, type Sums } from './owner-counts.ts';
 import { TokenBucket, type TokenBucketOptions } from '@conversation-operator/base/token-bucket';
 
 /** The sandboxes of all owners under the limits of the namespace, where spares are room. */

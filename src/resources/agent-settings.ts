@@ -59,3 +59,78 @@ export const credentialName = () =>
     .string()
     .max(63)
     .regex(/^[A-Za-z0-9_-]+$/);
+
+/** The fields of a template that decide about models. */
+export interface ModelChoice {
+  readonly model?: string | undefined;
+  readonly baseUrl?: string | undefined;
+  readonly credential?: string | undefined;
+  readonly allowedModels?: readonly string[] | undefined;
+}
+
+/**
+ * As LiteLLM names models: no URL in it, which some of its providers would send prompts and keys
+ * to, nothing else that redirects.
+ */
+const nameShape = /^[A-Za-z0-9][A-Za-z0-9._:@+/-]{0,255}$/;
+/** Whether a text can be the name of a model. */
+export const isModelName = (model: string): boolean =>
+  nameShape.test(model) && !model.includes('//') && !model.includes('..');
+
+/**
+ * The text before the first slash: LiteLLM chooses the provider by it, and with the provider the
+ * host that gets prompts and keys.
+ */
+const providerOf = (model: string): string =>
+  model.includes('/') ? model.slice(0, model.indexOf('/')).toLowerCase() : '';
+
+/**
+ * Whether a text fits a pattern as a whole, in which each wildcard matches any characters. In
+ * linear time: each literal part is taken where it first occurs.
+ */
+export function matchesPattern(name: string, pattern: string, wildcard = '*'): boolean {
+  const [first = '', ...others] = pattern.split(wildcard);
+  const last = others.pop();
+  if (last === undefined) return name === pattern;
+  if (!name.startsWith(first) || name.length < first.length + last.length || !name.endsWith(last))
+    return false;
+  const end = name.length - last.length;
+  let at = first.length;
+  for (const part of others) {
+    const found = name.indexOf(part, at);
+    if (found < 0 || found + part.length > end) return false;
+    at = found + part.length;
+  }
+  return true;
+}
+
+/** Whether a pattern names a provider: no star precedes the first slash. */
+export const namesProvider = (pattern: string): boolean =>
+  !pattern.includes('*') || /^[^*/]+\//.test(pattern);
+
+/**
+ * Whether a conversation may name this model. The template's own model is always allowed. Beyond
+ * that its patterns decide; where it has none and names a credential, the model has to be of the
+ * same provider, at the template's address: another one would get the platform's key. Where a
+ * credential has no address, only patterns count that name the provider.
+ */
+export function isModelAllowed(
+  chosen: string,
+  { model, baseUrl, credential, allowedModels }: ModelChoice,
+): boolean {
+  if (chosen === model) return true;
+  if (!isModelName(chosen)) return false;
+  // An @ would be the end of a user name in a URL. A template that needs it, as for a version at
+  // Vertex AI, has it in a pattern.
+  const takesAt = (pattern: string) => pattern.includes('@') || !chosen.includes('@');
+  const isSafe = (pattern: string) =>
+    credential === undefined || baseUrl !== undefined || namesProvider(pattern);
+  if (allowedModels !== undefined) {
+    return allowedModels.some(
+      (pattern) => takesAt(pattern) && isSafe(pattern) && matchesPattern(chosen, pattern),
+    );
+  }
+  if (chosen.includes('@')) return false;
+  if (credential === undefined) return true;
+  return baseUrl !== undefined && (model === undefined || providerOf(chosen) === providerOf(model));
+}

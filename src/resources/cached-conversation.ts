@@ -8,12 +8,27 @@ import {
 } from './conversation.ts';
 import { withoutText } from './approval.ts';
 import type { ConversationStatus } from './conversation-status.ts';
-import { firstWords, maxReadLength } from './first-words.ts';
+import { firstWords, maxReadLength } from './plain-text.ts';
 import type { CustomObject } from './group.ts';
-import { cachedMetadata } from './cached-metadata.ts';
-import { Interner } from './interner.ts';
+import { cachedMetadata, Interner } from './cached-metadata.ts';
 import type { CachedMetadata } from '@conversation-operator/kube/object';
-import { storedBytesOf } from './stored-size.ts';
+
+/**
+ * Size in bytes of what is stored of a conversation for its owner: the JSON of metadata and spec in
+ * UTF-8, without managedFields. The bytes that were removed before the object was parsed count too,
+ * as the API server has sent them. An API server that escapes `<`, `>` and `&` sends five bytes
+ * more for each than this JSON has; caches, which alone remove bytes, agree with one another.
+ */
+export function storedBytesOf(
+  { metadata, spec }: Pick<Conversation, 'spec'> & { readonly metadata: object },
+  removedBytes = 0,
+): number {
+  return (
+    Buffer.byteLength(
+      JSON.stringify({ metadata: { ...metadata, managedFields: undefined }, spec }),
+    ) + removedBytes
+  );
+}
 
 /**
  * Maximum bytes of a text that caches parse, as JSON, where a character may take six: more than any

@@ -1,16 +1,47 @@
 import type { ResourceDefinition } from '@conversation-operator/kube/object';
 import { apiKeys } from './api-key.ts';
 import { cachedConversation, maxCachedTextBytes } from './cached-conversation.ts';
-import { cachedObject } from './cached-object.ts';
-import { cachedSandbox } from './cached-sandbox.ts';
 import { conversationQuotas } from './conversation-quota.ts';
 import { conversations, type Conversation } from './conversation.ts';
 import type { CustomObject } from './group.ts';
-import { Interner } from './interner.ts';
+import { Interner, cachedMetadata } from './cached-metadata.ts';
 import { ownerSettings } from './owner-settings.ts';
 import { sandboxPools } from './sandbox-pool.ts';
 import { sandboxTemplates } from './sandbox-template.ts';
 import { sandboxes, type Sandbox } from './sandbox.ts';
+
+/** The transform of every cache of sandboxes. Texts that many of them have share one place. */
+export function cachedSandbox(sandbox: Sandbox, interner: Interner): Sandbox {
+  const { spec, status } = sandbox;
+  interner.share(spec, 'owner', 'templateName');
+  if (status !== undefined)
+    interner.share(
+      status,
+      'message',
+      'reason',
+      'masterKeyId',
+      'agentName',
+      'agentTitle',
+      'pauseTime',
+    );
+  // One reconcile writes its time into several fields.
+  for (const condition of status?.conditions ?? [])
+    interner.share(condition, 'type', 'reason', 'message', 'lastTransitionTime');
+  return cachedObject(sandbox, interner);
+}
+
+/**
+ * The transform of caches of kinds of this group that have no other: all of the object but the
+ * metadata that has no reader.
+ */
+export function cachedObject<Spec, Status>(
+  object: CustomObject<Spec, Status>,
+  interner: Interner,
+): CustomObject<Spec, Status> {
+  interner.share(object, 'apiVersion', 'kind');
+  const metadata = cachedMetadata(object.metadata, interner);
+  return metadata === object.metadata ? object : { ...object, metadata };
+}
 
 /** The resource of each kind of this group, and how a cache keeps its objects. */
 export function cachedKinds(interner = new Interner()) {

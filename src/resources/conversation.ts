@@ -9,7 +9,7 @@ import {
   type CustomResourceDefinition,
 } from './group.ts';
 import { sealedText, secretName } from './owner-settings.ts';
-import { pausedType } from './paused-condition.ts';
+import { pausedType } from './conditions.ts';
 import {
   conversationStatusSchema,
   maxTitleLength,

@@ -5,7 +5,7 @@ import {
   type KubeObject,
   type ResourceDefinition,
 } from '@conversation-operator/kube/object';
-import { shapeOf } from './shape.ts';
+import { shapeOf } from './schema.ts';
 
 export const group = 'conversation-operator.dev';
 export const version = 'v1alpha1';

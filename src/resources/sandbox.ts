@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { findCondition, isTrue, setConditions } from './conditions.ts';
-import type { SandboxStatus } from './conversation-status.ts';
+import { conditionsSchema, pausedType } from './conditions.ts';
+import { sandboxStatuses } from './conversation-status.ts';
 import { uuidOf } from './ids.ts';
 import {
   column,
@@ -10,7 +10,6 @@ import {
   type CustomObject,
   type CustomResourceDefinition,
 } from './group.ts';
-import { pausedCondition, pausedType } from './paused-condition.ts';
 import { beginningOf } from './plain-text.ts';
 import {
   count,
@@ -20,8 +19,108 @@ import {
   objectName,
   optional,
   validations,
+  observedGeneration,
+  text,
+  timestamp,
 } from './schema.ts';
-import { sandboxStatusSchema } from './sandbox-status.ts';
+import { agentKinds } from './agent-settings.ts';
+
+const sandboxStatusSchema = z.object({
+  observedGeneration: observedGeneration(),
+  phase: optional(
+    z.enum(sandboxStatuses),
+    'Phase of the sandbox, a projection of spec and conditions.',
+  ),
+  reason: optional(text(64), 'Reason of the phase; docs/reasons.md lists all reasons.'),
+  message: optional(text(2048), 'Explanation of the phase for people.'),
+  replicas: optional(count().max(1), 'Number of pods: 1 while a pod exists or may be created.'),
+  selector: optional(text(256), 'Label selector of the pod, for the scale subresource.'),
+  podName: optional(objectName(), 'Name of the pod. Absent while the sandbox has none.'),
+  podUID: optional(text(64), 'UID of the pod. Absent while the sandbox has none.'),
+  podIP: optional(text(64), 'Address of the pod. Absent until the pod has one.'),
+  containerID: optional(
+    text(256),
+    'ID of the container whose agent has received its keys. Absent while there is none.',
+  ),
+  agentPort: optional(
+    z.int().min(1).max(65_535),
+    'Port on which the agent of the pod listens. Absent while the sandbox has no pod.',
+  ),
+  agentKind: optional(
+    z.enum(agentKinds),
+    "Protocol of the agent: the template's kind when the first pod was created. Absent: openhands.",
+  ),
+  agentName: optional(
+    text(64),
+    "Name of an agent of the kind acp: the template's when the first pod was created. Absent for an agent that the template names by a command, and for other kinds.",
+  ),
+  agentTitle: optional(
+    text(64),
+    'Name that the agent has given itself when it got its keys, for people. Absent for an agent that gives none.',
+  ),
+  masterKeyId: optional(
+    text(64),
+    'ID of the master key from which the keys of the sandbox are derived. A rotation of the master key does not change it.',
+  ),
+  interruptedConversationIDs: optional(
+    z.array(text(64)).max(64),
+    'IDs of the conversations whose runs the last pause interrupted. Absent when it interrupted none.',
+  ),
+  lastContainerID: optional(
+    text(256),
+    'ID of the last container whose agent received its keys, also after the container has ended.',
+  ),
+  agentEpoch: optional(
+    count(),
+    'Number of times that an agent has begun to run: in a new container, or after a pause that ended before its container did.',
+  ),
+  lastInterruption: optional(
+    z.object({
+      reason: described(text(64), 'Reason of the phase at that time.'),
+      agentEpoch: described(count(), 'Value of agentEpoch at that time.'),
+    }),
+    'Last pause or stop of the agent. Absent until the first one.',
+  ),
+  lastUserPauseEpoch: optional(
+    count(),
+    'Value of agentEpoch when the owner last paused the sandbox. Absent until the first pause by the owner.',
+  ),
+  lastDisruptionEpoch: optional(
+    count(),
+    'Value of agentEpoch when a drain, a lost node or a deletion last removed the pod. Absent until that happened.',
+  ),
+  startingSinceTime: optional(
+    timestamp(),
+    'Time from which the sandbox has been starting; startDeadline of the template counts from this time. Absent while the sandbox waits at a scheduling gate, for room in a ResourceQuota or for a node that an autoscaler adds.',
+  ),
+  activeSinceTime: optional(
+    timestamp(),
+    'Time from which the sandbox has been RUNNING without a pause. Absent while the sandbox is paused.',
+  ),
+  pauseTime: optional(
+    timestamp(),
+    'Time at which the current pause began. Absent when no pause is under way.',
+  ),
+  waitingSinceTime: optional(
+    timestamp(),
+    'Time from which the sandbox has been waiting for a slot of a quota. Absent while it does not wait.',
+  ),
+  observedResumeRequest: optional(
+    text(64),
+    'Value of the annotation conversation-operator.dev/resume-requested-at when the sandbox was paused or failed. Another value resumes the sandbox.',
+  ),
+  automaticResumes: optional(
+    z.object({
+      count: described(z.int().min(1).max(1_000), 'Number of automatic resumes in a row.'),
+      lastTime: described(
+        timestamp(),
+        'Time of the last one. The next one waits 1 min after the first, doubled each time, at most 1 h.',
+      ),
+    }),
+    'Automatic resumes since a person last asked for the sandbox by a resume, a message or a run. Written by the operator with each admission; absent when a person asked last.',
+  ),
+  conditions: conditionsSchema,
+});
 
 export const sandboxSpecSchema = z
   .object({
@@ -110,41 +209,12 @@ export const SandboxReason = {
   deleting: 'Deleting',
 } as const;
 
-/**
- * Reasons of Admitted=False that take the sandbox from its owner for a while, rather than make it
- * wait.
- */
-const pausingReasons: ReadonlySet<string> = new Set([
-  SandboxReason.quota,
-  SandboxReason.idle,
-  SandboxReason.maxActiveTime,
-  SandboxReason.quotaExceeded,
-]);
-export const isPausingReason = (reason: string): boolean => pausingReasons.has(reason);
-
-/**
- * Whether the sandbox was paused and resumed since its controller last observed it. Only `replicas`
- * of the spec can change, so a second generation reverts the first. The controller still interrupts
- * the runs of before that pause.
- */
-export const pausedUnseen = ({ metadata, spec, status }: Sandbox): boolean =>
-  spec.replicas === 1 &&
-  status?.observedGeneration !== undefined &&
-  metadata.generation - status.observedGeneration >= 2;
-
 /** Whether the sandbox is a spare of a pool that no start has claimed. */
 export const isSpare = ({ spec }: Pick<Sandbox, 'spec'>): boolean => spec.owner === '';
 
 /** Whether the sandbox was created for a conversation, or claimed by one. */
 export const isMadeForConversation = ({ metadata }: Pick<Sandbox, 'metadata'>): boolean =>
   metadata.ownerReferences?.some(({ kind }) => kind === 'Conversation') === true;
-
-/** Whether a start may claim the spare: its agent has booted, and nothing takes its pod away. */
-export const isReadySpare = (sandbox: Sandbox): boolean =>
-  isSpare(sandbox) &&
-  shouldRun(sandbox) &&
-  !hasRun(sandbox) &&
-  findCondition(sandbox.status?.conditions, SandboxCondition.ready)?.reason === SandboxReason.spare;
 
 /** Whether an agent of the sandbox has ever had its keys: then its volume may hold work. */
 export const hasRun = ({ status }: Pick<Sandbox, 'status'>): boolean =>
@@ -155,136 +225,6 @@ export function resumeRequestOf({ metadata }: Pick<Sandbox, 'metadata'>): string
   const request = metadata.annotations?.[resumeRequestedAnnotation];
   return request === undefined ? undefined : beginningOf(request, 64);
 }
-
-/**
- * Maximum difference between the clocks of a gateway and an operator. An older request precedes the
- * failure.
- */
-const clocksDifferMs = 3_600_000;
-
-/**
- * Whether a person has asked for a failed sandbox since it failed: with the annotation, or by
- * turning `spec.replicas` off and on again. The sandbox must have run: a failed start never
- * resumes. One version of the sandbox has all of this, so that every reader of that version agrees,
- * with any lag of its cache.
- */
-export function isResumedAfterFailure(sandbox: Sandbox): boolean {
-  const { metadata, spec, status } = sandbox;
-  const failed = findCondition(status?.conditions, SandboxCondition.failed);
-  if (
-    failed?.status !== 'True' ||
-    spec.replicas !== 1 ||
-    metadata.deletionTimestamp !== undefined ||
-    !hasRun(sandbox)
-  )
-    return false;
-  if (metadata.generation > (failed.observedGeneration ?? metadata.generation)) return true;
-  const request = resumeRequestOf(sandbox);
-  if (request === undefined || request === status?.observedResumeRequest) return false;
-  // Operators before this rule stored no request with a failure.
-  return Date.parse(request) > Date.parse(failed.lastTransitionTime) - clocksDifferMs;
-}
-
-/**
- * Whether the operator is interrupting the runs of a pause, or has yet to, even when the sandbox
- * was resumed since.
- */
-export const hasStopToFinish = (sandbox: Sandbox): boolean =>
-  sandbox.status?.pauseTime !== undefined || pausedUnseen(sandbox);
-
-export interface SandboxView {
-  readonly phase: SandboxStatus;
-  readonly reason: string;
-  readonly message: string;
-}
-
-/**
- * Phase, reason and message of a sandbox: a projection of its spec and its conditions. A pause
- * shows as soon as the API server has stored it, before a controller has acted on it.
- */
-export function viewOfSandbox(sandbox: Sandbox | undefined): SandboxView {
-  if (sandbox === undefined)
-    return { phase: 'MISSING', reason: 'Deleted', message: 'The sandbox does not exist any more.' };
-  if (sandbox.metadata.deletionTimestamp !== undefined) {
-    return {
-      phase: 'MISSING',
-      reason: SandboxReason.deleting,
-      message: 'The sandbox is being deleted.',
-    };
-  }
-  const conditions = sandbox.status?.conditions;
-  const failed = findCondition(conditions, SandboxCondition.failed);
-  if (failed?.status === 'True') {
-    return isResumedAfterFailure(sandbox)
-      ? {
-          phase: 'STARTING',
-          reason: failed.reason,
-          message: `Resumed, and started again soon. The failure before: ${failed.message}`,
-        }
-      : { phase: 'ERROR', reason: failed.reason, message: failed.message };
-  }
-  if (sandbox.spec.replicas === 0)
-    return { phase: 'PAUSED', reason: SandboxReason.user, message: 'Paused by its owner.' };
-  const admitted = findCondition(conditions, SandboxCondition.admitted);
-  if (admitted?.status === 'False' && pausingReasons.has(admitted.reason)) {
-    return { phase: 'PAUSED', reason: admitted.reason, message: admitted.message };
-  }
-  if (admitted?.status !== 'True') {
-    return {
-      phase: 'STARTING',
-      reason: admitted?.reason ?? SandboxReason.waitingForAdmission,
-      message: admitted?.message ?? 'Waiting to be admitted.',
-    };
-  }
-  const ready = findCondition(conditions, SandboxCondition.ready);
-  if (ready?.status === 'True' && pausedUnseen(sandbox))
-    return {
-      phase: 'STARTING',
-      reason: SandboxReason.waitingForAgent,
-      message: 'Resuming after a pause.',
-    };
-  if (ready?.status === 'True')
-    return { phase: 'RUNNING', reason: SandboxReason.running, message: ready.message };
-  return {
-    phase: 'STARTING',
-    reason: ready?.reason ?? SandboxReason.waitingForPod,
-    message: ready?.message ?? 'Starting.',
-  };
-}
-
-/**
- * The status with the phase, its reason and the condition Paused, which follow from its other
- * fields. A sandbox of an earlier version gets the condition with the next change of its phase, so
- * that an upgrade does not write every stored sandbox at once.
- */
-export function withView(sandbox: Sandbox, status: SandboxState, now: string): SandboxState {
-  const view = viewOfSandbox({ ...sandbox, status });
-  const isOfEarlierVersion =
-    findCondition(status.conditions, SandboxCondition.paused) === undefined &&
-    sandbox.status?.phase === view.phase;
-  if (isOfEarlierVersion) return { ...status, ...view };
-  const conditions = setConditions(
-    status.conditions,
-    [pausedCondition(view.phase === 'PAUSED', view.reason)],
-    sandbox.metadata.generation,
-    now,
-  );
-  return { ...status, ...view, conditions };
-}
-
-/** Whether the sandbox should have a pod. */
-export const shouldRun = (sandbox: Sandbox): boolean =>
-  sandbox.metadata.deletionTimestamp === undefined &&
-  sandbox.spec.replicas === 1 &&
-  isTrue(sandbox.status?.conditions, SandboxCondition.admitted) &&
-  !isTrue(sandbox.status?.conditions, SandboxCondition.failed);
-
-/**
- * Whether the sandbox counts against a quota: from its admission until its pod is gone. True
- * whenever a pod exists or may be created.
- */
-export const slotTaken = ({ status }: Pick<Sandbox, 'status'>): boolean =>
-  status?.replicas === 1 || isTrue(status?.conditions, SandboxCondition.admitted);
 
 export const sandboxDefinition: CustomResourceDefinition = {
   kind: 'Sandbox',

@@ -1,5 +1,5 @@
-import { nextPageOf } from './paging.ts';
-import { learnTime } from './service-time.ts';
+import { nextPageOf } from './reading.ts';
+import { learnTime } from './times.ts';
 import type { Problem } from './wire.ts';
 
 /** A request that the service, or the way to it, has refused. The message is for people. */

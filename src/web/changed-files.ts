@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import { api, ApiError, messageOf } from './api.ts';
-import { Refresher } from './refresher.ts';
+import { Refresher } from './reading.ts';
 import type { GitChange, GitDiff } from './wire.ts';
 
 /** The absolute path of a file in a folder. */

@@ -1,9 +1,9 @@
 import { planOf } from './plan.ts';
 import { computed, signal } from '@preact/signals';
 import { api, ApiError, messageOf } from './api.ts';
+import { Refresher } from './reading.ts';
 import { entriesOf, isEvent, type AgentEvent, type Entry } from './entries.ts';
 import { entryIdOf, EventLog, type EventPage } from './event-log.ts';
-import { Refresher } from './refresher.ts';
 
 /** The service passes on what an agent answers, as it is. */
 interface Answer {

@@ -1,12 +1,24 @@
 import { signal } from '@preact/signals';
 import { api, messageOf } from './api.ts';
-import { Entry } from './entry.ts';
+
+import type { ActionState } from './row.ts';
 import type { ApiKeyRecord } from './wire.ts';
 
 export type KeyRow = Entry<ApiKeyRecord>;
 
 interface IssuedKey extends ApiKeyRecord {
   readonly key: string;
+}
+
+/** A record in a list, with what is under way about it. */
+export class Entry<T> {
+  readonly record: T;
+  readonly action = signal<ActionState | undefined>(undefined);
+  readonly isAsking = signal(false);
+
+  constructor(record: T) {
+    this.record = record;
+  }
 }
 
 /** The keys of the owner, or those of every owner, page by page. */

@@ -3,7 +3,7 @@ import { api } from './api.ts';
 import type { AgentEvent } from './entries.ts';
 import type { History } from './history.ts';
 import { joinedTexts, writtenIn, type LiveText } from './live-texts.ts';
-import { Refresher } from './refresher.ts';
+import { Refresher } from './reading.ts';
 import type { LiveActivity } from './wire.ts';
 
 /** Delay of the next read after one that has failed. */

@@ -2,9 +2,28 @@ import { render } from 'preact';
 import { App } from './components/app.tsx';
 import { listenToKeys } from './keyboard.ts';
 import { allowParts } from './part.ts';
-import { showNumber } from './number-shown.ts';
 import { PageContext, PageState } from './page-state.ts';
-import { serviceTime } from './service-time.ts';
+import { serviceTime } from './times.ts';
+import { effect } from '@preact/signals';
+
+/** The icon of a tab with a number on it; above 99 a plus. */
+const iconWith = (count: number): string =>
+  `data:image/svg+xml,${encodeURIComponent(
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#b3261e"/><text x="16" y="23" font-family="sans-serif" font-size="${count > 9 ? 18 : 22}" font-weight="700" text-anchor="middle" fill="#ffffff">${count > 99 ? '99+' : count}</text></svg>`,
+  )}`;
+
+/** Shows how many conversations need a person: in the title and icon of the tab, and on an installed app. */
+function showNumber(page: PageState): void {
+  const icon = document.querySelector<HTMLLinkElement>('link[rel="icon"]');
+  const plain = icon?.href ?? '';
+  effect(() => {
+    const count = page.store.index.rowsOf('needs-you').length;
+    document.title = count === 0 ? page.title.value : `(${count}) ${page.title.value}`;
+    if (icon !== null) icon.href = count === 0 ? plain : iconWith(count);
+    // Absent where no app can be installed; a refusal changes nothing that matters.
+    if ('setAppBadge' in navigator) navigator.setAppBadge(count).catch(() => undefined);
+  });
+}
 
 const root = document.getElementById('app');
 if (root === null) throw new Error('The document has no element "app"');

@@ -10,7 +10,7 @@ import { pausedTitles } from './forecast.ts';
 import type { Row } from './row.ts';
 import { SavedTexts } from './saved-texts.ts';
 import { Selection } from './selection.ts';
-import { serviceTime } from './service-time.ts';
+import { serviceTime } from './times.ts';
 import { Store } from './store.ts';
 import { ChangeStream } from './stream.ts';
 import type { SandboxSpecRecord } from './wire.ts';

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { GitChange, GitDiff } from '../agent/workspace-files.ts';
-import type { LiveActivity } from '../agent/live.ts';
+import type { LiveActivity } from '../agent/events.ts';
 import type { problemSchema } from '../gateway/errors/problem-response.ts';
 import type {
   ApprovalRecord as Approval,

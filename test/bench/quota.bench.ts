@@ -23,10 +23,10 @@ import type { ObjectMeta } from '../../packages/kube/src/object.ts';
 import {
   resumeRequestedAnnotation,
   SandboxCondition,
-  slotTaken,
   type Sandbox,
   type SandboxState,
 } from '../../src/resources/sandbox.ts';
+import { slotTaken } from '../../src/status/sandbox-phase.ts';
 import { percentile, report } from './figure.ts';
 import { sandboxText } from './sandbox-text.ts';
 

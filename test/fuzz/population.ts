@@ -6,7 +6,8 @@ import { conversations, isStartOver, startStatusOf } from '../../src/resources/c
 import { startStatuses } from '../../src/resources/conversation-status.ts';
 import { startTaskIdOf, uuidOf } from '../../src/resources/ids.ts';
 import type { KubeObject } from '../../packages/kube/src/object.ts';
-import { sessionKeyGenerationOf, viewOfSandbox } from '../../src/resources/sandbox.ts';
+import { sessionKeyGenerationOf } from '../../src/resources/sandbox.ts';
+import { viewOfSandbox } from '../../src/status/sandbox-phase.ts';
 import {
   failed,
   namespace,

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command } from 'commander';
-import { ArchiveError } from '../../src/archive/archive-error.ts';
+import { ArchiveError } from '../../src/archive/layout.ts';
 import type { ArchiveWriter } from '../../src/archive/installation.ts';
 import { addArchiveCommand } from '../../src/commands/archive-command.ts';
 import { runApiServer, type RunningApiServer } from '../support/api-server.ts';

@@ -463,7 +463,7 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'has the characters of each stream',
   },
   'paths of any length are compared': {
-    file: 'src/agent/workspace-list.ts',
+    file: 'src/agent/workspace-files.ts',
     from: 'name.length <= maxPathLength',
     to: 'name.length > 0',
     test: 'test/unit/agent/workspace-list.test.ts',

@@ -5,7 +5,7 @@ const installation = { file: 'src/archive/installation.ts', test };
 const sweep = { file: 'src/controllers/archive/sweep.ts', test };
 const archiver = { file: 'src/controllers/archive/archiver.ts', test };
 const newest = {
-  file: 'src/archive/newest-state.ts',
+  file: 'src/archive/stored-archives.ts',
   test: 'test/unit/archive/newest-state.test.ts',
 };
 
@@ -156,7 +156,7 @@ export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'two installations with one key',
   },
   'a folder of other programs is removed like an archive': {
-    file: 'src/archive/removal.ts',
+    file: 'src/archive/stored-archives.ts',
     from: 'const keys = all.filter((key) => isObjectOf(address, key));',
     to: 'const keys = all;',
     test: 'test/unit/archive/removal.test.ts',

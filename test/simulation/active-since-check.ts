@@ -1,4 +1,5 @@
-import { sandboxes, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
+import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
+import { viewOfSandbox } from '../../src/status/sandbox-phase.ts';
 import type { Change, Cluster } from './cluster.ts';
 import type { Machine } from './machine.ts';
 import { Violation } from './safety.ts';

@@ -9,23 +9,17 @@ import {
 } from '../../src/resources/conversation.ts';
 import { conversationQuotas } from '../../src/resources/conversation-quota.ts';
 import { pods } from '../../packages/kube/src/core.ts';
-import {
-  ownerRule,
-  quotaRules,
-  type QuotaRule,
-  type QuotaRules,
-} from '../../src/resources/quota-rules.ts';
+import { ownerRule, quotaRules, type QuotaRule, type QuotaRules } from '../../src/quota/rules.ts';
 import {
   SandboxCondition,
   SandboxReason,
-  isPausingReason,
   isRunRequested,
   resumeRequestedAnnotation,
   runRequestedAnnotation,
   sandboxes,
-  slotTaken,
   type Sandbox,
 } from '../../src/resources/sandbox.ts';
+import { isPausingReason, slotTaken } from '../../src/status/sandbox-phase.ts';
 import { durationMs } from '../../src/resources/sandbox-template.ts';
 import type { Change, Cluster } from './cluster.ts';
 import { isFailedStart } from './failed-start.ts';

@@ -1,4 +1,4 @@
-import { CapExceeded } from '../../src/resources/cap-exceeded.ts';
+import { CapExceeded } from '../../src/quota/caps.ts';
 import { findCondition } from '../../src/resources/conditions.ts';
 import { conversationQuotas } from '../../src/resources/conversation-quota.ts';
 import {

@@ -1,5 +1,6 @@
 import { isStartOver, startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
-import { sandboxes, shouldRun, type Sandbox } from '../../src/resources/sandbox.ts';
+import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
+import { shouldRun } from '../../src/status/sandbox-phase.ts';
 import type { AdmissionCheck } from './admission-check.ts';
 import type { Change, Cluster } from './cluster.ts';
 import { isMadeFor } from './made-for.ts';

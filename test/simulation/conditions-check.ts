@@ -6,7 +6,7 @@ import {
   type Conversation,
 } from '../../src/resources/conversation.ts';
 import { SandboxCondition, SandboxReason, type Sandbox } from '../../src/resources/sandbox.ts';
-import type { TimeLimits } from '../../src/quota/timing.ts';
+import type { TimeLimits } from '../../src/quota/time-limits.ts';
 import type { Cluster } from './cluster.ts';
 import { isFailedStart } from './failed-start.ts';
 import type { SimulatedNode } from './node.ts';

@@ -5,7 +5,8 @@ import {
   type Conversation,
 } from '../../src/resources/conversation.ts';
 import { conversationIdOf, ownSandboxName } from '../../src/resources/ids.ts';
-import { viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
+import type { Sandbox } from '../../src/resources/sandbox.ts';
+import { viewOfSandbox } from '../../src/status/sandbox-phase.ts';
 import type { AgentProcess } from './agent-process.ts';
 import type { Cluster } from './cluster.ts';
 import type { Duty } from './duties.ts';

@@ -6,7 +6,8 @@ import {
 } from '../../src/resources/conversation.ts';
 import { conversationIdOf, ownSandboxName } from '../../src/resources/ids.ts';
 import { apiVersion } from '../../src/resources/group.ts';
-import { resumeRequestedAnnotation, viewOfSandbox } from '../../src/resources/sandbox.ts';
+import { resumeRequestedAnnotation } from '../../src/resources/sandbox.ts';
+import { viewOfSandbox } from '../../src/status/sandbox-phase.ts';
 import type { AgentProcess } from './agent-process.ts';
 import type { Approvers } from './approvers.ts';
 import type { Cluster } from './cluster.ts';

@@ -1,7 +1,7 @@
 import type { Action } from './exercise.ts';
 import type { FaultChances } from './fault-schedule.ts';
 import type { EndChances } from './agent-process.ts';
-import type { TimeLimits } from '../../src/quota/timing.ts';
+import type { TimeLimits } from '../../src/quota/time-limits.ts';
 import type { Blow } from './faults.ts';
 import type { QuotaStyle } from './quotas.ts';
 import type { Traits } from './world.ts';

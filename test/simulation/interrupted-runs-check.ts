@@ -1,5 +1,6 @@
 import { conversationIdOf } from '../../src/resources/ids.ts';
-import { sandboxes, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
+import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
+import { viewOfSandbox } from '../../src/status/sandbox-phase.ts';
 import type { StoredConversation } from './agent-process.ts';
 import type { Change, Cluster } from './cluster.ts';
 import type { Findings } from './findings.ts';

@@ -7,13 +7,9 @@ import {
 } from '../../src/resources/conversation.ts';
 import { maxContainerLosses } from '../../src/controllers/conversation/execution/run-resume.ts';
 import { conversationIdOf } from '../../src/resources/ids.ts';
-import {
-  SandboxReason,
-  shouldRun,
-  viewOfSandbox,
-  type Sandbox,
-} from '../../src/resources/sandbox.ts';
-import type { TimeLimits } from '../../src/quota/timing.ts';
+import { SandboxReason, type Sandbox } from '../../src/resources/sandbox.ts';
+import { shouldRun, viewOfSandbox } from '../../src/status/sandbox-phase.ts';
+import type { TimeLimits } from '../../src/quota/time-limits.ts';
 import type { Cluster } from './cluster.ts';
 import { wrongConditions } from './conditions-check.ts';
 import { dutiesOfDisruptions } from './disruption-duties.ts';

@@ -4,11 +4,8 @@ import { sleep } from '@conversation-operator/base/clock';
 import { ApiError, TransportError } from '../../packages/kube/src/errors.ts';
 import type { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
 import { isStartOver, startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
-import {
-  resumeRequestedAnnotation,
-  sandboxes,
-  viewOfSandbox,
-} from '../../src/resources/sandbox.ts';
+import { resumeRequestedAnnotation, sandboxes } from '../../src/resources/sandbox.ts';
+import { viewOfSandbox } from '../../src/status/sandbox-phase.ts';
 import type { Cluster } from './cluster.ts';
 import { apiClient } from './api-client.ts';
 import { withoutRun } from './agent-process.ts';

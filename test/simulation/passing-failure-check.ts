@@ -1,10 +1,6 @@
 import { isTrue } from '../../src/resources/conditions.ts';
-import {
-  SandboxCondition,
-  sandboxes,
-  viewOfSandbox,
-  type Sandbox,
-} from '../../src/resources/sandbox.ts';
+import { SandboxCondition, sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
+import { viewOfSandbox } from '../../src/status/sandbox-phase.ts';
 import type { Change, Cluster } from './cluster.ts';
 import type { SimulatedNode } from './node.ts';
 import { Violation } from './safety.ts';

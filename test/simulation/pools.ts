@@ -1,13 +1,13 @@
 import { conversations, startStatusOf } from '../../src/resources/conversation.ts';
 import { apiVersion } from '../../src/resources/group.ts';
-import { quotaRules } from '../../src/resources/quota-rules.ts';
+import { quotaRules } from '../../src/quota/rules.ts';
 import {
   SandboxCondition,
   sandboxes,
-  slotTaken,
   templateVersionAnnotation,
   type Sandbox,
 } from '../../src/resources/sandbox.ts';
+import { slotTaken } from '../../src/status/sandbox-phase.ts';
 import { findCondition, isTrue } from '../../src/resources/conditions.ts';
 import { roomToStore } from './caps-check.ts';
 import { ClaimsCheck, type ClaimsCheckOptions } from './claims-check.ts';

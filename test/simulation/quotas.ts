@@ -8,20 +8,14 @@ import {
 } from '../../src/resources/conversation-quota.ts';
 import { isStartOver, startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
 import { pods } from '../../packages/kube/src/core.ts';
-import {
-  quotaRules,
-  ownerRule,
-  type QuotaRule,
-  type QuotaRules,
-} from '../../src/resources/quota-rules.ts';
+import { quotaRules, ownerRule, type QuotaRule, type QuotaRules } from '../../src/quota/rules.ts';
 import {
   SandboxCondition,
   SandboxReason,
   sandboxes,
-  slotTaken,
-  viewOfSandbox,
   type Sandbox,
 } from '../../src/resources/sandbox.ts';
+import { slotTaken, viewOfSandbox } from '../../src/status/sandbox-phase.ts';
 import type { Change, Cluster } from './cluster.ts';
 import { isFailedStart } from './failed-start.ts';
 import { isIn } from './made-for.ts';

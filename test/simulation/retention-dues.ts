@@ -1,5 +1,6 @@
 import type { Conversation } from '../../src/resources/conversation.ts';
-import { viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
+import type { Sandbox } from '../../src/resources/sandbox.ts';
+import { viewOfSandbox } from '../../src/status/sandbox-phase.ts';
 import type { Cluster } from './cluster.ts';
 import type { RetentionHistory, RetentionSettings, SandboxRecord } from './retention-history.ts';
 

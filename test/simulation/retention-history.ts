@@ -1,11 +1,7 @@
 import { conversations, type Conversation } from '../../src/resources/conversation.ts';
 import { kubeEvents, type KubeEvent } from '../../packages/kube/src/core.ts';
-import {
-  resumeRequestedAnnotation,
-  sandboxes,
-  viewOfSandbox,
-  type Sandbox,
-} from '../../src/resources/sandbox.ts';
+import { resumeRequestedAnnotation, sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
+import { viewOfSandbox } from '../../src/status/sandbox-phase.ts';
 import {
   sandboxTemplates,
   type SandboxTemplate,

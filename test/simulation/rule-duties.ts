@@ -1,5 +1,6 @@
-import { quotaRules } from '../../src/resources/quota-rules.ts';
-import { ownerAnnotation, slotTaken } from '../../src/resources/sandbox.ts';
+import { quotaRules } from '../../src/quota/rules.ts';
+import { ownerAnnotation } from '../../src/resources/sandbox.ts';
+import { slotTaken } from '../../src/status/sandbox-phase.ts';
 import type { Cluster } from './cluster.ts';
 import type { Duty } from './duties.ts';
 import { ownerOf } from './safety.ts';

@@ -10,7 +10,8 @@ import {
 import { conversationIdOf } from '../../src/resources/ids.ts';
 import { startStatuses } from '../../src/resources/conversation-status.ts';
 import { leases, pods, type Lease, type Pod } from '../../packages/kube/src/core.ts';
-import { sandboxes, sandboxLabel, shouldRun, type Sandbox } from '../../src/resources/sandbox.ts';
+import { sandboxes, sandboxLabel, type Sandbox } from '../../src/resources/sandbox.ts';
+import { shouldRun } from '../../src/status/sandbox-phase.ts';
 import type { KubeObject } from '../../packages/kube/src/object.ts';
 import type { AgentProcess, StoredConversation } from './agent-process.ts';
 import { isAnswered } from './stored-answers.ts';

@@ -1,6 +1,7 @@
 import { isOwnedBy } from '../../packages/kube/src/object.ts';
 import { isStartOver, startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
-import { shouldRun, slotTaken, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
+import type { Sandbox } from '../../src/resources/sandbox.ts';
+import { shouldRun, slotTaken, viewOfSandbox } from '../../src/status/sandbox-phase.ts';
 import { durationMs, type SandboxTemplate } from '../../src/resources/sandbox-template.ts';
 import type { AgentProcess } from './agent-process.ts';
 import type { Cluster } from './cluster.ts';

@@ -1,4 +1,5 @@
-import { sandboxes, shouldRun, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
+import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
+import { shouldRun, viewOfSandbox } from '../../src/status/sandbox-phase.ts';
 import type { AgentProcess } from './agent-process.ts';
 import type { Change, Cluster } from './cluster.ts';
 import type { SimulatedNode } from './node.ts';

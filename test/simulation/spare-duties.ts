@@ -1,5 +1,6 @@
-import { ownerRule, quotaRules } from '../../src/resources/quota-rules.ts';
-import { shouldRun, type Sandbox } from '../../src/resources/sandbox.ts';
+import { ownerRule, quotaRules } from '../../src/quota/rules.ts';
+import type { Sandbox } from '../../src/resources/sandbox.ts';
+import { shouldRun } from '../../src/status/sandbox-phase.ts';
 import type { Cluster } from './cluster.ts';
 import type { Duty } from './duties.ts';
 

@@ -3,13 +3,8 @@ import type { KubeObject } from '../../packages/kube/src/object.ts';
 import { isTrue } from '../../src/resources/conditions.ts';
 import { SandboxFailure } from '../../src/controllers/sandbox/decide.ts';
 import { FailureCode } from '../../src/controllers/sandbox/failure.ts';
-import {
-  SandboxCondition,
-  sandboxes,
-  shouldRun,
-  viewOfSandbox,
-  type Sandbox,
-} from '../../src/resources/sandbox.ts';
+import { SandboxCondition, sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
+import { shouldRun, viewOfSandbox } from '../../src/status/sandbox-phase.ts';
 import { durationMs } from '../../src/resources/sandbox-template.ts';
 import type { Change, Cluster } from './cluster.ts';
 import { Violation } from './safety.ts';

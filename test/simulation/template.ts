@@ -1,4 +1,4 @@
-import type { TimeLimits } from '../../src/quota/timing.ts';
+import type { TimeLimits } from '../../src/quota/time-limits.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import type { Random } from './random.ts';
 import type { RetentionSettings } from './retention-history.ts';

@@ -1,5 +1,5 @@
 import type { AgentEndpoint } from '../../src/agent/agent.ts';
-import { agentEndpointOf } from '../../src/agent/endpoint.ts';
+import { agentEndpointOf } from '../../src/agent/kinds.ts';
 import type { SandboxKeys } from '../../src/agent/keys.ts';
 import { sleep } from '@conversation-operator/base/clock';
 import {

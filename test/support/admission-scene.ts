@@ -8,14 +8,14 @@ import { Controller, type Request, type Result } from '../../packages/kube/src/c
 import { IndexedStore } from '../../packages/kube/src/store.ts';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { createMetrics } from '../../src/observability/metrics.ts';
-import { cachedPod, type CachedPod } from '../../src/resources/cached-pod.ts';
+import { cachedPod, type CachedPod } from '../../src/resources/cached-core.ts';
 import type { CachedConversation } from '../../src/resources/cached-conversation.ts';
 import {
   conversationQuotas,
   type ConversationQuota,
 } from '../../src/resources/conversation-quota.ts';
 import { pods, type Pod } from '../../packages/kube/src/core.ts';
-import { Interner } from '../../src/resources/interner.ts';
+import { Interner } from '../../src/resources/cached-metadata.ts';
 import { sandboxes, type Sandbox, type SandboxState } from '../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../src/resources/sandbox-template.ts';
 import { aPod, aSandbox } from './builders.ts';

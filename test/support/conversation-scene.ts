@@ -14,16 +14,15 @@ import {
   cachedConversation,
   type CachedConversation,
 } from '../../src/resources/cached-conversation.ts';
-import { cachedSandbox } from '../../src/resources/cached-sandbox.ts';
+import { cachedSandbox } from '../../src/resources/cached-kinds.ts';
 import { conversations, type Conversation } from '../../src/resources/conversation.ts';
-import { Interner } from '../../src/resources/interner.ts';
+import { Interner } from '../../src/resources/cached-metadata.ts';
 import type { KubeObject, ResourceDefinition } from '../../packages/kube/src/object.ts';
 import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../src/resources/sandbox-template.ts';
 import { aTemplate, noonMs } from './builders.ts';
 import { FakeKubeClient } from './fake-kube-client.ts';
-import type { CachedClaim } from '../../src/resources/cached-claim.ts';
-import type { CachedPod } from '../../src/resources/cached-pod.ts';
+import type { CachedClaim, CachedPod } from '../../src/resources/cached-core.ts';
 import { sceneKeys } from './sandbox-scene.ts';
 import { VirtualClock } from './virtual-clock.ts';
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { zstdDecompressSync } from 'node:zlib';
 import { z } from 'zod';
 import { SandboxKeys } from '../../src/agent/keys.ts';
-import { splitPage } from '../../src/archive/page-text.ts';
+import { splitPage } from '../../src/archive/agent-event.ts';
 import { gitChangeSchema } from '../../src/agent/workspace-files.ts';
 import type { Installation } from './installation.ts';
 import { unzip } from './unzip.ts';

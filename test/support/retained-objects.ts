@@ -9,7 +9,7 @@ import {
   cachedConversation,
   type CachedConversation,
 } from '../../src/resources/cached-conversation.ts';
-import { withProjection } from '../../src/resources/conversation-projection.ts';
+import { withProjection } from '../../src/status/conversation-projection.ts';
 import {
   conversations,
   type Conversation,

@@ -9,13 +9,18 @@ import {
 import type { EventDetails } from '../../packages/kube/src/events.ts';
 import { IndexedStore } from '../../packages/kube/src/store.ts';
 import { silentLogger } from '@conversation-operator/base/logger';
-import { cachedClaim, type CachedClaim } from '../../src/resources/cached-claim.ts';
-import { cachedPod, type CachedPod } from '../../src/resources/cached-pod.ts';
-import { cachedSandbox } from '../../src/resources/cached-sandbox.ts';
+import {
+  cachedClaim,
+  type CachedClaim,
+  cachedPod,
+  type CachedPod,
+} from '../../src/resources/cached-core.ts';
+import { cachedSandbox } from '../../src/resources/cached-kinds.ts';
 import { persistentVolumeClaims, pods, type Pod } from '../../packages/kube/src/core.ts';
-import { Interner } from '../../src/resources/interner.ts';
+import { Interner } from '../../src/resources/cached-metadata.ts';
 import type { KubeObject, ResourceDefinition } from '../../packages/kube/src/object.ts';
-import { sandboxes, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
+import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
+import { viewOfSandbox } from '../../src/status/sandbox-phase.ts';
 import type { SandboxTemplate } from '../../src/resources/sandbox-template.ts';
 import { aTemplate, noonMs } from './builders.ts';
 import { FakeKubeClient } from './fake-kube-client.ts';

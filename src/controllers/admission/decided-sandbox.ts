@@ -1,19 +1,18 @@
-import { CapExceeded, capExceededMessage } from '../../resources/cap-exceeded.ts';
+import { CapExceeded, capExceededMessage } from '../../quota/caps.ts';
 import { conditionUpdate, findCondition, setConditions } from '../../resources/conditions.ts';
-import type { QuotaRule } from '../../resources/quota-rules.ts';
+import type { QuotaRule } from '../../quota/rules.ts';
 import {
   SandboxCondition,
   SandboxReason,
-  isPausingReason,
   resumeRequestOf,
-  withView,
   type Sandbox,
   type SandboxState,
 } from '../../resources/sandbox.ts';
+import { isPausingReason, withView } from '../../status/sandbox-phase.ts';
 import type { Decision } from '../../quota/decide.ts';
 import type { Outcome } from './cache.ts';
 import { resumedAgain, type AutomaticResumes } from '../../quota/automatic-resume.ts';
-import type { Expiry } from '../../quota/timing.ts';
+import type { Expiry } from '../../quota/time-limits.ts';
 import { waitingReasonOf } from '../../quota/classify.ts';
 import type { Slot } from '../../quota/slot.ts';
 import { makerReferencesOf } from '../../resources/sandbox-makers.ts';

@@ -1,7 +1,7 @@
 import type { Decision } from '../../quota/decide.ts';
 import { waitingReasonOf } from '../../quota/classify.ts';
 import type { Slot } from '../../quota/slot.ts';
-import { CapExceeded } from '../../resources/cap-exceeded.ts';
+import { CapExceeded } from '../../quota/caps.ts';
 import { subjectOf } from './decided-sandbox.ts';
 
 /** An Event that reports a decision. */

@@ -11,8 +11,7 @@ import {
   type ConversationQuota,
 } from '../../resources/conversation-quota.ts';
 import { forecast } from '../../quota/forecast.ts';
-import { limitOf, type Load } from '../../quota/load.ts';
-import type { Owner } from '../../quota/owner.ts';
+import { limitOf, type Load, type Owner } from '../../quota/owners.ts';
 import type { Snapshot } from '../../quota/snapshot.ts';
 import type { AdmissionCache } from './cache.ts';
 import type { OperatorRuntime } from '../operator-runtime.ts';

@@ -2,15 +2,15 @@ import { sleep } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { pods } from '@conversation-operator/kube/core';
 import { isNewerVersion, type ObjectMeta } from '@conversation-operator/kube/object';
-import type { CachedPod } from '../../resources/cached-pod.ts';
+import type { CachedPod } from '../../resources/cached-core.ts';
 import { conversationQuotas, type ConversationQuota } from '../../resources/conversation-quota.ts';
 import {
   managedBySelector,
   ownerAnnotation,
   sandboxes,
-  slotTaken,
   type Sandbox,
 } from '../../resources/sandbox.ts';
+import { slotTaken } from '../../status/sandbox-phase.ts';
 import type { Stores } from '../caches.ts';
 import type { OperatorRuntime } from '../operator-runtime.ts';
 import type { PodCreations } from '../sandbox/pod-creations.ts';

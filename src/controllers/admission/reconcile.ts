@@ -5,7 +5,7 @@ import type { EventRecorder } from '@conversation-operator/kube/events';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import { decide, wakeAt, type Decision } from '../../quota/decide.ts';
 import { findCondition } from '../../resources/conditions.ts';
-import { ownerRule } from '../../resources/quota-rules.ts';
+import { ownerRule } from '../../quota/rules.ts';
 import { SandboxCondition, sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { outcomeUnknown, type PodCreations } from '../sandbox/pod-creations.ts';
 import type { Stores } from '../caches.ts';

@@ -1,12 +1,19 @@
-import { Ledger, cappedTotal, type Totals } from '../../quota/ledger.ts';
+import {
+  Ledger,
+  cappedTotal,
+  type Totals,
+  CapExceeded,
+  capExceededMessage,
+  capFields,
+  capsOf,
+  type CapField,
+} from '../../quota/caps.ts';
 import type { Slot } from '../../quota/slot.ts';
-import type { Owner } from '../../quota/owner.ts';
+import type { Owner } from '../../quota/owners.ts';
 import type { Snapshot } from '../../quota/snapshot.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import { CapExceeded, capExceededMessage } from '../../resources/cap-exceeded.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import { startStatusOf, wantsOwnSandbox } from '../../resources/conversation.ts';
-import { capFields, capsOf, type CapField } from '../../resources/quota-caps.ts';
 import { madeForReferenceOf } from '../../resources/sandbox-makers.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 

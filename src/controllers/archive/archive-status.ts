@@ -5,7 +5,7 @@ import {
   cachedConversation,
   type CachedConversation,
 } from '../../resources/cached-conversation.ts';
-import type { ArchiveStatus } from '../../resources/archive-status.ts';
+import type { ArchiveStatus } from '../../resources/conversation-status.ts';
 import { findCondition, setConditions } from '../../resources/conditions.ts';
 import { conversations } from '../../resources/conversation.ts';
 import { storedConversation } from '../conversation/stored-conversation.ts';

@@ -8,13 +8,11 @@ import { AgentError, isAgentError } from '../../agent/errors.ts';
 import type { AgentEvents } from '../../agent/events.ts';
 import type { WorkspaceFiles } from '../../agent/workspace-files.ts';
 import { agentSource } from '../../archive/agent-source.ts';
-import { isGone, type ArchiveError } from '../../archive/archive-error.ts';
+import { isGone, type ArchiveError, keyOf, type ArchiveState } from '../../archive/layout.ts';
 import type { Codec } from '../../archive/codec.ts';
 import { extendArchive, type Extension } from '../../archive/extend.ts';
-import type { ArchiveState } from '../../archive/address.ts';
 import { installationName } from '../../archive/installation.ts';
-import { keyOf } from '../../archive/layout.ts';
-import { newestState } from '../../archive/newest-state.ts';
+import { newestState } from '../../archive/stored-archives.ts';
 import {
   cachedConversation,
   type CachedConversation,

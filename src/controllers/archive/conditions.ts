@@ -1,4 +1,4 @@
-import { ArchiveError } from '../../archive/archive-error.ts';
+import { ArchiveError } from '../../archive/layout.ts';
 import { conditionUpdate, type ConditionUpdate } from '../../resources/conditions.ts';
 import { StoreError } from '@conversation-operator/object-store/store-error';
 

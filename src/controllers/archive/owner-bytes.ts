@@ -1,5 +1,5 @@
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import { capsOf, quotaCaps } from '../../resources/quota-caps.ts';
+import { capsOf, quotaCaps } from '../../quota/caps.ts';
 import type { Stores } from '../caches.ts';
 import { ownerShare } from '../workers.ts';
 

@@ -1,10 +1,9 @@
 import { isoTime } from '@conversation-operator/base/clock';
 import { hiding } from '../../archive/agent-source.ts';
 import { folderOf, keyOf, positionOf } from '../../archive/layout.ts';
-import { keysOf } from '../../archive/removal.ts';
-import { storeSnapshot } from '../../archive/stored-snapshot.ts';
+import { keysOf } from '../../archive/stored-archives.ts';
+import { storeSnapshot, type WorkspaceSnapshot } from '../../archive/workspace-snapshot.ts';
 import { takeSnapshot } from '../../archive/take-snapshot.ts';
-import type { WorkspaceSnapshot } from '../../archive/workspace-snapshot.ts';
 import type { AgentEndpoint } from '../../agent/agent.ts';
 import { AgentError } from '../../agent/errors.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';

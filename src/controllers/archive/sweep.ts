@@ -4,7 +4,7 @@ import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import { isoTime } from '@conversation-operator/base/clock';
 import { StoreError } from '@conversation-operator/object-store/store-error';
 import { originOf, writerOf } from '../../archive/installation.ts';
-import { archivesOf, removeArchive } from '../../archive/removal.ts';
+import { archivesOf, removeArchive } from '../../archive/stored-archives.ts';
 import { findCondition, setConditions } from '../../resources/conditions.ts';
 import { conversations } from '../../resources/conversation.ts';
 import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';

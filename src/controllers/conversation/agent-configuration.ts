@@ -3,7 +3,7 @@ import type { AgentLlm, NewAgentConversation } from '../../agent/agent.ts';
 import type { AgentCredentials } from '../../agent/credentials.ts';
 import { plainText } from '../../resources/plain-text.ts';
 import { withoutSecrets, type NamedSecret } from '../../agent/redaction.ts';
-import { isModelAllowed } from '../../resources/allowed-models.ts';
+import { isModelAllowed } from '../../resources/agent-settings.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { StartErrorCode, StartFailure } from './start/start-failure.ts';

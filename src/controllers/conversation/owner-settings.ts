@@ -4,9 +4,8 @@ import type { KubeClient } from '@conversation-operator/kube/client';
 import { found } from '@conversation-operator/kube/errors';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type { AgentMcpServer } from '../../agent/agent.ts';
-import { mcpValuesOf } from '../../agent/mcp-values.ts';
+import { mcpValuesOf, type Sealing } from '../../agent/sealing.ts';
 import type { NamedSecret } from '../../agent/redaction.ts';
-import type { Sealing } from '../../agent/sealing.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations } from '../../resources/conversation.ts';
 import {

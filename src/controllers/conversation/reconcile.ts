@@ -1,11 +1,10 @@
 import type { Stores } from '../caches.ts';
 import type { AgentConversation } from '../../agent/agent.ts';
 import type { AgentCredentials } from '../../agent/credentials.ts';
-import { agentEndpointOf } from '../../agent/endpoint.ts';
+import { agentEndpointOf, keepsQuestions } from '../../agent/kinds.ts';
 import { AgentError } from '../../agent/errors.ts';
 import type { NamedSecret } from '../../agent/redaction.ts';
 import { sealingUnder } from '../../agent/sealing.ts';
-import { keepsQuestions } from '../../agent/kinds.ts';
 import { isoTime } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { NewestStore } from '@conversation-operator/kube/newest-store';
@@ -15,7 +14,8 @@ import {
 } from '../../resources/cached-conversation.ts';
 import { conversations, isStartOver, type Conversation } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import { viewOfSandbox } from '../../status/sandbox-phase.ts';
 import { resumeForAnswer } from './approvals/resume.ts';
 import { Approvals } from './approvals/approvals.ts';
 import {

@@ -1,7 +1,8 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Store } from '@conversation-operator/kube/store';
 import type { ConversationStatus } from '../../resources/conversation-status.ts';
-import { sandboxes, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
+import { viewOfSandbox } from '../../status/sandbox-phase.ts';
 import { storedObject } from '../stored-object.ts';
 
 export interface SandboxAccess {

@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isoTime } from '@conversation-operator/base/clock';
 import type { EventRecorder } from '@conversation-operator/kube/events';
-import { oneOf } from '../../observability/label-rules.ts';
+import { oneOf } from '../../observability/closed-metrics.ts';
 import {
   cachedConversation,
   type CachedConversation,
 } from '../../resources/cached-conversation.ts';
 import { withoutText } from '../../resources/approval.ts';
-import { lacksFinishedCondition, withProjection } from '../../resources/conversation-projection.ts';
+import { lacksFinishedCondition, withProjection } from '../../status/conversation-projection.ts';
 import { conversations, isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import type { ConversationStatus } from '../../resources/conversation-status.ts';
 import { SandboxFailure } from '../sandbox/decide.ts';

@@ -1,6 +1,6 @@
-import { isUnderWay, isWorking } from '../../quota/agent-work.ts';
+import { isUnderWay, isWorking } from '../../quota/idleness.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import type { CachedPod } from '../../resources/cached-pod.ts';
+import type { CachedPod } from '../../resources/cached-core.ts';
 import {
   disruptionAnnotations,
   keepsNode,

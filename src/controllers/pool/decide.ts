@@ -1,6 +1,7 @@
 import { findCondition, isTrue, type Condition } from '../../resources/conditions.ts';
 import { beginningOf } from '../../resources/plain-text.ts';
-import { SandboxCondition, isReadySpare, type Sandbox } from '../../resources/sandbox.ts';
+import { SandboxCondition, type Sandbox } from '../../resources/sandbox.ts';
+import { isReadySpare } from '../../status/sandbox-phase.ts';
 import { PoolReason, type SandboxPool } from '../../resources/sandbox-pool.ts';
 import { templateVersionAnnotation } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';

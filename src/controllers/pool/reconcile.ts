@@ -6,13 +6,8 @@ import { NewestStore } from '@conversation-operator/kube/newest-store';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { isLive } from '@conversation-operator/kube/object';
 import type { Snapshot } from '../../quota/snapshot.ts';
-import {
-  isReadySpare,
-  isSpare,
-  sandboxes,
-  viewOfSandbox,
-  type Sandbox,
-} from '../../resources/sandbox.ts';
+import { isSpare, sandboxes, type Sandbox } from '../../resources/sandbox.ts';
+import { isReadySpare, viewOfSandbox } from '../../status/sandbox-phase.ts';
 import {
   PoolReason,
   sandboxPools,

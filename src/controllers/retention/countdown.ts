@@ -1,4 +1,4 @@
-import { isToContinue } from '../../quota/agent-work.ts';
+import { isToContinue } from '../../quota/idleness.ts';
 import { usesSlot } from '../../quota/classify.ts';
 import { findCondition } from '../../resources/conditions.ts';
 import {
@@ -14,10 +14,9 @@ import {
   SandboxReason,
   isSpare,
   resumeRequestOf,
-  slotTaken,
-  viewOfSandbox,
   type Sandbox,
 } from '../../resources/sandbox.ts';
+import { slotTaken, viewOfSandbox } from '../../status/sandbox-phase.ts';
 import { durationMs, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 
 /**

@@ -1,8 +1,9 @@
 import { AgentError } from '../../agent/errors.ts';
-import { agentEndpointOf } from '../../agent/endpoint.ts';
+import { agentEndpointOf } from '../../agent/kinds.ts';
 import { pods } from '@conversation-operator/kube/core';
 import type { AgentEndpoint } from '../../agent/agent.ts';
-import { hasStopToFinish, isSpare, viewOfSandbox } from '../../resources/sandbox.ts';
+import { isSpare } from '../../resources/sandbox.ts';
+import { hasStopToFinish, viewOfSandbox } from '../../status/sandbox-phase.ts';
 import type { ElapsedTimes } from '../elapsed-times.ts';
 import type { UnresponsiveAgents } from '../unresponsive-agents.ts';
 import type { AgentConnections } from './agent-connection.ts';

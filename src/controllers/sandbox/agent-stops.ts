@@ -1,19 +1,14 @@
 import type { AgentClient, AgentEndpoint } from '../../agent/agent.ts';
-import { agentEndpointOf } from '../../agent/endpoint.ts';
+import { agentEndpointOf } from '../../agent/kinds.ts';
 import { AgentError } from '../../agent/errors.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Logger } from '@conversation-operator/base/logger';
-import type { CachedPod } from '../../resources/cached-pod.ts';
+import type { CachedPod } from '../../resources/cached-core.ts';
 import { pods } from '@conversation-operator/kube/core';
-import {
-  hasStopToFinish,
-  sandboxes,
-  shouldRun,
-  viewOfSandbox,
-  type Sandbox,
-} from '../../resources/sandbox.ts';
+import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
+import { hasStopToFinish, shouldRun, viewOfSandbox } from '../../status/sandbox-phase.ts';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type { SandboxArchives } from '../archive/seal.ts';
 import { abortedAfter } from '../aborted-after.ts';

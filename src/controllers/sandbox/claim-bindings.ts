@@ -1,6 +1,6 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
-import type { CachedClaim } from '../../resources/cached-claim.ts';
+import type { CachedClaim } from '../../resources/cached-core.ts';
 import { LastingValues } from '../lasting-values.ts';
 
 /** Time within which a storage class binds a new claim that waits for no pod. */

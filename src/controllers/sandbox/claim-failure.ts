@@ -1,5 +1,4 @@
-import type { CachedPod } from '../../resources/cached-pod.ts';
-import type { CachedClaim } from '../../resources/cached-claim.ts';
+import type { CachedPod, CachedClaim } from '../../resources/cached-core.ts';
 import { isOwnedBy } from '@conversation-operator/kube/object';
 import { ownerAnnotation, sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { FailurePolicy, FailureCode, type Failure } from './failure.ts';

@@ -3,13 +3,8 @@ import { isAlreadyExists } from '@conversation-operator/kube/errors';
 import type { EventDetails, EventRecorder } from '@conversation-operator/kube/events';
 import { persistentVolumeClaims, pods, type Pod } from '@conversation-operator/kube/core';
 import type { NewObject } from '@conversation-operator/kube/object';
-import {
-  SandboxReason,
-  hasRun,
-  sandboxes,
-  shouldRun,
-  type Sandbox,
-} from '../../resources/sandbox.ts';
+import { SandboxReason, hasRun, sandboxes, type Sandbox } from '../../resources/sandbox.ts';
+import { shouldRun } from '../../status/sandbox-phase.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { buildClaim } from './claim.ts';
 import { bindingMs, volumeNameTaken } from './claim-failure.ts';

@@ -1,16 +1,13 @@
-import type { CachedPod } from '../../resources/cached-pod.ts';
+import type { CachedPod } from '../../resources/cached-core.ts';
 import { isOwnedBy } from '@conversation-operator/kube/object';
 import { findCondition, isTrue } from '../../resources/conditions.ts';
+import { SandboxCondition, SandboxReason, hasRun, type Sandbox } from '../../resources/sandbox.ts';
 import {
-  SandboxCondition,
-  SandboxReason,
-  hasRun,
   hasStopToFinish,
   isResumedAfterFailure,
   shouldRun,
   viewOfSandbox,
-  type Sandbox,
-} from '../../resources/sandbox.ts';
+} from '../../status/sandbox-phase.ts';
 import { defaultStartDeadline, durationMs } from '../../resources/sandbox-template.ts';
 import {
   bindingInMs,

@@ -1,13 +1,13 @@
 import type { EventDetails } from '@conversation-operator/kube/events';
-import type { CachedClaim } from '../../resources/cached-claim.ts';
+import type { CachedClaim } from '../../resources/cached-core.ts';
 import { isOwnedBy } from '@conversation-operator/kube/object';
 import {
   SandboxReason,
   hasRun,
   isMadeForConversation,
-  viewOfSandbox,
   type Sandbox,
 } from '../../resources/sandbox.ts';
+import { viewOfSandbox } from '../../status/sandbox-phase.ts';
 import { FailureCode, isFailureCode, isWaitingCode } from './failure.ts';
 
 /** The Event of a new volume; undefined for the first volume of a sandbox. */

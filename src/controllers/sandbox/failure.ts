@@ -1,4 +1,4 @@
-import type { SandboxView } from '../../resources/sandbox.ts';
+import type { SandboxView } from '../../status/sandbox-phase.ts';
 
 /**
  * Stable codes of the failures that keep a sandbox from running, beside those of its start;

@@ -1,7 +1,7 @@
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { kubeEvents, type KubeEvent } from '@conversation-operator/kube/core';
 import { isForbidden } from '@conversation-operator/kube/errors';
-import type { CachedPod } from '../../resources/cached-pod.ts';
+import type { CachedPod } from '../../resources/cached-core.ts';
 import type { ElapsedTimes } from '../elapsed-times.ts';
 import type { OperatorRuntime } from '../operator-runtime.ts';
 import {

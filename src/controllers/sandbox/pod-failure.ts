@@ -1,4 +1,4 @@
-import type { CachedContainerStatus, CachedPod } from '../../resources/cached-pod.ts';
+import type { CachedContainerStatus, CachedPod } from '../../resources/cached-core.ts';
 import { FailurePolicy, FailureCode, type Failure } from './failure.ts';
 import { trustFailure } from './trust.ts';
 

@@ -1,5 +1,5 @@
 import { SandboxReason } from '../../resources/sandbox.ts';
-import type { CachedPod } from '../../resources/cached-pod.ts';
+import type { CachedPod } from '../../resources/cached-core.ts';
 import { FailureCode } from './failure.ts';
 
 /** The reason why a pod that was still wanted has ended or is being deleted. */

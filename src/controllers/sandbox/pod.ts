@@ -1,6 +1,6 @@
 import type { V1Container } from '@kubernetes/client-node';
 import { agentKindOf, agentNameOf, agentPortOf, kindDefinitions } from '../../agent/kinds.ts';
-import type { CachedContainer, CachedPod } from '../../resources/cached-pod.ts';
+import type { CachedContainer, CachedPod } from '../../resources/cached-core.ts';
 import { pods, type Pod } from '@conversation-operator/kube/core';
 import { group } from '../../resources/group.ts';
 import {

@@ -4,18 +4,11 @@ import { withoutSecrets } from '../../agent/redaction.ts';
 import { isoTime } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { NewestStore } from '@conversation-operator/kube/newest-store';
-import type { CachedClaim } from '../../resources/cached-claim.ts';
-import type { CachedPod } from '../../resources/cached-pod.ts';
+import type { CachedClaim, CachedPod } from '../../resources/cached-core.ts';
 import { persistentVolumeClaims, pods } from '@conversation-operator/kube/core';
 import { isOwnedBy } from '@conversation-operator/kube/object';
-import {
-  SandboxReason,
-  hasRun,
-  sandboxes,
-  shouldRun,
-  viewOfSandbox,
-  type Sandbox,
-} from '../../resources/sandbox.ts';
+import { SandboxReason, hasRun, sandboxes, type Sandbox } from '../../resources/sandbox.ts';
+import { shouldRun, viewOfSandbox } from '../../status/sandbox-phase.ts';
 import type { SandboxArchives } from '../archive/seal.ts';
 import type { UnresponsiveAgents } from '../unresponsive-agents.ts';
 import { ElapsedTimes } from '../elapsed-times.ts';

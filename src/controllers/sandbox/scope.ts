@@ -1,7 +1,7 @@
 import { agentPortOf } from '../../agent/kinds.ts';
-import type { CachedPod } from '../../resources/cached-pod.ts';
-import type { CachedClaim } from '../../resources/cached-claim.ts';
-import { shouldRun, type Sandbox } from '../../resources/sandbox.ts';
+import type { CachedPod, CachedClaim } from '../../resources/cached-core.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import { shouldRun } from '../../status/sandbox-phase.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { agentPortOfPod } from './pod.ts';
 import type { SandboxProgress } from './status.ts';

@@ -4,13 +4,11 @@ import {
   SandboxCondition,
   SandboxReason,
   hasRun,
-  hasStopToFinish,
-  pausedUnseen,
   resumeRequestOf,
-  withView,
   type Sandbox,
   type SandboxState,
 } from '../../resources/sandbox.ts';
+import { hasStopToFinish, pausedUnseen, withView } from '../../status/sandbox-phase.ts';
 import { isWaitingCode } from './failure.ts';
 
 /**

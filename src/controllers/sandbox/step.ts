@@ -1,5 +1,4 @@
-import type { CachedClaim } from '../../resources/cached-claim.ts';
-import type { CachedPod } from '../../resources/cached-pod.ts';
+import type { CachedClaim, CachedPod } from '../../resources/cached-core.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { NodeAddition } from './node-addition.ts';

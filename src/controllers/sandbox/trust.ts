@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { V1Container, V1Volume } from '@kubernetes/client-node';
 import type { Wire } from '@conversation-operator/kube/object';
-import type { CachedContainerStatus, CachedPod } from '../../resources/cached-pod.ts';
+import type { CachedContainerStatus, CachedPod } from '../../resources/cached-core.ts';
 import { group } from '../../resources/group.ts';
 import { FailureCode, FailurePolicy, type Failure } from './failure.ts';
 

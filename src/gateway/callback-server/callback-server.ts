@@ -12,7 +12,7 @@ import { toProblem } from '../errors/problem-response.ts';
 import { type Cache, inNamespace } from '../lookup/cache.ts';
 import { newPool } from '../limits/pools.ts';
 import { sessionKeyHeader } from '../proxy/request-keys.ts';
-import type { MeasuredRuntime } from '../../observability/runtime.ts';
+import type { MeasuredRuntime } from '../../observability/metrics.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 
 /** Statuses of a start in which the agent may be at work. */

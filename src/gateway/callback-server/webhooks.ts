@@ -9,7 +9,7 @@ import type { Sandbox } from '../../resources/sandbox.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { isEqual } from '../auth/key.ts';
 import { noSuchEndpoint, type CallbackHandler } from './callback-server.ts';
-import type { MeasuredRuntime } from '../../observability/runtime.ts';
+import type { MeasuredRuntime } from '../../observability/metrics.ts';
 
 export interface WebhooksOptions extends Pick<MeasuredRuntime, 'clock' | 'metrics'> {
   readonly keys: Pick<SandboxKeys, 'sessionKey'>;

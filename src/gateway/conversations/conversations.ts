@@ -1,7 +1,7 @@
 import type { StorageCaps } from '../lookup/storage-caps.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Shares } from '@conversation-operator/base/shares';
-import type { AgentControl } from '../../agent/control.ts';
+import type { AgentControl } from '../../agent/openhands-api.ts';
 import type { z } from 'zod';
 import {
   cachedConversation,

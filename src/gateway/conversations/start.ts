@@ -9,13 +9,13 @@ import { found, isAlreadyExists, mayBeExecuted } from '@conversation-operator/ku
 import {
   cachedConversation,
   type CachedConversation,
+  storedBytesOf,
 } from '../../resources/cached-conversation.ts';
 import { conversations, type Conversation } from '../../resources/conversation.ts';
 import { apiVersion } from '../../resources/group.ts';
 import { newUuid } from '@conversation-operator/base/uuid';
 import { isDerivedForm } from '../../resources/ids.ts';
 import type { NewObject } from '@conversation-operator/kube/object';
-import { storedBytesOf } from '../../resources/stored-size.ts';
 import { type Sandbox } from '../../resources/sandbox.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';
 import { ProblemError, unavailable } from '../errors/problem-error.ts';

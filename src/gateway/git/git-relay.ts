@@ -14,7 +14,7 @@ import type { HostAnswer, PrivateHost, Wanted } from './private-host.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { ClientPace } from '@conversation-operator/http/limits/slow-clients';
 import { IdleTimer } from '@conversation-operator/base/idle-timer';
-import type { MeasuredRuntime } from '../../observability/runtime.ts';
+import type { MeasuredRuntime } from '../../observability/metrics.ts';
 
 interface TransferLimits {
   /**

@@ -2,7 +2,7 @@ import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { LRUCache } from 'lru-cache';
 import type { Runtime } from '@conversation-operator/base/runtime';
 import { TokenBucket } from '@conversation-operator/base/token-bucket';
-import { matchesPattern } from '../../resources/allowed-models.ts';
+import { matchesPattern } from '../../resources/agent-settings.ts';
 import { forgeName, withoutGitEnding } from '../../resources/git-settings.ts';
 import { expiryBy } from '../lookup/expiry.ts';
 import type { GithubAppClient } from './github-app-client.ts';

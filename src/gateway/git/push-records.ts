@@ -5,7 +5,7 @@ import type { EventDetails, EventRecorder } from '@conversation-operator/kube/ev
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Push, RefCommand } from '@conversation-operator/git/receive-pack';
 import type { CloneGrant } from '../../agent/keys.ts';
-import type { MeasuredRuntime } from '../../observability/runtime.ts';
+import type { MeasuredRuntime } from '../../observability/metrics.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations } from '../../resources/conversation.ts';
 import { markedBeginningOf, plainText } from '../../resources/plain-text.ts';

@@ -11,7 +11,7 @@ import {
   type Push,
 } from '@conversation-operator/git/receive-pack';
 import { smartType } from '@conversation-operator/git/smart-http';
-import type { MeasuredRuntime } from '../../observability/runtime.ts';
+import type { MeasuredRuntime } from '../../observability/metrics.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { PushPolicy, PushRecord } from '../../resources/git-settings.ts';
 import { refuseWithText, type GitRelay, type RelayedRequest, type Transfer } from './git-relay.ts';

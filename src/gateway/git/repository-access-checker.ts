@@ -15,7 +15,7 @@ import {
   type GitHosts,
 } from './static-directory.ts';
 import { type Inquiry, RemoteReader } from './remote-reader.ts';
-import type { MeasuredRuntime } from '../../observability/runtime.ts';
+import type { MeasuredRuntime } from '../../observability/metrics.ts';
 
 /**
  * Branches whose name contains the query: the one of exactly this name first, then the default

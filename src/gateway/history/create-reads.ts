@@ -2,7 +2,7 @@ import type { Clock } from '@conversation-operator/base/clock';
 import type { Shares } from '@conversation-operator/base/shares';
 import { CircuitBreakers } from '@conversation-operator/http/limits/circuit-breakers';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import { AgentControl } from '../../agent/control.ts';
+import { AgentControl } from '../../agent/openhands-api.ts';
 import { AgentEvents } from '../../agent/events.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import { WorkspaceFiles } from '../../agent/workspace-files.ts';

@@ -1,7 +1,6 @@
-import type { ArchiveStatus } from '../../resources/archive-status.ts';
+import type { ArchiveStatus, StartStatus } from '../../resources/conversation-status.ts';
 import { isStartOver } from '../../resources/conversation.ts';
-import type { StartStatus } from '../../resources/conversation-status.ts';
-import type { SandboxView } from '../../resources/sandbox.ts';
+import type { SandboxView } from '../../status/sandbox-phase.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 
 export interface HistoryFacts {

@@ -1,7 +1,6 @@
 import { conversationParams } from '../http/fields.ts';
 import { z } from 'zod';
-import type { AgentEvents } from '../../agent/events.ts';
-import { liveCursor, liveSchema, type LiveActivity } from '../../agent/live.ts';
+import { type AgentEvents, liveCursor, liveSchema, type LiveActivity } from '../../agent/events.ts';
 import { type Route, endpoints } from '../http/route.ts';
 import { agentProblems, type AgentReads } from './agent-reads.ts';
 

@@ -1,11 +1,16 @@
 import type { Clock } from '@conversation-operator/base/clock';
-import { Ledger, type CapUse, type Totals } from '../../quota/ledger.ts';
+import {
+  Ledger,
+  type CapUse,
+  type Totals,
+  isCapExceeded,
+  quotaCaps,
+  type CapField,
+} from '../../quota/caps.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import { isCapExceeded } from '../../resources/cap-exceeded.ts';
 import { findCondition } from '../../resources/conditions.ts';
 import { wantsOwnSandbox } from '../../resources/conversation.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
-import { quotaCaps, type CapField } from '../../resources/quota-caps.ts';
 import { madeForReferenceOf } from '../../resources/sandbox-makers.ts';
 import { SandboxCondition, type Sandbox } from '../../resources/sandbox.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';

@@ -1,7 +1,8 @@
 import { isWaitingReason } from '../../quota/classify.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import { ownerRule, quotaRules } from '../../resources/quota-rules.ts';
-import { slotTaken, type Sandbox } from '../../resources/sandbox.ts';
+import { ownerRule, quotaRules } from '../../quota/rules.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import { slotTaken } from '../../status/sandbox-phase.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import type { StorageCaps } from '../lookup/storage-caps.ts';
 import { storedView } from '../quota/quota-record.ts';

@@ -1,16 +1,12 @@
 import { classify, usesSlot } from '../../quota/classify.ts';
-import { byRequest } from '../../quota/order.ts';
+import { byRequest } from '../../quota/slot.ts';
 import type { Slot } from '../../quota/slot.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { findCondition } from '../../resources/conditions.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { kebabCase } from '../../resources/owner-mends.ts';
-import {
-  SandboxCondition,
-  SandboxReason,
-  slotTaken,
-  type Sandbox,
-} from '../../resources/sandbox.ts';
+import { SandboxCondition, SandboxReason, type Sandbox } from '../../resources/sandbox.ts';
+import { slotTaken } from '../../status/sandbox-phase.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { conversationsIn } from '../quota/quota.ts';
 import { wireTime } from '../presenters/schemas.ts';

@@ -6,12 +6,8 @@ import { isStartOver, startStatusOf, undeliveredMessages } from '../../resources
 import { executionStatuses, sandboxStatuses } from '../../resources/conversation-status.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { kebabCase } from '../../resources/owner-mends.ts';
-import {
-  viewOfSandbox,
-  type Sandbox,
-  type SandboxState,
-  type SandboxView,
-} from '../../resources/sandbox.ts';
+import type { Sandbox, SandboxState } from '../../resources/sandbox.ts';
+import { viewOfSandbox, type SandboxView } from '../../status/sandbox-phase.ts';
 import {
   approvalSchema,
   lostAnswerSchema,

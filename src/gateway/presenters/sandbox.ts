@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { sandboxStatuses } from '../../resources/conversation-status.ts';
-import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import { viewOfSandbox } from '../../status/sandbox-phase.ts';
 import type { Reader, SessionKeys } from '../auth/session-keys.ts';
 import { nullableText, pageSchema, timestampSchema, wireTime } from './schemas.ts';
-import { defaultAgentPort } from '../../agent/endpoint.ts';
+import { defaultAgentPort } from '../../agent/kinds.ts';
 
 export interface AgentAccess {
   /** An absolute URL without a slash at its end. */

@@ -7,7 +7,8 @@ import type { Connections } from '@conversation-operator/http/limits/connections
 import type { ForwardingLimits } from '@conversation-operator/http/proxy/tunnel';
 import type { SlowReaderGuard } from '@conversation-operator/http/limits/slow-clients';
 import { referenceIn, type SandboxKeys } from '../../agent/keys.ts';
-import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import { viewOfSandbox } from '../../status/sandbox-phase.ts';
 import type { KeyChain, KeyRing } from '../auth/key-ring.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/problem-response.ts';
@@ -20,7 +21,7 @@ import { LoopbackOrigins, type LoopbackOriginsOptions, type Memory } from './loo
 import { OpenSessions } from './open-sessions.ts';
 import { keysOfRequest } from './request-keys.ts';
 import { SessionKeys } from '../auth/session-keys.ts';
-import type { MeasuredRuntime } from '../../observability/runtime.ts';
+import type { MeasuredRuntime } from '../../observability/metrics.ts';
 
 export interface AgentAccessOptions
   extends

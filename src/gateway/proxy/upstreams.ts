@@ -8,11 +8,12 @@ import {
   type UpstreamError,
 } from '@conversation-operator/http/proxy/upstream';
 import type { ForwardingLimits } from '@conversation-operator/http/proxy/tunnel';
-import { type Sandbox, viewOfSandbox } from '../../resources/sandbox.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import { viewOfSandbox } from '../../status/sandbox-phase.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { SessionKeys } from '../auth/session-keys.ts';
 import { isIP, isIPv6, BlockList } from 'node:net';
-import { defaultAgentPort } from '../../agent/endpoint.ts';
+import { defaultAgentPort } from '../../agent/kinds.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 
 export const unauthorized = () =>

@@ -1,6 +1,6 @@
 import type { Timer } from '@conversation-operator/base/clock';
 import type { Shares } from '@conversation-operator/base/shares';
-import type { MeasuredRuntime } from '../../observability/runtime.ts';
+import type { MeasuredRuntime } from '../../observability/metrics.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { PullRequestRecord } from '../../resources/pull-request.ts';
 import { newPool } from '../limits/pools.ts';

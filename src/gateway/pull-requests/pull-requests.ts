@@ -3,7 +3,7 @@ import type { Logger } from '@conversation-operator/base/logger';
 import type { Shares } from '@conversation-operator/base/shares';
 import type { EventRecorder } from '@conversation-operator/kube/events';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import type { MeasuredRuntime } from '../../observability/runtime.ts';
+import type { MeasuredRuntime } from '../../observability/metrics.ts';
 import type { GitPolicy } from '../../resources/git-settings.ts';
 import type { PullRequestRecord } from '../../resources/pull-request.ts';
 import { ProblemError } from '../errors/problem-error.ts';

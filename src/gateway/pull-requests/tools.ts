@@ -5,7 +5,7 @@ import { jsonOf, readBody } from '@conversation-operator/http/body/json-body';
 import { TokenBuckets } from '@conversation-operator/http/limits/token-buckets';
 import { z } from 'zod';
 import type { SandboxKeys } from '../../agent/keys.ts';
-import type { MeasuredRuntime } from '../../observability/runtime.ts';
+import type { MeasuredRuntime } from '../../observability/metrics.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';

@@ -1,16 +1,16 @@
 import { z } from 'zod';
 import { isAutomatic } from '../../quota/automatic-resume.ts';
 import { forecastUnder } from '../../quota/forecast.ts';
-import type { CapUse, Totals } from '../../quota/ledger.ts';
-import { makesRoom, type Load } from '../../quota/load.ts';
+import type { CapUse, Totals, CapField } from '../../quota/caps.ts';
+import { makesRoom, type Load } from '../../quota/owners.ts';
 import {
   autoResumePolicies,
   quotaPolicies,
   quotaScopes,
 } from '../../resources/conversation-quota.ts';
-import type { CapField } from '../../resources/quota-caps.ts';
-import type { QuotaRule } from '../../resources/quota-rules.ts';
-import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import type { QuotaRule } from '../../quota/rules.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import { viewOfSandbox } from '../../status/sandbox-phase.ts';
 import {
   countSchema,
   idSchema,

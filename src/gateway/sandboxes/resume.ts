@@ -7,9 +7,9 @@ import {
   resumeRequestedAnnotation,
   runRequestedAnnotation,
   sandboxes,
-  viewOfSandbox,
   type Sandbox,
 } from '../../resources/sandbox.ts';
+import { viewOfSandbox } from '../../status/sandbox-phase.ts';
 import { isNamedBy, madeForReferenceOf } from '../../resources/sandbox-makers.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';

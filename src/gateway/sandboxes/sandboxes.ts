@@ -19,12 +19,12 @@ import { ownSandboxName } from '../../resources/ids.ts';
 import type { NewObject } from '@conversation-operator/kube/object';
 import {
   sandboxes,
-  viewOfSandbox,
   type Sandbox,
   maxSessionKeyGeneration,
   sessionKeyGenerationAnnotation,
   sessionKeyGenerationOf,
 } from '../../resources/sandbox.ts';
+import { viewOfSandbox } from '../../status/sandbox-phase.ts';
 import { type Route, endpoints, success, successSchema, ownSandbox } from '../http/route.ts';
 import { notFound, ProblemError } from '../errors/problem-error.ts';
 import { searchPage, creationOf, sortedBy } from '../paging/keyset.ts';

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { mcpValuesOf } from '../../agent/mcp-values.ts';
-import type { Sealing } from '../../agent/sealing.ts';
+import { mcpValuesOf, type Sealing } from '../../agent/sealing.ts';
 import {
   maxMcpServers,
   maxSecretBytes,

@@ -1,7 +1,7 @@
+import { ActionProblem } from './loading.tsx';
 import type { Signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import type { ActionState } from '../row.ts';
-import { ActionProblem } from './action-problem.tsx';
 
 interface AskingButtonProps {
   /** The action, as the button names it. */

@@ -5,30 +5,26 @@ import { agentOf, branchOf, repositoryOf, sandboxStatusOf, titleOf } from '../fa
 import { History } from '../history.ts';
 import { Live } from '../live.ts';
 import { usePage } from '../page-state.ts';
-import { Questions } from '../questions.ts';
+import { Questions, Outcome, Question } from './question.tsx';
 import { replyOf } from '../reply.ts';
 import type { Row } from '../row.ts';
 import type { StartTask } from '../wire.ts';
-import { ActionProblem } from './action-problem.tsx';
+import { ActionProblem } from './loading.tsx';
 import { HistoryList } from './history-list.tsx';
 import { partOf } from '../part.ts';
-import type * as find from '../parts/find.ts';
+import type * as find from '../parts/find.tsx';
 import { Part } from './part-of-page.tsx';
-import { Pill } from './pill.tsx';
+import { Pill, useSentence, StageBar } from './conversation-state.tsx';
 import { PullRequests } from './pull-requests.tsx';
-import { Outcome, Question } from './question.tsx';
-import { Usage } from './run-facts.tsx';
-import { RenameForm } from './rename-form.tsx';
-import { RowControls, type RowMode } from './row-controls.tsx';
-import { Skeleton } from './skeleton.tsx';
-import { StageBar } from './stage-bar.tsx';
-import { useSentence } from './use-sentence.ts';
+import { Usage } from './live.tsx';
+import { RenameForm, RowControls, type RowMode } from './row-controls.tsx';
+import { Skeleton } from './loading.tsx';
 import { TextBlock } from './text-block.tsx';
 import { useView, ViewPanel, ViewTabs } from './view-tabs.tsx';
 import { api, messageOf } from '../api.ts';
+import { Attachments } from './attachments.tsx';
 import { contentOf, Images } from '../images.ts';
 import { newKey } from '../draft.ts';
-import { Attachments } from './attachments.tsx';
 
 interface MessageFormProps {
   readonly id: string;
@@ -315,7 +311,7 @@ function Present({ row }: { readonly row: Row }) {
         <Part name="files">{({ Files }) => <Files row={row} onMessage={extend} />}</Part>
       </ViewPanel>
       <ViewPanel view="life" shown={view}>
-        <Part name="life">{({ Life }) => <Life row={row} />}</Part>
+        <Part name="timeline">{({ Timeline }) => <Timeline row={row} />}</Part>
       </ViewPanel>
       {facts.conversation !== undefined &&
         (reply.isPossible ? (

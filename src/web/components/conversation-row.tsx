@@ -12,12 +12,9 @@ import { groupNames } from '../groups.ts';
 import { usePage } from '../page-state.ts';
 import type { Row } from '../row.ts';
 import { ago, exact } from '../times.ts';
-import { ActionProblem } from './action-problem.tsx';
-import { Pill } from './pill.tsx';
-import { RenameForm } from './rename-form.tsx';
-import { RowControls, type RowMode } from './row-controls.tsx';
-import { StageBar } from './stage-bar.tsx';
-import { useSentence } from './use-sentence.ts';
+import { ActionProblem } from './loading.tsx';
+import { Pill, useSentence, StageBar } from './conversation-state.tsx';
+import { RenameForm, RowControls, type RowMode } from './row-controls.tsx';
 
 interface ConversationRowProps {
   readonly row: Row;

@@ -3,17 +3,15 @@ import { useSignal, useSignalEffect } from '@preact/signals';
 import { markdownOf, type Entry, type ToolEntry } from '../entries.ts';
 import type { History } from '../history.ts';
 import type { Live } from '../live.ts';
+import { plainOf } from '../live-texts.ts';
 import { usePage } from '../page-state.ts';
 import { duration } from '../times.ts';
-import { InOrder } from './in-order.tsx';
+import { InOrder, TextBlock } from './text-block.tsx';
 import { partOf } from '../part.ts';
-import { plainOf } from '../live-texts.ts';
-import { LiveOutput, Written } from './live-output.tsx';
+import { LiveOutput, Written, PlanList } from './live.tsx';
 import { Markdown } from './markdown.tsx';
 import { Part } from './part-of-page.tsx';
-import { PlanList } from './run-facts.tsx';
-import { RetryProblem } from './retry-problem.tsx';
-import { TextBlock } from './text-block.tsx';
+import { RetryProblem } from './loading.tsx';
 
 /** The elements of the entries in the list. */
 const entryElements = ':is(article, details, .notice)';

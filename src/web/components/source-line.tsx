@@ -1,5 +1,21 @@
 import { truncatePieces, type ColouredLines, type Piece } from '../coloured-lines.ts';
-import { SourceText } from './source-text.tsx';
+import { partsOf } from '../line-diff.ts';
+import { InOrder } from './text-block.tsx';
+
+/** A text of a file in the order of its characters, with a mark for each invisible one. */
+export const SourceText = ({ children }: { readonly children: string }) => (
+  <>
+    {partsOf(children).map((part, index) =>
+      index % 2 === 1 ? (
+        <span key={index} class="unseen-character">
+          {part}
+        </span>
+      ) : (
+        part !== '' && <InOrder key={index}>{part}</InOrder>
+      ),
+    )}
+  </>
+);
 
 /** Most texts need no element of their own. */
 const isPlain = (text: string): boolean => /^[\t -~]*$/.test(text);

@@ -1,5 +1,83 @@
-import { colouredLines } from '../colours.ts';
-import type { ToColour } from '../coloured-lines.ts';
+import type { Root, RootContent } from 'hast';
+import { common, createLowlight } from 'lowlight';
+import type { ColouredLines, ColourKind, Piece, ToColour } from '../coloured-lines.ts';
+
+/** Maximum pieces of a text, each of which becomes an element. */
+const maxPieces = 30_000;
+
+/** Endings of file names, or whole names, of the languages that do not have the same name. */
+const languages: Readonly<Record<string, string>> = {
+  ...{ bashrc: 'bash', zsh: 'bash', profile: 'bash' },
+  ...{ 'c++': 'cpp', cc: 'cpp', cxx: 'cpp', h: 'cpp', hh: 'cpp', hpp: 'cpp' },
+  ...{ cts: 'typescript', mts: 'typescript', tsx: 'typescript' },
+  ...{ cjs: 'javascript', mjs: 'javascript', jsx: 'javascript' },
+  ...{ geojson: 'json', jsonc: 'json', json5: 'json', webmanifest: 'json' },
+  ...{ htm: 'xml', html: 'xml', svg: 'xml', vue: 'xml', xhtml: 'xml', xsd: 'xml', xsl: 'xml' },
+  ...{ cfg: 'ini', conf: 'ini', editorconfig: 'ini', gitconfig: 'ini', toml: 'ini' },
+  ...{ gnumakefile: 'makefile', mk: 'makefile' },
+  ...{ gemfile: 'ruby', gemspec: 'ruby', rakefile: 'ruby' },
+};
+
+const lowlight = createLowlight(common);
+
+/** The language of a file by its name; undefined for one without colours. */
+function languageOf(path: string): string | undefined {
+  const name = path.slice(path.lastIndexOf('/') + 1).toLowerCase();
+  const ending = name.slice(name.lastIndexOf('.') + 1);
+  const language = Object.hasOwn(languages, ending) ? languages[ending] : ending;
+  return language !== undefined && lowlight.registered(language) ? language : undefined;
+}
+
+/** As `Colouring` says. */
+export function colouredLines(path: string, text: string): ColouredLines | undefined {
+  const language = languageOf(path);
+  if (language === undefined) return undefined;
+  const lines = linesOf(lowlight.highlight(language, text));
+  return lines.reduce((sum, { length }) => sum + length, 0) > maxPieces ? undefined : lines;
+}
+
+/** Names of the library, without their prefix, by our kinds. */
+const kinds: ReadonlyMap<string, ColourKind> = new Map(
+  Object.entries({
+    keyword: [
+      ...['keyword', 'built_in', 'type', 'name', 'selector-tag', 'selector-class'],
+      ...['selector-id', 'section', 'meta', 'tag'],
+    ],
+    string: ['string', 'regexp', 'symbol', 'link', 'code', 'char', 'addition'],
+    comment: ['comment', 'quote', 'doctag', 'deletion'],
+    number: ['number', 'literal', 'bullet'],
+    name: ['title', 'attr', 'attribute', 'variable', 'template-variable', 'property'],
+  } satisfies Record<ColourKind, readonly string[]>).flatMap(([kind, names]) =>
+    names.map((name) => [name, kind as ColourKind] as const),
+  ),
+);
+
+function kindOf(classes: unknown): ColourKind | undefined {
+  if (!Array.isArray(classes)) return undefined;
+  for (const name of classes) {
+    const kind = kinds.get(String(name).replace(/^hljs-/, ''));
+    if (kind !== undefined) return kind;
+  }
+  return undefined;
+}
+
+function linesOf(root: Root): ColouredLines {
+  const lines: Piece[][] = [[]];
+  const add = (text: string, kind: ColourKind | undefined) => {
+    for (const [index, part] of text.split('\n').entries()) {
+      if (index > 0) lines.push([]);
+      if (part !== '') lines.at(-1)?.push({ text: part, kind });
+    }
+  };
+  const visit = (nodes: readonly RootContent[], outer: ColourKind | undefined) => {
+    for (const node of nodes)
+      if (node.type === 'text') add(node.value, outer);
+      else if (node.type === 'element')
+        visit(node.children, kindOf(node.properties['className']) ?? outer);
+  };
+  visit(root.children, undefined);
+  return lines;
+}
 
 // A worker has its own global, whose types are not those of a page.
 const worker = globalThis as unknown as {

@@ -1,6 +1,6 @@
 import { newUuid } from '@conversation-operator/base/uuid';
 import type { AgentEndpoint } from '../../../src/agent/agent.ts';
-import { liveSchema } from '../../../src/agent/live.ts';
+import { liveSchema } from '../../../src/agent/events.ts';
 import { AgentVolume, call, eventsOf, eventually, script } from './agent-process.ts';
 
 const command = 'echo first; while [ ! -e go ]; do sleep 0.05; done; echo second; sleep 600';

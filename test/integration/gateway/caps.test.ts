@@ -6,7 +6,7 @@ import { conversations } from '../../../src/resources/conversation.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import { newUuid } from '@conversation-operator/base/uuid';
 import { sandboxes } from '../../../src/resources/sandbox.ts';
-import { storedBytesOf } from '../../../src/resources/stored-size.ts';
+import { storedBytesOf } from '../../../src/resources/cached-conversation.ts';
 import { TestGateway, namespace, type Answer } from '../../support/gateway/test-gateway.ts';
 
 const base = '/api/v1/app-conversations';

@@ -1,6 +1,6 @@
 import { newUuid } from '@conversation-operator/base/uuid';
 import { StoreError } from '../../../packages/object-store/src/store-error.ts';
-import type { ArchiveStatus } from '../../../src/resources/archive-status.ts';
+import type { ArchiveStatus } from '../../../src/resources/conversation-status.ts';
 import { eventually } from '../../support/eventually.ts';
 import {
   FakeHistory,

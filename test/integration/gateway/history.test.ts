@@ -1,9 +1,8 @@
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import { newUuid } from '@conversation-operator/base/uuid';
 import { StoreError } from '../../../packages/object-store/src/store-error.ts';
-import { ArchiveError } from '../../../src/archive/archive-error.ts';
-import type { ArchiveStatus } from '../../../src/resources/archive-status.ts';
-import type { StartStatus } from '../../../src/resources/conversation-status.ts';
+import { ArchiveError } from '../../../src/archive/layout.ts';
+import type { ArchiveStatus, StartStatus } from '../../../src/resources/conversation-status.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { sandboxes } from '../../../src/resources/sandbox.ts';
 import { eventually } from '../../support/eventually.ts';

@@ -3,7 +3,8 @@ import { dashedUuid, newUuid } from '@conversation-operator/base/uuid';
 import { conversationIdOfStartTask } from '../../../src/resources/ids.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import { sandboxTemplates } from '../../../src/resources/sandbox-template.ts';
-import { sandboxes, viewOfSandbox } from '../../../src/resources/sandbox.ts';
+import { sandboxes } from '../../../src/resources/sandbox.ts';
+import { viewOfSandbox } from '../../../src/status/sandbox-phase.ts';
 import { TestGateway, namespace, type Answer } from '../../support/gateway/test-gateway.ts';
 import { unknownOutcomes } from '../../support/unknown-outcomes.ts';
 

@@ -9,11 +9,13 @@ import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { createCodec } from '../../../src/archive/codec.ts';
 import { extendArchive } from '../../../src/archive/extend.ts';
 import { createHistoryReader } from '../../../src/archive/reader.ts';
-import { removeArchive } from '../../../src/archive/removal.ts';
+import { removeArchive } from '../../../src/archive/stored-archives.ts';
 import type { TextSearchPage } from '../../../src/gateway/history/text-search.ts';
-import type { ArchiveStatus } from '../../../src/resources/archive-status.ts';
+import type {
+  ArchiveStatus,
+  ConversationStatus,
+} from '../../../src/resources/conversation-status.ts';
 import type { ConversationSpec } from '../../../src/resources/conversation.ts';
-import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
 import { agentLog, eventJson, eventOf } from '../../support/archive/agent-log.ts';
 import { eventually } from '../../support/eventually.ts';
 import { TestGateway, namespace, type Answer } from '../../support/gateway/test-gateway.ts';

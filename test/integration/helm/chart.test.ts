@@ -20,8 +20,11 @@ import { openHandsTemplate } from '../../../src/commands/local-agents.ts';
 import { acpAgentNames } from '../../../src/resources/acp-settings.ts';
 import { archiveConfigOf, type ArchiveConfig } from '../../../src/config/archive.ts';
 import { readCheckConfig } from '../../../src/config/check.ts';
-import { readGatewayConfig, readOperatorConfig } from '../../../src/config/cluster.ts';
-import { sandboxOutwardOf } from '../../../src/config/sandbox-outward.ts';
+import {
+  readGatewayConfig,
+  readOperatorConfig,
+  sandboxOutwardOf,
+} from '../../../src/config/cluster.ts';
 import { buildPod } from '../../../src/controllers/sandbox/pod.ts';
 import { hashKey, isWellFormedKey } from '../../../src/gateway/auth/key.ts';
 import { defaultArchiveMaxBytes } from '../../../src/resources/sandbox-template.ts';

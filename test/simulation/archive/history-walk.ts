@@ -1,6 +1,6 @@
 import { StoreError } from '@conversation-operator/object-store/store-error';
 import { sleep } from '@conversation-operator/base/clock';
-import { ArchiveError } from '../../../src/archive/archive-error.ts';
+import { ArchiveError } from '../../../src/archive/layout.ts';
 import { createHistoryReader } from '../../../src/archive/reader.ts';
 import { Machine } from '../machine.ts';
 import type { Random } from '../random.ts';

@@ -1,7 +1,7 @@
 import { Controller } from '../../../packages/kube/src/controller.ts';
 import type { Finality } from '../../../packages/kube/src/reflector.ts';
 import type { SandboxKeys } from '../../../src/agent/keys.ts';
-import { agentEndpointOf } from '../../../src/agent/endpoint.ts';
+import { agentEndpointOf } from '../../../src/agent/kinds.ts';
 import type { Codec } from '../../../src/archive/codec.ts';
 import { measuredStore } from '../../../src/archive/measured-store.ts';
 import {
@@ -20,7 +20,8 @@ import {
 } from '../../../src/resources/cached-conversation.ts';
 import type { Conversation } from '../../../src/resources/conversation.ts';
 import type { ConversationQuota } from '../../../src/resources/conversation-quota.ts';
-import { viewOfSandbox, type Sandbox } from '../../../src/resources/sandbox.ts';
+import type { Sandbox } from '../../../src/resources/sandbox.ts';
+import { viewOfSandbox } from '../../../src/status/sandbox-phase.ts';
 import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
 import { TestCache } from '../../support/test-cache.ts';
 import { Machine } from '../machine.ts';

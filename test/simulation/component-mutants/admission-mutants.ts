@@ -3,7 +3,7 @@ import { AdmissionReads } from '../../../src/controllers/admission/reads.ts';
 import { createCaches } from '../../../src/controllers/caches.ts';
 import { PodCreations } from '../../../src/controllers/sandbox/pod-creations.ts';
 import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
-import { ActiveQuotas } from '../../../src/quota/active-quotas.ts';
+import { ActiveQuotas } from '../../../src/quota/rules.ts';
 import { Snapshot } from '../../../src/quota/snapshot.ts';
 import type { Slot } from '../../../src/quota/slot.ts';
 import { findCondition } from '../../../src/resources/conditions.ts';
@@ -12,9 +12,9 @@ import {
   SandboxCondition,
   SandboxReason,
   sandboxes,
-  slotTaken,
   type Sandbox,
 } from '../../../src/resources/sandbox.ts';
+import { slotTaken } from '../../../src/status/sandbox-phase.ts';
 import { but, client, pretended } from './replaced-methods.ts';
 import type { ComponentMutant } from './component-mutant.ts';
 import { patched } from './patched.ts';

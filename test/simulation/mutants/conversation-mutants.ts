@@ -161,13 +161,13 @@ export const conversationMutants = {
     focus: 'silence',
   },
   'a conversation is ready whatever its sandbox does': {
-    file: 'src/resources/conversation-projection.ts',
+    file: 'src/status/conversation-projection.ts',
     from: "return sandboxStatus === 'RUNNING'\n",
     to: 'return isStartOver(start)\n',
     rule: settles,
   },
   'a pause by its owner alone counts as a pause of the conversation': {
-    file: 'src/resources/paused-condition.ts',
+    file: 'src/resources/conditions.ts',
     from: 'isPaused\n? conditionUpdate(',
     to: "isPaused && reason === 'User' ? conditionUpdate(",
     rule: settles,

@@ -87,7 +87,7 @@ export const poolMutants = {
     faults: 'none',
   },
   'the spares count against maxSandboxes for a start': {
-    file: 'src/quota/ledger.ts',
+    file: 'src/quota/caps.ts',
     from: "if (owner === '') return;",
     to: '',
     rule: 'no start fails while fewer sandboxes than maxSandboxes are stored',

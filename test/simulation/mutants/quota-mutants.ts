@@ -3,7 +3,7 @@ import { rareSeeds, type Mutant } from './mutant.ts';
 /** Mistakes in admissions, evictions and automatic resumes. */
 export const quotaMutants = {
   'the last newcomer is admitted first': {
-    file: 'src/quota/order.ts',
+    file: 'src/quota/slot.ts',
     from: 'one.requestedAt - other.requestedAt || byName(one, other);',
     to: 'other.requestedAt - one.requestedAt || byName(one, other);',
     rule: 'first come, first served',
@@ -44,7 +44,7 @@ export const quotaMutants = {
     seeds: rareSeeds,
   },
   'a limit is exceeded by one': {
-    file: 'src/quota/load.ts',
+    file: 'src/quota/owners.ts',
     from: 'limited.load.taken < limitOf(limited);',
     to: 'limited.load.taken <= limitOf(limited);',
     rule: 'the limit is never exceeded',
@@ -66,7 +66,7 @@ export const quotaMutants = {
     rule: 'no controller acts on a version that it has overwritten',
   },
   'a slot is free before its pod is gone': {
-    file: 'src/quota/load.ts',
+    file: 'src/quota/owners.ts',
     from: 'limited.load.taken < limitOf(limited);',
     to: 'limited.load.holding < limitOf(limited);',
     rule: 'the limit is never exceeded',
@@ -74,7 +74,7 @@ export const quotaMutants = {
     focus: 'quota',
   },
   'the quota evicts one sandbox more than necessary': {
-    file: 'src/quota/load.ts',
+    file: 'src/quota/owners.ts',
     from: '(makesRoom(limited) ? newcomers : 0) - limitOf(limited);',
     to: '(makesRoom(limited) ? newcomers : 0) - limitOf(limited) + 1;',
     rule: 'no sandbox is evicted without need',
@@ -82,7 +82,7 @@ export const quotaMutants = {
     focus: 'quota',
   },
   'minActiveSeconds is ignored': {
-    file: 'src/quota/order.ts',
+    file: 'src/quota/eviction.ts',
     from: 'slot.activeSince + (rule?.minActiveMs ?? 0)',
     to: 'slot.activeSince',
     rule: 'no sandbox is evicted before its minActiveSeconds',
@@ -124,7 +124,7 @@ export const quotaMutants = {
     focus: 'quota',
   },
   'the youngest sandbox is evicted first': {
-    file: 'src/quota/order.ts',
+    file: 'src/quota/eviction.ts',
     from: 'one.activeSince - other.activeSince || byName(one, other);',
     to: 'other.activeSince - one.activeSince || byName(one, other);',
     faults: 'none',
@@ -132,7 +132,7 @@ export const quotaMutants = {
     rule: 'the oldest sandbox is evicted first',
   },
   'sandboxes are evicted whatever the policy': {
-    file: 'src/quota/load.ts',
+    file: 'src/quota/owners.ts',
     from: "rule?.onExceeded === 'PauseOldest' || rule?.onExceeded === 'PauseLongestIdle';",
     to: 'rule !== undefined;',
     faults: 'none',
@@ -149,9 +149,9 @@ export const quotaMutants = {
     rule: 'everything settles',
   },
   'a waiting sandbox counts as one that holds a slot': {
-    file: 'src/quota/load.ts',
-    from: "state === 'starting' || state === 'running';\nconst mayBe",
-    to: "state === 'starting' || state === 'running' || state === 'waiting';\nconst mayBe",
+    file: 'src/quota/owners.ts',
+    from: "state === 'starting' || state === 'running';\n/** Time when",
+    to: "state === 'starting' || state === 'running' || state === 'waiting';\n/** Time when",
     faults: 'none',
     rule: /no sandbox is evicted without need|a bare resume evicts no agent that works/,
   },

@@ -1,5 +1,8 @@
-import { agentEventOf, type AgentEvent } from '../../../src/archive/agent-event.ts';
-import type { EventSource } from '../../../src/archive/event-source.ts';
+import {
+  agentEventOf,
+  type AgentEvent,
+  type EventSource,
+} from '../../../src/archive/agent-event.ts';
 
 /** The JSON of an event, as an agent has it. */
 export const eventJson = (

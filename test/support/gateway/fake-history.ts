@@ -1,5 +1,8 @@
-import type { ArchiveAddress, ArchiveState } from '../../../src/archive/address.ts';
-import { ArchiveError } from '../../../src/archive/archive-error.ts';
+import {
+  type ArchiveAddress,
+  type ArchiveState,
+  ArchiveError,
+} from '../../../src/archive/layout.ts';
 import type { WorkspaceSnapshot } from '../../../src/archive/workspace-snapshot.ts';
 import type {
   HistoryEvent,

@@ -1,6 +1,6 @@
 import { cpuMsOf } from '../../support/cpu-time.ts';
 import fc from 'fast-check';
-import { fileListOf, listCommand } from '../../../src/agent/workspace-list.ts';
+import { fileListOf, listCommand } from '../../../src/agent/workspace-files.ts';
 
 const outputOf = (gone: readonly string[], names: readonly string[], rest = '') => {
   const part = (some: readonly string[]) => some.map((name) => `${name}\0`).join('');

@@ -1,9 +1,8 @@
 import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import type { EventQuery } from '../../../src/agent/events.ts';
-import { maxEventBytes } from '../../../src/archive/agent-event.ts';
+import { maxEventBytes, splitPage } from '../../../src/archive/agent-event.ts';
 import { agentSource } from '../../../src/archive/agent-source.ts';
-import { splitPage } from '../../../src/archive/page-text.ts';
 import { eventJson } from '../../support/archive/agent-log.ts';
 
 const endpoint = { baseUrl: 'http://127.0.0.1:1', sessionKey: 'key' };

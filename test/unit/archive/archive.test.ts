@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { createCodec, type Codec } from '../../../src/archive/codec.ts';
 import { extendArchive, type ExtendOptions } from '../../../src/archive/extend.ts';
-import type { EventSource } from '../../../src/archive/event-source.ts';
+import type { EventSource } from '../../../src/archive/agent-event.ts';
 import type { HistoryFilter } from '../../../src/archive/history.ts';
 import { createHistoryReader } from '../../../src/archive/reader.ts';
 import { agentLog, eventJson, eventOf } from '../../support/archive/agent-log.ts';

@@ -7,7 +7,7 @@ import { createCodec } from '../../../src/archive/codec.ts';
 import { extendArchive } from '../../../src/archive/extend.ts';
 import { writerOf } from '../../../src/archive/installation.ts';
 import { keyOf } from '../../../src/archive/layout.ts';
-import { newestState } from '../../../src/archive/newest-state.ts';
+import { newestState } from '../../../src/archive/stored-archives.ts';
 import { agentLog, eventJson, eventOf } from '../../support/archive/agent-log.ts';
 
 const address = { namespace: 'agents', uid: 'c0ffee' };

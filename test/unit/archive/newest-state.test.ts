@@ -1,9 +1,8 @@
 import { SandboxKeys } from '../../../src/agent/keys.ts';
-import { ArchiveError } from '../../../src/archive/archive-error.ts';
+import { ArchiveError, keyOf } from '../../../src/archive/layout.ts';
 import { createCodec } from '../../../src/archive/codec.ts';
 import { extendArchive } from '../../../src/archive/extend.ts';
-import { keyOf } from '../../../src/archive/layout.ts';
-import { newestState } from '../../../src/archive/newest-state.ts';
+import { newestState } from '../../../src/archive/stored-archives.ts';
 import { agentLog, eventJson, eventOf } from '../../support/archive/agent-log.ts';
 import { memoryStore } from '../../support/archive/memory-store.ts';
 

@@ -1,4 +1,4 @@
-import { removeArchive } from '../../../src/archive/removal.ts';
+import { removeArchive } from '../../../src/archive/stored-archives.ts';
 import { memoryStore } from '../../support/archive/memory-store.ts';
 
 const address = { namespace: 'default', uid: 'one' };

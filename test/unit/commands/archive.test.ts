@@ -6,8 +6,8 @@ import {
   timeOf,
 } from '../../../src/commands/archive-prune.ts';
 import { faultOf, verified } from '../../../src/commands/archive-verify.ts';
-import { newestHead } from '../../../src/archive/removal.ts';
-import { ArchiveError } from '../../../src/archive/archive-error.ts';
+import { newestHead } from '../../../src/archive/stored-archives.ts';
+import { ArchiveError } from '../../../src/archive/layout.ts';
 import { StoreError } from '../../../packages/object-store/src/store-error.ts';
 import { memoryStore } from '../../support/archive/memory-store.ts';
 import { FakeHistory, headOf, storedEvents } from '../../support/gateway/fake-history.ts';

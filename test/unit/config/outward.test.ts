@@ -1,4 +1,4 @@
-import { readArchiveToolConfig } from '../../../src/config/archive-tool.ts';
+import { readArchiveToolConfig } from '../../../src/config/archive.ts';
 import { readGatewayConfig, readOperatorConfig } from '../../../src/config/cluster.ts';
 import { proxiesOf, noProxyTextOf } from '../../../src/config/outward.ts';
 import { readUpConfig } from '../../../src/config/up.ts';

@@ -8,7 +8,7 @@ import {
 } from '../../../src/resources/sandbox.ts';
 import { findCondition } from '../../../src/resources/conditions.ts';
 import { ownerReferenceTo } from '../../../packages/kube/src/object.ts';
-import { quotaRules, type QuotaRule } from '../../../src/resources/quota-rules.ts';
+import { quotaRules, type QuotaRule } from '../../../src/quota/rules.ts';
 import type { ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
 import {
   aSpare,

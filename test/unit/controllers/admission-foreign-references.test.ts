@@ -1,5 +1,6 @@
 import { ownerReferenceTo } from '../../../packages/kube/src/object.ts';
-import { sandboxes, viewOfSandbox } from '../../../src/resources/sandbox.ts';
+import { sandboxes } from '../../../src/resources/sandbox.ts';
+import { viewOfSandbox } from '../../../src/status/sandbox-phase.ts';
 import { AdmissionScene } from '../../support/admission-scene.ts';
 import {
   aConversation,

@@ -9,7 +9,7 @@ import { Reflector } from '../../../packages/kube/src/reflector.ts';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
-import type { CachedPod } from '../../../src/resources/cached-pod.ts';
+import type { CachedPod } from '../../../src/resources/cached-core.ts';
 import type { ConversationQuota } from '../../../src/resources/conversation-quota.ts';
 import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
 import { sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';

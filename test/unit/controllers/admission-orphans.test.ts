@@ -1,6 +1,7 @@
 import { ownSandboxName } from '../../../src/resources/ids.ts';
 import { ownerReferenceTo } from '../../../packages/kube/src/object.ts';
-import { sandboxes, viewOfSandbox, type Sandbox } from '../../../src/resources/sandbox.ts';
+import { sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';
+import { viewOfSandbox } from '../../../src/status/sandbox-phase.ts';
 import { AdmissionScene } from '../../support/admission-scene.ts';
 import {
   aConversation,

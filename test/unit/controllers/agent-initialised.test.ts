@@ -5,7 +5,8 @@ import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
 import { FailureCode } from '../../../src/controllers/sandbox/failure.ts';
 import { persistentVolumeClaims, pods } from '../../../packages/kube/src/core.ts';
 import { findCondition } from '../../../src/resources/conditions.ts';
-import { sandboxes, viewOfSandbox, type SandboxState } from '../../../src/resources/sandbox.ts';
+import { sandboxes, type SandboxState } from '../../../src/resources/sandbox.ts';
+import { viewOfSandbox } from '../../../src/status/sandbox-phase.ts';
 import { aClaim, aContainer, aSandbox, aTemplate, admitted, noon } from '../../support/builders.ts';
 import { SandboxScene, sceneKeys } from '../../support/sandbox-scene.ts';
 

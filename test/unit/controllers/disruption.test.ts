@@ -9,9 +9,9 @@ import { buildPod } from '../../../src/controllers/sandbox/pod.ts';
 import { pods, type Pod } from '../../../packages/kube/src/core.ts';
 import { IndexedStore } from '../../../packages/kube/src/store.ts';
 import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
-import { cachedPod, type CachedPod } from '../../../src/resources/cached-pod.ts';
+import { cachedPod, type CachedPod } from '../../../src/resources/cached-core.ts';
 import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
-import { Interner } from '../../../src/resources/interner.ts';
+import { Interner } from '../../../src/resources/cached-metadata.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
 import {

@@ -13,7 +13,7 @@ import { silentLogger } from '@conversation-operator/base/logger';
 import { Controller, type Request, type Result } from '../../../packages/kube/src/controller.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
-import type { CachedPod } from '../../../src/resources/cached-pod.ts';
+import type { CachedPod } from '../../../src/resources/cached-core.ts';
 import type { ConversationQuota } from '../../../src/resources/conversation-quota.ts';
 import { IndexedStore } from '../../../packages/kube/src/store.ts';
 import {

@@ -7,7 +7,7 @@ import {
   type ConversationQuota,
   type ConversationQuotaSpec,
 } from '../../../src/resources/conversation-quota.ts';
-import { quotaRules } from '../../../src/resources/quota-rules.ts';
+import { quotaRules } from '../../../src/quota/rules.ts';
 import { aQuota, aSlot, noonMs } from '../../support/builders.ts';
 import { FakeKubeClient } from '../../support/fake-kube-client.ts';
 

@@ -3,11 +3,11 @@ import { StartErrorCode } from '../../../src/controllers/conversation/start/star
 import { SandboxFailure } from '../../../src/controllers/sandbox/decide.ts';
 import { FailureCode } from '../../../src/controllers/sandbox/failure.ts';
 import { problems } from '../../../src/gateway/errors/catalogue.ts';
-import { CapExceeded } from '../../../src/resources/cap-exceeded.ts';
+import { CapExceeded } from '../../../src/quota/caps.ts';
 import { ConversationCondition, FinishedReason } from '../../../src/resources/conversation.ts';
 import { ownerMends } from '../../../src/resources/owner-mends.ts';
-import { ReadyReason, activeReason } from '../../../src/resources/conversation-projection.ts';
-import { notPausedReason } from '../../../src/resources/paused-condition.ts';
+import { ReadyReason, activeReason } from '../../../src/status/conversation-projection.ts';
+import { notPausedReason } from '../../../src/resources/conditions.ts';
 import { SandboxCondition, SandboxReason } from '../../../src/resources/sandbox.ts';
 
 const page = readFileSync(new URL('../../../docs/reasons.md', import.meta.url), 'utf8');

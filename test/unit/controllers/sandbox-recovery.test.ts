@@ -1,6 +1,7 @@
 import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
 import { persistentVolumeClaims, pods, type Pod } from '../../../packages/kube/src/core.ts';
-import { sandboxes, viewOfSandbox, type Sandbox } from '../../../src/resources/sandbox.ts';
+import { sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';
+import { viewOfSandbox } from '../../../src/status/sandbox-phase.ts';
 import {
   aClaim,
   aContainer,

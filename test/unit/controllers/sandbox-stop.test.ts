@@ -12,12 +12,8 @@ import {
   type PersistentVolumeClaim,
   type Pod,
 } from '../../../packages/kube/src/core.ts';
-import {
-  sandboxes,
-  viewOfSandbox,
-  type Sandbox,
-  type SandboxState,
-} from '../../../src/resources/sandbox.ts';
+import { sandboxes, type Sandbox, type SandboxState } from '../../../src/resources/sandbox.ts';
+import { viewOfSandbox } from '../../../src/status/sandbox-phase.ts';
 import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
 import {
   aClaim,

@@ -2,8 +2,9 @@ import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
 import { findCondition } from '../../../src/resources/conditions.ts';
 import { conversations, type Conversation } from '../../../src/resources/conversation.ts';
 import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
-import { withProjection } from '../../../src/resources/conversation-projection.ts';
-import { sandboxes, viewOfSandbox, withView } from '../../../src/resources/sandbox.ts';
+import { withProjection } from '../../../src/status/conversation-projection.ts';
+import { sandboxes } from '../../../src/resources/sandbox.ts';
+import { viewOfSandbox, withView } from '../../../src/status/sandbox-phase.ts';
 import { aConversation, aSandbox, condition, later, noon } from '../../support/builders.ts';
 import { ConversationScene } from '../../support/conversation-scene.ts';
 

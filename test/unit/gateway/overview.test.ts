@@ -14,7 +14,7 @@ import {
   type CachedConversation,
 } from '../../../src/resources/cached-conversation.ts';
 import type { ConversationQuota } from '../../../src/resources/conversation-quota.ts';
-import { quotaRules } from '../../../src/resources/quota-rules.ts';
+import { quotaRules } from '../../../src/quota/rules.ts';
 import type { OwnerSettings } from '../../../src/resources/owner-settings.ts';
 import type { SandboxPool } from '../../../src/resources/sandbox-pool.ts';
 import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';

@@ -11,7 +11,7 @@ import { startTaskRecord, transitionsOf } from '../../../src/gateway/presenters/
 import { wireTime } from '../../../src/gateway/presenters/schemas.ts';
 import { startTextsOf } from '../../../src/gateway/lookup/start-texts.ts';
 import { cachedConversation } from '../../../src/resources/cached-conversation.ts';
-import { firstWords } from '../../../src/resources/first-words.ts';
+import { firstWords } from '../../../src/resources/plain-text.ts';
 import { silentLogger } from '@conversation-operator/base/logger';
 
 const id = '019aa6a65c4d7b1e8f1f2f7f4f3a2b10';

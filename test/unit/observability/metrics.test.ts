@@ -1,6 +1,6 @@
 import { METHODS } from 'node:http';
 import { Registry } from 'prom-client';
-import { httpMethod, httpStatus } from '../../../src/observability/label-rules.ts';
+import { httpMethod, httpStatus } from '../../../src/observability/closed-metrics.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 
 /** Maximum values of a label, and series of a metric, whatever an agent or a tenant chooses. */

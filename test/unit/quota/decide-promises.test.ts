@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { Snapshot } from '../../../src/quota/snapshot.ts';
 import { decide, wakeAt, type Decision } from '../../../src/quota/decide.ts';
 import type { Slot, SlotState } from '../../../src/quota/slot.ts';
-import { quotaRules } from '../../../src/resources/quota-rules.ts';
+import { quotaRules } from '../../../src/quota/rules.ts';
 import type { ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
 import { aQuota, aSlot } from '../../support/builders.ts';
 

@@ -1,7 +1,7 @@
 import { Snapshot } from '../../../src/quota/snapshot.ts';
 import { decide, wakeAt, type Decision } from '../../../src/quota/decide.ts';
 import type { Slot } from '../../../src/quota/slot.ts';
-import { quotaRules } from '../../../src/resources/quota-rules.ts';
+import { quotaRules } from '../../../src/quota/rules.ts';
 import type { ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
 import { aQuota, aSlot } from '../../support/builders.ts';
 

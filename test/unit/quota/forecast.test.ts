@@ -3,7 +3,7 @@ import { Snapshot } from '../../../src/quota/snapshot.ts';
 import { decide } from '../../../src/quota/decide.ts';
 import { forecast, type AdmissionForecast } from '../../../src/quota/forecast.ts';
 import type { Slot, SlotState } from '../../../src/quota/slot.ts';
-import { quotaRules } from '../../../src/resources/quota-rules.ts';
+import { quotaRules } from '../../../src/quota/rules.ts';
 import type {
   ConversationQuota,
   ConversationQuotaSpec,

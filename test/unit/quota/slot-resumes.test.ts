@@ -1,6 +1,6 @@
 import { classify } from '../../../src/quota/classify.ts';
 import type { Slot } from '../../../src/quota/slot.ts';
-import type { SlotFacts } from '../../../src/quota/timing.ts';
+import type { SlotFacts } from '../../../src/quota/time-limits.ts';
 import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
 import { ownerReferenceTo } from '../../../packages/kube/src/object.ts';
 import {

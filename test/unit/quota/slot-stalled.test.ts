@@ -2,8 +2,8 @@ import { decide, wakeAt } from '../../../src/quota/decide.ts';
 import { Snapshot } from '../../../src/quota/snapshot.ts';
 import { classify } from '../../../src/quota/classify.ts';
 import type { Slot } from '../../../src/quota/slot.ts';
-import type { SlotFacts } from '../../../src/quota/timing.ts';
-import { quotaRules } from '../../../src/resources/quota-rules.ts';
+import type { SlotFacts } from '../../../src/quota/time-limits.ts';
+import { quotaRules } from '../../../src/quota/rules.ts';
 import type { SandboxState } from '../../../src/resources/sandbox.ts';
 import {
   aConversation,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { Snapshot } from '../../../src/quota/snapshot.ts';
-import { quotaRules } from '../../../src/resources/quota-rules.ts';
+import { quotaRules } from '../../../src/quota/rules.ts';
 import { aQuota, aSlot } from '../../support/builders.ts';
 
 const owner = fc.constantFrom('alice', 'bob', 'carol', '');

@@ -3,8 +3,8 @@ import { classify } from '../../../src/quota/classify.ts';
 import { decide, wakeAt, type Decision } from '../../../src/quota/decide.ts';
 import { forecast } from '../../../src/quota/forecast.ts';
 import type { Slot } from '../../../src/quota/slot.ts';
-import { quotaCaps } from '../../../src/resources/quota-caps.ts';
-import { quotaRules } from '../../../src/resources/quota-rules.ts';
+import { quotaCaps } from '../../../src/quota/caps.ts';
+import { quotaRules } from '../../../src/quota/rules.ts';
 import type { ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
 import { aQuota, aSlot, aSpare, noonMs } from '../../support/builders.ts';
 

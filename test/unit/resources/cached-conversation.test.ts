@@ -1,11 +1,10 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import * as fc from 'fast-check';
-import { cachedConversation } from '../../../src/resources/cached-conversation.ts';
+import { cachedConversation, storedBytesOf } from '../../../src/resources/cached-conversation.ts';
 import type { Conversation, LaterMessage, Message } from '../../../src/resources/conversation.ts';
-import { Interner } from '../../../src/resources/interner.ts';
+import { Interner } from '../../../src/resources/cached-metadata.ts';
 import type { ObjectMeta } from '../../../packages/kube/src/object.ts';
-import { storedBytesOf } from '../../../src/resources/stored-size.ts';
 import { aConversation } from '../../support/builders.ts';
 import { openApproval } from '../../support/gateway/open-approval.ts';
 

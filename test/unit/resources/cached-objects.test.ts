@@ -1,8 +1,7 @@
-import { cachedClaim } from '../../../src/resources/cached-claim.ts';
-import { cachedPod } from '../../../src/resources/cached-pod.ts';
-import { cachedSandbox } from '../../../src/resources/cached-sandbox.ts';
+import { cachedClaim, cachedPod } from '../../../src/resources/cached-core.ts';
+import { cachedSandbox } from '../../../src/resources/cached-kinds.ts';
 import type { Pod } from '../../../packages/kube/src/core.ts';
-import { Interner } from '../../../src/resources/interner.ts';
+import { Interner } from '../../../src/resources/cached-metadata.ts';
 import { retainedLabel } from '../../../src/controllers/sandbox/claim.ts';
 import { ownerReferenceTo } from '../../../packages/kube/src/object.ts';
 import { ownerAnnotation, sandboxLabel, sandboxLabels } from '../../../src/resources/sandbox.ts';

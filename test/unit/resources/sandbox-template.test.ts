@@ -7,7 +7,7 @@ import {
   sandboxTemplateDefinition,
   sandboxTemplateSpecSchema,
 } from '../../../src/resources/sandbox-template.ts';
-import { shapeOf } from '../../../src/resources/shape.ts';
+import { shapeOf } from '../../../src/resources/schema.ts';
 import { aTemplate } from '../../support/builders.ts';
 
 const schema = crdOf(sandboxTemplateDefinition).spec.versions[0]?.schema

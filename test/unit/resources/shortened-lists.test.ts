@@ -5,9 +5,9 @@ import { silentLogger } from '@conversation-operator/base/logger';
 import {
   cachedConversation,
   maxCachedTextBytes,
+  storedBytesOf,
 } from '../../../src/resources/cached-conversation.ts';
 import { conversations, type Conversation } from '../../../src/resources/conversation.ts';
-import { storedBytesOf } from '../../../src/resources/stored-size.ts';
 import { aConversation } from '../../support/builders.ts';
 import { eventually } from '../../support/eventually.ts';
 import { aTransport, json, type Answering } from '../../../packages/kube/test/api-stub.ts';

@@ -1,7 +1,6 @@
 import { truncatePieces, type Colouring } from '../../../src/web/coloured-lines.ts';
-import { commentText } from '../../../src/web/comment-text.ts';
-import { contentOf, matchingPaths } from '../../../src/web/file-tree.ts';
 import {
+  commentText,
   lineDiffOf,
   linesOf,
   maxRows,
@@ -10,12 +9,13 @@ import {
   stepsOf,
   type DiffRow,
 } from '../../../src/web/line-diff.ts';
+import { contentOf, matchingPaths } from '../../../src/web/file-tree.ts';
 
 describe('colours', () => {
   // Types of its library bring those of the DOM, which programs of Node must not see.
   let colouredLines: Colouring['colouredLines'];
   beforeAll(async () => {
-    const { href } = new URL('../../../src/web/colours.ts', import.meta.url);
+    const { href } = new URL('../../../src/web/workers/colours.ts', import.meta.url);
     ({ colouredLines } = (await import(href)) as Colouring);
   });
 

@@ -1,6 +1,6 @@
 import { entryIdOf } from '../../../src/web/event-log.ts';
 import { closestPlace, hitIn, patternOf, surroundingsIn } from '../../../src/web/hit.ts';
-import { outcomeOf } from '../../../src/web/outcome.ts';
+import { outcomeOf } from '../../../src/web/reply.ts';
 
 const message = (text: string) => ({
   ...{ kind: 'MessageEvent', id: 'm', source: 'agent' },

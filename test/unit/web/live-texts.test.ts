@@ -1,7 +1,7 @@
+import { plainOf } from '../../../src/web/live-texts.ts';
 import {
   joinedTexts,
   maxLiveLength,
-  plainOf,
   writtenIn,
   type LiveText,
 } from '../../../src/web/live-texts.ts';

@@ -6,7 +6,7 @@ import {
   quotaUse,
   troublesOf,
 } from '../../../src/web/troubles.ts';
-import { nextPageOf } from '../../../src/web/paging.ts';
+import { nextPageOf } from '../../../src/web/reading.ts';
 import { delayAfter } from '../../../src/web/times.ts';
 import type { OverviewRecord, Pool, Quota } from '../../../src/web/wire.ts';
 import { anOverview } from '../../support/page-overview.ts';

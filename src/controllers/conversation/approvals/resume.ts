@@ -3,7 +3,8 @@ import type { KubeClient } from '@conversation-operator/kube/client';
 import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { hasAnswerToGive } from '../../../resources/approval.ts';
-import { resumeRequestedAnnotation, sandboxes, viewOfSandbox } from '../../../resources/sandbox.ts';
+import { resumeRequestedAnnotation, sandboxes } from '../../../resources/sandbox.ts';
+import { viewOfSandbox } from '../../../status/sandbox-phase.ts';
 import { storedObject } from '../../stored-object.ts';
 import type { Scope } from '../scope.ts';
 

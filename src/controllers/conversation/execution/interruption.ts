@@ -1,5 +1,6 @@
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
-import { SandboxReason, type Sandbox, type SandboxView } from '../../../resources/sandbox.ts';
+import { SandboxReason, type Sandbox } from '../../../resources/sandbox.ts';
+import type { SandboxView } from '../../../status/sandbox-phase.ts';
 
 /** Pure functions that find out whether and why a run was interrupted. */
 

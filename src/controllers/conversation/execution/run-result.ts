@@ -5,7 +5,7 @@ import type {
   ConversationStatus,
   ExecutionStatus,
 } from '../../../resources/conversation-status.ts';
-import { beginningOnOneLine } from '../../../resources/first-words.ts';
+import { beginningOnOneLine } from '../../../resources/plain-text.ts';
 import { maxResultMessage, type RunResult } from '../../../resources/run-result.ts';
 import { abortedAfter } from '../../aborted-after.ts';
 

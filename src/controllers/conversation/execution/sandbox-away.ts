@@ -1,6 +1,7 @@
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { beginningOf } from '../../../resources/plain-text.ts';
-import { SandboxReason, type Sandbox, type SandboxView } from '../../../resources/sandbox.ts';
+import { SandboxReason, type Sandbox } from '../../../resources/sandbox.ts';
+import type { SandboxView } from '../../../status/sandbox-phase.ts';
 import {
   interruptionReason,
   pendingInterruption,

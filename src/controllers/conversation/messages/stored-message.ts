@@ -1,5 +1,5 @@
 import type { AgentUserMessage } from '../../../agent/agent.ts';
-import { matchesPattern } from '../../../resources/allowed-models.ts';
+import { matchesPattern } from '../../../resources/agent-settings.ts';
 import type { LaterMessage } from '../../../resources/conversation.ts';
 
 /** Text with which an agent replaces secrets that the agent knows. */

@@ -1,13 +1,7 @@
-import { agentEndpointOf } from '../../../agent/endpoint.ts';
+import { agentEndpointOf } from '../../../agent/kinds.ts';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
-import {
-  SandboxReason,
-  hasRun,
-  sandboxes,
-  viewOfSandbox,
-  type Sandbox,
-  type SandboxView,
-} from '../../../resources/sandbox.ts';
+import { SandboxReason, hasRun, sandboxes, type Sandbox } from '../../../resources/sandbox.ts';
+import { viewOfSandbox, type SandboxView } from '../../../status/sandbox-phase.ts';
 import { failureIn } from '../../sandbox/failure.ts';
 import { storedObject } from '../../stored-object.ts';
 import type { Stage, StageResult, StartScope } from './stage.ts';

@@ -1,5 +1,5 @@
 import { IndexedStore } from '@conversation-operator/kube/store';
-import { agentEndpointOf } from '../../../../src/agent/endpoint.ts';
+import { agentEndpointOf } from '../../../../src/agent/kinds.ts';
 import { conversationIndexers } from '../../../../src/controllers/caches.ts';
 import type { Archiver, ArchiveOutcome } from '../../../../src/controllers/archive/archiver.ts';
 import { SandboxSeal, type SealOptions } from '../../../../src/controllers/archive/seal.ts';

@@ -18,7 +18,7 @@ import type {
   ConversationStatus,
   ExecutionStatus,
 } from '../../../../../src/resources/conversation-status.ts';
-import type { SandboxView } from '../../../../../src/resources/sandbox.ts';
+import type { SandboxView } from '../../../../../src/status/sandbox-phase.ts';
 import { aSandbox, later, noon, noonMs } from '../../../../support/builders.ts';
 
 const agentSays = (executionStatus: ExecutionStatus | undefined): AgentConversation => ({

@@ -1,5 +1,4 @@
-import type { CachedClaim } from '../../../../../src/resources/cached-claim.ts';
-import type { CachedPod } from '../../../../../src/resources/cached-pod.ts';
+import type { CachedClaim, CachedPod } from '../../../../../src/resources/cached-core.ts';
 import { sandboxIndexers } from '../../../../../src/controllers/caches.ts';
 import type { AgentConversation } from '../../../../../src/agent/agent.ts';
 import { noAgentCredentials } from '../../../../../src/agent/credentials.ts';

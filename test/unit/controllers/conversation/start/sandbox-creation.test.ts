@@ -8,8 +8,7 @@ import {
   findSandbox,
   type SandboxAccess,
 } from '../../../../../src/controllers/conversation/sandbox-lookup.ts';
-import type { CachedClaim } from '../../../../../src/resources/cached-claim.ts';
-import type { CachedPod } from '../../../../../src/resources/cached-pod.ts';
+import type { CachedClaim, CachedPod } from '../../../../../src/resources/cached-core.ts';
 import { sceneKeys } from '../../../../support/sandbox-scene.ts';
 import { IndexedStore } from '../../../../../packages/kube/src/store.ts';
 import { conversations } from '../../../../../src/resources/conversation.ts';

@@ -1,0 +1,352 @@
+import type { ConversationQuota, ConversationQuotaSpec } from '../resources/conversation-quota.ts';
+import { durationMs } from '../resources/sandbox-template.ts';
+
+/** The fields of a quota that limit what is stored, whether or not it is active. */
+export const capFields = ['maxConversations', 'maxStoredBytes', 'maxSandboxes'] as const;
+export type CapField = (typeof capFields)[number];
+
+/**
+ * The fields of a quota that limit archives. No start and no message is refused for one of them, so
+ * they are none of `capFields`.
+ */
+const archiveFields = ['maxArchivedBytes', 'archiveRetention'] as const;
+type LimitField = CapField | (typeof archiveFields)[number];
+const limitFields: readonly LimitField[] = [...capFields, ...archiveFields];
+
+/** The value of a field; that of archiveRetention in milliseconds. */
+function limitOf(spec: ConversationQuotaSpec, field: LimitField): number | undefined {
+  const limit = spec[field];
+  return typeof limit === 'string' ? durationMs(limit) : limit;
+}
+
+/** One limit, and the quota that it comes from. */
+export interface Cap {
+  readonly quotaName: string;
+  readonly scope: ConversationQuotaSpec['scope'];
+  readonly limit: number;
+}
+
+type Caps = Readonly<Partial<Record<LimitField, Cap>>>;
+
+/** Which limits of a namespace on stored objects and archives hold for whom. */
+export interface QuotaCaps {
+  readonly namespace: Caps;
+  readonly everyOwner: Caps;
+  readonly owners: ReadonlyMap<string, Caps>;
+}
+
+/**
+ * The lowest value of several quotas for the same scope applies, field by field; among equal values
+ * that of the first quota by name.
+ */
+function lowest(quotas: readonly ConversationQuota[]): Caps {
+  const caps: Partial<Record<LimitField, Cap>> = {};
+  for (const { metadata, spec } of quotas) {
+    for (const field of limitFields) {
+      const limit = limitOf(spec, field);
+      if (limit === undefined || limit >= (caps[field]?.limit ?? Infinity)) continue;
+      caps[field] = { quotaName: metadata.name, scope: spec.scope, limit };
+    }
+  }
+  return caps;
+}
+
+/** From the quotas of one namespace. */
+export function quotaCaps(quotas: readonly ConversationQuota[]): QuotaCaps {
+  const sorted = quotas.toSorted((one, other) =>
+    one.metadata.name < other.metadata.name ? -1 : 1,
+  );
+  const ofOwners = sorted.filter(({ spec }) => spec.scope === 'Owner');
+  const byOwner = Map.groupBy(ofOwners, ({ spec }) => spec.owner);
+  const named = [...byOwner].flatMap(([owner, own]) =>
+    owner === undefined ? [] : [[owner, lowest(own)] as const],
+  );
+  return {
+    namespace: lowest(sorted.filter(({ spec }) => spec.scope === 'Namespace')),
+    everyOwner: lowest(byOwner.get(undefined) ?? []),
+    owners: new Map(named),
+  };
+}
+
+/**
+ * The limits of one field that hold for an owner: the owner's own one, else the one for every
+ * owner, and beside it the one of the namespace. A field that the owner's own quota leaves out
+ * stays limited by the quota for every owner.
+ */
+export function capsOf(caps: QuotaCaps, owner: string, field: LimitField): readonly Cap[] {
+  const ofOwner = caps.owners.get(owner)?.[field] ?? caps.everyOwner[field];
+  // Spares of pools have no owner.
+  const own = owner === '' ? undefined : ofOwner;
+  return [own, caps.namespace[field]].filter((cap) => cap !== undefined);
+}
+
+/**
+ * Milliseconds for which the archives of an owner are kept: the shorter one of the retention of the
+ * template and those of quotas. Undefined: as long as the conversation.
+ * @param templateRetention `archive.retention` of the template.
+ */
+export function archiveRetentionMs(
+  caps: QuotaCaps,
+  owner: string,
+  templateRetention: string | undefined,
+): number | undefined {
+  const limits = capsOf(caps, owner, 'archiveRetention').map(({ limit }) => limit);
+  if (templateRetention !== undefined) limits.push(durationMs(templateRetention));
+  return limits.length === 0 ? undefined : Math.min(...limits);
+}
+
+/**
+ * Codes of what a limit on stored objects refuses: of a start in ERROR, and of the condition Failed
+ * of a Sandbox.
+ */
+export const CapExceeded = {
+  maxConversations: 'ConversationLimitExceeded',
+  maxStoredBytes: 'StoredBytesLimitExceeded',
+  maxSandboxes: 'SandboxLimitExceeded',
+} as const satisfies Readonly<Record<CapField, string>>;
+
+const codes: ReadonlySet<string | undefined> = new Set(Object.values(CapExceeded));
+export const isCapExceeded = (code: string | undefined): boolean => codes.has(code);
+
+const nouns: Readonly<Record<CapField, string>> = {
+  maxConversations: 'stored conversations',
+  maxStoredBytes: 'bytes of stored conversations',
+  maxSandboxes: 'stored sandboxes',
+};
+
+/** Message of the rejection, safe to show to the owner. `current` excludes the rejected object. */
+export function capExceededMessage(
+  field: CapField,
+  { quotaName, scope, limit }: Cap,
+  current: number,
+): string {
+  const whom = scope === 'Owner' ? 'per owner' : 'in this namespace';
+  return `The quota ${quotaName} allows ${limit} ${nouns[field]} ${whom}, and ${current} are there. Delete some, then start again.`;
+}
+
+/** The stored objects of an owner, or of all owners of a namespace. */
+export interface Totals {
+  readonly conversations: number;
+  /** The bytes of the conversations. */
+  readonly storedBytes: number;
+  /** The sandboxes, with those that starts under way are to get. */
+  readonly sandboxes: number;
+}
+
+/** A conversation that is not being deleted, as far as caps count it. */
+export interface StoredConversation {
+  readonly uid: string;
+  readonly name: string;
+  readonly owner: string;
+  /** Milliseconds since 1970, in whole seconds. */
+  readonly createdAt: number;
+  readonly bytes: number;
+  /** Whether its start has yet to be judged. */
+  readonly isNew: boolean;
+  /** Whether its start is under way and has, or is to get, a sandbox of its own. */
+  readonly wantsSandbox: boolean;
+}
+
+export interface StoredSandbox {
+  readonly uid: string;
+  /** Empty for a spare of a pool, which no cap of an owner counts. */
+  readonly owner: string;
+  /** Whether `maxSandboxes` counts it. */
+  readonly counts: boolean;
+  /** Uid of the conversation that it was made for, or that claims it. */
+  readonly madeFor?: string | undefined;
+}
+
+/** A limit on what is stored, and how much of it is used. */
+export interface CapUse extends Cap {
+  readonly field: CapField;
+  readonly current: number;
+}
+
+/** The total that each limit bounds. */
+export const cappedTotal = {
+  maxConversations: 'conversations',
+  maxStoredBytes: 'storedBytes',
+  maxSandboxes: 'sandboxes',
+} as const satisfies Readonly<Record<CapField, keyof Totals>>;
+
+const none: Totals = { conversations: 0, storedBytes: 0, sandboxes: 0 };
+const sum = (one: Totals, other: Totals, sign: 1 | -1): Totals => ({
+  conversations: one.conversations + sign * other.conversations,
+  storedBytes: one.storedBytes + sign * other.storedBytes,
+  sandboxes: one.sandboxes + sign * other.sandboxes,
+});
+const isNothing = ({ conversations, storedBytes, sandboxes }: Totals): boolean =>
+  conversations === 0 && storedBytes === 0 && sandboxes === 0;
+
+const byCreation = (one: StoredConversation, other: StoredConversation): number => {
+  if (one.createdAt !== other.createdAt) return one.createdAt - other.createdAt;
+  if (one.name !== other.name) return one.name < other.name ? -1 : 1;
+  return one.uid === other.uid ? 0 : one.uid < other.uid ? -1 : 1;
+};
+
+/**
+ * The conversations and sandboxes that one namespace stores, counted by owner under the caps of
+ * quotas. A sandbox takes the place of the one that its conversation was to get, so that a start
+ * counts once at any time. Each new conversation is judged once, after all that were created before
+ * it, and a verdict stays as long as the conversation is stored as new. A refused one counts too,
+ * since its record is stored; only a sandbox never comes for it. Pure: no I/O and no clock.
+ */
+export class Ledger {
+  readonly #owners = new Map<string, Totals>();
+  #all = none;
+  readonly #conversations = new Map<string, StoredConversation>();
+  readonly #sandboxes = new Map<string, StoredSandbox>();
+  /** Number of the sandboxes of a conversation, by `owner/uid` of the conversation. */
+  readonly #made = new Map<string, number>();
+  /** New conversations without a verdict, in the order of their creation. They do not count yet. */
+  readonly #open: StoredConversation[] = [];
+  /** Verdicts on new conversations: the cap that refuses one; undefined accepts it. */
+  readonly #verdicts = new Map<string, CapUse | undefined>();
+
+  /** The totals of all owners. */
+  get all(): Totals {
+    return this.#all;
+  }
+
+  /** Whether nothing is stored. */
+  get isEmpty(): boolean {
+    return this.#conversations.size === 0 && this.#sandboxes.size === 0;
+  }
+
+  of(owner: string): Totals {
+    return this.#owners.get(owner) ?? none;
+  }
+
+  /** Owners with something stored. */
+  owners(): Iterable<string> {
+    return this.#owners.keys();
+  }
+
+  putConversation(conversation: StoredConversation): void {
+    const { uid, isNew } = conversation;
+    this.#recount(uid, () => {
+      this.#conversations.set(uid, conversation);
+      if (!isNew) this.#verdicts.delete(uid);
+    });
+  }
+
+  removeConversation(uid: string): void {
+    this.#recount(uid, () => {
+      this.#conversations.delete(uid);
+      this.#verdicts.delete(uid);
+    });
+  }
+
+  putSandbox(sandbox: StoredSandbox): void {
+    this.removeSandbox(sandbox.uid);
+    this.#sandboxes.set(sandbox.uid, sandbox);
+    this.#countSandbox(sandbox, 1);
+  }
+
+  removeSandbox(uid: string): void {
+    const old = this.#sandboxes.get(uid);
+    if (old === undefined) return;
+    this.#sandboxes.delete(uid);
+    this.#countSandbox(old, -1);
+  }
+
+  /** Counts what is about to be stored, until the returned function is called. */
+  reserve(owner: string, growth: Partial<Totals>): () => void {
+    const reserved = { ...none, ...growth };
+    this.#add(owner, reserved, 1);
+    let isOver = false;
+    return () => {
+      if (!isOver) this.#add(owner, reserved, -1);
+      isOver = true;
+    };
+  }
+
+  /** The use of every cap that holds for an owner. */
+  usesOf(caps: QuotaCaps, owner: string): readonly CapUse[] {
+    return capFields.flatMap((field) =>
+      capsOf(caps, owner, field).map((cap) => ({
+        ...cap,
+        field,
+        current: (cap.scope === 'Owner' ? this.of(owner) : this.#all)[cappedTotal[field]],
+      })),
+    );
+  }
+
+  /** The first cap that has no room for more of an owner. */
+  exceeded(caps: QuotaCaps, owner: string, growth: Partial<Totals>): CapUse | undefined {
+    return this.usesOf(caps, owner).find(({ field, limit, current }) => {
+      const more = growth[cappedTotal[field]] ?? 0;
+      return more > 0 && current + more > limit;
+    });
+  }
+
+  /** The cap that refuses a conversation; undefined for one that is accepted, or not known. */
+  verdictOn(uid: string, caps: QuotaCaps): CapUse | undefined {
+    const conversation = this.#conversations.get(uid);
+    while (conversation !== undefined && this.#isOpen(conversation)) {
+      const [first = conversation] = this.#open;
+      const verdict = this.exceeded(caps, first.owner, this.#totalsOf(first));
+      this.#recount(first.uid, () => this.#verdicts.set(first.uid, verdict));
+    }
+    return this.#verdicts.get(uid);
+  }
+
+  #isOpen({ uid, isNew }: StoredConversation): boolean {
+    return isNew && !this.#verdicts.has(uid);
+  }
+
+  #hasSandbox({ owner, uid }: StoredConversation): boolean {
+    return this.#made.has(`${owner}/${uid}`);
+  }
+
+  #totalsOf(conversation: StoredConversation): Totals {
+    const { uid, bytes, wantsSandbox } = conversation;
+    const isExpecting =
+      wantsSandbox && !this.#hasSandbox(conversation) && this.#verdicts.get(uid) === undefined;
+    return { conversations: 1, storedBytes: bytes, sandboxes: isExpecting ? 1 : 0 };
+  }
+
+  /** Makes a change that the count of a conversation depends on. */
+  #recount(uid: string, change: () => void): void {
+    this.#countConversation(this.#conversations.get(uid), -1);
+    change();
+    const after = this.#conversations.get(uid);
+    // A conversation that has its sandbox was accepted before, also by another operator.
+    if (after !== undefined && this.#isOpen(after) && this.#hasSandbox(after))
+      this.#verdicts.set(uid, undefined);
+    this.#countConversation(after, 1);
+  }
+
+  #countConversation(conversation: StoredConversation | undefined, sign: 1 | -1): void {
+    if (conversation === undefined) return;
+    if (!this.#isOpen(conversation))
+      this.#add(conversation.owner, this.#totalsOf(conversation), sign);
+    else if (sign === -1) this.#open.splice(this.#open.indexOf(conversation), 1);
+    else {
+      // Conversations arrive nearly in the order of their creation.
+      const before = this.#open.findLastIndex((other) => byCreation(other, conversation) < 0);
+      this.#open.splice(before + 1, 0, conversation);
+    }
+  }
+
+  #countSandbox({ owner, counts, madeFor = '' }: StoredSandbox, sign: 1 | -1): void {
+    // A spare of a pool has no owner, and is room for all.
+    if (owner === '') return;
+    if (counts) this.#add(owner, { ...none, sandboxes: 1 }, sign);
+    if (madeFor === '') return;
+    this.#recount(madeFor, () => {
+      const key = `${owner}/${madeFor}`;
+      const made = (this.#made.get(key) ?? 0) + sign;
+      if (made === 0) this.#made.delete(key);
+      else this.#made.set(key, made);
+    });
+  }
+
+  #add(owner: string, totals: Totals, sign: 1 | -1): void {
+    this.#all = sum(this.#all, totals, sign);
+    const own = sum(this.of(owner), totals, sign);
+    if (isNothing(own)) this.#owners.delete(owner);
+    else this.#owners.set(owner, own);
+  }
+}

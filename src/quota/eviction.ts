@@ -1,0 +1,61 @@
+import type { QuotaRule } from './rules.ts';
+import { byName, type Slot, type SlotOrder } from './slot.ts';
+
+// The order in which a quota evicts sandboxes, for every preemptor alike:
+//
+// 1. Spares of pools, the oldest first, under every policy (`evictSpare` in decide.ts).
+// 2. Stalled sandboxes: admitted ones whose agent has not answered for long enough.
+// 3. Sandboxes that came back by themselves, and in which no person has asked for anything since.
+// 4. The others.
+// 5. Sandboxes whose agent waits for a confirmation.
+//
+// Among equals, `PauseLongestIdle` evicts the longest idle one first; after that, and under
+// `PauseOldest`, the one that has been active for longest, and among these the first by name. A
+// sandbox is never evicted before its `minActiveSeconds`, nor during a start that is not stalled.
+// A bare resume evicts idle sandboxes alone.
+
+/** Whether a slot may be evicted, now or later. */
+export const mayBeEvicted = ({ state, stalledAt }: Slot): boolean =>
+  state === 'running' || (state === 'starting' && stalledAt < Infinity);
+
+/**
+ * Time from which a slot may be evicted under a rule, in milliseconds since 1970: by its age, or
+ * because its agent has not answered for long enough. Infinity: never.
+ */
+export function evictableAt(slot: Slot, rule: QuotaRule | undefined): number {
+  if (slot.state === 'starting') return slot.stalledAt;
+  return slot.state === 'running' ? slot.activeSince + (rule?.minActiveMs ?? 0) : Infinity;
+}
+
+/** Steps 2 to 5 of the order; a starting slot is one that has stalled. */
+const evictionRank = ({ state, automatic, confirming }: Slot): number => {
+  if (state === 'starting') return 0;
+  if (confirming) return 3;
+  return automatic ? 1 : 2;
+};
+const byStart: SlotOrder = (one, other) =>
+  one.activeSince - other.activeSince || byName(one, other);
+const byIdleTime: SlotOrder = (one, other) =>
+  one.idleSince === other.idleSince ? 0 : one.idleSince - other.idleSince;
+
+/** The order of evictions among the slots that may be evicted now: by rank, and then by policy. */
+export function byRank(rule: QuotaRule | undefined): SlotOrder {
+  const isIdlenessFirst = rule?.onExceeded === 'PauseLongestIdle';
+  return (one, other) =>
+    evictionRank(one) - evictionRank(other) ||
+    (isIdlenessFirst ? byIdleTime(one, other) : 0) ||
+    byStart(one, other);
+}
+
+/**
+ * The order of evictions under a rule: first the slots that may be evicted now, and then the others
+ * in the order in which their protection ends.
+ */
+export function byEviction(rule: QuotaRule | undefined, now: number): SlotOrder {
+  const amongRipe = byRank(rule);
+  return (one, other) => {
+    const [ofOne, ofOther] = [evictableAt(one, rule), evictableAt(other, rule)];
+    if (ofOne <= now && ofOther <= now) return amongRipe(one, other);
+    return Math.max(now, ofOne) - Math.max(now, ofOther) || byName(one, other);
+  };
+}

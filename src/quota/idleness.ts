@@ -1,0 +1,119 @@
+import { hasAnswerToGive } from '../resources/approval.ts';
+import { isStartOver, startStatusOf, undeliveredMessages } from '../resources/conversation.ts';
+import type { CachedConversation } from '../resources/cached-conversation.ts';
+import { SandboxReason, isRunRequested, type Sandbox } from '../resources/sandbox.ts';
+
+/**
+ * Whether a message or an answer of a person waits for the agent of a conversation that has
+ * started.
+ */
+export const hasUndelivered = (conversation: CachedConversation): boolean =>
+  startStatusOf(conversation) === 'READY' &&
+  (undeliveredMessages(conversation).length > 0 || hasAnswerToGive(conversation));
+
+/**
+ * Whether an undelivered message or answer makes the agent work. A conversation in `error` may
+ * never get one.
+ */
+const isToBeDelivered = (conversation: CachedConversation): boolean =>
+  hasUndelivered(conversation) && conversation.status?.executionStatus !== 'error';
+
+/**
+ * Whether a run continues by itself, because something else than its owner's pause has interrupted
+ * it.
+ */
+export const isToContinue = ({ status }: CachedConversation): boolean =>
+  status?.executionStatus === 'paused' &&
+  status.interruption !== undefined &&
+  status.interruption.reason !== SandboxReason.user;
+
+/** Whether the agent works, or will by itself: with an interrupted run, or with a message. */
+export const isWorking = (conversation: CachedConversation): boolean =>
+  conversation.status?.executionStatus === 'running' ||
+  isToContinue(conversation) ||
+  isToBeDelivered(conversation);
+
+/**
+ * Whether the agent was not polled since its container started: it may have work that no status
+ * shows yet.
+ */
+export function isUnasked(conversation: CachedConversation, sandbox: Sandbox): boolean {
+  const { executionStatus, agentEpoch = 0 } = conversation.status ?? {};
+  if (startStatusOf(conversation) !== 'READY' || executionStatus === 'error') return false;
+  return executionStatus === undefined || agentEpoch < (sandbox.status?.agentEpoch ?? 0);
+}
+
+export const isUnderWay = (conversation: CachedConversation): boolean =>
+  !isStartOver(startStatusOf(conversation));
+
+/**
+ * Whether a conversation has work left: its start, a message, or a run that was interrupted and not
+ * abandoned.
+ */
+export function isUnfinished(conversation: CachedConversation): boolean {
+  const { executionStatus, interruption } = conversation.status ?? {};
+  const interrupted =
+    interruption !== undefined &&
+    interruption.reason !== SandboxReason.user &&
+    interruption.abandonedReason === undefined;
+  return (
+    isUnderWay(conversation) ||
+    executionStatus === 'running' ||
+    isToBeDelivered(conversation) ||
+    interrupted
+  );
+}
+
+/** States in which an agent has no run to continue. */
+const runOver: ReadonlySet<unknown> = new Set(['finished', 'error', 'stuck']);
+
+/** Whether a person has asked that a run of the sandbox continue, and such a run exists. */
+export const isRunWanted = (
+  sandbox: Sandbox,
+  conversations: readonly CachedConversation[],
+): boolean =>
+  isRunRequested(sandbox) &&
+  conversations.some(({ status }) => !runOver.has(status?.executionStatus));
+
+/** The milliseconds of a stored time. */
+export const time = (timestamp: string | undefined, otherwise: number): number => {
+  const ms = timestamp === undefined ? Number.NaN : Date.parse(timestamp);
+  return Number.isNaN(ms) ? otherwise : ms;
+};
+
+interface InSandbox {
+  readonly sandbox: Sandbox;
+  readonly conversations: readonly CachedConversation[];
+}
+
+/** Times of the last known activity of the agent of a sandbox. */
+const lastActivity = (conversations: readonly CachedConversation[]): readonly number[] =>
+  conversations.flatMap(({ status: { start, lastActivityTime } = {} }) => [
+    time(lastActivityTime, 0),
+    time(start?.transitions.at(-1)?.time, 0),
+  ]);
+
+/**
+ * Time since when the agent of a sandbox is idle, in milliseconds; Infinity: the agent is not idle.
+ * In this order:
+ *
+ * 1. An agent that works, or will by itself (`isWorking`), is not idle.
+ * 2. One that was not polled since its container started is not idle: its work may be unknown.
+ * 3. One that waits for a confirmation is not: a person's answer is waited for, for as long as the
+ *    sandbox may run.
+ * 4. Any other is idle since its last activity, since the last step of a start in it, or since it
+ *    became active, whichever is the latest.
+ */
+export function idleSince(
+  { sandbox, conversations }: InSandbox,
+  activeSince: number,
+  steady: (ms: number) => number,
+): number {
+  const isHeld = conversations.some(
+    (conversation) =>
+      isWorking(conversation) ||
+      isUnasked(conversation, sandbox) ||
+      conversation.status?.executionStatus === 'waiting_for_confirmation',
+  );
+  return isHeld ? Infinity : Math.max(activeSince, ...lastActivity(conversations).map(steady));
+}

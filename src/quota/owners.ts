@@ -1,0 +1,306 @@
+import type { Cap } from './caps.ts';
+import type { QuotaRule } from './rules.ts';
+import { byRank, evictableAt, mayBeEvicted } from './eviction.ts';
+import { type Slot, byCreation, byRequest } from './slot.ts';
+import { byResume } from './automatic-resume.ts';
+
+/** The sandboxes that share a limit, by what a decision asks of them. */
+export interface Load {
+  /** Number of slots that count against the limit. */
+  readonly taken: number;
+  /** Number of taken slots that no decision has asked back. */
+  readonly holding: number;
+  /** Number of sandboxes that count against `maxSandboxes`. */
+  readonly stored: number;
+  /** Number of waiting newcomers that have work to do; the other newcomers are bare resumes. */
+  readonly demanding: number;
+  /** In the order of admission. */
+  readonly waiting: readonly Slot[];
+  /** Slots that resume automatically, now or after a delay, in the order of these resumes. */
+  readonly resumable: readonly Slot[];
+  /** Slots that may be evicted, now or later. */
+  readonly candidates: readonly Slot[];
+  /** Stored sandboxes without a first decision, in the order of their creation. */
+  readonly undecided: readonly Slot[];
+  readonly releasable: readonly Slot[];
+  /** The slot whose time limit ends first. */
+  readonly expiring: Slot | undefined;
+}
+
+const holds = ({ state }: Slot): boolean => state === 'starting' || state === 'running';
+/** Time when the time limit of a template pauses a sandbox; Infinity: never. */
+export const expiryOf = (slot: Slot | undefined): number => slot?.expiry?.at ?? Infinity;
+
+export function loadOf(slots: Iterable<Slot>): Load {
+  let [taken, holding, stored, demanding] = [0, 0, 0, 0];
+  const waiting: Slot[] = [];
+  const resumable: Slot[] = [];
+  const candidates: Slot[] = [];
+  const undecided: Slot[] = [];
+  const releasable: Slot[] = [];
+  let expiring: Slot | undefined;
+  for (const slot of slots) {
+    if (slot.taken) taken++;
+    if (slot.stored) stored++;
+    if (holds(slot)) holding++;
+    if (slot.state === 'waiting') waiting.push(slot);
+    if (slot.state === 'waiting' && !slot.bare) demanding++;
+    if (slot.state === 'resumable') resumable.push(slot);
+    if (mayBeEvicted(slot)) candidates.push(slot);
+    if (slot.undecided) undecided.push(slot);
+    if (slot.releasable) releasable.push(slot);
+    if (expiryOf(slot) < expiryOf(expiring)) expiring = slot;
+  }
+  waiting.sort(byRequest);
+  resumable.sort(byResume);
+  undecided.sort(byCreation);
+  return {
+    ...{ taken, holding, stored, demanding },
+    ...{ waiting, resumable, candidates, undecided, releasable, expiring },
+  };
+}
+
+type Counts = Pick<Load, 'taken' | 'holding' | 'stored' | 'demanding'>;
+type Loaded = Pick<Limited, 'load'>;
+
+/**
+ * The load of all owners. Its lists are put together when a decision asks for them; newcomers have
+ * only the owners that a decision visits.
+ */
+export function sumOf(
+  { taken, holding, stored, demanding }: Counts,
+  owners: ReadonlyMap<string, Loaded>,
+  deciding: Iterable<Loaded>,
+): Load {
+  return {
+    ...{ taken, holding, stored, demanding },
+    get waiting() {
+      return Array.from(deciding, ({ load }) => load.waiting)
+        .flat()
+        .sort(byRequest);
+    },
+    get resumable() {
+      return Array.from(owners.values(), ({ load }) => load.resumable)
+        .flat()
+        .sort(byResume);
+    },
+    get candidates() {
+      return Array.from(owners.values(), ({ load }) => load.candidates).flat();
+    },
+    get undecided() {
+      return Array.from(deciding, ({ load }) => load.undecided)
+        .flat()
+        .sort(byCreation);
+    },
+    // No limit counts these.
+    releasable: [],
+    expiring: undefined,
+  };
+}
+
+/** A limit on active sandboxes, and the sandboxes that it counts. */
+export interface Limited {
+  readonly rule: QuotaRule | undefined;
+  readonly load: Load;
+}
+
+export const limitOf = ({ rule }: Pick<Limited, 'rule'>): number => rule?.limit ?? Infinity;
+const hasRoom = (limited: Limited): boolean => limited.load.taken < limitOf(limited);
+/** Whether newcomers have others evicted. */
+export const makesRoom = ({ rule }: Pick<Limited, 'rule'>): boolean =>
+  rule?.onExceeded === 'PauseOldest' || rule?.onExceeded === 'PauseLongestIdle';
+
+/** Whether a limit keeps some of these newcomers waiting and makes no room for them. */
+export const isFullFor = (limited: Limited, newcomers: number): boolean =>
+  !makesRoom(limited) && limited.load.holding + newcomers > limitOf(limited);
+
+/** Number of evictions that bring a limit within its bounds, those for newcomers included. */
+export const excessOf = (limited: Limited, newcomers: number): number =>
+  limited.load.holding + (makesRoom(limited) ? newcomers : 0) - limitOf(limited);
+
+/** The slots that may be evicted under a rule, until one of them changes or the time comes. */
+interface Evictable {
+  readonly load: Load;
+  readonly rule: QuotaRule | undefined;
+  /** In the order of evictions. */
+  readonly slots: readonly Slot[];
+  /** Time when another slot may be evicted; Infinity: none. */
+  readonly until: number;
+}
+
+/** The sandboxes of one owner in a namespace. */
+export class Owner implements Limited {
+  readonly name: string;
+  rule: QuotaRule | undefined;
+  /** The lowest `maxSandboxes` of the quotas for this owner. */
+  cap: Cap | undefined;
+  /** Sequence number of the last automatic resume; 0 before the first. */
+  lastResume = 0;
+  readonly #slots = new Map<string, Slot>();
+  #load: Load | undefined;
+  #evictable: Evictable | undefined;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  /** Read anew after a change of a slot. */
+  get load(): Load {
+    return (this.#load ??= loadOf(this.#slots.values()));
+  }
+
+  get isEmpty(): boolean {
+    return this.#slots.size === 0;
+  }
+
+  slots(): Iterable<Slot> {
+    return this.#slots.values();
+  }
+
+  put(slot: Slot): void {
+    this.#slots.set(slot.uid, slot);
+    this.#load = undefined;
+  }
+
+  remove(uid: string): void {
+    this.#slots.delete(uid);
+    this.#load = undefined;
+  }
+
+  /** Number of newcomers that only the limit of the namespace may keep waiting. */
+  get wanted(): number {
+    const { waiting, holding } = this.load;
+    return Math.min(waiting.length, Math.max(0, limitOf(this) - holding));
+  }
+
+  /** Number of these newcomers that have work to do. */
+  get demand(): number {
+    return Math.min(this.load.demanding, this.wanted);
+  }
+
+  /** The first newcomer, where the owner's limit has room for it. */
+  get ready(): Slot | undefined {
+    return hasRoom(this) ? this.load.waiting[0] : undefined;
+  }
+
+  /** The slots that may be evicted now under a rule; kept, because few owners change at a time. */
+  evictable(rule: QuotaRule | undefined, now: number): Evictable {
+    const { load } = this;
+    const known = this.#evictable;
+    if (known?.load === load && known.rule === rule && now < known.until) return known;
+    const slots = load.candidates.filter((slot) => evictableAt(slot, rule) <= now);
+    const others = load.candidates.filter((slot) => !slots.includes(slot));
+    const until = Math.min(...others.map((slot) => evictableAt(slot, rule)));
+    return (this.#evictable = { load, rule, slots: slots.sort(byRank(rule)), until });
+  }
+
+  /** Whether a sandbox may need a decision, other than by its time limit or an automatic resume. */
+  get mayNeedDecision(): boolean {
+    const { waiting, undecided, releasable, holding } = this.load;
+    return (
+      waiting.length > 0 || undecided.length > 0 || releasable.length > 0 || holding > limitOf(this)
+    );
+  }
+
+  /** Whether the owner's limit has room for an automatic resume that no newcomer takes. */
+  get mayResume(): boolean {
+    const { waiting, resumable } = this.load;
+    return resumable.length > 0 && waiting.length === 0 && hasRoom(this);
+  }
+
+  /** The first time limit that ends, or else the first delayed resume after now that is due. */
+  dueAt(now: number): number {
+    let first = expiryOf(this.load.expiring);
+    for (const { resumesAt } of this.load.resumable)
+      if (resumesAt > now && resumesAt < first) first = resumesAt;
+    return first;
+  }
+}
+
+/** Numbers that the owners of a namespace add up to. */
+export interface Sums extends Pick<Load, 'taken' | 'holding' | 'stored' | 'demanding'> {
+  /** Number of newcomers that only the limit of the namespace may keep waiting. */
+  readonly wanted: number;
+  /** Number of these newcomers that have work to do; the other newcomers are bare resumes. */
+  readonly demand: number;
+}
+
+interface Counted extends Sums {
+  readonly dueAt: number;
+}
+
+const nothing: Sums = { taken: 0, holding: 0, stored: 0, demanding: 0, wanted: 0, demand: 0 };
+
+const plus = (sums: Sums, part: Sums, sign: 1 | -1): Sums => ({
+  taken: sums.taken + sign * part.taken,
+  holding: sums.holding + sign * part.holding,
+  stored: sums.stored + sign * part.stored,
+  demanding: sums.demanding + sign * part.demanding,
+  wanted: sums.wanted + sign * part.wanted,
+  demand: sums.demand + sign * part.demand,
+});
+
+/**
+ * The sums over the owners of a namespace, and the owners that a decision has to visit. An owner is
+ * counted anew only after a change, so that a decision costs little among many owners.
+ */
+export class OwnerCounts {
+  readonly #counted = new Map<Owner, Counted>();
+  /** Owners of whom a sandbox may need a decision, whatever the time. */
+  readonly deciding = new Set<Owner>();
+  /** Owners who may have a sandbox that resumes automatically. */
+  readonly resuming = new Set<Owner>();
+  #sums = nothing;
+  /** The first due time of all owners; undefined after the owner that it came from has changed. */
+  #dueAt: number | undefined = Infinity;
+
+  get sums(): Sums {
+    return this.#sums;
+  }
+
+  /** Counts an owner anew. */
+  count(owner: Owner, now: number): void {
+    this.forget(owner);
+    const { wanted, demand, load } = owner;
+    const { taken, holding, stored, demanding } = load;
+    const dueAt = owner.dueAt(now);
+    const counted = { taken, holding, stored, demanding, wanted, demand, dueAt };
+    this.#counted.set(owner, counted);
+    this.#sums = plus(this.#sums, counted, 1);
+    if (owner.mayNeedDecision) this.deciding.add(owner);
+    if (owner.mayResume) this.resuming.add(owner);
+    if (this.#dueAt !== undefined) this.#dueAt = Math.min(this.#dueAt, dueAt);
+  }
+
+  forget(owner: Owner): void {
+    const counted = this.#counted.get(owner);
+    if (counted === undefined) return;
+    this.#counted.delete(owner);
+    this.#sums = plus(this.#sums, counted, -1);
+    this.deciding.delete(owner);
+    this.resuming.delete(owner);
+    if (counted.dueAt < Infinity && this.#dueAt === counted.dueAt) this.#dueAt = undefined;
+  }
+
+  /**
+   * The first time after now when a time limit ends or a delayed resume is due, and the owners with
+   * time limits that have ended. Takes time in proportion to the number of owners when one is due,
+   * or when the first one has changed.
+   */
+  due(now: number): { readonly nextAt: number; readonly owners: readonly Owner[] } {
+    if (this.#dueAt !== undefined && this.#dueAt > now) return { nextAt: this.#dueAt, owners: [] };
+    const owners: Owner[] = [];
+    let nextAt = Infinity;
+    for (const [owner, counted] of this.#counted) {
+      let { dueAt } = counted;
+      if (dueAt <= now) {
+        dueAt = owner.dueAt(now);
+        this.#counted.set(owner, { ...counted, dueAt });
+      }
+      if (dueAt <= now) owners.push(owner);
+      else if (dueAt < nextAt) nextAt = dueAt;
+    }
+    this.#dueAt = owners.length > 0 ? now : nextAt;
+    return { nextAt, owners };
+  }
+}

@@ -1,0 +1,186 @@
+import { findCondition } from '../resources/conditions.ts';
+import type { CachedConversation } from '../resources/cached-conversation.ts';
+import { SandboxCondition, SandboxReason, type Sandbox } from '../resources/sandbox.ts';
+import {
+  defaultStartDeadline,
+  durationMs,
+  type SandboxTemplate,
+} from '../resources/sandbox-template.ts';
+import { idleSince, isUnderWay, time } from './idleness.ts';
+
+export type TimeLimits = Pick<SandboxTemplate['spec'], 'idleTimeout' | 'maxActiveTime'> &
+  Partial<Pick<SandboxTemplate['spec'], 'startDeadline'>>;
+
+export interface SlotFacts {
+  readonly sandbox: Sandbox;
+  /** The conversations in the sandbox, and those that it was made for. */
+  readonly conversations: readonly CachedConversation[];
+  /**
+   * Whether a conversation that the sandbox was made for is not known yet, and may not have
+   * started.
+   */
+  readonly unknownStart?: boolean;
+  /**
+   * Whether every conversation that the sandbox was made for is gone or being deleted, so that
+   * garbage collection removes the sandbox.
+   */
+  readonly orphaned?: boolean;
+  /**
+   * Whether the sandbox was made for no conversation of its owner: then the references to the
+   * conversations of other owners save it from no limit.
+   */
+  readonly hasForeignMakers?: boolean;
+  readonly limits?: TimeLimits | undefined;
+  readonly now: number;
+  /**
+   * Translates a stored time to the clock by which ages are compared. By default the wall clock.
+   */
+  readonly steady?: (ms: number) => number;
+}
+
+export interface Expiry {
+  readonly at: number;
+  readonly reason: typeof SandboxReason.idle | typeof SandboxReason.maxActiveTime;
+  /** The time limit in the notation of the template. */
+  readonly limit: string;
+}
+
+/**
+ * Grace of a sandbox that was RUNNING and whose agent can't be used any more, in milliseconds;
+ * after that it counts as stalled.
+ */
+export const stalledGraceMs = 30_000;
+
+interface Ages {
+  readonly activeSince: number;
+  readonly idleSince: number;
+  readonly notIdleBefore?: number;
+  readonly notAgedBefore?: number;
+}
+
+/**
+ * The time limit of the template that ends first:
+ *
+ * 1. `idleTimeout`, since the agent is idle. An agent that does not answer counts as idle since
+ *    then, and is paused only once it is stalled.
+ * 2. `maxActiveTime`, since the sandbox became active; for one that never was, not before it is
+ *    stalled.
+ *
+ * The first one is the reason where both end at the same moment. Undefined: none ever ends.
+ */
+function expiryOf(
+  { activeSince, idleSince, notIdleBefore = 0, notAgedBefore = 0 }: Ages,
+  limits: TimeLimits | undefined,
+): Expiry | undefined {
+  const { idleTimeout, maxActiveTime } = limits ?? {};
+  const ending = (
+    reason: Expiry['reason'],
+    since: number,
+    limit: string | undefined,
+    notBefore: number,
+  ): readonly Expiry[] =>
+    limit === undefined
+      ? []
+      : [{ at: Math.max(notBefore, since + durationMs(limit)), reason, limit }];
+  const [first] = [
+    ...ending(SandboxReason.idle, idleSince, idleTimeout, notIdleBefore),
+    ...ending(SandboxReason.maxActiveTime, activeSince, maxActiveTime, notAgedBefore),
+  ].sort((one, other) => one.at - other.at);
+  return first?.at === Infinity ? undefined : first;
+}
+
+/**
+ * The time since when an admitted sandbox that has run has no usable agent; undefined for any other
+ * sandbox.
+ */
+function unreadySince(
+  { status }: Sandbox,
+  steady: (ms: number) => number,
+  now: number,
+): number | undefined {
+  const ready = findCondition(status?.conditions, SandboxCondition.ready);
+  const admitted = findCondition(status?.conditions, SandboxCondition.admitted);
+  if (
+    status?.lastContainerID === undefined ||
+    admitted?.status !== 'True' ||
+    ready?.status === 'True'
+  )
+    return undefined;
+  // A resumed sandbox was not ready all the time that it was paused.
+  return Math.max(
+    steady(time(admitted.lastTransitionTime, now)),
+    steady(time(ready?.lastTransitionTime, 0)),
+  );
+}
+
+/** Ages of an admitted sandbox, and what follows from them. Times are milliseconds. */
+export interface Timing {
+  /** Time since when a running sandbox runs. */
+  readonly activeSince: number;
+  /**
+   * Time since when the agent of a running or stalled sandbox is idle; Infinity while it works, or
+   * waits for a confirmation.
+   */
+  readonly idleSince: number;
+  /**
+   * Time from which a starting sandbox counts as stalled; Infinity before its first run, and during
+   * the start of a conversation in it.
+   */
+  readonly stalledAt: number;
+  /**
+   * Pause that the template demands of a running sandbox, or of an admitted one whose agent does
+   * not answer.
+   */
+  readonly expiry: Expiry | undefined;
+}
+
+const timeless: Timing = {
+  activeSince: 0,
+  idleSince: Infinity,
+  stalledAt: Infinity,
+  expiry: undefined,
+};
+
+/** A spare has nothing to do, and no time limit of its template counts before its first start. */
+export const timelessSpare: Timing = { ...timeless, idleSince: 0 };
+
+/** The ages of an admitted sandbox, and what follows from them. */
+export function timingOf(facts: SlotFacts, state: 'running' | 'starting' | undefined): Timing {
+  const {
+    sandbox,
+    conversations,
+    unknownStart = false,
+    limits,
+    now,
+    steady = (ms: number): number => ms,
+  } = facts;
+  const { status } = sandbox;
+  if (state === 'running') {
+    const activeSince = steady(time(status?.activeSinceTime, now));
+    const ages = { activeSince, idleSince: idleSince(facts, activeSince, steady) };
+    return { ...ages, stalledAt: Infinity, expiry: expiryOf(ages, limits) };
+  }
+  const since = state === 'starting' ? unreadySince(sandbox, steady, now) : undefined;
+  if (since === undefined) return timeless;
+  const startsInIt = unknownStart || conversations.some(isUnderWay);
+  const wasActive = status?.activeSinceTime !== undefined;
+  const activeSince = wasActive ? steady(time(status.activeSinceTime, now)) : since;
+  const startDeadlineMs = durationMs(limits?.startDeadline ?? defaultStartDeadline);
+  // A sandbox that starts or comes back has the time of a start: on nodes slower than the grace,
+  // none would ever come up.
+  const stalledAt = since + (wasActive && !startsInIt ? stalledGraceMs : startDeadlineMs);
+  // Without this limit, and without an idleTimeout, a resumed sandbox whose agent never answers
+  // would keep its slot for ever.
+  const ages = {
+    activeSince,
+    idleSince: since,
+    notIdleBefore: stalledAt,
+    notAgedBefore: wasActive ? 0 : stalledAt,
+  };
+  return {
+    activeSince,
+    idleSince: startsInIt ? Infinity : idleSince(facts, activeSince, steady),
+    stalledAt,
+    expiry: startsInIt ? undefined : expiryOf(ages, limits),
+  };
+}

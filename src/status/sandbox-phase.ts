@@ -1,0 +1,170 @@
+import { findCondition, isTrue, setConditions, pausedCondition } from '../resources/conditions.ts';
+import type { SandboxStatus } from '../resources/conversation-status.ts';
+import {
+  SandboxCondition,
+  SandboxReason,
+  hasRun,
+  isSpare,
+  resumeRequestOf,
+  type Sandbox,
+  type SandboxState,
+} from '../resources/sandbox.ts';
+
+/**
+ * Reasons of Admitted=False that take the sandbox from its owner for a while, rather than make it
+ * wait.
+ */
+const pausingReasons: ReadonlySet<string> = new Set([
+  SandboxReason.quota,
+  SandboxReason.idle,
+  SandboxReason.maxActiveTime,
+  SandboxReason.quotaExceeded,
+]);
+export const isPausingReason = (reason: string): boolean => pausingReasons.has(reason);
+
+/**
+ * Whether the sandbox was paused and resumed since its controller last observed it. Only `replicas`
+ * of the spec can change, so a second generation reverts the first. The controller still interrupts
+ * the runs of before that pause.
+ */
+export const pausedUnseen = ({ metadata, spec, status }: Sandbox): boolean =>
+  spec.replicas === 1 &&
+  status?.observedGeneration !== undefined &&
+  metadata.generation - status.observedGeneration >= 2;
+
+/**
+ * Maximum difference between the clocks of a gateway and an operator. An older request precedes the
+ * failure.
+ */
+const clocksDifferMs = 3_600_000;
+
+/**
+ * Whether a person has asked for a failed sandbox since it failed: with the annotation, or by
+ * turning `spec.replicas` off and on again. The sandbox must have run: a failed start never
+ * resumes. One version of the sandbox has all of this, so that every reader of that version agrees,
+ * with any lag of its cache.
+ */
+export function isResumedAfterFailure(sandbox: Sandbox): boolean {
+  const { metadata, spec, status } = sandbox;
+  const failed = findCondition(status?.conditions, SandboxCondition.failed);
+  if (
+    failed?.status !== 'True' ||
+    spec.replicas !== 1 ||
+    metadata.deletionTimestamp !== undefined ||
+    !hasRun(sandbox)
+  )
+    return false;
+  if (metadata.generation > (failed.observedGeneration ?? metadata.generation)) return true;
+  const request = resumeRequestOf(sandbox);
+  if (request === undefined || request === status?.observedResumeRequest) return false;
+  // Operators before this rule stored no request with a failure.
+  return Date.parse(request) > Date.parse(failed.lastTransitionTime) - clocksDifferMs;
+}
+
+/**
+ * Whether the operator is interrupting the runs of a pause, or has yet to, even when the sandbox
+ * was resumed since.
+ */
+export const hasStopToFinish = (sandbox: Sandbox): boolean =>
+  sandbox.status?.pauseTime !== undefined || pausedUnseen(sandbox);
+
+export interface SandboxView {
+  readonly phase: SandboxStatus;
+  readonly reason: string;
+  readonly message: string;
+}
+
+/**
+ * Phase, reason and message of a sandbox: a projection of its spec and its conditions. A pause
+ * shows as soon as the API server has stored it, before a controller has acted on it.
+ */
+export function viewOfSandbox(sandbox: Sandbox | undefined): SandboxView {
+  if (sandbox === undefined)
+    return { phase: 'MISSING', reason: 'Deleted', message: 'The sandbox does not exist any more.' };
+  if (sandbox.metadata.deletionTimestamp !== undefined) {
+    return {
+      phase: 'MISSING',
+      reason: SandboxReason.deleting,
+      message: 'The sandbox is being deleted.',
+    };
+  }
+  const conditions = sandbox.status?.conditions;
+  const failed = findCondition(conditions, SandboxCondition.failed);
+  if (failed?.status === 'True') {
+    return isResumedAfterFailure(sandbox)
+      ? {
+          phase: 'STARTING',
+          reason: failed.reason,
+          message: `Resumed, and started again soon. The failure before: ${failed.message}`,
+        }
+      : { phase: 'ERROR', reason: failed.reason, message: failed.message };
+  }
+  if (sandbox.spec.replicas === 0)
+    return { phase: 'PAUSED', reason: SandboxReason.user, message: 'Paused by its owner.' };
+  const admitted = findCondition(conditions, SandboxCondition.admitted);
+  if (admitted?.status === 'False' && pausingReasons.has(admitted.reason)) {
+    return { phase: 'PAUSED', reason: admitted.reason, message: admitted.message };
+  }
+  if (admitted?.status !== 'True') {
+    return {
+      phase: 'STARTING',
+      reason: admitted?.reason ?? SandboxReason.waitingForAdmission,
+      message: admitted?.message ?? 'Waiting to be admitted.',
+    };
+  }
+  const ready = findCondition(conditions, SandboxCondition.ready);
+  if (ready?.status === 'True' && pausedUnseen(sandbox))
+    return {
+      phase: 'STARTING',
+      reason: SandboxReason.waitingForAgent,
+      message: 'Resuming after a pause.',
+    };
+  if (ready?.status === 'True')
+    return { phase: 'RUNNING', reason: SandboxReason.running, message: ready.message };
+  return {
+    phase: 'STARTING',
+    reason: ready?.reason ?? SandboxReason.waitingForPod,
+    message: ready?.message ?? 'Starting.',
+  };
+}
+
+/**
+ * The status with the phase, its reason and the condition Paused, which follow from its other
+ * fields. A sandbox of an earlier version gets the condition with the next change of its phase, so
+ * that an upgrade does not write every stored sandbox at once.
+ */
+export function withView(sandbox: Sandbox, status: SandboxState, now: string): SandboxState {
+  const view = viewOfSandbox({ ...sandbox, status });
+  const isOfEarlierVersion =
+    findCondition(status.conditions, SandboxCondition.paused) === undefined &&
+    sandbox.status?.phase === view.phase;
+  if (isOfEarlierVersion) return { ...status, ...view };
+  const conditions = setConditions(
+    status.conditions,
+    [pausedCondition(view.phase === 'PAUSED', view.reason)],
+    sandbox.metadata.generation,
+    now,
+  );
+  return { ...status, ...view, conditions };
+}
+
+/** Whether the sandbox should have a pod. */
+export const shouldRun = (sandbox: Sandbox): boolean =>
+  sandbox.metadata.deletionTimestamp === undefined &&
+  sandbox.spec.replicas === 1 &&
+  isTrue(sandbox.status?.conditions, SandboxCondition.admitted) &&
+  !isTrue(sandbox.status?.conditions, SandboxCondition.failed);
+
+/**
+ * Whether the sandbox counts against a quota: from its admission until its pod is gone. True
+ * whenever a pod exists or may be created.
+ */
+export const slotTaken = ({ status }: Pick<Sandbox, 'status'>): boolean =>
+  status?.replicas === 1 || isTrue(status?.conditions, SandboxCondition.admitted);
+
+/** Whether a start may claim the spare: its agent has booted, and nothing takes its pod away. */
+export const isReadySpare = (sandbox: Sandbox): boolean =>
+  isSpare(sandbox) &&
+  shouldRun(sandbox) &&
+  !hasRun(sandbox) &&
+  findCondition(sandbox.status?.conditions, SandboxCondition.ready)?.reason === SandboxReason.spare;

@@ -1,0 +1,63 @@
+import type { Signal } from '@preact/signals';
+import type { ActionState } from '../row.ts';
+import type { ComponentChildren } from 'preact';
+
+interface SkeletonProps {
+  /** Number of lines in the place of the content. */
+  readonly lines: number;
+  /** The words for people who do not see the lines. */
+  readonly children: ComponentChildren;
+}
+
+/** The place of a content that is being read. */
+export const Skeleton = ({ lines, children }: SkeletonProps) => (
+  <div class="skeleton">
+    <span class="unseen">{children}</span>
+    {Array.from({ length: lines }, (_, index) => (
+      <span key={index} class="skeleton-line" />
+    ))}
+  </div>
+);
+
+interface RetryProblemProps {
+  readonly text: string;
+  readonly onRetry: () => void;
+}
+
+/** Why something could not be read, with a way to try again. */
+export const RetryProblem = ({ text, onRetry }: RetryProblemProps) => (
+  <p class="problem" role="alert">
+    {text}{' '}
+    <button type="button" class="link" onClick={onRetry}>
+      Try again
+    </button>
+  </p>
+);
+
+interface ActionProblemProps {
+  readonly class: string;
+  readonly action: Signal<ActionState | undefined>;
+}
+
+/** Why the service has refused an action, until a person repeats or dismisses it. */
+export function ActionProblem({ class: name, action }: ActionProblemProps) {
+  const { problem, retry } = action.value ?? {};
+  if (problem === undefined) return null;
+  return (
+    <span class={name} role="alert">
+      {problem}{' '}
+      <button type="button" class="link" onClick={retry}>
+        Try again
+      </button>{' '}
+      <button
+        type="button"
+        class="link"
+        onClick={() => {
+          action.value = undefined;
+        }}
+      >
+        Dismiss
+      </button>
+    </span>
+  );
+}

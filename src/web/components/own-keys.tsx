@@ -1,0 +1,125 @@
+import { useSignal } from '@preact/signals';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { KeyList, type KeyRow } from '../key-list.ts';
+import { AskingButton } from './asking-button.tsx';
+import { Ago, Until } from './tables.tsx';
+import { RetryProblem } from './loading.tsx';
+import { Field, SettingsForm } from './settings-form.tsx';
+
+/** The value of a new key, which no answer of the service has again. */
+function NewKey({ value }: { readonly value: string }) {
+  const input = useRef<HTMLInputElement>(null);
+  const state = useSignal('');
+  const copy = async () => {
+    input.current?.select();
+    try {
+      await navigator.clipboard.writeText(value);
+      state.value = 'Copied.';
+    } catch {
+      // A page without TLS of another machine has no clipboard.
+      state.value = 'Selected: copy it by the keyboard.';
+    }
+  };
+  return (
+    <div class="new-key">
+      <label for="new-key">Your new key. It is shown only now: copy it before you leave.</label>
+      <input id="new-key" ref={input} readOnly value={value} />
+      <button type="button" class="small" onClick={() => void copy()}>
+        Copy
+      </button>
+      <span role="status">{state}</span>
+    </div>
+  );
+}
+
+function KeyItem({ row, keys }: { readonly row: KeyRow; readonly keys: KeyList }) {
+  const { id, name, role, created_at: created, last_used_at: used, expires_at: end } = row.record;
+  return (
+    <li>
+      <span>{name}</span>
+      <span class="quiet-text">
+        {keys.own.value === id && 'this session · '}
+        {role === 'admin' && 'admin · '}
+        created <Ago time={created} /> · last used {used === null ? 'never' : <Ago time={used} />} ·
+        ends <Until time={end} />
+      </span>
+      <AskingButton
+        verb="Revoke"
+        subject={name}
+        question={keys.endsSession(id) ? 'Revoke, and sign out?' : 'Revoke, with the keys it made?'}
+        action={row.action}
+        isAsking={row.isAsking}
+        onConfirm={() => void keys.revoke(row)}
+      />
+    </li>
+  );
+}
+
+/** The API keys and sessions of the owner, and a form for one more key. */
+export function KeysSection() {
+  const keys = useMemo(() => new KeyList(), []);
+  useEffect(() => void keys.open(), [keys]);
+  const name = useSignal('');
+  const end = useSignal('');
+  const made = useSignal<string | undefined>(undefined);
+  const rows = keys.rows.value;
+  const session = rows?.find(({ record }) => record.id === keys.own.value)?.record;
+  return (
+    <SettingsForm
+      id="keys"
+      title="API keys"
+      text="A program that has a key of yours may do what you may. A key that is made here ends with your session: when you sign out, and at its end. For a key that stays, ask the operators of this service."
+      button="Make a key"
+      send={async () => {
+        const time = end.peek();
+        made.value = undefined;
+        made.value = await keys.make(
+          name.peek().trim(),
+          time === '' ? undefined : new Date(time).toISOString(),
+        );
+        name.value = end.value = '';
+      }}
+      before={
+        <>
+          <p>
+            <a href="/docs">What the API offers</a>
+          </p>
+          {keys.problem.value !== undefined && (
+            <RetryProblem text={keys.problem.value} onRetry={() => void keys.open()} />
+          )}
+          {rows === undefined ? (
+            keys.problem.value === undefined && <p class="quiet-text">Reading your keys…</p>
+          ) : (
+            <ul class="settings-list">
+              {rows.map((row) => (
+                <KeyItem key={row.record.id} row={row} keys={keys} />
+              ))}
+            </ul>
+          )}
+          {made.value !== undefined && <NewKey key={made.value} value={made.value} />}
+        </>
+      }
+    >
+      <Field id="key-name" label="Name" value={name} placeholder="CI" required />
+      <span class="field">
+        <label for="key-end">
+          Ends, if before your session
+          {session !== undefined && session.expires_at !== null && (
+            <>
+              {' '}
+              (<Until time={session.expires_at} />)
+            </>
+          )}
+        </label>
+        <input
+          id="key-end"
+          type="datetime-local"
+          value={end}
+          onInput={(event) => {
+            end.value = event.currentTarget.value;
+          }}
+        />
+      </span>
+    </SettingsForm>
+  );
+}

@@ -1,1 +1,0 @@
-export { Changes } from '../components/changed-files.tsx';

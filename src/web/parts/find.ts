@@ -1,2 +1,0 @@
-export { Find, highlight } from '../components/find.tsx';
-export { surroundingsIn } from '../hit.ts';

@@ -1,1 +1,0 @@
-export { Life } from '../components/life.tsx';

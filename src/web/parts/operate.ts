@@ -1,1 +1,0 @@
-export { OperatePage } from '../components/operate/operate-page.tsx';

@@ -1,1 +1,0 @@
-export { BareSandboxes } from '../components/bare-sandboxes.tsx';

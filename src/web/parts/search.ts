@@ -1,1 +1,0 @@
-export { SearchResults } from '../components/search-results.tsx';

@@ -1,1 +1,0 @@
-export { SelectionBar } from '../components/selection-bar.tsx';

@@ -1,0 +1,26 @@
+/** One read at a time: a call during one makes it run once more afterwards. */
+export class Refresher {
+  readonly #read: () => Promise<void>;
+  #running: Promise<void> | undefined;
+  #isAskedAgain = false;
+
+  /** @param read Never rejects. */
+  constructor(read: () => Promise<void>) {
+    this.#read = read;
+  }
+
+  run(): Promise<void> {
+    this.#isAskedAgain = this.#running !== undefined;
+    this.#running ??= this.#read().finally(() => {
+      this.#running = undefined;
+      if (this.#isAskedAgain) void this.run();
+    });
+    return this.#running;
+  }
+}
+
+/** The `page_id` of the next page, which the header Link of an answer names. */
+export function nextPageOf(link: string | null): string | undefined {
+  const [, url = ''] = /<([^>]*)>\s*;\s*rel="next"/.exec(link ?? '') ?? [];
+  return URL.canParse(url) ? (new URL(url).searchParams.get('page_id') ?? undefined) : undefined;
+}
