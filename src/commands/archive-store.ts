@@ -8,15 +8,15 @@ import { createCodec, type Codec } from '../archive/codec.ts';
 import type { HistoryReader } from '../archive/history.ts';
 import { measuredStore, type MeasuredStore } from '../archive/measured-store.ts';
 import { createHistoryReader } from '../archive/reader.ts';
-import type { ArchiveConfig } from '../config/archive.ts';
 import { type OutwardRuntime, withOutward } from './outward.ts';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import {
   readArchiveToolConfig,
   toolArchiveOf,
+  type ArchiveConfig,
   type ArchiveToolConfig,
-} from '../config/archive-tool.ts';
+} from '../config/archive.ts';
 import type { ArchiveAccess } from './archive.ts';
 import { writerOf } from '../archive/installation.ts';
 import { CommandError } from './terminal.ts';

@@ -24,7 +24,7 @@ import { apiVersion } from '../resources/group.ts';
 import type { NewObject } from '@conversation-operator/kube/object';
 import type { AgentCredentials } from '../agent/credentials.ts';
 import { secretLineOf } from './credential-files.ts';
-import { namesProvider } from '../resources/allowed-models.ts';
+import { namesProvider } from '../resources/agent-settings.ts';
 
 const openHandsTemplateName = 'openhands';
 
