@@ -1,4 +1,10 @@
-import { routesOfConversations } from './conversations/routes.ts';
+import { conversationRoutes, interruptRoute } from './conversations/conversations.ts';
+import { legacyRoutes } from './conversations/legacy.ts';
+import { ConversationSearch } from './conversations/search.ts';
+import { startTaskRoutes } from './conversations/start-tasks.ts';
+import { lifeRoutes } from './conversations/timeline.ts';
+import { routesOfSandboxes } from './sandboxes/routes.ts';
+import { routesOfSettings } from './settings/routes.ts';
 import { historyRoutes } from './history/routes.ts';
 import type { Route } from './http/route.ts';
 import { openApiRoutes } from './pages/docs.ts';
@@ -15,11 +21,6 @@ import { healthRoutes, type HealthOptions } from './pages/health.ts';
 import { overviewRoutes } from './overview/overview.ts';
 import { pullRequestRoutes } from './pull-requests/routes.ts';
 import { quotaRoutes } from './quota/quota.ts';
-import { sandboxSettingsRoutes } from './sandboxes/secrets-of-sandbox.ts';
-import { secretRoutes } from './settings/secrets.ts';
-import { sandboxSpecRoutes } from './sandboxes/sandbox-specs.ts';
-import { sandboxRoutes } from './sandboxes/sandboxes.ts';
-import { settingsRoutes, unsupportedRoutes } from './settings/settings.ts';
 import { webUiRoutes } from './web-ui/routes.ts';
 
 /** Every endpoint of the gateway, in the order of the OpenAPI document. */
@@ -27,15 +28,17 @@ export function routesOf(
   services: Services,
   { health, live }: { readonly health: HealthOptions; readonly live: LiveState },
 ): readonly Route[] {
+  const search = new ConversationSearch();
   const documented = [
-    ...routesOfConversations(services, live.responses),
+    ...conversationRoutes(services, search, live.responses),
+    ...startTaskRoutes(services, search),
     streamRoute(services, live),
     ...historyRoutes(services),
     ...approvalRoutes(services),
     ...pullRequestRoutes(services),
-    ...sandboxRoutes(services),
-    ...sandboxSettingsRoutes(services),
-    ...sandboxSpecRoutes(services),
+    ...lifeRoutes(services),
+    interruptRoute(services),
+    ...routesOfSandboxes(services),
     ...accountRoutes,
     ...keyRoutes(services),
     ...quotaRoutes(services),
@@ -44,10 +47,9 @@ export function routesOf(
       version: health.version,
       uptimeSeconds: health.uptimeSeconds,
     }),
-    ...unsupportedRoutes,
-    ...settingsRoutes(services),
-    ...secretRoutes(services),
+    ...routesOfSettings(services),
     ...gitRoutes(services),
+    ...legacyRoutes(services, search),
     chatRoute(services.ui),
     ...signInRoutes(services),
     ...webUiRoutes(services),

@@ -57,11 +57,14 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
   };
   const ring = new KeyRing({ cache: caches.apiKeys, namespace, clock });
   const caps = new StorageCaps({
-    ...{ caches, namespace, clock },
+    caches,
+    namespace,
+    clock,
     quotas: () => lookup.quotas(),
   });
   const limits = createLimits(options, {
-    ...{ logger, proxies },
+    logger,
+    proxies,
     bytesOf: (name) => caps.bytesOf(name),
   });
   const { client, pool, slowReaders, scheduler, rateLimits, connections } = limits;
@@ -118,7 +121,10 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     keys,
     sealing,
     settings: new SettingsStore({
-      ...{ client, namespace, cache: caches.ownerSettings, feed: feeds.ownerSettings },
+      client,
+      namespace,
+      cache: caches.ownerSettings,
+      feed: feeds.ownerSettings,
     }),
     secrets: new SecretReader({ client, sealing, ...caches }),
     secretReads: new SecretReads({ audit, clock }),

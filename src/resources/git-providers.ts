@@ -25,6 +25,9 @@ const providers = {
   bitbucket_data_center: {},
 } as const satisfies Readonly<Record<string, GitProvider>>;
 
+/** Path of the API of every GitHub below its base URL, github.com aside. */
+export const githubApiPath = providers.github.api.path;
+
 export const gitProviders = Object.keys(providers) as readonly (keyof typeof providers)[];
 
 /** Undefined for a name that installations have made up, in `GIT_HOSTS`. */

@@ -54,8 +54,7 @@ describe('a sandbox whose pod is lost', () => {
   );
 
   it('resumes the run that was interrupted', async () => {
-    const script =
-      '```sh\ntouch begun.txt; while [ ! -e go.txt ]; do sleep 0.2; done\n```\n```sh\necho after >after.txt\n```';
+    const script = '```sh\ntouch begun.txt; sleep 600\n```\n```sh\necho after >after.txt\n```';
     const task = await up.over((await up.start(script)).id, withinMs);
     const other = { id: task.app_conversation_id ?? '', sandbox: task.sandbox_id ?? '' };
     await up.reaches(other.id, { execution_status: 'running' }, withinMs);
@@ -74,12 +73,8 @@ describe('a sandbox whose pod is lost', () => {
       },
       withinMs,
     );
-    // Only a run that continues ends now.
-    await eventually(
-      'its container to answer',
-      async () => (await inProject('touch go.txt && echo done')) === 'done',
-      withinMs,
-    );
+    // Only a run that continues gets this far: the container that was deleted by force may run for
+    // two seconds more, but its block does not end.
     await eventually(
       'what it does after that',
       async () => (await inProject('cat after.txt')) === 'after',

@@ -358,7 +358,7 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'that was made again under its name',
   },
   'a sandbox that was made again works for the conversations of the deleted one': {
-    file: 'src/gateway/callback-server/callback-server.ts',
+    file: 'src/gateway/callback-server/working-conversations.ts',
     from: 'conversation.status?.sandboxUID === metadata.uid &&',
     to: '',
     test: 'test/unit/gateway/replaced-sandbox.test.ts',

@@ -1,7 +1,7 @@
 import type { TestedMutant } from './tested-mutant.ts';
 
 const working = {
-  file: 'src/gateway/callback-server/callback-server.ts',
+  file: 'src/gateway/callback-server/working-conversations.ts',
   test: 'test/unit/gateway/working-conversations.test.ts',
 } as const;
 const handler = {

@@ -130,13 +130,14 @@ const maxNamedGates = 3;
 function gated(gates: readonly { readonly name: string }[]): Failure {
   const names = gates.slice(0, maxNamedGates).map(({ name }) => name);
   const more = gates.length > maxNamedGates ? ' and others' : '';
+  const several = gates.length > 1;
   const which =
     names.length === 0
       ? 'a scheduling gate'
-      : `the scheduling gate${gates.length === 1 ? '' : 's'} ${names.join(', ')}${more}`;
+      : `the scheduling gate${several ? 's' : ''} ${names.join(', ')}${more}`;
   return {
     code: FailureCode.schedulingGated,
-    message: `The pod of the sandbox waits at ${which}. The queue or controller that has set it, such as Kueue, has to admit the pod.`,
+    message: `The pod of the sandbox waits at ${which}. The queue or controller that has set ${several ? 'them' : 'it'}, such as Kueue, has to admit the pod.`,
     policy: FailurePolicy.waiting,
   };
 }

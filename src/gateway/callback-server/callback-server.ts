@@ -9,38 +9,10 @@ import type { Sandbox } from '../../resources/sandbox.ts';
 import { requestIdOf, refuseConnection, refusedResponse, sendProblem } from '../http/send-bytes.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/problem-response.ts';
-import { type Cache, inNamespace } from '../lookup/cache.ts';
+import { type Cache } from '../lookup/cache.ts';
 import { newPool } from '../limits/pools.ts';
 import { sessionKeyHeader } from '../proxy/request-keys.ts';
 import type { MeasuredRuntime } from '../../observability/metrics.ts';
-import type { CachedConversation } from '../../resources/cached-conversation.ts';
-
-/** Statuses of a start in which the agent may be at work. */
-const working: ReadonlySet<string | undefined> = new Set([
-  'PREPARING_REPOSITORY',
-  'SETTING_UP_SKILLS',
-  'READY',
-]);
-
-/**
- * The conversations whose agent may work in a sandbox; none while the sandbox is paused.
- * @param conversations A cache that has the index `sandboxName` of `gatewayIndexers`.
- */
-export function workingConversations(
-  conversations: Cache<CachedConversation>,
-  { metadata, spec }: Sandbox,
-): readonly CachedConversation[] {
-  if (spec.replicas !== 1) return [];
-  return conversations.store
-    .byIndex('sandboxName', inNamespace(metadata.namespace, metadata.name))
-    .filter(
-      (conversation) =>
-        conversation.spec.owner === spec.owner &&
-        conversation.status?.sandboxUID === metadata.uid &&
-        conversation.metadata.deletionTimestamp === undefined &&
-        working.has(conversation.status.start?.status),
-    );
-}
 
 /** One request of a sandbox, or of any other caller: only its path has been checked so far. */
 export interface CallbackRequest {

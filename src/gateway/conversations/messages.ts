@@ -99,7 +99,6 @@ function withMessage(conversation: Conversation, message: LaterMessage): readonl
 /** Whether a message on its own is too large to be kept. */
 const isTooLarge = (message: Message): boolean =>
   bytesOf({ ...message, id: 'x'.repeat(64), number: 1_000_000_000 }) > maxBytes;
-const maxQueuedBytes = maxBytes;
 
 /** Takes room for bytes that are to be stored; throws where there is none. */
 type TakeRoom = (bytes: number) => Reservation;
@@ -225,7 +224,7 @@ export const sendMessageRoute = (needs: MessageNeeds): Route =>
       const { name } = known.metadata;
       const message = messageOf(body);
       if (isTooLarge(message))
-        throw invalidField('body.content', `must have at most ${maxQueuedBytes} bytes`);
+        throw invalidField('body.content', `must have at most ${maxBytes} bytes`);
       // The cache may not show a recent pause through another replica.
       const { conversation, sandbox } = await storedWithSandbox(client, known);
       const { phase } = sandboxViewOf(conversation, sandbox);

@@ -10,8 +10,8 @@ import {
   noSuchEndpoint,
   type CallbackHandler,
   type CallbackRequest,
-  workingConversations,
 } from '../callback-server/callback-server.ts';
+import { workingConversations } from '../callback-server/working-conversations.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { HostBudget } from '../limits/host-budget.ts';
 import { newPool } from '../limits/pools.ts';

@@ -14,8 +14,8 @@ import {
   noSuchEndpoint,
   type CallbackHandler,
   type CallbackRequest,
-  workingConversations,
 } from '../callback-server/callback-server.ts';
+import { workingConversations } from '../callback-server/working-conversations.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/problem-response.ts';
 import type { Cache } from '../lookup/cache.ts';

@@ -24,7 +24,7 @@ export interface ExpectedFailure {
 export interface FailedReads {
   /** A sentence for the failures of each outcome and each set of absent components. */
   readonly sentences: readonly string[];
-  /** Those of the sentences that no expectation covers. */
+  /** The sentences whose failures `expected` does not permit. */
   readonly unexpected: readonly string[];
 }
 

@@ -424,8 +424,15 @@ describe('no failure is', () => {
 });
 
 it.each([
-  [['kueue.x-k8s.io/admission'], 'at the scheduling gate kueue.x-k8s.io/admission.'],
-  [['a', 'b'], 'at the scheduling gates a, b.'],
+  [
+    ['kueue.x-k8s.io/admission'],
+    'at the scheduling gate kueue.x-k8s.io/admission. The queue or controller that has set it,',
+  ],
+  // Kueue 0.17 sets two.
+  [
+    ['kueue.x-k8s.io/admission', 'kueue.x-k8s.io/topology'],
+    'at the scheduling gates kueue.x-k8s.io/admission, kueue.x-k8s.io/topology. The queue or controller that has set them,',
+  ],
   [['a', 'b', 'c', 'd'], 'at the scheduling gates a, b, c and others.'],
 ])('a pod behind the gates %j names who has to act', (names, words) => {
   const pod = aPod(sandbox, {

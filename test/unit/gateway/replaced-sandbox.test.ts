@@ -1,4 +1,4 @@
-import { workingConversations } from '../../../src/gateway/callback-server/callback-server.ts';
+import { workingConversations } from '../../../src/gateway/callback-server/working-conversations.ts';
 import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
 import { ResourceLookup } from '../../../src/gateway/lookup/resource-lookup.ts';
 import {

@@ -1,5 +1,5 @@
 import { IndexedStore } from '../../../packages/kube/src/store.ts';
-import { workingConversations } from '../../../src/gateway/callback-server/callback-server.ts';
+import { workingConversations } from '../../../src/gateway/callback-server/working-conversations.ts';
 import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
 import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
 import type { StartStatus } from '../../../src/resources/conversation-status.ts';

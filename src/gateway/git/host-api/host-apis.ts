@@ -1,5 +1,9 @@
 import type { Outward } from '@conversation-operator/outward/outward';
-import { apiAuthorization, gitProviderOf } from '../../../resources/git-providers.ts';
+import {
+  apiAuthorization,
+  gitProviderOf,
+  githubApiPath,
+} from '../../../resources/git-providers.ts';
 import type { GitHosts } from '../static-directory.ts';
 import { forgejoApi } from './forgejo.ts';
 import { githubApi, githubHeaders } from './github.ts';
@@ -46,7 +50,7 @@ export function apiUrlOf(provider: string, urls: Urls): URL | undefined {
 
 /** The same for a provider of any name that is a GitHub. */
 export const githubApiUrlOf = (provider: string, urls: Urls): URL | undefined =>
-  urlOf(provider, gitProviderOf('github')?.api?.path ?? '', urls);
+  urlOf(provider, githubApiPath, urls);
 
 function urlOf(provider: string, path: string, { hosts, apiUrls }: Urls): URL | undefined {
   const host = Object.hasOwn(hosts, provider) ? hosts[provider] : undefined;
@@ -59,7 +63,7 @@ function urlOf(provider: string, path: string, { hosts, apiUrls }: Urls): URL | 
   url.search = '';
   url.hash = '';
   if (own !== undefined) return url;
-  if (path === gitProviderOf('github')?.api?.path && url.hostname === 'github.com')
+  if (path === githubApiPath && url.hostname === 'github.com')
     return new URL('https://api.github.com');
   url.pathname = `${url.pathname.replace(/\/+$/, '')}${path}`;
   return url;

@@ -1,0 +1,30 @@
+import type { Sandbox } from '../../resources/sandbox.ts';
+import { type Cache, inNamespace } from '../lookup/cache.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+
+/** Statuses of a start in which the agent may be at work. */
+const working: ReadonlySet<string | undefined> = new Set([
+  'PREPARING_REPOSITORY',
+  'SETTING_UP_SKILLS',
+  'READY',
+]);
+
+/**
+ * The conversations whose agent may work in a sandbox; none while the sandbox is paused.
+ * @param conversations A cache that has the index `sandboxName` of `gatewayIndexers`.
+ */
+export function workingConversations(
+  conversations: Cache<CachedConversation>,
+  { metadata, spec }: Sandbox,
+): readonly CachedConversation[] {
+  if (spec.replicas !== 1) return [];
+  return conversations.store
+    .byIndex('sandboxName', inNamespace(metadata.namespace, metadata.name))
+    .filter(
+      (conversation) =>
+        conversation.spec.owner === spec.owner &&
+        conversation.status?.sandboxUID === metadata.uid &&
+        conversation.metadata.deletionTimestamp === undefined &&
+        working.has(conversation.status.start?.status),
+    );
+}
