@@ -9,7 +9,7 @@ import { preparationLimits } from '../config/environment.ts';
 import { sandboxOutwardOf } from '../config/sandbox-outward.ts';
 import { createCaches, reflectorsOf } from '../controllers/caches.ts';
 import { InitialObjects } from '../controllers/initial-objects/reconcile.ts';
-import { startNotificationListener } from '../controllers/notification-listener.ts';
+import { startNotificationListener } from '../controllers/conversation/polling/agent-notifications.ts';
 import { Operator } from '../controllers/operator.ts';
 import { lead } from '../controllers/shards/leadership.ts';
 import { shardCaches } from '../controllers/shards/shard-caches.ts';

@@ -4,11 +4,11 @@ import { noAgentCredentials, type AgentCredentials } from '../agent/credentials.
 import { AdmissionCache } from './admission/cache.ts';
 import { createArchives, type ArchiveOptions } from './archive/archives.ts';
 import { AdmissionReads } from './admission/reads.ts';
-import { UnresponsiveAgents } from './unresponsive-agents.ts';
+import { UnresponsiveAgents } from './agent-calls/unresponsive-agents.ts';
 import type { OperatorCaches } from './caches.ts';
 import type { PreparationLimits } from './conversation/start/preparation-failures.ts';
 import { ConversationReconciler } from './conversation/reconcile.ts';
-import type { GitHosts } from './conversation/start/repository.ts';
+import type { GitHosts } from './conversation/git/git-access.ts';
 import { Channel, requestOf } from './event-source.ts';
 import type { OperatorRuntime } from './operator-runtime.ts';
 import { SpareClaims } from './pool/claims.ts';

@@ -1,6 +1,6 @@
 import { noAgentCredentials } from '../../src/agent/credentials.ts';
 import { OpenHandsClient } from '../../src/agent/openhands-client.ts';
-import { UnresponsiveAgents } from '../../src/controllers/unresponsive-agents.ts';
+import { UnresponsiveAgents } from '../../src/controllers/agent-calls/unresponsive-agents.ts';
 import { conversationIndexers, sandboxIndexers } from '../../src/controllers/caches.ts';
 import {
   ConversationReconciler,

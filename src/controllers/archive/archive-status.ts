@@ -8,7 +8,7 @@ import {
 import type { ArchiveStatus } from '../../resources/archive-status.ts';
 import { findCondition, setConditions } from '../../resources/conditions.ts';
 import { conversations } from '../../resources/conversation.ts';
-import { storedConversation } from '../conversation/stored-conversation.ts';
+import { storedConversation } from '../stored-object.ts';
 import { archivedCondition, archivedUpdate, type ArchiveReason } from './conditions.ts';
 
 export interface ArchiveChange {

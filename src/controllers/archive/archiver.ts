@@ -23,7 +23,7 @@ import { conversationIdOf } from '../../resources/ids.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { archiveRulesOf } from '../../resources/sandbox-template.ts';
 import type { Stores } from '../caches.ts';
-import { storedConversation } from '../conversation/stored-conversation.ts';
+import { storedConversation } from '../stored-object.ts';
 import type { OperatorRuntime } from '../operator-runtime.ts';
 import { storeArchiveStatus, type ArchiveChange } from './archive-status.ts';
 import { ArchiveReason, reasonOf } from './conditions.ts';

@@ -13,11 +13,10 @@ import { startStatusOf } from '../../resources/conversation.ts';
 import { archiveRetentionMs, quotaCaps } from '../../resources/quota-caps.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import { archiveRulesOf } from '../../resources/sandbox-template.ts';
-import { abortedAfter } from '../aborted-after.ts';
+import { abortedAfter } from '../agent-calls/aborted-after.ts';
 import type { Stores } from '../caches.ts';
-import { conversationKey } from '../conversation/conversation-key.ts';
-import { requestOf } from '../event-source.ts';
-import { LastingValues } from '../lasting-values.ts';
+import { requestKey, requestOf } from '../event-source.ts';
+import { LastingValues } from '../elapsed-times.ts';
 import type { Archiver, ArchiverOptions } from './archiver.ts';
 import { ArchiveReason, reasonOf } from './conditions.ts';
 import { ArchiveSchedule, extendIntervalMs } from './schedule.ts';
@@ -82,7 +81,7 @@ export class ArchiveReconciler {
     this.#schedule.forget(metadata.uid);
     this.#failures.delete(metadata.uid);
     if (finality === 'assumed') return;
-    const key = conversationKey(metadata);
+    const key = requestKey(metadata);
     const uids = this.#deleted.get(key) ?? new Set();
     this.#deleted.set(key, uids.add(metadata.uid));
   }

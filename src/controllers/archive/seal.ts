@@ -12,7 +12,7 @@ import { startStatusOf } from '../../resources/conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { archiveRulesOf } from '../../resources/sandbox-template.ts';
 import { StoreError } from '@conversation-operator/object-store/store-error';
-import { abortedAfter } from '../aborted-after.ts';
+import { abortedAfter } from '../agent-calls/aborted-after.ts';
 import { bySandbox, type Stores } from '../caches.ts';
 import type { Archiver, ArchiverOptions, ArchiveTarget } from './archiver.ts';
 import { ArchiveReason } from './conditions.ts';

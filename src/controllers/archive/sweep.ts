@@ -9,7 +9,7 @@ import { findCondition, setConditions } from '../../resources/conditions.ts';
 import { conversations } from '../../resources/conversation.ts';
 import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { Stores } from '../caches.ts';
-import { LastingValues } from '../lasting-values.ts';
+import { LastingValues } from '../elapsed-times.ts';
 import type { OperatorRuntime } from '../operator-runtime.ts';
 import type { ArchiveWriting } from './archiver.ts';
 import { archivesSweptCondition, sweptUpdate, tooManyOrphans } from './conditions.ts';

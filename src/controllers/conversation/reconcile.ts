@@ -41,14 +41,15 @@ import {
   type Poll,
 } from './polling/conversation-poller.ts';
 import { findSandbox, withSandboxStatus } from './sandbox-lookup.ts';
-import { conversationKey } from './conversation-key.ts';
+import { requestKey } from '../event-source.ts';
 import { Scope, type SaveStatus } from './scope.ts';
 import { releaseSandbox, releaseUnusedClaims } from './start/sandbox-release.ts';
 import { Start, type StartOptions } from './start/start.ts';
 import { withTransition } from './start/start-status.ts';
 import { StatusCoalescer } from './status-coalescer.ts';
 import { StatusWriter, type StatusWriterOptions } from './status-writer.ts';
-import { RecentAnswers, storedConversation } from './stored-conversation.ts';
+import { RecentAnswers } from './recent-answers.ts';
+import { storedConversation } from '../stored-object.ts';
 
 export interface ConversationReconcilerOptions
   extends
@@ -435,7 +436,7 @@ export class ConversationReconciler {
     conversation: CachedConversation,
     againAfterMs: number | undefined,
   ): number {
-    const withheldMs = this.#coalescer.waitMs(conversationKey(conversation.metadata));
+    const withheldMs = this.#coalescer.waitMs(requestKey(conversation.metadata));
     const nextMs = Math.min(againAfterMs ?? Infinity, withheldMs);
     if (poll === undefined) return nextMs;
     const change = { before: conversation.status ?? {}, status, againAfterMs: nextMs };
@@ -444,6 +445,6 @@ export class ConversationReconciler {
 
   #forgetPolls(request: Request): void {
     this.#poller.forget(request);
-    this.#coalescer.forget(conversationKey(request));
+    this.#coalescer.forget(requestKey(request));
   }
 }

@@ -15,11 +15,11 @@ import { FailureCode } from '../sandbox/failure.ts';
 import { ownerShare } from '../workers.ts';
 import { eventsOfApproval } from './approvals/approval-events.ts';
 import { eventOfRun } from './execution/run-events.ts';
-import { conversationKey } from './conversation-key.ts';
+import { requestKey } from '../event-source.ts';
 import { eventOfStart, finishedStages } from './start/start-events.ts';
 import { StartErrorCode } from './start/start-failure.ts';
 import type { StatusCoalescer } from './status-coalescer.ts';
-import type { RecentAnswers } from './stored-conversation.ts';
+import type { RecentAnswers } from './recent-answers.ts';
 import type { OperatorRuntime } from '../operator-runtime.ts';
 
 /** The code of a start is read from the API server: another value than these gets no series. */
@@ -60,7 +60,7 @@ export class StatusWriter {
     const { client, clock, coalescer, answers } = this.#options;
     const { title } = before.spec;
     const { generation } = before.metadata;
-    const key = conversationKey(before.metadata);
+    const key = requestKey(before.metadata);
     const current: ConversationStatus = {
       ...next,
       observedGeneration: generation,

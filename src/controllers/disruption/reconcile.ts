@@ -7,7 +7,7 @@ import { isOwnedBy } from '@conversation-operator/kube/object';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { isInSandbox } from '../../resources/sandbox-makers.ts';
 import { bySandbox, type Stores } from '../caches.ts';
-import { LastingValues } from '../lasting-values.ts';
+import { LastingValues } from '../elapsed-times.ts';
 import { hasEnded } from '../sandbox/decide.ts';
 import { decideDisruption, needsNode } from './decide.ts';
 

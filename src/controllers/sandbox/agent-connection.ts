@@ -8,7 +8,7 @@ import type { SandboxKeys } from '../../agent/keys.ts';
 import { AgentError, isAgentError } from '../../agent/errors.ts';
 import type { Runtime } from '@conversation-operator/base/runtime';
 import type { Sandbox } from '../../resources/sandbox.ts';
-import { PollBulkhead } from '../poll-bulkhead.ts';
+import { PollBulkhead } from '../agent-calls/poll-bulkhead.ts';
 import { ownerShare } from '../workers.ts';
 import { webhooksOf, type AgentSide } from './agent-webhook.ts';
 

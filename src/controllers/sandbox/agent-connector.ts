@@ -4,7 +4,7 @@ import { pods } from '@conversation-operator/kube/core';
 import type { AgentEndpoint } from '../../agent/agent.ts';
 import { hasStopToFinish, isSpare, viewOfSandbox } from '../../resources/sandbox.ts';
 import type { ElapsedTimes } from '../elapsed-times.ts';
-import type { UnresponsiveAgents } from '../unresponsive-agents.ts';
+import type { UnresponsiveAgents } from '../agent-calls/unresponsive-agents.ts';
 import type { AgentConnections } from './agent-connection.ts';
 import type { AgentStops } from './agent-stops.ts';
 import { FailureCode, agentInitialised, initialisedBefore } from './failure.ts';

@@ -16,7 +16,7 @@ import {
 } from '../../resources/sandbox.ts';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type { SandboxArchives } from '../archive/seal.ts';
-import { abortedAfter } from '../aborted-after.ts';
+import { abortedAfter } from '../agent-calls/aborted-after.ts';
 import type { ElapsedTimes } from '../elapsed-times.ts';
 import type { AgentConnections } from './agent-connection.ts';
 import { agentStatusOf } from './decide.ts';

@@ -1,7 +1,7 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type { CachedClaim } from '../../resources/cached-claim.ts';
-import { LastingValues } from '../lasting-values.ts';
+import { LastingValues } from '../elapsed-times.ts';
 
 /** Time within which a storage class binds a new claim that waits for no pod. */
 const bindsAtOnceMs = 1_000;

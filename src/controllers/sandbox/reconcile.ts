@@ -17,9 +17,9 @@ import {
   type Sandbox,
 } from '../../resources/sandbox.ts';
 import type { SandboxArchives } from '../archive/seal.ts';
-import type { UnresponsiveAgents } from '../unresponsive-agents.ts';
+import type { UnresponsiveAgents } from '../agent-calls/unresponsive-agents.ts';
 import { ElapsedTimes } from '../elapsed-times.ts';
-import { lastWords } from '../readable-output.ts';
+import { lastWords } from './readable-output.ts';
 import { AgentConnections, type AgentConnectionsOptions } from './agent-connection.ts';
 import { AgentConnector } from './agent-connector.ts';
 import { AgentStops } from './agent-stops.ts';

@@ -154,7 +154,7 @@ export const conversationMutants = {
     seeds: rareSeeds,
   },
   'an agent counts as unresponsive only after ten minutes': {
-    file: 'src/controllers/unresponsive-agents.ts',
+    file: 'src/controllers/agent-calls/unresponsive-agents.ts',
     from: 'boundMs = 60_000',
     to: 'boundMs = 600_000',
     rule: 'no unresponsive agent is reported as running',

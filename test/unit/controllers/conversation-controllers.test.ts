@@ -5,7 +5,7 @@ import { IndexedStore } from '@conversation-operator/kube/store';
 import {
   startController,
   statusController,
-} from '../../../src/controllers/conversation-controllers.ts';
+} from '../../../src/controllers/conversation/controllers.ts';
 import { conversationIndexers } from '../../../src/controllers/caches.ts';
 import type { OperatorContext } from '../../../src/controllers/operator-context.ts';
 import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';

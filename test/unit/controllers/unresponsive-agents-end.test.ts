@@ -1,7 +1,7 @@
 import type { Handler } from '@conversation-operator/kube/reflector';
 import type { OperatorContext } from '../../../src/controllers/operator-context.ts';
-import { sandboxController } from '../../../src/controllers/sandbox-controller.ts';
-import { UnresponsiveAgents } from '../../../src/controllers/unresponsive-agents.ts';
+import { sandboxController } from '../../../src/controllers/sandbox/controller.ts';
+import { UnresponsiveAgents } from '../../../src/controllers/agent-calls/unresponsive-agents.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import { aSandbox, aTemplate, noonMs } from '../../support/builders.ts';
 import { SandboxScene } from '../../support/sandbox-scene.ts';

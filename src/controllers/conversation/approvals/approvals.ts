@@ -7,8 +7,8 @@ import { questionTextOf } from '../../../agent/question-text.ts';
 import { hidableSecrets, type NamedSecret } from '../../../agent/redaction.ts';
 import type { Approval, RecordedAnswer } from '../../../resources/approval.ts';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
-import { abortedAfter } from '../../aborted-after.ts';
-import { LastingValues } from '../../lasting-values.ts';
+import { abortedAfter } from '../../agent-calls/aborted-after.ts';
+import { LastingValues } from '../../elapsed-times.ts';
 import type { SaveStatus } from '../scope.ts';
 import {
   withAnswerDelivered,

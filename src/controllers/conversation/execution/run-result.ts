@@ -7,7 +7,7 @@ import type {
 } from '../../../resources/conversation-status.ts';
 import { beginningOnOneLine } from '../../../resources/first-words.ts';
 import { maxResultMessage, type RunResult } from '../../../resources/run-result.ts';
-import { abortedAfter } from '../../aborted-after.ts';
+import { abortedAfter } from '../../agent-calls/aborted-after.ts';
 
 export interface RunResultOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly agent: Pick<AgentClient, 'lastResult'>;

@@ -6,8 +6,8 @@ import type { EventRecorder } from '@conversation-operator/kube/events';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
 import { undeliveredMessages, type LaterMessage } from '../../../resources/conversation.ts';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
-import { abortedAfter } from '../../aborted-after.ts';
-import { conversationKey } from '../conversation-key.ts';
+import { abortedAfter } from '../../agent-calls/aborted-after.ts';
+import { requestKey } from '../../event-source.ts';
 import type { SaveStatus } from '../scope.ts';
 import {
   isLost,
@@ -89,7 +89,7 @@ export class Delivery {
   }
 
   forget(namespace: string, name: string): void {
-    this.#unconfirmed.delete(conversationKey({ namespace, name }));
+    this.#unconfirmed.delete(requestKey({ namespace, name }));
   }
 
   async deliver(
@@ -180,7 +180,7 @@ export class Delivery {
     { conversation: { metadata }, container, state }: Recipient,
     inFlight: InFlight,
   ): UnconfirmedDelivery {
-    const key = conversationKey(metadata);
+    const key = requestKey(metadata);
     const now = this.#options.clock.monotonic();
     const check = {
       uid: metadata.uid,

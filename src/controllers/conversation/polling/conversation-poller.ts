@@ -8,10 +8,10 @@ import type { ConversationStatus } from '../../../resources/conversation-status.
 import { conversationIdOf } from '../../../resources/ids.ts';
 import { durationMs } from '../../../resources/sandbox-template.ts';
 import type { Sandbox } from '../../../resources/sandbox.ts';
-import { PollBulkhead, type Unanswered } from '../../poll-bulkhead.ts';
-import { UnresponsiveAgents } from '../../unresponsive-agents.ts';
+import { PollBulkhead, type Unanswered } from '../../agent-calls/poll-bulkhead.ts';
+import { UnresponsiveAgents } from '../../agent-calls/unresponsive-agents.ts';
 import { ownerShare } from '../../workers.ts';
-import { conversationKey } from '../conversation-key.ts';
+import { requestKey } from '../../event-source.ts';
 import { AgentPoller, type AgentTarget } from './agent-poller.ts';
 import { maxForIdleTimeout } from './poll-interval.ts';
 import { PollSchedule } from './poll-schedule.ts';
@@ -88,7 +88,7 @@ export class ConversationPoller {
    * when the conversation is not polled.
    */
   notify(request: Request): number | undefined {
-    const key = conversationKey(request);
+    const key = requestKey(request);
     const waitMs = this.#schedule.notify(key);
     const agent = this.#lastAgents.get(key);
     // An agent that sends webhooks is going to answer.
@@ -98,7 +98,7 @@ export class ConversationPoller {
 
   /** Stops the polls of a conversation until the next call of `poll`. */
   forget(request: Request): void {
-    const key = conversationKey(request);
+    const key = requestKey(request);
     this.#schedule.forget(key);
     this.#malformed.forget(key);
     this.#lastAgents.delete(key);
@@ -114,7 +114,7 @@ export class ConversationPoller {
     endpoint: AgentEndpoint,
     signal: AbortSignal,
   ): Promise<Poll | UnansweredPoll> {
-    const key = conversationKey(conversation.metadata);
+    const key = requestKey(conversation.metadata);
     const subject = subjectOf(conversation, sandbox);
     const target = targetOf(sandbox, endpoint);
     const waitMs = this.#schedule.waitMs(key, subject);
@@ -134,14 +134,14 @@ export class ConversationPoller {
    * too long.
    */
   recordMalformed(request: Request): boolean {
-    const key = conversationKey(request);
+    const key = requestKey(request);
     this.#malformed.recordFailure(key);
     return this.#malformed.isUnresponsive(key);
   }
 
   /** Records a report that the operator has read. */
   recordUnderstood(request: Request): void {
-    this.#malformed.forget(conversationKey(request));
+    this.#malformed.forget(requestKey(request));
   }
 
   /**
@@ -168,7 +168,7 @@ export class ConversationPoller {
       .idleTimeout;
     const { before, status, againAfterMs } = change;
     const notifiable = before.executionStatus !== status.executionStatus;
-    return this.#schedule.record(conversationKey(conversation.metadata), {
+    return this.#schedule.record(requestKey(conversation.metadata), {
       ...{
         beganAt: poll.beganAt,
         subject: poll.subject,

@@ -2,7 +2,7 @@ import type { AgentSecret } from '../../../agent/agent.ts';
 import type { SandboxKeys } from '../../../agent/keys.ts';
 import { conversationIdOf } from '../../../resources/ids.ts';
 import type { OwnerSettingsSpec } from '../../../resources/owner-settings.ts';
-import type { GitAccessOptions } from './git-access.ts';
+import type { GitAccessOptions } from '../git/git-access.ts';
 import type { StartScope } from './stage.ts';
 
 export interface AgentSecretsOptions extends Pick<GitAccessOptions, 'agentSide'> {

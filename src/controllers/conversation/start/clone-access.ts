@@ -1,4 +1,4 @@
-import { gitAccessOf, repositoryUrlAt, type GitAccessOptions } from './git-access.ts';
+import { gitAccessOf, repositoryUrlAt, type GitAccessOptions } from '../git/git-access.ts';
 import type { StartScope } from './stage.ts';
 import { graceMs } from './step-deadlines.ts';
 import type { OperatorRuntime } from '../../operator-runtime.ts';

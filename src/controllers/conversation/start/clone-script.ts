@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { cloneUrlOf, type GitHosts, type Repository } from './repository.ts';
-import { shellCommand } from './shell-quote.ts';
+import { hostUrlOf, providerOf, type GitHosts, type Repository } from '../git/git-access.ts';
+import { StartErrorCode, StartFailure } from './start-failure.ts';
+import { shellCommand } from '../../../agent/shell-quote.ts';
 import { stepFolder } from './step-command.ts';
 
 export interface CloneScriptOptions {
@@ -21,6 +22,18 @@ export interface CloneScriptOptions {
 export const ticketFile = `${stepFolder('clone')}/ticket`;
 
 const cloneProgram = readFileSync(new URL('./clone.sh', import.meta.url), 'utf8');
+
+export function cloneUrlOf(repository: Repository, hosts: GitHosts): string {
+  const provider = providerOf(repository, hosts);
+  const base = provider === undefined ? undefined : hostUrlOf(provider, hosts);
+  if (base === undefined) {
+    throw new StartFailure(
+      StartErrorCode.providerNotConfigured,
+      `The git provider ${provider ?? ''} is not configured.`,
+    );
+  }
+  return `${base}${repository.name}.git`;
+}
 
 /**
  * Returns a script that checks the repository out in the project folder, however often the script

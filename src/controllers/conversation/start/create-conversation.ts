@@ -12,23 +12,20 @@ import { isNewerVersion } from '@conversation-operator/kube/object';
 import type { Store } from '@conversation-operator/kube/store';
 import type { Conversation } from '../../../resources/conversation.ts';
 import { conversationIdOf } from '../../../resources/ids.ts';
-import { gitPolicyOf } from '../../../resources/git-settings.ts';
 import type { Sandbox } from '../../../resources/sandbox.ts';
 import type { AgentConfigurations } from '../agent-configuration.ts';
 import { withFirstMessage } from '../messages/message-status.ts';
-import type { RecentAnswers } from '../stored-conversation.ts';
+import type { RecentAnswers } from '../recent-answers.ts';
 import { agentOf, type AwaitAgentOptions } from './await-agent.ts';
-import { gitAccessOf } from './git-access.ts';
 import type { OwnerSettingsReader } from '../owner-settings.ts';
 import { agentSecretsOf } from './agent-secrets.ts';
-import { agentToolsOf, type AgentToolsOptions } from './agent-tools.ts';
-import { pushNotice } from './push-notice.ts';
+import { agentGitOf, type AgentGitOptions } from '../git/agent-git.ts';
 import type { AgentStageContext, Stage, StartScope } from './stage.ts';
 import { StartErrorCode, StartFailure } from './start-failure.ts';
 import { withTransition, withWorkingDir } from './start-status.ts';
 
 export interface CreateConversationOptions
-  extends AwaitAgentOptions, Omit<AgentToolsOptions, 'keys'> {
+  extends AwaitAgentOptions, Omit<AgentGitOptions, 'keys'> {
   readonly ownerSettings: Pick<OwnerSettingsReader, 'of' | 'mcpServersOf'>;
   readonly stores: Pick<Stores, 'sandboxes' | 'templates'>;
   readonly agent: AgentClient;
@@ -57,7 +54,7 @@ export const createConversation =
     const agent = agentOf({ stored, status, sandbox }, options);
     if (agent.endpoint === undefined) return { sandbox, ...agent };
     const settings = await options.ownerSettings.of(stored, signal);
-    const git = gitOf({ stored, sandbox }, options);
+    const git = agentGitOf({ stored, sandbox }, options);
     const part = {
       notice: git.notice,
       // An entry of the owner does not take the place of the gateway's own server.
@@ -106,25 +103,6 @@ interface OwnPart {
   readonly notice: string | undefined;
   readonly mcpServers: readonly AgentMcpServer[];
   readonly secrets: readonly AgentSecret[];
-}
-
-/** Empty where nothing can be pushed from a sandbox. */
-function gitOf(
-  scope: Pick<StartScope, 'stored' | 'sandbox'>,
-  options: CreateConversationOptions,
-): Pick<OwnPart, 'notice' | 'mcpServers'> {
-  const { metadata, spec } = scope.stored;
-  if (gitAccessOf(scope, options)?.repository === undefined || spec.repository === undefined)
-    return { notice: undefined, mcpServers: [] };
-  const repository = spec.repository.name;
-  const template = options.stores.templates.get(metadata.namespace, spec.templateName);
-  const { owner } = spec;
-  const policy = gitPolicyOf(template?.spec.git, { owner, repository });
-  const tools = agentToolsOf(scope, policy, options);
-  return {
-    notice: pushNotice(repository, policy.push, { opensPullRequests: tools !== undefined }),
-    mcpServers: tools === undefined ? [] : [tools],
-  };
 }
 
 const suffixOf = (...parts: readonly (string | undefined)[]): string | undefined =>

@@ -1,6 +1,6 @@
-import { lastWords } from '../../readable-output.ts';
+import { lastWords } from '../../sandbox/readable-output.ts';
 import { PreparationExitCode } from './exit-codes.ts';
-import type { Repository } from './repository.ts';
+import type { Repository } from '../git/git-access.ts';
 import { StartErrorCode, StartFailure } from './start-failure.ts';
 import { stepTimedOut, type StepReport } from './step-command.ts';
 

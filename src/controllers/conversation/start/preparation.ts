@@ -1,21 +1,21 @@
 import type { AgentClient, AgentEndpoint } from '../../../agent/agent.ts';
 import { AgentError } from '../../../agent/errors.ts';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
-import { lastWords } from '../../readable-output.ts';
+import { lastWords } from '../../sandbox/readable-output.ts';
 import type { CloneAccess } from './clone-access.ts';
 import { cloneScript, ticketFile } from './clone-script.ts';
-import type { CommitIdentity } from './commit-identity.ts';
+import type { CommitIdentity } from '../git/commits.ts';
 import {
   gitAccessScript,
   gitTokenScript,
   newTokenFile,
   withoutGateway,
   type GitAccess,
-} from './git-access.ts';
+  type GitHosts,
+} from '../git/git-access.ts';
 import { cloneFailure, setupFailure, type PreparationLimits } from './preparation-failures.ts';
-import type { GitHosts } from './repository.ts';
 import { projectFolder, setupScriptFor, workspaceScript } from './setup-script.ts';
-import { shellQuote } from './shell-quote.ts';
+import { shellQuote } from '../../../agent/shell-quote.ts';
 import { StartErrorCode, StartFailure } from './start-failure.ts';
 import {
   reportCommand,

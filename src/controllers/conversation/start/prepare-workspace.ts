@@ -4,10 +4,10 @@ import type { ConversationStatus, StartStep } from '../../../resources/conversat
 import { defaultAgentKind } from '../../../resources/agent-settings.ts';
 import type { Stores } from '../../caches.ts';
 import type { OwnerSettingsReader } from '../owner-settings.ts';
-import type { UnresponsiveAgents } from '../../unresponsive-agents.ts';
+import type { UnresponsiveAgents } from '../../agent-calls/unresponsive-agents.ts';
 import { cloneAccessOf, type CloneAccessOptions } from './clone-access.ts';
-import { commitIdentityOf, type CommitIdentity } from './commit-identity.ts';
-import { gitAccessOf } from './git-access.ts';
+import { commitIdentityOf, type CommitIdentity } from '../git/commits.ts';
+import { gitAccessOf } from '../git/git-access.ts';
 import type { Preparation, PreparationStep } from './preparation.ts';
 import type { AgentStageContext, Stage, StageResult, StartScope } from './stage.ts';
 import { withTransition } from './start-status.ts';

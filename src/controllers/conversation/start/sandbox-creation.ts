@@ -12,8 +12,8 @@ import { startStatusOf } from '../../../resources/conversation.ts';
 import { isMadeFor } from '../../../resources/sandbox-makers.ts';
 import { sandboxes, type Sandbox } from '../../../resources/sandbox.ts';
 import { byMaker, makerKeyOf } from '../../caches.ts';
-import { storedObject } from '../../stored-object.ts';
-import { storedConversation, type RecentAnswers } from '../stored-conversation.ts';
+import { storedConversation, storedObject } from '../../stored-object.ts';
+import type { RecentAnswers } from '../recent-answers.ts';
 import { isUsedByAnother, ownSandboxNames, type NamedStores } from './sandbox-names.ts';
 import { StartErrorCode, StartFailure } from './start-failure.ts';
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import type { CommitIdentity } from './commit-identity.ts';
-import { shellCommand } from './shell-quote.ts';
+import { coAuthorHook, preCommitHook, type CommitIdentity } from '../git/commits.ts';
+import { shellCommand } from '../../../agent/shell-quote.ts';
 
 /** Folder of the working tree, below the agent's working directory. */
 export const projectFolder = 'project';
@@ -9,9 +9,6 @@ export const projectFolder = 'project';
 export const workspaceScript = readFileSync(new URL('./workspace.sh', import.meta.url), 'utf8');
 
 const setupProgram = readFileSync(new URL('./setup.sh', import.meta.url), 'utf8');
-const preCommitHook = readFileSync(new URL('./pre-commit.sh', import.meta.url), 'utf8');
-
-const coAuthorHook = readFileSync(new URL('./prepare-commit-msg.sh', import.meta.url), 'utf8');
 
 /**
  * Runs the set-up script of the repository once for each clone, sets the author of commits, and

@@ -3,7 +3,7 @@ import { AgentError } from '../../../agent/errors.ts';
 import { isoTime } from '@conversation-operator/base/clock';
 import { Shares } from '@conversation-operator/base/shares';
 import type { Sandbox } from '../../../resources/sandbox.ts';
-import { isUnanswered } from '../../poll-bulkhead.ts';
+import { isUnanswered } from '../../agent-calls/poll-bulkhead.ts';
 import type { SaveStatus, Scope } from '../scope.ts';
 import { awaitAgent } from './await-agent.ts';
 import { chooseSandbox, type ChooseSandboxOptions } from './choose-sandbox.ts';

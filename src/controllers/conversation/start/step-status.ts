@@ -1,5 +1,5 @@
 import type { ConversationStatus, StartStep } from '../../../resources/conversation-status.ts';
-import { readable, tailOf } from '../../readable-output.ts';
+import { readable, tailOf } from '../../sandbox/readable-output.ts';
 import type { StepReport } from './step-command.ts';
 
 /** Maximum length of a step's output in the status, in characters. */

@@ -6,7 +6,7 @@ import { noAgentCredentials } from '../../../../../src/agent/credentials.ts';
 import { AgentError } from '../../../../../src/agent/errors.ts';
 import { SandboxKeys } from '../../../../../src/agent/keys.ts';
 import { OpenHandsClient } from '../../../../../src/agent/openhands-client.ts';
-import { UnresponsiveAgents } from '../../../../../src/controllers/unresponsive-agents.ts';
+import { UnresponsiveAgents } from '../../../../../src/controllers/agent-calls/unresponsive-agents.ts';
 import { ConversationReconciler } from '../../../../../src/controllers/conversation/reconcile.ts';
 import { IndexedStore } from '../../../../../packages/kube/src/store.ts';
 import { silentLogger } from '@conversation-operator/base/logger';

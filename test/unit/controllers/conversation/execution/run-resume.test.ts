@@ -15,7 +15,7 @@ import {
 import { withFirstMessage } from '../../../../../src/controllers/conversation/messages/message-status.ts';
 import { eventOfRun } from '../../../../../src/controllers/conversation/execution/run-events.ts';
 import { StuckDetection } from '../../../../../src/controllers/conversation/execution/stuck-detection.ts';
-import { UnresponsiveAgents } from '../../../../../src/controllers/unresponsive-agents.ts';
+import { UnresponsiveAgents } from '../../../../../src/controllers/agent-calls/unresponsive-agents.ts';
 import type { ConversationStatus } from '../../../../../src/resources/conversation-status.ts';
 import { later, noon, noonMs } from '../../../../support/builders.ts';
 import { VirtualClock } from '../../../../support/virtual-clock.ts';

@@ -9,8 +9,8 @@ import { isStored } from '../../../../../src/controllers/conversation/messages/s
 import {
   requestPendingRun,
   runRequestOf,
-  correctedByMessage,
 } from '../../../../../src/controllers/conversation/messages/run-request.ts';
+import { correctedByMessage } from '../../../../../src/controllers/conversation/execution/run-observer.ts';
 import {
   withNothingInFlight,
   withRejected,

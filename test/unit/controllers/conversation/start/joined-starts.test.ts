@@ -10,7 +10,7 @@ import type {
 } from '../../../../../src/agent/agent.ts';
 import { AgentError } from '../../../../../src/agent/errors.ts';
 import { OpenHandsClient } from '../../../../../src/agent/openhands-client.ts';
-import { UnresponsiveAgents } from '../../../../../src/controllers/unresponsive-agents.ts';
+import { UnresponsiveAgents } from '../../../../../src/controllers/agent-calls/unresponsive-agents.ts';
 import { ConversationReconciler } from '../../../../../src/controllers/conversation/reconcile.ts';
 import { maxPerOwner, ownerShare, workers } from '../../../../../src/controllers/workers.ts';
 import { Controller } from '../../../../../packages/kube/src/controller.ts';

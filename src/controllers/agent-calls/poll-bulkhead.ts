@@ -1,5 +1,5 @@
 import type { Runtime } from '@conversation-operator/base/runtime';
-import { AgentError } from '../agent/errors.ts';
+import { AgentError } from '../../agent/errors.ts';
 import { backoffDelayMs } from '@conversation-operator/base/backoff';
 import type { Clock } from '@conversation-operator/base/clock';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';

@@ -29,7 +29,7 @@ import {
   repositoryUrlAt,
   withoutGateway,
   type GitAccess,
-} from '../../../../../src/controllers/conversation/start/git-access.ts';
+} from '../../../../../src/controllers/conversation/git/git-access.ts';
 import { Preparation } from '../../../../../src/controllers/conversation/start/preparation.ts';
 import { cachedConversation } from '../../../../../src/resources/cached-conversation.ts';
 import { gitSettingsSchema } from '../../../../../src/resources/git-settings.ts';

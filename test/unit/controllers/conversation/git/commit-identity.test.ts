@@ -1,4 +1,4 @@
-import { commitIdentityOf } from '../../../../../src/controllers/conversation/start/commit-identity.ts';
+import { commitIdentityOf } from '../../../../../src/controllers/conversation/git/commits.ts';
 
 const alice = { name: 'Alice', email: 'alice@example.com' };
 const openHands = 'openhands <openhands@all-hands.dev>';

@@ -1,11 +1,11 @@
 import type { Request } from '@conversation-operator/kube/controller';
 import type { KubeObject } from '@conversation-operator/kube/object';
-import { sandboxLabel } from '../resources/sandbox.ts';
-import { byTemplate } from './caches.ts';
-import { handle, requestOf, watch, type ControllerSpec } from './event-source.ts';
-import type { OperatorContext } from './operator-context.ts';
-import { SandboxReconciler } from './sandbox/reconcile.ts';
-import { maxPerOwner, ownerShare, workers } from './workers.ts';
+import { sandboxLabel } from '../../resources/sandbox.ts';
+import { byTemplate } from '../caches.ts';
+import { handle, requestOf, watch, type ControllerSpec } from '../event-source.ts';
+import type { OperatorContext } from '../operator-context.ts';
+import { SandboxReconciler } from './reconcile.ts';
+import { maxPerOwner, ownerShare, workers } from '../workers.ts';
 
 /** The sandbox that a pod or a claim belongs to. */
 export function sandboxOf({

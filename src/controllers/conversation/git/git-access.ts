@@ -3,9 +3,39 @@ import type { Store } from '@conversation-operator/kube/store';
 import type { SandboxKeys } from '../../../agent/keys.ts';
 import type { SandboxTemplate } from '../../../resources/sandbox-template.ts';
 import { gitFolder } from '../../sandbox/pod.ts';
-import { hostUrlOf, providerOf, type GitHosts, type Repository } from './repository.ts';
-import { shellCommand } from './shell-quote.ts';
-import type { StartScope } from './stage.ts';
+import { shellCommand } from '../../../agent/shell-quote.ts';
+import type { Scope } from '../scope.ts';
+import type { ConversationSpec } from '../../../resources/conversation.ts';
+
+/**
+ * Base URLs by provider, for example `{ github: 'https://github.com' }`. The first is the default
+ * of repositories without a provider.
+ */
+export type GitHosts = Readonly<Record<string, string>>;
+
+export type Repository = NonNullable<ConversationSpec['repository']>;
+
+/** Removes the credential of a base URL, which only the gateway may use. */
+function withoutUser(base: string): string {
+  const url = new URL(base);
+  if (url.username === '' && url.password === '') return base;
+  url.username = '';
+  url.password = '';
+  return url.href;
+}
+
+/** Name of the host that has the repository. */
+export const providerOf = (repository: Repository, hosts: GitHosts): string | undefined =>
+  repository.provider ?? Object.keys(hosts)[0];
+
+/**
+ * Base URL of a provider's host, without a credential and with a slash at its end; undefined for a
+ * provider that is not configured.
+ */
+export function hostUrlOf(provider: string, hosts: GitHosts): string | undefined {
+  const base = Object.hasOwn(hosts, provider) ? hosts[provider] : undefined;
+  return base === undefined ? undefined : `${withoutUser(base).replace(/\/+$/, '')}/`;
+}
 
 export interface GitAccessOptions {
   readonly keys: Pick<SandboxKeys, 'gitToken'>;
@@ -44,7 +74,7 @@ export interface GitAccess {
 
 /** Returns the access for a start; undefined where sandboxes do not reach the gateway. */
 export function gitAccessOf(
-  { stored, sandbox }: Pick<StartScope, 'stored' | 'sandbox'>,
+  { stored, sandbox }: Pick<Scope, 'stored' | 'sandbox'>,
   { agentSide, gitHosts, keys, stores }: GitAccessOptions,
 ): GitAccess | undefined {
   if (agentSide?.namespace !== stored.metadata.namespace || sandbox === undefined) return undefined;

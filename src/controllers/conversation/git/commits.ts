@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import type { AgentKind } from '../../../resources/agent-settings.ts';
 import type { GitSettings } from '../../../resources/git-settings.ts';
 import type { OwnerSettingsSpec } from '../../../resources/owner-settings.ts';
@@ -25,3 +26,11 @@ export function commitIdentityOf(
     ? { name, email }
     : { name, email, coAuthor };
 }
+
+/** Git hook that runs `.openhands/pre-commit.sh` of the repository. */
+export const preCommitHook = readFileSync(new URL('./pre-commit.sh', import.meta.url), 'utf8');
+/** Git hook that names the co-author. */
+export const coAuthorHook = readFileSync(
+  new URL('./prepare-commit-msg.sh', import.meta.url),
+  'utf8',
+);

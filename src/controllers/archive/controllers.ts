@@ -1,8 +1,8 @@
-import type { CachedConversation } from '../resources/cached-conversation.ts';
-import { startStatusOf } from '../resources/conversation.ts';
-import { handle, observe, requestOf, watch, type ControllerSpec } from './event-source.ts';
-import type { OperatorContext } from './operator-context.ts';
-import { maxPerOwner, ownerShare, workers } from './workers.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { startStatusOf } from '../../resources/conversation.ts';
+import { handle, observe, requestOf, watch, type ControllerSpec } from '../event-source.ts';
+import type { OperatorContext } from '../operator-context.ts';
+import { maxPerOwner, ownerShare, workers } from '../workers.ts';
 
 /** Whether an update of a conversation may make a step of its archive due. */
 const isRelevant = (conversation: CachedConversation, old: CachedConversation): boolean =>

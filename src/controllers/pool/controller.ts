@@ -1,11 +1,11 @@
 import type { Request } from '@conversation-operator/kube/controller';
 import type { KubeObject } from '@conversation-operator/kube/object';
-import { isSpare, type Sandbox } from '../resources/sandbox.ts';
-import { byNamespace } from './caches.ts';
-import { requestOf, watch, type ControllerSpec, type EventSource } from './event-source.ts';
-import type { OperatorContext } from './operator-context.ts';
-import { PoolReconciler } from './pool/reconcile.ts';
-import { workers } from './workers.ts';
+import { isSpare, type Sandbox } from '../../resources/sandbox.ts';
+import { byNamespace } from '../caches.ts';
+import { requestOf, watch, type ControllerSpec, type EventSource } from '../event-source.ts';
+import type { OperatorContext } from '../operator-context.ts';
+import { PoolReconciler } from './reconcile.ts';
+import { workers } from '../workers.ts';
 
 const isEdited = ({ metadata }: KubeObject, { metadata: old }: KubeObject): boolean =>
   metadata.generation !== old.generation || metadata.deletionTimestamp !== old.deletionTimestamp;

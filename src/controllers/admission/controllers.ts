@@ -1,9 +1,9 @@
-import { quotaStatusDelayMs } from './admission/cache.ts';
-import { QuotaStatusReconciler } from './admission/quota-status.ts';
-import { AdmissionReconciler } from './admission/reconcile.ts';
-import { handle, observe, requestOf, watch, type ControllerSpec } from './event-source.ts';
-import type { OperatorContext } from './operator-context.ts';
-import { workers } from './workers.ts';
+import { quotaStatusDelayMs } from './cache.ts';
+import { QuotaStatusReconciler } from './quota-status.ts';
+import { AdmissionReconciler } from './reconcile.ts';
+import { handle, observe, requestOf, watch, type ControllerSpec } from '../event-source.ts';
+import type { OperatorContext } from '../operator-context.ts';
+import { workers } from '../workers.ts';
 
 /** Delay between reads that fail; no decision waits for them. */
 const lookupBackoff = { baseMs: 500, capMs: 10_000, jitter: 0.1 };

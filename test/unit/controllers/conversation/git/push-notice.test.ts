@@ -1,4 +1,4 @@
-import { pushNotice } from '../../../../../src/controllers/conversation/start/push-notice.ts';
+import { pushNotice } from '../../../../../src/controllers/conversation/git/agent-git.ts';
 
 const policy = { enabled: true, branches: ['agent/*', 'x'], maxMebibytes: 1, maxPerHour: 1 };
 

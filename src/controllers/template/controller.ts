@@ -1,7 +1,7 @@
-import { requestOf, watch, type ControllerSpec } from './event-source.ts';
-import type { OperatorContext } from './operator-context.ts';
-import { TemplateReconciler } from './template/reconcile.ts';
-import { workers } from './workers.ts';
+import { requestOf, watch, type ControllerSpec } from '../event-source.ts';
+import type { OperatorContext } from '../operator-context.ts';
+import { TemplateReconciler } from './reconcile.ts';
+import { workers } from '../workers.ts';
 
 /** Writes whether the API server accepts a pod and a volume of a template. */
 export function templateController(context: OperatorContext): ControllerSpec {

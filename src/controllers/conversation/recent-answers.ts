@@ -4,21 +4,8 @@ import { isNewerVersion } from '@conversation-operator/kube/object';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { LRUCache } from 'lru-cache';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import { conversations, type Conversation } from '../../resources/conversation.ts';
-import { storedObject } from '../stored-object.ts';
-
-/**
- * Returns the conversation with the texts that the cache lacks; undefined when it is gone or being
- * deleted.
- */
-export async function storedConversation(
-  client: Pick<KubeClient, 'get'>,
-  conversation: Pick<CachedConversation, 'metadata'>,
-  signal: AbortSignal,
-): Promise<Conversation | undefined> {
-  const stored = await storedObject(client, conversations, conversation, signal);
-  return stored?.metadata.deletionTimestamp === undefined ? stored : undefined;
-}
+import type { Conversation } from '../../resources/conversation.ts';
+import { storedConversation } from '../stored-object.ts';
 
 /**
  * Maximum time for which the answer to a write replaces a read of the texts, in milliseconds:

@@ -1,12 +1,12 @@
 import type { Request, Result } from '@conversation-operator/kube/controller';
-import type { CachedConversation } from '../resources/cached-conversation.ts';
-import { isStartOver, startStatusOf } from '../resources/conversation.ts';
-import type { Sandbox } from '../resources/sandbox.ts';
-import { bySandbox } from './caches.ts';
-import { isUnusedBy } from './conversation/start/sandbox-release.ts';
-import { requestOf, watch, type ControllerSpec, type EventSource } from './event-source.ts';
-import type { OperatorContext } from './operator-context.ts';
-import { maxPerOwner, ownerShare, workers } from './workers.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import { bySandbox } from '../caches.ts';
+import { isUnusedBy } from './start/sandbox-release.ts';
+import { requestOf, watch, type ControllerSpec, type EventSource } from '../event-source.ts';
+import type { OperatorContext } from '../operator-context.ts';
+import { maxPerOwner, ownerShare, workers } from '../workers.ts';
 
 /** Delay before a conversation is reconciled on which the other controller still works. */
 const busyDelayMs = 100;

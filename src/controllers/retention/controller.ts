@@ -1,7 +1,7 @@
-import { observe, type ControllerSpec } from './event-source.ts';
-import type { OperatorContext } from './operator-context.ts';
-import { RetentionReconciler } from './retention/reconcile.ts';
-import { workers } from './workers.ts';
+import { observe, type ControllerSpec } from '../event-source.ts';
+import type { OperatorContext } from '../operator-context.ts';
+import { RetentionReconciler } from './reconcile.ts';
+import { workers } from '../workers.ts';
 
 /** Deletes conversations and sandboxes after the times that their templates set. */
 export function retentionController(context: OperatorContext): ControllerSpec {

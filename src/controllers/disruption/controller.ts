@@ -1,13 +1,13 @@
 import type { Request } from '@conversation-operator/kube/controller';
-import type { CachedConversation } from '../resources/cached-conversation.ts';
-import type { CachedPod } from '../resources/cached-pod.ts';
-import { disruptionAnnotations } from '../resources/pod-disruption.ts';
-import { needsNode } from './disruption/decide.ts';
-import { DisruptionReconciler } from './disruption/reconcile.ts';
-import { handle, watch, type ControllerSpec } from './event-source.ts';
-import type { OperatorContext } from './operator-context.ts';
-import { sandboxOf } from './sandbox-controller.ts';
-import { maxPerOwner, ownerShare, workers } from './workers.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import type { CachedPod } from '../../resources/cached-pod.ts';
+import { disruptionAnnotations } from '../../resources/pod-disruption.ts';
+import { needsNode } from './decide.ts';
+import { DisruptionReconciler } from './reconcile.ts';
+import { handle, watch, type ControllerSpec } from '../event-source.ts';
+import type { OperatorContext } from '../operator-context.ts';
+import { sandboxOf } from '../sandbox/controller.ts';
+import { maxPerOwner, ownerShare, workers } from '../workers.ts';
 
 const sandboxOfConversation = ({
   metadata: { namespace },
