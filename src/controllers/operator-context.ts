@@ -13,7 +13,7 @@ import { Channel, requestOf } from './event-source.ts';
 import type { OperatorRuntime } from './operator-runtime.ts';
 import { SpareClaims } from './pool/claims.ts';
 import type { RetentionTimes } from './retention/reconcile.ts';
-import type { AgentSide } from './sandbox/agent-webhook.ts';
+import type { AgentSide } from './sandbox/agent-connection.ts';
 import type { SandboxOutward } from './sandbox/pod.ts';
 import { PodCreations } from './sandbox/pod-creations.ts';
 import { objectShare } from './workers.ts';

@@ -4,7 +4,7 @@ import {
   type PersistentVolumeClaim,
   type Pod,
 } from '@conversation-operator/kube/core';
-import { volumeNotBound } from '../../controllers/sandbox/claim-failure.ts';
+import { volumeNotBound } from '../../controllers/sandbox/claim.ts';
 import { errorOf, FindingCode, NotTried, outcomeOf, type Finding } from './finding.ts';
 import { checkPod, observePod } from './check-pod.ts';
 import type { Check } from './scene.ts';

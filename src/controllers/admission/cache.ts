@@ -13,8 +13,7 @@ import { slotTaken, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { byNamed, byTemplate, type Stores } from '../caches.ts';
 import type { Channel } from '../event-source.ts';
-import { SandboxClassifier } from './sandbox-classifier.ts';
-import { SteadyTimes } from './steady-times.ts';
+import { SandboxClassifier, SteadyTimes } from './sandbox-classifier.ts';
 import { StoredLimits } from './stored-limits.ts';
 
 /** The state that a sandbox counts with until the outcome of a write is known. */

@@ -21,14 +21,48 @@ import {
 } from '../../resources/cached-conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
-import { archiveRulesOf } from '../../resources/sandbox-template.ts';
+import { archiveRulesOf, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { Stores } from '../caches.ts';
 import { storedConversation } from '../stored-object.ts';
 import type { OperatorRuntime } from '../operator-runtime.ts';
-import { storeArchiveStatus, type ArchiveChange } from './archive-status.ts';
-import { ArchiveReason, reasonOf } from './conditions.ts';
+import {
+  storeArchiveStatus,
+  type ArchiveChange,
+  ArchiveReason,
+  reasonOf,
+} from './archive-status.ts';
 import type { NamespaceUids } from './namespace-uids.ts';
-import { archiveSecrets } from './secrets.ts';
+import type { SandboxKeys } from '../../agent/keys.ts';
+
+interface ArchiveSecretsOptions {
+  readonly keys: SandboxKeys;
+  readonly credentials: AgentCredentials;
+}
+
+/**
+ * The secrets that the operator knows and a process in the sandbox may print: the keys and tokens
+ * of the sandbox, and the API key of the model.
+ */
+export async function archiveSecrets(
+  { keys, credentials }: ArchiveSecretsOptions,
+  { spec }: Pick<CachedConversation, 'spec'>,
+  { metadata: { uid }, status }: Sandbox,
+  template: SandboxTemplate | undefined,
+): Promise<readonly string[]> {
+  const keyId = status?.masterKeyId;
+  const credential = template?.spec.agent.credential;
+  const apiKey =
+    credential === undefined ? undefined : await credentials.of(spec.owner, credential);
+  return [
+    keys.sessionKey(uid, keyId),
+    keys.secretKey(uid, keyId),
+    keys.bootstrapKey(uid, keyId),
+    keys.gitToken(uid, keyId),
+    keys.toolsToken(uid, keyId),
+    keys.secretsToken(uid, keyId),
+    ...(apiKey === undefined ? [] : [apiKey]),
+  ];
+}
 
 /** The store of the archives, and the agents whose events and files are archived. */
 export interface ArchiveWriting {

@@ -4,10 +4,64 @@ import type { MeasuredStore } from '../../archive/measured-store.ts';
 import type { Stores } from '../caches.ts';
 import { Archiver, type ArchiverOptions, type ArchiveWriting } from './archiver.ts';
 import { NamespaceUids } from './namespace-uids.ts';
-import { OwnerBytes } from './owner-bytes.ts';
 import { ArchiveReconciler } from './reconcile.ts';
 import { SandboxSeal } from './seal.ts';
 import { ArchiveSweep, type SweepLimits } from './sweep.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { capsOf, quotaCaps } from '../../resources/quota-caps.ts';
+import { ownerShare } from '../workers.ts';
+
+/** The stored bytes of the archives of each owner, and of each namespace. */
+export class OwnerBytes {
+  readonly #quotas: Stores['quotas'];
+  readonly #known = new Map<
+    string,
+    { readonly shares: readonly string[]; readonly bytes: number }
+  >();
+  readonly #sums = new Map<string, number>();
+
+  constructor({ quotas }: Pick<Stores, 'quotas'>) {
+    this.#quotas = quotas;
+  }
+
+  observe(conversation: CachedConversation): void {
+    const { metadata, status } = conversation;
+    this.forget(conversation);
+    const bytes = status?.archive?.bytes ?? 0;
+    if (bytes === 0) return;
+    const shares = [ownerShare(conversation), metadata.namespace];
+    this.#known.set(metadata.uid, { shares, bytes });
+    this.#add(shares, bytes);
+  }
+
+  forget({ metadata: { uid } }: Pick<CachedConversation, 'metadata'>): void {
+    const known = this.#known.get(uid);
+    if (known === undefined) return;
+    this.#known.delete(uid);
+    this.#add(known.shares, -known.bytes);
+  }
+
+  /** Bytes that the quotas leave to a conversation beside those that it has; Infinity: no limit. */
+  leftFor(conversation: CachedConversation): number {
+    const { namespace } = conversation.metadata;
+    const quotas = this.#quotas.list().filter(({ metadata }) => metadata.namespace === namespace);
+    const caps = quotaCaps(quotas);
+    return Math.min(
+      ...capsOf(caps, conversation.spec.owner, 'maxArchivedBytes').map(({ limit, scope }) => {
+        const share = scope === 'Owner' ? ownerShare(conversation) : namespace;
+        return Math.max(0, limit - (this.#sums.get(share) ?? 0));
+      }),
+    );
+  }
+
+  #add(shares: readonly string[], bytes: number): void {
+    for (const share of shares) {
+      const sum = (this.#sums.get(share) ?? 0) + bytes;
+      if (sum === 0) this.#sums.delete(share);
+      else this.#sums.set(share, sum);
+    }
+  }
+}
 
 export interface ArchiveOptions extends ArchiveWriting {
   readonly store: MeasuredStore;

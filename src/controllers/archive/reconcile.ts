@@ -18,7 +18,7 @@ import type { Stores } from '../caches.ts';
 import { requestKey, requestOf } from '../event-source.ts';
 import { LastingValues } from '../elapsed-times.ts';
 import type { Archiver, ArchiverOptions } from './archiver.ts';
-import { ArchiveReason, reasonOf } from './conditions.ts';
+import { ArchiveReason, reasonOf } from './archive-status.ts';
 import { ArchiveSchedule, extendIntervalMs } from './schedule.ts';
 
 export interface ArchiveReconcilerOptions extends Omit<ArchiverOptions, 'ownerBytes' | 'stores'> {

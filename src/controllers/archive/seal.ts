@@ -14,9 +14,13 @@ import { archiveRulesOf } from '../../resources/sandbox-template.ts';
 import { StoreError } from '@conversation-operator/object-store/store-error';
 import { abortedAfter } from '../agent-calls/aborted-after.ts';
 import { bySandbox, type Stores } from '../caches.ts';
-import type { Archiver, ArchiverOptions, ArchiveTarget } from './archiver.ts';
-import { ArchiveReason } from './conditions.ts';
-import { archiveSecrets } from './secrets.ts';
+import {
+  type Archiver,
+  type ArchiverOptions,
+  type ArchiveTarget,
+  archiveSecrets,
+} from './archiver.ts';
+import { ArchiveReason } from './archive-status.ts';
 
 /** Archives what an agent has before its pod ends. */
 export interface SandboxArchives {

@@ -12,7 +12,7 @@ import type { Stores } from '../caches.ts';
 import { LastingValues } from '../elapsed-times.ts';
 import type { OperatorRuntime } from '../operator-runtime.ts';
 import type { ArchiveWriting } from './archiver.ts';
-import { archivesSweptCondition, sweptUpdate, tooManyOrphans } from './conditions.ts';
+import { archivesSweptCondition, sweptUpdate, tooManyOrphans } from './archive-status.ts';
 import type { NamespaceUids } from './namespace-uids.ts';
 
 export interface ArchiveSweepOptions extends OperatorRuntime {

@@ -16,8 +16,7 @@ import {
 import { conversations, isStartOver, type Conversation } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
-import { resumeForAnswer } from './approvals/resume.ts';
-import { Approvals } from './approvals/approvals.ts';
+import { resumeForAnswer, Approvals } from './approvals/approvals.ts';
 import {
   hasInvalidAnswer,
   withoutEarlierAnswer,
@@ -46,8 +45,7 @@ import { Scope, type SaveStatus } from './scope.ts';
 import { releaseSandbox, releaseUnusedClaims } from './start/sandbox-release.ts';
 import { Start, type StartOptions } from './start/start.ts';
 import { withTransition } from './start/start-status.ts';
-import { StatusCoalescer } from './status-coalescer.ts';
-import { StatusWriter, type StatusWriterOptions } from './status-writer.ts';
+import { StatusCoalescer, StatusWriter, type StatusWriterOptions } from './status-writer.ts';
 import { RecentAnswers } from './recent-answers.ts';
 import { storedConversation } from '../stored-object.ts';
 

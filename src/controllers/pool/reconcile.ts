@@ -25,11 +25,15 @@ import { byNamespace, bySparePool, type Stores } from '../caches.ts';
 import type { AdmissionReads } from '../admission/reads.ts';
 import { createErrorOf } from '../sandbox/create-error.ts';
 import { deleteVersion, storedObject } from '../stored-object.ts';
-import { decidePool, unfitness, type ObservedPool } from './decide.ts';
+import {
+  decidePool,
+  unfitness,
+  type ObservedPool,
+  shareOfRoom,
+  poolStatus,
+  newSpare,
+} from './decide.ts';
 import { PoolPace } from './pace.ts';
-import { shareOfRoom } from './room.ts';
-import { newSpare } from './spare.ts';
-import { poolStatus } from './status.ts';
 import type { OperatorRuntime } from '../operator-runtime.ts';
 
 export interface PoolReconcilerOptions extends Pick<

@@ -9,9 +9,8 @@ import { ConversationCondition } from '../../resources/conversation.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { bySandbox, byTemplate } from '../caches.ts';
-import type { RetentionRule } from './countdown.ts';
+import { type RetentionRule, DueWatch } from './countdown.ts';
 import { decideRetention, type RetentionStep } from './decide.ts';
-import { DueWatch } from './due-watch.ts';
 import {
   RetentionSubjects,
   isConversation,

@@ -8,7 +8,7 @@ import type { UnresponsiveAgents } from '../agent-calls/unresponsive-agents.ts';
 import type { AgentConnections } from './agent-connection.ts';
 import type { AgentStops } from './agent-stops.ts';
 import { FailureCode, agentInitialised, initialisedBefore } from './failure.ts';
-import type { PodBackoff } from './pod-backoff.ts';
+import type { PodBackoff } from './pod-loss.ts';
 import {
   failed,
   observedOf,

@@ -11,16 +11,13 @@ import {
   type Sandbox,
 } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { buildClaim } from './claim.ts';
-import { bindingMs, volumeNameTaken } from './claim-failure.ts';
+import { buildClaim, bindingMs, volumeNameTaken } from './claim.ts';
 import { podEvent, volumeEvent } from './events.ts';
 import { buildPod, type PodSurroundings } from './pod.ts';
 import type { PodCreations } from './pod-creations.ts';
 import { createErrorOf, retryAfterMs, type CreatedKind } from './create-error.ts';
-import { failed, outdated, waiting, type Outcome, type Scope } from './scope.ts';
-import { progressSince } from './passing-status.ts';
-import { isReserved, reservedStatus } from './reservation.ts';
-import type { WaitingFor } from './step.ts';
+import { failed, outdated, waiting, type Outcome, type Scope, type WaitingFor } from './scope.ts';
+import { progressSince, isReserved, reservedStatus } from './status.ts';
 import { storedObject } from '../stored-object.ts';
 import { isFinal } from './failure.ts';
 import type { OperatorRuntime } from '../operator-runtime.ts';

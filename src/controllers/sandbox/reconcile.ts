@@ -23,15 +23,13 @@ import { lastWords } from './readable-output.ts';
 import { AgentConnections, type AgentConnectionsOptions } from './agent-connection.ts';
 import { AgentConnector } from './agent-connector.ts';
 import { AgentStops } from './agent-stops.ts';
-import { ClaimBindings } from './claim-bindings.ts';
+import { ClaimBindings } from './claim.ts';
 import { Creations, type CreationsOptions } from './creations.ts';
 import { decideSandbox, dependsOnNodeAddition, hasEnded, startDeadlineMsOf } from './decide.ts';
 import { NodeAdditions } from './node-additions.ts';
-import type { ObservedSandbox, SandboxStep } from './step.ts';
-import { statusEvent } from './events.ts';
-import { PodBackoff } from './pod-backoff.ts';
-import { lastOutputOf } from './pod-failure.ts';
 import {
+  type ObservedSandbox,
+  type SandboxStep,
   failed,
   observedOf,
   outdated,
@@ -41,9 +39,19 @@ import {
   type Outcome,
   type Scope,
 } from './scope.ts';
-import { isPassing, isUndecided, progressSince } from './passing-status.ts';
-import { isReserved } from './reservation.ts';
-import { runningProgress, sandboxStatus, unready, type SandboxProgress } from './status.ts';
+import { statusEvent } from './events.ts';
+import { PodBackoff } from './pod-loss.ts';
+import { lastOutputOf } from './pod-failure.ts';
+import {
+  isPassing,
+  isUndecided,
+  progressSince,
+  runningProgress,
+  sandboxStatus,
+  unready,
+  type SandboxProgress,
+  isReserved,
+} from './status.ts';
 import { deleteObject, storedObject } from '../stored-object.ts';
 import { FailureCode } from './failure.ts';
 

@@ -145,7 +145,7 @@ export const conversationMutants = {
     faults: 'none',
   },
   'a run is polled every two minutes': {
-    file: 'src/controllers/conversation/polling/poll-interval.ts',
+    file: 'src/controllers/conversation/polling/poll-schedule.ts',
     from: 'running: { minMs: 500, maxMs: 4_000 }',
     to: 'running: { minMs: 500, maxMs: 128_000 }',
     rule: 'no conversation is reported as running without a running agent',

@@ -94,7 +94,7 @@ export const retentionMutants = {
     retention: true,
   },
   'an expired object is deleted without a second check': {
-    file: 'src/controllers/retention/due-watch.ts',
+    file: 'src/controllers/retention/countdown.ts',
     from: '    return confirmMs;',
     to: '    return 0;',
     rule: announced,

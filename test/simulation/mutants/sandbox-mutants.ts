@@ -103,7 +103,7 @@ export const sandboxMutants = {
     rule: /everything settles|a pod (keeps its node while its agent works|lets its node go in time)/,
   },
   'a pod never lets its node go': {
-    file: 'src/controllers/disruption/decide.ts',
+    file: 'src/controllers/disruption/reconcile.ts',
     from: 'isNeeded ? keepsNode : letsNodeGo',
     to: 'keepsNode',
     faults: 'none',

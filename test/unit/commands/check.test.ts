@@ -25,7 +25,7 @@ import { outwardDoubts, outwardFindings } from '../../../src/commands/check/outw
 import { connectFailureOf } from '../../../src/commands/check/outward-requests.ts';
 import { senderOf } from '../../../src/commands/check/proxy-answer.ts';
 import { podSecurityFindings } from '../../../src/commands/check/pod-security.ts';
-import { quantityOf } from '../../../src/controllers/sandbox/quantity.ts';
+import { quantityOf, createErrorOf } from '../../../src/controllers/sandbox/create-error.ts';
 import { needsOf, quotaFindings, roomIn } from '../../../src/commands/check/quota.ts';
 import type { ResourceQuota, StorageClass } from '../../../src/commands/check/resources.ts';
 import { accountFindings, installFindings } from '../../../src/commands/check/rights.ts';
@@ -39,7 +39,6 @@ import {
   trustStateOf,
 } from '../../../src/commands/check/trust.ts';
 import { volumeFindings } from '../../../src/commands/check/volume.ts';
-import { createErrorOf } from '../../../src/controllers/sandbox/create-error.ts';
 import { trustName } from '../../../src/controllers/sandbox/trust.ts';
 
 const installation = {

@@ -1,5 +1,10 @@
 import type { Runtime } from '@conversation-operator/base/runtime';
-import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
+import type {
+  AgentClient,
+  AgentConversation,
+  AgentEndpoint,
+  AgentUserMessage,
+} from '../../../agent/agent.ts';
 import { AgentError } from '../../../agent/errors.ts';
 import { isoTime } from '@conversation-operator/base/clock';
 import type { EventRecorder } from '@conversation-operator/kube/events';
@@ -22,7 +27,19 @@ import {
   withNothingInFlight,
   withRejected,
 } from './message-status.ts';
-import { isStored } from './stored-message.ts';
+import { matchesPattern } from '../../../resources/allowed-models.ts';
+
+/** Text with which an agent replaces secrets that the agent knows. */
+const mask = '<secret-hidden>';
+
+const textOf = ({ content }: LaterMessage): string =>
+  content.map(({ text }) => text ?? '').join('\n');
+
+/** Whether the agent has stored this message. */
+export function isStored(message: LaterMessage, stored: readonly AgentUserMessage[]): boolean {
+  const text = textOf(message);
+  return stored.some((candidate) => matchesPattern(text, candidate.text, mask));
+}
 
 export interface DeliveryOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly agent: AgentClient;

@@ -5,7 +5,7 @@ import type {
   ExecutionStatus,
   MessageState,
 } from '../../../resources/conversation-status.ts';
-import { reportedFields } from '../execution/reported-fields.ts';
+import { reportedFields } from '../execution/decide.ts';
 import type { InFlight } from './decide.ts';
 
 /** Pure changes of a conversation's status by the delivery of messages. */

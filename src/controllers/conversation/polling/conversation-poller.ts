@@ -13,8 +13,7 @@ import { UnresponsiveAgents } from '../../agent-calls/unresponsive-agents.ts';
 import { ownerShare } from '../../workers.ts';
 import { requestKey } from '../../event-source.ts';
 import { AgentPoller, type AgentTarget } from './agent-poller.ts';
-import { maxForIdleTimeout } from './poll-interval.ts';
-import { PollSchedule } from './poll-schedule.ts';
+import { maxForIdleTimeout, PollSchedule } from './poll-schedule.ts';
 
 export interface ConversationPollerOptions extends Pick<Runtime, 'clock' | 'random'> {
   readonly agent: Pick<AgentClient, 'conversation' | 'conversations'>;

@@ -18,11 +18,13 @@ import { withFirstMessage } from '../messages/message-status.ts';
 import type { RecentAnswers } from '../recent-answers.ts';
 import { agentOf, type AwaitAgentOptions } from './await-agent.ts';
 import type { OwnerSettingsReader } from '../owner-settings.ts';
-import { agentSecretsOf } from './agent-secrets.ts';
 import { agentGitOf, type AgentGitOptions } from '../git/agent-git.ts';
 import type { AgentStageContext, Stage, StartScope } from './stage.ts';
 import { StartErrorCode, StartFailure } from './start-failure.ts';
 import { withTransition, withWorkingDir } from './start-status.ts';
+import type { SandboxKeys } from '../../../agent/keys.ts';
+import type { OwnerSettingsSpec } from '../../../resources/owner-settings.ts';
+import type { GitAccessOptions } from '../git/git-access.ts';
 
 export interface CreateConversationOptions
   extends AwaitAgentOptions, Omit<AgentGitOptions, 'keys'> {
@@ -148,4 +150,31 @@ async function create(
     }
     throw error;
   }
+}
+
+interface AgentSecretsOptions extends Pick<GitAccessOptions, 'agentSide'> {
+  readonly keys: Pick<SandboxKeys, 'secretsToken'>;
+}
+
+/**
+ * The secrets of a conversation and of its owner, each as the address at which the agent reads the
+ * value when it uses the secret. None where sandboxes do not reach the gateway.
+ */
+function agentSecretsOf(
+  { stored, sandbox }: Pick<StartScope, 'stored' | 'sandbox'>,
+  { secrets = [] }: Pick<OwnerSettingsSpec, 'secrets'>,
+  { agentSide, keys }: AgentSecretsOptions,
+): readonly AgentSecret[] {
+  const { metadata, spec } = stored;
+  const names = new Set([...secrets, ...(spec.secrets ?? [])].map(({ name }) => name));
+  if (agentSide?.namespace !== metadata.namespace || sandbox === undefined || names.size === 0)
+    return [];
+  const base = agentSide.url.replace(/\/+$/, '');
+  const token = keys.secretsToken(sandbox.metadata.uid, sandbox.status?.masterKeyId);
+  const folder = `${base}/secrets/${encodeURIComponent(sandbox.metadata.name)}/${conversationIdOf(stored)}`;
+  return Array.from(names, (name) => ({
+    name,
+    url: `${folder}/${encodeURIComponent(name)}`,
+    headers: { Authorization: `Bearer ${token}` },
+  }));
 }

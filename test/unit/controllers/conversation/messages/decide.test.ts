@@ -5,7 +5,7 @@ import {
   type UnconfirmedDelivery,
   type InFlight,
 } from '../../../../../src/controllers/conversation/messages/decide.ts';
-import { isStored } from '../../../../../src/controllers/conversation/messages/stored-message.ts';
+import { isStored } from '../../../../../src/controllers/conversation/messages/delivery.ts';
 import {
   requestPendingRun,
   runRequestOf,

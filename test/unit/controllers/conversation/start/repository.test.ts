@@ -14,13 +14,13 @@ import { join } from 'node:path';
 import {
   cloneScript,
   cloneUrlOf,
-} from '../../../../../src/controllers/conversation/start/clone-script.ts';
+} from '../../../../../src/controllers/conversation/start/clone.ts';
 import type { Repository } from '../../../../../src/controllers/conversation/git/git-access.ts';
-import { PreparationExitCode } from '../../../../../src/controllers/conversation/start/exit-codes.ts';
+import { PreparationExitCode } from '../../../../../src/controllers/conversation/start/preparation-failures.ts';
 import {
   setupScriptFor,
   workspaceScript,
-} from '../../../../../src/controllers/conversation/start/setup-script.ts';
+} from '../../../../../src/controllers/conversation/start/preparation.ts';
 import { shellQuote } from '../../../../../src/agent/shell-quote.ts';
 
 const setupScript = setupScriptFor();

@@ -1,8 +1,56 @@
 import { readFileSync } from 'node:fs';
-import { hostUrlOf, providerOf, type GitHosts, type Repository } from '../git/git-access.ts';
+import {
+  hostUrlOf,
+  providerOf,
+  type GitHosts,
+  type Repository,
+  gitAccessOf,
+  repositoryUrlAt,
+  type GitAccessOptions,
+} from '../git/git-access.ts';
 import { StartErrorCode, StartFailure } from './start-failure.ts';
 import { shellCommand } from '../../../agent/shell-quote.ts';
 import { stepFolder } from './step-command.ts';
+import type { StartScope } from './stage.ts';
+import { graceMs } from './step-deadlines.ts';
+import type { OperatorRuntime } from '../../operator-runtime.ts';
+
+/**
+ * Access of a sandbox to one repository, through the gateway and with the credential of the owner.
+ */
+export interface CloneAccess {
+  readonly gatewayUrl: string;
+  readonly ticket: string;
+}
+
+export interface CloneAccessOptions
+  extends Omit<GitAccessOptions, 'keys'>, Pick<OperatorRuntime, 'keys' | 'clock'> {}
+
+/**
+ * Returns the access for the clone of a start, which expires with the deadline of the step;
+ * undefined where there is no gateway.
+ */
+export function cloneAccessOf(
+  scope: StartScope,
+  options: CloneAccessOptions,
+): CloneAccess | undefined {
+  const { sandbox, status } = scope;
+  const access = gitAccessOf(scope, options);
+  if (access?.repository === undefined || sandbox === undefined) return undefined;
+  const { provider, name: repository } = access.repository;
+  const { keys, clock } = options;
+  const { deadline } = status.start ?? {};
+  const endMs = deadline === undefined ? clock.now() + graceMs : Date.parse(deadline);
+  return {
+    gatewayUrl: repositoryUrlAt(access, access.repository),
+    ticket: keys.cloneTicket(
+      sandbox.metadata.uid,
+      { provider, repository },
+      endMs,
+      sandbox.status?.masterKeyId,
+    ),
+  };
+}
 
 export interface CloneScriptOptions {
   readonly repository: Repository;
