@@ -1,18 +1,46 @@
-import { quotaStatusDelayMs } from './cache.ts';
-import { QuotaStatusReconciler } from './quota-status.ts';
-import { AdmissionReconciler } from './reconcile.ts';
-import { handle, observe, requestOf, watch, type ControllerSpec } from '../event-source.ts';
-import type { OperatorContext } from '../operator-context.ts';
+import type { WatchedCaches } from '../caches.ts';
+import {
+  handle,
+  observe,
+  requestOf,
+  watch,
+  type ControllerSpec,
+  type EventSource,
+} from '../event-source.ts';
 import { workers } from '../workers.ts';
+import { quotaStatusDelayMs, type AdmissionCache } from './cache.ts';
+import type { QuotaStatusReconciler } from './quota-status.ts';
+import type { AdmissionReads } from './reads.ts';
+import type { AdmissionReconciler } from './reconcile.ts';
+
+export interface AdmissionControllersOptions {
+  readonly caches: Pick<
+    WatchedCaches,
+    'sandboxes' | 'conversations' | 'templates' | 'quotas' | 'pods'
+  >;
+  /** Decides which sandboxes have a slot. Its requests name a namespace. */
+  readonly admission: Pick<AdmissionReconciler, 'reconcile'>;
+  readonly cache: AdmissionCache;
+  /** Reads from the API server on which the cache depends, and which no watch reports. */
+  readonly reads: Pick<AdmissionReads, 'read' | 'podDeleted'>;
+  /** Writes the status of quotas. */
+  readonly quotas: Pick<QuotaStatusReconciler, 'reconcile'>;
+  /** Requests of the cache, for each of the three controllers. */
+  readonly requested: Readonly<Record<'admission' | 'lookup' | 'quota', EventSource>>;
+}
 
 /** Delay between reads that fail; no decision waits for them. */
 const lookupBackoff = { baseMs: 500, capMs: 10_000, jitter: 0.1 };
 
-/** Decides which sandboxes have a slot. Its requests name a namespace. */
-export function admissionController(context: OperatorContext): ControllerSpec {
-  const { caches, channels, admission: cache, reads } = context;
-  const reconciler = new AdmissionReconciler({ ...context, cache });
-  return {
+export const admissionControllers = ({
+  caches,
+  admission,
+  cache,
+  reads,
+  quotas,
+  requested,
+}: AdmissionControllersOptions): readonly ControllerSpec[] => [
+  {
     name: 'admission',
     workers: workers.admission,
     sources: [
@@ -34,32 +62,24 @@ export function admissionController(context: OperatorContext): ControllerSpec {
         (sandbox) => cache.observe(sandbox),
         (sandbox) => cache.forget(sandbox),
       ),
-      channels.admission.source,
+      requested.admission,
     ],
-    reconcile: (request, signal) => reconciler.reconcile(request, signal),
-  };
-}
-
-/** Reads from the API server on which the admission cache depends, and which no watch reports. */
-export const lookupController = ({ channels, reads }: OperatorContext): ControllerSpec => ({
-  name: 'lookup',
-  workers: workers.lookup,
-  backoff: lookupBackoff,
-  sources: [channels.lookup.source],
-  reconcile: (request, signal) => reads.read(request, signal),
-});
-
-/** Writes the status of quotas. */
-export function quotaController(context: OperatorContext): ControllerSpec {
-  const { caches, channels, admission: cache } = context;
-  const reconciler = new QuotaStatusReconciler({ ...context, cache });
-  return {
+    reconcile: (request, signal) => admission.reconcile(request, signal),
+  },
+  {
+    name: 'lookup',
+    workers: workers.lookup,
+    backoff: lookupBackoff,
+    sources: [requested.lookup],
+    reconcile: (request, signal) => reads.read(request, signal),
+  },
+  {
     name: 'quota',
     workers: workers.quota,
     sources: [
       watch(caches.quotas, (quota) => [requestOf(quota)], { delayMs: quotaStatusDelayMs }),
-      channels.quota.source,
+      requested.quota,
     ],
-    reconcile: (request, signal) => reconciler.reconcile(request, signal),
-  };
-}
+    reconcile: (request, signal) => quotas.reconcile(request, signal),
+  },
+];

@@ -79,6 +79,8 @@ export interface ArchivesOptions extends Omit<
   readonly sweep?: Partial<SweepLimits>;
 }
 
+export type Archives = ReturnType<typeof createArchives>;
+
 /** The parts of the operator that write archives and delete them. */
 export function createArchives(options: ArchivesOptions) {
   const ownerBytes = new OwnerBytes(options.stores);

@@ -1,7 +1,15 @@
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { startStatusOf } from '../../resources/conversation.ts';
-import { handle, observe, requestOf, watch, type ControllerSpec } from '../event-source.ts';
-import type { OperatorContext } from '../operator-context.ts';
+import type { WatchedCaches } from '../caches.ts';
+import type { Archives } from './archives.ts';
+import {
+  handle,
+  observe,
+  requestOf,
+  watch,
+  type ControllerSpec,
+  type EventSource,
+} from '../event-source.ts';
 import { maxPerOwner, ownerShare, workers } from '../workers.ts';
 
 /** Whether an update of a conversation may make a step of its archive due. */
@@ -12,15 +20,22 @@ const isRelevant = (conversation: CachedConversation, old: CachedConversation): 
   conversation.status?.sandboxStatus !== old.status?.sandboxStatus ||
   conversation.status?.executionStatus !== old.status?.executionStatus;
 
+export interface ArchiveControllersOptions {
+  readonly caches: Pick<WatchedCaches, 'conversations' | 'templates'>;
+  readonly archives: Pick<Archives, 'reconciler' | 'ownerBytes' | 'sweep'>;
+  /** Conversations whose agent may have new events. */
+  readonly requested: EventSource;
+}
+
 /** Copies the events of agents to archives, and deletes archives. */
-export function archiveController(context: OperatorContext): ControllerSpec | undefined {
-  const { caches, channels, stores, archiving } = context;
-  if (archiving === undefined) return undefined;
-  const { reconciler, ownerBytes } = archiving;
+export function archiveController(options: ArchiveControllersOptions): ControllerSpec {
+  const { caches, archives, requested } = options;
+  const { reconciler, ownerBytes } = archives;
+  const conversations = caches.conversations.store;
   return {
     name: 'archive',
     workers: workers.archive,
-    shareOf: ({ namespace, name }) => ownerShare(stores.conversations.get(namespace, name)),
+    shareOf: ({ namespace, name }) => ownerShare(conversations.get(namespace, name)),
     maxPerShare: maxPerOwner('archive'),
     sources: [
       observe(
@@ -35,17 +50,17 @@ export function archiveController(context: OperatorContext): ControllerSpec | un
         deleted: (conversation, finality) => reconciler.forget(conversation, finality),
       }),
       watch(caches.conversations, (conversation) => [requestOf(conversation)], { isRelevant }),
-      channels.archive.source,
+      requested,
     ],
     reconcile: (request, signal) => reconciler.reconcile(request, signal),
   };
 }
 
 /** Deletes archives without a conversation, in each namespace that has conversations or templates. */
-export function archiveSweepController(context: OperatorContext): ControllerSpec | undefined {
-  const { caches, archiving } = context;
-  if (archiving === undefined) return undefined;
-  const { sweep } = archiving;
+export function archiveSweepController(
+  options: Pick<ArchiveControllersOptions, 'caches' | 'archives'>,
+): ControllerSpec {
+  const { caches, archives } = options;
   const namespaceOf = ({ metadata: { namespace } }: { metadata: { namespace: string } }) => [
     { namespace, name: '' },
   ];
@@ -58,7 +73,7 @@ export function archiveSweepController(context: OperatorContext): ControllerSpec
       watch(caches.conversations, namespaceOf, { isRelevant, delayMs }),
       watch(caches.templates, namespaceOf, { isRelevant, delayMs }),
     ],
-    reconcile: (request, signal) => sweep.reconcile(request, signal),
+    reconcile: (request, signal) => archives.sweep.reconcile(request, signal),
   };
 }
 

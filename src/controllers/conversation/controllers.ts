@@ -2,10 +2,10 @@ import type { Request, Result } from '@conversation-operator/kube/controller';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
-import { bySandbox } from '../caches.ts';
+import { bySandbox, type WatchedCaches } from '../caches.ts';
+import type { ConversationReconciler } from './reconcile.ts';
 import { isUnusedBy } from './start/sandbox-release.ts';
 import { requestOf, watch, type ControllerSpec, type EventSource } from '../event-source.ts';
-import type { OperatorContext } from '../operator-context.ts';
 import { maxPerOwner, ownerShare, workers } from '../workers.ts';
 
 /** Delay before a conversation is reconciled on which the other controller still works. */
@@ -26,6 +26,13 @@ const isRelevant = (conversation: CachedConversation, old: CachedConversation): 
   conversation.status?.sandboxStatusReason !== old.status?.sandboxStatusReason ||
   conversation.status?.executionStatus !== old.status?.executionStatus;
 
+export interface ConversationControllersOptions {
+  readonly caches: Pick<WatchedCaches, 'conversations' | 'sandboxes'>;
+  readonly reconciler: Pick<ConversationReconciler, 'reconcile' | 'refresh'>;
+  /** Conversations whose agent has sent a notification. */
+  readonly notified: EventSource;
+}
+
 /**
  * One of two controllers with the same reconcile. A conversation belongs to `start` until its start
  * is over, and to `status` after that, so that long starts delay no status. The event that ends the
@@ -33,21 +40,22 @@ const isRelevant = (conversation: CachedConversation, old: CachedConversation): 
  */
 function conversationController(
   name: 'conversation' | 'status',
-  context: OperatorContext,
-  ...more: EventSource[]
+  { caches, reconciler }: Pick<ConversationControllersOptions, 'caches' | 'reconciler'>,
+  inWork: Set<string>,
+  more: readonly EventSource[],
 ): ControllerSpec {
-  const { caches, stores, conversations, conversationsInWork: inWork } = context;
-  const cachedOf = ({ namespace, name: own }: Request) => stores.conversations.get(namespace, own);
+  const conversations = caches.conversations.store;
+  const cachedOf = ({ namespace, name: own }: Request) => conversations.get(namespace, own);
   const isMine = (request: Request): boolean => {
     const cached = cachedOf(request);
     return (cached !== undefined && isStartOver(startStatusOf(cached))) === (name === 'status');
   };
   const usersOf = (sandbox: Sandbox): readonly Request[] => {
     const { namespace, name: own, ownerReferences = [] } = sandbox.metadata;
-    const users = stores.conversations.byIndex(bySandbox, `${namespace}/${own}`);
+    const users = conversations.byIndex(bySandbox, `${namespace}/${own}`);
     // The maker deletes a sandbox that it does not use.
     const makers = ownerReferences
-      .flatMap((owner) => stores.conversations.get(namespace, owner.name) ?? [])
+      .flatMap((owner) => conversations.get(namespace, owner.name) ?? [])
       .filter((conversation) => isUnusedBy(conversation, sandbox));
     return [...users, ...makers].map(requestOf).filter(isMine);
   };
@@ -63,16 +71,16 @@ function conversationController(
       watch(caches.sandboxes, usersOf),
       ...more,
     ],
-    refresh: (request, signal) => conversations.refresh(request, signal),
+    refresh: (request, signal) => reconciler.refresh(request, signal),
     reconcile: async (request, signal): Promise<Result> => {
       if (!isMine(request)) return undefined;
       const uid = cachedOf(request)?.metadata.uid;
-      if (uid === undefined) return conversations.reconcile(request, signal);
+      if (uid === undefined) return reconciler.reconcile(request, signal);
       // The start that has just ended may still be in the hands of the other controller.
       if (inWork.has(uid)) return { requeueAfterMs: busyDelayMs };
       inWork.add(uid);
       try {
-        return await conversations.reconcile(request, signal);
+        return await reconciler.reconcile(request, signal);
       } finally {
         inWork.delete(uid);
       }
@@ -80,10 +88,17 @@ function conversationController(
   };
 }
 
-/** Starts conversations. */
-export const startController = (context: OperatorContext): ControllerSpec =>
-  conversationController('conversation', context);
-
-/** Follows conversations that have started: their agent, their messages and their sandbox. */
-export const statusController = (context: OperatorContext): ControllerSpec =>
-  conversationController('status', context, context.channels.notified.source);
+/**
+ * The controller that starts conversations, and the one that follows conversations that have
+ * started: their agent, their messages and their sandbox.
+ */
+export function conversationControllers(
+  options: ConversationControllersOptions,
+): readonly [start: ControllerSpec, status: ControllerSpec] {
+  /** Uids of the conversations that one of the two controllers works on. */
+  const inWork = new Set<string>();
+  return [
+    conversationController('conversation', options, inWork, []),
+    conversationController('status', options, inWork, [options.notified]),
+  ];
+}

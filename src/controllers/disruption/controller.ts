@@ -2,9 +2,9 @@ import type { Request } from '@conversation-operator/kube/controller';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { CachedPod } from '../../resources/cached-pod.ts';
 import { disruptionAnnotations } from '../../resources/pod-disruption.ts';
-import { needsNode, DisruptionReconciler } from './reconcile.ts';
+import { needsNode, type DisruptionReconciler } from './reconcile.ts';
+import type { WatchedCaches } from '../caches.ts';
 import { handle, watch, type ControllerSpec } from '../event-source.ts';
-import type { OperatorContext } from '../operator-context.ts';
 import { sandboxOf } from '../sandbox/controller.ts';
 import { maxPerOwner, ownerShare, workers } from '../workers.ts';
 
@@ -24,14 +24,19 @@ const isOtherPod = (pod: CachedPod, old: CachedPod): boolean =>
     (key) => pod.metadata.annotations?.[key] !== old.metadata.annotations?.[key],
   );
 
+export interface DisruptionControllerOptions {
+  readonly caches: Pick<WatchedCaches, 'conversations' | 'pods' | 'sandboxes'>;
+  readonly reconciler: Pick<DisruptionReconciler, 'reconcile' | 'forget'>;
+}
+
 /** States on the pods of sandboxes whether autoscalers may empty their nodes. */
-export function disruptionController(context: OperatorContext): ControllerSpec {
-  const { caches, stores } = context;
-  const reconciler = new DisruptionReconciler(context);
+export function disruptionController(options: DisruptionControllerOptions): ControllerSpec {
+  const { caches, reconciler } = options;
+  const sandboxes = caches.sandboxes.store;
   return {
     name: 'disruption',
     workers: workers.disruption,
-    shareOf: ({ namespace, name }) => ownerShare(stores.sandboxes.get(namespace, name)),
+    shareOf: ({ namespace, name }) => ownerShare(sandboxes.get(namespace, name)),
     maxPerShare: maxPerOwner('disruption'),
     sources: [
       watch(caches.conversations, sandboxOfConversation, { isRelevant: isOtherNeed }),

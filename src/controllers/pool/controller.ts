@@ -1,21 +1,27 @@
 import type { Request } from '@conversation-operator/kube/controller';
 import type { KubeObject } from '@conversation-operator/kube/object';
 import { isSpare, type Sandbox } from '../../resources/sandbox.ts';
-import { byNamespace } from '../caches.ts';
+import type { Snapshot } from '../../quota/snapshot.ts';
+import { byNamespace, type WatchedCaches } from '../caches.ts';
 import { requestOf, watch, type ControllerSpec, type EventSource } from '../event-source.ts';
-import type { OperatorContext } from '../operator-context.ts';
-import { PoolReconciler } from './reconcile.ts';
+import type { PoolReconciler } from './reconcile.ts';
 import { workers } from '../workers.ts';
 
 const isEdited = ({ metadata }: KubeObject, { metadata: old }: KubeObject): boolean =>
   metadata.generation !== old.generation || metadata.deletionTimestamp !== old.deletionTimestamp;
 
+export interface PoolControllerOptions {
+  readonly caches: Pick<WatchedCaches, 'sandboxes' | 'templates' | 'pools' | 'quotas'>;
+  readonly reconciler: Pick<PoolReconciler, 'reconcile' | 'refresh' | 'claimed'>;
+  readonly admission: { snapshot(namespace: string): Pick<Snapshot, 'roomForSpares'> };
+}
+
 /** Keeps the spares of pools. */
-export function poolController(context: OperatorContext): ControllerSpec {
-  const { caches, stores, admission } = context;
-  const reconciler = new PoolReconciler(context);
+export function poolController(options: PoolControllerOptions): ControllerSpec {
+  const { caches, reconciler, admission } = options;
+  const pools = caches.pools.store;
   const poolsIn = ({ metadata: { namespace = '' } }: KubeObject): readonly Request[] =>
-    stores.pools.byIndex(byNamespace, namespace).map(requestOf);
+    pools.byIndex(byNamespace, namespace).map(requestOf);
   /** Sandboxes that are spares, or share with spares what `maxSandboxes` of a namespace allows. */
   const sandboxes: EventSource = (queue) => {
     const enqueue = (sandbox: Sandbox, pool: string | undefined): void => {
@@ -32,7 +38,7 @@ export function poolController(context: OperatorContext): ControllerSpec {
         const { poolName = '' } = sandbox.spec;
         if (isSpare(sandbox) || isEdited(sandbox, old)) changed(sandbox);
         if (isSpare(sandbox) || !isSpare(old)) return;
-        const pool = stores.pools.get(sandbox.metadata.namespace, poolName);
+        const pool = pools.get(sandbox.metadata.namespace, poolName);
         if (pool !== undefined) reconciler.claimed(pool);
         enqueue(sandbox, poolName);
       },

@@ -1,16 +1,18 @@
-import { observe, type ControllerSpec } from '../event-source.ts';
-import type { OperatorContext } from '../operator-context.ts';
-import { RetentionReconciler } from './reconcile.ts';
+import type { WatchedCaches } from '../caches.ts';
+import { observe, type ControllerSpec, type EventSource } from '../event-source.ts';
+import type { RetentionReconciler } from './reconcile.ts';
 import { workers } from '../workers.ts';
 
+export interface RetentionControllerOptions {
+  readonly caches: Pick<WatchedCaches, 'conversations' | 'sandboxes' | 'templates'>;
+  readonly reconciler: RetentionReconciler;
+  /** Objects that the reconciler itself wants to see again. */
+  readonly requested: EventSource;
+}
+
 /** Deletes conversations and sandboxes after the times that their templates set. */
-export function retentionController(context: OperatorContext): ControllerSpec {
-  const { caches, channels, retention: times } = context;
-  const reconciler = new RetentionReconciler({
-    ...context,
-    times,
-    enqueue: (request) => channels.retention.enqueue(request),
-  });
+export function retentionController(options: RetentionControllerOptions): ControllerSpec {
+  const { caches, reconciler, requested } = options;
   return {
     name: 'retention',
     workers: workers.retention,
@@ -26,7 +28,7 @@ export function retentionController(context: OperatorContext): ControllerSpec {
         (sandbox) => reconciler.forgetSandbox(sandbox),
       ),
       observe(caches.templates, (template, old) => reconciler.observeTemplate(template, old)),
-      channels.retention.source,
+      requested,
     ],
     reconcile: (request, signal) => reconciler.reconcile(request, signal),
   };

@@ -1,10 +1,16 @@
 import type { Request } from '@conversation-operator/kube/controller';
 import type { KubeObject } from '@conversation-operator/kube/object';
 import { sandboxLabel } from '../../resources/sandbox.ts';
-import { byTemplate } from '../caches.ts';
-import { handle, requestOf, watch, type ControllerSpec } from '../event-source.ts';
-import type { OperatorContext } from '../operator-context.ts';
-import { SandboxReconciler } from './reconcile.ts';
+import type { UnresponsiveAgents } from '../agent-calls/unresponsive-agents.ts';
+import { byTemplate, type WatchedCaches } from '../caches.ts';
+import {
+  handle,
+  requestOf,
+  watch,
+  type ControllerSpec,
+  type EventSource,
+} from '../event-source.ts';
+import type { SandboxReconciler } from './reconcile.ts';
 import { maxPerOwner, ownerShare, workers } from '../workers.ts';
 
 /** The sandbox that a pod or a claim belongs to. */
@@ -15,23 +21,31 @@ export function sandboxOf({
   return name === undefined ? [] : [{ namespace, name }];
 }
 
+export interface SandboxControllerOptions {
+  readonly caches: Pick<WatchedCaches, 'sandboxes' | 'pods' | 'claims' | 'templates'>;
+  readonly reconciler: Pick<SandboxReconciler, 'reconcile' | 'refresh'>;
+  readonly unresponsiveAgents: Pick<UnresponsiveAgents, 'forget'>;
+  /** Sandboxes whose agent does not answer. */
+  readonly unresponsive: EventSource;
+}
+
 /** Creates, connects, stops and replaces the pods and volumes of sandboxes. */
-export function sandboxController(context: OperatorContext): ControllerSpec {
-  const { caches, stores, channels, unresponsiveAgents } = context;
-  const reconciler = new SandboxReconciler(context);
+export function sandboxController(options: SandboxControllerOptions): ControllerSpec {
+  const { caches, reconciler, unresponsiveAgents, unresponsive } = options;
+  const sandboxes = caches.sandboxes.store;
   return {
     name: 'sandbox',
     workers: workers.sandbox,
-    shareOf: ({ namespace, name }) => ownerShare(stores.sandboxes.get(namespace, name)),
+    shareOf: ({ namespace, name }) => ownerShare(sandboxes.get(namespace, name)),
     maxPerShare: maxPerOwner('sandbox'),
     sources: [
       watch(caches.sandboxes, (sandbox) => [requestOf(sandbox)]),
       watch(caches.pods, sandboxOf),
       watch(caches.claims, sandboxOf),
       watch(caches.templates, ({ metadata: { namespace, name } }) =>
-        stores.sandboxes.byIndex(byTemplate, `${namespace}/${name}`).map(requestOf),
+        sandboxes.byIndex(byTemplate, `${namespace}/${name}`).map(requestOf),
       ),
-      channels.unresponsive.source,
+      unresponsive,
       handle(caches.sandboxes, {
         deleted: ({ metadata: { uid } }) => unresponsiveAgents.forget(uid),
       }),

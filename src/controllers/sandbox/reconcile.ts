@@ -58,9 +58,9 @@ import { FailureCode } from './failure.ts';
 export interface SandboxReconcilerOptions extends CreationsOptions, AgentConnectionsOptions {
   readonly stores: Pick<Stores, 'sandboxes' | 'templates' | 'pods' | 'claims'>;
   /** Agents that do not answer the calls of other controllers. */
-  readonly unresponsiveAgents?: UnresponsiveAgents;
+  readonly unresponsiveAgents?: UnresponsiveAgents | undefined;
   /** How long a pause waits for the agent to stop its runs, in milliseconds. Default 15,000. */
-  readonly pauseBoundMs?: number;
+  readonly pauseBoundMs?: number | undefined;
   /** Archives what agents have, before their pods are deleted. Absent: there is no archive. */
   readonly archives?: SandboxArchives | undefined;
 }

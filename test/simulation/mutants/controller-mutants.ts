@@ -23,7 +23,7 @@ export const controllerMutants = {
   },
   'the operator ignores changes of templates': {
     file: 'src/controllers/template/controller.ts',
-    from: 'watch(context.caches.templates, (template) => [requestOf(template)])',
+    from: 'watch(caches.templates, (template) => [requestOf(template)])',
     to: '',
     rule: 'a template is validated in time',
   },

@@ -136,7 +136,7 @@ export const conversationMutants = {
     seeds: rareSeeds,
   },
   'a webhook brings no poll forward': {
-    file: 'src/controllers/operator.ts',
+    file: 'src/controllers/operator-wiring.ts',
     from: 'if (delayMs !== undefined) channels.notified.enqueue(request, delayMs);',
     to: 'void delayMs;',
     rule: 'a notification of an agent takes effect soon',
