@@ -11,28 +11,32 @@ import { QuotaStatusReconciler } from './admission/quota-status.ts';
 import { AdmissionReads } from './admission/reads.ts';
 import { AdmissionReconciler } from './admission/reconcile.ts';
 import { UnresponsiveAgents } from './agent-calls/unresponsive-agents.ts';
-import { createArchives, type ArchiveOptions } from './archive/archives.ts';
-import { archiveController, archiveSweepController } from './archive/controllers.ts';
+import {
+  createArchives,
+  type ArchiveOptions,
+  archiveController,
+  archiveSweepController,
+} from './archive/archives.ts';
 import type { OperatorCaches } from './caches.ts';
 import { conversationControllers } from './conversation/controllers.ts';
 import type { GitHosts } from './conversation/git/git-access.ts';
 import { ConversationReconciler } from './conversation/reconcile.ts';
 import type { PreparationLimits } from './conversation/start/preparation-failures.ts';
-import { disruptionController } from './disruption/controller.ts';
-import { DisruptionReconciler } from './disruption/reconcile.ts';
+import { disruptionController, DisruptionReconciler } from './disruption/reconcile.ts';
 import { Channel, requestOf, type ControllerSpec } from './event-source.ts';
 import { SpareClaims } from './pool/claims.ts';
-import { poolController } from './pool/controller.ts';
-import { PoolReconciler } from './pool/reconcile.ts';
-import { retentionController } from './retention/controller.ts';
-import { RetentionReconciler, type RetentionTimes } from './retention/reconcile.ts';
+import { poolController, PoolReconciler } from './pool/reconcile.ts';
+import {
+  retentionController,
+  RetentionReconciler,
+  type RetentionTimes,
+} from './retention/reconcile.ts';
 import type { AgentSide } from './sandbox/agent-connection.ts';
 import { sandboxController } from './sandbox/controller.ts';
 import type { SandboxOutward } from './sandbox/pod.ts';
 import { PodCreations } from './sandbox/pod-creations.ts';
 import { SandboxReconciler } from './sandbox/reconcile.ts';
-import { templateController } from './template/controller.ts';
-import { TemplateReconciler } from './template/reconcile.ts';
+import { templateController, TemplateReconciler } from './template/reconcile.ts';
 import { objectShare } from './workers.ts';
 
 export interface OperatorOptions extends MeasuredRuntime {

@@ -6,7 +6,7 @@ import { unlessChanged } from '@conversation-operator/kube/errors';
 import { isOwnedBy } from '@conversation-operator/kube/object';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { isInSandbox } from '../../resources/sandbox-makers.ts';
-import { bySandbox, type Stores } from '../caches.ts';
+import { bySandbox, type Stores, type WatchedCaches } from '../caches.ts';
 import { LastingValues } from '../elapsed-times.ts';
 import { hasEnded } from '../sandbox/decide.ts';
 import { isUnderWay, isWorking } from '../../quota/agent-work.ts';
@@ -19,6 +19,9 @@ import {
   type DisruptionAnnotation,
 } from '../../resources/pod-disruption.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { handle, watch, type ControllerSpec } from '../event-source.ts';
+import { sandboxOf } from '../sandbox/controller.ts';
+import { maxPerOwner, ownerShare, workers } from '../workers.ts';
 
 /** Pure decisions about whether the pod of a sandbox keeps its node. */
 
@@ -129,4 +132,43 @@ export class DisruptionReconciler {
       .byIndex(bySandbox, `${namespace}/${name}`)
       .some((conversation) => isInSandbox(conversation, sandbox) && needsNode(conversation));
   }
+}
+
+const sandboxOfConversation = ({
+  metadata: { namespace },
+  status,
+}: CachedConversation): readonly Request[] =>
+  status?.sandboxName === undefined ? [] : [{ namespace, name: status.sandboxName }];
+
+const isOtherNeed = (conversation: CachedConversation, old: CachedConversation): boolean =>
+  needsNode(conversation) !== needsNode(old) ||
+  conversation.status?.sandboxName !== old.status?.sandboxName;
+
+const isOtherPod = (pod: CachedPod, old: CachedPod): boolean =>
+  pod.metadata.uid !== old.metadata.uid ||
+  disruptionAnnotations.some(
+    (key) => pod.metadata.annotations?.[key] !== old.metadata.annotations?.[key],
+  );
+
+interface DisruptionControllerOptions {
+  readonly caches: Pick<WatchedCaches, 'conversations' | 'pods' | 'sandboxes'>;
+  readonly reconciler: Pick<DisruptionReconciler, 'reconcile' | 'forget'>;
+}
+
+/** States on the pods of sandboxes whether autoscalers may empty their nodes. */
+export function disruptionController(options: DisruptionControllerOptions): ControllerSpec {
+  const { caches, reconciler } = options;
+  const sandboxes = caches.sandboxes.store;
+  return {
+    name: 'disruption',
+    workers: workers.disruption,
+    shareOf: ({ namespace, name }) => ownerShare(sandboxes.get(namespace, name)),
+    maxPerShare: maxPerOwner('disruption'),
+    sources: [
+      watch(caches.conversations, sandboxOfConversation, { isRelevant: isOtherNeed }),
+      watch(caches.pods, sandboxOf, { isRelevant: isOtherPod }),
+      handle(caches.pods, { deleted: ({ metadata: { uid } }) => reconciler.forget(uid) }),
+    ],
+    reconcile: (request, signal) => reconciler.reconcile(request, signal),
+  };
 }

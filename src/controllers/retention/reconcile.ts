@@ -8,7 +8,7 @@ import { findCondition, type Condition } from '../../resources/conditions.ts';
 import { ConversationCondition } from '../../resources/conversation.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { bySandbox, byTemplate } from '../caches.ts';
+import { bySandbox, byTemplate, type WatchedCaches } from '../caches.ts';
 import { type RetentionRule, DueWatch } from './countdown.ts';
 import { decideRetention, type RetentionStep } from './decide.ts';
 import {
@@ -19,6 +19,8 @@ import {
   type RetentionSubjectsOptions,
 } from './subjects.ts';
 import type { OperatorRuntime } from '../operator-runtime.ts';
+import { observe, type ControllerSpec, type EventSource } from '../event-source.ts';
+import { workers } from '../workers.ts';
 
 /** Times that make sure that no deletion comes by surprise, in milliseconds. */
 export interface RetentionTimes {
@@ -271,4 +273,35 @@ export class RetentionReconciler {
       this.#options.enqueue(requestOf(object));
     else this.#due.forget(object.metadata.uid);
   }
+}
+
+interface RetentionControllerOptions {
+  readonly caches: Pick<WatchedCaches, 'conversations' | 'sandboxes' | 'templates'>;
+  readonly reconciler: RetentionReconciler;
+  /** Objects that the reconciler itself wants to see again. */
+  readonly requested: EventSource;
+}
+
+/** Deletes conversations and sandboxes after the times that their templates set. */
+export function retentionController(options: RetentionControllerOptions): ControllerSpec {
+  const { caches, reconciler, requested } = options;
+  return {
+    name: 'retention',
+    workers: workers.retention,
+    sources: [
+      observe(
+        caches.conversations,
+        (conversation) => reconciler.observeConversation(conversation),
+        (conversation) => reconciler.forgetConversation(conversation),
+      ),
+      observe(
+        caches.sandboxes,
+        (sandbox) => reconciler.observeSandbox(sandbox),
+        (sandbox) => reconciler.forgetSandbox(sandbox),
+      ),
+      observe(caches.templates, (template, old) => reconciler.observeTemplate(template, old)),
+      requested,
+    ],
+    reconcile: (request, signal) => reconciler.reconcile(request, signal),
+  };
 }

@@ -1,4 +1,4 @@
-import type { Stores } from '../caches.ts';
+import type { Stores, WatchedCaches } from '../caches.ts';
 import { isDeepStrictEqual } from 'node:util';
 import { isoTime } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
@@ -18,6 +18,8 @@ import { buildPod, type SandboxOutward } from '../sandbox/pod.ts';
 import { createErrorOf, type CreatedKind } from '../sandbox/create-error.ts';
 import { FailureCode, isCreateErrorCode } from '../sandbox/failure.ts';
 import type { OperatorRuntime } from '../operator-runtime.ts';
+import { requestOf, watch, type ControllerSpec } from '../event-source.ts';
+import { workers } from '../workers.ts';
 
 export interface TemplateReconcilerOptions extends Pick<OperatorRuntime, 'client' | 'clock'> {
   readonly stores: Pick<Stores, 'templates'>;
@@ -145,4 +147,22 @@ export class TemplateReconciler {
       };
     }
   }
+}
+
+interface TemplateControllerOptions {
+  readonly caches: Pick<WatchedCaches, 'templates'>;
+  readonly reconciler: Pick<TemplateReconciler, 'reconcile'>;
+}
+
+/** Writes whether the API server accepts a pod and a volume of a template. */
+export function templateController({
+  caches,
+  reconciler,
+}: TemplateControllerOptions): ControllerSpec {
+  return {
+    name: 'template',
+    workers: workers.template,
+    sources: [watch(caches.templates, (template) => [requestOf(template)])],
+    reconcile: (request, signal) => reconciler.reconcile(request, signal),
+  };
 }

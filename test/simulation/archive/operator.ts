@@ -7,8 +7,8 @@ import { measuredStore } from '../../../src/archive/measured-store.ts';
 import {
   archiveController,
   archiveSweepController,
-} from '../../../src/controllers/archive/controllers.ts';
-import { createArchives } from '../../../src/controllers/archive/archives.ts';
+  createArchives,
+} from '../../../src/controllers/archive/archives.ts';
 import { conversationIndexers } from '../../../src/controllers/caches.ts';
 import { Channel } from '../../../src/controllers/event-source.ts';
 import { ClosedCounter } from '../../../src/observability/closed-metrics.ts';

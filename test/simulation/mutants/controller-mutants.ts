@@ -22,7 +22,7 @@ export const controllerMutants = {
     rule: /everything settles|a sandbox whose agent answers is RUNNING in time/,
   },
   'the operator ignores changes of templates': {
-    file: 'src/controllers/template/controller.ts',
+    file: 'src/controllers/template/reconcile.ts',
     from: 'watch(caches.templates, (template) => [requestOf(template)])',
     to: '',
     rule: 'a template is validated in time',

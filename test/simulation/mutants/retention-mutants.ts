@@ -127,7 +127,7 @@ export const retentionMutants = {
     rule: /an outdated announcement is withdrawn|everything settles/,
   },
   'a change of a template is ignored': {
-    file: 'src/controllers/retention/controller.ts',
+    file: 'src/controllers/retention/reconcile.ts',
     from: 'observe(caches.templates, (template, old) => reconciler.observeTemplate(template, old)),',
     to: 'observe(caches.templates, (one, old) => old ?? reconciler.observeTemplate(one)),',
     faults: 'none',

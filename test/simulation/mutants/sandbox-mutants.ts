@@ -95,7 +95,7 @@ export const sandboxMutants = {
     focus: 'clocks',
   },
   'a run that begins does not keep its node': {
-    file: 'src/controllers/disruption/controller.ts',
+    file: 'src/controllers/disruption/reconcile.ts',
     from: 'needsNode(conversation) !== needsNode(old) ||',
     to: '',
     faults: 'none',
