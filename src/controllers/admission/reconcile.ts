@@ -1,4 +1,7 @@
-import { isoTime } from '@conversation-operator/base/clock';
+import type { Metrics } from '../../observability/metrics.ts';
+import type { Logger } from '@conversation-operator/base/logger';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { ApiError, isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import type { EventRecorder } from '@conversation-operator/kube/events';
@@ -12,15 +15,15 @@ import type { Stores } from '../caches.ts';
 import type { AdmissionCache } from './cache.ts';
 import { assumedSlot, decidedSandbox, subjectOf } from './decided-sandbox.ts';
 import type { AdmissionReads } from './reads.ts';
-import type { OperatorRuntime } from '../operator-runtime.ts';
 import { waitingReasonOf } from '../../quota/classify.ts';
 import type { Slot } from '../../quota/slot.ts';
 import { CapExceeded } from '../../resources/cap-exceeded.ts';
 
-export interface AdmissionReconcilerOptions extends Pick<
-  OperatorRuntime,
-  'client' | 'clock' | 'logger' | 'metrics'
-> {
+export interface AdmissionReconcilerOptions {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
   readonly stores: Pick<Stores, 'templates'>;
   readonly podCreations: Pick<PodCreations, 'admitting'>;
   readonly keys: Pick<SandboxKeys, 'currentKeyId'>;

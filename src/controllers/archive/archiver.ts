@@ -1,4 +1,7 @@
-import { isoTime } from '@conversation-operator/base/clock';
+import type { Metrics } from '../../observability/metrics.ts';
+import type { Logger } from '@conversation-operator/base/logger';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import { StoreError } from '@conversation-operator/object-store/store-error';
 import type { ObjectStore } from '@conversation-operator/object-store/object-store';
 import { NewestStore } from '@conversation-operator/kube/newest-store';
@@ -24,7 +27,6 @@ import type { Sandbox } from '../../resources/sandbox.ts';
 import { archiveRulesOf, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { Stores } from '../caches.ts';
 import { storedConversation } from '../stored-object.ts';
-import type { OperatorRuntime } from '../operator-runtime.ts';
 import {
   storeArchiveStatus,
   type ArchiveChange,
@@ -73,7 +75,12 @@ export interface ArchiveWriting {
   readonly files?: Pick<WorkspaceFiles, 'files' | 'changes' | 'diff'> | undefined;
 }
 
-export interface ArchiverOptions extends OperatorRuntime {
+export interface ArchiverOptions {
+  readonly client: KubeClient;
+  readonly keys: SandboxKeys;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
   readonly archive: ArchiveWriting;
   readonly credentials: AgentCredentials;
   readonly namespaceUids: NamespaceUids;

@@ -1,8 +1,14 @@
+import type { AgentCredentials } from '../../agent/credentials.ts';
+import type { Metrics } from '../../observability/metrics.ts';
+import type { Logger } from '@conversation-operator/base/logger';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { SandboxKeys } from '../../agent/keys.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
 import type { EventRecorder } from '@conversation-operator/kube/events';
 import type { Request } from '@conversation-operator/kube/controller';
 import type { MeasuredStore } from '../../archive/measured-store.ts';
 import type { Stores, WatchedCaches } from '../caches.ts';
-import { Archiver, type ArchiverOptions, type ArchiveWriting } from './archiver.ts';
+import { Archiver, type ArchiveWriting } from './archiver.ts';
 import { NamespaceUids } from './namespace-uids.ts';
 import { ArchiveReconciler } from './reconcile.ts';
 import { SandboxSeal } from './seal.ts';
@@ -76,10 +82,15 @@ export interface ArchiveOptions extends ArchiveWriting {
   readonly store: MeasuredStore;
 }
 
-export interface ArchivesOptions extends Omit<
-  ArchiverOptions,
-  'ownerBytes' | 'stores' | 'namespaceUids'
-> {
+export interface ArchivesOptions {
+  readonly client: KubeClient;
+  readonly keys: SandboxKeys;
+  readonly clock: Clock;
+  /** Random numbers from 0 to below 1. */
+  readonly random: () => number;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly credentials: AgentCredentials;
   readonly archive: ArchiveOptions;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates' | 'quotas'>;
@@ -92,21 +103,57 @@ export type Archives = ReturnType<typeof createArchives>;
 
 /** The parts of the operator that write archives and delete them. */
 export function createArchives(options: ArchivesOptions) {
-  const ownerBytes = new OwnerBytes(options.stores);
-  const namespaceUids = new NamespaceUids(options);
+  const { client, keys, clock, random, logger, metrics } = options;
+  const { archive, credentials, stores } = options;
+  const ownerBytes = new OwnerBytes(stores);
+  const namespaceUids = new NamespaceUids({ client, logger });
   const archiver = new Archiver({
-    ...{ ...options, namespaceUids },
+    client,
+    keys,
+    clock,
+    logger,
+    metrics,
+    archive,
+    credentials,
+    namespaceUids,
+    stores,
     ownerBytes: (conversation) => ownerBytes.leftFor(conversation),
   });
-  const { store } = options.archive;
   return {
     ownerBytes,
-    reconciler: new ArchiveReconciler({ ...options, namespaceUids, archiver }),
-    seal: new SandboxSeal({
-      ...{ ...options, namespaceUids, archiver },
-      isStoreFailing: () => store.isFailing,
+    reconciler: new ArchiveReconciler({
+      keys,
+      clock,
+      random,
+      logger,
+      metrics,
+      archive,
+      archiver,
+      stores,
+      enqueue: options.enqueue,
     }),
-    sweep: new ArchiveSweep({ ...options, namespaceUids }),
+    seal: new SandboxSeal({
+      keys,
+      clock,
+      metrics,
+      credentials,
+      archive,
+      archiver,
+      stores,
+      isStoreFailing: () => archive.store.isFailing,
+    }),
+    sweep: new ArchiveSweep({
+      client,
+      keys,
+      clock,
+      logger,
+      metrics,
+      archive,
+      stores,
+      events: options.events,
+      namespaceUids,
+      sweep: options.sweep,
+    }),
   };
 }
 

@@ -1,4 +1,7 @@
-import { isoTime } from '@conversation-operator/base/clock';
+import type { Metrics } from '../../observability/metrics.ts';
+import type { Logger } from '@conversation-operator/base/logger';
+import type { SandboxKeys } from '../../agent/keys.ts';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import { backoffDelayMs } from '@conversation-operator/base/backoff';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import type { Finality } from '@conversation-operator/kube/reflector';
@@ -17,11 +20,18 @@ import { abortedAfter } from '../agent-calls/aborted-after.ts';
 import type { Stores } from '../caches.ts';
 import { requestKey, requestOf } from '../event-source.ts';
 import { LastingValues } from '../elapsed-times.ts';
-import type { Archiver, ArchiverOptions } from './archiver.ts';
+import type { Archiver, ArchiveWriting } from './archiver.ts';
 import { ArchiveReason, reasonOf } from './archive-status.ts';
 import { ArchiveSchedule, extendIntervalMs } from './schedule.ts';
 
-export interface ArchiveReconcilerOptions extends Omit<ArchiverOptions, 'ownerBytes' | 'stores'> {
+export interface ArchiveReconcilerOptions {
+  readonly keys: SandboxKeys;
+  readonly clock: Clock;
+  /** Random numbers from 0 to below 1. */
+  readonly random: () => number;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly archive: ArchiveWriting;
   readonly archiver: Archiver;
   readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates' | 'quotas'>;
   readonly enqueue: (request: Request, delayMs?: number) => void;

@@ -1,4 +1,7 @@
-import { isoTime } from '@conversation-operator/base/clock';
+import type { AgentCredentials } from '../../agent/credentials.ts';
+import type { Metrics } from '../../observability/metrics.ts';
+import type { SandboxKeys } from '../../agent/keys.ts';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import { hiding } from '../../archive/agent-source.ts';
 import { folderOf, keyOf, positionOf } from '../../archive/layout.ts';
 import { keysOf } from '../../archive/removal.ts';
@@ -16,9 +19,9 @@ import { abortedAfter } from '../agent-calls/aborted-after.ts';
 import { bySandbox, type Stores } from '../caches.ts';
 import {
   type Archiver,
-  type ArchiverOptions,
   type ArchiveTarget,
   archiveSecrets,
+  type ArchiveWriting,
 } from './archiver.ts';
 import { ArchiveReason } from './archive-status.ts';
 
@@ -43,7 +46,12 @@ export interface SealOptions {
   readonly isLast: boolean;
 }
 
-export interface SandboxSealOptions extends Omit<ArchiverOptions, 'ownerBytes' | 'stores'> {
+export interface SandboxSealOptions {
+  readonly keys: SandboxKeys;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  readonly credentials: AgentCredentials;
+  readonly archive: ArchiveWriting;
   readonly archiver: Archiver;
   readonly stores: Pick<Stores, 'conversations' | 'templates'>;
   /** Whether the last request to the store has failed lately. */

@@ -1,3 +1,6 @@
+import type { Metrics } from '../../observability/metrics.ts';
+import type { Logger } from '@conversation-operator/base/logger';
+import type { KubeClient } from '@conversation-operator/kube/client';
 import { isDeepStrictEqual } from 'node:util';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { EventRecorder } from '@conversation-operator/kube/events';
@@ -19,7 +22,6 @@ import { requestKey } from '../event-source.ts';
 import { eventOfStart, finishedStages } from './start/start-status.ts';
 import { StartErrorCode } from './start/start-failure.ts';
 import type { RecentAnswers } from './recent-answers.ts';
-import type { OperatorRuntime } from '../operator-runtime.ts';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { TokenBucket, type TokenBucketOptions } from '@conversation-operator/base/token-bucket';
 
@@ -181,10 +183,11 @@ const knownCode = oneOf(
   [StartErrorCode, SandboxFailure, FailureCode].flatMap((codes) => Object.values(codes)),
 );
 
-export interface StatusWriterOptions extends Pick<
-  OperatorRuntime,
-  'client' | 'clock' | 'logger' | 'metrics'
-> {
+export interface StatusWriterOptions {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
   readonly coalescer: StatusCoalescer;
   readonly answers: Pick<RecentAnswers, 'remember' | 'written'>;
   readonly events: Pick<EventRecorder, 'record'>;

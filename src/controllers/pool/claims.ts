@@ -1,3 +1,5 @@
+import type { Logger } from '@conversation-operator/base/logger';
+import type { KubeClient } from '@conversation-operator/kube/client';
 import { pods } from '@conversation-operator/kube/core';
 import { ApiError, isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import { ownerReferenceTo } from '@conversation-operator/kube/object';
@@ -11,7 +13,6 @@ import { byPoolTemplate, bySpareTemplate, type Stores } from '../caches.ts';
 import { outcomeUnknown } from '../sandbox/pod-creations.ts';
 import { storedObject } from '../stored-object.ts';
 import { isOutdated, unfitness } from './decide.ts';
-import type { OperatorRuntime } from '../operator-runtime.ts';
 import type { Clock } from '@conversation-operator/base/clock';
 
 /** Time for which a start counts, in milliseconds: longer than a pool takes to replace a spare. */
@@ -84,7 +85,9 @@ export class ClaimShares {
   }
 }
 
-export interface SpareClaimsOptions extends Pick<OperatorRuntime, 'client' | 'logger'> {
+export interface SpareClaimsOptions {
+  readonly client: KubeClient;
+  readonly logger: Logger;
   readonly stores: Pick<Stores, 'sandboxes' | 'templates' | 'pools' | 'claims'>;
   readonly admission: Pick<
     AdmissionCache,

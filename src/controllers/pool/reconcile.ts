@@ -1,5 +1,7 @@
+import type { Logger } from '@conversation-operator/base/logger';
+import type { KubeClient } from '@conversation-operator/kube/client';
 import { isDeepStrictEqual } from 'node:util';
-import { isoTime } from '@conversation-operator/base/clock';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import type { EventRecorder } from '@conversation-operator/kube/events';
 import { NewestStore } from '@conversation-operator/kube/newest-store';
@@ -34,14 +36,15 @@ import {
   newSpare,
 } from './decide.ts';
 import { PoolPace } from './pace.ts';
-import type { OperatorRuntime } from '../operator-runtime.ts';
 import { requestOf, watch, type ControllerSpec, type EventSource } from '../event-source.ts';
 import { workers } from '../workers.ts';
 
-export interface PoolReconcilerOptions extends Pick<
-  OperatorRuntime,
-  'client' | 'clock' | 'random' | 'logger'
-> {
+export interface PoolReconcilerOptions {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  /** Random numbers from 0 to below 1. */
+  readonly random: () => number;
+  readonly logger: Logger;
   readonly stores: Pick<Stores, 'sandboxes' | 'templates' | 'pools'>;
   readonly admission: { snapshot(namespace: string): Pick<Snapshot, 'roomForSpares'> };
   readonly reads: Pick<AdmissionReads, 'created' | 'unseen'>;

@@ -1,3 +1,5 @@
+import type { Metrics } from '../../observability/metrics.ts';
+import type { Logger } from '@conversation-operator/base/logger';
 import { isDeepStrictEqual } from 'node:util';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { isNotFound } from '@conversation-operator/kube/errors';
@@ -18,7 +20,6 @@ import {
   type RetentionSubject,
   type RetentionSubjectsOptions,
 } from './subjects.ts';
-import type { OperatorRuntime } from '../operator-runtime.ts';
 import { observe, type ControllerSpec, type EventSource } from '../event-source.ts';
 import { workers } from '../workers.ts';
 
@@ -33,8 +34,9 @@ export interface RetentionTimes {
   readonly confirmMs: number;
 }
 
-export interface RetentionReconcilerOptions
-  extends RetentionSubjectsOptions, Pick<OperatorRuntime, 'logger' | 'metrics'> {
+export interface RetentionReconcilerOptions extends RetentionSubjectsOptions {
+  readonly logger: Logger;
+  readonly metrics: Metrics;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly enqueue: (request: Request) => void;
   readonly times?: Partial<RetentionTimes> | undefined;

@@ -1,3 +1,6 @@
+import type { Logger } from '@conversation-operator/base/logger';
+import type { SandboxKeys } from '../../agent/keys.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
 import { AgentError } from '../../agent/errors.ts';
 import { agentEndpointOf } from '../../agent/endpoint.ts';
 import { pods } from '@conversation-operator/kube/core';
@@ -20,9 +23,11 @@ import {
 } from './scope.ts';
 import { runningProgress, unready } from './status.ts';
 import { deleteObject } from '../stored-object.ts';
-import type { OperatorRuntime } from '../operator-runtime.ts';
 
-export interface AgentConnectorOptions extends Pick<OperatorRuntime, 'keys' | 'client' | 'logger'> {
+export interface AgentConnectorOptions {
+  readonly client: KubeClient;
+  readonly keys: SandboxKeys;
+  readonly logger: Logger;
   readonly elapsed: ElapsedTimes;
   readonly connections: AgentConnections;
   readonly stops: AgentStops;

@@ -1,4 +1,7 @@
-import { isoTime } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
+import type { SandboxKeys } from '../../agent/keys.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import { isAlreadyExists } from '@conversation-operator/kube/errors';
 import type { EventDetails, EventRecorder } from '@conversation-operator/kube/events';
 import { persistentVolumeClaims, pods, type Pod } from '@conversation-operator/kube/core';
@@ -20,10 +23,12 @@ import { failed, outdated, waiting, type Outcome, type Scope, type WaitingFor } 
 import { progressSince, isReserved, reservedStatus } from './status.ts';
 import { storedObject } from '../stored-object.ts';
 import { isFinal } from './failure.ts';
-import type { OperatorRuntime } from '../operator-runtime.ts';
 
-export interface CreationsOptions
-  extends Pick<OperatorRuntime, 'client' | 'keys' | 'clock' | 'logger'>, PodSurroundings {
+export interface CreationsOptions extends PodSurroundings {
+  readonly client: KubeClient;
+  readonly keys: SandboxKeys;
+  readonly clock: Clock;
+  readonly logger: Logger;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly podCreations: PodCreations;
 }

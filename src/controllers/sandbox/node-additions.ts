@@ -1,9 +1,11 @@
+import type { Logger } from '@conversation-operator/base/logger';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { KubeClient } from '@conversation-operator/kube/client';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { kubeEvents, type KubeEvent } from '@conversation-operator/kube/core';
 import { isForbidden } from '@conversation-operator/kube/errors';
 import type { CachedPod } from '../../resources/cached-pod.ts';
 import type { ElapsedTimes } from '../elapsed-times.ts';
-import type { OperatorRuntime } from '../operator-runtime.ts';
 
 /**
  * The last statement of an autoscaler on a new node for a pod. An autoscaler that has said nothing
@@ -68,7 +70,10 @@ export function announcementIn(events: readonly KubeEvent[]): string | undefined
 /** Maximum pods in memory. The Events about another one are read again. */
 const maxPods = 10_000;
 
-export interface NodeAdditionsOptions extends Pick<OperatorRuntime, 'client' | 'clock' | 'logger'> {
+export interface NodeAdditionsOptions {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly logger: Logger;
   readonly elapsed: ElapsedTimes;
 }
 

@@ -1,3 +1,5 @@
+import type { SandboxKeys } from '../../../agent/keys.ts';
+import type { Clock } from '@conversation-operator/base/clock';
 import { readFileSync } from 'node:fs';
 import {
   hostUrlOf,
@@ -13,7 +15,6 @@ import { shellCommand } from '../../../agent/shell-quote.ts';
 import { stepFolder } from './step-command.ts';
 import type { StartScope } from './stage.ts';
 import { graceMs } from './step-deadlines.ts';
-import type { OperatorRuntime } from '../../operator-runtime.ts';
 
 /**
  * Access of a sandbox to one repository, through the gateway and with the credential of the owner.
@@ -23,8 +24,10 @@ export interface CloneAccess {
   readonly ticket: string;
 }
 
-export interface CloneAccessOptions
-  extends Omit<GitAccessOptions, 'keys'>, Pick<OperatorRuntime, 'keys' | 'clock'> {}
+export interface CloneAccessOptions extends GitAccessOptions {
+  readonly keys: Pick<SandboxKeys, 'gitToken' | 'cloneTicket'>;
+  readonly clock: Clock;
+}
 
 /**
  * Returns the access for the clone of a start, which expires with the deadline of the step;
