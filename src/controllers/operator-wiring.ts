@@ -20,7 +20,7 @@ import {
 import type { OperatorCaches } from './caches.ts';
 import { conversationControllers } from './conversation/controllers.ts';
 import type { GitHosts } from './conversation/git/git-access.ts';
-import { ConversationReconciler } from './conversation/reconcile.ts';
+import { createConversations } from './conversation/conversations.ts';
 import type { PreparationLimits } from './conversation/start/preparation-failures.ts';
 import { disruptionController, DisruptionReconciler } from './disruption/reconcile.ts';
 import { Channel, requestOf, type ControllerSpec } from './event-source.ts';
@@ -151,7 +151,7 @@ export function wireOperator(options: OperatorOptions): OperatorWiring {
           events,
           enqueue: (request, delayMs) => channels.archive.enqueue(request, delayMs),
         });
-  const conversations = new ConversationReconciler({
+  const conversations = createConversations({
     client,
     keys,
     clock,

@@ -18,7 +18,7 @@ export function pushNotice(
   return `You may push to ${repository} with git, to branches whose names match ${names}: the credential is in place. The default branch, tags, deletions and forced pushes are refused.${opensPullRequests ? ' Your tool create_pull_request, whose name may have a prefix, opens a pull request from a branch that you have pushed.' : ''}`;
 }
 
-export interface AgentGitOptions extends Omit<GitAccessOptions, 'keys'> {
+export interface AgentGitOptions extends GitAccessOptions {
   readonly keys: Pick<SandboxKeys, 'gitToken' | 'toolsToken'>;
 }
 

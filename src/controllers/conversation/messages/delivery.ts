@@ -20,13 +20,11 @@ import {
   unconfirmedDelivery,
   type InFlight,
   type UnconfirmedDelivery,
-} from './decide.ts';
-import {
   withDelivered,
   withInFlight,
   withNothingInFlight,
   withRejected,
-} from './message-status.ts';
+} from './decide.ts';
 import { matchesPattern } from '../../../resources/allowed-models.ts';
 
 /** Text with which an agent replaces secrets that the agent knows. */

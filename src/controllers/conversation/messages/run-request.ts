@@ -3,7 +3,7 @@ import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { isRecent } from '../execution/run-observer.ts';
 import { withRunRequested } from '../execution/run-resume.ts';
-import { withoutRunPending } from './message-status.ts';
+import { withoutRunPending } from './decide.ts';
 
 const againAfterMs = 1_000;
 

@@ -21,7 +21,8 @@ export interface ConversationPollerOptions extends Pick<Runtime, 'clock' | 'rand
   /** Maximum time between two polls in milliseconds, for agents that send no webhooks. */
   readonly maxPollMs?: number | undefined;
   /** Called with each report of an agent about a conversation. */
-  readonly onReport?: (conversation: CachedConversation, state: AgentConversation) => void;
+  readonly onReport?:
+    ((conversation: CachedConversation, state: AgentConversation) => void) | undefined;
 }
 
 /** Answered poll of a conversation, until its outcome is stored. */

@@ -14,7 +14,7 @@ import type { Conversation } from '../../../resources/conversation.ts';
 import { conversationIdOf } from '../../../resources/ids.ts';
 import type { Sandbox } from '../../../resources/sandbox.ts';
 import type { AgentConfigurations } from '../agent-configuration.ts';
-import { withFirstMessage } from '../messages/message-status.ts';
+import { withFirstMessage } from '../messages/decide.ts';
 import type { RecentAnswers } from '../recent-answers.ts';
 import { agentOf, type AwaitAgentOptions } from './await-agent.ts';
 import type { OwnerSettingsReader } from '../owner-settings.ts';
@@ -26,8 +26,8 @@ import type { SandboxKeys } from '../../../agent/keys.ts';
 import type { OwnerSettingsSpec } from '../../../resources/owner-settings.ts';
 import type { GitAccessOptions } from '../git/git-access.ts';
 
-export interface CreateConversationOptions
-  extends AwaitAgentOptions, Omit<AgentGitOptions, 'keys'> {
+export interface CreateConversationOptions extends AwaitAgentOptions, AgentGitOptions {
+  readonly keys: SandboxKeys;
   readonly ownerSettings: Pick<OwnerSettingsReader, 'of' | 'mcpServersOf'>;
   readonly stores: Pick<Stores, 'sandboxes' | 'templates'>;
   readonly agent: AgentClient;

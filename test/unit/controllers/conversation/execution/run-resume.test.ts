@@ -13,7 +13,7 @@ import {
   withResumeFailed,
   eventOfRun,
 } from '../../../../../src/controllers/conversation/execution/run-resume.ts';
-import { withFirstMessage } from '../../../../../src/controllers/conversation/messages/message-status.ts';
+import { withFirstMessage } from '../../../../../src/controllers/conversation/messages/decide.ts';
 import { StuckDetection } from '../../../../../src/controllers/conversation/execution/stuck-detection.ts';
 import { UnresponsiveAgents } from '../../../../../src/controllers/agent-calls/unresponsive-agents.ts';
 import type { ConversationStatus } from '../../../../../src/resources/conversation-status.ts';

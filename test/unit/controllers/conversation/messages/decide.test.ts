@@ -4,6 +4,11 @@ import {
   isLost,
   type UnconfirmedDelivery,
   type InFlight,
+  withNothingInFlight,
+  withRejected,
+  withInFlight,
+  withDelivered,
+  withoutRunPending,
 } from '../../../../../src/controllers/conversation/messages/decide.ts';
 import { isStored } from '../../../../../src/controllers/conversation/messages/delivery.ts';
 import {
@@ -11,13 +16,6 @@ import {
   runRequestOf,
 } from '../../../../../src/controllers/conversation/messages/run-request.ts';
 import { correctedByMessage } from '../../../../../src/controllers/conversation/execution/run-observer.ts';
-import {
-  withNothingInFlight,
-  withRejected,
-  withInFlight,
-  withDelivered,
-  withoutRunPending,
-} from '../../../../../src/controllers/conversation/messages/message-status.ts';
 import { withRunRequested } from '../../../../../src/controllers/conversation/execution/run-resume.ts';
 import type { AgentConversation } from '../../../../../src/agent/agent.ts';
 import type { LaterMessage } from '../../../../../src/resources/conversation.ts';
