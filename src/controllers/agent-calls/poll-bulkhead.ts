@@ -1,4 +1,3 @@
-import type { Runtime } from '@conversation-operator/base/runtime';
 import { AgentError } from '../../agent/errors.ts';
 import { backoffDelayMs } from '@conversation-operator/base/backoff';
 import type { Clock } from '@conversation-operator/base/clock';
@@ -6,7 +5,10 @@ import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { Shares, type Holder, type Release } from '@conversation-operator/base/shares';
 import { abortedAfter } from './aborted-after.ts';
 
-export interface PollBulkheadOptions extends Pick<Runtime, 'clock' | 'random'> {
+export interface PollBulkheadOptions {
+  readonly clock: Clock;
+  /** Random numbers from 0 to below 1. */
+  readonly random: () => number;
   /** Maximum concurrent polls of agents that are expected to answer soon. Default 64. */
   readonly quick?: number;
   /** Maximum concurrent polls of slow agents. Default 64. */

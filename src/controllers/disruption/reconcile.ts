@@ -1,4 +1,4 @@
-import type { Runtime } from '@conversation-operator/base/runtime';
+import type { Clock } from '@conversation-operator/base/clock';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { pods } from '@conversation-operator/kube/core';
@@ -72,7 +72,8 @@ export function decideDisruption(observed: ObservedDisruption): DisruptionDecisi
   return { change: Object.fromEntries(changed.map((key) => [key, wanted[key] ?? null])) };
 }
 
-export interface DisruptionReconcilerOptions extends Pick<Runtime, 'clock'> {
+export interface DisruptionReconcilerOptions {
+  readonly clock: Clock;
   readonly client: Pick<KubeClient, 'mergePatch'>;
   readonly stores: Pick<Stores, 'sandboxes' | 'conversations' | 'pods' | 'templates'>;
 }

@@ -1,3 +1,4 @@
+import type { Clock } from '@conversation-operator/base/clock';
 import type {
   AgentClient,
   AgentEndpoint,
@@ -7,7 +8,6 @@ import type {
 } from '../../agent/agent.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import { AgentError, isAgentError } from '../../agent/errors.ts';
-import type { Runtime } from '@conversation-operator/base/runtime';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { PollBulkhead } from '../agent-calls/poll-bulkhead.ts';
 import { ownerShare } from '../workers.ts';
@@ -48,7 +48,10 @@ const webhooksOf = (
         },
       ];
 
-export interface AgentConnectionsOptions extends Pick<Runtime, 'clock' | 'random'> {
+export interface AgentConnectionsOptions {
+  readonly clock: Clock;
+  /** Random numbers from 0 to below 1. */
+  readonly random: () => number;
   readonly agent: AgentClient;
   readonly keys: SandboxKeys;
   /** Destination of the webhooks of agents; absent when agents send none. */

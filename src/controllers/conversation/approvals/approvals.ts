@@ -1,5 +1,5 @@
+import type { Logger } from '@conversation-operator/base/logger';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
-import type { Runtime } from '@conversation-operator/base/runtime';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
 import { AgentError } from '../../../agent/errors.ts';
@@ -25,7 +25,9 @@ import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import { resumeRequestedAnnotation, sandboxes, viewOfSandbox } from '../../../resources/sandbox.ts';
 import { storedObject } from '../../stored-object.ts';
 
-export interface ApprovalsOptions extends Pick<Runtime, 'clock' | 'logger'> {
+export interface ApprovalsOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
   readonly agent: Pick<AgentClient, 'question' | 'answer' | 'hadApproval'>;
 }
 

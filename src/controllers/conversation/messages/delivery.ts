@@ -1,4 +1,4 @@
-import type { Runtime } from '@conversation-operator/base/runtime';
+import type { Logger } from '@conversation-operator/base/logger';
 import type {
   AgentClient,
   AgentConversation,
@@ -6,7 +6,7 @@ import type {
   AgentUserMessage,
 } from '../../../agent/agent.ts';
 import { AgentError } from '../../../agent/errors.ts';
-import { isoTime } from '@conversation-operator/base/clock';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { EventRecorder } from '@conversation-operator/kube/events';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
 import { undeliveredMessages, type LaterMessage } from '../../../resources/conversation.ts';
@@ -39,7 +39,9 @@ export function isStored(message: LaterMessage, stored: readonly AgentUserMessag
   return stored.some((candidate) => matchesPattern(text, candidate.text, mask));
 }
 
-export interface DeliveryOptions extends Pick<Runtime, 'clock' | 'logger'> {
+export interface DeliveryOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
   readonly agent: AgentClient;
   readonly events: Pick<EventRecorder, 'record'>;
 }

@@ -1,4 +1,4 @@
-import type { Runtime } from '@conversation-operator/base/runtime';
+import type { Clock } from '@conversation-operator/base/clock';
 import type { Stores } from '../../caches.ts';
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
 import type { AgentError } from '../../../agent/errors.ts';
@@ -15,7 +15,10 @@ import { requestKey } from '../../event-source.ts';
 import { AgentPoller, type AgentTarget } from './agent-poller.ts';
 import { maxForIdleTimeout, PollSchedule } from './poll-schedule.ts';
 
-export interface ConversationPollerOptions extends Pick<Runtime, 'clock' | 'random'> {
+export interface ConversationPollerOptions {
+  readonly clock: Clock;
+  /** Random numbers from 0 to below 1. */
+  readonly random: () => number;
   readonly agent: Pick<AgentClient, 'conversation' | 'conversations'>;
   readonly stores: Pick<Stores, 'templates'>;
   /** Maximum time between two polls in milliseconds, for agents that send no webhooks. */
@@ -76,11 +79,12 @@ export class ConversationPoller {
   readonly #lastAgents = new Map<string, string>();
 
   constructor(options: ConversationPollerOptions) {
+    const { agent, clock, random } = options;
     this.#options = options;
-    this.#bulkhead = new PollBulkhead(options);
-    this.#agents = new AgentPoller({ ...options, bulkhead: this.#bulkhead });
-    this.#schedule = new PollSchedule(options);
-    this.#malformed = new UnresponsiveAgents(options);
+    this.#bulkhead = new PollBulkhead({ clock, random });
+    this.#agents = new AgentPoller({ agent, clock, bulkhead: this.#bulkhead });
+    this.#schedule = new PollSchedule({ clock });
+    this.#malformed = new UnresponsiveAgents({ clock });
   }
 
   /**

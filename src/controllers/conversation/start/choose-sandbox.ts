@@ -1,5 +1,5 @@
-import { isoTime } from '@conversation-operator/base/clock';
-import type { Runtime } from '@conversation-operator/base/runtime';
+import type { Logger } from '@conversation-operator/base/logger';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
 import { startStatusOf } from '../../../resources/conversation.ts';
 import { type Sandbox, sandboxes, ownerAnnotation } from '../../../resources/sandbox.ts';
@@ -25,7 +25,9 @@ import { storedConversation, storedObject } from '../../stored-object.ts';
 import type { RecentAnswers } from '../recent-answers.ts';
 import { conversationIdOf, ownSandboxName } from '../../../resources/ids.ts';
 
-export interface ChooseSandboxOptions extends StartAccess, Pick<Runtime, 'clock' | 'logger'> {
+export interface ChooseSandboxOptions extends StartAccess {
+  readonly clock: Clock;
+  readonly logger: Logger;
   readonly configurations: AgentConfigurations;
   readonly deadlines: StepDeadlines;
   /** Returns the reason why a limit rejects a start. Absent: no limit rejects any. */
