@@ -49,7 +49,7 @@ function agentToolsOf(
   };
 }
 
-/** What an agent learns about git when its conversation is created. */
+/** The parts of a new conversation that depend on git. */
 export interface AgentGit {
   /** A notice about pushes for the agent. */
   readonly notice: string | undefined;
