@@ -27,10 +27,8 @@ export function commitIdentityOf(
     : { name, email, coAuthor };
 }
 
-/** Git hook that runs `.openhands/pre-commit.sh` of the repository. */
-export const preCommitHook = readFileSync(new URL('./pre-commit.sh', import.meta.url), 'utf8');
-/** Git hook that names the co-author. */
-export const coAuthorHook = readFileSync(
-  new URL('./prepare-commit-msg.sh', import.meta.url),
-  'utf8',
-);
+const preCommitHook = readFileSync(new URL('./pre-commit.sh', import.meta.url), 'utf8');
+const coAuthorHook = readFileSync(new URL('./prepare-commit-msg.sh', import.meta.url), 'utf8');
+
+/** The git hooks: one runs `.openhands/pre-commit.sh` of the repository, one names the co-author. */
+export const commitHooks = [preCommitHook, coAuthorHook] as const;

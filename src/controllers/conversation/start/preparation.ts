@@ -3,7 +3,7 @@ import { AgentError } from '../../../agent/errors.ts';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
 import { lastWords } from '../../sandbox/readable-output.ts';
 import { type CloneAccess, cloneScript, ticketFile } from './clone.ts';
-import { type CommitIdentity, coAuthorHook, preCommitHook } from '../git/commits.ts';
+import { commitHooks, type CommitIdentity } from '../git/commits.ts';
 import {
   gitAccessScript,
   gitTokenScript,
@@ -37,12 +37,7 @@ const setupProgram = readFileSync(new URL('./setup.sh', import.meta.url), 'utf8'
  * installs git hooks; exits with the code of the script.
  */
 export const setupScriptFor = ({ name, email, coAuthor }: Partial<CommitIdentity> = {}): string =>
-  shellCommand(
-    setupProgram,
-    preCommitHook,
-    coAuthorHook,
-    ...[name, email, coAuthor].map((text) => text ?? ''),
-  );
+  shellCommand(setupProgram, ...commitHooks, ...[name, email, coAuthor].map((text) => text ?? ''));
 
 export interface PreparationOptions extends PreparationLimits {
   readonly agent: AgentClient;
