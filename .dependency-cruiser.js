@@ -9,7 +9,7 @@ export default {
       name: 'no-circle-of-folders',
       severity: 'error',
       scope: 'folder',
-      from: { path: '^(src/gateway|packages/http/src)/' },
+      from: { path: '^(src/(gateway|controllers)|packages/http/src)/' },
       to: { circular: true },
     },
     {

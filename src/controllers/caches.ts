@@ -52,6 +52,11 @@ export type OperatorCaches = {
   readonly [K in keyof Caches]: Pick<Caches[K], 'store' | 'addHandler' | 'synced'>;
 };
 
+/** The caches as one controller uses them: events, and the objects that they are about. */
+export type WatchedCaches = {
+  readonly [K in keyof Caches]: Pick<Caches[K], 'store' | 'addHandler'>;
+};
+
 /** The stores of the caches, for readers that need no events. */
 export type Stores = { readonly [K in keyof Caches]: Caches[K]['store'] };
 

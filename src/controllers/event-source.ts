@@ -42,6 +42,9 @@ export const requestOf = ({ metadata: { namespace = '', name } }: KubeObject): R
   name,
 });
 
+/** Key of a requested object in maps. */
+export const requestKey = ({ namespace, name }: Request): string => `${namespace}/${name}`;
+
 /** A source that enqueues requests for each event of an object. */
 export const watch =
   <T>(

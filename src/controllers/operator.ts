@@ -1,17 +1,9 @@
 import { sleep } from '@conversation-operator/base/clock';
 import { Controller } from '@conversation-operator/kube/controller';
 import type { AgentNotification } from '../agent/notifications.ts';
-import { admissionController, lookupController, quotaController } from './admission-controllers.ts';
-import { archiveController, archiveSweepController } from './archive-controllers.ts';
 import { AgentNotifications } from './conversation/polling/agent-notifications.ts';
-import { startController, statusController } from './conversation-controllers.ts';
-import { disruptionController } from './disruption-controller.ts';
 import type { ControllerSpec } from './event-source.ts';
-import { createContext, type OperatorContext, type OperatorOptions } from './operator-context.ts';
-import { poolController } from './pool-controller.ts';
-import { retentionController } from './retention-controller.ts';
-import { sandboxController } from './sandbox-controller.ts';
-import { templateController } from './template-controller.ts';
+import { wireOperator, type OperatorOptions, type OperatorWiring } from './operator-wiring.ts';
 import type { Reflector } from '@conversation-operator/kube/reflector';
 import type { Metrics } from '../observability/metrics.ts';
 import { sandboxStatuses } from '../resources/conversation-status.ts';
@@ -35,41 +27,23 @@ function countPhases(
   });
 }
 
-/**
- * The controllers of admission. They start first: an event has to count in the cache of admission
- * before another controller acts on it, and the first decision waits for no work of the others.
- */
-const admissionControllers = [admissionController, lookupController, quotaController];
-
-const otherControllers = [
-  sandboxController,
-  startController,
-  statusController,
-  templateController,
-  poolController,
-  retentionController,
-  archiveController,
-  archiveSweepController,
-  disruptionController,
-];
-
 /** Runs every controller of the product. */
 export class Operator {
-  readonly #context: OperatorContext;
+  readonly #options: OperatorOptions;
+  readonly #wiring: OperatorWiring;
   readonly #controllers: Controller[] = [];
   readonly #disconnects: (() => void)[] = [];
   readonly #notifications: AgentNotifications;
 
   constructor(options: OperatorOptions) {
-    const context = createContext(options);
-    const { clock, stores, channels, conversations } = context;
-    this.#context = context;
+    const wiring = wireOperator(options);
+    const { caches, clock } = options;
+    this.#options = options;
+    this.#wiring = wiring;
     this.#notifications = new AgentNotifications({
-      ...{ stores, clock },
-      onNotification: (request) => {
-        const delayMs = conversations.notify(request);
-        if (delayMs !== undefined) channels.notified.enqueue(request, delayMs);
-      },
+      stores: { sandboxes: caches.sandboxes.store, conversations: caches.conversations.store },
+      clock,
+      onNotification: wiring.notify,
     });
   }
 
@@ -78,7 +52,8 @@ export class Operator {
    * create objects that exist already.
    */
   async start(signal?: AbortSignal): Promise<void> {
-    const { caches, reads, clock, metrics } = this.#context;
+    const { caches, clock, metrics } = this.#options;
+    const { reads, admissionControllers, otherControllers } = this.#wiring;
     await Promise.all(Object.values(caches).map((cache) => cache.synced(signal)));
     const fillAdmission = await reads.seed(signal);
     const startAdmission = this.#connect(admissionControllers);
@@ -97,11 +72,8 @@ export class Operator {
   }
 
   /** Connects controllers with their sources. Returns the function that starts the controllers. */
-  #connect(
-    definitions: readonly ((context: OperatorContext) => ControllerSpec | undefined)[],
-  ): () => void {
-    const { clock, random, logger, metrics } = this.#context;
-    const specs = definitions.flatMap((definition) => definition(this.#context) ?? []);
+  #connect(specs: readonly ControllerSpec[]): () => void {
+    const { clock, random, logger, metrics } = this.#options;
     const controllers = specs.map(({ sources, ...spec }) => {
       const controller = new Controller({
         ...{ ...spec, clock, random, metrics },
@@ -128,6 +100,6 @@ export class Operator {
   async stop(graceMs = 5_000): Promise<void> {
     for (const disconnect of this.#disconnects.splice(0)) disconnect();
     await Promise.all(this.#controllers.map((controller) => controller.stop(graceMs)));
-    await this.#context.events.close();
+    await this.#wiring.events.close();
   }
 }

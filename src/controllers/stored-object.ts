@@ -1,6 +1,8 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { found, unlessChanged } from '@conversation-operator/kube/errors';
 import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
+import type { CachedConversation } from '../resources/cached-conversation.ts';
+import { conversations, type Conversation } from '../resources/conversation.ts';
 
 /** Identity of an object. Without a UID every object of the name matches. */
 export interface ObjectIdentity {
@@ -19,6 +21,19 @@ export async function storedObject<T extends KubeObject>(
 ): Promise<T | undefined> {
   const stored = await found(client.get(resource, namespace, name, signal && { signal }));
   return uid === undefined || stored?.metadata.uid === uid ? stored : undefined;
+}
+
+/**
+ * Returns the conversation with the texts that the cache lacks; undefined when it is gone or being
+ * deleted.
+ */
+export async function storedConversation(
+  client: Pick<KubeClient, 'get'>,
+  conversation: Pick<CachedConversation, 'metadata'>,
+  signal: AbortSignal,
+): Promise<Conversation | undefined> {
+  const stored = await storedObject(client, conversations, conversation, signal);
+  return stored?.metadata.deletionTimestamp === undefined ? stored : undefined;
 }
 
 /**

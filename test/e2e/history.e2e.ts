@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { chartFolder } from '../../helm/tools/render.ts';
-import { archivedCondition } from '../../src/controllers/archive/conditions.ts';
+import { archivedCondition } from '../../src/controllers/archive/archive-status.ts';
 import { sandboxLabel } from '../../src/resources/sandbox.ts';
 import { say } from '../forge/support/agent-at-work.ts';
 import { eventually } from '../support/eventually.ts';

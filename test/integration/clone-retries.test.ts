@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PreparationExitCode } from '../../src/controllers/conversation/start/exit-codes.ts';
+import { PreparationExitCode } from '../../src/controllers/conversation/start/preparation-failures.ts';
 import { freePort } from '../support/free-port.ts';
 import { asUsual, GitServer } from '../support/git-server.ts';
 import { runClone, type CloneWish } from '../support/run-clone.ts';

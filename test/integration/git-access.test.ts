@@ -9,7 +9,7 @@ import {
   gitAccessScript,
   gitTokenScript,
   newTokenFile,
-} from '../../src/controllers/conversation/start/git-access.ts';
+} from '../../src/controllers/conversation/git/git-access.ts';
 import { forwardProxy } from '../support/forward-proxy.ts';
 import { GitServer } from '../support/git-server.ts';
 import { repositoryOf } from '../support/git-tree.ts';

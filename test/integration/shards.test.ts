@@ -10,7 +10,7 @@ import { Transport } from '../../packages/kube/src/transport.ts';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { apiVersion } from '../../src/resources/group.ts';
 import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
-import { shardOf } from '../../src/controllers/shards/shard-of.ts';
+import { shardOf } from '../../src/controllers/shards/shard.ts';
 import { runApiServer, type RunningApiServer } from '../support/api-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';

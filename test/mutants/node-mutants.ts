@@ -52,7 +52,7 @@ export const nodeMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'has its whole deadline once its node has joined',
   },
   'a node counts as announced after the autoscaler has given it up': {
-    file: 'src/controllers/sandbox/node-addition.ts',
+    file: 'src/controllers/sandbox/node-additions.ts',
     test,
     from: ' && announcedAt >= latest(isDenial)',
     to: ' && announcedAt >= latest(() => false)',

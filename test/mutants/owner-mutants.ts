@@ -1,7 +1,7 @@
 import type { TestedMutant } from './tested-mutant.ts';
 
 const bytes = {
-  file: 'src/controllers/archive/owner-bytes.ts',
+  file: 'src/controllers/archive/archives.ts',
   test: 'test/unit/controllers/archive/owner-bytes.test.ts',
 };
 const archives = {
@@ -9,7 +9,7 @@ const archives = {
   test: 'test/unit/controllers/archive/archives.test.ts',
 };
 const claims = {
-  file: 'src/controllers/pool/claim-shares.ts',
+  file: 'src/controllers/pool/claims.ts',
   test: 'test/unit/controllers/pool-claim-shares.test.ts',
 };
 const masterKeys = {

@@ -1,6 +1,6 @@
 import { SandboxKeys } from '../../src/agent/keys.ts';
 import { shardLeaseName } from '../../src/resources/lease-names.ts';
-import { shardOf } from '../../src/controllers/shards/shard-of.ts';
+import { shardOf } from '../../src/controllers/shards/shard.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import type { AgentProcess } from './agent-process.ts';
 import { BusyNamespace } from './busy-namespace.ts';

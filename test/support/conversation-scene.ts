@@ -1,11 +1,12 @@
 import { noAgentCredentials } from '../../src/agent/credentials.ts';
 import { OpenHandsClient } from '../../src/agent/openhands-client.ts';
-import { UnresponsiveAgents } from '../../src/controllers/unresponsive-agents.ts';
+import { UnresponsiveAgents } from '../../src/controllers/agent-calls/unresponsive-agents.ts';
 import { conversationIndexers, sandboxIndexers } from '../../src/controllers/caches.ts';
 import {
-  ConversationReconciler,
-  type ConversationReconcilerOptions,
-} from '../../src/controllers/conversation/reconcile.ts';
+  createConversations,
+  type ConversationsOptions,
+} from '../../src/controllers/conversation/conversations.ts';
+import type { ConversationReconciler } from '../../src/controllers/conversation/reconcile.ts';
 import type { EventDetails } from '../../packages/kube/src/events.ts';
 import { IndexedStore } from '../../packages/kube/src/store.ts';
 import { silentLogger } from '@conversation-operator/base/logger';
@@ -51,10 +52,10 @@ export class ConversationScene {
   };
   readonly #reconciler: ConversationReconciler;
 
-  constructor(options: Partial<ConversationReconcilerOptions> = {}) {
+  constructor(options: Partial<ConversationsOptions> = {}) {
     const { client, clock } = this;
     this.#stores.templates.set(aTemplate());
-    this.#reconciler = new ConversationReconciler({
+    this.#reconciler = createConversations({
       ...{
         client,
         clock,

@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { cloneScript, ticketFile } from '../../src/controllers/conversation/start/clone-script.ts';
+import { cloneScript, ticketFile } from '../../src/controllers/conversation/start/clone.ts';
 import { stepFolder } from '../../src/controllers/conversation/start/step-command.ts';
 
 export interface CloneWish {

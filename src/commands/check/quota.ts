@@ -1,6 +1,5 @@
 import { FailureCode } from '../../controllers/sandbox/failure.ts';
-import type { CreateError } from '../../controllers/sandbox/create-error.ts';
-import { quantityOf } from '../../controllers/sandbox/quantity.ts';
+import { type CreateError, quantityOf } from '../../controllers/sandbox/create-error.ts';
 import type { PersistentVolumeClaim, Pod } from '@conversation-operator/kube/core';
 import { group } from '../../resources/group.ts';
 import { errorOf, FindingCode, outcomeOf, type Finding, type Check, type DryRun } from './check.ts';

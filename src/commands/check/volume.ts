@@ -4,7 +4,7 @@ import {
   type PersistentVolumeClaim,
   type Pod,
 } from '@conversation-operator/kube/core';
-import { volumeNotBound } from '../../controllers/sandbox/claim-failure.ts';
+import { volumeNotBound } from '../../controllers/sandbox/claim.ts';
 import {
   errorOf,
   FindingCode,

@@ -13,8 +13,7 @@ import { slotTaken } from '../../status/sandbox-phase.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { byNamed, byTemplate, type Stores } from '../caches.ts';
 import type { Channel } from '../event-source.ts';
-import { SandboxClassifier } from './sandbox-classifier.ts';
-import { SteadyTimes } from './steady-times.ts';
+import { SandboxClassifier, SteadyTimes } from './sandbox-classifier.ts';
 import { StoredLimits } from './stored-limits.ts';
 
 /** The state that a sandbox counts with until the outcome of a write is known. */
@@ -99,10 +98,11 @@ export class AdmissionCache {
   readonly limits: StoredLimits;
 
   constructor(options: AdmissionCacheOptions) {
+    const { stores, clock, metrics } = options;
     this.#options = options;
-    this.#times = new SteadyTimes(options.clock);
-    this.#classifier = new SandboxClassifier({ ...options, times: this.#times });
-    for (const state of states) options.metrics.quotaSlots.set({ state }, 0);
+    this.#times = new SteadyTimes(clock);
+    this.#classifier = new SandboxClassifier({ stores, clock, times: this.#times });
+    for (const state of states) metrics.quotaSlots.set({ state }, 0);
     this.limits = new StoredLimits({
       snapshot: (namespace) => this.snapshot(namespace),
       onChange: (namespace, owner, delayMs) => this.#enqueueQuotasOf(namespace, owner, delayMs),

@@ -16,7 +16,7 @@ import type { Expiry } from '../../quota/time-limits.ts';
 import { waitingReasonOf } from '../../quota/classify.ts';
 import type { Slot } from '../../quota/slot.ts';
 import { makerReferencesOf } from '../../resources/sandbox-makers.ts';
-import { isReserved, reservedStatus, type ReservationOptions } from '../sandbox/reservation.ts';
+import { isReserved, reservedStatus, type ReservationOptions } from '../sandbox/status.ts';
 
 /** The conversation that a sandbox was made for, or else the sandbox, as people know it. */
 export function subjectOf(sandbox: Sandbox): string {

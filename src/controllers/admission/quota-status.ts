@@ -1,6 +1,7 @@
+import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Stores } from '../caches.ts';
 import { isDeepStrictEqual } from 'node:util';
-import { isoTime } from '@conversation-operator/base/clock';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import { conditionUpdate, findCondition, setConditions } from '../../resources/conditions.ts';
@@ -14,9 +15,10 @@ import { forecast } from '../../quota/forecast.ts';
 import { limitOf, type Load, type Owner } from '../../quota/owners.ts';
 import type { Snapshot } from '../../quota/snapshot.ts';
 import type { AdmissionCache } from './cache.ts';
-import type { OperatorRuntime } from '../operator-runtime.ts';
 
-export interface QuotaStatusOptions extends Pick<OperatorRuntime, 'client' | 'clock'> {
+export interface QuotaStatusOptions {
+  readonly client: KubeClient;
+  readonly clock: Clock;
   readonly stores: Pick<Stores, 'quotas'>;
   readonly cache: Pick<AdmissionCache, 'snapshot' | 'limits' | 'now'>;
 }

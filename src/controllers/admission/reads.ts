@@ -1,4 +1,6 @@
-import { sleep } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { sleep, type Clock } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { pods } from '@conversation-operator/kube/core';
 import { isNewerVersion, type ObjectMeta } from '@conversation-operator/kube/object';
@@ -12,15 +14,14 @@ import {
 } from '../../resources/sandbox.ts';
 import { slotTaken } from '../../status/sandbox-phase.ts';
 import type { Stores } from '../caches.ts';
-import type { OperatorRuntime } from '../operator-runtime.ts';
 import type { PodCreations } from '../sandbox/pod-creations.ts';
 import { storedObject } from '../stored-object.ts';
 import type { AdmissionCache, AdmissionChannels } from './cache.ts';
 
-export interface AdmissionReadsOptions extends Pick<
-  OperatorRuntime,
-  'client' | 'clock' | 'logger'
-> {
+export interface AdmissionReadsOptions {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly logger: Logger;
   readonly stores: Pick<Stores, 'sandboxes' | 'quotas' | 'pods'>;
   readonly cache: AdmissionCache;
   readonly podCreations: Pick<PodCreations, 'unsettledMs'>;

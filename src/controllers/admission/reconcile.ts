@@ -1,4 +1,7 @@
-import { isoTime } from '@conversation-operator/base/clock';
+import type { Metrics } from '../../observability/metrics.ts';
+import type { Logger } from '@conversation-operator/base/logger';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { ApiError, isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import type { EventRecorder } from '@conversation-operator/kube/events';
@@ -10,15 +13,17 @@ import { SandboxCondition, sandboxes, type Sandbox } from '../../resources/sandb
 import { outcomeUnknown, type PodCreations } from '../sandbox/pod-creations.ts';
 import type { Stores } from '../caches.ts';
 import type { AdmissionCache } from './cache.ts';
-import { assumedSlot, decidedSandbox } from './decided-sandbox.ts';
-import { eventsOf } from './events.ts';
+import { assumedSlot, decidedSandbox, subjectOf } from './decided-sandbox.ts';
 import type { AdmissionReads } from './reads.ts';
-import type { OperatorRuntime } from '../operator-runtime.ts';
+import { waitingReasonOf } from '../../quota/classify.ts';
+import type { Slot } from '../../quota/slot.ts';
+import { CapExceeded } from '../../quota/caps.ts';
 
-export interface AdmissionReconcilerOptions extends Pick<
-  OperatorRuntime,
-  'client' | 'clock' | 'logger' | 'metrics'
-> {
+export interface AdmissionReconcilerOptions {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
   readonly stores: Pick<Stores, 'templates'>;
   readonly podCreations: Pick<PodCreations, 'admitting'>;
   readonly keys: Pick<SandboxKeys, 'currentKeyId'>;
@@ -174,6 +179,57 @@ export class AdmissionReconciler {
       const inIt = cache.conversationsOf(about.sandbox);
       for (const object of inIt.length > 0 ? inIt : [about.sandbox])
         events.record(object, { type: 'Normal', reason, message: text });
+    }
+  }
+}
+
+/** An Event that reports a decision. */
+interface DecisionEvent {
+  readonly about: Slot;
+  readonly reason: string;
+  readonly message: string;
+}
+
+const capitalised = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+
+/**
+ * The Events of a decision; an eviction has one for the victim and one for the preemptor. `message`
+ * is that of the condition Admitted.
+ */
+export function eventsOf(decision: Decision, message: string): readonly DecisionEvent[] {
+  const { slot: about } = decision;
+  const one = (reason: string, text = message) => [{ about, reason, message: text }];
+  switch (decision.kind) {
+    case 'release':
+      return [];
+    case 'admit':
+      return decision.resumed
+        ? one('ResumedByQuota', 'The sandbox resumes automatically: there is room again.')
+        : [];
+    case 'wait':
+      return one(waitingReasonOf(about));
+    case 'reject':
+      return one('QuotaExceeded');
+    case 'fail':
+      return one(CapExceeded.maxSandboxes);
+    case 'expire':
+      return one(decision.reason);
+    case 'evict': {
+      const { preemptor, rule } = decision;
+      const eviction = one('PausedByQuota');
+      if (preemptor === undefined) return eviction;
+      const paused =
+        preemptor.owner === about.owner
+          ? capitalised(subjectOf(about.sandbox))
+          : 'A conversation of another owner';
+      return [
+        ...eviction,
+        {
+          about: preemptor,
+          reason: 'RoomMade',
+          message: `${paused} is paused to make room; limit ${rule.limit}.`,
+        },
+      ];
     }
   }
 }

@@ -1,4 +1,7 @@
-import { isoTime } from '@conversation-operator/base/clock';
+import type { Metrics } from '../../observability/metrics.ts';
+import type { Logger } from '@conversation-operator/base/logger';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import { StoreError } from '@conversation-operator/object-store/store-error';
 import type { ObjectStore } from '@conversation-operator/object-store/object-store';
 import { NewestStore } from '@conversation-operator/kube/newest-store';
@@ -19,14 +22,47 @@ import {
 } from '../../resources/cached-conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
-import { archiveRulesOf } from '../../resources/sandbox-template.ts';
+import { archiveRulesOf, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { Stores } from '../caches.ts';
-import { storedConversation } from '../conversation/stored-conversation.ts';
-import type { OperatorRuntime } from '../operator-runtime.ts';
-import { storeArchiveStatus, type ArchiveChange } from './archive-status.ts';
-import { ArchiveReason, reasonOf } from './conditions.ts';
+import { storedConversation } from '../stored-object.ts';
+import {
+  storeArchiveStatus,
+  type ArchiveChange,
+  ArchiveReason,
+  reasonOf,
+} from './archive-status.ts';
 import type { NamespaceUids } from './namespace-uids.ts';
-import { archiveSecrets } from './secrets.ts';
+import type { SandboxKeys } from '../../agent/keys.ts';
+
+interface ArchiveSecretsOptions {
+  readonly keys: SandboxKeys;
+  readonly credentials: AgentCredentials;
+}
+
+/**
+ * The secrets that the operator knows and a process in the sandbox may print: the keys and tokens
+ * of the sandbox, and the API key of the model.
+ */
+export async function archiveSecrets(
+  { keys, credentials }: ArchiveSecretsOptions,
+  { spec }: Pick<CachedConversation, 'spec'>,
+  { metadata: { uid }, status }: Sandbox,
+  template: SandboxTemplate | undefined,
+): Promise<readonly string[]> {
+  const keyId = status?.masterKeyId;
+  const credential = template?.spec.agent.credential;
+  const apiKey =
+    credential === undefined ? undefined : await credentials.of(spec.owner, credential);
+  return [
+    keys.sessionKey(uid, keyId),
+    keys.secretKey(uid, keyId),
+    keys.bootstrapKey(uid, keyId),
+    keys.gitToken(uid, keyId),
+    keys.toolsToken(uid, keyId),
+    keys.secretsToken(uid, keyId),
+    ...(apiKey === undefined ? [] : [apiKey]),
+  ];
+}
 
 /** The store of the archives, and the agents whose events and files are archived. */
 export interface ArchiveWriting {
@@ -37,7 +73,12 @@ export interface ArchiveWriting {
   readonly files?: Pick<WorkspaceFiles, 'files' | 'changes' | 'diff'> | undefined;
 }
 
-export interface ArchiverOptions extends OperatorRuntime {
+export interface ArchiverOptions {
+  readonly client: KubeClient;
+  readonly keys: SandboxKeys;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
   readonly archive: ArchiveWriting;
   readonly credentials: AgentCredentials;
   readonly namespaceUids: NamespaceUids;

@@ -1,22 +1,96 @@
+import type { AgentCredentials } from '../../agent/credentials.ts';
+import type { Metrics } from '../../observability/metrics.ts';
+import type { Logger } from '@conversation-operator/base/logger';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { SandboxKeys } from '../../agent/keys.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
 import type { EventRecorder } from '@conversation-operator/kube/events';
 import type { Request } from '@conversation-operator/kube/controller';
 import type { MeasuredStore } from '../../archive/measured-store.ts';
-import type { Stores } from '../caches.ts';
-import { Archiver, type ArchiverOptions, type ArchiveWriting } from './archiver.ts';
+import type { Stores, WatchedCaches } from '../caches.ts';
+import { Archiver, type ArchiveWriting } from './archiver.ts';
 import { NamespaceUids } from './namespace-uids.ts';
-import { OwnerBytes } from './owner-bytes.ts';
 import { ArchiveReconciler } from './reconcile.ts';
 import { SandboxSeal } from './seal.ts';
 import { ArchiveSweep, type SweepLimits } from './sweep.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { capsOf, quotaCaps } from '../../quota/caps.ts';
+import { ownerShare, maxPerOwner, workers } from '../workers.ts';
+import { startStatusOf } from '../../resources/conversation.ts';
+import {
+  handle,
+  observe,
+  requestOf,
+  watch,
+  type ControllerSpec,
+  type EventSource,
+} from '../event-source.ts';
+
+/** The stored bytes of the archives of each owner, and of each namespace. */
+export class OwnerBytes {
+  readonly #quotas: Stores['quotas'];
+  readonly #known = new Map<
+    string,
+    { readonly shares: readonly string[]; readonly bytes: number }
+  >();
+  readonly #sums = new Map<string, number>();
+
+  constructor({ quotas }: Pick<Stores, 'quotas'>) {
+    this.#quotas = quotas;
+  }
+
+  observe(conversation: CachedConversation): void {
+    const { metadata, status } = conversation;
+    this.forget(conversation);
+    const bytes = status?.archive?.bytes ?? 0;
+    if (bytes === 0) return;
+    const shares = [ownerShare(conversation), metadata.namespace];
+    this.#known.set(metadata.uid, { shares, bytes });
+    this.#add(shares, bytes);
+  }
+
+  forget({ metadata: { uid } }: Pick<CachedConversation, 'metadata'>): void {
+    const known = this.#known.get(uid);
+    if (known === undefined) return;
+    this.#known.delete(uid);
+    this.#add(known.shares, -known.bytes);
+  }
+
+  /** Bytes that the quotas leave to a conversation beside those that it has; Infinity: no limit. */
+  leftFor(conversation: CachedConversation): number {
+    const { namespace } = conversation.metadata;
+    const quotas = this.#quotas.list().filter(({ metadata }) => metadata.namespace === namespace);
+    const caps = quotaCaps(quotas);
+    return Math.min(
+      ...capsOf(caps, conversation.spec.owner, 'maxArchivedBytes').map(({ limit, scope }) => {
+        const share = scope === 'Owner' ? ownerShare(conversation) : namespace;
+        return Math.max(0, limit - (this.#sums.get(share) ?? 0));
+      }),
+    );
+  }
+
+  #add(shares: readonly string[], bytes: number): void {
+    for (const share of shares) {
+      const sum = (this.#sums.get(share) ?? 0) + bytes;
+      if (sum === 0) this.#sums.delete(share);
+      else this.#sums.set(share, sum);
+    }
+  }
+}
 
 export interface ArchiveOptions extends ArchiveWriting {
   readonly store: MeasuredStore;
 }
 
-export interface ArchivesOptions extends Omit<
-  ArchiverOptions,
-  'ownerBytes' | 'stores' | 'namespaceUids'
-> {
+export interface ArchivesOptions {
+  readonly client: KubeClient;
+  readonly keys: SandboxKeys;
+  readonly clock: Clock;
+  /** Random numbers from 0 to below 1. */
+  readonly random: () => number;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly credentials: AgentCredentials;
   readonly archive: ArchiveOptions;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates' | 'quotas'>;
@@ -25,22 +99,128 @@ export interface ArchivesOptions extends Omit<
   readonly sweep?: Partial<SweepLimits>;
 }
 
+export type Archives = ReturnType<typeof createArchives>;
+
 /** The parts of the operator that write archives and delete them. */
 export function createArchives(options: ArchivesOptions) {
-  const ownerBytes = new OwnerBytes(options.stores);
-  const namespaceUids = new NamespaceUids(options);
+  const { client, keys, clock, random, logger, metrics } = options;
+  const { archive, credentials, stores } = options;
+  const ownerBytes = new OwnerBytes(stores);
+  const namespaceUids = new NamespaceUids({ client, logger });
   const archiver = new Archiver({
-    ...{ ...options, namespaceUids },
+    client,
+    keys,
+    clock,
+    logger,
+    metrics,
+    archive,
+    credentials,
+    namespaceUids,
+    stores,
     ownerBytes: (conversation) => ownerBytes.leftFor(conversation),
   });
-  const { store } = options.archive;
   return {
     ownerBytes,
-    reconciler: new ArchiveReconciler({ ...options, namespaceUids, archiver }),
-    seal: new SandboxSeal({
-      ...{ ...options, namespaceUids, archiver },
-      isStoreFailing: () => store.isFailing,
+    reconciler: new ArchiveReconciler({
+      keys,
+      clock,
+      random,
+      logger,
+      metrics,
+      archive,
+      archiver,
+      stores,
+      enqueue: options.enqueue,
     }),
-    sweep: new ArchiveSweep({ ...options, namespaceUids }),
+    seal: new SandboxSeal({
+      keys,
+      clock,
+      metrics,
+      credentials,
+      archive,
+      archiver,
+      stores,
+      isStoreFailing: () => archive.store.isFailing,
+    }),
+    sweep: new ArchiveSweep({
+      client,
+      keys,
+      clock,
+      logger,
+      metrics,
+      archive,
+      stores,
+      events: options.events,
+      namespaceUids,
+      sweep: options.sweep,
+    }),
   };
 }
+
+/** Whether an update of a conversation may make a step of its archive due. */
+const isRelevant = (conversation: CachedConversation, old: CachedConversation): boolean =>
+  startStatusOf(conversation) !== startStatusOf(old) ||
+  conversation.metadata.uid !== old.metadata.uid ||
+  conversation.metadata.deletionTimestamp !== old.metadata.deletionTimestamp ||
+  conversation.status?.sandboxStatus !== old.status?.sandboxStatus ||
+  conversation.status?.executionStatus !== old.status?.executionStatus;
+
+interface ArchiveControllersOptions {
+  readonly caches: Pick<WatchedCaches, 'conversations' | 'templates'>;
+  readonly archives: Pick<Archives, 'reconciler' | 'ownerBytes' | 'sweep'>;
+  /** Conversations whose agent may have new events. */
+  readonly requested: EventSource;
+}
+
+/** Copies the events of agents to archives, and deletes archives. */
+export function archiveController(options: ArchiveControllersOptions): ControllerSpec {
+  const { caches, archives, requested } = options;
+  const { reconciler, ownerBytes } = archives;
+  const conversations = caches.conversations.store;
+  return {
+    name: 'archive',
+    workers: workers.archive,
+    shareOf: ({ namespace, name }) => ownerShare(conversations.get(namespace, name)),
+    maxPerShare: maxPerOwner('archive'),
+    sources: [
+      observe(
+        caches.conversations,
+        (conversation) => ownerBytes.observe(conversation),
+        (conversation) => ownerBytes.forget(conversation),
+      ),
+      handle(caches.conversations, {
+        updated: (conversation, old) => {
+          if (conversation.metadata.uid !== old.metadata.uid) reconciler.forget(old, 'observed');
+        },
+        deleted: (conversation, finality) => reconciler.forget(conversation, finality),
+      }),
+      watch(caches.conversations, (conversation) => [requestOf(conversation)], { isRelevant }),
+      requested,
+    ],
+    reconcile: (request, signal) => reconciler.reconcile(request, signal),
+  };
+}
+
+/** Deletes archives without a conversation, in each namespace that has conversations or templates. */
+export function archiveSweepController(
+  options: Pick<ArchiveControllersOptions, 'caches' | 'archives'>,
+): ControllerSpec {
+  const { caches, archives } = options;
+  const namespaceOf = ({ metadata: { namespace } }: { metadata: { namespace: string } }) => [
+    { namespace, name: '' },
+  ];
+  const isRelevant = () => false;
+  const delayMs = sweepDelayMs;
+  return {
+    name: 'archive-sweep',
+    workers: workers['archive-sweep'],
+    sources: [
+      watch(caches.conversations, namespaceOf, { isRelevant, delayMs }),
+      watch(caches.templates, namespaceOf, { isRelevant, delayMs }),
+    ],
+    reconcile: (request, signal) => archives.sweep.reconcile(request, signal),
+  };
+}
+
+/** Delay before the first sweep of a process, and after the next conversation, in milliseconds. */
+const sweepDelayMs = 60_000;

@@ -1,4 +1,7 @@
-import { isoTime } from '@conversation-operator/base/clock';
+import type { Metrics } from '../../observability/metrics.ts';
+import type { Logger } from '@conversation-operator/base/logger';
+import type { SandboxKeys } from '../../agent/keys.ts';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import { backoffDelayMs } from '@conversation-operator/base/backoff';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import type { Finality } from '@conversation-operator/kube/reflector';
@@ -13,16 +16,22 @@ import { archiveRetentionMs, quotaCaps } from '../../quota/caps.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { viewOfSandbox } from '../../status/sandbox-phase.ts';
 import { archiveRulesOf } from '../../resources/sandbox-template.ts';
-import { abortedAfter } from '../aborted-after.ts';
+import { abortedAfter } from '../agent-calls/aborted-after.ts';
 import type { Stores } from '../caches.ts';
-import { conversationKey } from '../conversation/conversation-key.ts';
-import { requestOf } from '../event-source.ts';
-import { LastingValues } from '../lasting-values.ts';
-import type { Archiver, ArchiverOptions } from './archiver.ts';
-import { ArchiveReason, reasonOf } from './conditions.ts';
+import { requestKey, requestOf } from '../event-source.ts';
+import { LastingValues } from '../elapsed-times.ts';
+import type { Archiver, ArchiveWriting } from './archiver.ts';
+import { ArchiveReason, reasonOf } from './archive-status.ts';
 import { ArchiveSchedule, extendIntervalMs } from './schedule.ts';
 
-export interface ArchiveReconcilerOptions extends Omit<ArchiverOptions, 'ownerBytes' | 'stores'> {
+export interface ArchiveReconcilerOptions {
+  readonly keys: SandboxKeys;
+  readonly clock: Clock;
+  /** Random numbers from 0 to below 1. */
+  readonly random: () => number;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly archive: ArchiveWriting;
   readonly archiver: Archiver;
   readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates' | 'quotas'>;
   readonly enqueue: (request: Request, delayMs?: number) => void;
@@ -82,7 +91,7 @@ export class ArchiveReconciler {
     this.#schedule.forget(metadata.uid);
     this.#failures.delete(metadata.uid);
     if (finality === 'assumed') return;
-    const key = conversationKey(metadata);
+    const key = requestKey(metadata);
     const uids = this.#deleted.get(key) ?? new Set();
     this.#deleted.set(key, uids.add(metadata.uid));
   }

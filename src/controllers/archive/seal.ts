@@ -1,4 +1,7 @@
-import { isoTime } from '@conversation-operator/base/clock';
+import type { AgentCredentials } from '../../agent/credentials.ts';
+import type { Metrics } from '../../observability/metrics.ts';
+import type { SandboxKeys } from '../../agent/keys.ts';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import { hiding } from '../../archive/agent-source.ts';
 import { folderOf, keyOf, positionOf } from '../../archive/layout.ts';
 import { keysOf } from '../../archive/stored-archives.ts';
@@ -11,11 +14,15 @@ import { startStatusOf } from '../../resources/conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { archiveRulesOf } from '../../resources/sandbox-template.ts';
 import { StoreError } from '@conversation-operator/object-store/store-error';
-import { abortedAfter } from '../aborted-after.ts';
+import { abortedAfter } from '../agent-calls/aborted-after.ts';
 import { bySandbox, type Stores } from '../caches.ts';
-import type { Archiver, ArchiverOptions, ArchiveTarget } from './archiver.ts';
-import { ArchiveReason } from './conditions.ts';
-import { archiveSecrets } from './secrets.ts';
+import {
+  type Archiver,
+  type ArchiveTarget,
+  archiveSecrets,
+  type ArchiveWriting,
+} from './archiver.ts';
+import { ArchiveReason } from './archive-status.ts';
 
 /** Archives what an agent has before its pod ends. */
 export interface SandboxArchives {
@@ -38,7 +45,12 @@ export interface SealOptions {
   readonly isLast: boolean;
 }
 
-export interface SandboxSealOptions extends Omit<ArchiverOptions, 'ownerBytes' | 'stores'> {
+export interface SandboxSealOptions {
+  readonly keys: SandboxKeys;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  readonly credentials: AgentCredentials;
+  readonly archive: ArchiveWriting;
   readonly archiver: Archiver;
   readonly stores: Pick<Stores, 'conversations' | 'templates'>;
   /** Whether the last request to the store has failed lately. */

@@ -1,7 +1,11 @@
+import type { Metrics } from '../../observability/metrics.ts';
+import type { Logger } from '@conversation-operator/base/logger';
+import type { SandboxKeys } from '../../agent/keys.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
 import type { EventRecorder } from '@conversation-operator/kube/events';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
-import { isoTime } from '@conversation-operator/base/clock';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import { StoreError } from '@conversation-operator/object-store/store-error';
 import { originOf, writerOf } from '../../archive/installation.ts';
 import { archivesOf, removeArchive } from '../../archive/stored-archives.ts';
@@ -9,13 +13,17 @@ import { findCondition, setConditions } from '../../resources/conditions.ts';
 import { conversations } from '../../resources/conversation.ts';
 import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { Stores } from '../caches.ts';
-import { LastingValues } from '../lasting-values.ts';
-import type { OperatorRuntime } from '../operator-runtime.ts';
+import { LastingValues } from '../elapsed-times.ts';
 import type { ArchiveWriting } from './archiver.ts';
-import { archivesSweptCondition, sweptUpdate, tooManyOrphans } from './conditions.ts';
+import { archivesSweptCondition, sweptUpdate, tooManyOrphans } from './archive-status.ts';
 import type { NamespaceUids } from './namespace-uids.ts';
 
-export interface ArchiveSweepOptions extends OperatorRuntime {
+export interface ArchiveSweepOptions {
+  readonly client: KubeClient;
+  readonly keys: SandboxKeys;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
   readonly archive: Pick<ArchiveWriting, 'store' | 'codec'>;
   readonly stores: Pick<Stores, 'templates'>;
   readonly events: Pick<EventRecorder, 'record'>;

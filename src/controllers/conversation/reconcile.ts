@@ -1,11 +1,15 @@
+import type { UnresponsiveAgents } from '../agent-calls/unresponsive-agents.ts';
+import type { EventRecorder } from '@conversation-operator/kube/events';
+import type { Logger } from '@conversation-operator/base/logger';
+import type { SandboxKeys } from '../../agent/keys.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Stores } from '../caches.ts';
-import type { AgentConversation } from '../../agent/agent.ts';
-import type { AgentCredentials } from '../../agent/credentials.ts';
-import { agentEndpointOf, keepsQuestions } from '../../agent/kinds.ts';
+import type { AgentConversation, AgentClient } from '../../agent/agent.ts';
+import { agentEndpointOf } from '../../agent/kinds.ts';
 import { AgentError } from '../../agent/errors.ts';
 import type { NamedSecret } from '../../agent/redaction.ts';
-import { sealingUnder } from '../../agent/sealing.ts';
-import { isoTime } from '@conversation-operator/base/clock';
+import { keepsQuestions } from '../../agent/kinds.ts';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { NewestStore } from '@conversation-operator/kube/newest-store';
 import {
@@ -14,10 +18,9 @@ import {
 } from '../../resources/cached-conversation.ts';
 import { conversations, isStartOver, type Conversation } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import type { Sandbox } from '../../resources/sandbox.ts';
+import { type Sandbox } from '../../resources/sandbox.ts';
 import { viewOfSandbox } from '../../status/sandbox-phase.ts';
-import { resumeForAnswer } from './approvals/resume.ts';
-import { Approvals } from './approvals/approvals.ts';
+import { resumeForAnswer, Approvals } from './approvals/approvals.ts';
 import {
   hasInvalidAnswer,
   withoutEarlierAnswer,
@@ -25,8 +28,8 @@ import {
   withRecordedAnswer,
   withRunBegun,
 } from './approvals/decide.ts';
-import { AgentConfigurations } from './agent-configuration.ts';
-import { OwnerSettingsReader } from './owner-settings.ts';
+import type { AgentConfigurations } from './agent-configuration.ts';
+import type { OwnerSettingsReader } from './owner-settings.ts';
 import { KeyRotation } from './execution/key-rotation.ts';
 import { interruptStuckRun, resumeRun } from './execution/run-control.ts';
 import { withoutEarlierResult, withRunResult } from './execution/run-result.ts';
@@ -35,28 +38,33 @@ import { withRunUnknown, withSandboxAway } from './execution/sandbox-away.ts';
 import { StuckDetection } from './execution/stuck-detection.ts';
 import { Delivery } from './messages/delivery.ts';
 import { requestPendingRun } from './messages/run-request.ts';
-import {
-  ConversationPoller,
-  type ConversationPollerOptions,
-  type Poll,
-} from './polling/conversation-poller.ts';
+import type { ConversationPoller, Poll } from './polling/conversation-poller.ts';
 import { findSandbox, withSandboxStatus } from './sandbox-lookup.ts';
-import { conversationKey } from './conversation-key.ts';
+import { requestKey } from '../event-source.ts';
 import { Scope, type SaveStatus } from './scope.ts';
 import { releaseSandbox, releaseUnusedClaims } from './start/sandbox-release.ts';
-import { Start, type StartOptions } from './start/start.ts';
+import type { Start } from './start/start.ts';
 import { withTransition } from './start/start-status.ts';
-import { StatusCoalescer } from './status-coalescer.ts';
-import { StatusWriter, type StatusWriterOptions } from './status-writer.ts';
-import { RecentAnswers, storedConversation } from './stored-conversation.ts';
+import type { StatusCoalescer, StatusWriter } from './status-writer.ts';
+import { storedConversation } from '../stored-object.ts';
 
-export interface ConversationReconcilerOptions
-  extends
-    Omit<StartOptions, 'stores' | 'configurations' | 'answers' | 'ownerSettings'>,
-    Omit<ConversationPollerOptions, 'stores' | 'agent'>,
-    Omit<StatusWriterOptions, 'coalescer' | 'answers'> {
-  readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates' | 'pods' | 'claims'>;
-  readonly credentials: AgentCredentials;
+export interface ConversationReconcilerOptions {
+  readonly client: KubeClient;
+  readonly keys: SandboxKeys;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates'>;
+  readonly events: Pick<EventRecorder, 'record'>;
+  readonly agent: AgentClient;
+  readonly configurations: AgentConfigurations;
+  readonly ownerSettings: Pick<OwnerSettingsReader, 'secretsOf'>;
+  readonly start: Start;
+  readonly poller: ConversationPoller;
+  readonly writer: StatusWriter;
+  readonly coalescer: StatusCoalescer;
+  readonly unresponsiveAgents: UnresponsiveAgents;
+  /** Called once for a sandbox whose agent is unresponsive. */
+  readonly onUnresponsive: (sandbox: Sandbox) => void;
 }
 
 /** Delay before a sandbox that the cache lacks is read again. */
@@ -76,12 +84,6 @@ interface PolledConversation extends PolledRun {
 export class ConversationReconciler {
   readonly #options: ConversationReconcilerOptions;
   readonly #newest: NewestStore<CachedConversation>;
-  readonly #configurations: AgentConfigurations;
-  readonly #ownerSettings: OwnerSettingsReader;
-  readonly #coalescer: StatusCoalescer;
-  readonly #writer: StatusWriter;
-  readonly #start: Start;
-  readonly #poller: ConversationPoller;
   readonly #stuck: StuckDetection;
   readonly #observer: RunObserver;
   readonly #keyRotation: KeyRotation;
@@ -91,32 +93,15 @@ export class ConversationReconciler {
   readonly #sandboxes: NewestStore<Sandbox>;
 
   constructor(options: ConversationReconcilerOptions) {
+    const { client, agent, clock, logger, events, stores, configurations } = options;
     this.#options = options;
-    this.#newest = new NewestStore(options.stores.conversations, options.clock);
-    this.#sandboxes = new NewestStore(options.stores.sandboxes, options.clock);
-    this.#configurations = new AgentConfigurations(options);
-    this.#ownerSettings = new OwnerSettingsReader({
-      ...options,
-      sealing: sealingUnder(options.keys),
-    });
-    this.#coalescer = new StatusCoalescer(options);
-    const answers = new RecentAnswers(options);
-    this.#writer = new StatusWriter({ ...options, answers, coalescer: this.#coalescer });
-    this.#start = new Start({
-      ...options,
-      answers,
-      configurations: this.#configurations,
-      ownerSettings: this.#ownerSettings,
-    });
-    this.#poller = new ConversationPoller(options);
-    this.#stuck = new StuckDetection(options);
-    this.#observer = new RunObserver({ ...options, stuck: this.#stuck });
-    this.#keyRotation = new KeyRotation({
-      agent: options.agent,
-      configurations: this.#configurations,
-    });
-    this.#delivery = new Delivery(options);
-    this.#approvals = new Approvals(options);
+    this.#newest = new NewestStore(stores.conversations, clock);
+    this.#sandboxes = new NewestStore(stores.sandboxes, clock);
+    this.#stuck = new StuckDetection({ clock });
+    this.#observer = new RunObserver({ client, agent, clock, stuck: this.#stuck });
+    this.#keyRotation = new KeyRotation({ agent, configurations });
+    this.#delivery = new Delivery({ agent, clock, logger, events });
+    this.#approvals = new Approvals({ agent, clock, logger });
   }
 
   /**
@@ -124,7 +109,7 @@ export class ConversationReconciler {
    * when the conversation is not polled.
    */
   notify(request: Request): number | undefined {
-    return this.#poller.notify(request);
+    return this.#options.poller.notify(request);
   }
 
   async reconcile(request: Request, signal: AbortSignal): Promise<Result> {
@@ -183,7 +168,7 @@ export class ConversationReconciler {
       scope.status,
       signal,
     );
-    if (!isStartOver(scope.startStatus)) return this.#start.advance(scope, save, signal);
+    if (!isStartOver(scope.startStatus)) return this.#options.start.advance(scope, save, signal);
     await this.#recordAnswer(scope, signal);
     const polled = await this.#poll(scope, signal);
     return typeof polled === 'object' ? this.#follow(scope, polled, save, signal) : polled;
@@ -228,7 +213,7 @@ export class ConversationReconciler {
     }
     const endpoint = agentEndpointOf(sandbox, keys);
     if (endpoint === undefined) return undefined;
-    const poll = await this.#poller.poll(stored, sandbox, endpoint, signal);
+    const poll = await this.#options.poller.poll(stored, sandbox, endpoint, signal);
     if ('laterMs' in poll) {
       const { laterMs, error, isUnresponsive } = poll;
       if (isUnresponsive && unresponsiveAgents.recordFailure(sandbox.metadata.uid))
@@ -246,10 +231,10 @@ export class ConversationReconciler {
         sandbox,
         endpoint,
         id,
-        shown: (text, maxLength) => this.#configurations.shown(text, stored, maxLength),
+        shown: (text, maxLength) => this.#options.configurations.shown(text, stored, maxLength),
         secrets: async () => [
-          ...(await this.#configurations.secretsOf(stored)),
-          ...(await this.#ownerSettings.secretsOf(stored, signal)),
+          ...(await this.#options.configurations.secretsOf(stored)),
+          ...(await this.#options.ownerSettings.secretsOf(stored, signal)),
         ],
       };
     scope.status = {
@@ -272,7 +257,7 @@ export class ConversationReconciler {
   ): Promise<number | undefined> {
     try {
       const runMs = await this.#followRun(scope, polled, save, signal);
-      this.#poller.recordUnderstood(scope.stored.metadata);
+      this.#options.poller.recordUnderstood(scope.stored.metadata);
       const approvalMs = await this.#followApproval(scope, polled, save, signal);
       await this.#requestRun(scope, polled, signal);
       const messagesMs = await this.#deliver(scope, polled, save, signal);
@@ -287,7 +272,7 @@ export class ConversationReconciler {
         error,
       });
       scope.poll = undefined;
-      return this.#poller.recordFailure(polled.poll, error);
+      return this.#options.poller.recordFailure(polled.poll, error);
     }
   }
 
@@ -310,7 +295,8 @@ export class ConversationReconciler {
       endpoint,
       signal,
     );
-    const options = { ...this.#options, stuck: this.#stuck };
+    const { agent, clock, logger } = this.#options;
+    const options = { agent, clock, logger, stuck: this.#stuck };
     if (observation.resume) {
       const resumed = await resumeRun(options, polled, { status: scope.status, save, signal });
       scope.status = resumed.status;
@@ -354,8 +340,8 @@ export class ConversationReconciler {
 
   /** Marks the run as unknown once the operator could not read the reports for too long. */
   async #malformed(scope: Scope, sandbox: Sandbox, error: AgentError): Promise<void> {
-    if (!this.#poller.recordMalformed(scope.stored.metadata)) return;
-    const why = await this.#configurations.shown(error.message, scope.stored);
+    if (!this.#options.poller.recordMalformed(scope.stored.metadata)) return;
+    const why = await this.#options.configurations.shown(error.message, scope.stored);
     scope.status = withRunUnknown(scope.status, sandbox, why, isoTime(this.#options.clock));
   }
 
@@ -415,7 +401,7 @@ export class ConversationReconciler {
       sandbox,
       this.#options.stores.sandboxes,
     );
-    const written = await this.#writer.write(
+    const written = await this.#options.writer.write(
       stored,
       { next, isPolled: scope.poll !== undefined },
       signal,
@@ -435,15 +421,15 @@ export class ConversationReconciler {
     conversation: CachedConversation,
     againAfterMs: number | undefined,
   ): number {
-    const withheldMs = this.#coalescer.waitMs(conversationKey(conversation.metadata));
+    const withheldMs = this.#options.coalescer.waitMs(requestKey(conversation.metadata));
     const nextMs = Math.min(againAfterMs ?? Infinity, withheldMs);
     if (poll === undefined) return nextMs;
     const change = { before: conversation.status ?? {}, status, againAfterMs: nextMs };
-    return this.#poller.recordPoll(poll, conversation, change);
+    return this.#options.poller.recordPoll(poll, conversation, change);
   }
 
   #forgetPolls(request: Request): void {
-    this.#poller.forget(request);
-    this.#coalescer.forget(conversationKey(request));
+    this.#options.poller.forget(request);
+    this.#options.coalescer.forget(requestKey(request));
   }
 }

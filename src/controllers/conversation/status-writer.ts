@@ -1,5 +1,8 @@
+import type { Metrics } from '../../observability/metrics.ts';
+import type { Logger } from '@conversation-operator/base/logger';
+import type { KubeClient } from '@conversation-operator/kube/client';
 import { isDeepStrictEqual } from 'node:util';
-import { isoTime } from '@conversation-operator/base/clock';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { EventRecorder } from '@conversation-operator/kube/events';
 import { oneOf } from '../../observability/closed-metrics.ts';
 import {
@@ -9,28 +12,182 @@ import {
 import { withoutText } from '../../resources/approval.ts';
 import { lacksFinishedCondition, withProjection } from '../../status/conversation-projection.ts';
 import { conversations, isStartOver, startStatusOf } from '../../resources/conversation.ts';
-import type { ConversationStatus } from '../../resources/conversation-status.ts';
+import type { ConversationStatus, ExecutionStatus } from '../../resources/conversation-status.ts';
 import { SandboxFailure } from '../sandbox/decide.ts';
 import { FailureCode } from '../sandbox/failure.ts';
 import { ownerShare } from '../workers.ts';
-import { eventsOfApproval } from './approvals/approval-events.ts';
-import { eventOfRun } from './execution/run-events.ts';
-import { conversationKey } from './conversation-key.ts';
-import { eventOfStart, finishedStages } from './start/start-events.ts';
+import { eventsOfApproval } from './approvals/decide.ts';
+import { eventOfRun } from './execution/run-resume.ts';
+import { requestKey } from '../event-source.ts';
+import { eventOfStart, finishedStages } from './start/start-status.ts';
 import { StartErrorCode } from './start/start-failure.ts';
-import type { StatusCoalescer } from './status-coalescer.ts';
-import type { RecentAnswers } from './stored-conversation.ts';
-import type { OperatorRuntime } from '../operator-runtime.ts';
+import type { RecentAnswers } from './recent-answers.ts';
+import { recentlyUsed } from '@conversation-operator/base/recently-used';
+import { TokenBucket, type TokenBucketOptions } from '@conversation-operator/base/token-bucket';
+
+/** Delay before a change of usage is written without another change, in milliseconds. */
+const usageMs = 30_000;
+/**
+ * Delay before another reason of a sandbox that starts is written, in milliseconds: longer than a
+ * start takes with its image on the node.
+ */
+const reasonMs = 3_000;
+
+/**
+ * Status writes of one owner's observations: a polled agent may change something at every poll, and
+ * one owner may have hundreds of agents.
+ */
+const budget: TokenBucketOptions = { burst: 100, intervalMs: 50 };
+/** Maximum owners whose budgets are in memory. A forgotten budget is a full one. */
+const maxOwners = 10_000;
+
+/**
+ * Usage changes all the time while an agent works, and no client waits for a change of usage. The
+ * result of a run changes with its status; alone, with the usage.
+ */
+const withoutUsage = ({
+  metrics: _metrics,
+  lastActivityTime: _time,
+  lastResult: _result,
+  ...others
+}: ConversationStatus): ConversationStatus => others;
+
+/** The reasons of an ordinary start follow each other within milliseconds or a few seconds. */
+const withoutReason = ({
+  sandboxStatusReason: _reason,
+  ...others
+}: ConversationStatus): ConversationStatus => others;
+
+/** The status without the fields that an agent alone decides, and may change at every poll. */
+const withoutObservations = ({
+  title: _title,
+  executionStatus: _status,
+  executionDetail: _detail,
+  ...others
+}: ConversationStatus): ConversationStatus => withoutUsage(others);
+
+/** Statuses of a run for which neither a person nor the quota waits. */
+const inPassing: ReadonlySet<unknown> = new Set<ExecutionStatus>(['idle', 'running']);
+
+/**
+ * Whether a change shows only what the agent does meanwhile. The first status of a run and each one
+ * in which the run ends or waits for a person is more than that.
+ */
+const isObservation = (next: ConversationStatus, stored: ConversationStatus): boolean =>
+  stored.executionStatus !== undefined &&
+  (next.executionStatus === stored.executionStatus || inPassing.has(next.executionStatus)) &&
+  isDeepStrictEqual(withoutObservations(next), withoutObservations(stored));
+
+/** Time that a write may wait for another one, and whether it needs a token of its owner. */
+interface Pace {
+  readonly delayMs: number;
+  readonly isObservation: boolean;
+}
+
+const atOnce: Pace = { delayMs: 0, isObservation: false };
+
+function paceOf(next: ConversationStatus, stored: ConversationStatus | undefined): Pace {
+  if (stored === undefined || isDeepStrictEqual(next, stored)) return atOnce;
+  const [nextState, storedState] = [withoutUsage(next), withoutUsage(stored)];
+  if (isDeepStrictEqual(nextState, storedState)) return { delayMs: usageMs, isObservation: true };
+  if (isObservation(next, stored)) return { delayMs: 0, isObservation: true };
+  const isStarting =
+    !isStartOver(startStatusOf({ status: next })) && next.sandboxStatus === 'STARTING';
+  return isStarting && isDeepStrictEqual(withoutReason(nextState), withoutReason(storedState))
+    ? { delayMs: reasonMs, isObservation: false }
+    : atOnce;
+}
+
+/** Conversation whose status is to be written. */
+interface StatusOwner {
+  /** Key of the conversation. */
+  readonly key: string;
+  readonly owner: string;
+}
+
+/**
+ * Withholds writes of usage, and of the reason of a sandbox that starts, until another field
+ * changes, for example at the end of a run, or until the delay is over. Writes of observations take
+ * a token of their owner's budget, and wait for it in the order in which they came; a write for
+ * which people or the quota wait takes none, and contains the observations too. All of this is in
+ * memory only; a new process withholds anew.
+ */
+export class StatusCoalescer {
+  readonly #clock: Clock;
+  /** Deadlines of withheld writes, by conversation. */
+  readonly #dueAt = new Map<string, number>();
+  /**
+   * Times of the tokens that conversations wait for. A conversation keeps its token until that time
+   * when its write has become unnecessary meanwhile: an agent that changes its mind at every poll
+   * takes no further one.
+   */
+  readonly #tokenAt = new Map<string, number>();
+  readonly #budgets = recentlyUsed<TokenBucket>(maxOwners);
+
+  constructor({ clock }: { readonly clock: Clock }) {
+    this.#clock = clock;
+  }
+
+  /** Whether to withhold the write for now. A caller that receives false has to write. */
+  withheld(
+    { key, owner }: StatusOwner,
+    next: ConversationStatus,
+    stored: ConversationStatus | undefined,
+  ): boolean {
+    const now = this.#clock.monotonic();
+    const pace = paceOf(next, stored);
+    const withheldUntil = this.#dueAt.get(key) ?? Infinity;
+    let dueAt = pace === atOnce ? now : Math.min(withheldUntil, now + pace.delayMs);
+    if (pace.isObservation && dueAt <= now) dueAt = this.#tokenTime(key, owner, withheldUntil);
+    if (dueAt > now) {
+      this.#dueAt.set(key, dueAt);
+      return true;
+    }
+    this.#dueAt.delete(key);
+    if (pace.isObservation) this.#tokenAt.delete(key);
+    return false;
+  }
+
+  /** Milliseconds until the withheld write is due; Infinity when no write is withheld. */
+  waitMs(key: string): number {
+    return Math.max(0, (this.#dueAt.get(key) ?? Infinity) - this.#clock.monotonic());
+  }
+
+  /** Says that the stored status is up to date. */
+  settle(key: string): void {
+    this.#dueAt.delete(key);
+  }
+
+  forget(key: string): void {
+    this.settle(key);
+    this.#tokenAt.delete(key);
+  }
+
+  /** Time from which an observation may be written. */
+  #tokenTime(key: string, owner: string, withheldUntil: number): number {
+    const now = this.#clock.monotonic();
+    const known = this.#tokenAt.get(key);
+    // The token of an earlier time is lost, unless the write has waited for it.
+    if (known !== undefined && (known > now || known === withheldUntil)) return known;
+    const bucket = this.#budgets.get(owner) ?? new TokenBucket(budget);
+    this.#budgets.set(owner, bucket);
+    const tokenAt = Math.max(now, bucket.readyAt);
+    bucket.take(now);
+    this.#tokenAt.set(key, tokenAt);
+    return tokenAt;
+  }
+}
 
 /** The code of a start is read from the API server: another value than these gets no series. */
 const knownCode = oneOf(
   [StartErrorCode, SandboxFailure, FailureCode].flatMap((codes) => Object.values(codes)),
 );
 
-export interface StatusWriterOptions extends Pick<
-  OperatorRuntime,
-  'client' | 'clock' | 'logger' | 'metrics'
-> {
+export interface StatusWriterOptions {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
   readonly coalescer: StatusCoalescer;
   readonly answers: Pick<RecentAnswers, 'remember' | 'written'>;
   readonly events: Pick<EventRecorder, 'record'>;
@@ -60,7 +217,7 @@ export class StatusWriter {
     const { client, clock, coalescer, answers } = this.#options;
     const { title } = before.spec;
     const { generation } = before.metadata;
-    const key = conversationKey(before.metadata);
+    const key = requestKey(before.metadata);
     const current: ConversationStatus = {
       ...next,
       observedGeneration: generation,

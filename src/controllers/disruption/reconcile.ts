@@ -1,4 +1,4 @@
-import type { Runtime } from '@conversation-operator/base/runtime';
+import type { Clock } from '@conversation-operator/base/clock';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { pods } from '@conversation-operator/kube/core';
@@ -6,12 +6,74 @@ import { unlessChanged } from '@conversation-operator/kube/errors';
 import { isOwnedBy } from '@conversation-operator/kube/object';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { isInSandbox } from '../../resources/sandbox-makers.ts';
-import { bySandbox, type Stores } from '../caches.ts';
-import { LastingValues } from '../lasting-values.ts';
+import { bySandbox, type Stores, type WatchedCaches } from '../caches.ts';
+import { LastingValues } from '../elapsed-times.ts';
 import { hasEnded } from '../sandbox/decide.ts';
-import { decideDisruption, needsNode } from './decide.ts';
+import { isUnderWay, isWorking } from '../../quota/idleness.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import type { CachedPod } from '../../resources/cached-core.ts';
+import {
+  disruptionAnnotations,
+  keepsNode,
+  letsNodeGo,
+  type DisruptionAnnotation,
+} from '../../resources/pod-disruption.ts';
+import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { handle, watch, type ControllerSpec } from '../event-source.ts';
+import { sandboxOf } from '../sandbox/controller.ts';
+import { maxPerOwner, ownerShare, workers } from '../workers.ts';
 
-export interface DisruptionReconcilerOptions extends Pick<Runtime, 'clock'> {
+/** Pure decisions about whether the pod of a sandbox keeps its node. */
+
+/**
+ * Time for which nothing has to work before a pod lets its node go. An agent that begins and ends a
+ * run every second costs no more than two writes in this time.
+ */
+export const quietMs = 60_000;
+
+/**
+ * Whether the end of the pod would interrupt this conversation: its start, its run, a run or a
+ * message that is about to be resumed or delivered, or a question to a person, which some agents
+ * forget with their container.
+ */
+export const needsNode = (conversation: CachedConversation): boolean =>
+  isUnderWay(conversation) ||
+  isWorking(conversation) ||
+  conversation.status?.executionStatus === 'waiting_for_confirmation';
+
+type DisruptionChange = Readonly<Partial<Record<DisruptionAnnotation, string | null>>>;
+
+interface ObservedDisruption {
+  readonly pod: CachedPod;
+  /** Annotations of the template win, so that people can decide for a whole template. */
+  readonly template: SandboxTemplate | undefined;
+  readonly isNeeded: boolean;
+  /** Milliseconds since the node was needed, as far as this process knows. */
+  readonly quietForMs: number;
+}
+
+interface DisruptionDecision {
+  /** The annotations to write; null removes one. Absent: the pod has what it should have. */
+  readonly change?: DisruptionChange;
+  /** Delay before the pod may let go; absent when nothing is to be waited for. */
+  readonly requeueAfterMs?: number;
+}
+
+export function decideDisruption(observed: ObservedDisruption): DisruptionDecision {
+  const { pod, template, isNeeded, quietForMs } = observed;
+  const wanted = isNeeded ? keepsNode : letsNodeGo;
+  const ofTemplate = template?.spec.podTemplate.metadata?.annotations ?? {};
+  const present = pod.metadata.annotations ?? {};
+  const changed = disruptionAnnotations.filter(
+    (key) => ofTemplate[key] === undefined && present[key] !== wanted[key],
+  );
+  if (changed.length === 0) return {};
+  if (!isNeeded && quietForMs < quietMs) return { requeueAfterMs: quietMs - quietForMs };
+  return { change: Object.fromEntries(changed.map((key) => [key, wanted[key] ?? null])) };
+}
+
+export interface DisruptionReconcilerOptions {
+  readonly clock: Clock;
   readonly client: Pick<KubeClient, 'mergePatch'>;
   readonly stores: Pick<Stores, 'sandboxes' | 'conversations' | 'pods' | 'templates'>;
 }
@@ -71,4 +133,43 @@ export class DisruptionReconciler {
       .byIndex(bySandbox, `${namespace}/${name}`)
       .some((conversation) => isInSandbox(conversation, sandbox) && needsNode(conversation));
   }
+}
+
+const sandboxOfConversation = ({
+  metadata: { namespace },
+  status,
+}: CachedConversation): readonly Request[] =>
+  status?.sandboxName === undefined ? [] : [{ namespace, name: status.sandboxName }];
+
+const isOtherNeed = (conversation: CachedConversation, old: CachedConversation): boolean =>
+  needsNode(conversation) !== needsNode(old) ||
+  conversation.status?.sandboxName !== old.status?.sandboxName;
+
+const isOtherPod = (pod: CachedPod, old: CachedPod): boolean =>
+  pod.metadata.uid !== old.metadata.uid ||
+  disruptionAnnotations.some(
+    (key) => pod.metadata.annotations?.[key] !== old.metadata.annotations?.[key],
+  );
+
+interface DisruptionControllerOptions {
+  readonly caches: Pick<WatchedCaches, 'conversations' | 'pods' | 'sandboxes'>;
+  readonly reconciler: Pick<DisruptionReconciler, 'reconcile' | 'forget'>;
+}
+
+/** States on the pods of sandboxes whether autoscalers may empty their nodes. */
+export function disruptionController(options: DisruptionControllerOptions): ControllerSpec {
+  const { caches, reconciler } = options;
+  const sandboxes = caches.sandboxes.store;
+  return {
+    name: 'disruption',
+    workers: workers.disruption,
+    shareOf: ({ namespace, name }) => ownerShare(sandboxes.get(namespace, name)),
+    maxPerShare: maxPerOwner('disruption'),
+    sources: [
+      watch(caches.conversations, sandboxOfConversation, { isRelevant: isOtherNeed }),
+      watch(caches.pods, sandboxOf, { isRelevant: isOtherPod }),
+      handle(caches.pods, { deleted: ({ metadata: { uid } }) => reconciler.forget(uid) }),
+    ],
+    reconcile: (request, signal) => reconciler.reconcile(request, signal),
+  };
 }

@@ -1,13 +1,61 @@
-import { findCondition, isTrue, type Condition } from '../../resources/conditions.ts';
+import {
+  findCondition,
+  isTrue,
+  type Condition,
+  conditionUpdate,
+  setConditions,
+} from '../../resources/conditions.ts';
 import { beginningOf } from '../../resources/plain-text.ts';
-import { SandboxCondition, type Sandbox } from '../../resources/sandbox.ts';
+import {
+  SandboxCondition,
+  type Sandbox,
+  poolLabel,
+  poolLabelValue,
+  templateVersionAnnotation,
+  sandboxes,
+} from '../../resources/sandbox.ts';
 import { isReadySpare } from '../../status/sandbox-phase.ts';
-import { PoolReason, type SandboxPool } from '../../resources/sandbox-pool.ts';
-import { templateVersionAnnotation } from '../../resources/sandbox.ts';
+import {
+  PoolReason,
+  type SandboxPool,
+  PoolCondition,
+  type SandboxPoolState,
+} from '../../resources/sandbox-pool.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { FailureCode, isWaitingCode } from '../sandbox/failure.ts';
 import { isLossCode } from '../sandbox/pod-loss.ts';
-import { templateVersionOf } from './spare.ts';
+import type { Clock } from '@conversation-operator/base/clock';
+import { apiVersionOf, type NewObject } from '@conversation-operator/kube/object';
+import { newUuid } from '@conversation-operator/base/uuid';
+import { ownSandboxName } from '../../resources/ids.ts';
+
+/** Identifies a version of a template's spec. */
+const templateVersionOf = ({ metadata }: SandboxTemplate): string =>
+  `${metadata.uid}/${metadata.generation}`;
+
+/**
+ * A new spare of a pool. No owner reference names the pool: a garbage collector that has decided
+ * before a claim would delete the sandbox of a start.
+ */
+export function newSpare(
+  { metadata: { namespace, name } }: SandboxPool,
+  template: SandboxTemplate,
+  { clock, random }: { readonly clock: Clock; readonly random: () => number },
+): NewObject<Sandbox> {
+  const bytes = (count: number) =>
+    Buffer.from(Array.from({ length: count }, () => Math.floor(random() * 256)));
+  return {
+    apiVersion: apiVersionOf(sandboxes),
+    kind: sandboxes.kind,
+    metadata: {
+      name: ownSandboxName(newUuid(clock.now(), bytes)),
+      namespace,
+      labels: { [poolLabel]: poolLabelValue(name) },
+      annotations: { [templateVersionAnnotation]: templateVersionOf(template) },
+    },
+    spec: { owner: '', poolName: name, templateName: template.metadata.name, replicas: 1 },
+  };
+}
 
 /** Everything that decides what a pool needs. */
 export interface ObservedPool {
@@ -179,4 +227,65 @@ function conditionOf(
       message: `${state}: the limit of active sandboxes in the namespace leaves no room for more.`,
     };
   return { reason: PoolReason.refilling, message: `${state}.` };
+}
+
+/** A pool that wants spares in a namespace. */
+interface Wish {
+  readonly name: string;
+  readonly wanted: number;
+}
+
+/**
+ * Returns the number of spares that a pool may keep where all pools of a namespace share the room:
+ * equal shares, and what one pool does not want goes to the others.
+ */
+export function shareOfRoom(name: string, wishes: readonly Wish[], room: number): number {
+  const ordered = wishes.toSorted(
+    (one, other) => one.wanted - other.wanted || (one.name < other.name ? -1 : 1),
+  );
+  let left = room;
+  for (const [index, wish] of ordered.entries()) {
+    const share = Math.min(wish.wanted, Math.floor(left / (ordered.length - index)));
+    if (wish.name === name) return share;
+    left -= share;
+  }
+  return 0;
+}
+
+interface ReconciledPool {
+  readonly pool: SandboxPool;
+  readonly plan: PoolPlan;
+  readonly spares: readonly Sandbox[];
+  /** Number of stored spares that the cache does not show yet. */
+  readonly unseen: number;
+  /** Number of spares in a row that have not booted. */
+  readonly failures: number;
+  /** The reason why the API server refuses a spare. */
+  readonly refused: string | undefined;
+  readonly now: string;
+}
+
+/** The status that a pool should have now. */
+export function poolStatus(reconciled: ReconciledPool): SandboxPoolState {
+  const { pool, plan, spares, unseen, failures, refused, now } = reconciled;
+  const { name, generation } = pool.metadata;
+  const { reason, ready, remove } = plan;
+  const isReady = reason === PoolReason.full || reason === PoolReason.scaledToZero;
+  const message =
+    refused === undefined
+      ? plan.message
+      : `${plan.message} The API server refuses more: ${refused}`;
+  return {
+    observedGeneration: generation,
+    replicas: spares.length - remove.length + unseen,
+    readyReplicas: ready,
+    selector: `${poolLabel}=${poolLabelValue(name)}`,
+    ...(failures === 0 ? {} : { failures }),
+    conditions: setConditions(
+      pool.status?.conditions,
+      [conditionUpdate(PoolCondition.ready, isReady, reason, beginningOf(message, 2048))],
+      generation,
+      now,
+    ),
+  };
 }

@@ -1,10 +1,12 @@
+import type { Logger } from '@conversation-operator/base/logger';
+import type { KubeClient } from '@conversation-operator/kube/client';
 import { isDeepStrictEqual } from 'node:util';
-import { isoTime } from '@conversation-operator/base/clock';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import type { EventRecorder } from '@conversation-operator/kube/events';
 import { NewestStore } from '@conversation-operator/kube/newest-store';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
-import { isLive } from '@conversation-operator/kube/object';
+import { isLive, type KubeObject } from '@conversation-operator/kube/object';
 import type { Snapshot } from '../../quota/snapshot.ts';
 import { isSpare, sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { isReadySpare, viewOfSandbox } from '../../status/sandbox-phase.ts';
@@ -16,21 +18,28 @@ import {
 } from '../../resources/sandbox-pool.ts';
 import { beginningOf } from '../../resources/plain-text.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { byNamespace, bySparePool, type Stores } from '../caches.ts';
+import { byNamespace, bySparePool, type Stores, type WatchedCaches } from '../caches.ts';
 import type { AdmissionReads } from '../admission/reads.ts';
 import { createErrorOf } from '../sandbox/create-error.ts';
 import { deleteVersion, storedObject } from '../stored-object.ts';
-import { decidePool, unfitness, type ObservedPool } from './decide.ts';
+import {
+  decidePool,
+  unfitness,
+  type ObservedPool,
+  shareOfRoom,
+  poolStatus,
+  newSpare,
+} from './decide.ts';
 import { PoolPace } from './pace.ts';
-import { shareOfRoom } from './room.ts';
-import { newSpare } from './spare.ts';
-import { poolStatus } from './status.ts';
-import type { OperatorRuntime } from '../operator-runtime.ts';
+import { requestOf, watch, type ControllerSpec, type EventSource } from '../event-source.ts';
+import { workers } from '../workers.ts';
 
-export interface PoolReconcilerOptions extends Pick<
-  OperatorRuntime,
-  'client' | 'clock' | 'random' | 'logger'
-> {
+export interface PoolReconcilerOptions {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  /** Random numbers from 0 to below 1. */
+  readonly random: () => number;
+  readonly logger: Logger;
   readonly stores: Pick<Stores, 'sandboxes' | 'templates' | 'pools'>;
   readonly admission: { snapshot(namespace: string): Pick<Snapshot, 'roomForSpares'> };
   readonly reads: Pick<AdmissionReads, 'created' | 'unseen'>;
@@ -273,4 +282,59 @@ export class PoolReconciler {
     this.#newest.observe(await client.updateStatus(sandboxPools, { ...pool, status }, { signal }));
     return undefined;
   }
+}
+
+const isEdited = ({ metadata }: KubeObject, { metadata: old }: KubeObject): boolean =>
+  metadata.generation !== old.generation || metadata.deletionTimestamp !== old.deletionTimestamp;
+
+interface PoolControllerOptions {
+  readonly caches: Pick<WatchedCaches, 'sandboxes' | 'templates' | 'pools' | 'quotas'>;
+  readonly reconciler: Pick<PoolReconciler, 'reconcile' | 'refresh' | 'claimed'>;
+  readonly admission: { snapshot(namespace: string): Pick<Snapshot, 'roomForSpares'> };
+}
+
+/** Keeps the spares of pools. */
+export function poolController(options: PoolControllerOptions): ControllerSpec {
+  const { caches, reconciler, admission } = options;
+  const pools = caches.pools.store;
+  const poolsIn = ({ metadata: { namespace = '' } }: KubeObject): readonly Request[] =>
+    pools.byIndex(byNamespace, namespace).map(requestOf);
+  /** Sandboxes that are spares, or share with spares what `maxSandboxes` of a namespace allows. */
+  const sandboxes: EventSource = (queue) => {
+    const enqueue = (sandbox: Sandbox, pool: string | undefined): void => {
+      const { namespace } = sandbox.metadata;
+      if (pool !== undefined) queue.enqueueAfter({ namespace, name: pool }, 0);
+      if (admission.snapshot(namespace).roomForSpares < Infinity)
+        for (const request of poolsIn(sandbox)) queue.enqueueAfter(request, 0);
+    };
+    const changed = (sandbox: Sandbox): void =>
+      enqueue(sandbox, isSpare(sandbox) ? sandbox.spec.poolName : undefined);
+    return caches.sandboxes.addHandler({
+      added: changed,
+      updated: (sandbox, old) => {
+        const { poolName = '' } = sandbox.spec;
+        if (isSpare(sandbox) || isEdited(sandbox, old)) changed(sandbox);
+        if (isSpare(sandbox) || !isSpare(old)) return;
+        const pool = pools.get(sandbox.metadata.namespace, poolName);
+        if (pool !== undefined) reconciler.claimed(pool);
+        enqueue(sandbox, poolName);
+      },
+      deleted: changed,
+    });
+  };
+  const relevant = { isRelevant: isEdited };
+  return {
+    name: 'pool',
+    workers: workers.pool,
+    sources: [
+      watch(caches.pools, (pool) => [requestOf(pool)]),
+      // The pools of a namespace share its room.
+      watch(caches.pools, poolsIn, relevant),
+      watch(caches.quotas, poolsIn, relevant),
+      watch(caches.templates, poolsIn),
+      sandboxes,
+    ],
+    reconcile: (request, signal) => reconciler.reconcile(request, signal),
+    refresh: (request, signal) => reconciler.refresh(request, signal),
+  };
 }

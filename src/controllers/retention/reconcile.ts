@@ -1,3 +1,5 @@
+import type { Metrics } from '../../observability/metrics.ts';
+import type { Logger } from '@conversation-operator/base/logger';
 import { isDeepStrictEqual } from 'node:util';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { isNotFound } from '@conversation-operator/kube/errors';
@@ -9,10 +11,9 @@ import { ConversationCondition } from '../../resources/conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { viewOfSandbox } from '../../status/sandbox-phase.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { bySandbox, byTemplate } from '../caches.ts';
-import type { RetentionRule } from './countdown.ts';
+import { bySandbox, byTemplate, type WatchedCaches } from '../caches.ts';
+import { type RetentionRule, DueWatch } from './countdown.ts';
 import { decideRetention, type RetentionStep } from './decide.ts';
-import { DueWatch } from './due-watch.ts';
 import {
   RetentionSubjects,
   isConversation,
@@ -20,7 +21,8 @@ import {
   type RetentionSubject,
   type RetentionSubjectsOptions,
 } from './subjects.ts';
-import type { OperatorRuntime } from '../operator-runtime.ts';
+import { observe, type ControllerSpec, type EventSource } from '../event-source.ts';
+import { workers } from '../workers.ts';
 
 /** Times that make sure that no deletion comes by surprise, in milliseconds. */
 export interface RetentionTimes {
@@ -33,8 +35,9 @@ export interface RetentionTimes {
   readonly confirmMs: number;
 }
 
-export interface RetentionReconcilerOptions
-  extends RetentionSubjectsOptions, Pick<OperatorRuntime, 'logger' | 'metrics'> {
+export interface RetentionReconcilerOptions extends RetentionSubjectsOptions {
+  readonly logger: Logger;
+  readonly metrics: Metrics;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly enqueue: (request: Request) => void;
   readonly times?: Partial<RetentionTimes> | undefined;
@@ -273,4 +276,35 @@ export class RetentionReconciler {
       this.#options.enqueue(requestOf(object));
     else this.#due.forget(object.metadata.uid);
   }
+}
+
+interface RetentionControllerOptions {
+  readonly caches: Pick<WatchedCaches, 'conversations' | 'sandboxes' | 'templates'>;
+  readonly reconciler: RetentionReconciler;
+  /** Objects that the reconciler itself wants to see again. */
+  readonly requested: EventSource;
+}
+
+/** Deletes conversations and sandboxes after the times that their templates set. */
+export function retentionController(options: RetentionControllerOptions): ControllerSpec {
+  const { caches, reconciler, requested } = options;
+  return {
+    name: 'retention',
+    workers: workers.retention,
+    sources: [
+      observe(
+        caches.conversations,
+        (conversation) => reconciler.observeConversation(conversation),
+        (conversation) => reconciler.forgetConversation(conversation),
+      ),
+      observe(
+        caches.sandboxes,
+        (sandbox) => reconciler.observeSandbox(sandbox),
+        (sandbox) => reconciler.forgetSandbox(sandbox),
+      ),
+      observe(caches.templates, (template, old) => reconciler.observeTemplate(template, old)),
+      requested,
+    ],
+    reconcile: (request, signal) => reconciler.reconcile(request, signal),
+  };
 }

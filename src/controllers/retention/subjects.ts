@@ -1,3 +1,5 @@
+import type { Clock } from '@conversation-operator/base/clock';
+import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Request } from '@conversation-operator/kube/controller';
 import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
 import {
@@ -11,9 +13,10 @@ import { isInSandbox, makerReferencesOf } from '../../resources/sandbox-makers.t
 import { bySandbox, type Stores } from '../caches.ts';
 import { storedObject } from '../stored-object.ts';
 import { countdownOfConversation, countdownOfSandbox, type Countdown } from './countdown.ts';
-import type { OperatorRuntime } from '../operator-runtime.ts';
 
-export interface RetentionSubjectsOptions extends Pick<OperatorRuntime, 'client' | 'clock'> {
+export interface RetentionSubjectsOptions {
+  readonly client: KubeClient;
+  readonly clock: Clock;
   readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates'>;
 }
 

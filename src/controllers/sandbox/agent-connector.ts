@@ -1,3 +1,6 @@
+import type { Logger } from '@conversation-operator/base/logger';
+import type { SandboxKeys } from '../../agent/keys.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
 import { AgentError } from '../../agent/errors.ts';
 import { agentEndpointOf } from '../../agent/kinds.ts';
 import { pods } from '@conversation-operator/kube/core';
@@ -5,11 +8,11 @@ import type { AgentEndpoint } from '../../agent/agent.ts';
 import { isSpare } from '../../resources/sandbox.ts';
 import { hasStopToFinish, viewOfSandbox } from '../../status/sandbox-phase.ts';
 import type { ElapsedTimes } from '../elapsed-times.ts';
-import type { UnresponsiveAgents } from '../unresponsive-agents.ts';
+import type { UnresponsiveAgents } from '../agent-calls/unresponsive-agents.ts';
 import type { AgentConnections } from './agent-connection.ts';
 import type { AgentStops } from './agent-stops.ts';
 import { FailureCode, agentInitialised, initialisedBefore } from './failure.ts';
-import type { PodBackoff } from './pod-backoff.ts';
+import type { PodBackoff } from './pod-loss.ts';
 import {
   failed,
   observedOf,
@@ -21,9 +24,11 @@ import {
 } from './scope.ts';
 import { runningProgress, unready } from './status.ts';
 import { deleteObject } from '../stored-object.ts';
-import type { OperatorRuntime } from '../operator-runtime.ts';
 
-export interface AgentConnectorOptions extends Pick<OperatorRuntime, 'keys' | 'client' | 'logger'> {
+export interface AgentConnectorOptions {
+  readonly client: KubeClient;
+  readonly keys: SandboxKeys;
+  readonly logger: Logger;
   readonly elapsed: ElapsedTimes;
   readonly connections: AgentConnections;
   readonly stops: AgentStops;

@@ -11,7 +11,7 @@ import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { hasStopToFinish, shouldRun, viewOfSandbox } from '../../status/sandbox-phase.ts';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type { SandboxArchives } from '../archive/seal.ts';
-import { abortedAfter } from '../aborted-after.ts';
+import { abortedAfter } from '../agent-calls/aborted-after.ts';
 import type { ElapsedTimes } from '../elapsed-times.ts';
 import type { AgentConnections } from './agent-connection.ts';
 import { agentStatusOf } from './decide.ts';

@@ -1,4 +1,7 @@
-import { isoTime } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
+import type { SandboxKeys } from '../../agent/keys.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import { isAlreadyExists } from '@conversation-operator/kube/errors';
 import type { EventDetails, EventRecorder } from '@conversation-operator/kube/events';
 import { persistentVolumeClaims, pods, type Pod } from '@conversation-operator/kube/core';
@@ -6,22 +9,21 @@ import type { NewObject } from '@conversation-operator/kube/object';
 import { SandboxReason, hasRun, sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { shouldRun } from '../../status/sandbox-phase.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { buildClaim } from './claim.ts';
-import { bindingMs, volumeNameTaken } from './claim-failure.ts';
+import { buildClaim, bindingMs, volumeNameTaken } from './claim.ts';
 import { podEvent, volumeEvent } from './events.ts';
 import { buildPod, type PodSurroundings } from './pod.ts';
 import type { PodCreations } from './pod-creations.ts';
 import { createErrorOf, retryAfterMs, type CreatedKind } from './create-error.ts';
-import { failed, outdated, waiting, type Outcome, type Scope } from './scope.ts';
-import { progressSince } from './passing-status.ts';
-import { isReserved, reservedStatus } from './reservation.ts';
-import type { WaitingFor } from './step.ts';
+import { failed, outdated, waiting, type Outcome, type Scope, type WaitingFor } from './scope.ts';
+import { progressSince, isReserved, reservedStatus } from './status.ts';
 import { storedObject } from '../stored-object.ts';
 import { isFinal } from './failure.ts';
-import type { OperatorRuntime } from '../operator-runtime.ts';
 
-export interface CreationsOptions
-  extends Pick<OperatorRuntime, 'client' | 'keys' | 'clock' | 'logger'>, PodSurroundings {
+export interface CreationsOptions extends PodSurroundings {
+  readonly client: KubeClient;
+  readonly keys: SandboxKeys;
+  readonly clock: Clock;
+  readonly logger: Logger;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly podCreations: PodCreations;
 }

@@ -15,11 +15,11 @@ import {
   ownershipOf,
   volumeNameTaken,
   volumeNotBound,
-} from './claim-failure.ts';
+} from './claim.ts';
 import { agentContainerOfPod } from './pod.ts';
 import { isLossCode, podLoss } from './pod-loss.ts';
 import { isOnLostNode, nodeBeingAdded, nodeLost, podFailure } from './pod-failure.ts';
-import { firstCheckMs, nextCheckMs, unknownGraceMs } from './node-addition.ts';
+import { firstCheckMs, nextCheckMs, unknownGraceMs } from './node-additions.ts';
 import {
   FailurePolicy,
   FailureCode,
@@ -30,7 +30,7 @@ import {
   policyOfCreateError,
   type Failure,
 } from './failure.ts';
-import type { ObservedSandbox, SandboxStep } from './step.ts';
+import type { ObservedSandbox, SandboxStep } from './scope.ts';
 
 export const SandboxFailure = {
   templateNotFound: 'TemplateNotFound',

@@ -1,20 +1,79 @@
+import type { Logger } from '@conversation-operator/base/logger';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { KubeClient } from '@conversation-operator/kube/client';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { kubeEvents, type KubeEvent } from '@conversation-operator/kube/core';
 import { isForbidden } from '@conversation-operator/kube/errors';
 import type { CachedPod } from '../../resources/cached-core.ts';
 import type { ElapsedTimes } from '../elapsed-times.ts';
-import type { OperatorRuntime } from '../operator-runtime.ts';
-import {
-  announcementIn,
-  maxAnnouncementAgeMs,
-  nextCheckMs,
-  type NodeAddition,
-} from './node-addition.ts';
+
+/**
+ * The last statement of an autoscaler on a new node for a pod. An autoscaler that has said nothing
+ * counts as `denied`. `unknown`: the Events could not be read.
+ */
+export type NodeAddition = 'announced' | 'denied' | 'unknown';
+
+/**
+ * Maximum age of an announcement. The cluster autoscaler (`--max-node-provision-time`) and
+ * Karpenter (`registrationTimeout`) give up a node that has not joined after 15 minutes. The
+ * cluster autoscaler announces a node once; Karpenter repeats that every two minutes at most.
+ */
+const maxAnnouncementAgeMs = 15 * 60_000;
+/**
+ * Time after the start deadline in which Events that can't be read keep a start from its end. A
+ * passing failure of the API server is shorter.
+ */
+export const unknownGraceMs = 60_000;
+/**
+ * Delay before the Events about a pod without a node are read first: both autoscalers search for
+ * such pods every ten seconds. The pod of a node that joins has its whole deadline only once the
+ * announcement is known.
+ */
+export const firstCheckMs = 10_000;
+/** Delay before the Events about a pod are read again, by what they have said. */
+export const nextCheckMs: Readonly<Record<NodeAddition, number>> = {
+  announced: 60_000,
+  denied: 30_000,
+  unknown: 5_000,
+};
+
+/** Reasons of the cluster autoscaler and of Karpenter. */
+const announcing: ReadonlySet<string> = new Set(['TriggeredScaleUp', 'Nominated']);
+
+/**
+ * Whether an autoscaler adds no node for the pod. Karpenter has the scheduler's reason, and its own
+ * text.
+ */
+const isDenial = ({ reason, message = '' }: KubeEvent): boolean =>
+  reason === 'NotTriggerScaleUp' ||
+  (reason === 'FailedScheduling' && message.startsWith('Failed to schedule pod, '));
+
+/** Milliseconds since 1970 of the last occurrence. */
+function occurredAt({ series, lastTimestamp, eventTime, metadata }: KubeEvent): number {
+  const { creationTimestamp } = metadata;
+  return Date.parse(series?.lastObservedTime ?? lastTimestamp ?? eventTime ?? creationTimestamp);
+}
+
+/**
+ * Time of the last announcement of a node; undefined when there is none, or when the autoscaler has
+ * said later that it adds none.
+ */
+export function announcementIn(events: readonly KubeEvent[]): string | undefined {
+  const latest = (of: (event: KubeEvent) => boolean): number =>
+    Math.max(-Infinity, ...events.filter(of).map(occurredAt).filter(Number.isFinite));
+  const announcedAt = latest(({ reason = '' }) => announcing.has(reason));
+  return Number.isFinite(announcedAt) && announcedAt >= latest(isDenial)
+    ? new Date(announcedAt).toISOString()
+    : undefined;
+}
 
 /** Maximum pods in memory. The Events about another one are read again. */
 const maxPods = 10_000;
 
-export interface NodeAdditionsOptions extends Pick<OperatorRuntime, 'client' | 'clock' | 'logger'> {
+export interface NodeAdditionsOptions {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly logger: Logger;
   readonly elapsed: ElapsedTimes;
 }
 

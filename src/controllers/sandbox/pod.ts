@@ -19,9 +19,13 @@ import {
   type Sandbox,
 } from '../../resources/sandbox.ts';
 import { agentContainerOf, type SandboxTemplate } from '../../resources/sandbox-template.ts';
-import type { AgentSide } from './agent-webhook.ts';
-import { javaEnvironment } from './java-environment.ts';
-import { acpWithoutProxy, proxyEnvironment, type SandboxProxy } from './proxy-environment.ts';
+import type { AgentSide } from './agent-connection.ts';
+import {
+  javaEnvironment,
+  acpWithoutProxy,
+  proxyEnvironment,
+  type SandboxProxy,
+} from './proxy-environment.ts';
 import {
   trustAnnotations,
   trustContainer,

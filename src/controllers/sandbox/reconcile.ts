@@ -1,7 +1,14 @@
+import type { PodSurroundings } from './pod.ts';
+import type { AgentClient } from '../../agent/agent.ts';
+import type { PodCreations } from './pod-creations.ts';
+import type { EventRecorder } from '@conversation-operator/kube/events';
+import type { Logger } from '@conversation-operator/base/logger';
+import type { SandboxKeys } from '../../agent/keys.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Stores } from '../caches.ts';
 import { isDeepStrictEqual } from 'node:util';
 import { withoutSecrets } from '../../agent/redaction.ts';
-import { isoTime } from '@conversation-operator/base/clock';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { NewestStore } from '@conversation-operator/kube/newest-store';
 import type { CachedClaim, CachedPod } from '../../resources/cached-core.ts';
@@ -10,21 +17,19 @@ import { isOwnedBy } from '@conversation-operator/kube/object';
 import { SandboxReason, hasRun, sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { shouldRun, viewOfSandbox } from '../../status/sandbox-phase.ts';
 import type { SandboxArchives } from '../archive/seal.ts';
-import type { UnresponsiveAgents } from '../unresponsive-agents.ts';
+import type { UnresponsiveAgents } from '../agent-calls/unresponsive-agents.ts';
 import { ElapsedTimes } from '../elapsed-times.ts';
-import { lastWords } from '../readable-output.ts';
-import { AgentConnections, type AgentConnectionsOptions } from './agent-connection.ts';
+import { lastWords } from './readable-output.ts';
+import { AgentConnections } from './agent-connection.ts';
 import { AgentConnector } from './agent-connector.ts';
 import { AgentStops } from './agent-stops.ts';
-import { ClaimBindings } from './claim-bindings.ts';
-import { Creations, type CreationsOptions } from './creations.ts';
+import { ClaimBindings } from './claim.ts';
+import { Creations } from './creations.ts';
 import { decideSandbox, dependsOnNodeAddition, hasEnded, startDeadlineMsOf } from './decide.ts';
 import { NodeAdditions } from './node-additions.ts';
-import type { ObservedSandbox, SandboxStep } from './step.ts';
-import { statusEvent } from './events.ts';
-import { PodBackoff } from './pod-backoff.ts';
-import { lastOutputOf } from './pod-failure.ts';
 import {
+  type ObservedSandbox,
+  type SandboxStep,
   failed,
   observedOf,
   outdated,
@@ -34,18 +39,37 @@ import {
   type Outcome,
   type Scope,
 } from './scope.ts';
-import { isPassing, isUndecided, progressSince } from './passing-status.ts';
-import { isReserved } from './reservation.ts';
-import { runningProgress, sandboxStatus, unready, type SandboxProgress } from './status.ts';
+import { statusEvent } from './events.ts';
+import { PodBackoff } from './pod-loss.ts';
+import { lastOutputOf } from './pod-failure.ts';
+import {
+  isPassing,
+  isUndecided,
+  progressSince,
+  runningProgress,
+  sandboxStatus,
+  unready,
+  type SandboxProgress,
+  isReserved,
+} from './status.ts';
 import { deleteObject, storedObject } from '../stored-object.ts';
 import { FailureCode } from './failure.ts';
 
-export interface SandboxReconcilerOptions extends CreationsOptions, AgentConnectionsOptions {
+export interface SandboxReconcilerOptions extends PodSurroundings {
+  readonly client: KubeClient;
+  readonly keys: SandboxKeys;
+  readonly clock: Clock;
+  /** Random numbers from 0 to below 1. */
+  readonly random: () => number;
+  readonly logger: Logger;
   readonly stores: Pick<Stores, 'sandboxes' | 'templates' | 'pods' | 'claims'>;
+  readonly events: Pick<EventRecorder, 'record'>;
+  readonly podCreations: PodCreations;
+  readonly agent: AgentClient;
   /** Agents that do not answer the calls of other controllers. */
-  readonly unresponsiveAgents?: UnresponsiveAgents;
+  readonly unresponsiveAgents?: UnresponsiveAgents | undefined;
   /** How long a pause waits for the agent to stop its runs, in milliseconds. Default 15,000. */
-  readonly pauseBoundMs?: number;
+  readonly pauseBoundMs?: number | undefined;
   /** Archives what agents have, before their pods are deleted. Absent: there is no archive. */
   readonly archives?: SandboxArchives | undefined;
 }
@@ -88,19 +112,45 @@ export class SandboxReconciler {
   readonly #pods: NewestStore<CachedPod>;
 
   constructor(options: SandboxReconcilerOptions) {
+    const { client, keys, clock, random, logger, stores, agent, agentSide } = options;
     this.#options = options;
-    this.#elapsed = new ElapsedTimes(options);
-    this.#bindings = new ClaimBindings(options);
-    this.#nodeAdditions = new NodeAdditions({ ...options, elapsed: this.#elapsed });
-    this.#creations = new Creations(options);
-    const shared = { elapsed: this.#elapsed, connections: new AgentConnections(options) };
-    this.#stops = new AgentStops({ ...options, ...shared });
-    this.#podBackoff = new PodBackoff(options);
-    this.#connector = new AgentConnector({
-      ...{ ...options, ...shared },
-      ...{ stops: this.#stops, podBackoff: this.#podBackoff },
+    const elapsed = new ElapsedTimes({ clock });
+    this.#elapsed = elapsed;
+    this.#bindings = new ClaimBindings({ clock });
+    this.#nodeAdditions = new NodeAdditions({ client, clock, logger, elapsed });
+    this.#creations = new Creations({
+      client,
+      keys,
+      clock,
+      logger,
+      events: options.events,
+      podCreations: options.podCreations,
+      agentSide,
+      outward: options.outward,
     });
-    const { stores, clock } = options;
+    const connections = new AgentConnections({ agent, keys, clock, random, agentSide });
+    this.#stops = new AgentStops({
+      client,
+      agent,
+      keys,
+      clock,
+      logger,
+      elapsed,
+      connections,
+      archives: options.archives,
+      pauseBoundMs: options.pauseBoundMs,
+    });
+    this.#podBackoff = new PodBackoff({ clock });
+    this.#connector = new AgentConnector({
+      client,
+      keys,
+      logger,
+      elapsed,
+      connections,
+      stops: this.#stops,
+      podBackoff: this.#podBackoff,
+      unresponsiveAgents: options.unresponsiveAgents,
+    });
     this.#newest = new NewestStore(stores.sandboxes, clock);
     this.#claims = new NewestStore(stores.claims, clock);
     this.#pods = new NewestStore(stores.pods, clock);

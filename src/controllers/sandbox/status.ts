@@ -10,6 +10,9 @@ import {
 } from '../../resources/sandbox.ts';
 import { hasStopToFinish, pausedUnseen, withView } from '../../status/sandbox-phase.ts';
 import { isWaitingCode } from './failure.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { agentKindOf, agentNameOf } from '../../agent/kinds.ts';
+import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 
 /**
  * The parts of a sandbox's status that its controller decides; phase, reason and the conditions'
@@ -180,3 +183,108 @@ export const unready = {
       'The agent runs and does not answer. The operator asks again until the agent answers, or its container is replaced.',
   },
 } as const;
+
+/** Reasons of an ordinary start, each of which usually passes within a moment. */
+const passingReasons: ReadonlySet<string> = new Set([
+  SandboxReason.waitingForAdmission,
+  SandboxReason.waitingForVolume,
+  SandboxReason.waitingForPod,
+  SandboxReason.waitingForAgent,
+]);
+
+const isPassingReady = ({ conditions }: SandboxState): boolean => {
+  const ready = findCondition(conditions, SandboxCondition.ready);
+  return ready === undefined || (ready.status !== 'True' && passingReasons.has(ready.reason));
+};
+
+/** Fields that a later step of the same start writes again, or that repeat such a field. */
+const passingFields: ReadonlySet<string> = new Set<keyof SandboxState>([
+  'phase',
+  'reason',
+  'message',
+  'podName',
+  'podUID',
+  'podIP',
+  'agentPort',
+  'startingSinceTime',
+  'observedGeneration',
+  'selector',
+]);
+
+const lastingFieldsOf = ({ conditions: _conditions, ...status }: SandboxState): object => ({
+  replicas: 0,
+  ...Object.fromEntries(Object.entries(status).filter(([field]) => !passingFields.has(field))),
+});
+
+const lastingConditionsOf = ({ conditions = [] }: SandboxState): readonly object[] =>
+  conditions
+    .filter(({ type }) => type !== SandboxCondition.ready && type !== SandboxCondition.agentReady)
+    .map(({ type, status, reason }) => ({ type, status, reason }));
+
+/**
+ * Whether a status only says which step of an ordinary start comes next, so that the API server
+ * need not store the status unless the step lasts. The first status of a new sandbox is one of
+ * them, also where it records that no pod may exist before the admission. The caller stores a
+ * status on which the next step depends.
+ */
+export const isPassing = ({ status: before = {} }: Sandbox, after: SandboxState): boolean =>
+  after.phase === 'STARTING' &&
+  (before.phase ?? 'STARTING') === 'STARTING' &&
+  isPassingReady(before) &&
+  isPassingReady(after) &&
+  (before.conditions === undefined ||
+    (isDeepStrictEqual(lastingFieldsOf(before), lastingFieldsOf(after)) &&
+      isDeepStrictEqual(lastingConditionsOf(before), lastingConditionsOf(after))));
+
+/** Whether admission has not decided on the sandbox yet. */
+export const isUndecided = ({ status }: Sandbox): boolean =>
+  findCondition(status?.conditions, SandboxCondition.admitted) === undefined;
+
+/**
+ * The stored time from which on a start makes progress: its admission, or before that its creation.
+ */
+export const progressSince = ({ metadata, status }: Sandbox): string =>
+  findCondition(status?.conditions, SandboxCondition.admitted)?.lastTransitionTime ??
+  metadata.creationTimestamp;
+
+/**
+ * Whether the status reserves the slot of a pod, and names the master key of its agent, so that a
+ * pod may be created.
+ */
+export const isReserved = ({ status }: Pick<Sandbox, 'status'>): boolean =>
+  status?.replicas === 1 && status.masterKeyId !== undefined;
+
+export interface ReservationOptions {
+  /** Absent: unknown, so that kind and name of the agent stay open. */
+  readonly template: SandboxTemplate | undefined;
+  readonly currentKeyId: string;
+  readonly now: string;
+}
+
+/**
+ * The status from which on a pod may exist: the slot is taken until the sandbox controller takes
+ * the reservation back. The same write chooses the master key, before anything is derived from it,
+ * because a rotation must not change a sandbox's keys half-way.
+ */
+export function reservedStatus(
+  sandbox: Sandbox,
+  { template, currentKeyId, now }: ReservationOptions,
+): SandboxState {
+  // The sandbox is not paused any more, and nothing of the next pause has been stored yet.
+  const { pauseTime: _pausedAt, ...status } = sandbox.status ?? {};
+  // The start deadline counts from here, also where nothing can be created and so nothing more be
+  // said.
+  const { masterKeyId = currentKeyId, startingSinceTime = now } = status;
+  // The status keeps kind and name, because the pod speaks this protocol from now on, and the
+  // volume has the sessions of this agent, whatever the template states later.
+  const agentKind = template === undefined ? status.agentKind : agentKindOf(sandbox, template);
+  const agentName = template === undefined ? status.agentName : agentNameOf(sandbox, template);
+  return {
+    ...status,
+    masterKeyId,
+    startingSinceTime,
+    replicas: 1,
+    ...(agentKind === undefined ? {} : { agentKind }),
+    ...(agentName === undefined ? {} : { agentName }),
+  };
+}

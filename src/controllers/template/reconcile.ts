@@ -1,6 +1,7 @@
-import type { Stores } from '../caches.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Stores, WatchedCaches } from '../caches.ts';
 import { isDeepStrictEqual } from 'node:util';
-import { isoTime } from '@conversation-operator/base/clock';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { findCondition, setConditions, type Condition } from '../../resources/conditions.ts';
 import { persistentVolumeClaims, pods } from '@conversation-operator/kube/core';
@@ -17,9 +18,12 @@ import { buildClaim } from '../sandbox/claim.ts';
 import { buildPod, type SandboxOutward } from '../sandbox/pod.ts';
 import { createErrorOf, type CreatedKind } from '../sandbox/create-error.ts';
 import { FailureCode, isCreateErrorCode } from '../sandbox/failure.ts';
-import type { OperatorRuntime } from '../operator-runtime.ts';
+import { requestOf, watch, type ControllerSpec } from '../event-source.ts';
+import { workers } from '../workers.ts';
 
-export interface TemplateReconcilerOptions extends Pick<OperatorRuntime, 'client' | 'clock'> {
+export interface TemplateReconcilerOptions {
+  readonly client: KubeClient;
+  readonly clock: Clock;
   readonly stores: Pick<Stores, 'templates'>;
   readonly outward?: SandboxOutward | undefined;
 }
@@ -145,4 +149,22 @@ export class TemplateReconciler {
       };
     }
   }
+}
+
+interface TemplateControllerOptions {
+  readonly caches: Pick<WatchedCaches, 'templates'>;
+  readonly reconciler: Pick<TemplateReconciler, 'reconcile'>;
+}
+
+/** Writes whether the API server accepts a pod and a volume of a template. */
+export function templateController({
+  caches,
+  reconciler,
+}: TemplateControllerOptions): ControllerSpec {
+  return {
+    name: 'template',
+    workers: workers.template,
+    sources: [watch(caches.templates, (template) => [requestOf(template)])],
+    reconcile: (request, signal) => reconciler.reconcile(request, signal),
+  };
 }

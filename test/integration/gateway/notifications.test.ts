@@ -6,7 +6,7 @@ import { SandboxKeys } from '../../../src/agent/keys.ts';
 import {
   startNotificationListener,
   type NotificationListener,
-} from '../../../src/controllers/notification-listener.ts';
+} from '../../../src/controllers/conversation/polling/agent-notifications.ts';
 import { NotificationSender } from '../../../src/gateway/callback-server/notification-sender.ts';
 import { systemClock } from '@conversation-operator/base/clock';
 import { silentLogger } from '@conversation-operator/base/logger';

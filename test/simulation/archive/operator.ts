@@ -7,11 +7,10 @@ import { measuredStore } from '../../../src/archive/measured-store.ts';
 import {
   archiveController,
   archiveSweepController,
-} from '../../../src/controllers/archive-controllers.ts';
-import { createArchives } from '../../../src/controllers/archive/archives.ts';
+  createArchives,
+} from '../../../src/controllers/archive/archives.ts';
 import { conversationIndexers } from '../../../src/controllers/caches.ts';
 import { Channel } from '../../../src/controllers/event-source.ts';
-import type { OperatorContext } from '../../../src/controllers/operator-context.ts';
 import { ClosedCounter } from '../../../src/observability/closed-metrics.ts';
 import { createMetrics, type Metrics } from '../../../src/observability/metrics.ts';
 import {
@@ -112,7 +111,7 @@ export class ModelOperator {
       templates: templates.store,
       quotas: quotas.store,
     };
-    const channels = { archive: new Channel() };
+    const channel = new Channel();
     const metrics: Metrics = {
       ...sharedMetrics,
       archiveSeals: new SealResults((result) => this.#results.push(result)),
@@ -129,19 +128,15 @@ export class ModelOperator {
         codec,
         events: network,
       },
-      enqueue: (request, delayMs) => channels.archive.enqueue(request, delayMs),
+      enqueue: (request, delayMs) => channel.enqueue(request, delayMs),
       events: { record: () => undefined },
       sweep: maxOrphanShare === undefined ? {} : { maxOrphanShare },
     });
-    // The parts of the context that these two controllers read.
-    const context = {
-      caches,
-      channels,
-      stores,
-      archiving: this.#archiving,
-    } as unknown as OperatorContext;
-    for (const spec of [archiveController(context), archiveSweepController(context)]) {
-      if (spec === undefined) throw new Error('the operator has an archive');
+    const archives = this.#archiving;
+    for (const spec of [
+      archiveController({ caches, archives, requested: channel.source }),
+      archiveSweepController({ caches, archives }),
+    ]) {
       const controller = new Controller({ ...runtime, ...spec });
       for (const source of spec.sources) source(controller);
       controller.start();

@@ -1,4 +1,4 @@
-import { UnresponsiveAgents } from '../../../src/controllers/unresponsive-agents.ts';
+import { UnresponsiveAgents } from '../../../src/controllers/agent-calls/unresponsive-agents.ts';
 import { PollSchedule } from '../../../src/controllers/conversation/polling/poll-schedule.ts';
 import { StuckDetection } from '../../../src/controllers/conversation/execution/stuck-detection.ts';
 import { ConversationPoller } from '../../../src/controllers/conversation/polling/conversation-poller.ts';

@@ -136,7 +136,7 @@ export const conversationMutants = {
     seeds: rareSeeds,
   },
   'a webhook brings no poll forward': {
-    file: 'src/controllers/operator.ts',
+    file: 'src/controllers/operator-wiring.ts',
     from: 'if (delayMs !== undefined) channels.notified.enqueue(request, delayMs);',
     to: 'void delayMs;',
     rule: 'a notification of an agent takes effect soon',
@@ -145,7 +145,7 @@ export const conversationMutants = {
     faults: 'none',
   },
   'a run is polled every two minutes': {
-    file: 'src/controllers/conversation/polling/poll-interval.ts',
+    file: 'src/controllers/conversation/polling/poll-schedule.ts',
     from: 'running: { minMs: 500, maxMs: 4_000 }',
     to: 'running: { minMs: 500, maxMs: 128_000 }',
     rule: 'no conversation is reported as running without a running agent',
@@ -154,7 +154,7 @@ export const conversationMutants = {
     seeds: rareSeeds,
   },
   'an agent counts as unresponsive only after ten minutes': {
-    file: 'src/controllers/unresponsive-agents.ts',
+    file: 'src/controllers/agent-calls/unresponsive-agents.ts',
     from: 'boundMs = 60_000',
     to: 'boundMs = 600_000',
     rule: 'no unresponsive agent is reported as running',

@@ -94,7 +94,7 @@ export const retentionMutants = {
     retention: true,
   },
   'an expired object is deleted without a second check': {
-    file: 'src/controllers/retention/due-watch.ts',
+    file: 'src/controllers/retention/countdown.ts',
     from: '    return confirmMs;',
     to: '    return 0;',
     rule: announced,
@@ -127,7 +127,7 @@ export const retentionMutants = {
     rule: /an outdated announcement is withdrawn|everything settles/,
   },
   'a change of a template is ignored': {
-    file: 'src/controllers/retention-controller.ts',
+    file: 'src/controllers/retention/reconcile.ts',
     from: 'observe(caches.templates, (template, old) => reconciler.observeTemplate(template, old)),',
     to: 'observe(caches.templates, (one, old) => old ?? reconciler.observeTemplate(one)),',
     faults: 'none',

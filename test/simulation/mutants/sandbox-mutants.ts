@@ -95,7 +95,7 @@ export const sandboxMutants = {
     focus: 'clocks',
   },
   'a run that begins does not keep its node': {
-    file: 'src/controllers/disruption-controller.ts',
+    file: 'src/controllers/disruption/reconcile.ts',
     from: 'needsNode(conversation) !== needsNode(old) ||',
     to: '',
     faults: 'none',
@@ -103,7 +103,7 @@ export const sandboxMutants = {
     rule: /everything settles|a pod (keeps its node while its agent works|lets its node go in time)/,
   },
   'a pod never lets its node go': {
-    file: 'src/controllers/disruption/decide.ts',
+    file: 'src/controllers/disruption/reconcile.ts',
     from: 'isNeeded ? keepsNode : letsNodeGo',
     to: 'keepsNode',
     faults: 'none',

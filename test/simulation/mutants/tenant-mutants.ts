@@ -12,7 +12,7 @@ export const tenantMutants = {
     tenant: true,
   },
   'a conversation joins a sandbox of any owner': {
-    file: 'src/controllers/conversation/start/sandbox-creation.ts',
+    file: 'src/controllers/conversation/start/choose-sandbox.ts',
     from: 'sandbox.metadata.deletionTimestamp !== undefined ||\n    sandbox.spec.owner !== conversation.spec.owner',
     to: 'sandbox.metadata.deletionTimestamp !== undefined',
     rule: noForeignText,

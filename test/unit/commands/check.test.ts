@@ -26,7 +26,6 @@ import {
 import { failureOf, refusalOf } from '../../../packages/outward/src/proxy-error.ts';
 import { outwardDoubts, outwardFindings } from '../../../src/commands/check/outward.ts';
 import { connectFailureOf, senderOf } from '../../../src/commands/check/outward-requests.ts';
-import { quantityOf } from '../../../src/controllers/sandbox/quantity.ts';
 import { needsOf, quotaFindings, roomIn } from '../../../src/commands/check/quota.ts';
 import type { ResourceQuota, StorageClass } from '../../../src/commands/check/resources.ts';
 import {
@@ -41,7 +40,7 @@ import {
   trustFindings,
   trustStateOf,
 } from '../../../src/commands/check/trust.ts';
-import { createErrorOf } from '../../../src/controllers/sandbox/create-error.ts';
+import { createErrorOf, quantityOf } from '../../../src/controllers/sandbox/create-error.ts';
 import { trustName } from '../../../src/controllers/sandbox/trust.ts';
 
 const installation = {

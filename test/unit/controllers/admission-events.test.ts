@@ -1,6 +1,6 @@
 import { decidedSandbox } from '../../../src/controllers/admission/decided-sandbox.ts';
 import type { Decision } from '../../../src/quota/decide.ts';
-import { eventsOf } from '../../../src/controllers/admission/events.ts';
+import { eventsOf } from '../../../src/controllers/admission/reconcile.ts';
 import {
   SandboxCondition,
   resumeRequestedAnnotation,

@@ -3,11 +3,10 @@ import { ownerReferenceTo } from '@conversation-operator/kube/object';
 import type { Handler } from '@conversation-operator/kube/reflector';
 import { IndexedStore } from '@conversation-operator/kube/store';
 import {
-  startController,
-  statusController,
-} from '../../../src/controllers/conversation-controllers.ts';
+  conversationControllers,
+  type ConversationControllersOptions,
+} from '../../../src/controllers/conversation/controllers.ts';
 import { conversationIndexers } from '../../../src/controllers/caches.ts';
-import type { OperatorContext } from '../../../src/controllers/operator-context.ts';
 import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import { aConversation, aSandbox } from '../../support/builders.ts';
@@ -26,14 +25,10 @@ describe('the controllers of conversations', () => {
       () => promise,
       () => Promise.resolve(undefined),
     ];
-    const context = {
-      caches: {},
-      channels: { notified: {} },
-      stores: { conversations: { get: () => conversation } },
-      conversations: { reconcile: () => reconciles.shift()?.() },
-      conversationsInWork: new Set<string>(),
-    } as unknown as OperatorContext;
-    const [start, status] = [startController(context), statusController(context)];
+    const [start, status] = conversationControllers({
+      caches: { conversations: { store: { get: () => conversation } } },
+      reconciler: { reconcile: () => reconciles.shift()?.() },
+    } as unknown as ConversationControllersOptions);
     await status.reconcile(request, signal);
     const first = start.reconcile(request, signal);
     expect(reconciles).toHaveLength(1);
@@ -67,14 +62,13 @@ describe('the controllers of conversations', () => {
     };
     const unwatched = { addHandler: () => () => undefined };
     const added: Request[] = [];
-    const controller = statusController({
+    const [, controller] = conversationControllers({
       caches: {
-        conversations: unwatched,
+        conversations: { ...unwatched, store: conversations },
         sandboxes: { addHandler: (handler: Handler<Sandbox>) => handler.added?.(sandbox) },
       },
-      channels: { notified: { source: () => () => undefined } },
-      stores: { conversations },
-    } as unknown as OperatorContext);
+      notified: () => () => undefined,
+    } as unknown as ConversationControllersOptions);
     for (const connect of controller.sources)
       connect({ enqueueAfter: (request) => void added.push(request) });
     const { namespace, name: own } = maker.metadata;

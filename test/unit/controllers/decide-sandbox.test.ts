@@ -1,5 +1,5 @@
 import { decideSandbox } from '../../../src/controllers/sandbox/decide.ts';
-import type { ObservedSandbox, SandboxStep } from '../../../src/controllers/sandbox/step.ts';
+import type { ObservedSandbox, SandboxStep } from '../../../src/controllers/sandbox/scope.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import {
   aClaim,

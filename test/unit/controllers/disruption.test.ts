@@ -3,8 +3,8 @@ import {
   decideDisruption,
   needsNode,
   quietMs,
-} from '../../../src/controllers/disruption/decide.ts';
-import { DisruptionReconciler } from '../../../src/controllers/disruption/reconcile.ts';
+  DisruptionReconciler,
+} from '../../../src/controllers/disruption/reconcile.ts';
 import { buildPod } from '../../../src/controllers/sandbox/pod.ts';
 import { pods, type Pod } from '../../../packages/kube/src/core.ts';
 import { IndexedStore } from '../../../packages/kube/src/store.ts';

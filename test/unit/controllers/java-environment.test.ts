@@ -1,5 +1,5 @@
-import { javaEnvironment } from '../../../src/controllers/sandbox/java-environment.ts';
 import {
+  javaEnvironment,
   proxyEnvironment,
   type SandboxProxy,
 } from '../../../src/controllers/sandbox/proxy-environment.ts';

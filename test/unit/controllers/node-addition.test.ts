@@ -1,6 +1,6 @@
 import { kubeEvents, pods, type KubeEvent } from '../../../packages/kube/src/core.ts';
 import { ApiError } from '../../../packages/kube/src/errors.ts';
-import { announcementIn } from '../../../src/controllers/sandbox/node-addition.ts';
+import { announcementIn } from '../../../src/controllers/sandbox/node-additions.ts';
 import { sandboxes } from '../../../src/resources/sandbox.ts';
 import { aClaim, aPod, aSandbox, admitted, later, noon } from '../../support/builders.ts';
 import { persistentVolumeClaims } from '../../../packages/kube/src/core.ts';

@@ -1,4 +1,4 @@
-import { isPassing, progressSince } from '../../../src/controllers/sandbox/passing-status.ts';
+import { isPassing, progressSince } from '../../../src/controllers/sandbox/status.ts';
 import { SandboxCondition, type SandboxState } from '../../../src/resources/sandbox.ts';
 import { aSandbox, admitted, condition, later, noon } from '../../support/builders.ts';
 

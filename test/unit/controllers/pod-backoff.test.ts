@@ -1,4 +1,4 @@
-import { PodBackoff } from '../../../src/controllers/sandbox/pod-backoff.ts';
+import { PodBackoff } from '../../../src/controllers/sandbox/pod-loss.ts';
 import { noonMs } from '../../support/builders.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 

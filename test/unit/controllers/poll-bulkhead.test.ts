@@ -1,5 +1,5 @@
 import { AgentError } from '../../../src/agent/errors.ts';
-import { PollBulkhead } from '../../../src/controllers/poll-bulkhead.ts';
+import { PollBulkhead } from '../../../src/controllers/agent-calls/poll-bulkhead.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
 const hangs = (signal: AbortSignal): Promise<never> =>

@@ -1,4 +1,4 @@
-import { ClaimShares } from '../../../src/controllers/pool/claim-shares.ts';
+import { ClaimShares } from '../../../src/controllers/pool/claims.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
 /** Shares, and a claim of a spare that is counted where the owner may have one. */

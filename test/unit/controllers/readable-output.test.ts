@@ -1,4 +1,4 @@
-import { lastWords, readable, tailOf } from '../../../src/controllers/readable-output.ts';
+import { lastWords, readable, tailOf } from '../../../src/controllers/sandbox/readable-output.ts';
 
 describe('what a step has printed', () => {
   it.each([

@@ -1,11 +1,10 @@
 import fc from 'fast-check';
-import type { Countdown } from '../../../src/controllers/retention/countdown.ts';
+import { type Countdown, DueWatch } from '../../../src/controllers/retention/countdown.ts';
 import {
   decideRetention,
   leadMs,
   type RetentionStep,
 } from '../../../src/controllers/retention/decide.ts';
-import { DueWatch } from '../../../src/controllers/retention/due-watch.ts';
 import type { Condition } from '../../../src/resources/conditions.ts';
 import { condition, later, noonMs } from '../../support/builders.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';

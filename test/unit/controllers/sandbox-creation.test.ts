@@ -2,7 +2,7 @@ import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
 import { ApiError } from '../../../packages/kube/src/errors.ts';
 import { persistentVolumeClaims, pods } from '../../../packages/kube/src/core.ts';
 import type { AcpSettings } from '../../../src/resources/acp-settings.ts';
-import { ClaimBindings } from '../../../src/controllers/sandbox/claim-bindings.ts';
+import { ClaimBindings } from '../../../src/controllers/sandbox/claim.ts';
 import { sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';
 import {
   aClaim,

@@ -2,7 +2,7 @@ import type { AgentCallOptions, AgentState } from '../../../src/agent/agent.ts';
 import { AgentError } from '../../../src/agent/errors.ts';
 import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
-import { UnresponsiveAgents } from '../../../src/controllers/unresponsive-agents.ts';
+import { UnresponsiveAgents } from '../../../src/controllers/agent-calls/unresponsive-agents.ts';
 import { PodCreations } from '../../../src/controllers/sandbox/pod-creations.ts';
 import { SandboxReconciler } from '../../../src/controllers/sandbox/reconcile.ts';
 import { IndexedStore } from '../../../packages/kube/src/store.ts';

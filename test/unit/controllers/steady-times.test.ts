@@ -1,4 +1,4 @@
-import { SteadyTimes } from '../../../src/controllers/admission/steady-times.ts';
+import { SteadyTimes } from '../../../src/controllers/admission/sandbox-classifier.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
 const hour = 3_600_000;

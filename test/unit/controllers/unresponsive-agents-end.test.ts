@@ -1,9 +1,11 @@
 import type { Handler } from '@conversation-operator/kube/reflector';
-import type { OperatorContext } from '../../../src/controllers/operator-context.ts';
-import { sandboxController } from '../../../src/controllers/sandbox-controller.ts';
-import { UnresponsiveAgents } from '../../../src/controllers/unresponsive-agents.ts';
+import {
+  sandboxController,
+  type SandboxControllerOptions,
+} from '../../../src/controllers/sandbox/controller.ts';
+import { UnresponsiveAgents } from '../../../src/controllers/agent-calls/unresponsive-agents.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
-import { aSandbox, aTemplate, noonMs } from '../../support/builders.ts';
+import { aSandbox, noonMs } from '../../support/builders.ts';
 import { SandboxScene } from '../../support/sandbox-scene.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
@@ -11,7 +13,7 @@ const boundMs = 60_000;
 
 describe('the record of an unresponsive agent', () => {
   it('ends with its sandbox', async () => {
-    const { clock, client, podCreations } = new SandboxScene();
+    const { clock } = new SandboxScene();
     const unresponsiveAgents = new UnresponsiveAgents({ clock });
     const unwatched = { addHandler: () => () => undefined };
     const handlers: Handler<Sandbox>[] = [];
@@ -22,11 +24,10 @@ describe('the record of an unresponsive agent', () => {
       },
     };
     const controller = sandboxController({
-      ...{ client, clock, podCreations, unresponsiveAgents },
+      unresponsiveAgents,
       caches: { sandboxes, pods: unwatched, claims: unwatched, templates: unwatched },
-      channels: { unresponsive: { source: () => () => undefined } },
-      stores: { sandboxes: { get: () => undefined }, templates: { get: () => aTemplate() } },
-    } as unknown as OperatorContext);
+      unresponsive: () => () => undefined,
+    } as unknown as SandboxControllerOptions);
     for (const connect of controller.sources) connect({ enqueueAfter: () => undefined });
     const sandbox = aSandbox();
     unresponsiveAgents.recordFailure(sandbox.metadata.uid);

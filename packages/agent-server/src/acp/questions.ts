@@ -125,7 +125,7 @@ export class Questions {
     }
   }
 
-  /** Cancels all questions, of which nobody is told. */
+  /** Cancels all questions without a notice to the client. */
   cancelAll(): void {
     for (const { answer } of this.#open.splice(0)) answer(cancelled);
   }

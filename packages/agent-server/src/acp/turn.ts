@@ -20,7 +20,7 @@ export type TurnItem =
   /** The agent has answered the prompt with an error. */
   | { readonly kind: 'refused'; readonly detail: string };
 
-/** What an agent says of its session, also between turns. */
+/** An update of the session from the agent; one can come between turns too. */
 export const updateSchema = z.object({
   method: z.literal('session/update'),
   params: z.object({

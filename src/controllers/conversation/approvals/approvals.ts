@@ -1,23 +1,34 @@
-import { isoTime } from '@conversation-operator/base/clock';
-import type { Runtime } from '@conversation-operator/base/runtime';
+import type { Logger } from '@conversation-operator/base/logger';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
 import { AgentError } from '../../../agent/errors.ts';
 import { questionTextOf } from '../../../agent/question-text.ts';
 import { hidableSecrets, type NamedSecret } from '../../../agent/redaction.ts';
-import type { Approval, RecordedAnswer } from '../../../resources/approval.ts';
+import {
+  type Approval,
+  type RecordedAnswer,
+  hasAnswerToGive,
+} from '../../../resources/approval.ts';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
-import { abortedAfter } from '../../aborted-after.ts';
-import { LastingValues } from '../../lasting-values.ts';
-import type { SaveStatus } from '../scope.ts';
+import { abortedAfter } from '../../agent-calls/aborted-after.ts';
+import { LastingValues } from '../../elapsed-times.ts';
+import type { SaveStatus, Scope } from '../scope.ts';
 import {
   withAnswerDelivered,
   withNothingAsked,
   withQuestion,
   withRecordedAnswer,
 } from './decide.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
+import { resumeRequestedAnnotation, sandboxes } from '../../../resources/sandbox.ts';
+import { viewOfSandbox } from '../../../status/sandbox-phase.ts';
+import { storedObject } from '../../stored-object.ts';
 
-export interface ApprovalsOptions extends Pick<Runtime, 'clock' | 'logger'> {
+export interface ApprovalsOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
   readonly agent: Pick<AgentClient, 'question' | 'answer' | 'hadApproval'>;
 }
 
@@ -175,3 +186,39 @@ export class Approvals {
 /** The question with this answer; the status as it is where it has no question. */
 const withAnswer = (status: ConversationStatus, answer: RecordedAnswer): ConversationStatus =>
   status.approval === undefined ? status : { ...status, approval: { ...status.approval, answer } };
+
+/**
+ * Requests a resume of the paused sandbox of a conversation whose answer the agent does not have
+ * yet, once for each answer: a person may pause the sandbox again. A process that ends before the
+ * returned status is stored requests the resume again.
+ */
+export async function resumeForAnswer(
+  { client, clock }: { readonly client: KubeClient; readonly clock: Clock },
+  { status, sandbox }: Pick<Scope, 'status' | 'sandbox'>,
+  signal: AbortSignal,
+): Promise<ConversationStatus> {
+  const { approval } = status;
+  if (
+    sandbox === undefined ||
+    approval?.answer === undefined ||
+    approval.answer.resumeTime !== undefined ||
+    !hasAnswerToGive({ spec: {}, status }) ||
+    viewOfSandbox(sandbox).phase !== 'PAUSED'
+  )
+    return status;
+  const stored = await storedObject(client, sandboxes, sandbox, signal);
+  if (stored === undefined) return status;
+  const resumeTime = isoTime(clock);
+  const { namespace, name } = stored.metadata;
+  try {
+    const { resourceVersion } = stored.metadata;
+    const annotations = { [resumeRequestedAnnotation]: resumeTime };
+    const patch = { metadata: { resourceVersion, annotations }, spec: { replicas: 1 as const } };
+    await client.mergePatch(sandboxes, namespace, name, patch, { signal });
+  } catch (error) {
+    // A sandbox that changes is seen again, and one that is gone needs no resume.
+    if (isConflict(error) || isNotFound(error)) return status;
+    throw error;
+  }
+  return { ...status, approval: { ...approval, answer: { ...approval.answer, resumeTime } } };
+}

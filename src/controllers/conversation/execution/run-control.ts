@@ -1,7 +1,7 @@
-import type { Runtime } from '@conversation-operator/base/runtime';
+import type { Logger } from '@conversation-operator/base/logger';
 import type { AgentClient } from '../../../agent/agent.ts';
 import { AgentError } from '../../../agent/errors.ts';
-import { isoTime } from '@conversation-operator/base/clock';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { durationMs } from '../../../resources/sandbox-template.ts';
 import type { SaveStatus } from '../scope.ts';
@@ -15,7 +15,9 @@ import {
 } from './run-resume.ts';
 import type { StuckDetection } from './stuck-detection.ts';
 
-export interface RunControlOptions extends Pick<Runtime, 'clock' | 'logger'> {
+export interface RunControlOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
   readonly agent: AgentClient;
   readonly stuck: StuckDetection;
 }

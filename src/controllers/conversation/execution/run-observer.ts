@@ -4,11 +4,10 @@ import type { KubeClient } from '@conversation-operator/kube/client';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import { pods } from '@conversation-operator/kube/core';
 import { hasAnswerToGive } from '../../../resources/approval.ts';
-import type { ConversationStatus } from '../../../resources/conversation-status.ts';
+import type { ConversationStatus, MessageState } from '../../../resources/conversation-status.ts';
 import { isRunRequested, type Sandbox } from '../../../resources/sandbox.ts';
-import { LastingValues } from '../../lasting-values.ts';
+import { isWithin, LastingValues } from '../../elapsed-times.ts';
 import { storedObject } from '../../stored-object.ts';
-import { correctedByMessage } from '../messages/run-request.ts';
 import {
   withAgentError,
   withAgentReport,
@@ -47,6 +46,33 @@ export interface Observation extends ExecutionDecision {
  */
 const unexplainedMs = 5_000;
 const againAfterMs = 1_000;
+
+/**
+ * The stored state of an agent lags behind: a report that the run is stopped is old for this time
+ * after a message.
+ */
+const staleMs = 1_500;
+
+/** Whether the agent has received a message a moment ago. */
+export const isRecent = ({ lastDeliveredTime }: MessageState, nowMs: number): boolean =>
+  isWithin(staleMs, lastDeliveredTime, nowMs);
+
+/** Returns the report of the agent, corrected by a message that the agent received a moment ago. */
+export function correctedByMessage(
+  state: AgentConversation,
+  { messages, executionStatus, agentEpoch: seenIn }: ConversationStatus,
+  { agentEpoch, nowMs }: { readonly agentEpoch: number; readonly nowMs: number },
+): AgentConversation {
+  // A message that the previous container received is not under way in a new container.
+  const isOutdated =
+    seenIn === agentEpoch &&
+    messages !== undefined &&
+    executionStatus === 'running' &&
+    messages.runPending !== true &&
+    isRecent(messages, nowMs);
+  if (!isOutdated || state.executionStatus === 'waiting_for_confirmation') return state;
+  return { ...state, executionStatus: 'running' };
+}
 
 export const runKey = ({ sandbox, id }: Pick<PolledRun, 'sandbox' | 'id'>): string =>
   `${sandbox.metadata.uid}/${id}`;

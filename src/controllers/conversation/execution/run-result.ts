@@ -1,4 +1,5 @@
-import type { Runtime } from '@conversation-operator/base/runtime';
+import type { Logger } from '@conversation-operator/base/logger';
+import type { Clock } from '@conversation-operator/base/clock';
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
 import { withoutSecrets, type NamedSecret } from '../../../agent/redaction.ts';
 import type {
@@ -7,9 +8,11 @@ import type {
 } from '../../../resources/conversation-status.ts';
 import { beginningOnOneLine } from '../../../resources/plain-text.ts';
 import { maxResultMessage, type RunResult } from '../../../resources/run-result.ts';
-import { abortedAfter } from '../../aborted-after.ts';
+import { abortedAfter } from '../../agent-calls/aborted-after.ts';
 
-export interface RunResultOptions extends Pick<Runtime, 'clock' | 'logger'> {
+export interface RunResultOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
   readonly agent: Pick<AgentClient, 'lastResult'>;
 }
 

@@ -1,7 +1,7 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
-import { LastingValues } from '../../lasting-values.ts';
+import { LastingValues } from '../../elapsed-times.ts';
 
 /** Maximum runs in memory. */
 const maxRemembered = 20_000;

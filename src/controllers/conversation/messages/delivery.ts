@@ -1,13 +1,18 @@
-import type { Runtime } from '@conversation-operator/base/runtime';
-import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
+import type { Logger } from '@conversation-operator/base/logger';
+import type {
+  AgentClient,
+  AgentConversation,
+  AgentEndpoint,
+  AgentUserMessage,
+} from '../../../agent/agent.ts';
 import { AgentError } from '../../../agent/errors.ts';
-import { isoTime } from '@conversation-operator/base/clock';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { EventRecorder } from '@conversation-operator/kube/events';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
 import { undeliveredMessages, type LaterMessage } from '../../../resources/conversation.ts';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
-import { abortedAfter } from '../../aborted-after.ts';
-import { conversationKey } from '../conversation-key.ts';
+import { abortedAfter } from '../../agent-calls/aborted-after.ts';
+import { requestKey } from '../../event-source.ts';
 import type { SaveStatus } from '../scope.ts';
 import {
   isLost,
@@ -15,16 +20,28 @@ import {
   unconfirmedDelivery,
   type InFlight,
   type UnconfirmedDelivery,
-} from './decide.ts';
-import {
   withDelivered,
   withInFlight,
   withNothingInFlight,
   withRejected,
-} from './message-status.ts';
-import { isStored } from './stored-message.ts';
+} from './decide.ts';
+import { matchesPattern } from '../../../resources/agent-settings.ts';
 
-export interface DeliveryOptions extends Pick<Runtime, 'clock' | 'logger'> {
+/** Text with which an agent replaces secrets that the agent knows. */
+const mask = '<secret-hidden>';
+
+const textOf = ({ content }: LaterMessage): string =>
+  content.map(({ text }) => text ?? '').join('\n');
+
+/** Whether the agent has stored this message. */
+export function isStored(message: LaterMessage, stored: readonly AgentUserMessage[]): boolean {
+  const text = textOf(message);
+  return stored.some((candidate) => matchesPattern(text, candidate.text, mask));
+}
+
+export interface DeliveryOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
   readonly agent: AgentClient;
   readonly events: Pick<EventRecorder, 'record'>;
 }
@@ -89,7 +106,7 @@ export class Delivery {
   }
 
   forget(namespace: string, name: string): void {
-    this.#unconfirmed.delete(conversationKey({ namespace, name }));
+    this.#unconfirmed.delete(requestKey({ namespace, name }));
   }
 
   async deliver(
@@ -180,7 +197,7 @@ export class Delivery {
     { conversation: { metadata }, container, state }: Recipient,
     inFlight: InFlight,
   ): UnconfirmedDelivery {
-    const key = conversationKey(metadata);
+    const key = requestKey(metadata);
     const now = this.#options.clock.monotonic();
     const check = {
       uid: metadata.uid,

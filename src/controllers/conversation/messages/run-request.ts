@@ -1,36 +1,11 @@
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
-import type { ConversationStatus, MessageState } from '../../../resources/conversation-status.ts';
-import { isWithin } from '../../elapsed-times.ts';
+import type { ConversationStatus } from '../../../resources/conversation-status.ts';
+import { isRecent } from '../execution/run-observer.ts';
 import { withRunRequested } from '../execution/run-resume.ts';
-import { withoutRunPending } from './message-status.ts';
+import { withoutRunPending } from './decide.ts';
 
-/**
- * The stored state of an agent lags behind: a report that the run is stopped is old for this time
- * after a message.
- */
-const staleMs = 1_500;
 const againAfterMs = 1_000;
-
-const isRecent = ({ lastDeliveredTime }: MessageState, nowMs: number): boolean =>
-  isWithin(staleMs, lastDeliveredTime, nowMs);
-
-/** Returns the report of the agent, corrected by a message that the agent received a moment ago. */
-export function correctedByMessage(
-  state: AgentConversation,
-  { messages, executionStatus, agentEpoch: seenIn }: ConversationStatus,
-  { agentEpoch, nowMs }: { readonly agentEpoch: number; readonly nowMs: number },
-): AgentConversation {
-  // A message that the previous container received is not under way in a new container.
-  const isOutdated =
-    seenIn === agentEpoch &&
-    messages !== undefined &&
-    executionStatus === 'running' &&
-    messages.runPending !== true &&
-    isRecent(messages, nowMs);
-  if (!isOutdated || state.executionStatus === 'waiting_for_confirmation') return state;
-  return { ...state, executionStatus: 'running' };
-}
 
 /**
  * Whether the agent needs a request to run the stored message; `later`: the report of the agent is

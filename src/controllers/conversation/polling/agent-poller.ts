@@ -1,7 +1,7 @@
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
 import { AgentError } from '../../../agent/errors.ts';
 import type { Clock } from '@conversation-operator/base/clock';
-import type { PollBulkhead, PollResult, PollTarget } from '../../poll-bulkhead.ts';
+import type { PollBulkhead, PollResult, PollTarget } from '../../agent-calls/poll-bulkhead.ts';
 
 export interface AgentPollerOptions {
   readonly agent: Pick<AgentClient, 'conversation' | 'conversations'>;

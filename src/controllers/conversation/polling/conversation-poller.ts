@@ -1,4 +1,4 @@
-import type { Runtime } from '@conversation-operator/base/runtime';
+import type { Clock } from '@conversation-operator/base/clock';
 import type { Stores } from '../../caches.ts';
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
 import type { AgentError } from '../../../agent/errors.ts';
@@ -8,21 +8,24 @@ import type { ConversationStatus } from '../../../resources/conversation-status.
 import { conversationIdOf } from '../../../resources/ids.ts';
 import { durationMs } from '../../../resources/sandbox-template.ts';
 import type { Sandbox } from '../../../resources/sandbox.ts';
-import { PollBulkhead, type Unanswered } from '../../poll-bulkhead.ts';
-import { UnresponsiveAgents } from '../../unresponsive-agents.ts';
+import { PollBulkhead, type Unanswered } from '../../agent-calls/poll-bulkhead.ts';
+import { UnresponsiveAgents } from '../../agent-calls/unresponsive-agents.ts';
 import { ownerShare } from '../../workers.ts';
-import { conversationKey } from '../conversation-key.ts';
+import { requestKey } from '../../event-source.ts';
 import { AgentPoller, type AgentTarget } from './agent-poller.ts';
-import { maxForIdleTimeout } from './poll-interval.ts';
-import { PollSchedule } from './poll-schedule.ts';
+import { maxForIdleTimeout, PollSchedule } from './poll-schedule.ts';
 
-export interface ConversationPollerOptions extends Pick<Runtime, 'clock' | 'random'> {
+export interface ConversationPollerOptions {
+  readonly clock: Clock;
+  /** Random numbers from 0 to below 1. */
+  readonly random: () => number;
   readonly agent: Pick<AgentClient, 'conversation' | 'conversations'>;
   readonly stores: Pick<Stores, 'templates'>;
   /** Maximum time between two polls in milliseconds, for agents that send no webhooks. */
   readonly maxPollMs?: number | undefined;
   /** Called with each report of an agent about a conversation. */
-  readonly onReport?: (conversation: CachedConversation, state: AgentConversation) => void;
+  readonly onReport?:
+    ((conversation: CachedConversation, state: AgentConversation) => void) | undefined;
 }
 
 /** Answered poll of a conversation, until its outcome is stored. */
@@ -76,11 +79,12 @@ export class ConversationPoller {
   readonly #lastAgents = new Map<string, string>();
 
   constructor(options: ConversationPollerOptions) {
+    const { agent, clock, random } = options;
     this.#options = options;
-    this.#bulkhead = new PollBulkhead(options);
-    this.#agents = new AgentPoller({ ...options, bulkhead: this.#bulkhead });
-    this.#schedule = new PollSchedule(options);
-    this.#malformed = new UnresponsiveAgents(options);
+    this.#bulkhead = new PollBulkhead({ clock, random });
+    this.#agents = new AgentPoller({ agent, clock, bulkhead: this.#bulkhead });
+    this.#schedule = new PollSchedule({ clock });
+    this.#malformed = new UnresponsiveAgents({ clock });
   }
 
   /**
@@ -88,7 +92,7 @@ export class ConversationPoller {
    * when the conversation is not polled.
    */
   notify(request: Request): number | undefined {
-    const key = conversationKey(request);
+    const key = requestKey(request);
     const waitMs = this.#schedule.notify(key);
     const agent = this.#lastAgents.get(key);
     // An agent that sends webhooks is going to answer.
@@ -98,7 +102,7 @@ export class ConversationPoller {
 
   /** Stops the polls of a conversation until the next call of `poll`. */
   forget(request: Request): void {
-    const key = conversationKey(request);
+    const key = requestKey(request);
     this.#schedule.forget(key);
     this.#malformed.forget(key);
     this.#lastAgents.delete(key);
@@ -114,7 +118,7 @@ export class ConversationPoller {
     endpoint: AgentEndpoint,
     signal: AbortSignal,
   ): Promise<Poll | UnansweredPoll> {
-    const key = conversationKey(conversation.metadata);
+    const key = requestKey(conversation.metadata);
     const subject = subjectOf(conversation, sandbox);
     const target = targetOf(sandbox, endpoint);
     const waitMs = this.#schedule.waitMs(key, subject);
@@ -134,14 +138,14 @@ export class ConversationPoller {
    * too long.
    */
   recordMalformed(request: Request): boolean {
-    const key = conversationKey(request);
+    const key = requestKey(request);
     this.#malformed.recordFailure(key);
     return this.#malformed.isUnresponsive(key);
   }
 
   /** Records a report that the operator has read. */
   recordUnderstood(request: Request): void {
-    this.#malformed.forget(conversationKey(request));
+    this.#malformed.forget(requestKey(request));
   }
 
   /**
@@ -168,7 +172,7 @@ export class ConversationPoller {
       .idleTimeout;
     const { before, status, againAfterMs } = change;
     const notifiable = before.executionStatus !== status.executionStatus;
-    return this.#schedule.record(conversationKey(conversation.metadata), {
+    return this.#schedule.record(requestKey(conversation.metadata), {
       ...{
         beganAt: poll.beganAt,
         subject: poll.subject,

@@ -1,3 +1,5 @@
+import type { SandboxKeys } from '../../../agent/keys.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
 import { agentEndpointOf } from '../../../agent/kinds.ts';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { SandboxReason, hasRun, sandboxes, type Sandbox } from '../../../resources/sandbox.ts';
@@ -8,9 +10,10 @@ import type { Stage, StageResult, StartScope } from './stage.ts';
 import { StartErrorCode, StartFailure } from './start-failure.ts';
 import { withDeadline, withDelay } from './start-status.ts';
 import type { StepDeadlines } from './step-deadlines.ts';
-import type { OperatorRuntime } from '../../operator-runtime.ts';
 
-export interface AwaitAgentOptions extends Pick<OperatorRuntime, 'client' | 'keys'> {
+export interface AwaitAgentOptions {
+  readonly client: KubeClient;
+  readonly keys: SandboxKeys;
   readonly deadlines: StepDeadlines;
 }
 

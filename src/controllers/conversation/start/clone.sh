@@ -15,7 +15,7 @@ set -eu
 umask 022
 url=$1 branch=$2 gateway=$3 max_kib=$4 access=$5
 half=.agent/clone step=.agent/steps/clone ticket=
-# exit-codes.ts has the same exit codes.
+# preparation-failures.ts has the same exit codes.
 branch_not_found=242 clone_failed=243 access_denied=244 too_large=245 git_missing=246 volume_full=247
 # A failure that may pass is retried after 1 s, and each time after twice as long.
 max_retries=4

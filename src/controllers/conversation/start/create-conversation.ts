@@ -12,23 +12,22 @@ import { isNewerVersion } from '@conversation-operator/kube/object';
 import type { Store } from '@conversation-operator/kube/store';
 import type { Conversation } from '../../../resources/conversation.ts';
 import { conversationIdOf } from '../../../resources/ids.ts';
-import { gitPolicyOf } from '../../../resources/git-settings.ts';
 import type { Sandbox } from '../../../resources/sandbox.ts';
 import type { AgentConfigurations } from '../agent-configuration.ts';
-import { withFirstMessage } from '../messages/message-status.ts';
-import type { RecentAnswers } from '../stored-conversation.ts';
+import { withFirstMessage } from '../messages/decide.ts';
+import type { RecentAnswers } from '../recent-answers.ts';
 import { agentOf, type AwaitAgentOptions } from './await-agent.ts';
-import { gitAccessOf } from './git-access.ts';
 import type { OwnerSettingsReader } from '../owner-settings.ts';
-import { agentSecretsOf } from './agent-secrets.ts';
-import { agentToolsOf, type AgentToolsOptions } from './agent-tools.ts';
-import { pushNotice } from './push-notice.ts';
+import { agentGitOf, type AgentGitOptions } from '../git/agent-git.ts';
 import type { AgentStageContext, Stage, StartScope } from './stage.ts';
 import { StartErrorCode, StartFailure } from './start-failure.ts';
 import { withTransition, withWorkingDir } from './start-status.ts';
+import type { SandboxKeys } from '../../../agent/keys.ts';
+import type { OwnerSettingsSpec } from '../../../resources/owner-settings.ts';
+import type { GitAccessOptions } from '../git/git-access.ts';
 
-export interface CreateConversationOptions
-  extends AwaitAgentOptions, Omit<AgentToolsOptions, 'keys'> {
+export interface CreateConversationOptions extends AwaitAgentOptions, AgentGitOptions {
+  readonly keys: SandboxKeys;
   readonly ownerSettings: Pick<OwnerSettingsReader, 'of' | 'mcpServersOf'>;
   readonly stores: Pick<Stores, 'sandboxes' | 'templates'>;
   readonly agent: AgentClient;
@@ -57,7 +56,7 @@ export const createConversation =
     const agent = agentOf({ stored, status, sandbox }, options);
     if (agent.endpoint === undefined) return { sandbox, ...agent };
     const settings = await options.ownerSettings.of(stored, signal);
-    const git = gitOf({ stored, sandbox }, options);
+    const git = agentGitOf({ stored, sandbox }, options);
     const part = {
       notice: git.notice,
       // An entry of the owner does not take the place of the gateway's own server.
@@ -108,25 +107,6 @@ interface OwnPart {
   readonly secrets: readonly AgentSecret[];
 }
 
-/** Empty where nothing can be pushed from a sandbox. */
-function gitOf(
-  scope: Pick<StartScope, 'stored' | 'sandbox'>,
-  options: CreateConversationOptions,
-): Pick<OwnPart, 'notice' | 'mcpServers'> {
-  const { metadata, spec } = scope.stored;
-  if (gitAccessOf(scope, options)?.repository === undefined || spec.repository === undefined)
-    return { notice: undefined, mcpServers: [] };
-  const repository = spec.repository.name;
-  const template = options.stores.templates.get(metadata.namespace, spec.templateName);
-  const { owner } = spec;
-  const policy = gitPolicyOf(template?.spec.git, { owner, repository });
-  const tools = agentToolsOf(scope, policy, options);
-  return {
-    notice: pushNotice(repository, policy.push, { opensPullRequests: tools !== undefined }),
-    mcpServers: tools === undefined ? [] : [tools],
-  };
-}
-
 const suffixOf = (...parts: readonly (string | undefined)[]): string | undefined =>
   parts.filter((part) => part !== undefined).join('\n\n') || undefined;
 
@@ -170,4 +150,31 @@ async function create(
     }
     throw error;
   }
+}
+
+interface AgentSecretsOptions extends Pick<GitAccessOptions, 'agentSide'> {
+  readonly keys: Pick<SandboxKeys, 'secretsToken'>;
+}
+
+/**
+ * The secrets of a conversation and of its owner, each as the address at which the agent reads the
+ * value when it uses the secret. None where sandboxes do not reach the gateway.
+ */
+function agentSecretsOf(
+  { stored, sandbox }: Pick<StartScope, 'stored' | 'sandbox'>,
+  { secrets = [] }: Pick<OwnerSettingsSpec, 'secrets'>,
+  { agentSide, keys }: AgentSecretsOptions,
+): readonly AgentSecret[] {
+  const { metadata, spec } = stored;
+  const names = new Set([...secrets, ...(spec.secrets ?? [])].map(({ name }) => name));
+  if (agentSide?.namespace !== metadata.namespace || sandbox === undefined || names.size === 0)
+    return [];
+  const base = agentSide.url.replace(/\/+$/, '');
+  const token = keys.secretsToken(sandbox.metadata.uid, sandbox.status?.masterKeyId);
+  const folder = `${base}/secrets/${encodeURIComponent(sandbox.metadata.name)}/${conversationIdOf(stored)}`;
+  return Array.from(names, (name) => ({
+    name,
+    url: `${folder}/${encodeURIComponent(name)}`,
+    headers: { Authorization: `Bearer ${token}` },
+  }));
 }

@@ -1,8 +1,18 @@
-import { lastWords } from '../../readable-output.ts';
-import { PreparationExitCode } from './exit-codes.ts';
-import type { Repository } from './repository.ts';
+import { lastWords } from '../../sandbox/readable-output.ts';
+import type { Repository } from '../git/git-access.ts';
 import { StartErrorCode, StartFailure } from './start-failure.ts';
 import { stepTimedOut, type StepReport } from './step-command.ts';
+
+/** Exit codes of the preparation scripts. The scripts of a repository can not use these codes. */
+export const PreparationExitCode = {
+  branchNotFound: 242,
+  cloneFailed: 243,
+  accessDenied: 244,
+  tooLarge: 245,
+  gitMissing: 246,
+  volumeFull: 247,
+  leadsOut: 248,
+} as const;
 
 export interface PreparationLimits {
   /** Maximum time of a clone, in seconds. */

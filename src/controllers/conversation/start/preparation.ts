@@ -1,21 +1,19 @@
 import type { AgentClient, AgentEndpoint } from '../../../agent/agent.ts';
 import { AgentError } from '../../../agent/errors.ts';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
-import { lastWords } from '../../readable-output.ts';
-import type { CloneAccess } from './clone-access.ts';
-import { cloneScript, ticketFile } from './clone-script.ts';
-import type { CommitIdentity } from './commit-identity.ts';
+import { lastWords } from '../../sandbox/readable-output.ts';
+import { type CloneAccess, cloneScript, ticketFile } from './clone.ts';
+import { commitHooks, type CommitIdentity } from '../git/commits.ts';
 import {
   gitAccessScript,
   gitTokenScript,
   newTokenFile,
   withoutGateway,
   type GitAccess,
-} from './git-access.ts';
+  type GitHosts,
+} from '../git/git-access.ts';
 import { cloneFailure, setupFailure, type PreparationLimits } from './preparation-failures.ts';
-import type { GitHosts } from './repository.ts';
-import { projectFolder, setupScriptFor, workspaceScript } from './setup-script.ts';
-import { shellQuote } from './shell-quote.ts';
+import { shellQuote, shellCommand } from '../../../agent/shell-quote.ts';
 import { StartErrorCode, StartFailure } from './start-failure.ts';
 import {
   reportCommand,
@@ -24,6 +22,22 @@ import {
   type SandboxStep,
   type StepReport,
 } from './step-command.ts';
+import { readFileSync } from 'node:fs';
+
+/** Folder of the working tree, below the agent's working directory. */
+const projectFolder = 'project';
+
+/** Creates a folder for a conversation without a repository, and prints its absolute path. */
+export const workspaceScript = readFileSync(new URL('./workspace.sh', import.meta.url), 'utf8');
+
+const setupProgram = readFileSync(new URL('./setup.sh', import.meta.url), 'utf8');
+
+/**
+ * Runs the set-up script of the repository once for each clone, sets the author of commits, and
+ * installs git hooks; exits with the code of the script.
+ */
+export const setupScriptFor = ({ name, email, coAuthor }: Partial<CommitIdentity> = {}): string =>
+  shellCommand(setupProgram, ...commitHooks, ...[name, email, coAuthor].map((text) => text ?? ''));
 
 export interface PreparationOptions extends PreparationLimits {
   readonly agent: AgentClient;

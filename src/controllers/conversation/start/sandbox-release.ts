@@ -7,8 +7,7 @@ import {
   type Conversation,
 } from '../../../resources/conversation.ts';
 import { sandboxes, type Sandbox } from '../../../resources/sandbox.ts';
-import { deleteVersion, storedObject } from '../../stored-object.ts';
-import { storedConversation } from '../stored-conversation.ts';
+import { deleteVersion, storedConversation, storedObject } from '../../stored-object.ts';
 
 export interface SandboxReleaseOptions {
   readonly client: KubeClient;

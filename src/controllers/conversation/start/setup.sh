@@ -9,8 +9,8 @@
 #   CO_AUTHOR        the agent as NAME <EMAIL>; empty: commits name no co-author
 set -u
 pre_commit=$1 co_author_hook=$2 name=$3 email=$4 co_author=$5
-# exit-codes.ts has the same exit codes. A script of the repository can not exit with them, or with
-# any code above them.
+# preparation-failures.ts has the same exit codes. A script of the repository can not exit with
+# them, or with any code above them.
 first_own_code=240 volume_full=247 leads_out=248
 cd project || exit 1
 done=../.agent/setup-done

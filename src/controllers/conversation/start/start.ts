@@ -1,40 +1,29 @@
-import type { Stores } from '../../caches.ts';
 import { AgentError } from '../../../agent/errors.ts';
-import { isoTime } from '@conversation-operator/base/clock';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
 import { Shares } from '@conversation-operator/base/shares';
 import type { Sandbox } from '../../../resources/sandbox.ts';
-import { isUnanswered } from '../../poll-bulkhead.ts';
+import type { UnresponsiveAgents } from '../../agent-calls/unresponsive-agents.ts';
+import { isUnanswered } from '../../agent-calls/poll-bulkhead.ts';
 import type { SaveStatus, Scope } from '../scope.ts';
-import { awaitAgent } from './await-agent.ts';
-import { chooseSandbox, type ChooseSandboxOptions } from './choose-sandbox.ts';
-import { createConversation, type CreateConversationOptions } from './create-conversation.ts';
-import { prepareWorkspace, type PrepareWorkspaceOptions } from './prepare-workspace.ts';
-import { Preparation } from './preparation.ts';
-import type { PreparationLimits } from './preparation-failures.ts';
-import type { NamedStores } from './sandbox-names.ts';
 import { runStages, type AgentStageContext, type Stage } from './stage.ts';
 import { StartFailure } from './start-failure.ts';
 import { agentRetryMs, withFailure } from './start-status.ts';
-import { StepDeadlines } from './step-deadlines.ts';
+import type { StepDeadlines } from './step-deadlines.ts';
 
-type StageOptions = ChooseSandboxOptions & PrepareWorkspaceOptions & CreateConversationOptions;
-
-export interface StartOptions extends Omit<StageOptions, 'stores' | 'deadlines' | 'preparation'> {
-  readonly stores: NamedStores & Pick<Stores, 'templates'>;
-  /**
-   * Limits that differ from the defaults: 10 min for a clone, 10 min for the set-up script, 10 GiB
-   * for a repository.
-   */
-  readonly preparation?: Partial<PreparationLimits> | undefined;
+export interface StartOptions {
+  /** The stages until an agent answers, in order. */
+  readonly stages: readonly Stage[];
+  /** The stages that call the agent, in order. */
+  readonly agentStages: readonly Stage<AgentStageContext>[];
+  readonly deadlines: Pick<StepDeadlines, 'check'>;
+  readonly unresponsiveAgents: Pick<UnresponsiveAgents, 'recordFailure'>;
   /** Called once for a sandbox whose agent is unresponsive. */
   readonly onUnresponsive: (sandbox: Sandbox) => void;
+  readonly clock: Clock;
+  readonly logger: Logger;
 }
 
-const defaultLimits: PreparationLimits = {
-  cloneTimeoutSeconds: 600,
-  setupTimeoutSeconds: 600,
-  maxRepositoryMebibytes: 10_240,
-};
 /** Maximum starts that call the agent of one sandbox at once: each call holds a worker. */
 const maxPerSandbox = 4;
 /** Delay before a start tries again to call an agent that enough other starts call. */
@@ -46,9 +35,6 @@ const busyMs = 1_000;
  */
 export class Start {
   readonly #options: StartOptions;
-  readonly #deadlines: StepDeadlines;
-  readonly #stages: readonly Stage[];
-  readonly #agentStages: readonly Stage<AgentStageContext>[];
   /** Starts that call agents, by sandbox. */
   readonly #calls = new Shares({
     total: Infinity,
@@ -59,15 +45,6 @@ export class Start {
 
   constructor(options: StartOptions) {
     this.#options = options;
-    const limits = { ...defaultLimits, ...options.preparation };
-    this.#deadlines = new StepDeadlines({ ...options, limits });
-    const stageOptions = {
-      ...options,
-      deadlines: this.#deadlines,
-      preparation: new Preparation({ ...options, ...limits }),
-    };
-    this.#stages = [chooseSandbox(stageOptions), awaitAgent(stageOptions)];
-    this.#agentStages = [...prepareWorkspace(stageOptions), createConversation(stageOptions)];
   }
 
   /**
@@ -96,18 +73,19 @@ export class Start {
   }
 
   async #advance(scope: Scope, save: SaveStatus, signal: AbortSignal): Promise<number | undefined> {
-    const waiting = await runStages(this.#stages, scope, { save, signal });
+    const { stages, agentStages, deadlines } = this.#options;
+    const waiting = await runStages(stages, scope, { save, signal });
     const { endpoint } = scope;
     if (waiting !== undefined || endpoint === undefined) return waiting?.afterMs;
     const holder = { owner: scope.stored.spec.owner, sandbox: scope.status.sandboxUID };
     if (!this.#calls.hasRoom(holder)) {
       // The time of a step that has not begun does not count.
-      if (scope.status.start?.deadline !== undefined) scope.status = this.#deadlines.check(scope);
+      if (scope.status.start?.deadline !== undefined) scope.status = deadlines.check(scope);
       return busyMs;
     }
     const release = this.#calls.take(holder);
     try {
-      return (await runStages(this.#agentStages, scope, { save, signal, endpoint }))?.afterMs;
+      return (await runStages(agentStages, scope, { save, signal, endpoint }))?.afterMs;
     } finally {
       release();
     }

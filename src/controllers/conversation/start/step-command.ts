@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { AgentCommandResult } from '../../../agent/agent.ts';
-import { shellCommand } from './shell-quote.ts';
+import { shellCommand } from '../../../agent/shell-quote.ts';
 
 /** Command that runs in a sandbox for longer than one call to its agent should take. */
 export interface SandboxStep {

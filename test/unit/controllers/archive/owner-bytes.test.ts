@@ -1,4 +1,4 @@
-import { OwnerBytes } from '../../../../src/controllers/archive/owner-bytes.ts';
+import { OwnerBytes } from '../../../../src/controllers/archive/archives.ts';
 import type { ConversationQuota } from '../../../../src/resources/conversation-quota.ts';
 import { IndexedStore } from '../../../../packages/kube/src/store.ts';
 import { aConversation, aQuota } from '../../../support/builders.ts';

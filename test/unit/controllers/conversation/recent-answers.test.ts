@@ -1,4 +1,4 @@
-import { RecentAnswers } from '../../../../src/controllers/conversation/stored-conversation.ts';
+import { RecentAnswers } from '../../../../src/controllers/conversation/recent-answers.ts';
 import { conversations, type Conversation } from '../../../../src/resources/conversation.ts';
 import { aStoredConversation, noonMs } from '../../../support/builders.ts';
 import { FakeKubeClient } from '../../../support/fake-kube-client.ts';

@@ -1,6 +1,8 @@
 import { silentLogger } from '@conversation-operator/base/logger';
-import { StatusCoalescer } from '../../../../src/controllers/conversation/status-coalescer.ts';
-import { StatusWriter } from '../../../../src/controllers/conversation/status-writer.ts';
+import {
+  StatusCoalescer,
+  StatusWriter,
+} from '../../../../src/controllers/conversation/status-writer.ts';
 import {
   StartErrorCode,
   StartFailure,

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { StatusCoalescer } from '../../../../src/controllers/conversation/status-coalescer.ts';
+import { StatusCoalescer } from '../../../../src/controllers/conversation/status-writer.ts';
 import type { ConversationStatus } from '../../../../src/resources/conversation-status.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { balance, type ShardsObserved } from '../../../../src/controllers/shards/balance.ts';
+import { balance, type ShardsObserved } from '../../../../src/controllers/shards/leadership.ts';
 
 type Holders = ShardsObserved['holders'];
 

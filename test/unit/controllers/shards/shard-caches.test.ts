@@ -1,5 +1,4 @@
-import { shardCaches } from '../../../../src/controllers/shards/shard-caches.ts';
-import { ShardClient } from '../../../../src/controllers/shards/shard-client.ts';
+import { shardCaches, ShardClient } from '../../../../src/controllers/shards/shard.ts';
 import { createCaches } from '../../../../src/controllers/caches.ts';
 import { sandboxes, type Sandbox } from '../../../../src/resources/sandbox.ts';
 import { createMetrics } from '../../../../src/observability/metrics.ts';

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { shardOf } from '../../../../src/controllers/shards/shard-of.ts';
+import { shardOf } from '../../../../src/controllers/shards/shard.ts';
 
 describe('shardOf', () => {
   it.each([

@@ -6,8 +6,8 @@ import {
   Approvals,
   type Asker,
 } from '../../../../../src/controllers/conversation/approvals/approvals.ts';
-import { eventsOfApproval } from '../../../../../src/controllers/conversation/approvals/approval-events.ts';
 import {
+  eventsOfApproval,
   hasInvalidAnswer,
   withNothingAsked,
   withoutEarlierAnswer,

@@ -5,8 +5,8 @@ import { noAgentCredentials } from '../../../../../src/agent/credentials.ts';
 import { AgentError } from '../../../../../src/agent/errors.ts';
 import { SandboxKeys } from '../../../../../src/agent/keys.ts';
 import { OpenHandsClient } from '../../../../../src/agent/openhands-client.ts';
-import { UnresponsiveAgents } from '../../../../../src/controllers/unresponsive-agents.ts';
-import { ConversationReconciler } from '../../../../../src/controllers/conversation/reconcile.ts';
+import { UnresponsiveAgents } from '../../../../../src/controllers/agent-calls/unresponsive-agents.ts';
+import { createConversations } from '../../../../../src/controllers/conversation/conversations.ts';
 import { IndexedStore } from '../../../../../packages/kube/src/store.ts';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { createMetrics } from '../../../../../src/observability/metrics.ts';
@@ -98,7 +98,7 @@ function followed(messages: LaterMessage[] = [], known: ConversationStatus = {})
   stores.sandboxes.set(sandbox);
   client.put(pods, aRunningPod(sandbox));
   stores.templates.set(aTemplate());
-  const reconciler = new ConversationReconciler({
+  const reconciler = createConversations({
     ...{
       client,
       stores,

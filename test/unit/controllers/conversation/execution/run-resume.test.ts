@@ -11,11 +11,11 @@ import {
   withRunRequested,
   withRunResumed,
   withResumeFailed,
+  eventOfRun,
 } from '../../../../../src/controllers/conversation/execution/run-resume.ts';
-import { withFirstMessage } from '../../../../../src/controllers/conversation/messages/message-status.ts';
-import { eventOfRun } from '../../../../../src/controllers/conversation/execution/run-events.ts';
+import { withFirstMessage } from '../../../../../src/controllers/conversation/messages/decide.ts';
 import { StuckDetection } from '../../../../../src/controllers/conversation/execution/stuck-detection.ts';
-import { UnresponsiveAgents } from '../../../../../src/controllers/unresponsive-agents.ts';
+import { UnresponsiveAgents } from '../../../../../src/controllers/agent-calls/unresponsive-agents.ts';
 import type { ConversationStatus } from '../../../../../src/resources/conversation-status.ts';
 import { later, noon, noonMs } from '../../../../support/builders.ts';
 import { VirtualClock } from '../../../../support/virtual-clock.ts';

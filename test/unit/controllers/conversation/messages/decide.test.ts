@@ -4,20 +4,18 @@ import {
   isLost,
   type UnconfirmedDelivery,
   type InFlight,
-} from '../../../../../src/controllers/conversation/messages/decide.ts';
-import { isStored } from '../../../../../src/controllers/conversation/messages/stored-message.ts';
-import {
-  requestPendingRun,
-  runRequestOf,
-  correctedByMessage,
-} from '../../../../../src/controllers/conversation/messages/run-request.ts';
-import {
   withNothingInFlight,
   withRejected,
   withInFlight,
   withDelivered,
   withoutRunPending,
-} from '../../../../../src/controllers/conversation/messages/message-status.ts';
+} from '../../../../../src/controllers/conversation/messages/decide.ts';
+import { isStored } from '../../../../../src/controllers/conversation/messages/delivery.ts';
+import {
+  requestPendingRun,
+  runRequestOf,
+} from '../../../../../src/controllers/conversation/messages/run-request.ts';
+import { correctedByMessage } from '../../../../../src/controllers/conversation/execution/run-observer.ts';
 import { withRunRequested } from '../../../../../src/controllers/conversation/execution/run-resume.ts';
 import type { AgentConversation } from '../../../../../src/agent/agent.ts';
 import type { LaterMessage } from '../../../../../src/resources/conversation.ts';

@@ -4,7 +4,7 @@ import {
   AgentPoller,
   type AgentPollerOptions,
 } from '../../../../../src/controllers/conversation/polling/agent-poller.ts';
-import { PollBulkhead } from '../../../../../src/controllers/poll-bulkhead.ts';
+import { PollBulkhead } from '../../../../../src/controllers/agent-calls/poll-bulkhead.ts';
 import { VirtualClock } from '../../../../support/virtual-clock.ts';
 
 const state = (id: string): AgentConversation => ({

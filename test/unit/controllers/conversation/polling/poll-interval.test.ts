@@ -6,7 +6,7 @@ import {
   phaseOf,
   slotMs,
   type IntervalInput,
-} from '../../../../../src/controllers/conversation/polling/poll-interval.ts';
+} from '../../../../../src/controllers/conversation/polling/poll-schedule.ts';
 import {
   executionStatuses,
   type ConversationStatus,

@@ -9,8 +9,8 @@ import type {
 } from '../../../../../src/agent/agent.ts';
 import { AgentError } from '../../../../../src/agent/errors.ts';
 import { OpenHandsClient } from '../../../../../src/agent/openhands-client.ts';
-import { UnresponsiveAgents } from '../../../../../src/controllers/unresponsive-agents.ts';
-import { ConversationReconciler } from '../../../../../src/controllers/conversation/reconcile.ts';
+import { UnresponsiveAgents } from '../../../../../src/controllers/agent-calls/unresponsive-agents.ts';
+import { createConversations } from '../../../../../src/controllers/conversation/conversations.ts';
 import { maxPerOwner, ownerShare, workers } from '../../../../../src/controllers/workers.ts';
 import { Controller } from '../../../../../packages/kube/src/controller.ts';
 import { sleep } from '@conversation-operator/base/clock';
@@ -138,7 +138,7 @@ function besideHanging(count: number) {
     ) => call(endpoint, options, { created: true, status: state(id) }),
   });
   const silent: string[] = [];
-  const reconciler = new ConversationReconciler({
+  const reconciler = createConversations({
     ...{
       client,
       stores,

@@ -11,17 +11,17 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { cloneScript } from '../../../../../src/controllers/conversation/start/clone-script.ts';
 import {
+  cloneScript,
   cloneUrlOf,
-  type Repository,
-} from '../../../../../src/controllers/conversation/start/repository.ts';
-import { PreparationExitCode } from '../../../../../src/controllers/conversation/start/exit-codes.ts';
+} from '../../../../../src/controllers/conversation/start/clone.ts';
+import type { Repository } from '../../../../../src/controllers/conversation/git/git-access.ts';
+import { PreparationExitCode } from '../../../../../src/controllers/conversation/start/preparation-failures.ts';
 import {
   setupScriptFor,
   workspaceScript,
-} from '../../../../../src/controllers/conversation/start/setup-script.ts';
-import { shellQuote } from '../../../../../src/controllers/conversation/start/shell-quote.ts';
+} from '../../../../../src/controllers/conversation/start/preparation.ts';
+import { shellQuote } from '../../../../../src/agent/shell-quote.ts';
 
 const setupScript = setupScriptFor();
 let folder: string;

@@ -2,8 +2,8 @@ import { sandboxIndexers } from '../../../../../src/controllers/caches.ts';
 import {
   ensureSandbox,
   type StartAccess,
-} from '../../../../../src/controllers/conversation/start/sandbox-creation.ts';
-import { ownSandboxNames } from '../../../../../src/controllers/conversation/start/sandbox-names.ts';
+  ownSandboxNames,
+} from '../../../../../src/controllers/conversation/start/choose-sandbox.ts';
 import {
   findSandbox,
   type SandboxAccess,

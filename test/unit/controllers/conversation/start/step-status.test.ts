@@ -2,7 +2,7 @@ import {
   isRunning,
   pollAfterMs,
   withStep,
-} from '../../../../../src/controllers/conversation/start/step-status.ts';
+} from '../../../../../src/controllers/conversation/start/prepare-workspace.ts';
 import type { ConversationStatus } from '../../../../../src/resources/conversation-status.ts';
 import { later, noon, noonMs } from '../../../../support/builders.ts';
 

@@ -1,0 +1,85 @@
+import type { WatchedCaches } from '../caches.ts';
+import {
+  handle,
+  observe,
+  requestOf,
+  watch,
+  type ControllerSpec,
+  type EventSource,
+} from '../event-source.ts';
+import { workers } from '../workers.ts';
+import { quotaStatusDelayMs, type AdmissionCache } from './cache.ts';
+import type { QuotaStatusReconciler } from './quota-status.ts';
+import type { AdmissionReads } from './reads.ts';
+import type { AdmissionReconciler } from './reconcile.ts';
+
+export interface AdmissionControllersOptions {
+  readonly caches: Pick<
+    WatchedCaches,
+    'sandboxes' | 'conversations' | 'templates' | 'quotas' | 'pods'
+  >;
+  /** Decides which sandboxes have a slot. Its requests name a namespace. */
+  readonly admission: Pick<AdmissionReconciler, 'reconcile'>;
+  readonly cache: AdmissionCache;
+  /** Reads from the API server on which the cache depends, and which no watch reports. */
+  readonly reads: Pick<AdmissionReads, 'read' | 'podDeleted'>;
+  /** Writes the status of quotas. */
+  readonly quotas: Pick<QuotaStatusReconciler, 'reconcile'>;
+  /** Requests of the cache, for each of the three controllers. */
+  readonly requested: Readonly<Record<'admission' | 'lookup' | 'quota', EventSource>>;
+}
+
+/** Delay between reads that fail; no decision waits for them. */
+const lookupBackoff = { baseMs: 500, capMs: 10_000, jitter: 0.1 };
+
+export const admissionControllers = ({
+  caches,
+  admission,
+  cache,
+  reads,
+  quotas,
+  requested,
+}: AdmissionControllersOptions): readonly ControllerSpec[] => [
+  {
+    name: 'admission',
+    workers: workers.admission,
+    sources: [
+      observe(
+        caches.quotas,
+        (quota) => cache.observeQuota(quota),
+        (quota) => cache.forgetQuota(quota),
+      ),
+      observe(
+        caches.conversations,
+        (conversation) => cache.observeConversation(conversation),
+        (conversation) => cache.forgetConversation(conversation),
+      ),
+      handle(caches.pods, { deleted: (pod) => reads.podDeleted(pod) }),
+      observe(caches.templates, (template) => cache.observeTemplate(template)),
+      // The last, because each change of another object has its sandboxes classified again.
+      observe(
+        caches.sandboxes,
+        (sandbox) => cache.observe(sandbox),
+        (sandbox) => cache.forget(sandbox),
+      ),
+      requested.admission,
+    ],
+    reconcile: (request, signal) => admission.reconcile(request, signal),
+  },
+  {
+    name: 'lookup',
+    workers: workers.lookup,
+    backoff: lookupBackoff,
+    sources: [requested.lookup],
+    reconcile: (request, signal) => reads.read(request, signal),
+  },
+  {
+    name: 'quota',
+    workers: workers.quota,
+    sources: [
+      watch(caches.quotas, (quota) => [requestOf(quota)], { delayMs: quotaStatusDelayMs }),
+      requested.quota,
+    ],
+    reconcile: (request, signal) => quotas.reconcile(request, signal),
+  },
+];

@@ -1,0 +1,168 @@
+import { readFileSync } from 'node:fs';
+import type { Store } from '@conversation-operator/kube/store';
+import type { SandboxKeys } from '../../../agent/keys.ts';
+import type { SandboxTemplate } from '../../../resources/sandbox-template.ts';
+import { gitFolder } from '../../sandbox/pod.ts';
+import { shellCommand } from '../../../agent/shell-quote.ts';
+import type { Scope } from '../scope.ts';
+import type { ConversationSpec } from '../../../resources/conversation.ts';
+
+/**
+ * Base URLs by provider, for example `{ github: 'https://github.com' }`. The first is the default
+ * of repositories without a provider.
+ */
+export type GitHosts = Readonly<Record<string, string>>;
+
+export type Repository = NonNullable<ConversationSpec['repository']>;
+
+/** Removes the credential of a base URL, which only the gateway may use. */
+function withoutUser(base: string): string {
+  const url = new URL(base);
+  if (url.username === '' && url.password === '') return base;
+  url.username = '';
+  url.password = '';
+  return url.href;
+}
+
+/** Name of the host that has the repository. */
+export const providerOf = (repository: Repository, hosts: GitHosts): string | undefined =>
+  repository.provider ?? Object.keys(hosts)[0];
+
+/**
+ * Base URL of a provider's host, without a credential and with a slash at its end; undefined for a
+ * provider that is not configured.
+ */
+export function hostUrlOf(provider: string, hosts: GitHosts): string | undefined {
+  const base = Object.hasOwn(hosts, provider) ? hosts[provider] : undefined;
+  return base === undefined ? undefined : `${withoutUser(base).replace(/\/+$/, '')}/`;
+}
+
+export interface GitAccessOptions {
+  readonly keys: Pick<SandboxKeys, 'gitToken'>;
+  readonly stores: { readonly templates: Pick<Store<SandboxTemplate>, 'get'> };
+  readonly gitHosts: GitHosts;
+  /**
+   * URL at which the sandboxes of a namespace reach the gateway. Absent: sandboxes do not reach the
+   * gateway.
+   */
+  readonly agentSide?: { readonly url: string; readonly namespace: string } | undefined;
+}
+
+/** A repository that the gateway serves, by the name of its host. */
+interface ServedRepository {
+  readonly provider: string;
+  /** Path on the host: owner/name. */
+  readonly name: string;
+}
+
+/**
+ * Access of the shells of a sandbox to git hosts, through the gateway and with the credentials of
+ * the owner, for the life of the sandbox.
+ */
+export interface GitAccess {
+  /** URL of the sandbox at the gateway, with a slash at its end. */
+  readonly gatewayUrl: string;
+  readonly token: string;
+  /**
+   * Repository of the start. Undefined for a start without a repository, and for a host that does
+   * not speak HTTP.
+   */
+  readonly repository: ServedRepository | undefined;
+  /** Further repositories of its host that the template opens for reading. */
+  readonly readable: readonly string[];
+}
+
+/** Returns the access for a start; undefined where sandboxes do not reach the gateway. */
+export function gitAccessOf(
+  { stored, sandbox }: Pick<Scope, 'stored' | 'sandbox'>,
+  { agentSide, gitHosts, keys, stores }: GitAccessOptions,
+): GitAccess | undefined {
+  if (agentSide?.namespace !== stored.metadata.namespace || sandbox === undefined) return undefined;
+  const { metadata, status } = sandbox;
+  const template = stores.templates.get(stored.metadata.namespace, stored.spec.templateName);
+  const base = agentSide.url.replace(/\/+$/, '');
+  return {
+    gatewayUrl: `${base}/git/${encodeURIComponent(metadata.name)}/`,
+    token: keys.gitToken(metadata.uid, status?.masterKeyId),
+    repository: servedRepository(stored.spec.repository, gitHosts),
+    readable: template?.spec.git?.readable ?? [],
+  };
+}
+
+function servedRepository(
+  repository: Repository | undefined,
+  hosts: GitHosts,
+): ServedRepository | undefined {
+  const provider = repository && providerOf(repository, hosts);
+  if (repository === undefined || provider === undefined) return undefined;
+  return hostUrlOf(provider, hosts)?.startsWith('http') === true
+    ? { provider, name: repository.name }
+    : undefined;
+}
+
+/** URL of a provider at the gateway, with a slash at its end. */
+const providerUrl = ({ gatewayUrl }: Pick<GitAccess, 'gatewayUrl'>, provider: string): string =>
+  `${gatewayUrl}${encodeURIComponent(provider)}/`;
+
+/** URL of a repository at the gateway. */
+export const repositoryUrlAt = (
+  access: Pick<GitAccess, 'gatewayUrl'>,
+  { provider, name }: ServedRepository,
+): string =>
+  `${providerUrl(access, provider)}${`${name}.git`.split('/').map(encodeURIComponent).join('/')}`;
+
+/** The hosts that speak HTTP, with their base URLs. */
+const httpHosts = (hosts: GitHosts): readonly (readonly [provider: string, url: string])[] =>
+  Object.keys(hosts).flatMap((provider) => {
+    const url = hostUrlOf(provider, hosts);
+    return url?.startsWith('http') === true ? [[provider, url]] : [];
+  });
+
+/** Whether the settings of git can have the URL as it is, between quotes. */
+const isPlain = (url: string): boolean => !/[\s\p{Cc}"\\]/u.test(url);
+
+/** File for the git token, below the agent's working directory, before the token is in its place. */
+export const newTokenFile = `${gitFolder}/token.new`;
+
+const accessProgram = readFileSync(new URL('./git-access.sh', import.meta.url), 'utf8');
+const credentialProgram = readFileSync(new URL('./git-credential.sh', import.meta.url), 'utf8');
+
+/**
+ * Returns a script that leaves the settings of git for the shells of the sandbox. The script has no
+ * secret.
+ */
+export const gitAccessScript = (
+  { gatewayUrl, repository, readable }: Pick<GitAccess, 'gatewayUrl' | 'repository' | 'readable'>,
+  hosts: GitHosts,
+): string =>
+  shellCommand(
+    accessProgram,
+    credentialProgram,
+    gatewayUrl,
+    encodeURIComponent(repository?.provider ?? ''),
+    repository?.name ?? '',
+    readable.map((name) => ` ${name} `).join(''),
+    ...httpHosts(hosts).flatMap(([provider, url]) =>
+      isPlain(url) ? [encodeURIComponent(provider), url] : [],
+    ),
+  );
+
+/** Puts the token of `newTokenFile` in its place, however often the script runs. */
+export const gitTokenScript = readFileSync(new URL('./git-token.sh', import.meta.url), 'utf8');
+
+/** Hides the address of the gateway from the output of a step. */
+export function withoutGateway(
+  output: string,
+  access: Pick<GitAccess, 'gatewayUrl'>,
+  gitHosts: GitHosts,
+): string {
+  const { hostname, host } = new URL(access.gatewayUrl);
+  const hosts = httpHosts(gitHosts);
+  const shown = hosts.reduce(
+    (text, [provider, url]) => text.replaceAll(providerUrl(access, provider), url),
+    output,
+  );
+  return hosts.some(([, url]) => new URL(url).hostname === hostname)
+    ? shown
+    : shown.replaceAll(host, 'the gateway').replaceAll(hostname, 'the gateway');
+}

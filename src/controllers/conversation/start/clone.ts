@@ -1,0 +1,107 @@
+import type { SandboxKeys } from '../../../agent/keys.ts';
+import type { Clock } from '@conversation-operator/base/clock';
+import { readFileSync } from 'node:fs';
+import {
+  hostUrlOf,
+  providerOf,
+  type GitHosts,
+  type Repository,
+  gitAccessOf,
+  repositoryUrlAt,
+  type GitAccessOptions,
+} from '../git/git-access.ts';
+import { StartErrorCode, StartFailure } from './start-failure.ts';
+import { shellCommand } from '../../../agent/shell-quote.ts';
+import { stepFolder } from './step-command.ts';
+import type { StartScope } from './stage.ts';
+import { graceMs } from './step-deadlines.ts';
+
+/**
+ * Access of a sandbox to one repository, through the gateway and with the credential of the owner.
+ */
+export interface CloneAccess {
+  readonly gatewayUrl: string;
+  readonly ticket: string;
+}
+
+export interface CloneAccessOptions extends GitAccessOptions {
+  readonly keys: Pick<SandboxKeys, 'gitToken' | 'cloneTicket'>;
+  readonly clock: Clock;
+}
+
+/**
+ * Returns the access for the clone of a start, which expires with the deadline of the step;
+ * undefined where there is no gateway.
+ */
+export function cloneAccessOf(
+  scope: StartScope,
+  options: CloneAccessOptions,
+): CloneAccess | undefined {
+  const { sandbox, status } = scope;
+  const access = gitAccessOf(scope, options);
+  if (access?.repository === undefined || sandbox === undefined) return undefined;
+  const { provider, name: repository } = access.repository;
+  const { keys, clock } = options;
+  const { deadline } = status.start ?? {};
+  const endMs = deadline === undefined ? clock.now() + graceMs : Date.parse(deadline);
+  return {
+    gatewayUrl: repositoryUrlAt(access, access.repository),
+    ticket: keys.cloneTicket(
+      sandbox.metadata.uid,
+      { provider, repository },
+      endMs,
+      sandbox.status?.masterKeyId,
+    ),
+  };
+}
+
+export interface CloneScriptOptions {
+  readonly repository: Repository;
+  readonly hosts: GitHosts;
+  /**
+   * URL of the repository at the gateway, which adds the credential of the owner. The file
+   * `ticketFile` has the ticket for the gateway.
+   */
+  readonly gatewayUrl?: string | undefined;
+  /** Maximum size of the clone. */
+  readonly maxMebibytes: number;
+  /** Result of `gitAccessScript`. Absent: sandboxes do not reach the gateway. */
+  readonly accessScript?: string | undefined;
+}
+
+/** File with the ticket for the gateway. The clone reads and removes the file first. */
+export const ticketFile = `${stepFolder('clone')}/ticket`;
+
+const cloneProgram = readFileSync(new URL('./clone.sh', import.meta.url), 'utf8');
+
+export function cloneUrlOf(repository: Repository, hosts: GitHosts): string {
+  const provider = providerOf(repository, hosts);
+  const base = provider === undefined ? undefined : hostUrlOf(provider, hosts);
+  if (base === undefined) {
+    throw new StartFailure(
+      StartErrorCode.providerNotConfigured,
+      `The git provider ${provider ?? ''} is not configured.`,
+    );
+  }
+  return `${base}${repository.name}.git`;
+}
+
+/**
+ * Returns a script that checks the repository out in the project folder, however often the script
+ * runs.
+ */
+export const cloneScript = ({
+  repository,
+  hosts,
+  gatewayUrl = '',
+  maxMebibytes,
+  accessScript = '',
+}: CloneScriptOptions): string =>
+  shellCommand(
+    cloneProgram,
+    cloneUrlOf(repository, hosts),
+    repository.branch ?? '',
+    gatewayUrl,
+    maxMebibytes * 1024,
+    accessScript,
+  );

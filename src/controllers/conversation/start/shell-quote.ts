@@ -1,1 +1,0 @@
-export { shellCommand, shellQuote } from '../../../agent/shell-quote.ts';

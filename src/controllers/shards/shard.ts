@@ -1,0 +1,107 @@
+import type { Reflector } from '@conversation-operator/kube/reflector';
+import type { KubeObject } from '@conversation-operator/kube/object';
+import type { Store } from '@conversation-operator/kube/store';
+import type { OperatorCaches } from '../caches.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { InterceptedClient } from '@conversation-operator/kube/intercepted-client';
+
+/**
+ * Returns the shard of a namespace, from 0 to `shards` - 1. All releases and all processes compute
+ * the same shard: 32 bits of FNV-1a over the UTF-8 text, mixed, modulo the number of shards.
+ */
+export function shardOf(namespace: string, shards: number): number {
+  let hash = 0x811c9dc5;
+  for (const byte of Buffer.from(namespace, 'utf8'))
+    hash = Math.imul(hash ^ byte, 0x0100_0193) >>> 0;
+  return mixed(hash) % shards;
+}
+
+/**
+ * Returns the hash with all its bits spread over the low ones, by the last step of MurmurHash3. The
+ * low bits of FNV-1a alone depend on the low bits of the characters only, so that names of one
+ * pattern would share a shard.
+ */
+function mixed(hash: number): number {
+  let bits = hash;
+  bits = Math.imul(bits ^ (bits >>> 16), 0x85eb_ca6b);
+  bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2_ae35);
+  return (bits ^ (bits >>> 16)) >>> 0;
+}
+
+/** Whether a shard has the namespace. */
+export type OwnsNamespace = (namespace: string) => boolean;
+
+type Cache<T extends KubeObject> = Pick<
+  Reflector<KubeObject & T, T>,
+  'store' | 'addHandler' | 'synced'
+>;
+
+/**
+ * The caches of a process as the leader of one shard reads them: without the objects of namespaces
+ * that belong to other shards. All shards share the watches of the process.
+ */
+export const shardCaches = (caches: OperatorCaches, owns: OwnsNamespace): OperatorCaches => ({
+  conversations: shardCache(caches.conversations, owns),
+  sandboxes: shardCache(caches.sandboxes, owns),
+  templates: shardCache(caches.templates, owns),
+  pools: shardCache(caches.pools, owns),
+  quotas: shardCache(caches.quotas, owns),
+  pods: shardCache(caches.pods, owns),
+  claims: shardCache(caches.claims, owns),
+});
+
+function shardCache<T extends KubeObject>(cache: Cache<T>, owns: OwnsNamespace): Cache<T> {
+  const isOwn = ({ metadata }: T) => owns(metadata.namespace ?? '');
+  return {
+    store: shardStore(cache.store, owns, isOwn),
+    synced: (signal) => cache.synced(signal),
+    addHandler: (handler) =>
+      cache.addHandler({
+        added: (object) => {
+          if (isOwn(object)) handler.added?.(object);
+        },
+        updated: (object, old) => {
+          if (isOwn(object)) handler.updated?.(object, old);
+        },
+        deleted: (object, finality) => {
+          if (isOwn(object)) handler.deleted?.(object, finality);
+        },
+      }),
+  };
+}
+
+function shardStore<T extends KubeObject>(
+  store: Store<T>,
+  owns: OwnsNamespace,
+  isOwn: (object: T) => boolean,
+): Store<T> {
+  // The store's own array is returned where it holds no other object, which is the rule for an
+  // index.
+  const own = (objects: readonly T[]) => (objects.every(isOwn) ? objects : objects.filter(isOwn));
+  return {
+    get: (namespace, name) => (owns(namespace) ? store.get(namespace, name) : undefined),
+    list: () => own(store.list()),
+    byIndex: (index, value) => own(store.byIndex(index, value)),
+    get size() {
+      return own(store.list()).length;
+    },
+  };
+}
+
+/** The client of the leader of one shard: lists have no objects of other shards' namespaces. */
+export class ShardClient extends InterceptedClient {
+  override readonly listMapped: KubeClient['listMapped'];
+  override readonly list: KubeClient['list'] = (resource, options) =>
+    this.listMapped(resource, (object) => object, options);
+
+  constructor(client: KubeClient, owns: OwnsNamespace) {
+    super(client, (_call, options, run) => run(options));
+    this.listMapped = (resource, map, options) =>
+      client.listMapped(
+        resource,
+        (object, removedBytes) =>
+          owns(object.metadata.namespace ?? '') ? map(object, removedBytes) : undefined,
+        options,
+      );
+  }
+}
