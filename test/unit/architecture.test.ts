@@ -42,3 +42,8 @@ it('a file of the gateway imports at most 25 others, and at most 60 files import
   const popular = [...importers].filter(([file, { length }]) => imports.has(file) && length > 60);
   expect(popular.map(([file]) => file)).toEqual([]);
 });
+
+it('a file of the product has at most 450 lines', () => {
+  const long = sources.filter((source) => readFileSync(source, 'utf8').split('\n').length > 451);
+  expect(long).toEqual([]);
+});
