@@ -153,9 +153,7 @@ export function agedMs(text: string): number {
   return Number(count) * unitMs;
 }
 
-/**
- * Deletes a claim, as it was listed, unless it has got a sandbox since. Returns what became of it.
- */
+/** Deletes a listed claim unless it has got a sandbox since; returns what became of it. */
 async function prune(
   client: KubeClient,
   { claim }: ListedClaim,
@@ -172,9 +170,7 @@ async function prune(
   }
 }
 
-/**
- * Shows the claims that no sandbox uses; with `--delete` the command deletes them, and their files.
- */
+/** Shows the claims that no sandbox uses; `--delete` deletes them and their files. */
 export async function pruneClaims(
   names: readonly string[],
   { olderThan, owner, ...options }: PruneOptions,

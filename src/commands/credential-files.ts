@@ -60,9 +60,7 @@ export class CredentialFiles {
     this.#options = options;
   }
 
-  /**
-   * Without what a mount keeps for itself. Throws a `CommandError` when the folder can't be read.
-   */
+  /** Without what a mount keeps for itself; throws a `CommandError` for an unreadable folder. */
   list(): readonly string[] {
     const { folder, setting } = this.#options;
     try {
@@ -72,10 +70,7 @@ export class CredentialFiles {
     }
   }
 
-  /**
-   * An owner's own one, else everybody's; `parse` says undefined to what is of no use. Never
-   * rejects.
-   */
+  /** An owner's own, else everybody's; `parse` says undefined to a useless one. Never rejects. */
   async of<T>(
     name: string,
     owner: string,
@@ -135,10 +130,7 @@ export class CredentialFiles {
   }
 }
 
-/**
- * The API keys of models from the files of a mounted folder: NAME is for everybody, NAME.OWNER for
- * one owner instead.
- */
+/** API keys of models from a mounted folder: NAME is everybody's, NAME.OWNER one owner's. */
 export function mountedAgentCredentials(
   folder: string | undefined,
   logger: Logger,

@@ -36,10 +36,7 @@ const loopback = '127.0.0.1';
 
 const stateFile = 'state.db';
 
-/**
- * Volumes that no claim in the state knows are removed at the start; without the state that would
- * be all of them.
- */
+/** Volumes without a claim in the state are removed at the start: without a state, all. */
 function refuseVolumesWithoutState(folder: DataFolder): void {
   const volumes = folder.file('node/volumes');
   if (
@@ -79,10 +76,7 @@ function certificateOf(folder: DataFolder, clock: Clock): Certificate {
   return { cert, key };
 }
 
-/**
- * A control plane and one node on this machine. The stack ends them in reverse order of their
- * start.
- */
+/** A control plane and a node on this machine, which the stack ends in reverse order. */
 export async function startEmbeddedCluster(
   options: EmbeddedClusterOptions,
   stack: AsyncDisposableStack,

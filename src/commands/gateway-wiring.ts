@@ -63,10 +63,7 @@ const builtFolder = (programFolder: string, name: string, file: string): string 
     .map((path) => join(programFolder, path))
     .find((path) => existsSync(join(path, file)));
 
-/**
- * Options with the folders of the built pages, and of the official web UI where it is wanted. None
- * where the build has none.
- */
+/** Folders of the built pages, and of the official web UI if wanted; none without a build. */
 export function webDirectories(
   programFolder: string,
   { UI }: { readonly UI: boolean },
@@ -85,10 +82,7 @@ interface PullRequestServiceOptions {
   readonly caches: Pick<Caches, 'conversations' | 'templates'>;
 }
 
-/**
- * Opens pull requests for clients and agents, and reads the states of open ones again, until the
- * stack ends.
- */
+/** Opens pull requests, and reads the states of open ones again, until the stack ends. */
 export function pullRequestService(
   config: GatewayConfig | UpConfig,
   { client, credentials, caches }: PullRequestServiceOptions,

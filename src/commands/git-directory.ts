@@ -157,10 +157,7 @@ function gitCredentialFiles({
   };
 }
 
-/**
- * Credentials for git hosts from files: PROVIDER is for everybody, PROVIDER.OWNER for one owner
- * instead.
- */
+/** Credentials for git hosts from files: PROVIDER is everybody's, PROVIDER.OWNER one owner's. */
 export function mountedGitCredentials(options: MountedGitCredentialsOptions): GitCredentials {
   const { own, everybodys } = gitCredentialFiles(options);
   return credentialsOf([own, everybodys]);

@@ -10,9 +10,7 @@ import {
 } from '../resources/sandbox-template.ts';
 import { sandboxPools } from '../resources/sandbox-pool.ts';
 
-/**
- * Creates the object unless one of its name exists, so that later starts keep the changes of users.
- */
+/** Creates the object unless one of its name exists, so that changes of users last. */
 export async function ensure<T extends KubeObject>(
   client: KubeClient,
   resource: ResourceDefinition<T>,
@@ -46,10 +44,7 @@ export const defaultQuota = (namespace: string): NewObject<ConversationQuota> =>
 /** Image name of the reference agent on the local cluster. */
 export const referenceAgentImage = 'conversation-operator/reference-agent';
 
-/**
- * How long the agents of an embedded installation may be idle before their sandboxes are paused;
- * the chart has the same.
- */
+/** Idle time of agents before their sandboxes are paused; the chart has the same. */
 export const defaultIdleTimeout = '30m';
 
 /** Initial template of a local installation. Later starts keep the changes of users. */
@@ -79,10 +74,7 @@ export const defaultTemplate = (namespace: string): NewObject<SandboxTemplate> =
   },
 });
 
-/**
- * Sets the number of spares that a local installation keeps of a template. Undefined leaves the
- * pool of an earlier start as it is.
- */
+/** Sets a local installation's spares of a template; undefined leaves those of an earlier start. */
 export async function keepWarm(
   client: KubeClient,
   namespace: string,

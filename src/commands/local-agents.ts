@@ -28,10 +28,7 @@ import { namesProvider } from '../resources/agent-settings.ts';
 
 const openHandsTemplateName = 'openhands';
 
-/**
- * A plain name at an address of one's own is taken for one of an OpenAI-compatible service, as
- * LiteLLM writes it.
- */
+/** A plain name at an own address is of an OpenAI-compatible service, as LiteLLM writes it. */
 function liteLlmModel<T extends LocalModel>(model: T): T {
   const { LLM_MODEL: name, LLM_BASE_URL: baseUrl } = model;
   return name === undefined || baseUrl === undefined || name.includes('/')
@@ -264,10 +261,7 @@ export function localAgentCredentials(
   };
 }
 
-/**
- * Lets a template's agents work with the model of the environment, or takes back what an earlier
- * start has set.
- */
+/** Gives a template's agents the model of the environment, or takes an earlier one back. */
 export async function useLocalModel(
   client: KubeClient,
   namespace: string,

@@ -8,10 +8,7 @@ import type { DataFolder } from './data-folder.ts';
 
 const keyBytes = 32;
 
-/**
- * The master key of an embedded installation: made once, kept in the data folder for this user
- * alone.
- */
+/** Master key of an embedded installation, made once in the data folder for this user alone. */
 export function localMasterKey(folder: DataFolder): SandboxKeys {
   const text = folder.remember('master-key', () => randomBytes(keyBytes).toString('hex'));
   const key = Buffer.from(text, 'hex');
@@ -22,9 +19,7 @@ export function localMasterKey(folder: DataFolder): SandboxKeys {
   return new SandboxKeys([key]);
 }
 
-/**
- * A Secret reaches its mounts about a minute after a change, so that this interval loses no time.
- */
+/** Secrets reach their mounts about a minute after a change, so this loses no time. */
 const reloadIntervalMs = 10_000;
 
 export interface MountedMasterKeysOptions extends Pick<Runtime, 'clock' | 'logger'> {
@@ -32,10 +27,7 @@ export interface MountedMasterKeysOptions extends Pick<Runtime, 'clock' | 'logge
   readonly files: readonly string[];
 }
 
-/**
- * Master keys from mounted files, which are read again when they change. Files that can't be used
- * later leave the keys as they are.
- */
+/** Master keys from mounted files, read again after changes; unusable ones change nothing. */
 export function mountedMasterKeys({ files, clock, logger }: MountedMasterKeysOptions) {
   let known = readAll(files);
   const keys = keysOf(known);

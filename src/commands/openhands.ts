@@ -112,10 +112,7 @@ const uv = (args: readonly string[], { environment, signal }: InstallOptions): P
 /** Image name of the OpenHands agent-server on the local cluster. */
 export const openHandsImage = 'conversation-operator/openhands-agent';
 
-/**
- * The program listens on its pod's address, as in any container. Arguments of the pod's spec come
- * last and override these.
- */
+/** The program listens on its pod's address; arguments of the pod's spec override these. */
 const script = 'exec "$0" -m openhands.agent_server --host "$HOST" --port 8000 "$@"';
 
 /**

@@ -27,10 +27,7 @@ import {
 /** Without webhooks, a change is to be known within 5 s all the same. */
 const maxPollWithoutNotificationsMs = 4_000;
 
-/**
- * The controllers against a cluster. One of several such processes leads each shard of namespaces;
- * the others wait for its lease.
- */
+/** The controllers of a cluster: one process leads each shard, the others wait for its lease. */
 export async function operator(): Promise<void> {
   const config = readOperatorConfig(process.env);
   const stopped = interrupted();

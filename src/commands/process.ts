@@ -41,10 +41,7 @@ export function connect(
   return { client: new HttpKubeClient({ transport }), transport };
 }
 
-/**
- * Connections for the lease: one for the call under way, one for the case that the first has fallen
- * silent.
- */
+/** Connections for the lease: one for the call, one for when the first falls silent. */
 const leaseConnections = 2;
 
 /**
@@ -65,10 +62,7 @@ export const loggerOf = (config: {
     format: config.LOG_FORMAT ?? (process.stderr.isTTY ? 'pretty' : 'json'),
   });
 
-/**
- * Grace of a shutdown: shorter than the grace period of Kubernetes, and longer than any orderly
- * shutdown.
- */
+/** Grace of a shutdown: below that of Kubernetes, above any orderly shutdown. */
 const graceMs = 25_000;
 
 /**

@@ -45,9 +45,7 @@ import { localMasterKey } from './master-keys.ts';
 
 const namespace = localNamespace;
 const loopback = '127.0.0.1';
-/**
- * The first key, kept in the data folder: the key of the last start, unless a user has revoked it.
- */
+/** The first key, kept in the data folder unless a user has revoked it. */
 async function ensureFirstKey(
   client: KubeClient,
   folder: DataFolder,
@@ -66,9 +64,7 @@ async function ensureFirstKey(
   return issued;
 }
 
-/**
- * An origin for each sandbox: as set, else an address of this machine where clients are on it too.
- */
+/** Origin of each sandbox: as set, else an address of this machine where clients are on it. */
 function sandboxOrigins(
   { SANDBOX_URL_TEMPLATE, PUBLIC_URL }: UpConfig,
   folder: DataFolder,
@@ -137,10 +133,7 @@ export interface UpOptions {
   readonly programFolder: string;
 }
 
-/**
- * Everything in one process: embedded control plane, node, operator and gateway, on loopback. Runs
- * until it is interrupted.
- */
+/** Control plane, node, operator and gateway in one process on loopback, until interrupted. */
 export async function up({ version, programFolder }: UpOptions): Promise<void> {
   const config = readUpConfig(process.env);
   const stopped = interrupted();

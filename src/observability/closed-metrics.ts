@@ -1,10 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { STATUS_CODES } from 'node:http';
 
-/**
- * The values of a label: a closed set, or for values that another process chooses a function whose
- * results form a bounded set.
- */
+/** Values of a label: a closed set, or a function with bounded results for others' values. */
 export type LabelRule = readonly string[] | ((value: string) => string);
 
 /** Value of a label in the place of all values that its rule does not know. */

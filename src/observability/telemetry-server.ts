@@ -16,9 +16,7 @@ export interface TelemetryServer {
   close(): Promise<void>;
 }
 
-/**
- * Serves /metrics, /alive and /ready on a port of its own, away from the clients of the service.
- */
+/** Serves /metrics, /alive and /ready on a port of their own, away from clients. */
 export async function startTelemetryServer({
   host,
   port,

@@ -5,10 +5,7 @@ export interface BackoffOptions {
   readonly capMs: number;
   /** Factor between one delay and the next; default 2. */
   readonly factor?: number;
-  /**
-   * Maximum share of a delay that is added at random, so that many clients spread their retries;
-   * default 0.
-   */
+  /** Maximum share of a delay that is added at random, to spread retries of clients; default 0. */
   readonly jitter?: number;
 }
 

@@ -9,20 +9,11 @@ export interface Timer {
  * hours in milliseconds, and in the same order every time.
  */
 export interface Clock {
-  /**
-   * Wall clock in milliseconds since 1970. The wall clock may jump, so only people and other
-   * machines read this value.
-   */
+  /** Wall clock in milliseconds since 1970; it may jump, so only people and machines read it. */
   now(): number;
-  /**
-   * Milliseconds since an arbitrary start. The value never decreases; every interval and deadline
-   * uses this clock.
-   */
+  /** Milliseconds since an arbitrary start, never decreasing; for every interval and deadline. */
   monotonic(): number;
-  /**
-   * Calls back once, after `delayMs` or later, always in a later turn of the event loop and never
-   * inside this call.
-   */
+  /** Calls back once, after `delayMs` or later, in a later turn of the event loop. */
   after(delayMs: number, callback: () => void): Timer;
 }
 
@@ -38,9 +29,7 @@ export const systemClock: Clock = {
   },
 };
 
-/**
- * Resolves after `delayMs`. Rejects with the reason of the signal when the signal is aborted first.
- */
+/** Resolves after `delayMs`, or rejects with the reason of the signal when aborted first. */
 export function sleep(
   clock: Pick<Clock, 'after'>,
   delayMs: number,
@@ -63,10 +52,7 @@ export function sleep(
   });
 }
 
-/**
- * Calls back over and over, each time `intervalMs` after the call before, until the timer is
- * cancelled.
- */
+/** Calls back `intervalMs` after the start and after each call, until the timer is cancelled. */
 export function every(
   clock: Pick<Clock, 'after'>,
   intervalMs: number,
@@ -81,8 +67,5 @@ export function every(
   return { cancel: () => timer.cancel() };
 }
 
-/**
- * Returns the current time in RFC 3339, in UTC with milliseconds, as the timestamps of this
- * project's kinds have it.
- */
+/** Returns the time in RFC 3339, in UTC with milliseconds, as this project's kinds have it. */
 export const isoTime = (clock: Clock): string => new Date(clock.now()).toISOString();

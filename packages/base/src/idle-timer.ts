@@ -6,10 +6,7 @@ interface IdleTimerOptions {
   readonly onIdle: () => void;
 }
 
-/**
- * Calls `onIdle` once, `idleMs` after the last `touch`. A touch is cheap: it sets no timer; the
- * timer checks the time when it fires.
- */
+/** Calls `onIdle` once, `idleMs` after the last `touch`, which is cheap, since it sets no timer. */
 export class IdleTimer {
   readonly #options: IdleTimerOptions;
   #lastMs: number;

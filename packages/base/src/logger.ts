@@ -10,10 +10,7 @@ export interface Logger {
   warn(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
   debug(message: string, fields?: LogFields): void;
-  /**
-   * Returns whether a message of this level would be written. Callers check this where fields are
-   * costly to compute.
-   */
+  /** Whether a message of this level would be written, checked where fields are costly. */
   enabled(level: LogLevel): boolean;
   /** Returns a logger that adds the fields to every message. */
   child(fields: LogFields): Logger;

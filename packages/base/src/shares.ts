@@ -18,10 +18,7 @@ export interface SharesOptions {
   readonly perSandbox?: number;
   /** Creates the error for work that gets no units. */
   readonly refuse: (bound: Bound) => Error;
-  /**
-   * Limits of `wait`: maximum waiting time and maximum waiters. Absent: `wait` rejects when there
-   * is no room.
-   */
+  /** Maximum waiting time and waiters of `wait`. Absent: `wait` rejects when there is no room. */
   readonly waiting?: {
     readonly clock: Clock;
     readonly maxMs: number;
@@ -189,10 +186,7 @@ export class Shares {
     return this.#next() !== undefined;
   }
 
-  /**
-   * Returns the first waiter that no share excludes. No other waiter overtakes it, so that small
-   * work does not starve large work.
-   */
+  /** The first waiter that no share excludes; none overtakes it, so it does not starve. */
   #next(): Waiter | undefined {
     if (this.#waiters === 0) return undefined;
     for (const waiters of this.#waiting.values()) {

@@ -2,9 +2,7 @@ import { randomBytes } from 'node:crypto';
 
 const accepted = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i;
 
-/**
- * Returns a UUID with or without dashes as 32 lower-case hex digits; undefined for any other text.
- */
+/** Returns a UUID, with dashes or not, as 32 lower-case hex digits; undefined for other texts. */
 export const parseUuid = (text: string): string | undefined =>
   accepted.test(text) ? text.replaceAll('-', '').toLowerCase() : undefined;
 

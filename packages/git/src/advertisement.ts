@@ -22,10 +22,7 @@ function readPlainList(body: Buffer, named: string | undefined): Refs | undefine
   return lines.length > 0 ? list.refs() : undefined;
 }
 
-/**
- * The default branch in the file HEAD of a host that only serves files; undefined where HEAD names
- * no branch.
- */
+/** Default branch in the file HEAD of a plain file host; undefined where it names no branch. */
 export function readPlainHead(text: string): string | undefined {
   const target = /^ref: (\S+)\s*$/.exec(text)?.[1];
   return target === undefined ? undefined : branchOf(target);

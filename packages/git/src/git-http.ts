@@ -81,10 +81,7 @@ export class GitHttp {
     return following(options, (url) => this.#sendPersistently(url, options));
   }
 
-  /**
-   * Returns the answer before its body has arrived; the signal bounds the time. Throws
-   * `GitHostError` where there is none.
-   */
+  /** Returns the answer before its body, bounded by the signal; throws `GitHostError`. */
   open(options: GitStreamRequest): Promise<GitStream> {
     const { signal } = options;
     return following(options, async (url) => {
@@ -201,10 +198,7 @@ const isRedirect = (status: number): boolean => statuses.has(status);
 interface RedirectBounds {
   /** Redirects lead only below this URL. */
   readonly within: URL;
-  /**
-   * Redirects lead only to paths with this ending, as git itself requires: others are pages for
-   * people.
-   */
+  /** Required ending of the paths of redirects, as in git: others are pages for people. */
   readonly path: string;
 }
 

@@ -23,10 +23,7 @@ export function readCapabilities(packets: IterableIterator<Packet>): Capabilitie
   return { objectFormat, unborn };
 }
 
-/**
- * The body of a request of version 2 for the branches and HEAD, or for the references that `named`
- * may mean.
- */
+/** The body of a version 2 request for branches and HEAD, or for what `named` may mean. */
 export const listRequest = ({ objectFormat, unborn }: Capabilities, named?: string): string =>
   [
     linePacket('command=ls-refs'),

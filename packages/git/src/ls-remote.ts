@@ -54,10 +54,7 @@ const service = 'git-upload-pack';
  */
 const maxBodyBytes = { refs: 1024 * 1024, access: 64 * 1024, head: 1024 } as const;
 
-/**
- * Asks a host for references, as `git ls-remote` does. Never rejects because of an answer of the
- * host.
- */
+/** Asks a host for references, as `git ls-remote` does. No answer of the host makes it reject. */
 export async function lsRemote(http: GitHttp, question: Question): Promise<Finding> {
   const { wantsRefs, named } = question;
   let answer: GitAnswer;

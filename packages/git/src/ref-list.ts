@@ -21,9 +21,7 @@ export interface GitBranch {
 export interface Refs {
   readonly branches: readonly GitBranch[];
   readonly defaultBranch: string | undefined;
-  /**
-   * Whether the requested branch or tag is among the references; absent where none was requested.
-   */
+  /** Whether the requested branch or tag exists; absent where none was requested. */
   readonly hasNamed?: boolean;
 }
 
@@ -41,10 +39,7 @@ const sha = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 /** Whether the text names a commit: by its SHA-1 or SHA-256. */
 export const isCommitSha = (text: string): boolean => sha.test(text);
 
-/**
- * The branch of a full name; undefined for another reference, and for a name that no client could
- * use.
- */
+/** The branch of a full name; undefined for other references and names that no client could use. */
 export function branchOf(fullName: string): string | undefined {
   if (!fullName.startsWith(heads)) return undefined;
   const name = fullName.slice(heads.length);

@@ -55,10 +55,7 @@ export const mediaTypeOf = (contentType: string): string =>
  */
 export const version2 = { 'git-protocol': 'version=2' } as const;
 
-/**
- * Statuses for repositories that do not exist, or that the client may not see. Status 451: the
- * repository is taken down.
- */
+/** Statuses of repositories that are absent or hidden from the client; 451: taken down. */
 const denials: ReadonlySet<number> = new Set([401, 403, 404, 410, 451]);
 export const isDenial = (status: number): boolean => denials.has(status);
 

@@ -40,10 +40,7 @@ export interface ShorteningOptions {
   readonly maxTextBytes?: number;
 }
 
-/**
- * Converts one object. `removedBytes` is the number of bytes that `maxTextBytes` has removed from
- * the object.
- */
+/** Converts one object, of which `maxTextBytes` has removed `removedBytes` bytes. */
 export type Mapping<T, R> = (object: T, removedBytes: number) => R | undefined;
 
 export interface ListResult<T> {
@@ -136,10 +133,7 @@ export interface KubeClient {
     map: Mapping<T, R>,
     options?: ListOptions & CallOptions & ShorteningOptions & MetadataOptions,
   ): Promise<ListResult<R>>;
-  /**
-   * Ends when the server ends the stream. Throws `ApiError` for an ERROR event; 410 means that the
-   * caller has to list again.
-   */
+  /** Ends with the server's stream. Throws `ApiError` for an ERROR event; 410: list again. */
   watch<T extends KubeObject>(
     resource: ResourceDefinition<T>,
     options: WatchOptions,
@@ -155,19 +149,13 @@ export interface KubeClient {
     object: NoInfer<T>,
     options?: CallOptions,
   ): Promise<T>;
-  /**
-   * Replaces the status and nothing else, so the object may lack parts. The resourceVersion of the
-   * object is the precondition.
-   */
+  /** Replaces only the status (the rest may lack), with the resourceVersion as precondition. */
   updateStatus<T extends KubeObject>(
     resource: ResourceDefinition<T>,
     object: StatusUpdate<T>,
     options?: StatusOptions,
   ): Promise<T>;
-  /**
-   * Sends a JSON merge patch (RFC 7386). A `metadata.resourceVersion` in the patch makes the patch
-   * conditional.
-   */
+  /** Sends a JSON merge patch (RFC 7386); a `metadata.resourceVersion` makes it conditional. */
   mergePatch<T extends KubeObject>(
     resource: ResourceDefinition<T>,
     namespace: string,

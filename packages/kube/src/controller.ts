@@ -36,10 +36,7 @@ export interface ControllerOptions extends RuntimeOptions {
   readonly shareOf?: (request: Request) => string;
   /** Maximum workers of one share; default all workers. */
   readonly maxPerShare?: number;
-  /**
-   * Delays after failures. By default the delay is 5 ms, doubles with each failure up to 60 s, and
-   * grows by up to a tenth at random.
-   */
+  /** Delays after failures; default 5 ms to 60 s, doubling, with up to a tenth at random. */
   readonly backoff?: BackoffOptions;
 }
 

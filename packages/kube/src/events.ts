@@ -24,10 +24,7 @@ export interface EventRecorderOptions extends Runtime {
   readonly client: KubeClient;
   /** Name of the component that reports. */
   readonly component: string;
-  /**
-   * Returns the share of the buffer that an Event about the object uses. Default: all Events share
-   * one buffer.
-   */
+  /** Share of the buffer that an Event about the object uses; default one for all. */
   readonly shareOf?: (object: KubeObject) => string;
 }
 
@@ -53,10 +50,7 @@ const maxWriters = 4;
 /** Maximum objects, and maximum distinct Events, that the recorder remembers. */
 const maxRemembered = 4096;
 const maxMessageLength = 1024;
-/**
- * Limits of client-go's spam filter: 25 Events about one object at once, and one more every five
- * minutes.
- */
+/** Limits of client-go: 25 Events about an object at once, and one more every five minutes. */
 const burst = 25;
 const refillMs = 300_000;
 

@@ -1,7 +1,4 @@
-/**
- * A first-in, first-out queue with constant-time operations; `Array.shift` would move every
- * remaining element.
- */
+/** A first-in, first-out queue in constant time; `Array.shift` would move all elements. */
 export class Fifo<T> {
   #items: (T | undefined)[] = [];
   #head = 0;

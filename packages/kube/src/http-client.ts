@@ -55,16 +55,10 @@ const metadataListAccept = accepting('PartialObjectMetadataList');
  * client-go's pager does; a small list succeeds that way.
  */
 const maxPagedAttempts = 2;
-/**
- * Maximum bytes of one watch event. The limit of etcd for a request is 1.5 MiB, and an object may
- * be larger in another version.
- */
+/** Maximum bytes of a watch event; etcd allows 1.5 MiB, and other versions may be larger. */
 const maxWatchLineBytes = 8_388_608;
 
-/**
- * Client of an API server over HTTP. The returned objects have no `managedFields`, unless a `get`
- * asks for them.
- */
+/** Client of an API server over HTTP; no `managedFields` unless a `get` asks for them. */
 export class HttpKubeClient implements KubeClient {
   readonly #transport: Pick<Transport, 'call' | 'stream'>;
   /** Page sizes by plural and group, apart for metadata alone. */
@@ -214,9 +208,7 @@ export class HttpKubeClient implements KubeClient {
     return withoutManagedFields(resource, response);
   }
 
-  /**
-   * Yields the events that arrived together; the reader parses each event when it takes the event.
-   */
+  /** Yields the events that arrived together, and parses each when it is taken. */
   async *#watchBatches<T extends KubeObject>(
     resource: Resource<T>,
     options: WatchOptions,
@@ -349,10 +341,7 @@ function withQuery(path: string, query: Query): string {
   return parameters.size === 0 ? path : `${path}?${parameters.toString()}`;
 }
 
-/**
- * Returns the path of a collection. An empty namespace means all namespaces, or a cluster-scoped
- * kind.
- */
+/** Path of a collection; an empty namespace: all namespaces, or a cluster-scoped kind. */
 function collectionPath(resource: Resource<KubeObject>, namespace = ''): string {
   const root =
     resource.group === ''

@@ -17,10 +17,7 @@ export type Interceptor = <R>(
   run: (changed?: CallOptions) => Promise<R>,
 ) => Promise<R>;
 
-/**
- * A client whose calls all go through an interceptor. Watches pass, because they are no single
- * calls.
- */
+/** A client whose calls, other than watches, go through an interceptor. */
 export class InterceptedClient implements KubeClient {
   readonly #client: KubeClient;
   readonly #intercept: Interceptor;

@@ -23,9 +23,7 @@ export interface LoadConnectionOptions {
   readonly serviceAccountFolder?: string;
 }
 
-/**
- * No usable connection to an API server exists. The message is one line for a person at a terminal.
- */
+/** No usable connection to an API server; the message is one line for a terminal. */
 export class KubeconfigError extends Error {
   override readonly name = 'KubeconfigError';
 }
@@ -112,10 +110,7 @@ async function readKubeconfig(files: readonly string[]): Promise<KubeConfig> {
   return merged;
 }
 
-/**
- * Reads the credentials of the user. A credential plugin runs when its last response is absent or
- * has expired.
- */
+/** Reads the user's credentials; a plugin runs if its last response is absent or expired. */
 async function credentials(
   config: KubeConfig,
   where: string,

@@ -9,22 +9,14 @@ import type { LeaseMembers } from './lease-members.ts';
 import { heldSpec, releasedSpec, type LeaseSpec, ObservedLease, WriteLedger } from './lease.ts';
 
 export interface LeaderElectionOptions extends Runtime {
-  /**
-   * Client for the Lease: neither a fenced client nor a client whose connections the work of the
-   * leader uses.
-   */
+  /** Client for the Lease: not fenced, with connections that the leader's work does not use. */
   readonly client: KubeClient;
   /** Namespace of the Lease. */
   readonly namespace: string;
   readonly name: string;
-  /**
-   * Identity of this process, unique over all processes and all time; a host name does not suffice.
-   */
+  /** Identity of this process, unique over all processes and time, unlike a host name. */
   readonly identity: string;
-  /**
-   * The processes that hold the Lease together; each of them leads. Absent: one process holds the
-   * Lease.
-   */
+  /** Processes that hold the Lease together, all leading. Absent: one process holds it. */
   readonly members?: LeaseMembers;
   /**
    * Time after the last observed renewal during which other candidates leave the Lease alone;
@@ -54,10 +46,7 @@ export class NotLeadingError extends Error {
 }
 
 const never = Number.NEGATIVE_INFINITY;
-/**
- * Delay before a leader that releases its Lease checks again whether its last writes have
- * completed.
- */
+/** Delay before a releasing leader checks again whether its last writes have completed. */
 const settlePollMs = 20;
 
 /**
@@ -108,25 +97,17 @@ export class LeaderElection {
     return this.#leaseDurationMs - this.#renewDeadlineMs;
   }
 
-  /**
-   * True: no other process leads now, nor within `writeDeadlineMs`. The value holds only in the
-   * turn in which the caller reads it.
-   */
+  /** True in this turn: no other process leads now, nor within `writeDeadlineMs`. */
   get isLeading(): boolean {
     return this.#options.clock.monotonic() < this.#leadingUntil;
   }
 
-  /**
-   * Throws a NotLeadingError unless this process leads. Every write of a leader passes this check.
-   */
+  /** Throws a NotLeadingError unless this process leads; every write of a leader passes it. */
   assertLeading(): void {
     if (!this.isLeading) throw new NotLeadingError(`${this.#options.identity} does not lead`);
   }
 
-  /**
-   * Writes of `fenced` clients. The election releases the Lease only when the API server can no
-   * longer execute any of these writes.
-   */
+  /** Writes of `fenced` clients; the Lease is released only when none can be executed any more. */
   get writes(): WriteLedger {
     return this.#writes;
   }
@@ -299,10 +280,7 @@ export class LeaderElection {
     return true;
   }
 
-  /**
-   * Releases the Lease, so that another candidate leads at once, if no write of this process can
-   * arrive later.
-   */
+  /** Releases the Lease to another candidate if no write of this process can arrive later. */
   async #release(heldUntil: number): Promise<void> {
     const { client, clock, members } = this.#options;
     // Pending writes usually complete at once. For a write of unknown outcome, the leader waits

@@ -90,10 +90,7 @@ export class ObservedLease {
     this.#observed = { lease, record, at };
   }
 
-  /**
-   * The identity that holds the Lease. Undefined: the Lease is free, or has not changed for its
-   * duration.
-   */
+  /** Holder of the Lease. Undefined: it is free, or has not changed for its duration. */
   get holder(): string | undefined {
     if (this.#observed === undefined) return undefined;
     const { lease, at } = this.#observed;
@@ -140,10 +137,7 @@ export class WriteLedger {
     return { sent, ended };
   }
 
-  /**
-   * Time on the monotonic clock after which the API server executes none of these writes; in the
-   * past when no write is in flight.
-   */
+  /** Monotonic time after which none of these writes is executed; past when none is in flight. */
   get settledAt(): number {
     return this.#inFlight > 0
       ? Math.max(this.#inFlightUntil, this.#unknownUntil)

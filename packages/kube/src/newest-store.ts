@@ -7,10 +7,7 @@ import type { Store } from './store.ts';
  * has caught up with faster than new entries arrive.
  */
 const maxSweptEntries = 2;
-/**
- * Maximum entries for objects that the cache lacks; such an object may have been deleted and
- * recreated.
- */
+/** Maximum entries for objects that the cache lacks: they may have been deleted. */
 const maxAbsentEntries = 1_000;
 
 /** Maximum time for which a cache need not show an object that was just created. */
@@ -76,10 +73,7 @@ export class NewestStore<T extends KubeObject> {
     this.#sweep();
   }
 
-  /**
-   * Checks the oldest entries, because no caller may ever read an object again after its last
-   * write.
-   */
+  /** Checks the oldest entries, because no caller may read an object again after its last write. */
   #sweep(): void {
     let left = maxSweptEntries;
     for (const [key, ahead] of this.#ahead) {

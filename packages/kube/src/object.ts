@@ -11,10 +11,7 @@ export type Wire<T> = T extends Date
 export const timestampOf = (nowMs: number): string =>
   `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
 
-/**
- * Metadata of an object that an API server has stored. `NewObject` is the type of an object that is
- * not stored yet.
- */
+/** Metadata of a stored object; `NewObject` is the type of one that is not stored yet. */
 export interface ObjectMeta extends Wire<
   Omit<V1ObjectMeta, 'name' | 'uid' | 'resourceVersion' | 'creationTimestamp'>
 > {
@@ -25,10 +22,7 @@ export interface ObjectMeta extends Wire<
   readonly creationTimestamp: string;
 }
 
-/**
- * Metadata that caches hold, with the labels and annotations of this API group alone: see
- * `cachedMetadata`.
- */
+/** Metadata in caches, with labels and annotations of this API group only: see `cachedMetadata`. */
 export type CachedMetadata = Pick<
   ObjectMeta,
   | 'name'
@@ -49,10 +43,7 @@ export interface KubeObject {
   readonly metadata: ObjectMeta;
 }
 
-/**
- * An object to create: the server fills in the missing fields. Either `name` or `generateName` is
- * required.
- */
+/** An object to create, with a `name` or a `generateName`; the server fills in the rest. */
 export type NewObject<T extends KubeObject> = Omit<T, 'metadata' | 'status'> & {
   readonly metadata: Partial<ObjectMeta>;
   readonly status?: unknown;
@@ -66,10 +57,7 @@ export interface ResourceDefinition<T extends KubeObject> {
   readonly kind: string;
   readonly plural: string;
   readonly namespaced: boolean;
-  /**
-   * Returns whether an object has the shape of T. Absent: the client trusts the server to send the
-   * right shape.
-   */
+  /** Whether an object has the shape of T. Absent: the server is trusted to send it. */
   readonly accepts?: (candidate: unknown) => candidate is T;
 }
 

@@ -28,10 +28,7 @@ export class PageSize {
     this.#limit = Math.max(1, Math.min(fitting, this.#limit * maxGrowthFactor, maxLimit));
   }
 
-  /**
-   * Lowers the limit after a page that was too large or took too long. Returns false when the limit
-   * is 1 already.
-   */
+  /** Lowers the limit after a page too large or slow; false when the limit is 1 already. */
   shrink(): boolean {
     if (this.#limit === 1) return false;
     this.#limit = Math.max(1, Math.floor(this.#limit / shrinkFactor));

@@ -25,10 +25,7 @@ class WatchFailure extends Error {
   }
 }
 
-/**
- * A lost connection or an overloaded server leaves the reached version valid; any other error may
- * not.
- */
+/** Only a lost connection or an overloaded server leaves the reached version valid. */
 function watchFailure(error: unknown, resourceVersion: string): WatchFailure {
   if (isExpired(error)) return new WatchFailure('expired', undefined, error);
   if (error instanceof TransportError)
@@ -89,10 +86,7 @@ export type ReflectorOptions<S extends KubeObject, T extends KubeObject = S> = C
     ? { readonly transform?: Transform<S, T> }
     : { readonly transform: Transform<S, T> });
 
-/**
- * Back-off of client-go: 800 ms to 30 s, doubled with each failure, and reset after two minutes
- * without a failure.
- */
+/** Back-off of client-go: 800 ms to 30 s, doubling, reset after two minutes without a failure. */
 const backoff: BackoffOptions = { baseMs: 800, capMs: 30_000, jitter: 1 };
 const healthyMs = 120_000;
 
@@ -152,10 +146,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     return this.#store;
   }
 
-  /**
-   * True once the store holds a whole list and the handlers have received its objects. The value
-   * never returns to false.
-   */
+  /** True, for good, once the store holds a whole list and the handlers have received it. */
   get hasSynced(): boolean {
     return this.#synced;
   }
@@ -183,10 +174,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     this.#running ??= this.#run();
   }
 
-  /**
-   * Resolves when the reflector has stopped. The store keeps its content, and handlers receive no
-   * further calls.
-   */
+  /** Resolves when stopped: the store keeps its content, and handlers get no more calls. */
   async stop(): Promise<void> {
     const reason = new Error(`the reflector of ${this.#options.resource.plural} was stopped`);
     this.#abort.abort(reason);
@@ -194,10 +182,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     await this.#running;
   }
 
-  /**
-   * Resolves when `hasSynced` is true. Rejects when the reflector is stopped earlier, or with the
-   * reason of the signal.
-   */
+  /** Resolves when `hasSynced`; rejects when stopped earlier, or with the reason of the signal. */
   async synced(signal?: AbortSignal): Promise<void> {
     if (signal === undefined) {
       await this.#firstSync.promise;
@@ -274,10 +259,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     };
   }
 
-  /**
-   * Returns the version to continue from when the server ends the stream. Throws a WatchFailure for
-   * everything else.
-   */
+  /** Version to continue from when the server ends the stream; throws a WatchFailure otherwise. */
   async #watch(from: string, signal: AbortSignal): Promise<string | undefined> {
     const { client, resource, clock, random, silenceMs = 150_000 } = this.#options;
     const began = clock.monotonic();

@@ -7,14 +7,9 @@ export interface RoundTripOptions {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
-  /**
-   * The client closes the connection after the response instead of keeping it for the next request.
-   */
+  /** Closes the connection after the response instead of keeping it. */
   readonly closing?: boolean;
-  /**
-   * Ends the request at any time; the call then throws a TransportError with the reason of the
-   * signal as cause.
-   */
+  /** Ends the request at any time with a TransportError, whose cause is the signal's reason. */
   readonly signal: AbortSignal;
   /** See `CallOptions.beforeSend`. */
   readonly beforeSend?: (() => void) | undefined;

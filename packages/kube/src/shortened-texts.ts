@@ -1,7 +1,4 @@
-/**
- * Field of a response that holds the objects: `items` of a list, an array, or `object` of a watch
- * event, a single object.
- */
+/** Field of the objects in a response: `items`, an array, or `object` of a watch event. */
 type ObjectsField = 'items' | 'object';
 
 export interface Shortening {
@@ -112,10 +109,7 @@ function endOfString(json: Buffer, start: number): number {
   return -1;
 }
 
-/**
- * Returns the last position up to `limit` between two characters of a string and outside of escape
- * sequences.
- */
+/** Last position up to `limit` between two characters and outside of escape sequences. */
 function lastBoundary(json: Buffer, start: number, limit: number): number {
   let boundary = start;
   for (let at = start; at <= limit;) {

@@ -11,17 +11,12 @@ export interface Store<T extends KubeObject> {
   readonly size: number;
 }
 
-/**
- * Functions that return the values of an object in each index. An indexer is pure: the same object
- * always has the same values.
- */
+/** Pure functions that return the values of an object in each index. */
 export type Indexers<T> = Readonly<Record<string, (object: T) => readonly string[]>>;
 
 const nothing: readonly never[] = [];
 
-/**
- * Entry of one object for as long as the object exists; the entry always holds the newest state.
- */
+/** Entry of an object while it exists; it always holds the newest state. */
 interface Entry<T> {
   object: T;
   /** Buckets that hold the entry, in the order of the indexers. */
@@ -32,10 +27,7 @@ interface Entry<T> {
 class Bucket<T> {
   readonly index: Index<T> | undefined;
   readonly value: string;
-  /**
-   * Only entry, as long as the bucket has never held two: most values have one object each, and a
-   * set takes 200 bytes.
-   */
+  /** Only entry of a bucket that never held two, as most: a set would take 200 bytes. */
   #only: Entry<T> | undefined;
   #entries: Set<Entry<T>> | undefined;
   #snapshot: readonly T[] | undefined;

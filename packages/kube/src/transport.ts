@@ -12,15 +12,9 @@ import type { RuntimeOptions } from './runtime-options.ts';
 import { roundTrip, type HttpResponse } from './round-trip.ts';
 
 export interface Connection {
-  /**
-   * URL of the server: `https://host:port`, or `http://` for an API server on loopback. A path
-   * before `/api` is kept.
-   */
+  /** URL of the server: `https:`, or `http:` for loopback. A path before `/api` is kept. */
   readonly server: string;
-  /**
-   * Bearer token. A function is called before every request, so that the client uses a token that
-   * was replaced on disk.
-   */
+  /** Bearer token; a function is called before every request, for a token replaced on disk. */
   readonly token?: string | (() => Promise<string>) | undefined;
   /** Certificates and key in PEM. */
   readonly ca?: string | undefined;
@@ -47,17 +41,11 @@ export interface TransportRequest {
   readonly signal?: AbortSignal | undefined;
   readonly deadlineMs?: number | undefined;
   readonly beforeSend?: (() => void) | undefined;
-  /**
-   * Maximum bytes of the response; a larger response fails with a ResponseTooLargeError. Default:
-   * the option of the transport.
-   */
+  /** Bytes beyond which a ResponseTooLargeError is thrown; default that of the transport. */
   readonly maxResponseBytes?: number | undefined;
   /** Called with the number of bytes of a complete response. */
   readonly onResponseBytes?: ((bytes: number) => void) | undefined;
-  /**
-   * Joins the chunks of a response into the bytes to decode, which the transport does not use
-   * afterwards. Default: concatenation.
-   */
+  /** Joins the chunks of a response into bytes used only to decode; default concatenation. */
   readonly gather?: ((chunks: readonly Uint8Array[], bytes: number) => Buffer) | undefined;
   /** Parses the text of a 2xx response; throws for any other text than JSON. Default: JSON.parse. */
   readonly parse?: ((text: string) => unknown) | undefined;
@@ -132,10 +120,7 @@ export class Transport {
     });
   }
 
-  /**
-   * Returns the body of a 2xx response as it arrives, until `request.signal` is aborted. Throws
-   * like `call`, during the iteration too.
-   */
+  /** Body of a 2xx as it arrives, until `request.signal`; throws like `call`, also when read. */
   async stream(
     request: TransportRequest & { readonly signal: AbortSignal },
   ): Promise<AsyncIterable<Uint8Array>> {

@@ -70,10 +70,7 @@ const eventObject = (event: unknown): unknown => (event as Partial<RawEvent>).ob
 export const parseObject = (json: string): unknown => parseAbridged(json, (object) => object);
 
 const opening = '"managedFields":[';
-/**
- * Placeholder for managed fields; no server writes a number there, since all elements of
- * managedFields are objects.
- */
+/** Placeholder for managed fields, whose elements are objects and never numbers. */
 const placeholder = 0;
 
 /**

@@ -4,19 +4,13 @@ import { DelayHeap } from './delay-heap.ts';
 import { FairQueue, Fifo } from './fair-queue.ts';
 
 export interface WorkqueueOptions<K extends string = string> {
-  /**
-   * Returns the share of a key. The queue calls `shareOf` each time that the key starts to wait.
-   * Absent: all keys belong to one share.
-   */
+  /** Share of a key each time that it starts to wait. Absent: one share of all keys. */
   readonly shareOf?: (key: K) => string;
   /** Maximum keys of one share that workers process at once; default unlimited. */
   readonly maxPerShare?: number;
   readonly clock: Clock;
   readonly random: () => number;
-  /**
-   * Delays of `addRateLimited`. By default the delay is 5 ms and doubles with each failure up to 60
-   * s.
-   */
+  /** Delays of `addRateLimited`; default 5 ms, doubling with each failure up to 60 s. */
   readonly backoff?: BackoffOptions;
   readonly onDepth?: (depth: number) => void;
   /** Called with the time from when a key was due until a worker received it. */
@@ -45,10 +39,7 @@ interface Item<K> {
 export class Workqueue<K extends string> {
   readonly #options: WorkqueueOptions<K>;
   readonly #backoff: BackoffOptions;
-  /**
-   * One map holds everything about a key, because lookups dominate the cost of a call when there
-   * are many keys.
-   */
+  /** All about each key in one map, because lookups dominate the cost with many keys. */
   readonly #items = new Map<K, Item<K>>();
   readonly #queue: FairQueue<Item<K>>;
   readonly #getters = new Fifo<(key: K | undefined) => void>();
@@ -102,10 +93,7 @@ export class Workqueue<K extends string> {
     this.#arm();
   }
 
-  /**
-   * Adds the key after a delay that grows with each call until `forget`. A longer `minDelayMs`
-   * takes precedence.
-   */
+  /** Adds the key after `minDelayMs`, or a longer delay that grows until `forget`. */
   addRateLimited(key: K, minDelayMs = 0): void {
     if (this.#shutDown) return;
     const failures = (this.#failures.get(key) ?? 0) + 1;

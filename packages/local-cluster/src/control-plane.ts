@@ -72,10 +72,7 @@ export class ControlPlane {
     await store.committed();
   }
 
-  /**
-   * Answers a request and never throws: an error becomes a `Status`. Resolves when everything that
-   * the response contains is durable.
-   */
+  /** Answers a request once all that the answer contains is durable; never throws. */
   async handle(request: PlaneRequest): Promise<PlaneResponse> {
     try {
       if (this.#closed)
@@ -102,10 +99,7 @@ export class ControlPlane {
     }
   }
 
-  /**
-   * Creates CustomResourceDefinitions or updates them to the given state; a definition without
-   * changes is not written.
-   */
+  /** Creates or updates CustomResourceDefinitions; one without changes is not written. */
   async applyCrds(
     manifests: readonly { readonly metadata: { readonly name: string } }[],
   ): Promise<void> {
@@ -137,10 +131,7 @@ export class ControlPlane {
     return this.#context.store.revision;
   }
 
-  /**
-   * Drops changes up to a version, like the compaction of etcd: watches and lists from earlier
-   * versions get 410.
-   */
+  /** Drops changes up to a version, as etcd's compaction: earlier watches and lists get 410. */
   compactTo(version: number): void {
     this.#context.store.compactTo(version);
   }

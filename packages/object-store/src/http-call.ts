@@ -19,10 +19,7 @@ export interface HttpAnswer {
   readonly body: Buffer | undefined;
 }
 
-/**
- * Each chunk costs as much as some KiB: chunks beyond the first ones average `minChunkBytes` at
- * least.
- */
+/** Each chunk costs some KiB: those beyond the first average `minChunkBytes` at least. */
 const maxSmallChunks = 1000;
 const minChunkBytes = 256;
 

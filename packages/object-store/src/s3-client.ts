@@ -183,10 +183,7 @@ function retryAfterMs({ header }: HttpAnswer): number | undefined {
   return /^\d{1,6}$/.test(value) ? Math.min(Number(value) * 1000, maxRetryAfterMs) : undefined;
 }
 
-/**
- * Headers that a bucket with an object lock requires of a put. Servers differ in which of both they
- * accept.
- */
+/** Headers of a put into a bucket with an object lock; servers accept different ones. */
 function checksumsOf(body: Uint8Array): Readonly<Record<string, string>> {
   const crc = Buffer.alloc(4);
   crc.writeUInt32BE(crc32(body));

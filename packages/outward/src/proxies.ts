@@ -28,10 +28,7 @@ export const withoutProxies: Proxies = {
 export const withScheme = (text: string): string =>
   /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`;
 
-/**
- * Reads the URL of a proxy. Undefined: the text is no http or https URL, or has more than a user, a
- * password, a host and a port.
- */
+/** An http or https URL of a proxy with at most user, password, host and port; else undefined. */
 export function proxyServerOf(text: string): ProxyServer | undefined {
   const url = URL.parse(withScheme(text));
   if (url === null || !['http:', 'https:'].includes(url.protocol)) return undefined;

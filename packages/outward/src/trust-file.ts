@@ -13,10 +13,7 @@ export interface TrustFileOptions {
 
 /** The certificates that connections trust. */
 export interface Trust {
-  /**
-   * The authorities of connections that begin now; another object after a change. Undefined: those
-   * of Node.
-   */
+  /** Authorities for new connections; another object after a change. Undefined: Node's. */
   current(): SecureContext | undefined;
 }
 

@@ -102,10 +102,7 @@ interface PlannedTemplate {
   readonly runtimeClass?: string | undefined;
 }
 
-/**
- * The default template of the chart with its default values, before an installation has made it; a
- * test compares the two.
- */
+/** The chart's default template with default values, before it is made; a test compares them. */
 export const plannedTemplate = ({
   namespace,
   image,

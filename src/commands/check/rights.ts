@@ -43,10 +43,7 @@ const leases = (verbs: readonly string[], name?: string): Rule => ({
   ...(name === undefined ? {} : { name }),
 });
 
-/**
- * Rights of the service accounts in the namespace of the sandboxes, as the Roles of the chart grant
- * them; a test compares the two.
- */
+/** Rights of service accounts among the sandboxes, as in the chart; a test compares the two. */
 export const accountRules: Readonly<Record<'operator' | 'gateway', readonly Rule[]>> = {
   operator: [
     ours(['conversations'], ['get', 'list', 'watch', 'delete']),

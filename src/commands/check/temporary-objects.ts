@@ -124,10 +124,7 @@ export class TemporaryObjects {
     return deleted;
   }
 
-  /**
-   * Deletes everything that this run has created, also after an interruption. Returns what may be
-   * left, each with the reason.
-   */
+  /** Deletes all that this run created, also if interrupted; returns what may be left, and why. */
   async close(): Promise<readonly string[]> {
     const { namespace, run } = this.#options;
     const selector = `${checkLabel}=${run}`;

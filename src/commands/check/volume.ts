@@ -123,10 +123,7 @@ const schedulerMessage = ({ status }: Pod): string | undefined => {
 const isAboutVolume = (text: string): boolean =>
   /PersistentVolumeClaim|persistent ?volumes|binding volumes|storageclass/i.test(text);
 
-/**
- * Pure. Returns a reason instead of a finding where the claim is not bound because the pod has no
- * place for another reason.
- */
+/** Pure. A reason instead of a finding where the pod has no place for another reason. */
 export function volumeFindings(facts: VolumeFacts): readonly Finding[] | string {
   const { namespace, phase, storageClassName, scheduler } = facts;
   if (phase === 'Bound') return [];

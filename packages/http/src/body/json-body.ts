@@ -30,10 +30,7 @@ const shown = (name: string): string =>
   // eslint-disable-next-line no-control-regex -- the pattern replaces control characters
   name.slice(0, maxShownLength).replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, '?');
 
-/**
- * The end of the string that begins at `start`: behind the first quote with an even number of
- * backslashes before it.
- */
+/** End of the string at `start`: the first quote with an even number of backslashes before it. */
 function endOfString(text: string, start: number): number {
   for (let quote = text.indexOf('"', start + 1); ; quote = text.indexOf('"', quote + 1)) {
     let slashes = 0;

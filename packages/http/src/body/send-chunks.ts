@@ -89,10 +89,7 @@ export const listPieces = ({ head, tail }: ListFrame, items: readonly Buffer[]):
   Buffer.from(tail),
 ];
 
-/**
- * Sends a JSON list item by item, at the pace at which its client reads, as `sendChunks` does.
- * Returns the bytes sent.
- */
+/** Sends a JSON list like `sendChunks`, at the pace of its reader. Returns the bytes sent. */
 export function sendList(
   response: ServerResponse,
   frame: ListFrame,

@@ -78,10 +78,7 @@ export interface BoundedResponse {
   readonly headers: Dispatcher.ResponseData['headers'];
   /** The caller reads or destroys the body, unless it calls `bytes` or `text`. */
   readonly body: Readable;
-  /**
-   * Reads the whole body. Rejects with a `CallError`; beyond `maxBytes` it closes the connection
-   * instead of reading the rest.
-   */
+  /** Reads the body. Rejects with a `CallError`; beyond `maxBytes` it closes the connection. */
   readonly bytes: (maxBytes: number) => Promise<Buffer>;
   /** Reads the whole body as `bytes` does, as UTF-8. */
   readonly text: (maxBytes: number) => Promise<string>;
@@ -136,10 +133,7 @@ export class BoundedClient {
     }
   }
 
-  /**
-   * Returns the response, whatever its status, before its body has arrived. The deadline includes
-   * the body.
-   */
+  /** Returns the response of any status before its body, which the deadline includes. */
   async open(call: BoundedCall): Promise<BoundedResponse> {
     const { method, url, headers = {}, body: sent = null } = call;
     const deadline = new Deadline(call.timeoutMs, call.signal);

@@ -57,10 +57,7 @@ export function trustedProxies(trusted: readonly string[]): TrustedProxies {
   return { clientAddress, has, carries: (socket) => has(plain(socket.remoteAddress ?? '')) };
 }
 
-/**
- * The network of a client: one client with an IPv6 address usually has all of its /64, so these
- * count as one.
- */
+/** The network of a client: all addresses of an IPv6 /64 count as one, as one client has them. */
 export function subscriberOf(address: string): string {
   if (isIP(address) !== 6) return address;
   const [head = '', tail = ''] = address.toLowerCase().split('%', 1)[0]?.split('::') ?? [];

@@ -170,10 +170,7 @@ export class FairScheduler {
     });
   }
 
-  /**
-   * Runs one task and yields, so that its continuations in the microtask queue run before the next
-   * task is chosen.
-   */
+  /** Runs one task and yields, so that its continuations run before the next task is chosen. */
   #next(): void {
     if (this.#waiting === 0) {
       // Time that was used while nothing waited delayed no owner.

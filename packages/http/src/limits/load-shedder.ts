@@ -6,10 +6,7 @@ import { Refusal } from '../refusal.ts';
 import type { RequestKind } from './rate-limits.ts';
 
 const sampleMs = 50;
-/**
- * Number of samples in a row that have to be late: one pause, of the garbage collector for example,
- * is no overload.
- */
+/** Samples in a row that have to be late: one pause, as of a garbage collection, is no overload. */
 const samples = 3;
 /**
  * Maximum number of sockets that the event loop handles in one poll. While as many are ready again,
@@ -36,19 +33,13 @@ export interface LoadShedderOptions {
   /** Places of all requests, and of the writes among them. Without a limit, none is too many. */
   readonly requests: Shares;
   readonly writes: Shares;
-  /**
-   * Maximum delay of the event loop before writes are refused; reads are refused at four times
-   * that. 0: no limit.
-   */
+  /** Delay of the event loop beyond which writes are refused, reads at four times it; 0: none. */
   readonly maxDelayMs?: number | undefined;
   readonly clock: Clock;
   readonly metrics: { readonly shedRequests: CounterOf<'kind'> };
 }
 
-/**
- * Refuses work that would be answered too late, while what has been accepted still is answered in
- * time.
- */
+/** Refuses work that would be answered too late, so that accepted work is answered in time. */
 export class LoadShedder {
   readonly #options: LoadShedderOptions;
   readonly #maxDelayMs: number;
@@ -89,10 +80,7 @@ export class LoadShedder {
     return this.#delays.length < samples ? 0 : Math.min(...this.#delays);
   }
 
-  /**
-   * The refusal of a request of any size; undefined when `enter` may be called. Costs next to
-   * nothing.
-   */
+  /** The refusal of a request; undefined when `enter` may be called. Costs next to nothing. */
   refusal(kind: RequestKind): Refusal | undefined {
     if (!this.#hasTooMuch(kind)) return undefined;
     this.#sinceTimer += 1;

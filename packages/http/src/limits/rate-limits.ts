@@ -9,10 +9,7 @@ export interface RateLimitOptions {
   readonly readsPerSecond?: number;
   /** Maximum writes per second of one owner, with all its keys; 0: no limit. */
   readonly writesPerSecond?: number;
-  /**
-   * Maximum failed keys per minute of one client address (of IPv6 its /64), also the burst; 0: no
-   * limit.
-   */
+  /** Failed keys per minute, and burst, of a client address (of IPv6 its /64); 0: no limit. */
   readonly failedKeysPerMinute?: number;
 }
 
@@ -23,17 +20,11 @@ type Limit = RequestKind | 'failed-keys';
 const burstSeconds = 2;
 /** Minimum burst of an owner: a page of a web UI opens with 32 requests at once. */
 const smallestBurst: Readonly<Record<RequestKind, number>> = { reads: 64, writes: 16 };
-/**
- * Maximum number of addresses with a bucket: an attacker with many addresses costs about 5 MB of
- * memory.
- */
+/** Maximum addresses with a bucket: an attacker with many of them costs about 5 MB of memory. */
 const maxAddresses = 20_000;
 const maxOwners = 20_000;
 
-/**
- * Maximum bytes of an answer that counts as one request; each `bytesPerRequest` beyond that count
- * as one more.
- */
+/** Bytes of an answer that counts as one request; each further `bytesPerRequest` counts as one. */
 const freeAnswerBytes = 256 * 1024;
 const bytesPerRequest = 32 * 1024;
 /** Bytes of a body, or of a stored object that is written again, that count as one more write. */
@@ -58,9 +49,7 @@ export interface RateLimitsOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly metrics: { readonly rateLimited: CounterOf<'limit'> };
 }
 
-/**
- * Limits the requests of each owner, and the failed keys of each client address, on this replica.
- */
+/** Limits requests of each owner, and failed keys of each client address, on this replica. */
 export class RateLimits {
   readonly #options: RateLimitsOptions;
   readonly #owners: Readonly<Record<RequestKind, TokenBuckets | undefined>>;
@@ -83,10 +72,7 @@ export class RateLimits {
     this.#addresses = bucketsOf(perMinute / 60, perMinute, maxAddresses);
   }
 
-  /**
-   * Counts a request of an owner. Returns what its answer says about the limit; throws
-   * `rate-limited`.
-   */
+  /** Counts a request of an owner; returns what its answer says. Throws `rate-limited`. */
   request(owner: string, kind: RequestKind): Headers {
     const buckets = this.#owners[kind];
     if (buckets === undefined) return {};
@@ -103,9 +89,7 @@ export class RateLimits {
     );
   }
 
-  /**
-   * Counts a large answer as several: making it takes time that the requests of others wait for.
-   */
+  /** Counts a large answer as several requests: others wait while it is made. */
   answered(owner: string, kind: RequestKind, bytes: number): void {
     if (bytes > freeAnswerBytes)
       this.charge(owner, kind, (bytes - freeAnswerBytes) / bytesPerRequest);
@@ -116,10 +100,7 @@ export class RateLimits {
     this.charge(owner, 'reads', 1 + Math.floor(bytes / bytesPerRequest));
   }
 
-  /**
-   * Counts what is written as several writes where it is large: every process that follows the
-   * store reads it.
-   */
+  /** Counts a large write as several: every process that follows the store reads it. */
   written(owner: string, bytes: number): void {
     this.charge(owner, 'writes', Math.floor(bytes / bytesPerWrite));
   }

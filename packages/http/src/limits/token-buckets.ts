@@ -33,9 +33,7 @@ export interface TokenBucketOptions {
   readonly capacity: number;
 }
 
-/**
- * A token bucket for each name. The memory is bounded by `capacity`, however many names there are.
- */
+/** A token bucket for each name, of at most `capacity` names. */
 export class TokenBuckets {
   readonly options: TokenBucketOptions;
   readonly #buckets: LRUCache<string, Bucket>;

@@ -26,10 +26,7 @@ export interface ForwardedRequestOptions {
   readonly onFailure: (error: UpstreamError) => void;
 }
 
-/**
- * Maximum informational answers, which no client gets. An upstream that sends more wants to keep
- * the proxy busy.
- */
+/** Maximum informational answers, none of which a client gets: more only keep the proxy busy. */
 const maxInformational = 64;
 
 /** Maximum buffered bytes of a request's body, in each direction. */
@@ -42,10 +39,7 @@ class ClientGone extends Error {
   override readonly name = 'ClientGone';
 }
 
-/**
- * Forwards one HTTP request and its answer. Both bodies are streamed, each only as fast as its
- * reader reads it.
- */
+/** Forwards an HTTP request and its answer, both streamed as fast as their readers read. */
 export class ForwardedRequest implements Dispatcher.DispatchHandler {
   readonly #options: ForwardedRequestOptions;
   #controller: Dispatcher.DispatchController | undefined;
@@ -144,10 +138,7 @@ export class ForwardedRequest implements Dispatcher.DispatchHandler {
     }
   }
 
-  /**
-   * A body of its own: what fails on the way to the upstream would end the client's connection
-   * otherwise, before an answer.
-   */
+  /** A body of its own, so that a failed upstream leaves the client's connection open. */
   #readBody(request: Readable): PassThrough {
     const { response, clientIdleMs, clock } = this.#options;
     const body = new PassThrough({ highWaterMark: bodyBufferBytes });

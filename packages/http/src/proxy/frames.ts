@@ -5,10 +5,7 @@ const maskBytes = 4;
 /** Head with an 8-byte length and a mask. */
 const maxHeadBytes = 14;
 
-/**
- * Finds the ends of WebSocket frames (RFC 6455 §5.2) in one direction of a connection, and keeps no
- * payload.
- */
+/** Finds the ends of WebSocket frames (RFC 6455 §5.2) in one direction; keeps no payload. */
 export class FrameFollower {
   /** Head of the present frame, as far as it has arrived. */
   #head = Buffer.alloc(0);
@@ -16,10 +13,7 @@ export class FrameFollower {
   #left = 0;
   #hasClose = false;
 
-  /**
-   * Whether a frame may be inserted now: before, between and behind frames, also within a message
-   * of several.
-   */
+  /** Whether a frame may be inserted now: not within a frame, but between those of a message. */
   get isBetweenFrames(): boolean {
     return this.#left === 0 && this.#head.length === 0;
   }
@@ -100,10 +94,7 @@ export function unmasked(frame: Buffer, payloadStart: number): Buffer {
   return payload;
 }
 
-/**
- * A text message of less than 64 KiB in one frame towards a server, masked by zeros as
- * `closeFrame`.
- */
+/** A text frame of less than 64 KiB towards a server, masked by zeros as `closeFrame`. */
 export function textFrame(text: string): Buffer {
   const payload = Buffer.from(text);
   const { length } = payload;
@@ -111,10 +102,7 @@ export function textFrame(text: string): Buffer {
   return Buffer.concat([Buffer.from([0x81, ...size, 0, 0, 0, 0]), payload]);
 }
 
-/**
- * Close codes of RFC 6455 §7.4.1 and its registry. `authenticationFailed` is one of those that
- * applications choose.
- */
+/** Close codes of RFC 6455 §7.4.1 and its registry; an application chose `authenticationFailed`. */
 export const CloseCode = {
   goingAway: 1001,
   policyViolation: 1008,
@@ -124,10 +112,7 @@ export const CloseCode = {
 } as const;
 export type CloseCode = (typeof CloseCode)[keyof typeof CloseCode];
 
-/**
- * A close frame. Frames to a server must be masked; zeros are enough, because no peer has chosen
- * the payload.
- */
+/** A close frame. One to a server is masked, by zeros, because no peer has chosen the payload. */
 export function closeFrame(code: CloseCode, towards: 'client' | 'server'): Buffer {
   const payload = Buffer.of(code >> 8, code & 0xff);
   const start =

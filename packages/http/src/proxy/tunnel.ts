@@ -14,15 +14,9 @@ import {
 export interface ForwardingLimits {
   /** Maximum time for a connection to the upstream. */
   readonly connectMs: number;
-  /**
-   * Maximum time until the first byte of a response. Some upstreams respond only when a long task
-   * has ended.
-   */
+  /** Maximum time until the first byte of a response; some come only after a long task. */
   readonly firstByteMs: number;
-  /**
-   * Maximum time between two chunks of a response, and without a byte in either direction on a
-   * WebSocket.
-   */
+  /** Maximum time between chunks of a response, and without a byte on a WebSocket. */
   readonly idleMs: number;
   /** Maximum time between two chunks that a client sends or reads. */
   readonly clientIdleMs: number;
@@ -41,10 +35,7 @@ export const defaultForwardingLimits: ForwardingLimits = {
 /** Maximum bytes of the first message: enough for a message that authenticates. */
 const maxBytes = 8 * 1024;
 
-/**
- * Result of a read: the control frames for the upstream, and the first message as soon as it is
- * complete.
- */
+/** Control frames for the upstream, and the first message as soon as it is complete. */
 type FirstMessageResult =
   | { readonly state: 'waiting'; readonly controls: Buffer }
   /** `rest` follows the message. */

@@ -61,10 +61,7 @@ const handshakeHeaders = ({ key, protocol, extensions }: Handshake): string[] =>
 const acceptOf = (key: string): string =>
   createHash('sha1').update(`${key}${acceptSuffix}`).digest('base64');
 
-/**
- * The head of the answer to the client; undefined where the upstream's answer is not one to this
- * handshake.
- */
+/** Head of the answer to the client; undefined where the upstream rejects this handshake. */
 function switchingProtocols(
   { key }: Handshake,
   answer: IncomingMessage,
@@ -106,9 +103,7 @@ export interface UpgradeOptions extends Pick<
   readonly head: Buffer;
   readonly target: Target;
   readonly path: string;
-  /**
-   * Headers for the upstream except those of the handshake, as a list of names and values in turn.
-   */
+  /** Headers for the upstream except the handshake's: names and values in turn. */
   readonly headers: readonly string[];
   readonly handshake: Handshake;
   readonly requestId: string;
@@ -124,10 +119,7 @@ export interface UpgradeOptions extends Pick<
   readonly onOpen: (tunnel: Tunnel) => void;
 }
 
-/**
- * Repeats a client's WebSocket handshake to the upstream, and joins both connections when the
- * upstream agrees.
- */
+/** Repeats a client's WebSocket handshake to the upstream, and joins the two if it agrees. */
 export function upgrade(options: UpgradeOptions): void {
   const { socket, target, handshake, requestId, clock, limits } = options;
   let isOver = false;

@@ -6,27 +6,15 @@ import { Refusal } from '../refusal.ts';
 
 /** Timeouts of the server for clients, in milliseconds. */
 export interface ClientTimeouts {
-  /**
-   * Maximum time for the headers of a request, from its first byte or from the beginning of the
-   * connection.
-   */
+  /** Maximum time for the headers, from their first byte or the start of the connection. */
   readonly headersMs: number;
-  /**
-   * Maximum time for a whole request. Proxied requests have a limit of their own, because an upload
-   * may take longer.
-   */
+  /** Maximum time for a whole request; proxied ones have another, for long uploads. */
   readonly requestMs: number;
-  /**
-   * Maximum time of an idle connection. Common load balancers have a shorter one, so that they
-   * close the connection first.
-   */
+  /** Maximum time of an idle connection, longer than usual load balancers', which close first. */
   readonly keepAliveMs: number;
   /** Maximum time in which a client reads nothing of its answer. */
   readonly stallMs: number;
-  /**
-   * Maximum time for the rest of a request after its response: a close would lose the response of a
-   * client that still sends.
-   */
+  /** Maximum time for the rest of an answered request: an earlier close would lose the response. */
   readonly lingerMs: number;
 }
 

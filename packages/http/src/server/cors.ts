@@ -1,10 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 const methods = 'GET, POST, PUT, PATCH, DELETE';
-/**
- * Maximum age that browsers accept, because they preflight every request of a page on another
- * origin.
- */
+/** Maximum age that browsers accept: each request of a page on another origin is preflighted. */
 const maxAgeSeconds = 7200;
 
 /** Origins whose pages may read responses; `*` means every origin. */

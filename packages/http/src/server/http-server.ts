@@ -18,19 +18,13 @@ const maxListeners = 20;
 const maxHeaderBytes = 16 * 1024;
 /** Delay before the kernel probes a connection on which nothing is sent. */
 const probeDelayMs = 60_000;
-/**
- * Maximum requests on one connection that wait for their responses; no known client sends even two
- * ahead.
- */
+/** Maximum requests on a connection that wait for responses; no known client sends two ahead. */
 const maxPipelined = 64;
 
 export interface HttpServerOptions {
   /** Limits of concurrent connections; none by default. */
   readonly connections?: Connections;
-  /**
-   * Names in lower case of headers that a request may have once, besides those of HTTP itself; none
-   * by default.
-   */
+  /** Lower-case names of headers that a request may have once, besides HTTP's; default none. */
   readonly singleHeaders?: readonly string[];
   /** Values that differ from the defaults. */
   readonly timeouts?: Partial<ClientTimeouts>;
@@ -38,17 +32,11 @@ export interface HttpServerOptions {
 
 export interface ServerHandlers {
   readonly request: RequestListener;
-  /**
-   * Whether a request changes the protocol of its connection; other requests are answered over
-   * HTTP.
-   */
+  /** Whether a request changes the protocol of its connection; others are answered over HTTP. */
   readonly wantsUpgrade: (request: IncomingMessage) => boolean;
   /** Called with the requests that `wantsUpgrade` accepts. */
   readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
-  /**
-   * Returns the response to a request that the server refuses by itself. `request` is undefined
-   * where the request could not be parsed.
-   */
+  /** The response to a refused request, which is undefined where it could not be parsed. */
   readonly refuse: (refusal: Refusal, request: IncomingMessage | undefined) => ErrorResponse;
 }
 
@@ -63,10 +51,7 @@ interface ConnectionState {
   isOver: boolean;
 }
 
-/**
- * An HTTP server that trusts no client: clients may be slow, leave answers unread, and send
- * ambiguous requests.
- */
+/** An HTTP server for untrusted clients: slow ones, unread answers, ambiguous requests. */
 export function createHttpServer(
   { request: listener, wantsUpgrade, upgrade, refuse }: ServerHandlers,
   options: HttpServerOptions = {},

@@ -43,10 +43,7 @@ export async function listenOn(
   }
 }
 
-/**
- * Accepts no new connections, waits for the requests under way, and closes the remaining
- * connections after `graceMs`.
- */
+/** Accepts no new connections, waits for running requests, and closes the rest after `graceMs`. */
 export async function closeServer(server: Server, clock: Clock, graceMs: number): Promise<void> {
   if (!server.listening) return;
   const closed = new AbortController();
@@ -71,9 +68,7 @@ export async function closeServer(server: Server, clock: Clock, graceMs: number)
   await end;
 }
 
-/**
- * Tracks the answers that are still being written, so that a shutdown ends each of them properly.
- */
+/** Tracks unfinished answers, so that a shutdown ends each of them properly. */
 export class OpenStreams {
   readonly #ends = new Set<() => void>();
   #closed = false;
@@ -120,10 +115,7 @@ export class LastResponses {
     response.once('close', () => this.#underWay.delete(response));
   }
 
-  /**
-   * Makes every response from now on the last one of its connection, also responses to requests
-   * under way.
-   */
+  /** Makes every further response, also of running requests, the last of its connection. */
   begin(): void {
     this.#begun = true;
     for (const response of this.#underWay) if (!response.headersSent) mark(response);

@@ -19,10 +19,7 @@ export function* headersIn(raw: readonly string[]): Generator<RawHeader, void, u
 /** Printable ASCII; no fragment, and no backslash, which some take for a slash. */
 const plainPath = /^\/(?:[!"$&-[\]-~]|%[0-9A-Fa-f]{2})*$/;
 const plainQuery = /^[!-~]*$/;
-/**
- * Dots alone, plainly or encoded, with or without a parameter behind them, and between slashes of
- * either spelling.
- */
+/** Dot segments, plain or encoded, with or without a parameter, between slashes of any spelling. */
 const dotSegment = /(?:\/|%2f)(?:\.|%2e){1,2}(?=\/|%2f|;|$)/i;
 /** Encoded control characters and backslashes. */
 const encodedTrouble = /%(?:[01][0-9a-f]|7f|5c)/i;
@@ -54,10 +51,7 @@ export function isSafePath(path: string): boolean {
 
 /** Maximum number of headers: browsers send about 20, and each proxy adds some. */
 const maxHeaders = 200;
-/**
- * Headers that a request may have once: of two, the server and a proxy before it could each
- * believe another one.
- */
+/** Headers that a request may have once: two servers could each believe another one. */
 const single: ReadonlySet<string> = new Set([
   'host',
   'authorization',

@@ -69,17 +69,11 @@ export const withStatus = (object: ApiObject, status: Json | undefined): ApiObje
 
 const alphabet = 'bcdfghjklmnpqrstvwxz2456789';
 
-/**
- * Returns the suffix for generateName: five characters of an alphabet without vowels, as in
- * Kubernetes.
- */
+/** Suffix for generateName: five characters of an alphabet without vowels, as in Kubernetes. */
 export const nameSuffix = (random: () => number): string =>
   Array.from({ length: 5 }, () => alphabet[Math.floor(random() * alphabet.length)] ?? 'x').join('');
 
-/**
- * Returns a version 4 UUID from the given random source, so that a simulation with the same seed
- * gets the same UUIDs.
- */
+/** Returns a version 4 UUID of a random source: the same in each simulation of a seed. */
 export function randomUuid(random: () => number): string {
   const digits = Array.from({ length: 32 }, () => Math.floor(random() * 16).toString(16));
   digits[12] = '4';

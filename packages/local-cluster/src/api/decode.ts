@@ -210,9 +210,7 @@ export function rejectForce(query: URLSearchParams): void {
 
 const policies = ['Background', 'Foreground', 'Orphan'];
 
-/**
- * Returns the options of a deletion from the body, or from the query as older clients send them.
- */
+/** Options of a deletion from the body, or from the query as older clients send them. */
 export function deleteOptions(query: URLSearchParams, sent: Json): DeleteOptions {
   const preconditions = objectAt(sent, 'preconditions');
   const uid = stringAt(preconditions, 'uid');

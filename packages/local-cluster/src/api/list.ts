@@ -7,10 +7,7 @@ import { badRequest, expired, StatusError, tooLargeVersion } from './status-erro
 import { isObject, numberAt, stringAt, type Json } from '../json/json.ts';
 
 interface ContinueToken {
-  /**
-   * Version of the continued list. Undefined: this version has expired, and the list continues with
-   * the current state.
-   */
+  /** Version of the continued list. Undefined: expired, the current state follows. */
   readonly version: number | undefined;
   /** Key of the last object that the server has sent. */
   readonly after: string;
@@ -52,9 +49,7 @@ interface Source {
   readonly items: Iterable<Stored>;
 }
 
-/**
- * Returns the items of the current state, of an older version, or of the rest of a continued list.
- */
+/** Items of the current state, of an older version, or of the rest of a continued list. */
 function sourceOf(
   store: ObjectStore,
   resource: ApiResource,

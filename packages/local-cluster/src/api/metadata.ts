@@ -60,9 +60,7 @@ export function nameErrors(
 
 const qualifiedText = `name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '${qualifiedPart}')`;
 
-/**
- * Returns the error of a qualified name, `example.com/name` or `name`; undefined for a valid name.
- */
+/** Error of a qualified name, `example.com/name` or `name`; undefined for a valid name. */
 export function qualifiedNameFault(key: string): string | undefined {
   const parts = key.split('/');
   const name = parts.at(-1) ?? '';
@@ -220,10 +218,7 @@ const newNameErrors = ({ name, generateName = '' }: Meta, resource: ApiResource)
     : nameErrors(name, resource.nameRule, 'metadata.name')),
 ];
 
-/**
- * Returns the warnings about new finalizers of a custom object whose names are valid but not
- * domain-qualified.
- */
+/** Warnings about new finalizers of a custom object that are not domain-qualified. */
 export const finalizerWarnings = (
   { finalizers = [] }: Meta,
   old: Meta | undefined,
@@ -240,10 +235,7 @@ export const finalizerWarnings = (
         `metadata.finalizers: ${JSON.stringify(name)}: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers`,
     );
 
-/**
- * Removes nulls, which the decoder of Go treats as absent, except from the schema of a custom
- * resource, whose defaults may be null.
- */
+/** Removes nulls, absent to Go, except from the schema of a custom resource (null defaults). */
 export function dropNulls(value: Json): Json {
   if (isArray(value)) return value.filter((item) => item !== null).map(dropNulls);
   if (!isObject(value)) return value;

@@ -177,10 +177,7 @@ export class ObjectWriter {
     return this.store(resource, versioned, options);
   }
 
-  /**
-   * Stores an object as given, or removes an object that is being deleted and has neither
-   * finalizers nor a remaining grace period.
-   */
+  /** Stores an object, or removes a deleted one without finalizers and grace period. */
   store(resource: ApiResource, object: ApiObject, options: WriteOptions = {}): ApiObject {
     if (options.dryRun === true) return object;
     const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = object.metadata;
@@ -348,10 +345,7 @@ export function scaleOf(object: ApiObject, paths: ScalePaths) {
 
 const maxReplicas = 2_147_483_647;
 
-/**
- * Returns the errors of replica counts that a Scale cannot represent. Kubernetes writes these field
- * paths with a leading dot.
- */
+/** Errors of replica counts for a Scale. Kubernetes writes these paths with a leading dot. */
 function scaleErrors(object: ApiObject, { scale }: ApiResource): readonly FieldError[] {
   return (scale === undefined ? [] : [scale.spec, scale.status]).flatMap((path) => {
     const replicas = valueAt(object, path);

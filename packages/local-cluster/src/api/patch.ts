@@ -17,9 +17,7 @@ import { builtinListKeys } from '../apply/field-set.ts';
 
 /** Properties of a JSON text that JSON.parse does not report: duplicate keys and the depth. */
 interface TextShape {
-  /**
-   * Paths of duplicate keys in the form of strict decoding (`spec.ports[0].name`), each path once.
-   */
+  /** Paths of duplicate keys as in strict decoding (`spec.ports[0].name`), each once. */
   readonly duplicates: readonly string[];
   readonly depth: number;
 }
@@ -79,10 +77,7 @@ export const patchTypes = {
   apply: 'application/apply-patch+yaml',
 } as const;
 
-/**
- * Maximum depth of a body: deeper than any useful object, and shallow enough for recursive
- * functions.
- */
+/** Maximum depth of a body: beyond any useful object, and safe for recursive functions. */
 const maxDepth = 1000;
 
 /**
@@ -284,9 +279,7 @@ function mergeList(mergeKey: string, present: JsonArray, patch: JsonArray): Json
   return result;
 }
 
-/**
- * Sorts the list in the order of the patch; items that the order does not name remain at the end.
- */
+/** Sorts the list in the order of the patch; items that it does not name go to the end. */
 function reorder(result: Record<string, Json | undefined>, key: string, order: JsonArray): void {
   const items = result[key];
   if (!isArray(items)) return;

@@ -19,10 +19,7 @@ export interface PlaneRequest {
 export interface PlaneResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /**
-   * A text, or a stream of texts (watch) or bytes (log) until the stream ends or a reader calls
-   * `return`.
-   */
+  /** A text, or a stream of texts (watch) or bytes (log) that a reader ends by `return`. */
   readonly body: string | WatchStream | AsyncIterable<Uint8Array>;
 }
 
@@ -37,10 +34,7 @@ export interface ResourcePath {
   readonly subresource: string | undefined;
 }
 
-/**
- * Parses `/api/v1/…` and `/apis/{group}/{version}/…`; undefined for any other path, including paths
- * of discovery.
- */
+/** Parses `/api/v1/…` and `/apis/{group}/{version}/…`; undefined for others, such as discovery. */
 export function parseResourcePath(path: string): ResourcePath | undefined {
   const parts = path
     .split('/')

@@ -78,10 +78,7 @@ const decoded = (scope: ResourceRequest, body: Json): JsonObject =>
     duplicates: duplicatesIn(scope),
   });
 
-/**
- * Returns the keys that the body contains twice. A patch is not checked, because the checked object
- * is computed from it.
- */
+/** Duplicate keys of the body; none for a patch, from which the checked object is computed. */
 function duplicatesIn({ request, query }: ResourceRequest): readonly string[] {
   const { body = '', method } = request;
   if (method === 'PATCH' || validationOf(query, method) === 'Ignore' || !body.startsWith('{'))
@@ -157,10 +154,7 @@ function watch(scope: ResourceRequest): PlaneResponse {
   return { status: 200, headers: { 'content-type': serializer.contentType }, body: stream };
 }
 
-/**
- * Returns the version after which a watch starts. Undefined: the watch starts with the current
- * state.
- */
+/** Version after which a watch starts. Undefined: it starts with the current state. */
 function startOf(
   { store }: PlaneContext,
   sendInitial: boolean,

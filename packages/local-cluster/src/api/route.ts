@@ -137,10 +137,7 @@ function resourceResponse(
     : { ...response, headers: { ...response.headers, warning: warnings.map(warning).join(', ') } };
 }
 
-/**
- * A path of an unknown kind in a served group is answered with a Status; any other path with the
- * plain text of Kubernetes.
- */
+/** Unknown kinds of served groups get a Status, other paths the plain text of Kubernetes. */
 function unknownKind({ registry }: PlaneContext, { group, version }: ResourcePath): PlaneResponse {
   const served = registry
     .all()
@@ -155,9 +152,6 @@ function unknownKind({ registry }: PlaneContext, { group, version }: ResourcePat
 const isAddressed = (resource: ApiResource, { namespace, name }: ResourcePath): boolean =>
   resource.namespaced ? namespace !== undefined || name === undefined : namespace === undefined;
 
-/**
- * Formats a warning header (RFC 7234 §5.5) as Kubernetes does. Characters that a header cannot hold
- * are replaced.
- */
+/** Formats a warning (RFC 7234 §5.5) as Kubernetes does; other characters become `?`. */
 const warning = (text: string): string =>
   `299 - ${JSON.stringify(text).replaceAll(/[^\x20-\x7e]/g, '?')}`;

@@ -98,10 +98,7 @@ export const conflict = objectError(
   ) => `Operation cannot be fulfilled on ${object}: ${why}`,
 );
 
-/**
- * Returns the error of a deletion whose preconditions fail; the message has the kind instead of the
- * plural.
- */
+/** Error of a deletion with failed preconditions, which names the kind, not the plural. */
 export const deletionConflict = (subject: Subject, name: string, why: string): StatusError =>
   conflict({ ...subject, plural: subject.kind }, name, why);
 

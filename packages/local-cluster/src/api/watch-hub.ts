@@ -39,10 +39,7 @@ interface Watcher {
 
 const line = (type: string, object: string): string => `{"type":"${type}","object":${object}}\n`;
 
-/**
- * Sends every change to the watchers of its kind. Watchers with the same encoding share one
- * serialized text.
- */
+/** Sends changes to the watchers of a kind, which share the text of the same encoding. */
 export class WatchHub {
   readonly #options: Options;
   readonly #watchers = new Map<string, Set<Watcher>>();

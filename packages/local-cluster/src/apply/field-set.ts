@@ -68,10 +68,7 @@ export function identityAt({ schema, builtin, field }: Place): ListIdentity {
 export const isAtomicMap = ({ schema }: Place): boolean =>
   schema?.['x-kubernetes-map-type'] === 'atomic';
 
-/**
- * Returns the value of an absent key of an item: the default of its schema, or TCP for the protocol
- * of a port.
- */
+/** Value of an absent key of an item: the default of its schema, or TCP as protocol of a port. */
 const keyDefault = (place: Place, key: string) =>
   itemPlace(place).schema?.properties?.[key]?.default ??
   (place.builtin && key === 'protocol' ? 'TCP' : undefined);

@@ -136,10 +136,7 @@ export const entryOf = (
   fields,
 });
 
-/**
- * Returns the managers of an object. An object without managedFields gets the manager
- * `before-first-apply`, as in Kubernetes.
- */
+/** Managers of an object; without managedFields `before-first-apply`, as in Kubernetes. */
 export function managersOf(old: ApiObject, writer: Writer): readonly ManagerEntry[] {
   if (old.metadata.managedFields !== undefined) return readManagers(old.metadata.managedFields);
   const fields = fieldsOf(ownable(old, 'main', writer.resource.hasStatus), rootOf(writer.resource));

@@ -44,10 +44,7 @@ export interface Application extends Writer {
   readonly force: boolean;
 }
 
-/**
- * Merges the configuration into the live value: maps by key, lists by the identity of items, and
- * atomic values as a whole.
- */
+/** Merges a configuration: maps by key, lists by identity of items, atomic values as a whole. */
 function merged(live: Json | undefined, config: Json, place: Place): Json {
   if (isObject(config) && isObject(live) && !isAtomicMap(place)) {
     const result: Record<string, Json | undefined> = { ...live };
@@ -139,10 +136,7 @@ function conflictsOf(
 /** The existence of an item is not a conflict; its fields may be. */
 const isItemPath = (path: string): boolean => elementsOf(path).at(-1)?.startsWith('k:') === true;
 
-/**
- * Removes the fields that this manager applied earlier and no longer applies, unless another
- * manager owns them.
- */
+/** Removes fields that this manager no longer applies, unless another manager owns them. */
 function withoutAbandoned(
   object: JsonObject,
   wanted: FieldSet,
@@ -160,10 +154,7 @@ function withoutAbandoned(
   return isObject(result) ? result : object;
 }
 
-/**
- * Keeps the time of an unchanged manager, so that an apply without changes leaves the object
- * unchanged.
- */
+/** Keeps the time of an unchanged manager, so that an apply without changes changes nothing. */
 function keepTime(
   managers: JsonArray,
   old: ApiObject | undefined,

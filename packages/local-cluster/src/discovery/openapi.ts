@@ -11,10 +11,7 @@ const metaName = 'V1ObjectMeta';
 
 const groupVersionKind = ({ group, version, kind }: ApiResource) => ({ group, version, kind });
 
-/**
- * Returns the schema name of a kind. Built-in kinds have the names of Kubernetes, which follow the
- * packages of Go.
- */
+/** Schema name of a kind; those of built-in kinds follow the packages of Go, as in Kubernetes. */
 const componentName = ({ group, version, kind, model }: ApiResource): string =>
   model !== undefined && group !== 'apiextensions.k8s.io'
     ? `io.k8s.api.${group === '' ? 'core' : (group.split('.')[0] ?? '')}.${version}.${kind}`

@@ -36,9 +36,7 @@ const ecdsaWithSha256 = sequence(objectId('2a8648ce3d040302'));
 const commonName = (name: string): Buffer =>
   sequence(encoded(0x31, sequence(objectId('550403'), encoded(0x0c, Buffer.from(name)))));
 
-/**
- * Encodes a time as RFC 5280 §4.1.2.5 requires: UTCTime before 2050, GeneralizedTime from then on.
- */
+/** Encodes a time by RFC 5280 §4.1.2.5: UTCTime before 2050, then GeneralizedTime. */
 function time(date: Date): Buffer {
   const text = `${date.toISOString().slice(0, 19).replaceAll(/[-:T]/g, '')}Z`;
   return date.getUTCFullYear() < 2050

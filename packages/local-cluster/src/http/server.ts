@@ -78,15 +78,9 @@ export interface ApiServerOptions {
   readonly token: string;
   readonly logger: Logger;
   readonly podLogs?: PodLogs;
-  /**
-   * Certificate of the server. Kubeconfigs contain the certificate, so the caller keeps it over
-   * restarts. Default: a new certificate.
-   */
+  /** Certificate, which the caller keeps over restarts for kubeconfigs; default a new one. */
   readonly certificate?: Certificate;
-  /**
-   * Maximum time that a watcher takes to read sent data before its connection is closed; default 30
-   * s.
-   */
+  /** Maximum time without a read before a watcher's connection is closed; default 30 s. */
   readonly stalledMs?: number;
 }
 
@@ -97,10 +91,7 @@ export interface ApiServer {
   readonly secureUrl: string;
   /** Certificate of `secureUrl` in PEM. */
   readonly ca: string;
-  /**
-   * Ends the watches, waits for pending requests, and releases the port. The control plane remains
-   * open.
-   */
+  /** Ends watches, waits for pending requests, and frees the port; the plane stays open. */
   close(): Promise<void>;
 }
 

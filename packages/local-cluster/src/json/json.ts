@@ -1,6 +1,4 @@
-/**
- * Immutable JSON: stored and returned values are never changed in place. `undefined` means absent.
- */
+/** Immutable JSON: values are never changed in place. `undefined` means absent. */
 export type Json = null | boolean | number | string | JsonArray | JsonObject;
 export type JsonArray = readonly Json[];
 export interface JsonObject {

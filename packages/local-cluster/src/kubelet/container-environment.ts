@@ -22,10 +22,7 @@ type DataReader = (
   reference: { readonly name?: string; readonly optional?: boolean },
 ) => Promise<ReadonlyMap<string, Buffer>>;
 
-/**
- * Expands `$(NAME)` as Kubernetes does: `$$` is a dollar sign, and unknown references remain
- * unchanged.
- */
+/** Expands `$(NAME)` as Kubernetes does: `$$` is a dollar sign, unknown names stay. */
 export const expand = (text: string, variables: Readonly<Variables>): string =>
   text.replace(/\$(?:\$|\(([^()]*)\))/g, (written: string, name: string | undefined) =>
     name === undefined

@@ -162,10 +162,7 @@ export class ContainerLog {
     }
   }
 
-  /**
-   * Runs one write after the other. A failure is logged once, and again only after a successful
-   * write.
-   */
+  /** Runs one write after the other; logs a failure once until a write succeeds. */
   #inTurn(task: () => Promise<void>): Promise<void> {
     this.#last = this.#last.then(task).then(
       () => {

@@ -14,10 +14,7 @@ export const kubeletBackOff: BackOffLimits = {
   resetAfterMs: 600_000,
 };
 
-/**
- * Delay before the next restart after the end of a run, in milliseconds; 0 before the first
- * restart, which is immediate.
- */
+/** Delay in milliseconds between the end of a run and the next; 0 before the first restart. */
 export type BackOff = number;
 
 export const noBackOff: BackOff = 0;
@@ -82,10 +79,7 @@ export const Waiting = {
   errImagePull: 'ErrImagePull',
   imagePullBackOff: 'ImagePullBackOff',
   crashLoopBackOff: 'CrashLoopBackOff',
-  /**
-   * The node was stopped gracefully. Its next start runs the container again, whatever the restart
-   * policy.
-   */
+  /** The node was stopped; its next start runs the container, whatever the restart policy. */
   nodeStopped: 'NodeStopped',
 } as const;
 

@@ -175,10 +175,7 @@ export class ContainerRun {
     return this.#prober.ready;
   }
 
-  /**
-   * Sends SIGTERM, and SIGKILL after the grace period. A repeated call can only shorten the grace
-   * period.
-   */
+  /** Sends SIGTERM, then SIGKILL after the grace period, which repeated calls only shorten. */
   terminate(graceMs: number): void {
     if (this.#over) return;
     const atMs = this.#clock.monotonic() + graceMs;

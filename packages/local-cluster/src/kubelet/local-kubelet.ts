@@ -66,10 +66,7 @@ export class LocalKubelet {
     this.#settings = withDefaults(options);
   }
 
-  /**
-   * Resolves when the node accepts pods. Throws when the machine is not supported, or another
-   * process uses the data folder.
-   */
+  /** Resolves when pods are accepted; throws on other systems, or if the data folder is in use. */
   async start(): Promise<void> {
     if (this.#running !== undefined) throw new Error('the local kubelet has been started already');
     if (process.platform !== 'linux')
@@ -83,19 +80,14 @@ export class LocalKubelet {
     this.#running = { manager, stack: stack.move() };
   }
 
-  /**
-   * Ends every container and resolves when no process remains. The pods remain in the API, and the
-   * next start runs them again.
-   */
+  /** Ends every process. The pods remain in the API, and the next start runs them again. */
   async stop(): Promise<void> {
     const running = this.#running;
     this.#running = undefined;
     await running?.stack.disposeAsync();
   }
 
-  /**
-   * Returns the log of the current or previous run of a container; undefined when there is none.
-   */
+  /** Log of the current or previous run of a container; undefined when there is none. */
   open(
     podUid: string,
     containerName: string,

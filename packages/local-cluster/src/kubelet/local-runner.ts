@@ -15,16 +15,10 @@ import {
   type ProcessEntry,
 } from './process-table.ts';
 
-/**
- * State of a run on disk, which suffices to find the session of the run after a crash, even when
- * its first process is gone.
- */
+/** State of a run on disk, which finds its session after a crash, even without a leader. */
 const runFileSchema = z.object({ pid: z.int(), startTicks: z.int(), bootId: z.string() });
 
-/**
- * Maximum wait for output after the end of a run. A process that has left its session and its
- * environment may keep the pipe open.
- */
+/** Maximum wait for output after a run, whose pipe an escaped process may keep open. */
 const drainMs = 1000;
 const recoverTimeoutMs = 30_000;
 

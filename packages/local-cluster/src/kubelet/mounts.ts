@@ -47,10 +47,7 @@ export function translateArgument(value: string, mounts: readonly Mount[]): stri
   return option + translatePath(value.slice(option.length), mounts);
 }
 
-/**
- * Returns the working directory of the process: a mounted folder, or a folder of the pod in place
- * of a path of the image.
- */
+/** Working directory of a process: a mounted folder, or one of the pod for that of the image. */
 export function workingDirOf(
   container: Container,
   mounts: readonly Mount[],
@@ -63,10 +60,7 @@ export function workingDirOf(
   return translated === absolute ? join(podFolder, 'root', absolute) : translated;
 }
 
-/**
- * Creates the folders of the volumes of a container. Throws `ContainerConfigError` for a volume
- * that is missing or unsupported.
- */
+/** Creates the folders of volumes. Throws `ContainerConfigError` for an unsupported volume. */
 export async function prepareMounts(
   pod: Pod,
   container: Container,

@@ -25,10 +25,7 @@ export const needsScheduling = ({ spec, metadata }: Pod): boolean =>
   (spec?.schedulerName ?? 'default-scheduler') === 'default-scheduler' &&
   (spec?.schedulingGates ?? []).length === 0;
 
-/**
- * Returns the message of the scheduler when the pod does not fit the node; undefined when the pod
- * fits.
- */
+/** Message of the scheduler for a pod that does not fit the node; undefined if it fits. */
 export function unschedulableMessage(
   pod: Pod,
   labels: Readonly<Record<string, string>>,
@@ -49,10 +46,7 @@ export function unschedulableMessage(
   return undefined;
 }
 
-/**
- * Creates the scheduler, which binds pods without a node to this node once their claims are bound,
- * and reports unschedulable pods.
- */
+/** Scheduler that binds pods to this node once their claims are bound, or reports why not. */
 export function createScheduler(options: {
   readonly settings: NodeSettings;
   readonly pods: Store<Pod>;
@@ -120,10 +114,7 @@ export function createScheduler(options: {
 /** Name of the index of claims by uid. */
 export const byUid = 'uid';
 
-/**
- * Returns the request for the folder of a claim uid. Requests for claims have a namespace, requests
- * for folders have none.
- */
+/** Request for the folder of a claim uid, without the namespace that requests for claims have. */
 export const folderRequest = (claimUid: string): Request => ({ namespace: '', name: claimUid });
 
 interface Options {
@@ -134,10 +125,7 @@ interface Options {
   readonly isUsed: (claimUid: string) => boolean;
 }
 
-/**
- * Creates a folder for every claim and removes the folder when the claim is gone and no pod uses it
- * any more.
- */
+/** Creates a folder for each claim, and removes it when the claim and its last pod are gone. */
 export class VolumeProvisioner {
   readonly controller: Controller;
   readonly #options: Options;
@@ -153,10 +141,7 @@ export class VolumeProvisioner {
     });
   }
 
-  /**
-   * Checks every folder, because claims may have been deleted while the node did not run. The store
-   * must have synced.
-   */
+  /** Checks all folders for claims deleted meanwhile; the store must have synced. */
   async sweep(): Promise<void> {
     for (const name of await readdir(this.#options.folder.volumes))
       this.controller.enqueue(folderRequest(name));

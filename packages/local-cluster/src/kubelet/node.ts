@@ -88,10 +88,7 @@ export interface Reservation {
   release(): Promise<void>;
 }
 
-/**
- * Returns an address of 127.64.0.0/10, without octets that resemble a network or a broadcast
- * address.
- */
+/** An address of 127.64.0.0/10, no octet of which is like that of a network or broadcast. */
 export function loopbackAddress(random: () => number): string {
   const octet = (from: number, count: number) => from + Math.floor(random() * count);
   return `127.${octet(64, 64)}.${octet(1, 254)}.${octet(1, 254)}`;
@@ -149,10 +146,7 @@ export class AddressPool {
   }
 }
 
-/**
- * Names that are safe as a path segment: uids of the API server and DNS labels, without dots and
- * slashes.
- */
+/** Names safe as a path segment: uids and DNS labels, without dots and slashes. */
 const safeName = /^[A-Za-z0-9]([A-Za-z0-9-]{0,251}[A-Za-z0-9])?$/;
 
 /** Returns the name, or throws for a name that could lead out of its folder. */

@@ -26,10 +26,7 @@ export interface ProcessExit {
 
 /** A process and all processes that it has started. */
 export interface RunningProcess {
-  /**
-   * Resolves when the process has ended, all processes that it started are gone, and the output has
-   * been passed on.
-   */
+  /** Resolves when the process and all that it started have ended, after their output. */
   readonly exited: Promise<ProcessExit>;
   /** Sends SIGTERM to the process group. */
   terminate(): void;
@@ -39,10 +36,7 @@ export interface RunningProcess {
 
 /** Interface between the node and the machine. */
 export interface ProcessRunner {
-  /**
-   * Ends the processes that an earlier process of this node has left running, and resolves when
-   * none remains.
-   */
+  /** Ends the processes of an earlier process of this node; resolves when none remains. */
   recover(): Promise<void>;
   /** Rejects with the error of the system when the program cannot be started. */
   start(request: ProcessRequest): Promise<RunningProcess>;
@@ -52,10 +46,7 @@ export interface ProcessRunner {
 
 /** Program that runs in place of an image; the node pulls no images. */
 export interface ImageProgram {
-  /**
-   * Command in place of the entry point of the image; the first element is a path of this machine
-   * or is found in PATH.
-   */
+  /** Command in place of the image's entry point; its first element is a path or in PATH. */
   readonly command: readonly string[];
   /** Environment of the image; variables of the pod take precedence. */
   readonly env?: Readonly<Record<string, string>>;
@@ -91,9 +82,7 @@ export interface LocalKubeletOptions extends RuntimeOptions {
   readonly backOff?: Partial<BackOffLimits>;
   /** Delay between SIGTERM and SIGKILL in `stop`; default 5000 ms. */
   readonly stopGraceMs?: number;
-  /**
-   * Maximum size of a container log before rotation, which keeps one older part; default 10 MiB.
-   */
+  /** Size of a container log before rotation, which keeps one older part; default 10 MiB. */
   readonly maxLogBytes?: number;
   /** Port on which this process listens to reserve the address of a pod; default 10250. */
   readonly reservationPort?: number;

@@ -112,10 +112,7 @@ export class PodContainers {
     for (const run of this.#runs.values()) run.terminate(graceMs);
   }
 
-  /**
-   * Terminates all containers. With `again`, the records say that the next start of the node runs
-   * them again.
-   */
+  /** Terminates all containers; with `again`, the next start of the node runs them again. */
   async suspend(graceMs: number, { again }: { readonly again: boolean }): Promise<void> {
     const stopped = [...this.#runs.keys()];
     this.terminateAll(graceMs);
@@ -146,10 +143,7 @@ export class PodContainers {
     return (seconds ?? defaultGraceSeconds) * 1000;
   }
 
-  /**
-   * Records that a container was not started, because of its spec or because a dependency is
-   * missing, and schedules a retry.
-   */
+  /** Records why a container was not started (its spec, or a dependency), and retries. */
   #onPreparationFailure(name: string, error: unknown): void {
     const record = this.#records.get(name);
     if (record === undefined) return;

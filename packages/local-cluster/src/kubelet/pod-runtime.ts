@@ -59,9 +59,7 @@ export class PodRuntime {
     return this.#containers.log(containerName);
   }
 
-  /**
-   * Takes the next steps of the pod and reports the status. Returns the delay until the next call.
-   */
+  /** Takes the next steps, reports the status, and returns the delay until the next call. */
   async sync(pod: Pod): Promise<{ readonly requeueAfterMs?: number }> {
     this.#containers.pod = pod;
     if (this.#phase !== 'living') return {};
@@ -84,10 +82,7 @@ export class PodRuntime {
     return plan.nextInMs === undefined ? {} : { requeueAfterMs: plan.nextInMs };
   }
 
-  /**
-   * Ends all containers and waits for their end. The pod remains, and the next start of the node
-   * runs it again.
-   */
+  /** Ends all containers. The pod remains, and the next start of the node runs it again. */
   async suspend(graceMs: number): Promise<void> {
     if (this.#phase === 'living') this.#phase = 'suspended';
     await this.#containers.suspend(graceMs, { again: !this.#ended });
@@ -205,10 +200,7 @@ interface PodManagerOptions {
   readonly onReleased: (claimUids: Iterable<string>) => void;
 }
 
-/**
- * Runtimes of the pods of this node, at most one per name: the next pod of a name starts when
- * nothing of the previous pod remains.
- */
+/** Runtimes of this node's pods, one per name: the next starts when nothing of the last remains. */
 export class PodManager {
   readonly controller: Controller;
   readonly #options: PodManagerOptions;
@@ -235,10 +227,7 @@ export class PodManager {
       ?.log(containerName);
   }
 
-  /**
-   * Removes the folders of pods that were deleted while the node did not run. The store must have
-   * synced.
-   */
+  /** Removes the folders of pods deleted meanwhile; the store must have synced. */
   async sweep(): Promise<void> {
     const { pods, folder } = this.#options;
     const present = new Set(pods.list().map(({ metadata }) => metadata.uid));

@@ -95,10 +95,7 @@ function containerStatus(
   }
 }
 
-/**
- * Returns the phase as a kubelet computes it (kubelet_pods.go, getPhase). A terminal phase never
- * changes.
- */
+/** Phase as of a kubelet (kubelet_pods.go, getPhase); a terminal one never changes. */
 export function phaseOf({
   pod,
   records,
@@ -177,10 +174,7 @@ const verdicts = (observed: Observed, phase: string): readonly Verdict[] => [
   { type: 'PodScheduled', status: 'True' },
 ];
 
-/**
- * Returns the conditions of the pod. Conditions of other clients remain, and a
- * transition time changes only with the status.
- */
+/** Conditions with those of other clients; a transition time changes only with the status. */
 function conditionsOf(observed: Observed, phase: string): readonly PodCondition[] {
   const present = observed.pod.status?.conditions ?? [];
   const before = new Map(
@@ -203,10 +197,7 @@ function conditionsOf(observed: Observed, phase: string): readonly PodCondition[
   ];
 }
 
-/**
- * Returns the status that a kubelet would report. Equal observations give an equal status, so that
- * only changes are written.
- */
+/** The status of a kubelet; equal for equal observations, so that only changes are written. */
 export function podStatusOf(observed: Observed): PodStatus {
   const { pod, records, podIP, hostIP, startTime, previous } = observed;
   const phase = phaseOf(observed);

@@ -18,9 +18,7 @@ interface ProbeTarget {
   readonly exec: (command: readonly string[], timeoutMs: number) => Promise<ProbeOutcome>;
 }
 
-/**
- * Returns the number of a port that is given by number or by its name in the spec of the container.
- */
+/** Number of a port that is given by number or by its name in the container's spec. */
 export function portOf(port: unknown, container: Container): number | undefined {
   const text = String(port);
   if (/^\d+$/.test(text)) return Number(text);
@@ -39,10 +37,7 @@ export function probeError(probe: Probe | undefined, container: Container): stri
     : undefined;
 }
 
-/**
- * Runs one check like a kubelet: status 200 to 399, an accepted connection, or exit code 0 is a
- * success. Never rejects.
- */
+/** Runs a check; status 200 to 399, a connection or exit code 0 is a success. Never rejects. */
 function runProbe(probe: Probe, target: ProbeTarget): Promise<ProbeOutcome> {
   const timeoutMs = (probe.timeoutSeconds ?? 1) * 1000;
   if (probe.exec !== undefined) return target.exec(probe.exec.command ?? [], timeoutMs);
@@ -122,10 +117,7 @@ interface ProbeCount {
 
 export const noCount: ProbeCount = { verdict: undefined, successes: 0, failures: 0 };
 
-/**
- * Counts one more result. Consecutive successes make the verdict true, consecutive failures make it
- * false.
- */
+/** Counts a result: successes in a row make the verdict true, failures in a row false. */
 export function counted(
   count: ProbeCount,
   ok: boolean,
@@ -151,10 +143,7 @@ export interface ProberOptions {
   readonly onChange: () => void;
   /** Called when a check fails, with the message of a kubelet. */
   readonly onFailure: (kind: ProbeKind, detail: string) => void;
-  /**
-   * Called when the liveness or startup probe has reached its failure threshold, so that the
-   * container has to be terminated.
-   */
+  /** Called when a liveness or startup probe has failed, and the container has to end. */
   readonly onDead: (probe: Probe) => void;
 }
 

@@ -1,10 +1,7 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { sleep, type Clock } from '@conversation-operator/base/clock';
 
-/**
- * Environment variables with the id of the node and of the run, which every process of a node
- * carries.
- */
+/** Environment variables of every process of a node: the ids of the node and the run. */
 export const nodeMarker = 'CONVERSATION_OPERATOR_NODE';
 export const runMarker = 'CONVERSATION_OPERATOR_RUN';
 
@@ -18,10 +15,7 @@ export interface ProcessEntry {
   readonly run: string | undefined;
 }
 
-/**
- * Parses `/proc/<pid>/stat`. The name in parentheses may contain any character, so the fields are
- * counted from its end (proc(5)).
- */
+/** Parses `/proc/<pid>/stat` from the end of the name, which may hold any character (proc(5)). */
 export function parseStat(
   text: string,
 ): { readonly state: string; readonly session: number; readonly startTicks: number } | undefined {

@@ -68,10 +68,7 @@ export function builtinSchema(name: string): Schema {
   return schema;
 }
 
-/**
- * Returns the schema of a built-in type for OpenAPI documents. `refer` returns the reference to
- * another type.
- */
+/** Schema of a built-in type for OpenAPI; `refer` returns the reference to another type. */
 export function openApiOfBuiltin(name: string, refer: (name: string) => string): Schema {
   const { required, ...schema } = objectSchema(name, (other) => ({ $ref: refer(other) }));
   return required.length > 0 ? { ...schema, required } : schema;

@@ -104,10 +104,7 @@ const schemaOf = ({ schema }: Version): Schema | undefined =>
   // The definition was checked against the meta schema of the server, not against this type.
   schema?.openAPIV3Schema as Schema | undefined;
 
-/**
- * Completes the schema of a custom resource with the metadata of Kubernetes, whatever the
- * definition contains.
- */
+/** Completes a custom schema with Kubernetes' metadata, whatever the definition contains. */
 const completeSchema = (schema: Schema): Schema => ({
   ...schema,
   type: 'object',
@@ -234,10 +231,7 @@ function definitionDefaults(definition: Definition): Definition {
   };
 }
 
-/**
- * Returns a new definition with the conditions of a served kind, because a stored definition is
- * served at once.
- */
+/** A new definition with the conditions of a served kind, as it is served once stored. */
 function definitionInitial(definition: Definition): Definition {
   const { metadata, spec } = definition;
   const condition = (type: string, reason: string, message: string) => ({

@@ -112,10 +112,7 @@ export const podInitial = (pod: Pod): Pod => ({
   status: { phase: 'Pending', qosClass: qosClass(pod) },
 });
 
-/**
- * Returns the grace period of a pod: 0 for a pod without a node or in a terminal phase, because no
- * kubelet runs it.
- */
+/** Grace period of a pod; 0 without a node or in a terminal phase, when no kubelet runs it. */
 export function podGraceSeconds({ spec, status }: Pod): number {
   const isOver = status?.phase === 'Succeeded' || status?.phase === 'Failed';
   return spec?.nodeName === undefined || isOver ? 0 : (spec.terminationGracePeriodSeconds ?? 30);

@@ -33,10 +33,7 @@ export const columnOf = <T>(
   cell: (object, nowMs) => cell(object, nowMs) ?? '',
 });
 
-/**
- * Returns the cell for the first value at the path, as the API server prints it for the type of the
- * column.
- */
+/** Cell for the first value at the path, as the API server prints the column's type. */
 function cellOf(
   [value]: readonly Json[],
   type: string,

@@ -41,10 +41,7 @@ export function rulesOf(schema: Schema): readonly CompiledRule[] {
   return rules;
 }
 
-/**
- * Converts JSON into CEL values by the schema: integers become ints, date-times timestamps, and
- * bytes bytes.
- */
+/** Converts JSON into CEL values by the schema: ints, timestamps of date-times, and bytes. */
 export function celValueOf(value: Json | undefined, schema: Schema | undefined): unknown {
   if (isArray(value)) return value.map((item) => celValueOf(item, schema?.items));
   if (isObject(value)) {
@@ -95,9 +92,7 @@ const shownType = (value: Json): string =>
     ? 'array'
     : (typeNames[typeof value] ?? (Number.isInteger(value) ? 'integer' : 'number'));
 
-/**
- * Returns the errors of the rules of this schema node. `old` absent: transition rules do not apply.
- */
+/** Errors of the rules of this schema node. `old` absent: transition rules do not apply. */
 export function checkRules(
   value: Json,
   old: Json | undefined,

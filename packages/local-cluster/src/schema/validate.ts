@@ -178,10 +178,7 @@ function numberErrors(value: number, schema: Schema, path: string): FieldError[]
 }
 
 const patterns = new Map<string, RegExp>();
-/**
- * Returns the compiled pattern. Kubernetes uses RE2; the syntax that both engines support is the
- * same.
- */
+/** Compiled pattern; what RE2 (of Kubernetes) and this engine support is the same. */
 function patternOf(source: string): RegExp {
   const known = patterns.get(source);
   if (known !== undefined) return known;
@@ -255,10 +252,7 @@ const keyIn = (item: Json, schema: Schema): string =>
     ),
   );
 
-/**
- * Returns a function that finds the old item of an item. Only lists of type map correlate their
- * items.
- */
+/** A function that finds the old item of an item; only lists of type map have them. */
 function correlate(schema: Schema, old: Json | undefined): (item: Json) => Json | undefined {
   if (!isArray(old) || schema['x-kubernetes-list-type'] !== 'map') return () => undefined;
   const byKey = new Map(old.map((item) => [keyIn(item, schema), item]));

@@ -1,9 +1,6 @@
 import type { ApiObject } from '../api/api-object.ts';
 
-/**
- * One version of an object. The object is serialized once, for the disk, the responses and the
- * watchers.
- */
+/** One version of an object, serialized once for the disk, the responses and the watchers. */
 export interface Stored {
   readonly object: ApiObject;
   readonly json: string;
@@ -23,9 +20,7 @@ export interface Change {
   readonly deleted: boolean;
 }
 
-/**
- * Latest changes, for watches that start at an older version and for lists that continue at one.
- */
+/** Latest changes, for watches from an older version and lists that continue at one. */
 export class EventLog {
   readonly #capacity: number;
   #changes: Change[] = [];
@@ -68,10 +63,7 @@ export class EventLog {
     this.#compacted = Math.max(this.#compacted, version);
   }
 
-  /**
-   * Returns the changes of a resource after a version, oldest first; undefined when they were
-   * compacted.
-   */
+  /** Changes of a resource after a version, oldest first; undefined when compacted. */
   since(resource: string, version: number): readonly Change[] | undefined {
     if (version < this.#compacted) return undefined;
     const start = firstIndex(
@@ -97,10 +89,7 @@ export function firstIndex(
   return low;
 }
 
-/**
- * Lines for one watcher, in order. The consumer pulls lines; the stream ends when the consumer
- * falls too far behind.
- */
+/** Lines for one watcher, in order; ends when the consumer falls too far behind. */
 export class WatchStream implements AsyncIterable<string> {
   readonly #maxLines: number;
   readonly #onClose: () => void;

@@ -1,10 +1,7 @@
 import { withMeta, type ApiObject } from '../api/api-object.ts';
 import { type Change, type Stored, EventLog, firstIndex } from './changes.ts';
 
-/**
- * The storage cannot be opened or written. The message names the file and the problem in one
- * sentence.
- */
+/** The storage cannot be opened or written: one sentence with the file and the problem. */
 export class StorageError extends Error {
   override readonly name = 'StorageError';
   readonly code: 'Locked' | 'Corrupt' | 'TooNew' | 'Unusable' | 'WriteFailed' | 'Closed';
@@ -68,10 +65,7 @@ class SortedKeys {
     if (this.#keys[index] === key) this.#keys.splice(index, 1);
   }
 
-  /**
-   * Yields the keys from the first that does not sort before `start`, as long as they have the
-   * prefix.
-   */
+  /** Yields the keys with the prefix, from the first that does not sort before `start`. */
   *from(start: string, prefix: string): Generator<string> {
     for (let index = this.indexOf(start); index < this.#keys.length; index += 1) {
       const key = this.#keys[index];
@@ -142,10 +136,7 @@ export class ObjectStore {
     return this.#tables.get(resource)?.objects.get(keyOf(namespace, name));
   }
 
-  /**
-   * Yields the objects in the order of their keys. `namespace` undefined: all namespaces. `after`:
-   * only objects after this key.
-   */
+  /** Yields objects by key, of all namespaces without `namespace`, and only behind `after`. */
   *list(resource: string, namespace?: string, after?: string): Generator<Stored> {
     const table = this.#tables.get(resource);
     if (table === undefined) return;
