@@ -176,7 +176,7 @@ export async function runProgram({
 
   addArchiveCommand(program, {
     inCluster,
-    open: async () => (await import('./commands/archive-store.ts')).openArchiveAccess(),
+    open: async () => (await import('./commands/archive.ts')).openArchiveAccess(),
   });
 
   program

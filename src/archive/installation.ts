@@ -1,4 +1,4 @@
-import { StoreError } from '@conversation-operator/object-store/store-error';
+import { StoreError } from '@conversation-operator/object-store/object-store';
 import type { SandboxKeys } from '../agent/keys.ts';
 import { type ArchiveAddress, ArchiveError, keyOf } from './layout.ts';
 import { unpackHead } from './manifest.ts';

@@ -1,6 +1,9 @@
 import type { Clock } from '@conversation-operator/base/clock';
-import type { ObjectStore } from '@conversation-operator/object-store/object-store';
-import { StoreError, type StoreErrorCode } from '@conversation-operator/object-store/store-error';
+import {
+  type ObjectStore,
+  StoreError,
+  type StoreErrorCode,
+} from '@conversation-operator/object-store/object-store';
 import type { Metrics } from '../observability/metrics.ts';
 
 type Operation = 'put' | 'get' | 'delete' | 'list';

@@ -1,7 +1,7 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { namespaces } from '@conversation-operator/kube/core';
 import { found, isForbidden } from '@conversation-operator/kube/errors';
-import { humanDuration } from '@conversation-operator/kube/human-duration';
+import { humanDuration } from '@conversation-operator/kube/object';
 import { ArchiveError } from '../archive/layout.ts';
 import { originOf, type ArchiveOrigin, type ArchiveWriter } from '../archive/installation.ts';
 import { removeArchive } from '../archive/stored-archives.ts';

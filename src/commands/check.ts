@@ -18,7 +18,7 @@ import {
   sandboxTemplates,
   type SandboxTemplate,
 } from '../resources/sandbox-template.ts';
-import { openStore } from './archive-store.ts';
+import { openStore } from './archive.ts';
 import { askApiServer, apiServerCheck, clockCheck } from './check/api-server.ts';
 import { dryRunOf, plannedTemplate } from './check/dry-run.ts';
 import {
@@ -36,7 +36,7 @@ import { type ClusterOptions, connect, createRuntime, interrupted } from './proc
 import { CommandError } from './terminal.ts';
 import { everybodysGitCredentials } from './git-directory.ts';
 import { withOutward, type OutwardRuntime } from './outward.ts';
-import { admissionCheck, podSecurityCheck } from './check/admission.ts';
+import { admissionCheck, podSecurityCheck, quotaCheck } from './check/admission.ts';
 import { bucketCheck } from './check/bucket.ts';
 import { definitionsCheck } from './check/definitions.ts';
 import { dnsCheck } from './check/dns.ts';
@@ -45,7 +45,6 @@ import { imagesCheck } from './check/images.ts';
 import { networkPolicyCheck } from './check/network-policy.ts';
 import { architectureCheck, runtimeClassCheck } from './check/nodes.ts';
 import { outwardCheck } from './check/outward.ts';
-import { quotaCheck } from './check/quota.ts';
 import { rightsCheck } from './check/rights.ts';
 import { storageClassCheck, volumeCheck } from './check/volume.ts';
 import { trustCheck } from './check/trust.ts';

@@ -1,4 +1,4 @@
-import { humanDuration } from '@conversation-operator/kube/human-duration';
+import { humanDuration, isOwnedBy } from '@conversation-operator/kube/object';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { found, isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import {
@@ -16,7 +16,6 @@ import {
 import { withClient, type ClusterOptions } from './process.ts';
 import { CommandError, textTable } from './terminal.ts';
 import { conversationAnnotation, retainedLabel } from '../controllers/sandbox/claim.ts';
-import { isOwnedBy } from '@conversation-operator/kube/object';
 
 type ClaimState =
   /** Its sandbox exists. */

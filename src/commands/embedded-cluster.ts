@@ -15,8 +15,7 @@ import type { Clock } from '@conversation-operator/base/clock';
 import { EventRecorder } from '@conversation-operator/kube/events';
 import { crdOf, definitions } from '../resources/crd.ts';
 import { CommandError, portInUse } from './terminal.ts';
-import { type DataFolder, lastPort } from './data-folder.ts';
-import { localKubeconfig } from './local-service.ts';
+import { type DataFolder, lastPort, localKubeconfig } from './data-folder.ts';
 import type { MeasuredRuntime } from '../observability/metrics.ts';
 import { connect } from './process.ts';
 

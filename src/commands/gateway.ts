@@ -4,7 +4,7 @@ import { readGatewayConfig } from '../config/cluster.ts';
 import { NotificationSender } from '../gateway/callback-server/notification-sender.ts';
 import { createGateway } from '../gateway/gateway.ts';
 import { gatewayCaches, serviceCaches } from '../gateway/lookup/cache.ts';
-import { openArchive } from './archive-store.ts';
+import { openArchive } from './archive.ts';
 import {
   serveAgentSide,
   gatewaySettings,

@@ -6,14 +6,14 @@ import { createLoginLink, linkMinutes } from '../gateway/sign-in/sessions.ts';
 import type { ApiKeySpec } from '../resources/api-key.ts';
 import { withClient, type ClusterOptions } from './process.ts';
 import { CommandError } from './terminal.ts';
-import { DataFolder } from './data-folder.ts';
 import {
+  DataFolder,
   localKubeconfig,
   localNamespace,
   localService,
   localServiceFolder,
   storedFirstKey,
-} from './local-service.ts';
+} from './data-folder.ts';
 
 export interface LoginLinkOptions extends ClusterOptions {
   readonly owner?: string;

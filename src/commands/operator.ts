@@ -12,9 +12,9 @@ import { startNotificationListener } from '../controllers/conversation/polling/a
 import { Operator } from '../controllers/operator.ts';
 import { lead } from '../controllers/shards/leadership.ts';
 import { shardCaches, ShardClient, shardOf } from '../controllers/shards/shard.ts';
-import { shareOfMetrics } from '../observability/gauge-shares.ts';
+import { shareOfMetrics } from '../observability/metrics.ts';
 import { operatorLeaseName } from '../resources/lease-names.ts';
-import { openArchive } from './archive-store.ts';
+import { openArchive } from './archive.ts';
 import { mountedAgentCredentials } from './credential-files.ts';
 import {
   interrupted,

@@ -5,7 +5,7 @@ import {
   type TelemetryServerOptions,
 } from '../observability/telemetry-server.ts';
 import { withOutward } from './outward.ts';
-import { mountedMasterKeys } from './master-keys.ts';
+import { mountedMasterKeys } from './credential-files.ts';
 import { randomInt } from 'node:crypto';
 import { systemClock } from '@conversation-operator/base/clock';
 import { HttpKubeClient } from '@conversation-operator/kube/http-client';

@@ -18,16 +18,22 @@ import { Reflector } from '@conversation-operator/kube/reflector';
 import { apiKeys, type ApiKey } from '../resources/api-key.ts';
 import { ownerSettings, type OwnerSettings } from '../resources/owner-settings.ts';
 import { conversationQuotas } from '../resources/conversation-quota.ts';
-import { createLocalArchive, openArchive } from './archive-store.ts';
+import { createLocalArchive, openArchive } from './archive.ts';
 import {
   serveAgentSide,
   gatewaySettings,
   webDirectories,
   pullRequestService,
 } from './gateway-wiring.ts';
-import { mountedAgentCredentials } from './credential-files.ts';
+import { mountedAgentCredentials, localMasterKey } from './credential-files.ts';
 import { CommandError, portInUse } from './terminal.ts';
-import { DataFolder, lastPort } from './data-folder.ts';
+import {
+  DataFolder,
+  lastPort,
+  announceService,
+  localNamespace,
+  storedFirstKey,
+} from './data-folder.ts';
 import { defaultQuota, ensure, keepWarm } from './initial-objects.ts';
 import { startEmbeddedCluster } from './embedded-cluster.ts';
 import { gitCredentials, gitDirectory } from './git-directory.ts';
@@ -40,8 +46,6 @@ import {
 } from './process.ts';
 import { outwardEnvironment, withEnvironment, withOutward } from './outward.ts';
 import { localAgents, localAgentCredentials } from './local-agents.ts';
-import { announceService, localNamespace, storedFirstKey } from './local-service.ts';
-import { localMasterKey } from './master-keys.ts';
 
 const namespace = localNamespace;
 const loopback = '127.0.0.1';

@@ -1,5 +1,9 @@
-import { noProxyOf } from '@conversation-operator/outward/no-proxy';
-import { proxyServerOf, withScheme, type Proxies } from '@conversation-operator/outward/proxies';
+import {
+  noProxyOf,
+  proxyServerOf,
+  withScheme,
+  type Proxies,
+} from '@conversation-operator/outward/proxies';
 import { z } from 'zod';
 
 const proxyUrl = z

@@ -1,6 +1,6 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Logger } from '@conversation-operator/base/logger';
-import type { ClientTimeouts } from '@conversation-operator/http/server/client-timeouts';
+import type { ClientTimeouts } from '@conversation-operator/http/server/http-server';
 import type { CorsOrigins } from '@conversation-operator/http/server/cors';
 import type { ForwardingLimits } from '@conversation-operator/http/proxy/tunnel';
 import type { RateLimitOptions } from '@conversation-operator/http/limits/rate-limits';

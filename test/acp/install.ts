@@ -1,5 +1,5 @@
 // Installs the agents of the table of vendors where the tests expect them.
-import { installAcpAgent } from '../../src/commands/acp-agents.ts';
+import { installAcpAgent } from '../../src/commands/local-agents.ts';
 import { acpAgentNames } from '../../src/resources/acp-settings.ts';
 import { agentsFolder } from '../support/agents-folder.ts';
 

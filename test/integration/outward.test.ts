@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { systemClock } from '@conversation-operator/base/clock';
 import { credentialsFromEnvironment } from '@conversation-operator/object-store/s3-credentials';
 import { SandboxKeys } from '../../src/agent/keys.ts';
-import { openArchive } from '../../src/commands/archive-store.ts';
+import { openArchive } from '../../src/commands/archive.ts';
 import { gitCredentials, gitDirectory } from '../../src/commands/git-directory.ts';
 import { withOutward, type OutwardRuntime } from '../../src/commands/outward.ts';
 import { archiveConfigOf } from '../../src/config/archive.ts';

@@ -394,7 +394,7 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a symbolic branch names the default branch in version 2': {
     ...advertisement,
-    file: 'packages/git/src/ls-refs.ts',
+    file: 'packages/git/src/advertisement.ts',
     from: "if (name === 'HEAD' && target !== undefined)",
     to: 'if (target !== undefined)',
     name: 'a symbolic one is no HEAD',

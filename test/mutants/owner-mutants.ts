@@ -13,7 +13,7 @@ const claims = {
   test: 'test/unit/controllers/pool-claim-shares.test.ts',
 };
 const masterKeys = {
-  file: 'src/commands/master-keys.ts',
+  file: 'src/commands/credential-files.ts',
   test: 'test/unit/commands/master-keys.test.ts',
 };
 const settings = {

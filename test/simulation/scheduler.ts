@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '@conversation-operator/base/clock';
-import { DelayHeap } from '../../packages/kube/src/delay-heap.ts';
+import { DelayHeap } from '@conversation-operator/kube/workqueue';
 
 interface Task {
   readonly run: () => void;

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { systemClock } from '@conversation-operator/base/clock';
-import { fenced } from '../../packages/kube/src/fenced-client.ts';
+import { fenced } from '@conversation-operator/kube/intercepted-client';
 import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
 import { LeaderElection, NotLeadingError } from '../../packages/kube/src/leader-election.ts';
 import { Transport } from '../../packages/kube/src/transport.ts';

@@ -1,5 +1,5 @@
 import { VirtualClock } from '../../../test/support/virtual-clock.ts';
-import { IdleTimer } from '../src/idle-timer.ts';
+import { IdleTimer } from '../src/clock.ts';
 
 let clock: VirtualClock;
 let idleAt: number[];

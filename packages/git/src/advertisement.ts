@@ -1,7 +1,73 @@
-import { readCapabilities, type Capabilities } from './ls-refs.ts';
-import { lineOf, readPackets, type Packet } from './pkt-line.ts';
-import { isCommitSha, RefList, type Refs, branchOf } from './ref-list.ts';
+import {
+  lineOf,
+  readPackets,
+  type Packet,
+  delimiter,
+  flush,
+  linePacket,
+  packetAt,
+} from './pkt-line.ts';
+import { isCommitSha, RefList, type Refs, branchOf, fullNames, heads } from './ref-list.ts';
 import { mediaTypeOf, smartType } from './smart-http.ts';
+
+/** The capabilities of a host of protocol version 2 that the command `ls-refs` depends on. */
+export interface Capabilities {
+  readonly objectFormat: string | undefined;
+  /** Whether the host reports the default branch of a repository without commits. */
+  readonly unborn: boolean;
+}
+
+const symrefTarget = 'symref-target:';
+
+/** Reads the capabilities that follow the line `version 2`. */
+function readCapabilities(packets: IterableIterator<Packet>): Capabilities {
+  let objectFormat: string | undefined;
+  let unborn = false;
+  for (const data of packets) {
+    if (typeof data === 'string') break;
+    const [name = '', value = ''] = lineOf(data).split('=', 2);
+    if (name === 'object-format' && /^[a-z0-9-]{1,32}$/.test(value)) objectFormat = value;
+    if (name === 'ls-refs') unborn = value.split(' ').includes('unborn');
+  }
+  return { objectFormat, unborn };
+}
+
+/** The body of a version 2 request for branches and HEAD, or for what `named` may mean. */
+export const listRequest = ({ objectFormat, unborn }: Capabilities, named?: string): string =>
+  [
+    linePacket('command=ls-refs'),
+    ...(objectFormat === undefined ? [] : [linePacket(`object-format=${objectFormat}`)]),
+    delimiter,
+    linePacket('symrefs'),
+    ...(unborn ? [linePacket('unborn')] : []),
+    ...(named === undefined ? ['HEAD', heads] : fullNames(named)).map((prefix) =>
+      linePacket(`ref-prefix ${prefix}`),
+    ),
+    flush,
+  ].join('');
+
+/**
+ * Reads the answer to `listRequest`; undefined when it is none. An empty list is a repository
+ * without commits.
+ *
+ * @param named The requested branch or tag.
+ */
+export const readList = (body: Buffer, named?: string): Refs | undefined =>
+  readPackets(body, (packets) => {
+    const list = new RefList(named);
+    let any = false;
+    for (const data of packets) {
+      any = true;
+      if (typeof data === 'string') break;
+      const [commitSha = '', name = '', ...attributes] = lineOf(data).split(' ');
+      if (commitSha !== 'unborn' && !isCommitSha(commitSha)) return undefined;
+      const target = attributes.find((attribute) => attribute.startsWith(symrefTarget));
+      if (name === 'HEAD' && target !== undefined)
+        list.pointHead(target.slice(symrefTarget.length));
+      if (commitSha !== 'unborn') list.add(commitSha, name);
+    }
+    return any ? list.refs() : undefined;
+  });
 
 /**
  * The list in the file `info/refs` of a host that only serves files, which git calls a dumb host;
@@ -96,4 +162,57 @@ function readSmart(packets: IterableIterator<Packet>, named: string | undefined)
     list.add(commitSha, name);
   }
   return any ? { kind: 'refs', refs: list.refs(), isPlain: false } : unreadable;
+}
+
+/** Maximum packets before the one with the capabilities: the service, a mark and the version. */
+const maxPacketsBefore = 8;
+
+/**
+ * Passes the advertisement of a host on without some of its capabilities, so that clients do not
+ * use them. Only its beginning is held in memory. Other bytes than those of an advertisement of
+ * the versions 0 and 1 pass unchanged, and an error of the source passes too.
+ */
+export async function* withoutCapabilities(
+  source: AsyncIterable<Uint8Array>,
+  names: ReadonlySet<string>,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  let held: Buffer | undefined = Buffer.alloc(0);
+  for await (const chunk of source) {
+    if (held === undefined) {
+      yield chunk;
+      continue;
+    }
+    held = Buffer.concat([held, chunk]);
+    const changed = changedHead(held, names);
+    if (changed === 'truncated') continue;
+    yield changed;
+    held = undefined;
+  }
+  if (held !== undefined && held.length > 0) yield held;
+}
+
+/** The bytes with the first packet that has capabilities changed; unchanged where none has any. */
+function changedHead(bytes: Buffer, names: ReadonlySet<string>): Buffer | 'truncated' {
+  for (let [at, count] = [0, 0]; count <= maxPacketsBefore; count++) {
+    const framed = packetAt(bytes, at);
+    if (framed === 'truncated') return framed;
+    if (framed === 'malformed') break;
+    const { packet, end } = framed;
+    const nul = typeof packet === 'string' ? -1 : packet.indexOf(0);
+    if (typeof packet !== 'string' && nul >= 0) {
+      // Names of references are bytes in any encoding.
+      const text = packet.toString('latin1');
+      const kept = text
+        .slice(nul + 1)
+        .replace(/\n$/, '')
+        .split(' ')
+        .filter((name) => !names.has(name.split('=', 1)[0] ?? ''));
+      const lineEnd = text.endsWith('\n') ? '\n' : '';
+      const line = Buffer.from(`${text.slice(0, nul + 1)}${kept.join(' ')}${lineEnd}`, 'latin1');
+      const length = (line.length + 4).toString(16).padStart(4, '0');
+      return Buffer.concat([bytes.subarray(0, at), Buffer.from(length), line, bytes.subarray(end)]);
+    }
+    at = end;
+  }
+  return bytes;
 }

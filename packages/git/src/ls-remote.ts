@@ -1,7 +1,12 @@
-import { readAdvertisement, type Advertisement, readPlainHead } from './advertisement.ts';
-import { GitHostError } from './git-host-error.ts';
-import type { GitAnswer, GitHttp } from './git-http.ts';
-import { listRequest, readList, type Capabilities } from './ls-refs.ts';
+import {
+  readAdvertisement,
+  type Advertisement,
+  readPlainHead,
+  listRequest,
+  readList,
+  type Capabilities,
+} from './advertisement.ts';
+import { GitHostError, type GitAnswer, type GitHttp } from './git-http.ts';
 import type { Refs } from './ref-list.ts';
 import { isDenial, referencesOf, requestOf, smartType, version2 } from './smart-http.ts';
 

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
-import { readAdvertisement, readPlainHead } from '../src/advertisement.ts';
-import { listRequest, readList } from '../src/ls-refs.ts';
+import { readAdvertisement, readPlainHead, listRequest, readList } from '../src/advertisement.ts';
 import { delimiter, flush, packet } from '../src/pkt-line.ts';
 
 const smart = 'application/x-git-upload-pack-advertisement';

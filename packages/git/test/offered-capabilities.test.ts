@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { withoutCapabilities } from '../src/offered-capabilities.ts';
+import { withoutCapabilities } from '../src/advertisement.ts';
 import { flush, packet } from '../src/pkt-line.ts';
 
 const one = '1'.repeat(40);

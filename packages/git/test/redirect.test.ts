@@ -1,5 +1,4 @@
-import { GitHostError } from '../src/git-host-error.ts';
-import { redirected } from '../src/git-http.ts';
+import { GitHostError, redirected } from '../src/git-http.ts';
 
 const from = new URL('https://git.example/scm/old.git/info/refs?service=git-upload-pack');
 const bounds = { within: new URL('https://git.example/scm/'), path: '/info/refs' };

@@ -5,8 +5,14 @@ import { apiVersionOf } from './object.ts';
 import { sleep, type Timer } from '@conversation-operator/base/clock';
 import { found, isAlreadyExists, isConflict, isNotFound } from './errors.ts';
 import type { KubeClient } from './client.ts';
-import type { LeaseMembers } from './lease-members.ts';
-import { heldSpec, releasedSpec, type LeaseSpec, ObservedLease, WriteLedger } from './lease.ts';
+import {
+  type LeaseMembers,
+  heldSpec,
+  releasedSpec,
+  type LeaseSpec,
+  ObservedLease,
+  WriteLedger,
+} from './lease.ts';
 
 export interface LeaderElectionOptions extends Runtime {
   /** Client for the Lease: not fenced, with connections that the leader's work does not use. */

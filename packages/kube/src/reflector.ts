@@ -1,9 +1,8 @@
-import { IdleTimer } from '@conversation-operator/base/idle-timer';
+import { IdleTimer, sleep } from '@conversation-operator/base/clock';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { KubeObject, ResourceDefinition } from './object.ts';
 import { backoffDelayMs, type BackoffOptions } from '@conversation-operator/base/backoff';
 import type { KubeClient, ListOptions, ShorteningOptions, WatchEvent } from './client.ts';
-import { sleep } from '@conversation-operator/base/clock';
 import { TransportError, ApiError, isExpired } from './errors.ts';
 import type { RuntimeOptions } from './runtime-options.ts';
 import { IndexedStore, type Indexers, type Store } from './store.ts';

@@ -1,5 +1,4 @@
-import type { Runtime } from '@conversation-operator/base/runtime';
-import type { CounterOf, GaugeOf, SecondsOf } from '@conversation-operator/base/metrics';
+import type { Runtime, CounterOf, GaugeOf, SecondsOf } from '@conversation-operator/base/runtime';
 
 /** Metrics that the client runtime reports. The user of the runtime creates them. */
 export interface KubeMetrics {

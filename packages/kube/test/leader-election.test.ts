@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { sleep } from '@conversation-operator/base/clock';
-import { fenced } from '../src/fenced-client.ts';
+import { fenced } from '../src/intercepted-client.ts';
 import { LeaderElection, NotLeadingError } from '../src/leader-election.ts';
 import type { LeaderElectionOptions } from '../src/leader-election.ts';
 import { silentLogger } from '@conversation-operator/base/logger';

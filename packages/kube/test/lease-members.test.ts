@@ -1,6 +1,5 @@
 import type { Lease } from '../src/core.ts';
-import { LeaseMembers } from '../src/lease-members.ts';
-import { heldSpec } from '../src/lease.ts';
+import { LeaseMembers, heldSpec } from '../src/lease.ts';
 import { VirtualClock } from '../../../test/support/virtual-clock.ts';
 
 const annotation = 'example/members';

@@ -1,5 +1,4 @@
-import { NewestStore } from '../src/newest-store.ts';
-import { IndexedStore } from '../src/store.ts';
+import { NewestStore, IndexedStore } from '../src/store.ts';
 import { aThing, type Thing } from './things.ts';
 
 function aStore() {

@@ -10,11 +10,11 @@ import { type PlaneRequest, type PlaneResponse, errorResponse } from './api/requ
 import { route } from './api/route.ts';
 import { internalError, StatusError } from './api/status-error.ts';
 import { WatchHub } from './api/watch-hub.ts';
-import { OpenApi } from './discovery/openapi.ts';
+import { OpenApi } from './discovery/discovery.ts';
 import { objectAt, type Json, mergeObject } from './json/json.ts';
 import { builtinResources } from './registry/builtin-resources.ts';
 import { definitionResource } from './registry/custom-resource.ts';
-import { Registry } from './registry/registry.ts';
+import { Registry } from './registry/api-resource.ts';
 import { volatileJournal, StorageError, ObjectStore } from './storage/object-store.ts';
 import { SqliteJournal } from './storage/sqlite-journal.ts';
 

@@ -1,6 +1,5 @@
 import type { Json } from '../src/json/json.ts';
-import { applyDefaults, prune } from '../src/schema/prune-and-default.ts';
-import type { Schema } from '../src/schema/structural-schema.ts';
+import { applyDefaults, prune, type Schema } from '../src/schema/structural-schema.ts';
 import { validate } from '../src/schema/validate.ts';
 
 const text: Schema = { type: 'string' };

@@ -1,5 +1,5 @@
 import { parseFieldSelector, labelMatcher } from '../src/api/selection.ts';
-import { ageOf, humanDuration } from '../../kube/src/human-duration.ts';
+import { ageOf, humanDuration } from '@conversation-operator/kube/object';
 import { negotiate } from '../src/api/serializer.ts';
 
 describe('a label selector', () => {

@@ -1,8 +1,7 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Outward } from '@conversation-operator/outward/outward';
-import { withDeadline } from './calls.ts';
-import { sendHttp, type HttpAnswer } from './http-call.ts';
-import { StoreError, unreachable, type StoreErrorCode } from './store-error.ts';
+import { withDeadline, sendHttp, type HttpAnswer } from './calls.ts';
+import { StoreError, unreachable, type StoreErrorCode } from './object-store.ts';
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { systemCodeOf } from '@conversation-operator/base/system-code';

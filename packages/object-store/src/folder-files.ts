@@ -1,8 +1,7 @@
 import { opendir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemCodeOf } from '@conversation-operator/base/system-code';
-import { isKey, isSegment } from './keys.ts';
-import { StoreError, type StoreErrorCode } from './store-error.ts';
+import { isKey, isSegment, StoreError, type StoreErrorCode } from './object-store.ts';
 
 /** Codes of the system that do not mean `unavailable`. */
 const codes: ReadonlyMap<string, StoreErrorCode> = new Map([

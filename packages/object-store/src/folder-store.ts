@@ -6,16 +6,19 @@ import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import { systemCodeOf } from '@conversation-operator/base/system-code';
 import { withDeadline, runningCalls, inBatches, inParallel } from './calls.ts';
 import { folderErrorOf, listFolder } from './folder-files.ts';
-import { checkBody, checkedList, checkKey, checkRange } from './keys.ts';
 import {
+  checkBody,
+  checkedList,
+  checkKey,
+  checkRange,
   maxObjectBytes,
   type ByteRange,
   type ListPage,
   type ObjectStore,
   type StoreCallOptions,
   type StoredName,
+  StoreError,
 } from './object-store.ts';
-import { StoreError } from './store-error.ts';
 
 export interface FolderStoreOptions {
   /** An existing folder. Its files are the objects, and their paths the keys. */

@@ -1,3 +1,37 @@
+import { proxyErrorIn } from '@conversation-operator/outward/proxy-error';
+import { systemCodeOf } from '@conversation-operator/base/system-code';
+
+/**
+ * - denied: the credentials do not allow the call, or there are none.
+ * - missing: the bucket or the folder does not exist.
+ * - invalid: the store rejects the request, and will do so again.
+ * - throttled: the store limits the requests.
+ * - unavailable: the store can not be reached, has failed, or has no space.
+ * - timeout: the store has not answered in time. A write may take effect later.
+ */
+export type StoreErrorCode =
+  'denied' | 'missing' | 'invalid' | 'throttled' | 'unavailable' | 'timeout';
+
+/** Error of a store. The message contains neither credentials nor bytes of an object. */
+export class StoreError extends Error {
+  override readonly name = 'StoreError';
+  readonly code: StoreErrorCode;
+
+  constructor(code: StoreErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** The error of a call without a whole answer; the message says whether a proxy has failed. */
+export function unreachable(subject: string, error: unknown): StoreError {
+  const proxyError = proxyErrorIn(error);
+  const reason = proxyError?.message ?? systemCodeOf(error) ?? 'the connection has failed';
+  return new StoreError('unavailable', `${subject} can not be reached: ${reason}`, {
+    cause: error,
+  });
+}
+
 export interface StoreCallOptions {
   /** Ends the call with the reason of the signal. A write may take effect all the same. */
   readonly signal?: AbortSignal | undefined;
@@ -60,3 +94,53 @@ export interface ObjectStore {
   list(options: ListOptions): Promise<ListPage>;
   close(): Promise<void>;
 }
+
+const maxKeyLength = 800;
+const maxNamesOfPage = 1000;
+const segment = /^[A-Za-z0-9._-]{1,200}$/;
+const beginning = /^[A-Za-z0-9._-]{0,200}$/;
+
+export const isSegment = (text: string): boolean =>
+  segment.test(text) && text !== '.' && text !== '..';
+
+export const isKey = (text: string): boolean =>
+  text.length <= maxKeyLength && text.split('/').every(isSegment);
+
+/** Whether keys can begin with this text. */
+export function isBeginning(text: string): boolean {
+  const segments = text.split('/');
+  const last = segments.pop() ?? '';
+  return text.length <= maxKeyLength && segments.every(isSegment) && beginning.test(last);
+}
+
+/** Throws an `invalid` error for a key outside of the contract, whose text the message limits. */
+export function checkKey(key: string): void {
+  if (!isKey(key)) throw new StoreError('invalid', `${quoted(key)} is no key of an object`);
+}
+
+export function checkBody(key: string, body: Uint8Array): void {
+  if (body.byteLength <= maxObjectBytes) return;
+  const message = `The object ${key} has ${body.byteLength} bytes; ${maxObjectBytes} are allowed`;
+  throw new StoreError('invalid', message);
+}
+
+export function checkRange({ offset, length }: ByteRange): void {
+  const isRange =
+    Number.isSafeInteger(offset) && offset >= 0 && Number.isSafeInteger(length) && length >= 1;
+  if (!isRange || !Number.isSafeInteger(offset + length))
+    throw new StoreError('invalid', `There is no range of ${length} bytes at ${offset}`);
+}
+
+/** The options of a list with their defaults. Throws an `invalid` error. */
+export function checkedList({ prefix, summed = false, after = '', limit }: ListOptions) {
+  const names = limit ?? maxNamesOfPage;
+  if (!isBeginning(prefix)) throw new StoreError('invalid', `No key begins with ${quoted(prefix)}`);
+  if (!isBeginning(after))
+    throw new StoreError('invalid', `No page of a list ends with ${quoted(after)}`);
+  if (!Number.isInteger(names) || names < 1 || names > maxNamesOfPage)
+    throw new StoreError('invalid', `A page has 1 to ${maxNamesOfPage} names, not ${names}`);
+  return { prefix, summed, after, limit: names };
+}
+
+const quoted = (text: string): string =>
+  JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text);

@@ -4,11 +4,10 @@ import { AwsV4Signer } from 'aws4fetch';
 import { backoffDelayMs } from '@conversation-operator/base/backoff';
 import { sleep, type Clock } from '@conversation-operator/base/clock';
 import type { Outward } from '@conversation-operator/outward/outward';
-import { withDeadline } from './calls.ts';
-import { sendHttp, type HttpAnswer } from './http-call.ts';
+import { withDeadline, sendHttp, type HttpAnswer } from './calls.ts';
 import type { CredentialSource, Credentials } from './credentials.ts';
 import { maxErrorBytes, s3FailureOf, type S3Failure } from './s3-errors.ts';
-import { StoreError, unreachable } from './store-error.ts';
+import { StoreError, unreachable } from './object-store.ts';
 
 export interface S3Call {
   readonly method: 'GET' | 'PUT' | 'DELETE';

@@ -2,7 +2,11 @@ import { backoffDelayMs } from '@conversation-operator/base/backoff';
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import type { Outward } from '@conversation-operator/outward/outward';
 import { silentLogger, type Logger } from '@conversation-operator/base/logger';
-import { containerCredentials, instanceCredentials } from './service-credentials.ts';
+import {
+  containerCredentials,
+  instanceCredentials,
+  webIdentityCredentials,
+} from './service-credentials.ts';
 import {
   type CredentialProvider,
   type Credentials,
@@ -10,8 +14,7 @@ import {
   isCredential,
   readCredentialFile,
 } from './credentials.ts';
-import { StoreError } from './store-error.ts';
-import { webIdentityCredentials } from './web-identity.ts';
+import { StoreError } from './object-store.ts';
 import { join } from 'node:path';
 
 interface DirectoryCredentialsOptions {

@@ -1,5 +1,5 @@
-import type { HttpAnswer } from './http-call.ts';
-import { StoreError, type StoreErrorCode } from './store-error.ts';
+import type { HttpAnswer } from './calls.ts';
+import { StoreError, type StoreErrorCode } from './object-store.ts';
 import { readXml, textAt } from './xml.ts';
 
 /** Meaning of an answer of S3 other than a success for the call. */

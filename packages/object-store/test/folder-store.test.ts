@@ -18,7 +18,7 @@ import fc from 'fast-check';
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import { folderErrorOf, listFolder } from '../src/folder-files.ts';
 import { createFolderStore } from '../src/folder-store.ts';
-import { StoreError } from '../src/store-error.ts';
+import { StoreError } from '../src/object-store.ts';
 import {
   codeOf,
   describeStoreContract,

@@ -12,8 +12,8 @@ import {
   type Credentials,
   type EnvironmentOptions,
 } from '../src/s3-credentials.ts';
-import { StoreError } from '../src/store-error.ts';
-import { stsUrl } from '../src/web-identity.ts';
+import { StoreError } from '../src/object-store.ts';
+import { stsUrl } from '../src/service-credentials.ts';
 import { codeOf } from './store-contract.ts';
 
 const credentialsOf = (options: Omit<EnvironmentOptions, 'outward'>) =>

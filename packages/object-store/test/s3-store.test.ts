@@ -4,11 +4,9 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import { directly } from '@conversation-operator/outward/outward';
-import type { ObjectStore } from '../src/object-store.ts';
-import { s3Address } from '../src/s3-address.ts';
+import { type ObjectStore, StoreError } from '../src/object-store.ts';
+import { s3Address, createS3Store, type S3StoreOptions } from '../src/s3-store.ts';
 import type { Credentials } from '../src/s3-credentials.ts';
-import { createS3Store, type S3StoreOptions } from '../src/s3-store.ts';
-import { StoreError } from '../src/store-error.ts';
 import { startFakeS3, type FakeS3, type Fault } from './fake-s3.ts';
 import { codeOf, describeStoreContract, keysOf, listAll } from './store-contract.ts';
 

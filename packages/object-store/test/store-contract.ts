@@ -5,8 +5,8 @@ import {
   type ListOptions,
   type ObjectStore,
   type StoredName,
+  StoreError,
 } from '../src/object-store.ts';
-import { StoreError } from '../src/store-error.ts';
 
 /** A place where several stores have the same objects; empty at first. */
 export interface StorePlace extends AsyncDisposable {

@@ -1,6 +1,5 @@
 import { Agent, Pool, type Dispatcher } from 'undici';
-import { absoluteForm } from './absolute-form.ts';
-import { directConnector, proxyConnector, tunnelConnector } from './connectors.ts';
+import { absoluteForm, directConnector, proxyConnector, tunnelConnector } from './connectors.ts';
 import { proxyOf, withoutProxies, type Proxies } from './proxies.ts';
 import type { Trust } from './trust-file.ts';
 

@@ -1,4 +1,4 @@
-import { noProxyOf } from '../src/no-proxy.ts';
+import { noProxyOf } from '../src/proxies.ts';
 
 const matches = (text: string, name: string, port = 443) => noProxyOf(text)?.({ name, port });
 

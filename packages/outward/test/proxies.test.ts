@@ -1,5 +1,4 @@
-import { noProxyOf } from '../src/no-proxy.ts';
-import { proxyOf, proxyServerOf } from '../src/proxies.ts';
+import { noProxyOf, proxyOf, proxyServerOf } from '../src/proxies.ts';
 
 const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`;
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { StoreError, type StoreErrorCode } from '@conversation-operator/object-store/store-error';
+import { StoreError, type StoreErrorCode } from '@conversation-operator/object-store/object-store';
 import {
   errorOf,
   FindingCode,

@@ -15,7 +15,7 @@ import {
 import { conversations } from '../../resources/conversation.ts';
 import { storedConversation } from '../stored-object.ts';
 import { ArchiveError } from '../../archive/layout.ts';
-import { StoreError } from '@conversation-operator/object-store/store-error';
+import { StoreError } from '@conversation-operator/object-store/object-store';
 
 /** Type of the condition of a Conversation. */
 export const archivedCondition = 'Archived';

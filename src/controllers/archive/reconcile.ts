@@ -5,7 +5,7 @@ import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import { backoffDelayMs } from '@conversation-operator/base/backoff';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import type { Finality } from '@conversation-operator/kube/reflector';
-import { StoreError } from '@conversation-operator/object-store/store-error';
+import { StoreError } from '@conversation-operator/object-store/object-store';
 import { agentEndpointOf } from '../../agent/kinds.ts';
 import type { AgentConversation } from '../../agent/agent.ts';
 import { folderOf, isObjectOf, keyOf, positionOf } from '../../archive/layout.ts';

@@ -13,7 +13,7 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import { startStatusOf } from '../../resources/conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { archiveRulesOf } from '../../resources/sandbox-template.ts';
-import { StoreError } from '@conversation-operator/object-store/store-error';
+import { StoreError } from '@conversation-operator/object-store/object-store';
 import { abortedAfter } from '../agent-calls/aborted-after.ts';
 import { bySandbox, type Stores } from '../caches.ts';
 import {

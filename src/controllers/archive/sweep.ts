@@ -6,7 +6,7 @@ import type { EventRecorder } from '@conversation-operator/kube/events';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
-import { StoreError } from '@conversation-operator/object-store/store-error';
+import { StoreError } from '@conversation-operator/object-store/object-store';
 import { originOf, writerOf } from '../../archive/installation.ts';
 import { archivesOf, removeArchive } from '../../archive/stored-archives.ts';
 import { findCondition, setConditions } from '../../resources/conditions.ts';

@@ -11,7 +11,7 @@ import type { NamedSecret } from '../../agent/redaction.ts';
 import { keepsQuestions } from '../../agent/kinds.ts';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
-import { NewestStore } from '@conversation-operator/kube/newest-store';
+import { NewestStore } from '@conversation-operator/kube/store';
 import {
   cachedConversation,
   type CachedConversation,

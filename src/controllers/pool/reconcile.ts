@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import type { EventRecorder } from '@conversation-operator/kube/events';
-import { NewestStore } from '@conversation-operator/kube/newest-store';
+import { NewestStore } from '@conversation-operator/kube/store';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { isLive, type KubeObject } from '@conversation-operator/kube/object';
 import type { Snapshot } from '../../quota/snapshot.ts';

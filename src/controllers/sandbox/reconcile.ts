@@ -10,7 +10,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { withoutSecrets } from '../../agent/redaction.ts';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
-import { NewestStore } from '@conversation-operator/kube/newest-store';
+import { NewestStore } from '@conversation-operator/kube/store';
 import type { CachedClaim, CachedPod } from '../../resources/cached-core.ts';
 import { persistentVolumeClaims, pods } from '@conversation-operator/kube/core';
 import { isOwnedBy } from '@conversation-operator/kube/object';

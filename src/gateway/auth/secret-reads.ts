@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '@conversation-operator/base/clock';
 import type { Logger } from '@conversation-operator/base/logger';
-import { TokenBuckets } from '@conversation-operator/http/limits/token-buckets';
+import { TokenBuckets } from '@conversation-operator/http/limits/rate-limits';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 

@@ -1,7 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { sendJson } from '@conversation-operator/http/body/send-json';
-import { arriveInTime, defaultTimeouts } from '@conversation-operator/http/server/client-timeouts';
-import { createHttpServer } from '@conversation-operator/http/server/http-server';
+import {
+  arriveInTime,
+  defaultTimeouts,
+  createHttpServer,
+} from '@conversation-operator/http/server/http-server';
 import { closeServer, listenOn } from '@conversation-operator/http/server/listen';
 import { Connections } from '@conversation-operator/http/limits/connections';
 import { trustedProxies } from '@conversation-operator/http/limits/client-address';

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Clock } from '@conversation-operator/base/clock';
 import { parseUuid } from '@conversation-operator/base/uuid';
 import { SubstringSearch } from '@conversation-operator/http/body/substring-search';
-import { TokenBuckets } from '@conversation-operator/http/limits/token-buckets';
+import { TokenBuckets } from '@conversation-operator/http/limits/rate-limits';
 import type { AgentNotification } from '../../agent/notifications.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';

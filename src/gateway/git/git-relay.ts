@@ -3,17 +3,16 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { addAbortSignal, Readable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import type { GitStream } from '@conversation-operator/git/git-http';
-import { withoutCapabilities } from '@conversation-operator/git/offered-capabilities';
+import { withoutCapabilities } from '@conversation-operator/git/advertisement';
 import { pushOptions } from '@conversation-operator/git/receive-pack';
 import type { GitService, SmartRequest } from '@conversation-operator/git/smart-http';
-import type { Clock, Timer } from '@conversation-operator/base/clock';
+import { type Clock, type Timer, IdleTimer } from '@conversation-operator/base/clock';
 import type { CloneGrant } from '../../agent/keys.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { CallbackRequest } from '../callback-server/callback-server.ts';
 import type { HostAnswer, PrivateHost, Wanted } from './private-host.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { ClientPace } from '@conversation-operator/http/limits/slow-clients';
-import { IdleTimer } from '@conversation-operator/base/idle-timer';
 import type { MeasuredRuntime } from '../../observability/metrics.ts';
 
 interface TransferLimits {

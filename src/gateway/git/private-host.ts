@@ -1,7 +1,6 @@
 import type { Readable } from 'node:stream';
 import { LRUCache } from 'lru-cache';
-import { GitHostError } from '@conversation-operator/git/git-host-error';
-import { GitHttp, type GitStream } from '@conversation-operator/git/git-http';
+import { GitHostError, GitHttp, type GitStream } from '@conversation-operator/git/git-http';
 import { lsRemote } from '@conversation-operator/git/ls-remote';
 import type { Refs } from '@conversation-operator/git/ref-list';
 import {

@@ -3,7 +3,7 @@ import type { Clock } from '@conversation-operator/base/clock';
 import type { Release, Shares } from '@conversation-operator/base/shares';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { found } from '@conversation-operator/kube/errors';
-import { StoreError } from '@conversation-operator/object-store/store-error';
+import { StoreError } from '@conversation-operator/object-store/object-store';
 import { type ArchiveState, ArchiveError, isGone } from '../../archive/layout.ts';
 import type { HistoryReader } from '../../archive/history.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';

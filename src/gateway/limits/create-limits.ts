@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { defaultTimeouts } from '@conversation-operator/http/server/client-timeouts';
+import { defaultTimeouts } from '@conversation-operator/http/server/http-server';
 import { defaultForwardingLimits } from '@conversation-operator/http/proxy/tunnel';
 import { fairClient, type FairClientOptions } from './fair-client.ts';
 import type { Logger } from '@conversation-operator/base/logger';

@@ -1,6 +1,6 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Holder } from '@conversation-operator/base/shares';
-import { TokenBuckets } from '@conversation-operator/http/limits/token-buckets';
+import { TokenBuckets } from '@conversation-operator/http/limits/rate-limits';
 import { ProblemError, notFound } from '../errors/problem-error.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';

@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { CloseCode } from '@conversation-operator/http/proxy/frames';
-import type { Tunnel } from '@conversation-operator/http/proxy/tunnel';
+import { CloseCode, type Tunnel } from '@conversation-operator/http/proxy/tunnel';
 import { upgrade, readHandshake } from '@conversation-operator/http/proxy/upgrade';
 import { unavailable, type ProblemError } from '../errors/problem-error.ts';
 import { requestIdOf, refuseConnection } from '../http/send-bytes.ts';

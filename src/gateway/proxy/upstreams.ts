@@ -1,13 +1,12 @@
 import { hostInUrl } from '@conversation-operator/base/addresses';
 import type { Clock, Timer } from '@conversation-operator/base/clock';
 import type { Shares } from '@conversation-operator/base/shares';
-import { CloseCode } from '@conversation-operator/http/proxy/frames';
+import { CloseCode, type ForwardingLimits } from '@conversation-operator/http/proxy/tunnel';
 import {
   Upstream,
   type Target,
   type UpstreamError,
 } from '@conversation-operator/http/proxy/upstream';
-import type { ForwardingLimits } from '@conversation-operator/http/proxy/tunnel';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { viewOfSandbox } from '../../status/sandbox-phase.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';

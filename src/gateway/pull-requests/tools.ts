@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { jsonOf, readBody } from '@conversation-operator/http/body/json-body';
-import { TokenBuckets } from '@conversation-operator/http/limits/token-buckets';
+import { TokenBuckets } from '@conversation-operator/http/limits/rate-limits';
 import { z } from 'zod';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import type { MeasuredRuntime } from '../../observability/metrics.ts';

@@ -5,7 +5,7 @@ import type { LoadShedder } from '@conversation-operator/http/limits/load-shedde
 import type { Connections } from '@conversation-operator/http/limits/connections';
 import type { Clock } from '@conversation-operator/base/clock';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { arriveInTime } from '@conversation-operator/http/server/client-timeouts';
+import { arriveInTime } from '@conversation-operator/http/server/http-server';
 import { requestIdOf, refuseConnection, sendProblem } from '../http/send-bytes.ts';
 import { proxyHttp } from '../proxy/proxy-http.ts';
 import { proxyWebSocket } from '../proxy/proxy-websocket.ts';

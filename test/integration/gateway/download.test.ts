@@ -1,5 +1,5 @@
 import { newUuid } from '@conversation-operator/base/uuid';
-import { StoreError } from '../../../packages/object-store/src/store-error.ts';
+import { StoreError } from '@conversation-operator/object-store/object-store';
 import type { ArchiveStatus } from '../../../src/resources/conversation-status.ts';
 import { eventually } from '../../support/eventually.ts';
 import {

@@ -1,6 +1,6 @@
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import { newUuid } from '@conversation-operator/base/uuid';
-import { StoreError } from '../../../packages/object-store/src/store-error.ts';
+import { StoreError } from '@conversation-operator/object-store/object-store';
 import { ArchiveError } from '../../../src/archive/layout.ts';
 import type { ArchiveStatus, StartStatus } from '../../../src/resources/conversation-status.ts';
 import { conversations } from '../../../src/resources/conversation.ts';

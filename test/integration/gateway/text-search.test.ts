@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import { newUuid } from '@conversation-operator/base/uuid';
 import { createFolderStore } from '../../../packages/object-store/src/folder-store.ts';
-import { StoreError } from '../../../packages/object-store/src/store-error.ts';
+import { StoreError } from '@conversation-operator/object-store/object-store';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { createCodec } from '../../../src/archive/codec.ts';
 import { extendArchive } from '../../../src/archive/extend.ts';

@@ -9,7 +9,7 @@ import {
   TransportError,
 } from '../../../packages/kube/src/errors.ts';
 import { EventRecorder } from '../../../packages/kube/src/events.ts';
-import { fenced } from '../../../packages/kube/src/fenced-client.ts';
+import { fenced } from '@conversation-operator/kube/intercepted-client';
 import { HttpKubeClient } from '../../../packages/kube/src/http-client.ts';
 import { LeaderElection } from '../../../packages/kube/src/leader-election.ts';
 import { Reflector } from '../../../packages/kube/src/reflector.ts';

@@ -1,5 +1,8 @@
-import type { ObjectStore } from '@conversation-operator/object-store/object-store';
-import { StoreError, type StoreErrorCode } from '@conversation-operator/object-store/store-error';
+import {
+  type ObjectStore,
+  StoreError,
+  type StoreErrorCode,
+} from '@conversation-operator/object-store/object-store';
 import type { Machine } from '../machine.ts';
 import type { Random } from '../random.ts';
 import type { Trace } from '../trace.ts';

@@ -1,4 +1,4 @@
-import { StoreError } from '@conversation-operator/object-store/store-error';
+import { StoreError } from '@conversation-operator/object-store/object-store';
 import { sleep } from '@conversation-operator/base/clock';
 import { ArchiveError } from '../../../src/archive/layout.ts';
 import { createHistoryReader } from '../../../src/archive/reader.ts';

@@ -49,7 +49,7 @@ export const controllerMutants = {
     messages: true,
   },
   'the last write of a process is forgotten': {
-    file: 'packages/kube/src/newest-store.ts',
+    file: 'packages/kube/src/store.ts',
     from: 'if (known === undefined || isNewerVersion(object, known)) this.#ahead.set(key, { object });',
     to: '',
     rule: 'no controller acts on a version that it has overwritten',

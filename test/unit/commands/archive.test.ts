@@ -8,7 +8,7 @@ import {
 import { faultOf, verified } from '../../../src/commands/archive-verify.ts';
 import { newestHead } from '../../../src/archive/stored-archives.ts';
 import { ArchiveError } from '../../../src/archive/layout.ts';
-import { StoreError } from '../../../packages/object-store/src/store-error.ts';
+import { StoreError } from '@conversation-operator/object-store/object-store';
 import { memoryStore } from '../../support/archive/memory-store.ts';
 import { FakeHistory, headOf, storedEvents } from '../../support/gateway/fake-history.ts';
 

@@ -1,7 +1,13 @@
 import type { Node, Pod } from '../../../packages/kube/src/core.ts';
 import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
 import { oneLine } from '../../../src/commands/terminal.ts';
-import { admissionFindings, podSecurityFindings } from '../../../src/commands/check/admission.ts';
+import {
+  admissionFindings,
+  podSecurityFindings,
+  needsOf,
+  quotaFindings,
+  roomIn,
+} from '../../../src/commands/check/admission.ts';
 import {
   apiServerFindings,
   clockFindings,
@@ -26,7 +32,6 @@ import {
 import { failureOf, refusalOf } from '../../../packages/outward/src/proxy-error.ts';
 import { outwardDoubts, outwardFindings } from '../../../src/commands/check/outward.ts';
 import { connectFailureOf, senderOf } from '../../../src/commands/check/outward-requests.ts';
-import { needsOf, quotaFindings, roomIn } from '../../../src/commands/check/quota.ts';
 import type { ResourceQuota, StorageClass } from '../../../src/commands/check/resources.ts';
 import {
   accountFindings,

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
-import { mountedMasterKeys } from '../../../src/commands/master-keys.ts';
+import { mountedMasterKeys } from '../../../src/commands/credential-files.ts';
 import { recordingLogger } from '../../support/recording-logger.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 

@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '@conversation-operator/base/clock';
-import { TokenBuckets } from './token-buckets.ts';
+import { TokenBuckets } from './rate-limits.ts';
 
 /** Maximum part of the event loop's time for one owner while others are active. */
 const ownersShare = 1 / 5;

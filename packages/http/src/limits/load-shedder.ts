@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '@conversation-operator/base/clock';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type { Shares } from '@conversation-operator/base/shares';
-import type { CounterOf } from '@conversation-operator/base/metrics';
+import type { CounterOf } from '@conversation-operator/base/runtime';
 import { Refusal } from '../refusal.ts';
 import type { RequestKind } from './rate-limits.ts';
 

@@ -1,10 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { PassThrough, type Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import type { Clock } from '@conversation-operator/base/clock';
+import { type Clock, IdleTimer } from '@conversation-operator/base/clock';
 import { isClosedConnection } from '@conversation-operator/base/system-code';
 import { hasContent, responseHeaders, type ForwardingFacts } from './headers.ts';
-import { IdleTimer } from '@conversation-operator/base/idle-timer';
 import { upstreamErrorOf, type UpstreamError, type Upstream } from './upstream.ts';
 
 export interface ForwardedRequestOptions {

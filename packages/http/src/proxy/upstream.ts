@@ -1,6 +1,5 @@
 import { Pool, errors } from 'undici';
-import { CloseCode } from './frames.ts';
-import type { ForwardingLimits, Tunnel } from './tunnel.ts';
+import { CloseCode, type ForwardingLimits, type Tunnel } from './tunnel.ts';
 
 /** Fault of a forwarded request: `malformed` where the upstream could not have read it. */
 export type UpstreamFault = 'timeout' | 'unreachable' | 'malformed';

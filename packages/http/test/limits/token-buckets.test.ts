@@ -1,4 +1,4 @@
-import { TokenBuckets } from '../../src/limits/token-buckets.ts';
+import { TokenBuckets } from '../../src/limits/rate-limits.ts';
 import { VirtualClock } from '../../../../test/support/virtual-clock.ts';
 
 describe('token buckets', () => {

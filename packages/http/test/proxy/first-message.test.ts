@@ -1,6 +1,5 @@
 import fc from 'fast-check';
-import { FirstMessage } from '../../src/proxy/tunnel.ts';
-import { textFrame } from '../../src/proxy/frames.ts';
+import { FirstMessage, textFrame } from '../../src/proxy/tunnel.ts';
 
 const mask = [1, 2, 3, 4] as const;
 function frame(first: number, payload: Buffer, masked = true): Buffer {

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { FrameFollower, closeFrame } from '../../src/proxy/frames.ts';
+import { FrameFollower, closeFrame } from '../../src/proxy/tunnel.ts';
 
 function frame(opcode: number, length: number, masked: boolean): Buffer {
   const mask = masked ? 0x80 : 0;

@@ -1,5 +1,5 @@
 import type { Runtime } from '@conversation-operator/base/runtime';
-import type { Registry } from '../registry/registry.ts';
+import type { Registry } from '../registry/api-resource.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 import type { PodLogs } from './pod-logs.ts';
 import type { ObjectWriter } from './object-writer.ts';

@@ -10,7 +10,7 @@ import {
 import type { DeleteOptions } from './deletion.ts';
 import { StatusError, badRequest, invalid } from './status-error.ts';
 import { apiVersionOf, type ApiResource } from '../registry/api-resource.ts';
-import { applyDefaults, prune } from '../schema/prune-and-default.ts';
+import { applyDefaults, prune } from '../schema/structural-schema.ts';
 import { validate } from '../schema/validate.ts';
 import { dropNulls } from './metadata.ts';
 import { invalidValue } from '../schema/field-error.ts';

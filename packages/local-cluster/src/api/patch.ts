@@ -13,7 +13,7 @@ import {
 } from '../json/json.ts';
 import type { ApiResource } from '../registry/api-resource.ts';
 import { badRequest, StatusError, tooLarge, unsupportedMediaType } from './status-error.ts';
-import { builtinListKeys } from '../apply/field-set.ts';
+import { builtinListKeys } from '../apply/managed-fields.ts';
 
 /** Properties of a JSON text that JSON.parse does not report: duplicate keys and the depth. */
 interface TextShape {

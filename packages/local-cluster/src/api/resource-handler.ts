@@ -1,9 +1,9 @@
-import { parseVersion, listPage } from './list.ts';
+import { parseVersion, listPage, selectionOf } from './selection.ts';
 import { negotiatedSerializer, negotiate } from './serializer.ts';
 import type { ApiResource } from '../registry/api-resource.ts';
-import { isObject, objectAt, stringAt, type Json, type JsonObject } from '../json/json.ts';
+import { isObject, objectAt, stringAt, type Json, type JsonObject, arrayAt } from '../json/json.ts';
 import type { ApiObject } from './api-object.ts';
-import { scaleOf, withScale, checkName, type Part } from './object-writer.ts';
+import { scaleOf, withScale, checkName, type Part, checkUid } from './object-writer.ts';
 import type { PlaneContext } from './context.ts';
 import {
   decode,
@@ -28,15 +28,16 @@ import {
   deletedStatus,
   jsonResponse,
 } from './request.ts';
-import { selectionOf } from './selection.ts';
 import {
   badRequest,
   invalid,
   methodNotAllowed,
   notFound,
   unsupportedMediaType,
+  conflict,
 } from './status-error.ts';
 import { invalidValue } from '../schema/field-error.ts';
+import { timestampOf } from '@conversation-operator/kube/object';
 
 /** A request to one kind, with the parsed path and the components that serve it. */
 export interface ResourceRequest {
@@ -340,4 +341,61 @@ export function scale(scope: ResourceRequest): PlaneResponse {
   if (!isObject(wanted)) throw badRequest('a Scale must be an object');
   const sent = decoded(scope, withScale(old, wanted, paths));
   return jsonResponse(200, scaleOf(update(scope, old, sent, 'main'), paths));
+}
+
+const success = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 };
+
+/** Resource that the conflict messages of a binding name. */
+const binding = { group: '', plural: 'pods/binding', kind: 'Binding' };
+
+const podIn = ({ context, resource, path }: ResourceRequest): ApiObject =>
+  context.writer.get(resource, path.namespace, path.name ?? '');
+
+/** Handles POST pods/{name}/binding, by which a scheduler assigns a node. */
+export function bind(scope: ResourceRequest): PlaneResponse {
+  const { context, resource } = scope;
+  const body = bodyOf(scope);
+  const node = stringAt(objectAt(body, 'target'), 'name');
+  if (node === undefined || node === '') throw badRequest('Binding.target.name: Required value');
+  const pod = podIn(scope);
+  const { name } = pod.metadata;
+  checkUid(resource, pod.metadata, stringAt(objectAt(body, 'metadata'), 'uid') ?? '');
+  if (pod.metadata.deletionTimestamp !== undefined)
+    throw conflict(binding, name, `pod ${name} is being deleted, cannot be assigned to a host`);
+  const spec = objectAt(pod, 'spec') ?? {};
+  const present = stringAt(spec, 'nodeName');
+  if (present !== undefined)
+    throw conflict(binding, name, `pod ${name} is already assigned to node "${present}"`);
+  context.writer.store(resource, {
+    ...pod,
+    spec: { ...spec, nodeName: node },
+    status: scheduled(pod, timestampOf(context.clock.now())),
+  });
+  return jsonResponse(201, success);
+}
+
+function scheduled(pod: ApiObject, now: string): JsonObject {
+  const conditions = arrayAt(pod['status'], 'conditions').filter(
+    (condition) => !isObject(condition) || condition['type'] !== 'PodScheduled',
+  );
+  return {
+    ...objectAt(pod, 'status'),
+    conditions: [
+      ...conditions,
+      { type: 'PodScheduled', status: 'True', lastProbeTime: null, lastTransitionTime: now },
+    ],
+  };
+}
+
+/** Handles POST pods/{name}/eviction as a deletion, because there are no disruption budgets. */
+export function evict(scope: ResourceRequest): PlaneResponse {
+  const { context, resource } = scope;
+  const options = objectAt(bodyOf(scope), 'deleteOptions');
+  const grace = options?.['gracePeriodSeconds'];
+  context.writer.delete(
+    resource,
+    podIn(scope),
+    typeof grace === 'number' ? { gracePeriodSeconds: grace } : {},
+  );
+  return jsonResponse(201, success);
 }

@@ -1,9 +1,8 @@
-import type { OpenApi } from '../discovery/openapi.ts';
-import { discoveryResponse } from '../discovery/discovery.ts';
+import { type OpenApi, discoveryResponse } from '../discovery/discovery.ts';
 import type { ApiResource } from '../registry/api-resource.ts';
 import type { PlaneContext } from './context.ts';
 import { logResponse } from './pod-logs.ts';
-import { bind, evict } from './pod-subresources.ts';
+import { bind, evict, type ResourceRequest } from './resource-handler.ts';
 import {
   parseResourcePath,
   type PlaneRequest,
@@ -13,7 +12,6 @@ import {
   textResponse,
 } from './request.ts';
 import * as handler from './resource-handler.ts';
-import type { ResourceRequest } from './resource-handler.ts';
 import { badRequest, methodNotAllowed, noSuchResource } from './status-error.ts';
 
 type Handler = (scope: ResourceRequest) => PlaneResponse;

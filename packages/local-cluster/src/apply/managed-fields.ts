@@ -9,17 +9,204 @@ import {
   without,
   type JsonArray,
   type JsonObject,
+  isArray,
+  type Json,
 } from '../json/json.ts';
 import { apiVersionOf, type ApiResource } from '../registry/api-resource.ts';
-import {
-  elementsOf,
-  fieldsOf,
-  fromFieldsV1,
-  toFieldsV1,
-  valueAtPath,
-  type FieldSet,
-  type Place,
-} from './field-set.ts';
+import { partOf, type Schema } from '../schema/structural-schema.ts';
+
+/** Identity of list items: by keys, by value, or none. */
+type ListIdentity =
+  | { readonly kind: 'map'; readonly keys: readonly string[] }
+  | { readonly kind: 'set' }
+  | { readonly kind: 'atomic' };
+
+const atomic: ListIdentity = { kind: 'atomic' };
+
+/**
+ * Keys of the items of lists that are not atomic in the OpenAPI of Kubernetes, for the built-in
+ * kinds and metadata. The keys depend only on the name of the field, except for `ports`.
+ */
+export const builtinListKeys: Readonly<Record<string, readonly string[]>> = {
+  containers: ['name'],
+  initContainers: ['name'],
+  ephemeralContainers: ['name'],
+  env: ['name'],
+  volumes: ['name'],
+  volumeMounts: ['mountPath'],
+  volumeDevices: ['devicePath'],
+  conditions: ['type'],
+  ownerReferences: ['uid'],
+  imagePullSecrets: ['name'],
+  secrets: ['name'],
+  hostAliases: ['ip'],
+  podIPs: ['ip'],
+  addresses: ['type'],
+  topologySpreadConstraints: ['topologyKey', 'whenUnsatisfiable'],
+  resourceClaims: ['name'],
+};
+
+/** A position in an object: its schema, and whether a built-in type defines it. */
+export interface Place {
+  readonly schema: Schema | undefined;
+  readonly builtin: boolean;
+  readonly field: string;
+}
+
+export function childPlace(place: Place, key: string): Place {
+  const root = place.field === '';
+  const schema = partOf(place.schema, key);
+  return { schema, builtin: place.builtin || (root && key === 'metadata'), field: key };
+}
+
+export const itemPlace = (place: Place): Place => ({ ...place, schema: place.schema?.items });
+
+export function identityAt({ schema, builtin, field }: Place): ListIdentity {
+  if (builtin) {
+    if (field === 'finalizers') return { kind: 'set' };
+    const isContainer = schema?.items?.properties?.['containerPort'] !== undefined;
+    const keys =
+      field === 'ports'
+        ? [isContainer ? 'containerPort' : 'port', 'protocol']
+        : builtinListKeys[field];
+    return keys === undefined ? atomic : { kind: 'map', keys };
+  }
+  const type = schema?.['x-kubernetes-list-type'];
+  if (type === 'set') return { kind: 'set' };
+  return type === 'map'
+    ? { kind: 'map', keys: schema?.['x-kubernetes-list-map-keys'] ?? [] }
+    : atomic;
+}
+
+/** Returns whether a map is set as a whole, such as a selector. */
+export const isAtomicMap = ({ schema }: Place): boolean =>
+  schema?.['x-kubernetes-map-type'] === 'atomic';
+
+/** Value of an absent key of an item: the default of its schema, or TCP as protocol of a port. */
+const keyDefault = (place: Place, key: string) =>
+  itemPlace(place).schema?.properties?.[key]?.default ??
+  (place.builtin && key === 'protocol' ? 'TCP' : undefined);
+
+/**
+ * A set of fields in the form of `fieldsV1`. An element of a path is `f:name`, `k:{"key":"value"}`
+ * (an item by its keys) or `v:value` (an item by its value); NUL joins the elements of a path.
+ */
+export type FieldSet = ReadonlySet<string>;
+
+const joint = '\0';
+export const elementsOf = (path: string): readonly string[] => path.split(joint);
+
+export const itemElement = (item: Json, place: Place): string | undefined => {
+  const identity = identityAt(place);
+  if (identity.kind === 'set') return `v:${JSON.stringify(item)}`;
+  if (identity.kind === 'atomic' || !isObject(item)) return undefined;
+  return `k:${JSON.stringify(Object.fromEntries([...identity.keys].sort().map((key) => [key, item[key] ?? keyDefault(place, key)])))}`;
+};
+
+/** Returns every field that a value sets. */
+export function fieldsOf(value: Json, place: Place): FieldSet {
+  const found = new Set<string>();
+  collect(value, place, [], found);
+  return found;
+}
+
+function collect(value: Json, place: Place, path: readonly string[], found: Set<string>): void {
+  const add = () => path.length > 0 && found.add(path.join(joint));
+  if (isObject(value) && !isAtomicMap(place)) {
+    const entries = Object.entries(value).filter(([, child]) => child !== undefined);
+    if (entries.length === 0) add();
+    for (const [key, child] of entries)
+      collect(child ?? null, childPlace(place, key), [...path, `f:${key}`], found);
+    return;
+  }
+  if (!isArray(value) || identityAt(place).kind === 'atomic' || value.length === 0) {
+    add();
+    return;
+  }
+  for (const item of value) {
+    const at = [...path, itemElement(item, place) ?? ''];
+    // The set includes the item itself, which is removed together with its last field.
+    found.add(at.join(joint));
+    if (isObject(item)) collect(item, { ...itemPlace(place) }, at, found);
+  }
+}
+
+function toFieldsV1(fields: FieldSet): JsonObject {
+  interface Node {
+    [element: string]: Node;
+  }
+  const root: Node = {};
+  const members = new Set(fields);
+  for (const path of [...fields].sort()) {
+    let node = root;
+    for (const element of elementsOf(path)) node = node[element] ??= {};
+    const inner = [...members].some((other) => other.startsWith(`${path}${joint}`));
+    if (inner) node['.'] = {};
+  }
+  return root;
+}
+
+function fromFieldsV1(tree: Json | undefined): FieldSet {
+  const found = new Set<string>();
+  const walk = (node: Json | undefined, path: readonly string[]): void => {
+    const keys = isObject(node) ? Object.keys(node) : [];
+    if (path.length > 0 && (keys.length === 0 || keys.includes('.'))) found.add(path.join(joint));
+    for (const key of keys) if (key !== '.' && isObject(node)) walk(node[key], [...path, key]);
+  };
+  walk(tree, []);
+  return found;
+}
+
+function itemIndex(items: readonly Json[], element: string): number {
+  const wanted = JSON.parse(element.slice(2)) as Json;
+  if (element.startsWith('v:')) return items.findIndex((item) => equal(item, wanted));
+  if (!isObject(wanted)) return -1;
+  return items.findIndex(
+    (item) =>
+      isObject(item) &&
+      Object.entries(wanted).every(
+        ([key, value]) =>
+          equal(item[key], value) || (item[key] === undefined && key === 'protocol'),
+      ),
+  );
+}
+
+export function valueAtPath(value: Json | undefined, path: readonly string[]): Json | undefined {
+  return path.reduce<Json | undefined>((node, element) => {
+    if (element.startsWith('f:')) return isObject(node) ? node[element.slice(2)] : undefined;
+    return isArray(node) ? node[itemIndex(node, element)] : undefined;
+  }, value);
+}
+
+/** Returns the value without the field or item at the path. */
+export function removedAtPath(value: Json, path: readonly string[]): Json {
+  const [element, ...rest] = path;
+  if (element === undefined) return value;
+  if (element.startsWith('f:')) {
+    const key = element.slice(2);
+    const child = isObject(value) ? value[key] : undefined;
+    if (!isObject(value) || child === undefined) return value;
+    if (rest.length > 0) return { ...value, [key]: removedAtPath(child, rest) };
+    return Object.fromEntries(Object.entries(value).filter(([other]) => other !== key));
+  }
+  if (!isArray(value)) return value;
+  const index = itemIndex(value, element);
+  if (rest.length === 0) return value.filter((_, position) => position !== index);
+  return value.map((item, position) => (position === index ? removedAtPath(item, rest) : item));
+}
+
+/** Formats a path as conflict messages do: `.spec.containers[name="a"].image`. */
+export const shownPath = (path: string): string =>
+  elementsOf(path)
+    .map((element) => {
+      if (element.startsWith('f:')) return `.${element.slice(2)}`;
+      if (element.startsWith('v:')) return `[=${element.slice(2)}]`;
+      const keys = JSON.parse(element.slice(2)) as JsonObject;
+      return `[${Object.entries(keys)
+        .map(([key, value]) => `${key}=${JSON.stringify(value)}`)
+        .join(',')}]`;
+    })
+    .join('');
 
 export interface ManagerEntry {
   readonly manager: string;

@@ -24,8 +24,6 @@ import {
   isAtomicMap,
   itemPlace,
   type Place,
-} from './field-set.ts';
-import {
   entryOf,
   managersOf,
   ownable,
@@ -35,7 +33,7 @@ import {
   type Writer,
 } from './managed-fields.ts';
 import { apiVersionOf, type ApiResource } from '../registry/api-resource.ts';
-import { prune } from '../schema/prune-and-default.ts';
+import { prune } from '../schema/structural-schema.ts';
 
 export interface Application extends Writer {
   readonly old: ApiObject | undefined;

@@ -2,8 +2,14 @@ import { createHash } from 'node:crypto';
 import { parseAccept } from '../api/serializer.ts';
 import { noSuchResource } from '../api/status-error.ts';
 import { jsonResponse, type PlaneResponse } from '../api/request.ts';
-import { apiVersionOf, type ApiResource } from '../registry/api-resource.ts';
-import type { ApiGroup, Registry } from '../registry/registry.ts';
+import {
+  apiVersionOf,
+  type ApiResource,
+  type ApiGroup,
+  type Registry,
+} from '../registry/api-resource.ts';
+import { openApiOfBuiltin } from '../registry/builtin-schema.ts';
+import type { Schema } from '../schema/structural-schema.ts';
 
 const objectVerbs = [
   'create',
@@ -177,4 +183,179 @@ export function discoveryResponse(
     return jsonResponse(200, legacyResources(found?.version === version ? found : undefined));
   if (found === undefined) throw noSuchResource();
   return jsonResponse(200, { kind: 'APIGroup', apiVersion: 'v1', ...legacyGroup(found) });
+}
+
+const prefix = '#/components/schemas/';
+const metaName = 'V1ObjectMeta';
+
+const groupVersionKind = ({ group, version, kind }: ApiResource) => ({ group, version, kind });
+
+/** Schema name of a kind; those of built-in kinds follow the packages of Go, as in Kubernetes. */
+const componentName = ({ group, version, kind, model }: ApiResource): string =>
+  model !== undefined && group !== 'apiextensions.k8s.io'
+    ? `io.k8s.api.${group === '' ? 'core' : (group.split('.')[0] ?? '')}.${version}.${kind}`
+    : `${(group === '' ? 'core' : group).split('.').reverse().join('.')}.${version}.${kind}`;
+
+const metaTypes: ReadonlySet<string> = new Set(
+  'ObjectMeta OwnerReference ManagedFieldsEntry LabelSelector LabelSelectorRequirement Condition'.split(
+    ' ',
+  ),
+);
+
+/** Returns the schema name of a type from the name of its model (`V1PodSpec`). */
+function partName(model: string): string {
+  const [, version = 'V1', name = model] = /^(?:Core)?(V\d+[a-z0-9]*)(.+)$/.exec(model) ?? [];
+  if (metaTypes.has(name))
+    return `io.k8s.apimachinery.pkg.apis.meta.${version.toLowerCase()}.${name}`;
+  return `io.k8s.api.${name.startsWith('Lease') ? 'coordination' : 'core'}.${version.toLowerCase()}.${name}`;
+}
+
+/** Returns the schemas of the kinds and of all types that they reference. */
+function components(resources: readonly ApiResource[]): Record<string, unknown> {
+  const schemas: Record<string, unknown> = {};
+  const pending = [metaName];
+  const refer = (name: string): string => {
+    pending.push(name);
+    return `${prefix}${partName(name)}`;
+  };
+  for (const resource of resources) {
+    const schema =
+      resource.model === undefined
+        ? customSchema(resource)
+        : openApiOfBuiltin(resource.model, refer);
+    schemas[componentName(resource)] = {
+      ...schema,
+      'x-kubernetes-group-version-kind': [groupVersionKind(resource)],
+    };
+  }
+  for (let name = pending.pop(); name !== undefined; name = pending.pop()) {
+    schemas[partName(name)] ??= openApiOfBuiltin(name, refer);
+  }
+  return schemas;
+}
+
+const customSchema = (resource: ApiResource): Schema => ({
+  ...resource.schema,
+  properties: {
+    ...resource.schema.properties,
+    metadata: { $ref: `${prefix}${partName(metaName)}`, description: 'Standard object metadata.' },
+  },
+});
+
+const queryParameter = (name: string, description: string) => ({
+  name,
+  in: 'query',
+  description,
+  schema: { type: 'string', uniqueItems: true },
+});
+
+/** Query parameters by which kubectl detects server-side validation. */
+const writeParameters = [
+  queryParameter('dryRun', 'All: the server processes the request without storing the result.'),
+  queryParameter('fieldManager', 'Name of the client that makes the changes.'),
+  queryParameter(
+    'fieldValidation',
+    'Ignore, Warn or Strict: treatment of unknown and duplicate fields.',
+  ),
+];
+
+function pathsOf(resource: ApiResource): Record<string, unknown> {
+  const base =
+    resource.group === '' ? `/api/${resource.version}` : `/apis/${apiVersionOf(resource)}`;
+  const collection = resource.namespaced
+    ? `${base}/namespaces/{namespace}/${resource.plural}`
+    : `${base}/${resource.plural}`;
+  const schema = { $ref: `${prefix}${componentName(resource)}` };
+  const content = { 'application/json': { schema } };
+  const operation = (action: string, write: boolean) => ({
+    ...(write ? { parameters: writeParameters, requestBody: { content } } : {}),
+    responses: { 200: { description: 'OK', content } },
+    'x-kubernetes-action': action,
+    'x-kubernetes-group-version-kind': groupVersionKind(resource),
+  });
+  return {
+    ...(resource.namespaced
+      ? { [`${base}/${resource.plural}`]: { get: operation('list', false) } }
+      : {}),
+    [collection]: {
+      get: operation('list', false),
+      post: operation('post', true),
+      delete: operation('deletecollection', false),
+    },
+    [`${collection}/{name}`]: {
+      get: operation('get', false),
+      put: operation('put', true),
+      patch: operation('patch', true),
+      delete: operation('delete', false),
+    },
+    ...Object.fromEntries(
+      [
+        ...(resource.hasStatus ? ['status'] : []),
+        ...(resource.scale === undefined ? [] : ['scale']),
+      ].map((part) => [
+        `${collection}/{name}/${part}`,
+        {
+          get: operation('get', false),
+          put: operation('put', true),
+          patch: operation('patch', true),
+        },
+      ]),
+    ),
+  };
+}
+
+const documentOf = (resources: readonly ApiResource[]) => ({
+  openapi: '3.0.0',
+  info: { title: 'Kubernetes', version: 'unversioned' },
+  paths: Object.assign({}, ...resources.map(pathsOf)) as object,
+  components: { schemas: components(resources) },
+});
+
+interface Documents {
+  readonly generation: number;
+  readonly byGroup: ReadonlyMap<string, string>;
+  readonly index: string;
+}
+
+/** OpenAPI v3 documents of every group, rebuilt when the kinds change. */
+export class OpenApi {
+  readonly #registry: Registry;
+  #documents: Documents | undefined;
+
+  constructor(registry: Registry) {
+    this.#registry = registry;
+  }
+
+  /** Answers `/openapi/v3` and the paths below; undefined for any other path. */
+  respond(path: string): PlaneResponse | undefined {
+    if (path === '/openapi/v2') throw noSuchResource();
+    if (path !== '/openapi/v3' && !path.startsWith('/openapi/v3/')) return undefined;
+    const { index, byGroup } = this.#current();
+    const group = path.slice('/openapi/v3/'.length);
+    const body = group === '' ? index : byGroup.get(group);
+    return body === undefined
+      ? jsonResponse(404, noSuchResource().status)
+      : { status: 200, headers: { 'content-type': 'application/json' }, body };
+  }
+
+  #current(): Documents {
+    if (this.#documents?.generation === this.#registry.generation) return this.#documents;
+    const byGroup = new Map<string, string>();
+    for (const { group, version, resources } of this.#registry.groups()) {
+      byGroup.set(
+        group === '' ? `api/${version}` : `apis/${group}/${version}`,
+        JSON.stringify(documentOf(resources)),
+      );
+    }
+    const paths = [...byGroup].map(([key, text]) => {
+      const hash = createHash('sha256').update(text).digest('hex').slice(0, 32).toUpperCase();
+      return [key, { serverRelativeURL: `/openapi/v3/${key}?hash=${hash}` }];
+    });
+    this.#documents = {
+      generation: this.#registry.generation,
+      byGroup,
+      index: JSON.stringify({ paths: Object.fromEntries(paths) as object }),
+    };
+    return this.#documents;
+  }
 }

@@ -6,8 +6,15 @@ import { type ProbeOutcome, Prober, type ProbeKind, probeError } from './prober.
 import type { ProcessExit, ProcessRunner, RunningProcess, NodeSettings } from './options.ts';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ContainerConfigError, expand, specifiedEnvironment } from './container-environment.ts';
-import { prepareMounts, translateArgument, translatePath, workingDirOf } from './mounts.ts';
+import {
+  ContainerConfigError,
+  expand,
+  specifiedEnvironment,
+  prepareMounts,
+  translateArgument,
+  translatePath,
+  workingDirOf,
+} from './container-environment.ts';
 import type { NodeFolder } from './node.ts';
 
 /** The node has no program for the image. */

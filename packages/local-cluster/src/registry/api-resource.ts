@@ -1,9 +1,9 @@
 import type { ApiObject, Meta } from '../api/api-object.ts';
-import type { JsonObject } from '../json/json.ts';
-import type { JsonPath } from '../json/json-path.ts';
+import type { JsonObject, Json } from '../json/json.ts';
+import { type JsonPath, findAll, parseJsonPath } from '../json/json-path.ts';
 import type { FieldError } from '../schema/field-error.ts';
 import type { Schema } from '../schema/structural-schema.ts';
-import type { KubeObject } from '@conversation-operator/kube/object';
+import { type KubeObject, ageOf } from '@conversation-operator/kube/object';
 
 export interface Column {
   readonly name: string;
@@ -95,3 +95,117 @@ export type Sparse<T> = T extends readonly (infer Item)[]
  */
 export type Decoded<T extends KubeObject> = Pick<KubeObject, 'apiVersion' | 'kind'> &
   Sparse<Omit<T, keyof KubeObject>> & { readonly metadata: Meta };
+
+export interface ApiGroup {
+  readonly group: string;
+  readonly version: string;
+  readonly resources: readonly ApiResource[];
+}
+
+/** The served kinds, which change with the stored CustomResourceDefinitions. */
+export class Registry {
+  readonly #byKey = new Map<string, ApiResource>();
+  readonly #byKind = new Map<string, ApiResource>();
+  /** Number of changes, by which discovery and OpenAPI detect that a cached document is stale. */
+  #generation = 0;
+
+  get generation(): number {
+    return this.#generation;
+  }
+
+  set(resource: ApiResource): void {
+    this.#byKey.set(resource.key, resource);
+    this.#byKind.set(`${resource.group}/${resource.kind}`, resource);
+    this.#generation += 1;
+  }
+
+  delete(key: string): void {
+    const resource = this.#byKey.get(key);
+    if (resource === undefined) return;
+    this.#byKey.delete(key);
+    this.#byKind.delete(`${resource.group}/${resource.kind}`);
+    this.#generation += 1;
+  }
+
+  byKey(key: string): ApiResource | undefined {
+    return this.#byKey.get(key);
+  }
+
+  find(group: string, version: string, plural: string): ApiResource | undefined {
+    const resource = this.#byKey.get(`${group}/${plural}`);
+    return resource?.version === version ? resource : undefined;
+  }
+
+  byKind(group: string, kind: string): ApiResource | undefined {
+    return this.#byKind.get(`${group}/${kind}`);
+  }
+
+  all(): readonly ApiResource[] {
+    return [...this.#byKey.values()];
+  }
+
+  /** Returns the kinds by group; each group has one version, and the core group is the first. */
+  groups(): readonly ApiGroup[] {
+    return [...Map.groupBy(this.#byKey.values(), ({ group }) => group)].map(
+      ([group, resources]) => ({ group, version: resources[0]?.version ?? '', resources }),
+    );
+  }
+}
+
+type ColumnOfAnyKind = ColumnWithCell<{ readonly metadata: Meta }>;
+
+export const nameColumn: ColumnOfAnyKind = {
+  name: 'Name',
+  type: 'string',
+  format: 'name',
+  description: 'Name must be unique within a namespace.',
+  priority: 0,
+  cell: ({ metadata }) => metadata.name,
+};
+
+export const ageColumn: ColumnOfAnyKind = {
+  name: 'Age',
+  type: 'string',
+  description: 'Time since creation.',
+  priority: 0,
+  cell: ({ metadata }, nowMs) => ageOf(metadata.creationTimestamp, nowMs),
+};
+
+/** Creates a column of texts; an absent value is shown as an empty text. */
+export const columnOf = <T>(
+  name: string,
+  cell: (object: T, nowMs: number) => string | number | undefined,
+  priority = 0,
+): ColumnWithCell<T> => ({
+  ...{ name, type: 'string', description: name, priority },
+  cell: (object, nowMs) => cell(object, nowMs) ?? '',
+});
+
+/** Cell for the first value at the path, as the API server prints the column's type. */
+function cellOf(
+  [value]: readonly Json[],
+  type: string,
+  nowMs: number,
+): string | number | boolean | null {
+  if (value === undefined || value === null) return null;
+  switch (type) {
+    case 'integer':
+    case 'number':
+      return typeof value === 'number' ? value : Number(value);
+    case 'boolean':
+      return typeof value === 'boolean' ? value : null;
+    case 'date':
+      return ageOf(value, nowMs);
+    default:
+      return typeof value === 'object' ? JSON.stringify(value) : String(value);
+  }
+}
+
+/** Creates a column of a CustomResourceDefinition. @throws SyntaxError for an unsupported path */
+export function printerColumn(jsonPath: string, column: Column): ColumnWithCell {
+  const path = parseJsonPath(jsonPath);
+  return {
+    ...column,
+    cell: (object, nowMs) => cellOf(findAll(object, path), column.type, nowMs),
+  };
+}

@@ -7,8 +7,13 @@ import {
   required,
   type FieldError,
 } from '../schema/field-error.ts';
-import type { ColumnWithCell, Decoded } from './api-resource.ts';
-import { ageColumn, columnOf, nameColumn } from './printer-column.ts';
+import {
+  type ColumnWithCell,
+  type Decoded,
+  ageColumn,
+  columnOf,
+  nameColumn,
+} from './api-resource.ts';
 import { canonicalQuantity, parseQuantity } from './quantity.ts';
 
 type Claim = Decoded<PersistentVolumeClaim>;

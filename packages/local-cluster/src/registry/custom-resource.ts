@@ -3,10 +3,17 @@ import type { ApiObject } from '../api/api-object.ts';
 import { parseJsonPath, plainKeys } from '../json/json-path.ts';
 import { invalidValue, required, type FieldError, forbiddenField } from '../schema/field-error.ts';
 import { type Schema, valuesOf } from '../schema/structural-schema.ts';
-import type { ApiResource, ColumnWithCell, ScalePaths, Decoded } from './api-resource.ts';
+import {
+  type ApiResource,
+  type ColumnWithCell,
+  type ScalePaths,
+  type Decoded,
+  ageColumn,
+  nameColumn,
+  printerColumn,
+} from './api-resource.ts';
 import { resource } from './builtin-resources.ts';
 import { builtinSchema } from './builtin-schema.ts';
-import { ageColumn, nameColumn, printerColumn } from './printer-column.ts';
 import { rulesOf } from '../schema/cel-rules.ts';
 import { validate } from '../schema/validate.ts';
 

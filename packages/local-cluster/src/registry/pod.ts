@@ -1,9 +1,15 @@
 import type { Container as FullContainer, Pod as FullPod } from '@conversation-operator/kube/core';
-import { ageOf } from '@conversation-operator/kube/human-duration';
+import { ageOf } from '@conversation-operator/kube/object';
 import { badRequest } from '../api/status-error.ts';
 import { equal } from '../json/json.ts';
-import type { ColumnWithCell, Decoded, Sparse } from './api-resource.ts';
-import { ageColumn, columnOf, nameColumn } from './printer-column.ts';
+import {
+  type ColumnWithCell,
+  type Decoded,
+  type Sparse,
+  ageColumn,
+  columnOf,
+  nameColumn,
+} from './api-resource.ts';
 import { formatQuantity, parseQuantity, quantityFault } from './quantity.ts';
 import {
   duplicate,

@@ -1,4 +1,4 @@
-import type { Json } from '../json/json.ts';
+import { type Json, isArray, isObject, type JsonObject, setOwn } from '../json/json.ts';
 
 /** The subset of OpenAPI v3 that CustomResourceDefinitions use. */
 export interface Schema {
@@ -59,3 +59,105 @@ export const partOf = (schema: Schema | undefined, key: string): Schema | undefi
 
 export const preservesUnknown = (schema: Schema): boolean =>
   schema['x-kubernetes-preserve-unknown-fields'] === true || schema.additionalProperties === true;
+
+const embedded: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata']);
+
+/**
+ * Returns the value without fields that the schema does not define. The paths of dropped fields are
+ * added to `unknown` in the form of strict decoding (`spec.content[0].x`).
+ */
+export function prune(value: Json, schema: Schema, unknown: string[], path = ''): Json {
+  if (isArray(value)) {
+    const { items } = schema;
+    if (items === undefined) return value;
+    return mapChanged(value, (item, index) => prune(item, items, unknown, `${path}[${index}]`));
+  }
+  if (!isObject(value)) return value;
+  return pruneObject(value, schema, unknown, path);
+}
+
+function mapChanged(
+  items: readonly Json[],
+  map: (item: Json, index: number) => Json,
+): readonly Json[] {
+  const mapped = items.map(map);
+  return mapped.every((item, index) => item === items[index]) ? items : mapped;
+}
+
+function pruneObject(
+  value: JsonObject,
+  schema: Schema,
+  unknown: string[],
+  path: string,
+): JsonObject {
+  const result: Record<string, Json | undefined> = {};
+  let changed = false;
+  for (const [key, child] of Object.entries(value)) {
+    if (child === undefined) continue;
+    const at = path === '' ? key : `${path}.${key}`;
+    const known = partOf(schema, key);
+    if (known === undefined) {
+      if (
+        preservesUnknown(schema) ||
+        (schema['x-kubernetes-embedded-resource'] === true && embedded.has(key))
+      )
+        setOwn(result, key, child);
+      else {
+        unknown.push(at);
+        changed = true;
+      }
+      continue;
+    }
+    const pruned = prune(child, known, unknown, at);
+    changed ||= pruned !== child;
+    setOwn(result, key, pruned);
+  }
+  return changed ? result : value;
+}
+
+/**
+ * Returns the value with the defaults of the schema for absent fields. As in Kubernetes, a null
+ * that a field does not allow counts as absent: the default replaces the null, or the field is
+ * removed.
+ */
+export function applyDefaults(value: Json, schema: Schema): Json {
+  if (isArray(value)) {
+    const { items } = schema;
+    if (items === undefined) return value;
+    const mapped = value.map((item) => applyDefaults(item, items));
+    return mapped.every((item, index) => item === value[index]) ? value : mapped;
+  }
+  return isObject(value) ? objectDefaults(value, schema) : value;
+}
+
+function objectDefaults(value: JsonObject, schema: Schema): JsonObject {
+  const result: Record<string, Json | undefined> = { ...value };
+  let changed = false;
+  for (const [key, property] of Object.entries(schema.properties ?? {})) {
+    const present = Object.hasOwn(value, key) ? value[key] : undefined;
+    const absent = present === undefined || (present === null && property.nullable !== true);
+    const start = absent ? property.default : present;
+    if (start === undefined) {
+      changed ||= present !== undefined;
+      Reflect.deleteProperty(result, key);
+      continue;
+    }
+    const next = applyDefaults(start, property);
+    if (next === present) continue;
+    setOwn(result, key, next);
+    changed = true;
+  }
+  const values = valuesOf(schema);
+  if (values !== undefined) {
+    for (const [key, child] of Object.entries(value)) {
+      if (child === undefined) continue;
+      const next = applyDefaults(child, values);
+      const isDropped = child === null && values.nullable !== true;
+      if (next === child && !isDropped) continue;
+      if (isDropped) Reflect.deleteProperty(result, key);
+      else setOwn(result, key, next);
+      changed = true;
+    }
+  }
+  return changed ? result : value;
+}

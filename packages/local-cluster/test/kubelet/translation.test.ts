@@ -1,8 +1,13 @@
 import { loopbackAddress, pathSegment } from '../../src/kubelet/node.ts';
-import { expand, fieldOf } from '../../src/kubelet/container-environment.ts';
-import { translateArgument, translatePath, workingDirOf } from '../../src/kubelet/mounts.ts';
+import {
+  expand,
+  fieldOf,
+  translateArgument,
+  translatePath,
+  workingDirOf,
+} from '../../src/kubelet/container-environment.ts';
 import { counted, noCount, portOf, probeError } from '../../src/kubelet/prober.ts';
-import { parentsFirst, parseStat } from '../../src/kubelet/process-table.ts';
+import { parentsFirst, parseStat } from '../../src/kubelet/local-runner.ts';
 import { unschedulableMessage } from '../../src/kubelet/node-controllers.ts';
 import { aContainer, aPod } from './pods.ts';
 

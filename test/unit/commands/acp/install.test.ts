@@ -11,9 +11,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { acpVendors, type AcpVendor } from '@conversation-operator/agent-server/acp/vendors';
-import { acpProgram, acpTemplate, installAcpAgent } from '../../../../src/commands/acp-agents.ts';
+import {
+  acpProgram,
+  acpTemplate,
+  installAcpAgent,
+  localAgents,
+} from '../../../../src/commands/local-agents.ts';
 import { DataFolder } from '../../../../src/commands/data-folder.ts';
-import { localAgents } from '../../../../src/commands/local-agents.ts';
 import { readUpConfig } from '../../../../src/config/up.ts';
 import { acpAgentNames } from '../../../../src/resources/acp-settings.ts';
 import {

@@ -28,7 +28,7 @@ import {
 } from '../../../../src/resources/sandbox-template.ts';
 import { namespaces } from '../../../../packages/kube/src/core.ts';
 import { IndexedStore } from '../../../../packages/kube/src/store.ts';
-import { StoreError } from '../../../../packages/object-store/src/store-error.ts';
+import { StoreError } from '@conversation-operator/object-store/object-store';
 import { eventJson } from '../../../support/archive/agent-log.ts';
 import { memoryStore } from '../../../support/archive/memory-store.ts';
 import {

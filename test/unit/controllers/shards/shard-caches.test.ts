@@ -1,8 +1,7 @@
 import { shardCaches, ShardClient } from '../../../../src/controllers/shards/shard.ts';
 import { createCaches } from '../../../../src/controllers/caches.ts';
 import { sandboxes, type Sandbox } from '../../../../src/resources/sandbox.ts';
-import { createMetrics } from '../../../../src/observability/metrics.ts';
-import { shareOfMetrics } from '../../../../src/observability/gauge-shares.ts';
+import { createMetrics, shareOfMetrics } from '../../../../src/observability/metrics.ts';
 import type { KubeClient, Mapping } from '@conversation-operator/kube/client';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
