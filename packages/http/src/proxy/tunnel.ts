@@ -30,7 +30,7 @@ export class FrameFollower {
    * Reads a chunk, or only to the end of the frame that the chunk begins in. Returns the number of
    * bytes read.
    */
-  read(chunk: Buffer, toFrameEnd = false): number {
+  read(chunk: Buffer, { toFrameEnd = false } = {}): number {
     let at = 0;
     while (at < chunk.length) {
       if (this.#left > 0) {
@@ -325,7 +325,7 @@ export class Tunnel {
     // Bytes behind the tunnel's own close frame are dropped.
     if (to.writableEnded || to.destroyed) return;
     if (this.#closing !== undefined) {
-      const rest = frames.read(chunk, true);
+      const rest = frames.read(chunk, { toFrameEnd: true });
       to.write(chunk.subarray(0, rest));
       if (frames.isBetweenFrames) this.#finish(direction);
       return;

@@ -59,9 +59,9 @@ describe('following frames', () => {
     const follower = new FrameFollower();
     const first = frame(1, 10, false);
     follower.read(first.subarray(0, 4));
-    expect(follower.read(Buffer.concat([first.subarray(4), frame(1, 5, false)]), true)).toBe(
-      first.length - 4,
-    );
+    expect(
+      follower.read(Buffer.concat([first.subarray(4), frame(1, 5, false)]), { toFrameEnd: true }),
+    ).toBe(first.length - 4);
     expect(follower.isBetweenFrames).toBe(true);
   });
 

@@ -246,34 +246,40 @@ export function deleteOptions(query: URLSearchParams, sent: Json): DeleteOptions
   };
 }
 
+const forbidden = 'Forbidden: resourceVersionMatch is forbidden';
+const unsupported = (match: string, supported: string): string =>
+  `Unsupported value: ${JSON.stringify(match)}: supported values: ${supported}`;
+const refuseIf = (refused: boolean, text: string, field = 'resourceVersionMatch'): void => {
+  if (refused) throw invalidOption('ListOptions', `${field}: ${text}`);
+};
+
 /** @throws StatusError 422 for an invalid combination of options */
-export function checkListOptions(query: URLSearchParams, watching: boolean): void {
+export function checkWatchOptions(query: URLSearchParams): void {
   const match = query.get('resourceVersionMatch') ?? '';
-  const version = query.get('resourceVersion') ?? '';
-  const isInitial = query.get('sendInitialEvents') !== null;
-  const refuseIf = (refused: boolean, text: string, field = 'resourceVersionMatch'): void => {
-    if (refused) throw invalidOption('ListOptions', `${field}: ${text}`);
-  };
-  const unsupported = (supported: string) =>
-    `Unsupported value: ${JSON.stringify(match)}: supported values: ${supported}`;
-  const forbidden = 'Forbidden: resourceVersionMatch is forbidden';
-  if (watching) {
-    refuseIf(
-      match !== '' && !isInitial,
-      `${forbidden} for watch unless sendInitialEvents is provided`,
-    );
-    refuseIf(
-      isInitial && match === '',
-      'Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan',
-    );
-    refuseIf(isInitial && match !== 'NotOlderThan', unsupported('"NotOlderThan"'));
+  if (query.get('sendInitialEvents') === null) {
+    refuseIf(match !== '', `${forbidden} for watch unless sendInitialEvents is provided`);
     return;
   }
-  refuseIf(isInitial, 'Forbidden: sendInitialEvents is forbidden for list', 'sendInitialEvents');
+  refuseIf(
+    match === '',
+    'Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan',
+  );
+  refuseIf(match !== 'NotOlderThan', unsupported(match, '"NotOlderThan"'));
+}
+
+/** @throws StatusError 422 for an invalid combination of options */
+export function checkListOptions(query: URLSearchParams): void {
+  const match = query.get('resourceVersionMatch') ?? '';
+  const version = query.get('resourceVersion') ?? '';
+  refuseIf(
+    query.get('sendInitialEvents') !== null,
+    'Forbidden: sendInitialEvents is forbidden for list',
+    'sendInitialEvents',
+  );
   if (match === '') return;
   refuseIf(
     match !== 'Exact' && match !== 'NotOlderThan',
-    unsupported('"Exact", "NotOlderThan", ""'),
+    unsupported(match, '"Exact", "NotOlderThan", ""'),
   );
   refuseIf(version === '', `${forbidden} unless resourceVersion is provided`);
   refuseIf((query.get('continue') ?? '') !== '', `${forbidden} when continue is provided`);

@@ -52,9 +52,9 @@ export class Lifecycle {
     }
   }
 
-  #observe({ resource, namespace, name, after, deleted, before }: Change): void {
-    if (resource === definitionResource.key)
-      this.#observeDefinition(after.object, before?.object, deleted);
+  #observe(change: Change): void {
+    const { resource, namespace, name, after, deleted } = change;
+    if (resource === definitionResource.key) this.#observeDefinition(change);
     if (resource === namespacesKey && after.object.metadata.deletionTimestamp !== undefined)
       this.#work.add(`namespace ${name}`);
     if (!deleted) return;
@@ -64,7 +64,7 @@ export class Lifecycle {
       this.#work.add(`crd ${definition}`);
   }
 
-  #observeDefinition(definition: ApiObject, before: ApiObject | undefined, deleted: boolean): void {
+  #observeDefinition({ after: { object: definition }, before, deleted }: Change): void {
     const { name, deletionTimestamp } = definition.metadata;
     if (deleted) {
       const key = `${name.slice(name.indexOf('.') + 1)}/${name.slice(0, name.indexOf('.'))}`;
@@ -72,7 +72,7 @@ export class Lifecycle {
       this.#context.hub.end(key);
       return;
     }
-    if (before?.['spec'] !== definition['spec']) this.#serve(definition);
+    if (before?.object['spec'] !== definition['spec']) this.#serve(definition);
     if (deletionTimestamp !== undefined) this.#work.add(`crd ${name}`);
   }
 

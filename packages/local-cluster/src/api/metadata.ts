@@ -158,11 +158,7 @@ const standardFinalizers: ReadonlySet<string> = new Set([
   'kubernetes',
 ]);
 
-function finalizerErrors(
-  finalizers: readonly string[],
-  old: readonly string[] | undefined,
-  deleting: boolean,
-): FieldError[] {
+function finalizerErrors(finalizers: readonly string[], old: Meta | undefined): FieldError[] {
   const errors = finalizers.flatMap((name, index) => {
     if (finalizers.indexOf(name) !== index)
       return [duplicate(`metadata.finalizers[${index}]`, name)];
@@ -170,8 +166,8 @@ function finalizerErrors(
     const fault = qualifiedNameFault(name);
     return fault === undefined ? [] : [invalidValue('metadata.finalizers', name, fault)];
   });
-  const added = finalizers.filter((name) => old?.includes(name) !== true);
-  if (deleting && added.length > 0) {
+  const added = finalizers.filter((name) => old?.finalizers?.includes(name) !== true);
+  if (old?.deletionTimestamp !== undefined && added.length > 0) {
     const names = added.map((name) => JSON.stringify(name)).join(', ');
     errors.push(
       forbiddenField(
@@ -195,11 +191,7 @@ export function metadataErrors(
     ...labelErrors(metadata.labels),
     ...annotationErrors(objectAt(metadata, 'annotations') ?? {}),
     ...ownerErrors(metadata.ownerReferences ?? []),
-    ...finalizerErrors(
-      metadata.finalizers ?? [],
-      old?.metadata.finalizers,
-      old?.metadata.deletionTimestamp !== undefined,
-    ),
+    ...finalizerErrors(metadata.finalizers ?? [], old?.metadata),
   ];
 }
 

@@ -194,7 +194,7 @@ export class ObjectWriter {
     { part, isPatch }: { readonly part: Part; readonly isPatch: boolean },
   ): ApiObject {
     const metadata = objectAt(sent, 'metadata') ?? {};
-    this.#checkIdentity(resource, old, metadata, isPatch);
+    this.#checkIdentity(resource, old, { metadata, isPatch });
     if (part === 'status') return withStatus(old, sent['status']);
     const free = without(metadata, ...serverFields);
     const kept = Object.fromEntries(
@@ -214,8 +214,7 @@ export class ObjectWriter {
   #checkIdentity(
     resource: ApiResource,
     old: ApiObject,
-    metadata: JsonObject,
-    isPatch: boolean,
+    { metadata, isPatch }: { readonly metadata: JsonObject; readonly isPatch: boolean },
   ): void {
     const { name, namespace, resourceVersion } = old.metadata;
     checkName(name, metadata);

@@ -10,6 +10,7 @@ import {
   unknownFields,
   applyManagerOf,
   checkListOptions,
+  checkWatchOptions,
   deleteOptions,
   fieldManagerOf,
   isTrue,
@@ -112,7 +113,7 @@ const nameIn = ({ path }: ResourceRequest): string => path.name ?? '';
 export function list(scope: ResourceRequest): PlaneResponse {
   const { context, resource, path, query } = scope;
   if (isTrue(query.get('watch'))) return watch(scope);
-  checkListOptions(query, false);
+  checkListOptions(query);
   const selection = selectionOf(resource, path.namespace, query);
   return listResponse(scope, listPage(context.store, resource, selection, query));
 }
@@ -136,10 +137,14 @@ function listResponse(
 function watch(scope: ResourceRequest): PlaneResponse {
   const { context, resource, path, query } = scope;
   const serializer = serializerOf(scope);
-  const sendInitial = isTrue(query.get('sendInitialEvents') ?? 'false');
+  const asked = query.get('sendInitialEvents');
+  const sendInitial = isTrue(asked ?? 'false');
   const bookmarks = isTrue(query.get('allowWatchBookmarks') ?? 'false');
-  checkListOptions(query, true);
-  const version = parseVersion(query.get('resourceVersion'));
+  checkWatchOptions(query);
+  const version = parseVersion(query.get('resourceVersion')) ?? 0;
+  // Without a version, a watch starts with the current state, unless the client declines that.
+  const unversioned = asked === null ? undefined : context.store.revision;
+  const start = version === 0 ? unversioned : version;
   const seconds = Number(query.get('timeoutSeconds') ?? 0);
   const timeoutMs =
     seconds > 0 ? seconds * 1000 : (minWatchSeconds + context.random() * minWatchSeconds) * 1000;
@@ -147,24 +152,12 @@ function watch(scope: ResourceRequest): PlaneResponse {
     resource,
     selection: selectionOf(resource, path.namespace, query, path.name),
     serializer,
-    version: startOf(context, sendInitial, query.get('sendInitialEvents') !== null, version),
+    version: sendInitial ? undefined : start,
     bookmarks,
     markInitial: sendInitial && bookmarks,
     timeoutMs: Math.min(timeoutMs, maxWatchMs),
   });
   return { status: 200, headers: { 'content-type': serializer.contentType }, body: stream };
-}
-
-/** Version after which a watch starts. Undefined: it starts with the current state. */
-function startOf(
-  { store }: PlaneContext,
-  sendInitial: boolean,
-  said: boolean,
-  version: number | undefined,
-): number | undefined {
-  if (sendInitial) return undefined;
-  if (version !== undefined && version !== 0) return version;
-  return said ? store.revision : undefined;
 }
 
 /** Handles GET of one object. */

@@ -126,7 +126,7 @@ export interface Serializer {
   object(object: ApiObject): string;
   list(items: readonly Stored[], metadata: ListMeta): string;
   /** Encodes one object of a watch. `first` is true for the first object of a watcher. */
-  event(object: ApiObject, json: string | undefined, first: boolean): string;
+  event(object: ApiObject, json: string | undefined, watcher: { readonly first: boolean }): string;
 }
 
 interface Options {
@@ -197,19 +197,19 @@ const tableSerializer = (
   clock: Clock,
   include: IncludeObject,
 ): Serializer => {
-  const one = (object: ApiObject, headers: boolean): string =>
+  const one = (object: ApiObject, { first }: { readonly first: boolean }): string =>
     JSON.stringify(
       tableOf([object], resource, {
         nowMs: clock.now(),
         include,
         metadata: { resourceVersion: object.metadata.resourceVersion },
-        headers,
+        headers: first,
       }),
     );
   return {
     key: `table-${include}`,
     contentType: 'application/json',
-    object: (object) => one(object, true),
+    object: (object) => one(object, { first: true }),
     list: (items, metadata) =>
       JSON.stringify(
         tableOf(
@@ -218,6 +218,6 @@ const tableSerializer = (
           { nowMs: clock.now(), include, metadata },
         ),
       ),
-    event: (object, _json, first) => one(object, first),
+    event: (object, _json, watcher) => one(object, watcher),
   };
 };

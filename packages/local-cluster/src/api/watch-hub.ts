@@ -89,7 +89,7 @@ export class WatchHub {
     const lines: string[] = [];
     for (const { object, json } of this.#options.store.list(resource.key, selection.namespace)) {
       if (!selection.matches(object)) continue;
-      lines.push(line('ADDED', serializer.event(object, json, watcher.first)));
+      lines.push(line('ADDED', serializer.event(object, json, watcher)));
       watcher.first = false;
     }
     // The current state is sent as one text, because it does not count as backlog.
@@ -138,11 +138,7 @@ export class WatchHub {
           : change.after.object;
       text = line(
         event.type,
-        serializer.event(
-          object,
-          event.state === 'after' ? change.after.json : undefined,
-          watcher.first,
-        ),
+        serializer.event(object, event.state === 'after' ? change.after.json : undefined, watcher),
       );
       texts.set(key, text);
     }

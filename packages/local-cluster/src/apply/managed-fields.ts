@@ -254,7 +254,10 @@ export const rootOf = (resource: ApiResource): Place => ({
 });
 
 /** Returns the part of an object that managers can own. */
-export function ownable(object: JsonObject, part: Writer['part'], hasStatus: boolean): JsonObject {
+export function ownable(
+  object: JsonObject,
+  { part, resource: { hasStatus } }: Pick<Writer, 'part' | 'resource'>,
+): JsonObject {
   if (part === 'status') return object['status'] === undefined ? {} : { status: object['status'] };
   const metadata = without(objectAt(object, 'metadata') ?? {}, ...serverFields, 'selfLink');
   const rest = without(object, 'apiVersion', 'kind', 'metadata', ...(hasStatus ? ['status'] : []));
@@ -286,8 +289,8 @@ export function managersAfterUpdate(
   // Kubernetes defines a list with one empty entry as the request to clear managedFields.
   if (isObject(first) && more.length === 0 && Object.keys(first).length === 0) return [];
   const { resource, part } = writer;
-  const before = ownable(old, part, resource.hasStatus);
-  const after = ownable(sent, part, resource.hasStatus);
+  const before = ownable(old, writer);
+  const after = ownable(sent, writer);
   if (equal(before, after)) return present;
   const changed = (path: string): boolean =>
     !equal(valueAtPath(before, elementsOf(path)), valueAtPath(after, elementsOf(path)));
@@ -326,6 +329,6 @@ export const entryOf = (
 /** Managers of an object; without managedFields `before-first-apply`, as in Kubernetes. */
 export function managersOf(old: ApiObject, writer: Writer): readonly ManagerEntry[] {
   if (old.metadata.managedFields !== undefined) return readManagers(old.metadata.managedFields);
-  const fields = fieldsOf(ownable(old, 'main', writer.resource.hasStatus), rootOf(writer.resource));
+  const fields = fieldsOf(ownable(old, { ...writer, part: 'main' }), rootOf(writer.resource));
   return [entryOf({ ...writer, manager: 'before-first-apply', part: 'main' }, 'Update', fields)];
 }

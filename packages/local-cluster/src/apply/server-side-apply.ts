@@ -62,6 +62,14 @@ function merged(live: Json | undefined, config: Json, place: Place): Json {
   return [...kept, ...configured.values()];
 }
 
+/** A merged object with the fields that its manager wants, and the entries of the managers. */
+interface Merge {
+  readonly object: JsonObject;
+  readonly wanted: FieldSet;
+  readonly own: ManagerEntry | undefined;
+  readonly others: readonly ManagerEntry[];
+}
+
 /**
  * Server-side apply: returns the merged object and the managers after the apply.
  * @throws StatusError 409 for fields of other managers that would change, unless forced
@@ -70,16 +78,17 @@ export function applied(application: Application): {
   readonly object: JsonObject;
   readonly managedFields: JsonArray;
 } {
-  const { old, config, resource, part } = application;
+  const { old, config, resource } = application;
   const place = rootOf(resource);
-  const wanted = fieldsOf(ownable(config, part, resource.hasStatus), place);
+  const wanted = fieldsOf(ownable(config, application), place);
   const present = old === undefined ? [] : managersOf(old, application);
   const own = present.find((entry) => isOwn(entry, application));
   const others = present.filter((entry) => entry !== own);
   const mergedObject = old === undefined ? config : merged(old, config, place);
   const object = isObject(mergedObject) ? mergedObject : config;
-  const lost = old === undefined ? [] : conflictsOf(old, object, wanted, others, application);
-  const pruned = withoutAbandoned(object, wanted, own, others);
+  const merge = { object, wanted, own, others };
+  const lost = conflictsOf(application, merge);
+  const pruned = withoutAbandoned(merge);
   const remaining = others.map((entry) => ({
     ...entry,
     fields: new Set([...entry.fields].filter((path) => !lost.includes(path))),
@@ -95,14 +104,12 @@ const isOwn = (entry: ManagerEntry, { manager, part }: Application): boolean =>
 
 /** Returns the changed fields of other managers, which a forced apply takes over. */
 function conflictsOf(
-  old: ApiObject,
-  next: JsonObject,
-  wanted: FieldSet,
-  others: readonly ManagerEntry[],
-  { force }: Application,
+  { old, force }: Application,
+  { object, wanted, others }: Merge,
 ): readonly string[] {
+  if (old === undefined) return [];
   const changed = [...wanted].filter(
-    (path) => !equal(valueAtPath(old, elementsOf(path)), valueAtPath(next, elementsOf(path))),
+    (path) => !equal(valueAtPath(old, elementsOf(path)), valueAtPath(object, elementsOf(path))),
   );
   const conflicts = others.flatMap((entry) =>
     changed
@@ -135,12 +142,7 @@ function conflictsOf(
 const isItemPath = (path: string): boolean => elementsOf(path).at(-1)?.startsWith('k:') === true;
 
 /** Removes fields that this manager no longer applies, unless another manager owns them. */
-function withoutAbandoned(
-  object: JsonObject,
-  wanted: FieldSet,
-  own: ManagerEntry | undefined,
-  others: readonly ManagerEntry[],
-): JsonObject {
+function withoutAbandoned({ object, wanted, own, others }: Merge): JsonObject {
   const abandoned = [...(own?.fields ?? [])].filter((path) => {
     const within = (other: string) => other === path || other.startsWith(`${path}\0`);
     return ![...wanted].some(within) && !others.some(({ fields }) => [...fields].some(within));

@@ -267,26 +267,27 @@ function pathsOf(resource: ApiResource): Record<string, unknown> {
     : `${base}/${resource.plural}`;
   const schema = { $ref: `${prefix}${componentName(resource)}` };
   const content = { 'application/json': { schema } };
-  const operation = (action: string, write: boolean) => ({
-    ...(write ? { parameters: writeParameters, requestBody: { content } } : {}),
+  const reading = (action: string) => ({
     responses: { 200: { description: 'OK', content } },
     'x-kubernetes-action': action,
     'x-kubernetes-group-version-kind': groupVersionKind(resource),
   });
+  const writing = (action: string) => ({
+    ...{ parameters: writeParameters, requestBody: { content } },
+    ...reading(action),
+  });
   return {
-    ...(resource.namespaced
-      ? { [`${base}/${resource.plural}`]: { get: operation('list', false) } }
-      : {}),
+    ...(resource.namespaced ? { [`${base}/${resource.plural}`]: { get: reading('list') } } : {}),
     [collection]: {
-      get: operation('list', false),
-      post: operation('post', true),
-      delete: operation('deletecollection', false),
+      get: reading('list'),
+      post: writing('post'),
+      delete: reading('deletecollection'),
     },
     [`${collection}/{name}`]: {
-      get: operation('get', false),
-      put: operation('put', true),
-      patch: operation('patch', true),
-      delete: operation('delete', false),
+      get: reading('get'),
+      put: writing('put'),
+      patch: writing('patch'),
+      delete: reading('delete'),
     },
     ...Object.fromEntries(
       [
@@ -295,9 +296,9 @@ function pathsOf(resource: ApiResource): Record<string, unknown> {
       ].map((part) => [
         `${collection}/{name}/${part}`,
         {
-          get: operation('get', false),
-          put: operation('put', true),
-          patch: operation('patch', true),
+          get: reading('get'),
+          put: writing('put'),
+          patch: writing('patch'),
         },
       ]),
     ),

@@ -23,7 +23,15 @@ export const nodeLabels = (name: string): Readonly<Record<string, string>> => ({
   'kubernetes.io/arch': architectures[process.arch] ?? process.arch,
 });
 
-function statusOf(name: string, ready: boolean, now: string): NonNullable<Node['status']> {
+interface NodeReport {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly name: string;
+  readonly ready: boolean;
+}
+
+function statusOf({ name, ready, clock }: NodeReport): NonNullable<Node['status']> {
+  const now = timestampOf(clock.now());
   const resources = {
     cpu: String(availableParallelism()),
     memory: `${Math.floor(totalmem() / 1024)}Ki`,
@@ -62,14 +70,9 @@ function statusOf(name: string, ready: boolean, now: string): NonNullable<Node['
 }
 
 /** Reports through the Node object whether this node accepts pods. */
-export async function reportNode(options: {
-  readonly client: KubeClient;
-  readonly clock: Clock;
-  readonly name: string;
-  readonly ready: boolean;
-}): Promise<void> {
-  const { client, clock, name, ready } = options;
-  const status = statusOf(name, ready, timestampOf(clock.now()));
+export async function reportNode(report: NodeReport): Promise<void> {
+  const { client, name } = report;
+  const status = statusOf(report);
   try {
     await client.create(nodes, {
       apiVersion: 'v1',

@@ -50,8 +50,7 @@ const wireTerminated = ({
 function containerStatus(
   container: Container,
   record: ContainerRecord,
-  waiting: Plan['waiting'],
-  isInit: boolean,
+  { waiting, isInit }: { readonly waiting: Plan['waiting']; readonly isInit: boolean },
 ): ContainerStatus {
   const { state, last } = record;
   const base = {
@@ -199,7 +198,7 @@ function conditionsOf(observed: Observed, phase: string): readonly PodCondition[
 
 /** The status of a kubelet; equal for equal observations, so that only changes are written. */
 export function podStatusOf(observed: Observed): PodStatus {
-  const { pod, records, podIP, hostIP, startTime, previous } = observed;
+  const { pod, records, waiting, podIP, hostIP, startTime, previous } = observed;
   const phase = phaseOf(observed);
   const inits = initContainersOf(pod);
   const statuses = (containers: readonly Container[]): readonly ContainerStatus[] =>
@@ -207,7 +206,7 @@ export function podStatusOf(observed: Observed): PodStatus {
       const record = records.get(container.name);
       return record === undefined
         ? []
-        : [containerStatus(container, record, observed.waiting, inits.includes(container))];
+        : [containerStatus(container, record, { waiting, isInit: inits.includes(container) })];
     });
   return {
     phase,

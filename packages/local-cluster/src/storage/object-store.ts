@@ -190,15 +190,15 @@ export class ObjectStore {
   }
 
   put(resource: string, object: ApiObject): Stored {
-    return this.#write(resource, object, false);
+    return this.#write(resource, object, { deleted: false });
   }
 
   /** Removes the object; `last` is the state that watchers receive. */
   remove(resource: string, last: ApiObject): Stored {
-    return this.#write(resource, last, true);
+    return this.#write(resource, last, { deleted: true });
   }
 
-  #write(resource: string, object: ApiObject, deleted: boolean): Stored {
+  #write(resource: string, object: ApiObject, { deleted }: { readonly deleted: boolean }): Stored {
     if (this.#closed) throw new StorageError('Closed', 'the control plane has been closed');
     const { namespace = '', name } = object.metadata;
     const version = this.#revision + 1;
