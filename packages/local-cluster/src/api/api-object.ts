@@ -1,3 +1,4 @@
+import { dashedUuid } from '@conversation-operator/base/uuid';
 import type { OwnerReference } from '@conversation-operator/kube/object';
 import type { Json, JsonArray, JsonObject } from '../json/json.ts';
 
@@ -78,6 +79,5 @@ export function randomUuid(random: () => number): string {
   const digits = Array.from({ length: 32 }, () => Math.floor(random() * 16).toString(16));
   digits[12] = '4';
   digits[16] = (8 + Math.floor(random() * 4)).toString(16);
-  const hex = digits.join('');
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+  return dashedUuid(digits.join(''));
 }

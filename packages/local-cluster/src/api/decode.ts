@@ -41,9 +41,9 @@ export function decode(body: Json, resource: ApiResource, options: DecodeOptions
   if (!isObject(body))
     throw badRequest(`couldn't get version/kind; json parse error: expected an object`);
   const apiVersion = apiVersionOf(resource);
-  const sentVersion = stringAt(body, 'apiVersion') ?? (resource.builtin ? apiVersion : '');
-  const sentKind = stringAt(body, 'kind') ?? (resource.builtin ? resource.kind : '');
-  if (!resource.builtin) checkCustomType(sentVersion, sentKind, resource, body);
+  const sentVersion = stringAt(body, 'apiVersion') ?? apiVersion;
+  const sentKind = stringAt(body, 'kind') ?? resource.kind;
+  if (!resource.builtin) checkCustomType(body, resource);
   else if (sentVersion !== apiVersion || sentKind !== resource.kind) {
     throw badRequest(
       `${sentKind} in version ${JSON.stringify(sentVersion)} cannot be handled as a ${resource.kind}: the API version in the data (${sentVersion}, Kind=${sentKind}) does not match the expected API version (${apiVersion}, Kind=${resource.kind})`,
@@ -64,12 +64,9 @@ export function decode(body: Json, resource: ApiResource, options: DecodeOptions
 }
 
 /** A body of a custom resource has to name its kind in every request. */
-function checkCustomType(
-  sentVersion: string,
-  sentKind: string,
-  resource: ApiResource,
-  body: JsonObject,
-): void {
+function checkCustomType(body: JsonObject, resource: ApiResource): void {
+  const sentVersion = stringAt(body, 'apiVersion') ?? '';
+  const sentKind = stringAt(body, 'kind') ?? '';
   const missing = [
     ...(sentKind === '' ? ['Kind'] : []),
     ...(sentVersion === '' ? ['apiVersion'] : []),

@@ -41,8 +41,7 @@ function containerOf(pod: ApiObject, wanted: string | null): string {
 export function logResponse(
   pod: ApiObject,
   query: URLSearchParams,
-  logs: PodLogs | undefined,
-  signal: AbortSignal,
+  { logs, signal }: { readonly logs: PodLogs | undefined; readonly signal: AbortSignal },
 ): PlaneResponse {
   const container = containerOf(pod, query.get('container'));
   const tail = query.get('tailLines');

@@ -114,8 +114,8 @@ export function list(scope: ResourceRequest): PlaneResponse {
   const { context, resource, path, query } = scope;
   if (isTrue(query.get('watch'))) return watch(scope);
   checkListOptions(query);
-  const selection = selectionOf(resource, path.namespace, query);
-  return listResponse(scope, listPage(context.store, resource, selection, query));
+  const selection = selectionOf(resource, path, query);
+  return listResponse(scope, listPage(context.store, { resource, selection, query }));
 }
 
 function listResponse(
@@ -150,7 +150,7 @@ function watch(scope: ResourceRequest): PlaneResponse {
     seconds > 0 ? seconds * 1000 : (minWatchSeconds + context.random() * minWatchSeconds) * 1000;
   const stream = context.hub.watch({
     resource,
-    selection: selectionOf(resource, path.namespace, query, path.name),
+    selection: selectionOf(resource, path, query),
     serializer,
     version: sendInitial ? undefined : start,
     bookmarks,
@@ -311,8 +311,8 @@ export function remove(scope: ResourceRequest): PlaneResponse {
 /** Handles DELETE of a collection. */
 export function removeAll(scope: ResourceRequest): PlaneResponse {
   const { context, resource, path, query } = scope;
-  const selection = selectionOf(resource, path.namespace, query);
-  const page = listPage(context.store, resource, selection, query);
+  const selection = selectionOf(resource, path, query);
+  const page = listPage(context.store, { resource, selection, query });
   const options = deleteOptions(query, deleteBody(scope));
   for (const { object } of page.items) context.writer.delete(resource, object, options);
   return listResponse(scope, page);

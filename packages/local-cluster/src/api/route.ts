@@ -32,12 +32,10 @@ const podParts: Readonly<Record<string, Methods>> = {
   eviction: { POST: evict },
   log: {
     GET: ({ context, resource, path, query, request }) =>
-      logResponse(
-        context.writer.get(resource, path.namespace, path.name ?? ''),
-        query,
-        context.podLogs,
-        request.signal ?? new AbortController().signal,
-      ),
+      logResponse(context.writer.get(resource, path.namespace, path.name ?? ''), query, {
+        logs: context.podLogs,
+        signal: request.signal ?? new AbortController().signal,
+      }),
   },
 };
 
@@ -89,20 +87,12 @@ export function route(
   const path = request.path.length > 1 ? request.path.replace(/\/+$/, '') : request.path;
   const other =
     request.method === 'GET'
-      ? otherPath(context, openApi, path, request.headers?.['accept'])
+      ? (fixedPaths[path]?.() ??
+        openApi.respond(path) ??
+        discoveryResponse(path, request.headers?.['accept'], context.registry))
       : undefined;
   return other ?? resourceResponse(context, path, request);
 }
-
-const otherPath = (
-  context: PlaneContext,
-  openApi: OpenApi,
-  path: string,
-  accept: string | undefined,
-): PlaneResponse | undefined =>
-  fixedPaths[path]?.() ??
-  openApi.respond(path) ??
-  discoveryResponse(path, accept, context.registry);
 
 function parsedPath(path: string): ResourcePath {
   try {

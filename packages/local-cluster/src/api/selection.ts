@@ -3,6 +3,7 @@ import type { Change, Stored } from '../storage/changes.ts';
 import type { ApiObject } from './api-object.ts';
 import { type Json, isObject, numberAt, stringAt } from '../json/json.ts';
 import { findAll, parseJsonPath, type JsonPath } from '../json/json-path.ts';
+import type { ResourcePath } from './request.ts';
 import { badRequest, expired, StatusError, tooLargeVersion } from './status-error.ts';
 import { labelValueFault, qualifiedNameFault } from './metadata.ts';
 import type { ListMeta } from './serializer.ts';
@@ -124,18 +125,17 @@ export interface Selection {
 
 export function selectionOf(
   resource: ApiResource,
-  namespace: string | undefined,
+  path: ResourcePath,
   query: URLSearchParams,
-  pathName?: string,
 ): Selection {
   const labels = labelMatcher(query.get('labelSelector') ?? '');
   const requirements = parseFieldSelector(query.get('fieldSelector') ?? '');
   const fields = fieldMatcher(requirements, resource);
   const exact = (field: string) =>
     requirements.find((entry) => entry.field === field && !entry.negated)?.value;
-  const name = pathName ?? exact('metadata.name');
+  const name = path.name ?? exact('metadata.name');
   return {
-    namespace: namespace ?? (resource.namespaced ? exact('metadata.namespace') : undefined),
+    namespace: path.namespace ?? (resource.namespaced ? exact('metadata.namespace') : undefined),
     name,
     matches: (object) =>
       (name === undefined || object.metadata.name === name) &&
@@ -199,6 +199,12 @@ export function parseVersion(text: string | null): number | undefined {
   return Number(text);
 }
 
+interface ListRequest {
+  readonly resource: ApiResource;
+  readonly selection: Selection;
+  readonly query: URLSearchParams;
+}
+
 interface Source {
   readonly version: number;
   readonly items: Iterable<Stored>;
@@ -207,9 +213,7 @@ interface Source {
 /** Items of the current state, of an older version, or of the rest of a continued list. */
 function sourceOf(
   store: ObjectStore,
-  resource: ApiResource,
-  namespace: string | undefined,
-  query: URLSearchParams,
+  { resource, selection: { namespace }, query }: ListRequest,
 ): Source {
   const token = query.get('continue');
   const version = parseVersion(query.get('resourceVersion'));
@@ -236,14 +240,13 @@ function sourceOf(
 /** Returns one page of a list. All pages of a list show the same version. */
 export function listPage(
   store: ObjectStore,
-  resource: ApiResource,
-  selection: Selection,
-  query: URLSearchParams,
+  request: ListRequest,
 ): { readonly items: readonly Stored[]; readonly metadata: ListMeta } {
+  const { selection, query } = request;
   const limit = Number(query.get('limit') ?? 0);
   if (!Number.isInteger(limit) || limit < 0)
     throw new StatusError(400, 'BadRequest', 'invalid limit');
-  const { version, items } = sourceOf(store, resource, selection.namespace, query);
+  const { version, items } = sourceOf(store, request);
   const page: Stored[] = [];
   let remaining = 0;
   for (const stored of items) {

@@ -85,7 +85,7 @@ const objectError =
 export const notFound = objectError([404, 'NotFound'], (object) => `${object} not found`);
 export const alreadyExists = objectError(
   [409, 'AlreadyExists'],
-  (object, deleting: boolean) =>
+  (object, { deleting }: { readonly deleting: boolean }) =>
     `${deleting ? 'object is being deleted: ' : ''}${object} already exists`,
 );
 export const conflict = objectError(

@@ -120,7 +120,7 @@ export const noCount: ProbeCount = { verdict: undefined, successes: 0, failures:
 /** Counts a result: successes in a row make the verdict true, failures in a row false. */
 export function counted(
   count: ProbeCount,
-  ok: boolean,
+  { ok }: Pick<ProbeOutcome, 'ok'>,
   probe: Pick<Probe, 'successThreshold' | 'failureThreshold'>,
 ): ProbeCount {
   const successes = ok ? count.successes + 1 : 0;
@@ -249,7 +249,7 @@ export class Prober {
       if (ok || !extra) {
         countedAt = at;
         const { verdict } = count;
-        count = counted(count, ok, probe);
+        count = counted(count, { ok }, probe);
         if (!ok) onFailure(kind, detail);
         if (count.verdict !== undefined && count.verdict !== verdict) onVerdict(count.verdict);
         if (this.#isOver(kind, count.verdict)) return;

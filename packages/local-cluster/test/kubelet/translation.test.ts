@@ -85,7 +85,7 @@ describe('probes', () => {
     const probe = { successThreshold: 2, failureThreshold: 3 };
     let count = noCount;
     const verdicts = [true, true, false, false, true, false, false, false].map((ok) => {
-      count = counted(count, ok, probe);
+      count = counted(count, { ok }, probe);
       return count.verdict;
     });
     expect(verdicts).toEqual([undefined, true, true, true, true, true, true, false]);
