@@ -163,7 +163,7 @@ export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'with a key that the session makes',
   },
   'a page reads the value of a secret with a session key': {
-    file: 'src/gateway/sandboxes/secrets-of-sandbox.ts',
+    file: 'src/gateway/sandboxes/sandboxes.ts',
     from: 'if (chain?.hasSession !== false)',
     to: 'if (principal?.chain.hasSession === true)',
     test: 'test/integration/gateway/session-secrets.test.ts',

@@ -1,6 +1,6 @@
 import type { SettingsStore } from '../lookup/settings-store.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
-import type { GitDirectory } from '../git/static-directory.ts';
+import type { GitDirectory } from '../git/directory.ts';
 import type { Sealing } from '../../agent/sealing.ts';
 import { type ConversationSpec } from '../../resources/conversation.ts';
 import { isModelAllowed } from '../../resources/agent-settings.ts';

@@ -17,15 +17,15 @@ import {
 } from '@conversation-operator/git/smart-http';
 import type { Runtime } from '@conversation-operator/base/runtime';
 import type { Outward } from '@conversation-operator/outward/outward';
-import { expiryBy } from '../lookup/expiry.ts';
+import { expiryBy } from '../lookup/cache.ts';
 import {
   fingerprintOf,
   type GitCredential,
   type GitCredentials,
   hostsOf,
   type Host,
+  type GitHosts,
 } from './hosts.ts';
-import type { GitHosts } from './static-directory.ts';
 
 export interface PrivateHostOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly hosts: GitHosts;

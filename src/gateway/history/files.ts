@@ -29,8 +29,7 @@ import {
   type AgentCall,
   type AgentReads,
 } from './agent-reads.ts';
-import { historyProblems, type HistoryReads } from './history-reads.ts';
-import { noHistory } from './history-source.ts';
+import { historyProblems, type HistoryReads, noHistory } from './history-reads.ts';
 
 const base = '/api/v1/app-conversations/{id}';
 const { get } = endpoints('files');

@@ -7,7 +7,12 @@ import { StoreError } from '@conversation-operator/object-store/store-error';
 import { type ArchiveState, ArchiveError, isGone } from '../../archive/layout.ts';
 import type { HistoryReader } from '../../archive/history.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import { conversations, startStatusOf, type Conversation } from '../../resources/conversation.ts';
+import {
+  conversations,
+  startStatusOf,
+  type Conversation,
+  isStartOver,
+} from '../../resources/conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { notFound, ProblemError, unavailable } from '../errors/problem-error.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
@@ -20,10 +25,76 @@ import {
   untilLeft,
   type Agent,
   type AgentCall,
-  type AgentReads,
+  AgentReads,
 } from './agent-reads.ts';
-import { archiveSourceOf, historySourceOf, isNoHistory, noHistory } from './history-source.ts';
 import { ownConversation } from '../http/route.ts';
+import { CircuitBreakers } from '@conversation-operator/http/limits/circuit-breakers';
+import { AgentControl } from '../../agent/openhands-api.ts';
+import { AgentEvents } from '../../agent/events.ts';
+import type { SandboxKeys } from '../../agent/keys.ts';
+import { WorkspaceFiles } from '../../agent/workspace-files.ts';
+import type { ArchiveStatus, StartStatus } from '../../resources/conversation-status.ts';
+import type { SandboxView } from '../../status/sandbox-phase.ts';
+
+export interface HistoryFacts {
+  readonly start: StartStatus;
+  readonly phase: SandboxView['phase'];
+  /** Whether the sandbox is paused, and its agent still answers. */
+  readonly isStopping: boolean;
+  /** Whether the gateway reads archives at all. */
+  readonly readsArchives: boolean;
+  readonly archive: ArchiveStatus | undefined;
+}
+
+/** Why there are no events to read. */
+type NoHistory = 'archive-disabled' | 'archive-empty' | 'archive-expired';
+
+/**
+ * Where the events of a conversation are: with its agent, in the archive, or nowhere yet, because
+ * the start is not over.
+ */
+type HistorySource =
+  | { readonly from: 'agent' | 'nowhere' }
+  | { readonly from: 'archive'; readonly head: string }
+  | { readonly from: 'none'; readonly code: NoHistory };
+
+/** Pure. */
+export function historySourceOf(facts: HistoryFacts): HistorySource {
+  if (!isStartOver(facts.start)) return { from: 'nowhere' };
+  // The archive lacks the last events until the end of the stop.
+  const isWithAgent = facts.phase === 'RUNNING' || (facts.isStopping && facts.readsArchives);
+  return isWithAgent ? { from: 'agent' } : archiveSourceOf(facts);
+}
+
+/** The same where the agent can not be asked. Pure. */
+function archiveSourceOf({
+  readsArchives,
+  archive,
+}: Pick<HistoryFacts, 'readsArchives' | 'archive'>): Exclude<
+  HistorySource,
+  { readonly from: 'agent' | 'nowhere' }
+> {
+  if (!readsArchives) return { from: 'none', code: 'archive-disabled' };
+  if (archive?.head !== undefined) return { from: 'archive', head: archive.head };
+  const isExpired = archive?.expiredTime !== undefined;
+  return { from: 'none', code: isExpired ? 'archive-expired' : 'archive-empty' };
+}
+
+const details: Readonly<Record<NoHistory, string>> = {
+  'archive-disabled':
+    'This service keeps no history: the events are with the agent, which answers while its sandbox runs.',
+  'archive-empty':
+    'No event of this conversation is archived. Its agent answers while its sandbox runs.',
+  'archive-expired':
+    'The history of this conversation was deleted, because its retention was over.',
+};
+
+export const noHistory = (code: NoHistory, cause?: unknown): ProblemError =>
+  new ProblemError(code, details[code], { cause });
+
+/** Whether the archive of a conversation was read, and there is none. */
+const isNoHistory = (error: unknown): boolean =>
+  error instanceof ProblemError && Object.hasOwn(details, error.code);
 
 /** The problems of an endpoint that reads the events of a conversation. */
 export const historyProblems = [
@@ -252,4 +323,50 @@ export function archiveProblem(error: unknown, left: AbortSignal): unknown {
       { retryAfterSeconds: 5, cause: error },
     );
   return error;
+}
+
+interface ReadsNeeds {
+  readonly lookup: ResourceLookup;
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly keys: Pick<SandboxKeys, 'sessionKey'>;
+  readonly places: { readonly eventReads: Shares; readonly historyReads: Shares };
+  /** Undefined: the gateway reads no archives. */
+  readonly archives: HistoryReader | undefined;
+  /** Maximum time until the first byte of an agent's answer, in milliseconds; 10,000 by default. */
+  readonly firstByteMs: number | undefined;
+}
+
+/** Makes what reads agents and archives. The caller closes `control`, `events` and `files`. */
+export function createReads({
+  lookup,
+  client,
+  clock,
+  keys,
+  places,
+  archives,
+  firstByteMs = 10_000,
+}: ReadsNeeds) {
+  const agentReads = new AgentReads({
+    lookup,
+    keys,
+    clock,
+    firstByteMs,
+    places: places.eventReads,
+    silentAgents: new CircuitBreakers({ clock }),
+  });
+  return {
+    agentReads,
+    history: new HistoryReads({
+      agentReads,
+      lookup,
+      client,
+      clock,
+      archives,
+      places: places.historyReads,
+    }),
+    events: new AgentEvents(),
+    files: new WorkspaceFiles(),
+    control: new AgentControl(),
+  };
 }

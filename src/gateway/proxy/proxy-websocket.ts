@@ -8,8 +8,7 @@ import { requestIdOf, refuseConnection } from '../http/send-bytes.ts';
 import type { ProxyAddress } from './addressing.ts';
 import type { AgentAccess } from './agent-access.ts';
 import { agentProblem, unauthorized } from './upstreams.ts';
-import { forwardingOf } from './forwarding.ts';
-import { httpRoute } from './proxy-http.ts';
+import { forwardingOf, httpRoute } from './proxy-http.ts';
 import { keysOfHandshake, refuseUnsafe, withAgentKey } from './request-keys.ts';
 import { z } from 'zod';
 

@@ -1,6 +1,6 @@
 import type { SettingsStore } from '../lookup/settings-store.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
-import type { GitHosts } from '../git/static-directory.ts';
+import type { GitHosts } from '../git/hosts.ts';
 import type { Sealing } from '../../agent/sealing.ts';
 import { z } from 'zod';
 import { type Route, endpoints, ownConversation } from '../http/route.ts';
@@ -16,6 +16,7 @@ import {
 import { nullableText } from '../presenters/schemas.ts';
 import { refuseModel } from '../conversations/start-request.ts';
 import { unusedParameter, conversationParams } from '../http/fields.ts';
+import { secretRoutes } from './secrets.ts';
 
 const { get, post, patch, postOpen } = endpoints('settings');
 
@@ -215,3 +216,12 @@ export const settingsRoutes = ({
     }),
   ];
 };
+
+type Dependencies = Parameters<typeof settingsRoutes>[0] & Parameters<typeof secretRoutes>[0];
+
+/** Settings and secrets of owners. */
+export const routesOfSettings = (needs: Dependencies): readonly Route[] => [
+  ...unsupportedRoutes,
+  ...settingsRoutes(needs),
+  ...secretRoutes(needs),
+];

@@ -1,16 +1,15 @@
 import type { Sessions } from './sessions.ts';
 import type { KeyUse } from '../auth/key-use.ts';
-import type { KeyRing } from '../auth/key-ring.ts';
+import { type KeyRing, authenticateKey } from '../auth/key-ring.ts';
 import type { RateLimits } from '@conversation-operator/http/limits/rate-limits';
 import type { TrustedProxies } from '@conversation-operator/http/limits/client-address';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { readBody } from '@conversation-operator/http/body/json-body';
-import { authenticateKey } from '../auth/authenticate.ts';
 import { ProblemError, unavailable } from '../errors/problem-error.ts';
 import { type Route, endpoints, success, successSchema } from '../http/route.ts';
 import { sendPage, redirect, escapeHtml, type Page } from '../pages/page.ts';
-import { isFromOwnPage, ownPath } from './request-origin.ts';
+import { isFromOwnPage, ownPath } from './session-cookie.ts';
 
 const hidden = (name: string, value: string): string =>
   `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`;

@@ -4,7 +4,13 @@ import type { Clock } from '@conversation-operator/base/clock';
 import { isConflict, isNotFound, unlessChanged } from '@conversation-operator/kube/errors';
 import { sessionReferenceOf, type SandboxKeys } from '../../agent/keys.ts';
 import { apiKeys, type ApiKey, type ApiKeySpec } from '../../resources/api-key.ts';
-import { principalOfKey, type Principal } from '../auth/authenticate.ts';
+import {
+  principalOfKey,
+  type Principal,
+  refuseTooDeep,
+  type KeyRing,
+  type ValidKey,
+} from '../auth/key-ring.ts';
 import {
   issueKey,
   hashKey,
@@ -12,12 +18,12 @@ import {
   type RandomBytes,
   type IssueKeyOptions,
 } from '../auth/key.ts';
-import { refuseTooDeep, type KeyRing, type ValidKey } from '../auth/key-ring.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
-import { isFromElsewhere, isFromOwnPage } from './request-origin.ts';
 import {
+  isFromElsewhere,
+  isFromOwnPage,
   readCookie,
   setCookie,
   type CookieRequest,

@@ -1,4 +1,4 @@
-import { historySourceOf, type HistoryFacts } from '../../../src/gateway/history/history-source.ts';
+import { historySourceOf, type HistoryFacts } from '../../../src/gateway/history/history-reads.ts';
 
 const head = '0000000007-0123456789abcdef01234567';
 const stored = { head, events: 7, bytes: 100 };
