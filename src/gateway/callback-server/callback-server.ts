@@ -189,10 +189,7 @@ export function createCallbackServer(options: CallbackServerOptions): CallbackSe
         });
       },
     },
-    {
-      connections,
-      singleHeaders: [sessionKeyHeader],
-    },
+    { connections, singleHeaders: [sessionKeyHeader] },
   );
   return {
     listen: () => listenOn(server, { name: 'the gateway', host: options.host, port: options.port }),

@@ -267,10 +267,7 @@ export class PrivateHost {
       // Hosts answer 404 for every repository whose existence they do not disclose, so 404 does not
       // mean a refused credential.
       if (status !== 404)
-        this.#options.logger.warn('a git host does not accept a credential', {
-          provider,
-          status,
-        });
+        this.#options.logger.warn('a git host does not accept a credential', { provider, status });
       return { kind: 'denied' };
     }
     return { kind: 'failed', reason: status === 200 ? 'no smart HTTP' : `status ${status}` };

@@ -76,12 +76,7 @@ export function presentPool({ metadata, spec, status }: SandboxPool): Item<'pool
 
 export function presentTemplate({ metadata, status }: SandboxTemplate): Item<'templates'> {
   const valid = verdict(findCondition(status?.conditions, 'Valid'));
-  return {
-    name: metadata.name,
-    is_valid: valid.is,
-    reason: valid.reason,
-    message: valid.message,
-  };
+  return { name: metadata.name, is_valid: valid.is, reason: valid.reason, message: valid.message };
 }
 
 /** Invalid templates first, then those that are not checked yet. */

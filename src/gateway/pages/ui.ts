@@ -82,11 +82,7 @@ export function uiFilesOf(directory: string | undefined): UiFiles | undefined {
     files.set(path, fileOf(directory, name, path));
   }
   const document = readFileSync(join(directory, documentName));
-  return {
-    document,
-    scriptHashes: hashesIn(document.toString()),
-    find: (path) => files.get(path),
-  };
+  return { document, scriptHashes: hashesIn(document.toString()), find: (path) => files.get(path) };
 }
 
 export interface UiOptions {

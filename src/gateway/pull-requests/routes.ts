@@ -24,11 +24,7 @@ export const pullRequestFields = {
 
 const { post } = endpoints('conversations');
 
-const openedSchema = z.object({
-  number: z.int(),
-  url: z.string(),
-  provider: z.string(),
-});
+const openedSchema = z.object({ number: z.int(), url: z.string(), provider: z.string() });
 
 /** Pull requests that clients open for a conversation. Agents have tools of their own. */
 export function pullRequestRoutes({

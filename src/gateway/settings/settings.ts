@@ -173,10 +173,7 @@ export const settingsRoutes = ({
       summary: 'Change some of your settings; the others stay as they are',
       ...save,
     }),
-    patch('/api/v1/settings', 'updateSettings', {
-      summary: 'The same as POST',
-      ...save,
-    }),
+    patch('/api/v1/settings', 'updateSettings', { summary: 'The same as POST', ...save }),
     get('/api/settings', 'getAgentSettings', {
       summary: 'The same, at the path that clients use which take the service for an agent',
       responses: { 200: settingsSchema },

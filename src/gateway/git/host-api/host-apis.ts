@@ -82,8 +82,5 @@ export function newHostApis(options: HostApisOptions): HostApis {
       return [[provider, api(json)] as const];
     }),
   );
-  return {
-    of: (provider) => apis.get(provider),
-    close: () => dispatcher.destroy(),
-  };
+  return { of: (provider) => apis.get(provider), close: () => dispatcher.destroy() };
 }
