@@ -106,13 +106,11 @@ export class AgentReads {
   ): Promise<R> {
     const { places, silentAgents } = this.#needs;
     const ending = new AbortController();
-    const leave = () => ending.abort(left.reason);
-    if (left.aborted) leave();
-    left.addEventListener('abort', leave);
+    const signal = AbortSignal.any([left, ending.signal]);
     let release: Release | undefined;
     try {
-      release = await places.wait(agent, { signal: ending.signal });
-      const ask = () => this.#inTime(ending, () => begin(agent, ending.signal));
+      release = await places.wait(agent, { signal });
+      const ask = () => this.#inTime(ending, () => begin(agent, signal));
       const asked = await silentAgents.call(agent.container, ask, isSilence);
       if ('restMs' in asked) throw agentSilent(asked.restMs);
       return await pass(asked.answer);
@@ -120,7 +118,6 @@ export class AgentReads {
       throw error instanceof AgentError ? problemOf(error) : error;
     } finally {
       release?.();
-      left.removeEventListener('abort', leave);
     }
   }
 

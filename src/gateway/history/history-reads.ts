@@ -1,4 +1,3 @@
-import type { Response } from 'express';
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Release, Shares } from '@conversation-operator/base/shares';
 import type { KubeClient } from '@conversation-operator/kube/client';
@@ -13,7 +12,6 @@ import {
   type Conversation,
   isStartOver,
 } from '../../resources/conversation.ts';
-import type { Sandbox } from '../../resources/sandbox.ts';
 import { notFound, ProblemError, unavailable } from '../errors/problem-error.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
@@ -51,33 +49,16 @@ type NoHistory = 'archive-disabled' | 'archive-empty' | 'archive-expired';
 
 /**
  * Where the events of a conversation are: with its agent, in the archive, or nowhere yet, because
- * the start is not over.
+ * the start is not over; else why there are none. Pure.
  */
-type HistorySource =
-  | { readonly from: 'agent' | 'nowhere' }
-  | { readonly from: 'archive'; readonly head: string }
-  | { readonly from: 'none'; readonly code: NoHistory };
-
-/** Pure. */
-export function historySourceOf(facts: HistoryFacts): HistorySource {
-  if (!isStartOver(facts.start)) return { from: 'nowhere' };
+export function historySourceOf(facts: HistoryFacts): 'agent' | 'archive' | 'nowhere' | NoHistory {
+  const { start, phase, isStopping, readsArchives, archive } = facts;
+  if (!isStartOver(start)) return 'nowhere';
   // The archive lacks the last events until the end of the stop.
-  const isWithAgent = facts.phase === 'RUNNING' || (facts.isStopping && facts.readsArchives);
-  return isWithAgent ? { from: 'agent' } : archiveSourceOf(facts);
-}
-
-/** The same where the agent can not be asked. Pure. */
-function archiveSourceOf({
-  readsArchives,
-  archive,
-}: Pick<HistoryFacts, 'readsArchives' | 'archive'>): Exclude<
-  HistorySource,
-  { readonly from: 'agent' | 'nowhere' }
-> {
-  if (!readsArchives) return { from: 'none', code: 'archive-disabled' };
-  if (archive?.head !== undefined) return { from: 'archive', head: archive.head };
-  const isExpired = archive?.expiredTime !== undefined;
-  return { from: 'none', code: isExpired ? 'archive-expired' : 'archive-empty' };
+  if (phase === 'RUNNING' || (isStopping && readsArchives)) return 'agent';
+  if (!readsArchives) return 'archive-disabled';
+  if (archive?.head !== undefined) return 'archive';
+  return archive?.expiredTime === undefined ? 'archive-empty' : 'archive-expired';
 }
 
 const details: Readonly<Record<NoHistory, string>> = {
@@ -138,7 +119,7 @@ interface HistoryReadsNeeds {
 
 /**
  * The events of conversations: from the agent while the sandbox runs or stops, else from the
- * archive. `history-source.ts` decides which. Every method throws problems alone.
+ * archive. `historySourceOf` decides which. Every method throws problems alone.
  */
 export class HistoryReads {
   readonly #needs: HistoryReadsNeeds;
@@ -161,9 +142,35 @@ export class HistoryReads {
     const { lookup } = this.#needs;
     const conversation = await ownConversation(lookup, call);
     const sandbox = await lookup.sandboxOf(conversation);
-    return untilLeft(call.response, (left) =>
-      this.#read({ conversation, sandbox, left, ways, response: call.response }),
-    );
+    const { phase } = sandboxViewOf(conversation, sandbox);
+    const { readsArchives } = this;
+    const { archive } = conversation.status ?? {};
+    const facts = { phase, isStopping: isStopping(phase, sandbox), readsArchives, archive };
+    const source = historySourceOf({ ...facts, start: startStatusOf(conversation) });
+    if (source === 'nowhere') {
+      if (ways.starting !== undefined) return ways.starting;
+      throw noHistory(readsArchives ? 'archive-empty' : 'archive-disabled');
+    }
+    if (source === 'archive-disabled') throw noHistory(source);
+    return untilLeft(call.response, async (left) => {
+      // A status without a head may be that of a backup, from before the first head, or from after
+      // an expiry, so the store is asked all the same.
+      if (source !== 'agent') return ways.archive(conversation, left);
+      try {
+        const agent = this.#needs.agentReads.agentOf(conversation, sandbox, { mayStop: true });
+        return await ways.agent(agent, left, conversation);
+      } catch (error) {
+        // The agent of a sandbox that stops may be gone by now.
+        const isOver = isUnknownToAgent(error) || (facts.isStopping && isAgentLost(error));
+        if (!isOver || !readsArchives || call.response.headersSent) throw error;
+        try {
+          return await ways.archive(conversation, left);
+        } catch (archiveError) {
+          // Where the store has no archive either, the problem of the agent says more.
+          throw archive?.head !== undefined || !isNoHistory(archiveError) ? archiveError : error;
+        }
+      }
+    });
   }
 
   /**
@@ -179,12 +186,9 @@ export class HistoryReads {
   ): Promise<R> {
     const { clock, places } = this.#needs;
     const ending = new AbortController();
-    const { signal } = ending;
-    const leave = () => ending.abort(left.reason);
+    const signal = AbortSignal.any([left, ending.signal]);
     const late = new StoreError('timeout', 'The archive has not answered in time.');
     const timer = clock.after(archiveTimeoutMs, () => ending.abort(late));
-    if (left.aborted) leave();
-    left.addEventListener('abort', leave);
     let release: Release | undefined;
     try {
       release = await places.wait({ owner: conversation.spec.owner }, { signal });
@@ -194,60 +198,6 @@ export class HistoryReads {
     } finally {
       release?.();
       timer.cancel();
-      left.removeEventListener('abort', leave);
-    }
-  }
-
-  async #read<R>({
-    conversation,
-    sandbox,
-    left,
-    ways,
-    response,
-  }: {
-    readonly conversation: CachedConversation;
-    readonly sandbox: Sandbox | undefined;
-    readonly left: AbortSignal;
-    readonly ways: Ways<R>;
-    readonly response: Pick<Response, 'headersSent'>;
-  }): Promise<R> {
-    const { phase } = sandboxViewOf(conversation, sandbox);
-    const facts = {
-      start: startStatusOf(conversation),
-      phase,
-      isStopping: isStopping(phase, sandbox),
-      readsArchives: this.readsArchives,
-      archive: conversation.status?.archive,
-    };
-    const source = historySourceOf(facts);
-    switch (source.from) {
-      case 'nowhere':
-        if (ways.starting === undefined)
-          throw noHistory(facts.readsArchives ? 'archive-empty' : 'archive-disabled');
-        return ways.starting;
-      case 'agent':
-        try {
-          const agent = this.#needs.agentReads.agentOf(conversation, sandbox, { mayStop: true });
-          return await ways.agent(agent, left, conversation);
-        } catch (error) {
-          // The agent of a sandbox that stops may be gone by now.
-          const isOver = isUnknownToAgent(error) || (facts.isStopping && isAgentLost(error));
-          if (!isOver || !facts.readsArchives || response.headersSent) throw error;
-          try {
-            return await ways.archive(conversation, left);
-          } catch (archiveError) {
-            // A status without a head may be that of a backup. Where the store has none either, the
-            // problem of the agent says more.
-            const hasArchive = archiveSourceOf(facts).from === 'archive';
-            throw hasArchive || !isNoHistory(archiveError) ? archiveError : error;
-          }
-        }
-      case 'archive':
-        return ways.archive(conversation, left);
-      case 'none':
-        // The status may be that of a backup, from before the first head, or from after an expiry.
-        if (source.code === 'archive-disabled') throw noHistory(source.code);
-        return ways.archive(conversation, left);
     }
   }
 

@@ -3,13 +3,10 @@ import { downloadRoute } from './download.ts';
 import { eventRoutes, liveRoute } from './events.ts';
 import { fileRoutes } from './files.ts';
 import { textSearchRoute } from './text-search.ts';
-
-type Dependencies = Parameters<typeof downloadRoute>[0] &
-  Parameters<typeof fileRoutes>[0] &
-  Parameters<typeof textSearchRoute>[0];
+import type { Services } from '../services.ts';
 
 /** Reads of what was said and done in conversations, and of their files. */
-export const historyRoutes = (needs: Dependencies): readonly Route[] => [
+export const historyRoutes = (needs: Services): readonly Route[] => [
   ...eventRoutes(needs),
   liveRoute(needs),
   downloadRoute(needs),

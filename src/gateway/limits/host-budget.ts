@@ -92,18 +92,10 @@ export function countedUse(
  * conversation, so that replicas and new sandboxes share it.
  */
 export class HourlyLimit {
-  readonly #client: KubeClient;
-  readonly #clock: Pick<Clock, 'now'>;
+  readonly #needs: { readonly client: KubeClient; readonly clock: Pick<Clock, 'now'> };
 
-  constructor({
-    client,
-    clock,
-  }: {
-    readonly client: KubeClient;
-    readonly clock: Pick<Clock, 'now'>;
-  }) {
-    this.#client = client;
-    this.#clock = clock;
+  constructor(needs: { readonly client: KubeClient; readonly clock: Pick<Clock, 'now'> }) {
+    this.#needs = needs;
   }
 
   /**
@@ -115,12 +107,12 @@ export class HourlyLimit {
     action: keyof HourlyUses,
     maxPerHour: number,
   ): Promise<boolean> {
-    const client = this.#client;
+    const { client, clock } = this.#needs;
     return writeOnStored(
       () => client.get(conversations, namespace, name),
       async ({ metadata, status }) => {
         if (metadata.uid !== uid) throw notFound('conversation');
-        const nowMs = this.#clock.now();
+        const nowMs = clock.now();
         const use = countedUse(status?.hourlyUses?.[action], { maxPerHour, nowMs });
         if (use === undefined) return false;
         await client.mergePatch(

@@ -1,17 +1,4 @@
-import {
-  type Exposure,
-  presentSandbox,
-  sandboxList,
-  sandboxPage,
-  sandboxSchema,
-} from '../presenters/sandbox.ts';
-import type { StorageCaps } from '../lookup/storage-caps.ts';
-import type { ResourceLookup } from '../lookup/resource-lookup.ts';
-import type { ObjectFeed } from '../lookup/object-feed.ts';
-import type { HistoryReads } from '../history/history-reads.ts';
-import type { RandomBytes } from '../auth/key.ts';
-import type { KubeClient } from '@conversation-operator/kube/client';
-import type { Clock } from '@conversation-operator/base/clock';
+import { presentSandbox, sandboxList, sandboxPage, sandboxSchema } from '../presenters/sandbox.ts';
 import { found, isConflict, mayBeExecuted } from '@conversation-operator/kube/errors';
 import { apiVersion } from '../../resources/group.ts';
 import { newUuid } from '@conversation-operator/base/uuid';
@@ -40,24 +27,9 @@ import {
 } from '../http/fields.ts';
 import { refuseOverQuota } from '../quota/quota.ts';
 import { comesBackFromError, refuseUnusable, requestResume, requestRun } from './resume.ts';
-import type { SecretReader } from '../lookup/secret-reader.ts';
-import type { SecretReads } from '../auth/secret-reads.ts';
 import { nullableText } from '../presenters/schemas.ts';
 import { sandboxSpecRoutes } from './sandbox-specs.ts';
-
-/** Dependencies of the routes of sandboxes. */
-interface SandboxNeeds {
-  readonly client: KubeClient;
-  readonly namespace: string;
-  readonly clock: Clock;
-  readonly random: RandomBytes;
-  readonly lookup: ResourceLookup;
-  readonly feeds: { readonly sandboxes: ObjectFeed<Sandbox> };
-  readonly caps: StorageCaps;
-  readonly exposure: Exposure;
-  readonly history: HistoryReads;
-  readonly templateName: string;
-}
+import type { Services } from '../services.ts';
 
 /**
  * The next generation. After an unreadable one it is the time in seconds, a number that no count of
@@ -79,7 +51,7 @@ function generationAfter(sandbox: Sandbox, nowMs: number): number {
  * a retry and a lost answer make one rotation and never go back.
  */
 async function rotateSessionKey(
-  { client, clock, feeds }: SandboxNeeds,
+  { client, clock, feeds }: Services,
   { metadata: { namespace, name, uid } }: Sandbox,
 ): Promise<void> {
   let first: number | undefined;
@@ -114,7 +86,7 @@ const sandboxStartQuery = z.object({ sandbox_spec_id: z.string().optional() });
 const base = '/api/v1/sandboxes';
 const { get, post, remove } = endpoints('sandboxes');
 
-export const sandboxRoutes = (needs: SandboxNeeds): readonly Route[] => [
+export const sandboxRoutes = (needs: Services): readonly Route[] => [
   get(`${base}/search`, 'searchSandboxes', {
     summary: 'Sandboxes page by page, newest first',
     query: pageQuery,
@@ -226,7 +198,7 @@ const endMs = 10_000;
  * whose pause does not end in time is deleted all the same.
  */
 async function endAgent(
-  { client, feeds }: SandboxNeeds,
+  { client, feeds }: Services,
   { metadata: { namespace, name, uid }, status }: Sandbox,
 ): Promise<void> {
   if (status?.podUID === undefined) return;
@@ -237,7 +209,7 @@ async function endAgent(
 }
 
 async function startSandbox(
-  needs: SandboxNeeds,
+  needs: Services,
   owner: string,
   specId: string | undefined,
 ): Promise<Sandbox> {
@@ -277,11 +249,7 @@ export function sandboxSettingsRoutes({
   lookup,
   secrets,
   secretReads,
-}: {
-  readonly lookup: ResourceLookup;
-  readonly secrets: SecretReader;
-  readonly secretReads: SecretReads;
-}): readonly Route[] {
+}: Services): readonly Route[] {
   /** Where the request shows the session key, its sandbox is in the cache. */
   const sandboxOf = async (owner: string | undefined, id: string): Promise<Sandbox> => {
     const sandbox = owner === undefined ? lookup.sandboxNamed(id) : await lookup.sandbox(owner, id);
@@ -327,11 +295,8 @@ export function sandboxSettingsRoutes({
   ];
 }
 
-type Dependencies = Parameters<typeof sandboxRoutes>[0] &
-  Parameters<typeof sandboxSettingsRoutes>[0];
-
 /** Sandboxes, their secrets, and the specs that they are made from. */
-export const routesOfSandboxes = (needs: Dependencies): readonly Route[] => [
+export const routesOfSandboxes = (needs: Services): readonly Route[] => [
   ...sandboxRoutes(needs),
   ...sandboxSettingsRoutes(needs),
   ...sandboxSpecRoutes(needs),

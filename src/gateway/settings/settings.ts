@@ -1,7 +1,3 @@
-import type { SettingsStore } from '../lookup/settings-store.ts';
-import type { ResourceLookup } from '../lookup/resource-lookup.ts';
-import type { GitHosts } from '../git/hosts.ts';
-import type { Sealing } from '../../agent/sealing.ts';
 import { z } from 'zod';
 import { type Route, endpoints, ownConversation } from '../http/route.ts';
 import { ProblemError } from '../errors/problem-error.ts';
@@ -17,6 +13,7 @@ import { nullableText } from '../presenters/schemas.ts';
 import { refuseModel } from '../conversations/start-request.ts';
 import { unusedParameter, conversationParams } from '../http/fields.ts';
 import { secretRoutes } from './secrets.ts';
+import type { Services } from '../services.ts';
 
 const { get, post, patch, postOpen } = endpoints('settings');
 
@@ -112,15 +109,6 @@ const noDeviceLogin = [
   'the web UI in the field API Key when it is first opened.',
 ].join(' ');
 
-/** Dependencies of the routes of settings. */
-interface SettingsNeeds {
-  readonly lookup: ResourceLookup;
-  readonly settings: SettingsStore;
-  readonly sealing: Sealing;
-  readonly gitHosts: GitHosts;
-  readonly templateName: string;
-}
-
 /** Endpoints that the official command line and web UI call before everything else. */
 export const settingsRoutes = ({
   lookup,
@@ -128,7 +116,7 @@ export const settingsRoutes = ({
   sealing,
   gitHosts,
   templateName,
-}: SettingsNeeds): readonly Route[] => {
+}: Services): readonly Route[] => {
   const settings = (owner: string): z.output<typeof settingsSchema> => {
     const template = lookup.templates().find(({ metadata }) => metadata.name === templateName);
     const { model, git, mcpServers = [] } = store.of(owner);
@@ -214,10 +202,8 @@ export const settingsRoutes = ({
   ];
 };
 
-type Dependencies = Parameters<typeof settingsRoutes>[0] & Parameters<typeof secretRoutes>[0];
-
 /** Settings and secrets of owners. */
-export const routesOfSettings = (needs: Dependencies): readonly Route[] => [
+export const routesOfSettings = (needs: Services): readonly Route[] => [
   ...unsupportedRoutes,
   ...settingsRoutes(needs),
   ...secretRoutes(needs),
