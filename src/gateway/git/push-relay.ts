@@ -63,6 +63,15 @@ class Refusal extends Error {
 const textsOf = (reasons: Reasons): readonly string[] =>
   typeof reasons === 'string' ? [reasons] : [...new Set(reasons.values())];
 
+/** The answer to a push of which the host gets nothing. */
+interface Answer {
+  /** Absent: its beginning was not read. */
+  readonly push?: Push | undefined;
+  readonly reasons: Reasons;
+  /** Status for a client that reads no report. */
+  readonly status: number;
+}
+
 /** The reasons why a push is refused whatever its references are; empty without any. */
 function refusalOfWhole(push: Push, closed: string | undefined): string {
   const isReported = push.commands.length === 0 || asksForReport(push);
@@ -132,6 +141,22 @@ class IncomingPush {
   }
 }
 
+/** A push whose commands were read, and whose pack arrives. */
+interface ArrivingPush {
+  readonly push: Push;
+  readonly body: PushBody;
+  readonly incoming: IncomingPush;
+  readonly transfer: Transfer;
+  readonly wanted: Wanted;
+}
+
+/** The conversation that may push, and the place that its push goes to. */
+interface Destination {
+  readonly conversation: CachedConversation;
+  /** The place of the branches that were read; absent for a push without commands. */
+  readonly at?: URL;
+}
+
 /**
  * Relays pushes of sandboxes to git hosts. The commands of a push are read before the host gets
  * anything of it. A push that the policy does not allow is refused as a whole, with a message that
@@ -165,13 +190,12 @@ export class PushRelay {
       try {
         const body = new PushBody(pieces);
         push = await readPush(body);
-        const { conversation: own, at } = await this.#allowed(relayed, {
-          ...{ push, body, access, wanted, incoming },
-        });
-        if (await this.#pass(relayed, own, { push, body, at, incoming, transfer, wanted })) return;
+        const begun = { push, body, incoming, transfer, wanted };
+        const destination = await this.#allowed(relayed, access, begun);
+        if (await this.#pass(relayed, destination, begun)) return;
         await pieces.return(undefined);
         await incoming.discard();
-        respond(response, push, incoming.tooLarge, 403);
+        respond(response, { push, reasons: incoming.tooLarge, status: 403 });
       } catch (error) {
         if (!(error instanceof PushError) && !(error instanceof Refusal)) throw error;
         await pieces.return(undefined);
@@ -186,46 +210,21 @@ export class PushRelay {
   /** Answers a push of which the host gets nothing, and records it. */
   refuse(
     { call: { response }, sandbox, grant }: RelayedRequest,
-    {
-      conversation,
-      push,
-      reasons,
-      status,
-    }: {
-      readonly conversation: CachedConversation | undefined;
-      /** Absent: its beginning was not read. */
-      readonly push?: Push | undefined;
-      readonly reasons: Reasons;
-      /** Status of the answer to a client that reads no report. */
-      readonly status: number;
-    },
+    { conversation, ...refused }: Answer & Pick<PushAccess, 'conversation'>,
   ): void {
     const { metrics, records } = this.#options;
+    const { push, reasons } = refused;
     metrics.gitPushes.inc({ result: 'refused' });
     records.refuse({ sandbox, conversation, grant, push, reasons: textsOf(reasons) });
-    respond(response, push, reasons, status);
+    respond(response, refused);
   }
 
-  /**
-   * The conversation that may push, and the place where its push goes, which is that of the
-   * branches that were read; no place for a push without commands. Throws `Refusal`.
-   */
+  /** Checks everything that may be refused before the host gets the push. Throws `Refusal`. */
   async #allowed(
     { grant }: RelayedRequest,
-    {
-      push,
-      body,
-      access,
-      wanted: { owner, signal },
-      incoming,
-    }: {
-      readonly push: Push;
-      readonly body: PushBody;
-      readonly access: PushAccess;
-      readonly wanted: Wanted;
-      readonly incoming: IncomingPush;
-    },
-  ): Promise<{ readonly conversation: CachedConversation; readonly at?: URL }> {
+    access: PushAccess,
+    { push, body, incoming, wanted: { owner, signal } }: ArrivingPush,
+  ): Promise<Destination> {
     const refusal = refusalOfWhole(push, access.closed);
     if (access.closed !== undefined || refusal !== '') throw new Refusal(refusal);
     const { conversation, policyOf } = access;
@@ -256,22 +255,8 @@ export class PushRelay {
   /** Returns false where the push has turned out to be too large, and nothing was answered. */
   async #pass(
     { call: { response }, grant }: RelayedRequest,
-    conversation: CachedConversation,
-    {
-      push,
-      body,
-      at,
-      incoming,
-      transfer,
-      wanted,
-    }: {
-      readonly push: Push;
-      readonly body: PushBody;
-      readonly at: URL | undefined;
-      readonly incoming: IncomingPush;
-      readonly transfer: Transfer;
-      readonly wanted: Wanted;
-    },
+    { conversation, at }: Destination,
+    { push, body, incoming, transfer, wanted }: ArrivingPush,
   ): Promise<boolean> {
     const { host, relay, records, metrics } = this.#options;
     const { commands } = push;
@@ -293,7 +278,7 @@ export class PushRelay {
         // Git shows no text of an HTTP error here, but it shows a report.
         refuse: async (status, text) => {
           if (!transfer.signal.aborted) await incoming.discard();
-          respond(response, push, text, status);
+          respond(response, { push, reasons: text, status });
         },
       });
       return true;
@@ -309,12 +294,7 @@ export class PushRelay {
 }
 
 /** Answers with a report about the references, or with the status where git asked for none. */
-function respond(
-  response: ServerResponse,
-  push: Push | undefined,
-  reasons: Reasons,
-  status: number,
-): void {
+function respond(response: ServerResponse, { push, reasons, status }: Answer): void {
   const byRef =
     typeof reasons === 'string'
       ? new Map(push?.commands.map(({ ref }) => [ref, reasons]))

@@ -113,8 +113,7 @@ export function fileRoutes(needs: Services): readonly Route[] {
       handle: async ({ query: { file_path: path }, ...call }) => {
         const bytes = await ask(call, (source) => source.bytes(path));
         if (bytes === undefined) throw notFound('file');
-        sendBytes(call.response, downloadHeaders(path, bytes), bytes);
-        return undefined;
+        return sendBytes(call.response, downloadHeaders(path, bytes), bytes);
       },
     }),
     get(`${base}/git/changes`, 'listChanges', {

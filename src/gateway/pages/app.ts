@@ -187,13 +187,9 @@ export function appRoutes({ files, hasUi, isSignedIn }: AppOptions): readonly Ro
       mediaType: 'text/html',
       responses: { 200: z.string(), 303: z.string(), 304: z.unknown() },
       handle: ({ request, response }) => {
-        if (!isSignedIn(request)) {
-          redirectToLogin(request, response);
-          return undefined;
-        }
+        if (!isSignedIn(request)) return redirectToLogin(response);
         const { policy, body } = make();
-        sendStatic(request, response, pageHeaders(policy), body);
-        return undefined;
+        return sendStatic(response, pageHeaders(policy), body);
       },
     }),
   );
@@ -208,15 +204,13 @@ export const appScript = (files: WebFilesReader): Route =>
       const named = namedFiles.get(String(request.params['file']));
       if (named !== undefined) {
         const headers = { 'content-type': named.type, 'cache-control': 'no-cache' };
-        sendStatic(request, response, headers, named.body);
-        return undefined;
+        return sendStatic(response, headers, named.body);
       }
       const built = files();
       const scripts = built === undefined ? [] : scriptsOf(built);
       const script = scripts.find(({ name }) => name === request.params['file']);
       if (script === undefined) throw notFound('page script');
-      sendFile(
-        request,
+      return sendFile(
         response,
         {
           'content-type': 'text/javascript; charset=utf-8',
@@ -226,6 +220,5 @@ export const appScript = (files: WebFilesReader): Route =>
         },
         { plain: () => script.content, packed: () => script.packed },
       );
-      return undefined;
     },
   });

@@ -123,15 +123,11 @@ function policyFor({ headers }: Request, files: UiFiles, options: UiOptions): st
   ].join('; ');
 }
 
-function sendDocument(
-  request: Request,
-  response: Response,
-  files: UiFiles,
-  options: UiOptions,
-): void {
-  if (options.isSignedIn(request))
-    sendStatic(request, response, pageHeaders(policyFor(request, files, options)), files.document);
-  else redirectToLogin(request, response);
+function sendDocument(response: Response, files: UiFiles, options: UiOptions): undefined {
+  const { req: request } = response;
+  return options.isSignedIn(request)
+    ? sendStatic(response, pageHeaders(policyFor(request, files, options)), files.document)
+    : redirectToLogin(response);
 }
 
 /**
@@ -146,11 +142,10 @@ export const chatRoute = (options: UiOptions): Route =>
     responses: { 200: z.string(), 303: z.string(), 304: z.unknown() },
     handle: ({ request, response }) => {
       const { files } = options;
-      if (files === undefined) {
-        const { id = '' } = request.params;
-        redirect(response, `../c/${encodeURIComponent(String(id))}`);
-      } else sendDocument(request, response, files, options);
-      return undefined;
+      const { id = '' } = request.params;
+      return files === undefined
+        ? redirect(response, `../c/${encodeURIComponent(String(id))}`)
+        : sendDocument(response, files, options);
     },
   });
 
@@ -177,15 +172,11 @@ export function uiPages(options: UiOptions, routes: readonly Route[]): RequestHa
     if (file !== undefined) {
       response.locals.pattern = 'web-ui-file';
       const cacheControl = file.isImmutable ? immutable : 'no-cache';
-      sendFile(
-        request,
-        response,
-        { 'content-type': file.contentType, 'cache-control': cacheControl },
-        file,
-      );
+      const headers = { 'content-type': file.contentType, 'cache-control': cacheControl };
+      sendFile(response, headers, file);
     } else if (isPage(request, rooms)) {
       response.locals.pattern = 'web-ui-page';
-      sendDocument(request, response, files, options);
+      sendDocument(response, files, options);
     } else next();
   };
 }
