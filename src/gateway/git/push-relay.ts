@@ -45,24 +45,6 @@ export type PushAccess =
 /** The reason why a push is refused, or the reasons of its references by their names. */
 type Reasons = string | ReadonlyMap<string, string>;
 
-/** A push is refused before the host gets anything of it. */
-class Refusal extends Error {
-  override readonly name = 'Refusal';
-  readonly reasons: Reasons;
-  /** Status of the answer to a client that reads no report. */
-  readonly status: number;
-
-  constructor(reasons: Reasons, status = 403) {
-    super(textsOf(reasons).join('; '));
-    this.reasons = reasons;
-    this.status = status;
-  }
-}
-
-/** Each reason once. */
-const textsOf = (reasons: Reasons): readonly string[] =>
-  typeof reasons === 'string' ? [reasons] : [...new Set(reasons.values())];
-
 /** The answer to a push of which the host gets nothing. */
 interface Answer {
   /** Absent: its beginning was not read. */
@@ -70,75 +52,6 @@ interface Answer {
   readonly reasons: Reasons;
   /** Status for a client that reads no report. */
   readonly status: number;
-}
-
-/** The reasons why a push is refused whatever its references are; empty without any. */
-function refusalOfWhole(push: Push, closed: string | undefined): string {
-  const isReported = push.commands.length === 0 || asksForReport(push);
-  return [
-    ...(closed === undefined ? [] : [closed]),
-    ...(push.options === undefined ? [] : [optionsRefusal(push.options)]),
-    ...(isReported ? [] : ['a push must ask for a report (report-status)']),
-  ].join('; ');
-}
-
-/** The body of a push as it arrives. The request stays open where its reader stops. */
-class IncomingPush {
-  readonly #request: IncomingMessage;
-  readonly #transfer: Pick<Transfer, 'arriving'>;
-  #maxBytes: number;
-  #bytes = 0;
-
-  /** A limit of the transfer ends the request, at whatever stage of the push that is. */
-  constructor(
-    request: IncomingMessage,
-    transfer: Pick<Transfer, 'arriving' | 'late'>,
-    maxBytes: number,
-  ) {
-    this.#request = addAbortSignal(transfer.late, request);
-    this.#transfer = transfer;
-    this.#maxBytes = maxBytes;
-  }
-
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  /** Lowers the maximum; a higher one changes nothing. */
-  limitTo(maxBytes: number): void {
-    this.#maxBytes = Math.min(this.#maxBytes, maxBytes);
-  }
-
-  get isTooLarge(): boolean {
-    return this.#bytes > this.#maxBytes;
-  }
-
-  get tooLarge(): string {
-    return `a push may have ${this.#maxBytes / mebibyte} MiB`;
-  }
-
-  /** Throws `Refusal` after the maximum of bytes. */
-  async *read(): AsyncGenerator<Buffer> {
-    for await (const piece of this.#pieces()) {
-      if (this.isTooLarge) throw new Refusal(this.tooLarge, 413);
-      yield piece;
-    }
-  }
-
-  /**
-   * Discards the rest, by default until twice the maximum has arrived: git reads an answer once it
-   * has sent everything.
-   */
-  async discard(maxBytes = 2 * this.#maxBytes): Promise<void> {
-    for await (const _piece of this.#pieces()) if (this.#bytes > maxBytes) return;
-  }
-
-  async *#pieces(): AsyncGenerator<Buffer> {
-    for await (const piece of this.#transfer.arriving(this.#request)) {
-      this.#bytes += piece.length;
-      yield piece;
-    }
-  }
 }
 
 /** A push whose commands were read, and whose pack arrives. */
@@ -289,6 +202,93 @@ export class PushRelay {
         const known = outcomes.has('Rejected') ? 'rejected' : 'unknown';
         metrics.gitPushes.inc({ result: outcomes.has('Accepted') ? 'accepted' : known });
       }
+    }
+  }
+}
+
+/** The reasons why a push is refused whatever its references are; empty without any. */
+function refusalOfWhole(push: Push, closed: string | undefined): string {
+  const isReported = push.commands.length === 0 || asksForReport(push);
+  return [
+    ...(closed === undefined ? [] : [closed]),
+    ...(push.options === undefined ? [] : [optionsRefusal(push.options)]),
+    ...(isReported ? [] : ['a push must ask for a report (report-status)']),
+  ].join('; ');
+}
+
+/** A push is refused before the host gets anything of it. */
+class Refusal extends Error {
+  override readonly name = 'Refusal';
+  readonly reasons: Reasons;
+  /** Status of the answer to a client that reads no report. */
+  readonly status: number;
+
+  constructor(reasons: Reasons, status = 403) {
+    super(textsOf(reasons).join('; '));
+    this.reasons = reasons;
+    this.status = status;
+  }
+}
+
+/** Each reason once. */
+const textsOf = (reasons: Reasons): readonly string[] =>
+  typeof reasons === 'string' ? [reasons] : [...new Set(reasons.values())];
+
+/** The body of a push as it arrives. The request stays open where its reader stops. */
+class IncomingPush {
+  readonly #request: IncomingMessage;
+  readonly #transfer: Pick<Transfer, 'arriving'>;
+  #maxBytes: number;
+  #bytes = 0;
+
+  /** A limit of the transfer ends the request, at whatever stage of the push that is. */
+  constructor(
+    request: IncomingMessage,
+    transfer: Pick<Transfer, 'arriving' | 'late'>,
+    maxBytes: number,
+  ) {
+    this.#request = addAbortSignal(transfer.late, request);
+    this.#transfer = transfer;
+    this.#maxBytes = maxBytes;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Lowers the maximum; a higher one changes nothing. */
+  limitTo(maxBytes: number): void {
+    this.#maxBytes = Math.min(this.#maxBytes, maxBytes);
+  }
+
+  get isTooLarge(): boolean {
+    return this.#bytes > this.#maxBytes;
+  }
+
+  get tooLarge(): string {
+    return `a push may have ${this.#maxBytes / mebibyte} MiB`;
+  }
+
+  /** Throws `Refusal` after the maximum of bytes. */
+  async *read(): AsyncGenerator<Buffer> {
+    for await (const piece of this.#pieces()) {
+      if (this.isTooLarge) throw new Refusal(this.tooLarge, 413);
+      yield piece;
+    }
+  }
+
+  /**
+   * Discards the rest, by default until twice the maximum has arrived: git reads an answer once it
+   * has sent everything.
+   */
+  async discard(maxBytes = 2 * this.#maxBytes): Promise<void> {
+    for await (const _piece of this.#pieces()) if (this.#bytes > maxBytes) return;
+  }
+
+  async *#pieces(): AsyncGenerator<Buffer> {
+    for await (const piece of this.#transfer.arriving(this.#request)) {
+      this.#bytes += piece.length;
+      yield piece;
     }
   }
 }

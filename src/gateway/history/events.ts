@@ -43,133 +43,8 @@ const eventIds = z.object({ id: repeated(z.string().min(1).max(maxIdLength)) });
 
 type EventSearch = z.output<typeof eventSearch>;
 
-/** End of a `next_page_id` of an archive, behind the id of the event. */
-const position = /@\d{1,10}$/;
-
-/** The `page_id` for an agent, which knows the ids of its events alone. */
-export const agentPageId = (pageId: string): string =>
-  position.test(pageId) ? pageId.replace(position, '') : pageId;
-
-const dateTime =
-  /^(?<local>\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?)(?:\.(?<fraction>\d{1,9}))?(?<offset>Z|[+ -]\d\d:?\d\d)?$/i;
-/** Texts before and after every time of an event. */
-const [beforeAll, afterAll] = ['0', '9999-12-31T23:59:59.999999'];
-
-/**
- * The time of a query as the agent compares it with the times of its events: in UTC, which is the
- * zone of every agent, as the text of Python's `isoformat` without a zone. An agent drops digits
- * behind the microseconds, and a plus sign may have become a space on its way.
- * @param text As `timeText` accepts it.
- */
-export function agentTime(text: string): string {
-  const { local = '', fraction = '', offset = 'Z' } = dateTime.exec(text)?.groups ?? {};
-  const time = local.length === 10 ? `${local}T00:00:00` : local.replace(' ', 'T');
-  const ms = Date.parse(`${time}${offset.replace(' ', '+')}`);
-  const inUtc = Number.isFinite(ms) ? new Date(ms).toISOString() : '';
-  if (inUtc.startsWith('-') || inUtc === '') return beforeAll;
-  if (inUtc.startsWith('+')) return afterAll;
-  const microseconds = fraction.slice(0, 6).padEnd(6, '0');
-  return `${inUtc.slice(0, 19)}${Number(microseconds) === 0 ? '' : `.${microseconds}`}`;
-}
-
-type Filters = Partial<EventSearch>;
-
-/** The filter of a request for an archive, which does not know the sources of events. */
-export function historyFilterOf({
-  kind,
-  kind__eq: kindEq,
-  source,
-  timestamp__gte: from,
-  timestamp__lt: before,
-}: Filters): HistoryFilter {
-  if (source !== undefined)
-    throw invalidField('query.source', 'is a filter for agents whose sandbox runs alone');
-  return {
-    kind: kindEq ?? kind,
-    from: from === undefined ? undefined : agentTime(from),
-    before: before === undefined ? undefined : agentTime(before),
-  };
-}
-
-export const historyQueryOf = ({
-  sort_order: order,
-  page_id: pageId,
-  limit,
-  ...filters
-}: EventSearch): HistoryQuery => ({
-  ...historyFilterOf(filters),
-  ...{ descending: order === 'TIMESTAMP_DESC', pageId, limit },
-});
-
 /** The JSON of events, by their ids. */
 type EventTexts = ReadonlyMap<string, Buffer>;
-
-/** Maximum bytes of the events of one answer, all of which are in memory. */
-const maxBytes = 8 * 1024 * 1024;
-/** Events that an agent is asked for at once, each of which has up to `maxBytes` in memory. */
-const readsAtOnce = 2;
-
-/**
- * Asks a running agent for events. Throws where the agent does not know the conversation, sends
- * something else than the event, or more than `maxBytes`.
- */
-const agentEvents = (
-  { agentReads, events }: Services,
-  agent: Agent,
-  left: AbortSignal,
-  ids: readonly string[],
-): Promise<EventTexts> =>
-  agentReads.ask(
-    agent,
-    left,
-    async ({ endpoint, id: conversation }, signal) => {
-      const answer = collected(ids);
-      const read = async (event: string) => {
-        const json = await events.event(endpoint, { conversation, event, maxBytes }, signal);
-        if (json === undefined) return;
-        if (idIn(json) !== event)
-          throw new AgentError('malformed', 'The agent sends another event than was asked for.');
-        answer.add(event, json);
-      };
-      const asked = [...new Set(ids)];
-      for (let index = 0; index < asked.length; index += readsAtOnce)
-        await Promise.all(asked.slice(index, index + readsAtOnce).map(read));
-      // An agent answers the same for an unknown event and for an unknown conversation.
-      if (answer.texts.size === 0) await events.count(endpoint, conversation, {}, signal);
-      return answer.texts;
-    },
-    (texts) => texts,
-  );
-
-/** The JSON of archived events. Throws where they have more than `maxBytes`. */
-async function archivedEvents(
-  events: AsyncIterable<HistoryEvent>,
-  ids: readonly string[],
-): Promise<EventTexts> {
-  const answer = collected(ids);
-  for await (const { id, json } of events) answer.add(id, json);
-  return answer.texts;
-}
-
-/** Takes the events that were asked for, each as often as its id was named. */
-function collected(ids: readonly string[]) {
-  const times = new Map<string, number>();
-  for (const id of ids) times.set(id, (times.get(id) ?? 0) + 1);
-  const texts = new Map<string, Buffer>();
-  let bytes = 0;
-  return {
-    texts,
-    add: (id: string, json: Buffer) => {
-      bytes += json.length * (times.get(id) ?? 1);
-      if (bytes > maxBytes)
-        throw new ProblemError(
-          'history-too-large',
-          `The events of these ids have more than ${maxBytes} bytes. Ask for fewer at once.`,
-        );
-      texts.set(id, json);
-    },
-  };
-}
 
 const base = '/api/v1/conversation/{id}/events';
 const { get } = endpoints('events');
@@ -271,6 +146,131 @@ export function eventRoutes(needs: Services): readonly Route[] {
     }),
   ];
 }
+
+/** Maximum bytes of the events of one answer, all of which are in memory. */
+const maxBytes = 8 * 1024 * 1024;
+/** Events that an agent is asked for at once, each of which has up to `maxBytes` in memory. */
+const readsAtOnce = 2;
+
+/**
+ * Asks a running agent for events. Throws where the agent does not know the conversation, sends
+ * something else than the event, or more than `maxBytes`.
+ */
+const agentEvents = (
+  { agentReads, events }: Services,
+  agent: Agent,
+  left: AbortSignal,
+  ids: readonly string[],
+): Promise<EventTexts> =>
+  agentReads.ask(
+    agent,
+    left,
+    async ({ endpoint, id: conversation }, signal) => {
+      const answer = collected(ids);
+      const read = async (event: string) => {
+        const json = await events.event(endpoint, { conversation, event, maxBytes }, signal);
+        if (json === undefined) return;
+        if (idIn(json) !== event)
+          throw new AgentError('malformed', 'The agent sends another event than was asked for.');
+        answer.add(event, json);
+      };
+      const asked = [...new Set(ids)];
+      for (let index = 0; index < asked.length; index += readsAtOnce)
+        await Promise.all(asked.slice(index, index + readsAtOnce).map(read));
+      // An agent answers the same for an unknown event and for an unknown conversation.
+      if (answer.texts.size === 0) await events.count(endpoint, conversation, {}, signal);
+      return answer.texts;
+    },
+    (texts) => texts,
+  );
+
+/** The JSON of archived events. Throws where they have more than `maxBytes`. */
+async function archivedEvents(
+  events: AsyncIterable<HistoryEvent>,
+  ids: readonly string[],
+): Promise<EventTexts> {
+  const answer = collected(ids);
+  for await (const { id, json } of events) answer.add(id, json);
+  return answer.texts;
+}
+
+/** Takes the events that were asked for, each as often as its id was named. */
+function collected(ids: readonly string[]) {
+  const times = new Map<string, number>();
+  for (const id of ids) times.set(id, (times.get(id) ?? 0) + 1);
+  const texts = new Map<string, Buffer>();
+  let bytes = 0;
+  return {
+    texts,
+    add: (id: string, json: Buffer) => {
+      bytes += json.length * (times.get(id) ?? 1);
+      if (bytes > maxBytes)
+        throw new ProblemError(
+          'history-too-large',
+          `The events of these ids have more than ${maxBytes} bytes. Ask for fewer at once.`,
+        );
+      texts.set(id, json);
+    },
+  };
+}
+
+/** End of a `next_page_id` of an archive, behind the id of the event. */
+const position = /@\d{1,10}$/;
+
+/** The `page_id` for an agent, which knows the ids of its events alone. */
+export const agentPageId = (pageId: string): string =>
+  position.test(pageId) ? pageId.replace(position, '') : pageId;
+
+const dateTime =
+  /^(?<local>\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?)(?:\.(?<fraction>\d{1,9}))?(?<offset>Z|[+ -]\d\d:?\d\d)?$/i;
+/** Texts before and after every time of an event. */
+const [beforeAll, afterAll] = ['0', '9999-12-31T23:59:59.999999'];
+
+/**
+ * The time of a query as the agent compares it with the times of its events: in UTC, which is the
+ * zone of every agent, as the text of Python's `isoformat` without a zone. An agent drops digits
+ * behind the microseconds, and a plus sign may have become a space on its way.
+ * @param text As `timeText` accepts it.
+ */
+export function agentTime(text: string): string {
+  const { local = '', fraction = '', offset = 'Z' } = dateTime.exec(text)?.groups ?? {};
+  const time = local.length === 10 ? `${local}T00:00:00` : local.replace(' ', 'T');
+  const ms = Date.parse(`${time}${offset.replace(' ', '+')}`);
+  const inUtc = Number.isFinite(ms) ? new Date(ms).toISOString() : '';
+  if (inUtc.startsWith('-') || inUtc === '') return beforeAll;
+  if (inUtc.startsWith('+')) return afterAll;
+  const microseconds = fraction.slice(0, 6).padEnd(6, '0');
+  return `${inUtc.slice(0, 19)}${Number(microseconds) === 0 ? '' : `.${microseconds}`}`;
+}
+
+type Filters = Partial<EventSearch>;
+
+/** The filter of a request for an archive, which does not know the sources of events. */
+export function historyFilterOf({
+  kind,
+  kind__eq: kindEq,
+  source,
+  timestamp__gte: from,
+  timestamp__lt: before,
+}: Filters): HistoryFilter {
+  if (source !== undefined)
+    throw invalidField('query.source', 'is a filter for agents whose sandbox runs alone');
+  return {
+    kind: kindEq ?? kind,
+    from: from === undefined ? undefined : agentTime(from),
+    before: before === undefined ? undefined : agentTime(before),
+  };
+}
+
+export const historyQueryOf = ({
+  sort_order: order,
+  page_id: pageId,
+  limit,
+  ...filters
+}: EventSearch): HistoryQuery => ({
+  ...historyFilterOf(filters),
+  ...{ descending: order === 'TIMESTAMP_DESC', pageId, limit },
+});
 
 const unknown = Buffer.from('null');
 

@@ -34,49 +34,6 @@ import { WorkspaceFiles } from '../../agent/workspace-files.ts';
 import type { ArchiveStatus, StartStatus } from '../../resources/conversation-status.ts';
 import type { SandboxView } from '../../status/sandbox-phase.ts';
 
-export interface HistoryFacts {
-  readonly start: StartStatus;
-  readonly phase: SandboxView['phase'];
-  /** Whether the sandbox is paused, and its agent still answers. */
-  readonly isStopping: boolean;
-  /** Whether the gateway reads archives at all. */
-  readonly readsArchives: boolean;
-  readonly archive: ArchiveStatus | undefined;
-}
-
-/** Why there are no events to read. */
-type NoHistory = 'archive-disabled' | 'archive-empty' | 'archive-expired';
-
-/**
- * Where the events of a conversation are: with its agent, in the archive, or nowhere yet, because
- * the start is not over; else why there are none. Pure.
- */
-export function historySourceOf(facts: HistoryFacts): 'agent' | 'archive' | 'nowhere' | NoHistory {
-  const { start, phase, isStopping, readsArchives, archive } = facts;
-  if (!isStartOver(start)) return 'nowhere';
-  // The archive lacks the last events until the end of the stop.
-  if (phase === 'RUNNING' || (isStopping && readsArchives)) return 'agent';
-  if (!readsArchives) return 'archive-disabled';
-  if (archive?.head !== undefined) return 'archive';
-  return archive?.expiredTime === undefined ? 'archive-empty' : 'archive-expired';
-}
-
-const details: Readonly<Record<NoHistory, string>> = {
-  'archive-disabled':
-    'This service keeps no history: the events are with the agent, which answers while its sandbox runs.',
-  'archive-empty':
-    'No event of this conversation is archived. Its agent answers while its sandbox runs.',
-  'archive-expired':
-    'The history of this conversation was deleted, because its retention was over.',
-};
-
-export const noHistory = (code: NoHistory, cause?: unknown): ProblemError =>
-  new ProblemError(code, details[code], { cause });
-
-/** Whether the archive of a conversation was read, and there is none. */
-const isNoHistory = (error: unknown): boolean =>
-  error instanceof ProblemError && Object.hasOwn(details, error.code);
-
 /** The problems of an endpoint that reads the events of a conversation. */
 export const historyProblems = [
   ...agentProblems,
@@ -230,6 +187,49 @@ export class HistoryReads {
     }
   }
 }
+
+export interface HistoryFacts {
+  readonly start: StartStatus;
+  readonly phase: SandboxView['phase'];
+  /** Whether the sandbox is paused, and its agent still answers. */
+  readonly isStopping: boolean;
+  /** Whether the gateway reads archives at all. */
+  readonly readsArchives: boolean;
+  readonly archive: ArchiveStatus | undefined;
+}
+
+/** Why there are no events to read. */
+type NoHistory = 'archive-disabled' | 'archive-empty' | 'archive-expired';
+
+/**
+ * Where the events of a conversation are: with its agent, in the archive, or nowhere yet, because
+ * the start is not over; else why there are none. Pure.
+ */
+export function historySourceOf(facts: HistoryFacts): 'agent' | 'archive' | 'nowhere' | NoHistory {
+  const { start, phase, isStopping, readsArchives, archive } = facts;
+  if (!isStartOver(start)) return 'nowhere';
+  // The archive lacks the last events until the end of the stop.
+  if (phase === 'RUNNING' || (isStopping && readsArchives)) return 'agent';
+  if (!readsArchives) return 'archive-disabled';
+  if (archive?.head !== undefined) return 'archive';
+  return archive?.expiredTime === undefined ? 'archive-empty' : 'archive-expired';
+}
+
+const details: Readonly<Record<NoHistory, string>> = {
+  'archive-disabled':
+    'This service keeps no history: the events are with the agent, which answers while its sandbox runs.',
+  'archive-empty':
+    'No event of this conversation is archived. Its agent answers while its sandbox runs.',
+  'archive-expired':
+    'The history of this conversation was deleted, because its retention was over.',
+};
+
+export const noHistory = (code: NoHistory, cause?: unknown): ProblemError =>
+  new ProblemError(code, details[code], { cause });
+
+/** Whether the archive of a conversation was read, and there is none. */
+const isNoHistory = (error: unknown): boolean =>
+  error instanceof ProblemError && Object.hasOwn(details, error.code);
 
 /** Throws `gone` also where the status names no head. */
 async function readOnce<R>(
