@@ -55,10 +55,7 @@ export const bearerTokenOf = ({ headers: { authorization = '' } }: IncomingMessa
 export const noSuchEndpoint = (): ProblemError =>
   new ProblemError('route-not-found', 'There is no such endpoint.');
 
-export interface CallbackServerOptions extends Pick<
-  MeasuredRuntime,
-  'clock' | 'logger' | 'metrics'
-> {
+export interface CallbackServerOptions extends Omit<MeasuredRuntime, 'random'> {
   readonly handlers: readonly CallbackHandler[];
   /** A cache that has the index `podIP` of `gatewayIndexers`. */
   readonly sandboxes: Cache<Sandbox>;

@@ -57,7 +57,8 @@ export async function referencesOf(
   const sandbox = await named(request.sandbox_id, 'sandbox', (id) => lookup.sandbox(owner, id));
   const phase = sandbox && viewOfSandbox(sandbox).phase;
   const failed = sandbox !== undefined && comesBackFromError(lookup, sandbox);
-  if (phase !== undefined) refuseUnusable(phase, failed, ' and takes no conversation');
+  if (phase !== undefined)
+    refuseUnusable(phase, { comesBack: failed, use: ' and takes no conversation' });
   return {
     templateName: sandbox?.spec.templateName ?? template?.metadata.name ?? templateName,
     sandbox,

@@ -121,10 +121,7 @@ function branchesMatching(
   return [...new Set([...first, ...second, ...found])].slice(0, limit);
 }
 
-export interface RepositoryAccessCheckerOptions extends Pick<
-  MeasuredRuntime,
-  'clock' | 'logger' | 'metrics'
-> {
+export interface RepositoryAccessCheckerOptions extends Omit<MeasuredRuntime, 'random'> {
   /** Base URLs by provider, the default provider first. */
   readonly hosts: GitHosts;
   readonly credentials: GitCredentials;
@@ -161,22 +158,21 @@ export class RepositoryAccessChecker implements GitDirectory {
     this.#reader = new RemoteReader({ ...options, providers: this.#hosts.keys() });
   }
 
-  async access({ owner, provider, repository, branch }: GitWish): Promise<GitCheck> {
-    const wanted = { wantsRefs: false, named: branch };
-    const { access, hasNamed } = await this.#learn(owner, provider, repository, wanted);
+  async access(wish: GitWish): Promise<GitCheck> {
+    const wanted = { wantsRefs: false, named: wish.branch };
+    const { access, hasNamed } = await this.#learn(wish, wanted);
     const result = hasNamed === false ? 'branch-not-found' : access;
     this.#options.metrics.gitChecks.inc({ result });
     return result;
   }
 
   async repositories(search: GitSearch): Promise<readonly GitRepository[]> {
-    const { owner, provider, query } = search;
+    const { provider, query } = search;
     const host = this.#hosts.get(provider);
     const name = host && repositoryTyped(query, host.url.href);
     if (name === undefined) return this.#static.repositories(search);
-    const { access, isPublic, refs } = await this.#learn(owner, provider, name, {
-      wantsRefs: true,
-    });
+    const wish = { ...search, repository: name };
+    const { access, isPublic, refs } = await this.#learn(wish, { wantsRefs: true });
     if (access === 'denied') return [];
     if (access === 'unknown') return this.#static.repositories(search);
     const defaultBranch = refs?.defaultBranch ?? refs?.branches[0]?.name ?? likelyBranch;
@@ -186,8 +182,7 @@ export class RepositoryAccessChecker implements GitDirectory {
   async branches(
     search: GitSearch & { readonly repository: string },
   ): Promise<readonly GitBranch[]> {
-    const { owner, provider, repository } = search;
-    const { access, refs } = await this.#learn(owner, provider, repository, { wantsRefs: true });
+    const { access, refs } = await this.#learn(search, { wantsRefs: true });
     if (access === 'denied') return [];
     const found = refs && branchesMatching(refs, search);
     // A truncated list does not show that a branch is missing.
@@ -202,9 +197,7 @@ export class RepositoryAccessChecker implements GitDirectory {
 
   /** Resolves within `timeoutMs`. A later answer of the host is cached for the next caller. */
   async #learn(
-    owner: string,
-    provider = this.#default,
-    repository: string,
+    { owner, provider = this.#default, repository }: GitWish,
     wanted: RefsWanted,
   ): Promise<Knowledge> {
     const host = provider === undefined ? undefined : this.#hosts.get(provider);

@@ -74,6 +74,13 @@ export interface RepositoryRefs extends Refs {
   readonly repository: string;
 }
 
+/** What a host was asked for, and with which credential. */
+interface Asked {
+  readonly wanted: Wanted;
+  readonly what: 'advertisement' | 'result';
+  readonly credential: GitCredential | undefined;
+}
+
 const connectTimeoutMs = 10_000;
 /**
  * Lifetime of a location in the cache: the maximum delay between the request for the references and
@@ -146,7 +153,7 @@ export class PrivateHost {
         body,
         authorization: (found === undefined ? credential : found.credential)?.authorization,
       });
-      return this.#read(stream, host, wanted.service, 'result', credential);
+      return this.#read(stream, { wanted, what: 'result', credential });
     });
   }
 
@@ -240,19 +247,13 @@ export class PrivateHost {
       ...referencesOf(wanted.service),
       authorization: credential?.authorization,
     });
-    const answer = this.#read(stream, host, wanted.service, 'advertisement', credential);
+    const answer = this.#read(stream, { wanted, what: 'advertisement', credential });
     if (answer.kind !== 'stream') return answer;
     this.#locations.set(keyOf(credential, wanted), stream.repository);
     return answer;
   }
 
-  #read(
-    stream: GitStream,
-    { provider }: Host,
-    service: GitService,
-    what: 'advertisement' | 'result',
-    credential: GitCredential | undefined,
-  ): HostAnswer {
+  #read(stream: GitStream, { wanted: { provider, service }, what, credential }: Asked): HostAnswer {
     const { status, contentType, headers, body } = stream;
     const isSmart = status === 200 && mediaTypeOf(contentType) === smartType(service, what);
     const { 'content-encoding': encoding = 'identity' } = headers;

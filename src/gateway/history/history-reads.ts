@@ -288,33 +288,14 @@ interface ReadsNeeds {
 }
 
 /** Makes what reads agents and archives. The caller closes `control`, `events` and `files`. */
-export function createReads({
-  lookup,
-  client,
-  clock,
-  keys,
-  places,
-  archives,
-  firstByteMs = 10_000,
-}: ReadsNeeds) {
+export function createReads({ places, firstByteMs = 10_000, ...needs }: ReadsNeeds) {
+  const silentAgents = new CircuitBreakers({ clock: needs.clock });
   const agentReads = new AgentReads({
-    lookup,
-    keys,
-    clock,
-    firstByteMs,
-    places: places.eventReads,
-    silentAgents: new CircuitBreakers({ clock }),
+    ...{ ...needs, firstByteMs, places: places.eventReads, silentAgents },
   });
   return {
     agentReads,
-    history: new HistoryReads({
-      agentReads,
-      lookup,
-      client,
-      clock,
-      archives,
-      places: places.historyReads,
-    }),
+    history: new HistoryReads({ ...needs, agentReads, places: places.historyReads }),
     events: new AgentEvents(),
     files: new WorkspaceFiles(),
     control: new AgentControl(),

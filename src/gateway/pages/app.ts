@@ -142,7 +142,7 @@ function partsText({ parts }: WebFiles): string {
 }
 
 /** The script shows links to the web UI where the document says that it is there. */
-const documentOf = (files: WebFiles, hasUi: boolean): string =>
+const documentOf = (files: WebFiles, { hasUi }: Pick<AppOptions, 'hasUi'>): string =>
   [
     '<!doctype html>',
     '<html lang="en">',
@@ -179,7 +179,10 @@ export function appRoutes({ files, hasUi, isSignedIn }: AppOptions): readonly Ro
   const make = () => {
     const built = files();
     if (built === undefined) return { policy: "default-src 'none'", body: Buffer.from(notBuilt) };
-    return (document ??= { policy: policyOf(built), body: Buffer.from(documentOf(built, hasUi)) });
+    return (document ??= {
+      policy: policyOf(built),
+      body: Buffer.from(documentOf(built, { hasUi })),
+    });
   };
   return addresses.map(({ path, operationId, ...address }) =>
     getOpen(path, operationId, {

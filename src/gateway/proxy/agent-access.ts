@@ -143,13 +143,12 @@ export class AgentAccess {
    */
   async upstreamFor(
     { sandbox: name }: ProxyAddress,
-    keys: readonly string[],
-    isOpenToAll: boolean,
+    { keys, isOpenToAll }: { readonly keys: readonly string[]; readonly isOpenToAll: boolean },
   ): Promise<AgentUpstream> {
     const { feed, ring, clock } = this.options;
     const beganMs = clock.monotonic();
     const isOpened = (sandbox: Sandbox | undefined) =>
-      isOpenToAll || this.#isOpenedBy(sandbox, keys);
+      isOpenToAll || (sandbox !== undefined && this.#isOpenedBy(sandbox, keys));
     const known = this.#sandbox(name);
     const upstream = isOpened(known) ? this.#runningUpstream(known) : undefined;
     if (upstream !== undefined) return upstream;
@@ -221,9 +220,8 @@ export class AgentAccess {
     return sandboxes.store.get(namespace, name);
   }
 
-  #isOpenedBy(sandbox: Sandbox | undefined, shown: readonly string[]): boolean {
-    if (sandbox === undefined || shown.length === 0) return false;
-    return shown.every((candidate) => this.#keys.opening(sandbox, candidate) !== undefined);
+  #isOpenedBy(sandbox: Sandbox, shown: readonly string[]): boolean {
+    return shown.length > 0 && shown.every((key) => this.#keys.opening(sandbox, key) !== undefined);
   }
 
   /**

@@ -57,13 +57,19 @@ export const httpRoute = '/sandboxes/{id}/{port}';
 export type AgentRequest = Readable &
   Pick<IncomingMessage, 'method' | 'headers' | 'rawHeaders' | 'socket'>;
 
+/** A request for an agent, and its response. */
+interface HttpExchange {
+  readonly request: AgentRequest;
+  readonly response: ServerResponse;
+  readonly address: ProxyAddress;
+  /** Whether a request of a client contains this one; false by default. */
+  readonly isContained?: boolean;
+}
+
 /** The stages of a request for an agent. Never rejects. */
 export async function proxyHttp(
   access: AgentAccess,
-  request: AgentRequest,
-  response: ServerResponse,
-  address: ProxyAddress,
-  { isContained = false }: { readonly isContained?: boolean } = {},
+  { request, response, address, isContained = false }: HttpExchange,
 ): Promise<void> {
   const { upstreams, options } = access;
   const { clock, connections, limits, scheduler, slowReaders } = options;
@@ -78,7 +84,7 @@ export async function proxyHttp(
     const keys = keysOfRequest(request);
     // The sender of a contained request is known, and has a key.
     const isOpenToAll = !isContained && isOpen(request.method, address.path);
-    const agent = await access.upstreamFor(address, keys, isOpenToAll);
+    const agent = await access.upstreamFor(address, { keys, isOpenToAll });
     // The client may have left while its request waited.
     if (response.destroyed) return;
     const over = access.register(address, keys, () => response.destroy());
@@ -93,11 +99,7 @@ export async function proxyHttp(
       throw new ProblemError('malformed-request', 'Without its key nothing is sent to an agent.');
     response.once('close', upstreams.begin(agent, { isKeyless: !hasKey }));
     const { facts, headers } = forwardingOf(access, request, {
-      address,
-      agent,
-      requestId,
-      hasKey,
-      hidesLocations: isContained,
+      ...{ address, agent, requestId, hasKey, hidesLocations: isContained },
     });
     const forwarded = new ForwardedRequest({
       request,

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { ProblemError } from '../errors/problem-error.ts';
-import { type Route, endpoints } from '../http/route.ts';
-import { ownConversation } from '../http/route.ts';
+import { type Route, endpoints, ownConversation } from '../http/route.ts';
 import { branch, optional, shownName, shownText, conversationParams } from '../http/fields.ts';
 import type { Services } from '../services.ts';
 

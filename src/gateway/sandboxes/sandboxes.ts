@@ -133,7 +133,7 @@ export const sandboxRoutes = (needs: Services): readonly Route[] => [
     problems: ['not-found', 'wrong-state', 'conflict'],
     handle: async (call) => {
       const sandbox = await ownSandbox(needs.lookup, call);
-      refuseUnusable(viewOfSandbox(sandbox).phase, false);
+      refuseUnusable(viewOfSandbox(sandbox).phase);
       const { name, namespace, uid } = sandbox.metadata;
       // The pause is written also where the cache shows a paused sandbox: the cache may not show a
       // resume yet.
@@ -154,7 +154,7 @@ export const sandboxRoutes = (needs: Services): readonly Route[] => [
     handle: async ({ body, ...call }) => {
       const sandbox = await ownSandbox(needs.lookup, call);
       const isFailed = comesBackFromError(needs.lookup, sandbox);
-      refuseUnusable(viewOfSandbox(sandbox).phase, isFailed);
+      refuseUnusable(viewOfSandbox(sandbox).phase, { comesBack: isFailed });
       const { name } = sandbox.metadata;
       if (isFailed || viewOfSandbox(needs.lookup.sandboxNamed(name)).phase === 'PAUSED')
         refuseOverQuota(needs.lookup, call.owner);

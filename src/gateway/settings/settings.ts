@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { type Route, endpoints, ownConversation } from '../http/route.ts';
 import { ProblemError } from '../errors/problem-error.ts';
-import { pageSchema } from '../presenters/schemas.ts';
 import {
   mcpConfigSchema,
   presentMcpServers,
@@ -9,7 +8,7 @@ import {
   settingsRequestSchema,
   type SettingsRequest,
 } from './settings-change.ts';
-import { nullableText } from '../presenters/schemas.ts';
+import { nullableText, pageSchema } from '../presenters/schemas.ts';
 import { refuseModel } from '../conversations/start-request.ts';
 import { unusedParameter, conversationParams } from '../http/fields.ts';
 import { secretRoutes } from './secrets.ts';

@@ -148,7 +148,7 @@ export const signInRoutes = (needs: Services): readonly Route[] => {
         const returnTo = form.get('return_to') ?? '';
         const token = form.get('token');
         if (token !== null) {
-          const owner = await sessions.redeem(token, request, response);
+          const owner = await sessions.redeem(token, response);
           return owner === undefined
             ? refuse(response, { notice: refusedLink, returnTo })
             : leadTo(response, returnTo);
@@ -157,7 +157,7 @@ export const signInRoutes = (needs: Services): readonly Route[] => {
         if (principal === undefined) return refuse(response, { notice: refusedKey, returnTo });
         keyUse.seen(principal.keyName);
         rateLimits.request(principal.owner, 'writes');
-        await sessions.openWithKey(principal, request, response);
+        await sessions.openWithKey(principal, response);
         return leadTo(response, returnTo);
       },
     }),
@@ -168,7 +168,7 @@ export const signInRoutes = (needs: Services): readonly Route[] => {
       problems: ['cross-origin-request'],
       handle: async ({ request, response }) => {
         refuseForeignForm(request, publicUrl());
-        await sessions.close(request, response);
+        await sessions.close(response);
         return redirect(response, './login');
       },
     }),

@@ -129,7 +129,7 @@ export const webUiRoutes = ({ agents, publicUrl }: Services): readonly Route[] =
       about(address.sandbox);
       const contained = containedRequest(body, request, response.locals.requestId);
       releaseAfter(contained, response);
-      await proxyHttp(agents, contained, response, address, { isContained: true });
+      await proxyHttp(agents, { request: contained, response, address, isContained: true });
       return undefined;
     },
   }),
