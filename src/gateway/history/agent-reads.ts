@@ -106,11 +106,13 @@ export class AgentReads {
   ): Promise<R> {
     const { places, silentAgents } = this.#needs;
     const ending = new AbortController();
-    const signal = AbortSignal.any([left, ending.signal]);
+    const leave = () => ending.abort(left.reason);
+    if (left.aborted) leave();
+    left.addEventListener('abort', leave);
     let release: Release | undefined;
     try {
-      release = await places.wait(agent, { signal });
-      const ask = () => this.#inTime(ending, () => begin(agent, signal));
+      release = await places.wait(agent, { signal: ending.signal });
+      const ask = () => this.#inTime(ending, () => begin(agent, ending.signal));
       const asked = await silentAgents.call(agent.container, ask, isSilence);
       if ('restMs' in asked) throw agentSilent(asked.restMs);
       return await pass(asked.answer);
@@ -118,6 +120,7 @@ export class AgentReads {
       throw error instanceof AgentError ? problemOf(error) : error;
     } finally {
       release?.();
+      left.removeEventListener('abort', leave);
     }
   }
 

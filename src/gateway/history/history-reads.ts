@@ -143,9 +143,12 @@ export class HistoryReads {
   ): Promise<R> {
     const { clock, places } = this.#needs;
     const ending = new AbortController();
-    const signal = AbortSignal.any([left, ending.signal]);
+    const { signal } = ending;
+    const leave = () => ending.abort(left.reason);
     const late = new StoreError('timeout', 'The archive has not answered in time.');
     const timer = clock.after(archiveTimeoutMs, () => ending.abort(late));
+    if (left.aborted) leave();
+    left.addEventListener('abort', leave);
     let release: Release | undefined;
     try {
       release = await places.wait({ owner: conversation.spec.owner }, { signal });
@@ -155,6 +158,7 @@ export class HistoryReads {
     } finally {
       release?.();
       timer.cancel();
+      left.removeEventListener('abort', leave);
     }
   }
 
