@@ -33,7 +33,7 @@ export interface Listener {
   readonly accept: (socket: Socket) => void;
 }
 
-/** Everything that `createServices` makes. What takes it names the parts that it uses. */
+/** Everything that `createServices` makes. Its users name the parts that they need. */
 export type Services = ReturnType<typeof createServices>;
 
 /**

@@ -74,7 +74,7 @@ export interface RepositoryRefs extends Refs {
   readonly repository: string;
 }
 
-/** What a host was asked for, and with which credential. */
+/** A request to a host, and the credential that it has. */
 interface Asked {
   readonly wanted: Wanted;
   readonly what: 'advertisement' | 'result';

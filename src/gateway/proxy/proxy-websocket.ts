@@ -44,7 +44,7 @@ const webSocketRoute = `${httpRoute} (WebSocket)`;
 interface Handshake {
   readonly request: IncomingMessage;
   readonly socket: Duplex;
-  /** What the client has sent behind the handshake. */
+  /** Bytes that the client has sent behind the handshake. */
   readonly head: Buffer;
   readonly address: ProxyAddress;
 }
