@@ -17,6 +17,10 @@ import {
 } from './stages/node-stages.ts';
 import { legacyInterface } from './conversations/legacy.ts';
 import { ProblemError } from './errors/problem-error.ts';
+import type { TrustedProxies } from '@conversation-operator/http/limits/client-address';
+import type { Logger } from '@conversation-operator/base/logger';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Metrics } from '../observability/metrics.ts';
 import { requestIdOf } from './http/send-bytes.ts';
 
 /**
@@ -152,7 +156,19 @@ const limitOwner =
  * write in the audit: one line with who, what, from where and the outcome. No line has a key or the
  * text of a message.
  */
-function accessLog({ logger, audit, metrics, clock, proxies }: Services): RequestHandler {
+function accessLog({
+  logger,
+  audit,
+  metrics,
+  clock,
+  proxies,
+}: {
+  readonly logger: Logger;
+  readonly audit: Logger;
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+  readonly proxies: TrustedProxies;
+}): RequestHandler {
   return (request, response, next) => {
     const beganMs = clock.monotonic();
     // Taken while the connection exists, which may end before the request does.

@@ -33,12 +33,13 @@ export interface Listener {
   readonly accept: (socket: Socket) => void;
 }
 
-/** Everything that `createServices` makes. Its users name the parts that they need. */
+/** Everything that `createServices` makes. Only the files that wire a gateway know all of it. */
 export type Services = ReturnType<typeof createServices>;
 
 /**
  * Makes what the stages and the routes of one gateway share, for as long as the gateway exists.
- * `gateway.ts`, `routes.ts` and `request-stages.ts` pass them on.
+ * Each of them lists its dependencies in its own file; `gateway.ts`, `routes.ts` and
+ * `request-stages.ts` pass them on.
  */
 export function createServices(options: GatewayOptions, { port, accept }: Listener) {
   const { namespace, caches, clock, metrics, keys } = options;
@@ -55,21 +56,35 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
   };
   const ring = new KeyRing({ cache: caches.apiKeys, namespace, clock });
   const caps = new StorageCaps({ caches, namespace, clock, quotas: () => lookup.quotas() });
-  const bytesOf = (name: string) => caps.bytesOf(name);
-  const { pool, forwarding, ...limits } = createLimits(options, { logger, proxies, bytesOf });
-  const { client, connections, slowReaders, scheduler, rateLimits } = limits;
+  const limits = createLimits(options, { logger, proxies, bytesOf: (name) => caps.bytesOf(name) });
+  const { client, pool, slowReaders, scheduler, rateLimits, connections } = limits;
   const agents = new AgentAccess({
-    ...{ sandboxes: caches.sandboxes, feed: feeds.sandboxes, namespace, keys, ring },
-    ...{ publicUrl, port, accept, connections, slowReaders, scheduler, clock, logger, metrics },
+    sandboxes: caches.sandboxes,
+    feed: feeds.sandboxes,
+    namespace,
+    keys,
+    ring,
+    publicUrl,
+    port,
+    accept,
+    connections,
+    slowReaders,
+    scheduler,
+    clock,
+    logger,
+    metrics,
     clientAddress: proxies.clientAddress,
     failedKey: (address) => rateLimits.failedKey(address),
     urlTemplate: options.sandboxUrlTemplate,
     loopbackOrigins: options.loopbackOrigins,
-    ...forwarding,
+    ...limits.forwarding,
   });
   const lookup = new ResourceLookup({ client, namespace, caches });
   const reads = createReads({
-    ...{ lookup, client, clock, keys },
+    lookup,
+    client,
+    clock,
+    keys,
     places: { eventReads: pool('eventReads'), historyReads: pool('historyReads') },
     archives: options.history,
     firstByteMs: options.eventsFirstByteMs,
@@ -87,21 +102,45 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     isSignedIn: (request) => sessions.holderOf(request) !== undefined,
   });
   return {
-    ...{ namespace, clock, logger, audit, metrics, keys, sealing, ring, feeds, caches, caps },
-    ...{ publicUrl, proxies, lookup, agents, random, sessions, maxKeyLifetimeMs },
-    ...{ ...limits, ...reads, ...pages },
+    client,
+    namespace,
+    clock,
+    logger,
+    audit,
+    metrics,
+    keys,
+    sealing,
     settings: new SettingsStore({
-      ...{ client, namespace, cache: caches.ownerSettings, feed: feeds.ownerSettings },
+      client,
+      namespace,
+      cache: caches.ownerSettings,
+      feed: feeds.ownerSettings,
     }),
     secrets: new SecretReader({ client, sealing, ...caches }),
     secretReads: new SecretReads({ audit, clock }),
+    ring,
+    feeds,
+    publicUrl,
+    proxies,
+    lookup,
+    agents,
     exposure: agents.exposure,
+    currentOwner: limits.currentOwner,
+    scheduler,
+    slowReaders,
+    rateLimits,
+    connections,
+    random,
+    sessions,
+    caches,
     serviceCaches: options.serviceCaches,
     metricsUrl: options.metricsUrl,
     isSynced: () =>
       Object.values(caches).every((cache: { readonly hasSynced: boolean }) => cache.hasSynced),
     keyUse: new KeyUse({ client: options.client, cache: caches.apiKeys, namespace, clock, logger }),
     disclosures: new Disclosures({ audit, clock, clientAddress: proxies.clientAddress }),
+    maxKeyLifetimeMs,
+    caps,
     // The fair client would bound these reads twice, and streams have no request whose owner it
     // could know.
     startTexts: new StartTextReader({ client: options.client, places: pool('startTexts') }),
@@ -114,10 +153,14 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
       downloads: pool('downloads'),
       textSearches: pool('textSearches'),
     },
+    ...reads,
+    ...pages,
     gitHosts: options.gitHosts ?? {},
     git: options.gitDirectory ?? staticDirectory(options.gitHosts ?? {}),
     pullRequests: options.pullRequests,
     templateName: options.defaultTemplateName ?? defaultTemplateName,
+    loadShedder: limits.loadShedder,
     lastResponses: new LastResponses(),
+    timeouts: limits.timeouts,
   };
 }

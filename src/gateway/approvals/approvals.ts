@@ -1,4 +1,8 @@
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Sandbox } from '../../resources/sandbox.ts';
 import { z } from 'zod';
 import {
   answerTo,
@@ -39,7 +43,6 @@ import { optional, paging, shownText, conversationParams } from '../http/fields.
 import { refuseOverQuota } from '../quota/quota.ts';
 import { comesBackFromError, refuseUnusable, requestResume } from '../sandboxes/resume.ts';
 import { nullableText } from '../presenters/schemas.ts';
-import type { Services } from '../services.ts';
 
 const inbox = '/api/v1/approvals';
 const base = '/api/v1/app-conversations/{id}/approvals';
@@ -78,8 +81,19 @@ const answeredSchema = z.object({
 /** A working agent takes an answer in milliseconds. */
 const deliveryMs = 3_000;
 
+/** Dependencies of the routes of approvals. */
+interface ApprovalNeeds {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly lookup: ResourceLookup;
+  readonly feeds: {
+    readonly conversations: ObjectFeed<CachedConversation>;
+    readonly sandboxes: ObjectFeed<Sandbox>;
+  };
+}
+
 /** Questions of agents whether they may use a tool, and the answers. Nothing is approved by itself. */
-export function approvalRoutes(needs: Services): readonly Route[] {
+export function approvalRoutes(needs: ApprovalNeeds): readonly Route[] {
   const { client, lookup, feeds } = needs;
   const record = (conversation: CachedConversation) =>
     presentApproval(

@@ -1,5 +1,8 @@
 import { conversationParams } from '../http/fields.ts';
 import { z } from 'zod';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Shares } from '@conversation-operator/base/shares';
+import type { AgentEvents } from '../../agent/events.ts';
 import { sendChunks } from '@conversation-operator/http/body/send-chunks';
 import { exportedHistory } from '../../archive/export.ts';
 import type { HistoryEvent } from '../../archive/history.ts';
@@ -8,12 +11,13 @@ import { conversationIdOf } from '../../resources/ids.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { type HandlerResult, type Route, endpoints } from '../http/route.ts';
 import { presentConversation } from '../presenters/conversation.ts';
-import type { Agent, AgentCall } from './agent-reads.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import type { Exposure } from '../presenters/sandbox.ts';
+import type { Agent, AgentCall, AgentReads } from './agent-reads.ts';
 import { sourcesOf } from '../presenters/conversation-records.ts';
-import { archiveProblem, historyProblems } from './history-reads.ts';
+import { archiveProblem, historyProblems, type HistoryReads } from './history-reads.ts';
 import { AgentError } from '../../agent/errors.ts';
 import { agentSource } from '../../archive/agent-source.ts';
-import type { Services } from '../services.ts';
 
 /**
  * All events of a running agent, oldest first, page by page, as the archive would have them. Throws
@@ -21,7 +25,7 @@ import type { Services } from '../services.ts';
  * know a page id begins again.
  */
 async function* agentHistory(
-  { agentReads, events }: Services,
+  { agentReads, events }: DownloadNeeds,
   agent: Agent,
   left: AbortSignal,
 ): AsyncGenerator<readonly HistoryEvent[], void, undefined> {
@@ -66,8 +70,19 @@ interface Source {
   readonly events: AsyncIterable<readonly HistoryEvent[]>;
 }
 
+/** Dependencies of a download. */
+interface DownloadNeeds {
+  readonly agentReads: AgentReads;
+  readonly history: HistoryReads;
+  readonly events: AgentEvents;
+  readonly lookup: ResourceLookup;
+  readonly exposure: Exposure;
+  readonly clock: Clock;
+  readonly places: { readonly downloads: Shares };
+}
+
 /** A conversation as a ZIP archive, as OpenHands exports it. */
-export const downloadRoute = (needs: Services): Route =>
+export const downloadRoute = (needs: DownloadNeeds): Route =>
   get('/api/v1/app-conversations/{id}/download', 'downloadConversation', {
     summary: 'A conversation as a ZIP archive: its record, and a JSON file for each event',
     params: conversationParams,
@@ -84,7 +99,7 @@ export const downloadRoute = (needs: Services): Route =>
     },
   });
 
-const download = (needs: Services, call: AgentCall): Promise<HandlerResult> => {
+const download = (needs: DownloadNeeds, call: AgentCall): Promise<HandlerResult> => {
   const { agentReads, history, events } = needs;
   const send = (source: Source, conversation: CachedConversation, left: AbortSignal) =>
     sendZip(needs, call, { source, conversation, left });
@@ -121,7 +136,7 @@ const download = (needs: Services, call: AgentCall): Promise<HandlerResult> => {
  * no client takes a part for the whole; a failure before the first events is a problem.
  */
 async function sendZip(
-  { lookup, exposure, clock }: Services,
+  { lookup, exposure, clock }: DownloadNeeds,
   { response }: AgentCall,
   {
     source: { count, events },

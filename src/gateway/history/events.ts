@@ -3,7 +3,13 @@ import { Transform, type Readable } from 'node:stream';
 import { z } from 'zod';
 import type { Response } from 'express';
 import { AgentError } from '../../agent/errors.ts';
-import { type EventQuery, liveCursor, liveSchema, type LiveActivity } from '../../agent/events.ts';
+import {
+  type AgentEvents,
+  type EventQuery,
+  liveCursor,
+  liveSchema,
+  type LiveActivity,
+} from '../../agent/events.ts';
 import type {
   HistoryPage,
   HistoryEvent,
@@ -12,15 +18,14 @@ import type {
 } from '../../archive/history.ts';
 import { type HandlerResult, type Route, endpoints } from '../http/route.ts';
 import { countSchema, pageFrame, pageSchema } from '../presenters/schemas.ts';
-import { type Agent, agentProblems } from './agent-reads.ts';
-import { historyProblems } from './history-reads.ts';
+import { type Agent, type AgentReads, agentProblems } from './agent-reads.ts';
+import { historyProblems, type HistoryReads } from './history-reads.ts';
 import { refuseTooMany, conversationParams, paging, repeated, timeText } from '../http/fields.ts';
 import { listPieces, plainFrame } from '@conversation-operator/http/body/send-chunks';
 import { compact } from '@conversation-operator/base/compact';
 import { idIn, maxIdLength } from '../../archive/agent-event.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { invalidField } from '../errors/validation.ts';
-import type { Services } from '../services.ts';
 
 const eventKind = z
   .string()
@@ -60,11 +65,18 @@ const eventSchema = z.looseObject({
 export const eventPage = pageSchema(eventSchema);
 const eventList = z.array(eventSchema.nullable());
 
+/** Dependencies of the routes of events. */
+interface EventNeeds {
+  readonly agentReads: AgentReads;
+  readonly history: HistoryReads;
+  readonly events: AgentEvents;
+}
+
 /**
  * The events of a conversation: those that its agent has stored, forwarded while the agent runs;
  * otherwise those of the archive, in the same order and the same pages.
  */
-export function eventRoutes(needs: Services): readonly Route[] {
+export function eventRoutes(needs: EventNeeds): readonly Route[] {
   const { agentReads, history, events } = needs;
   return [
     get(`${base}/search`, 'searchEvents', {
@@ -157,7 +169,7 @@ const readsAtOnce = 2;
  * something else than the event, or more than `maxBytes`.
  */
 const agentEvents = (
-  { agentReads, events }: Services,
+  { agentReads, events }: EventNeeds,
   agent: Agent,
   left: AbortSignal,
   ids: readonly string[],
@@ -323,7 +335,7 @@ const nothing: LiveActivity = { items: [], cursor: null, last_event_id: null, ru
  * Output of running commands and text that is being written. Clients poll with a cursor: an answer
  * has what is new since, so that a slow client costs no memory, and one that is away costs nothing.
  */
-export const liveRoute = ({ agentReads, events }: Services): Route =>
+export const liveRoute = ({ agentReads, events }: Omit<EventNeeds, 'history'>): Route =>
   get('/api/v1/app-conversations/{id}/live', 'getLive', {
     summary:
       'What the agent of a conversation does now and no event has yet: the output of running commands and text that is being written, since a cursor',

@@ -20,9 +20,16 @@ import { sandboxViewOf } from '../presenters/conversation.ts';
 import { notFound, ProblemError } from '../errors/problem-error.ts';
 import { type Route, endpoints, ownConversation } from '../http/route.ts';
 import { sendBytes } from '../http/send-bytes.ts';
-import { isAgentLost, isStopping, untilLeft, type Agent, type AgentCall } from './agent-reads.ts';
-import { historyProblems, noHistory } from './history-reads.ts';
-import type { Services } from '../services.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import {
+  isAgentLost,
+  isStopping,
+  untilLeft,
+  type Agent,
+  type AgentCall,
+  type AgentReads,
+} from './agent-reads.ts';
+import { historyProblems, type HistoryReads, noHistory } from './history-reads.ts';
 
 const base = '/api/v1/app-conversations/{id}';
 const { get } = endpoints('files');
@@ -78,8 +85,16 @@ interface FileSource {
 
 const problems = [...historyProblems, 'workspace-unreadable'] as const;
 
+/** Dependencies of reads of files. */
+interface FileNeeds {
+  readonly agentReads: AgentReads;
+  readonly history: HistoryReads;
+  readonly lookup: ResourceLookup;
+  readonly files: WorkspaceFiles;
+}
+
 /** The files of a conversation and what git says about them, from the sandbox. */
-export function fileRoutes(needs: Services): readonly Route[] {
+export function fileRoutes(needs: FileNeeds): readonly Route[] {
   const ask = askingSource(needs);
   const common = { params: conversationParams, problems };
   return [
@@ -142,7 +157,7 @@ export function fileRoutes(needs: Services): readonly Route[] {
  * Chooses the source that answers a question: the agent while the sandbox is RUNNING, and until a
  * pause has taken its snapshot, else the snapshot of the last pause.
  */
-function askingSource({ agentReads, history, lookup, files }: Services) {
+function askingSource({ agentReads, history, lookup, files }: FileNeeds) {
   return async <T>(call: AgentCall, question: (source: FileSource) => Promise<T>): Promise<T> => {
     const conversation = await ownConversation(lookup, call);
     const sandbox = await lookup.sandboxOf(conversation);

@@ -3,10 +3,13 @@ import { downloadRoute } from './download.ts';
 import { eventRoutes, liveRoute } from './events.ts';
 import { fileRoutes } from './files.ts';
 import { textSearchRoute } from './text-search.ts';
-import type { Services } from '../services.ts';
+
+type Dependencies = Parameters<typeof downloadRoute>[0] &
+  Parameters<typeof fileRoutes>[0] &
+  Parameters<typeof textSearchRoute>[0];
 
 /** Reads of what was said and done in conversations, and of their files. */
-export const historyRoutes = (needs: Services): readonly Route[] => [
+export const historyRoutes = (needs: Dependencies): readonly Route[] => [
   ...eventRoutes(needs),
   liveRoute(needs),
   downloadRoute(needs),

@@ -17,12 +17,14 @@ import {
   type Position,
 } from '../paging/keyset.ts';
 import { titleOf } from '../presenters/conversation.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { untilLeft } from './agent-reads.ts';
 import type { HistoryReads } from './history-reads.ts';
 import { z } from 'zod';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Shares } from '@conversation-operator/base/shares';
 import { paging } from '../http/fields.ts';
 import { countSchema, idSchema, nullableText, pageSchema } from '../presenters/schemas.ts';
-import type { Services } from '../services.ts';
 
 const minLength = 2;
 const maxLength = 200;
@@ -99,8 +101,16 @@ interface Searched {
   readonly isWhole: boolean;
 }
 
+/** Dependencies of searches. */
+interface TextSearchNeeds {
+  readonly history: HistoryReads;
+  readonly lookup: ResourceLookup;
+  readonly clock: Clock;
+  readonly places: { readonly textSearches: Shares };
+}
+
 /** Searches what an owner's conversations are called, and what was said and done in them. */
-export function textSearchRoute(needs: Services): Route {
+export function textSearchRoute(needs: TextSearchNeeds): Route {
   const { lookup, places } = needs;
   const newestFirst = new Derived((all: readonly CachedConversation[]) =>
     sortedBy(all, (conversation) => ({
@@ -147,7 +157,7 @@ interface PageSearch {
 }
 
 async function searchPage(
-  { history, clock }: Services,
+  { history, clock }: TextSearchNeeds,
   { all, first, from, query, limit, order, left }: PageSearch,
 ): Promise<TextSearchPage> {
   const endsAt = clock.monotonic() + pageMs;

@@ -1,16 +1,19 @@
-import { issueKey } from '../auth/key.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import type { ObjectFeed } from '../lookup/object-feed.ts';
+import { type RandomBytes, issueKey } from '../auth/key.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Clock } from '@conversation-operator/base/clock';
 import { z } from 'zod';
 import { apiKeyRoles, apiKeys, type ApiKey } from '../../resources/api-key.ts';
 import { ownerName } from '../../resources/schema.ts';
 import { type Route, endpoints, success, successSchema } from '../http/route.ts';
-import { type Principal, refuseTooDeep } from '../auth/key-ring.ts';
+import { type Principal, refuseTooDeep, type KeyRing } from '../auth/key-ring.ts';
 import { notFound, ProblemError, onlyAdmin } from '../errors/problem-error.ts';
 import { searchPage, creationOf, sortedBy } from '../paging/keyset.ts';
 import { deleteOne } from '../lookup/stored.ts';
 import { shownName, optional, paging, time, unusedParameter } from '../http/fields.ts';
 import { invalidField } from '../errors/validation.ts';
 import { nullableText, timestampSchema, wireTime } from '../presenters/schemas.ts';
-import type { Services } from '../services.ts';
 
 export const apiKeySchema = z.object({
   id: z.string(),
@@ -120,7 +123,20 @@ const listQuery = z.object({
 
 const byorSchema = z.object({ key: z.null() });
 
-export const keyRoutes = (needs: Services): readonly Route[] => [
+/** Dependencies of the routes of API keys. */
+interface KeyNeeds {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly clock: Clock;
+  readonly random: RandomBytes;
+  readonly lookup: ResourceLookup;
+  readonly ring: KeyRing;
+  readonly feeds: { readonly apiKeys: ObjectFeed<ApiKey> };
+  readonly publicUrl: () => string;
+  readonly maxKeyLifetimeMs: number | undefined;
+}
+
+export const keyRoutes = (needs: KeyNeeds): readonly Route[] => [
   get(base, 'listKeys', {
     summary: 'Your API keys, without their values; for an admin also those of others',
     query: listQuery,
@@ -211,7 +227,7 @@ const targetOf = ({ metadata, spec }: ApiKey): string => `key/${metadata.name} o
  * Leaves out keys with a deleted maker: Kubernetes is about to delete them, and they open nothing
  * any more.
  */
-const listed = ({ lookup, ring }: Services, owner: string | undefined): readonly ApiKey[] =>
+const listed = ({ lookup, ring }: KeyNeeds, owner: string | undefined): readonly ApiKey[] =>
   (owner === undefined ? lookup.everyApiKey() : lookup.apiKeysOf(owner)).filter(
     (key) => !ring.isOrphan(key),
   );

@@ -92,10 +92,18 @@ export function countedUse(
  * conversation, so that replicas and new sandboxes share it.
  */
 export class HourlyLimit {
-  readonly #needs: { readonly client: KubeClient; readonly clock: Pick<Clock, 'now'> };
+  readonly #client: KubeClient;
+  readonly #clock: Pick<Clock, 'now'>;
 
-  constructor(needs: { readonly client: KubeClient; readonly clock: Pick<Clock, 'now'> }) {
-    this.#needs = needs;
+  constructor({
+    client,
+    clock,
+  }: {
+    readonly client: KubeClient;
+    readonly clock: Pick<Clock, 'now'>;
+  }) {
+    this.#client = client;
+    this.#clock = clock;
   }
 
   /**
@@ -107,12 +115,12 @@ export class HourlyLimit {
     action: keyof HourlyUses,
     maxPerHour: number,
   ): Promise<boolean> {
-    const { client, clock } = this.#needs;
+    const client = this.#client;
     return writeOnStored(
       () => client.get(conversations, namespace, name),
       async ({ metadata, status }) => {
         if (metadata.uid !== uid) throw notFound('conversation');
-        const nowMs = clock.now();
+        const nowMs = this.#clock.now();
         const use = countedUse(status?.hourlyUses?.[action], { maxPerHour, nowMs });
         if (use === undefined) return false;
         await client.mergePatch(

@@ -1,8 +1,9 @@
+import type { PullRequests } from './pull-requests.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { z } from 'zod';
 import { ProblemError } from '../errors/problem-error.ts';
 import { type Route, endpoints, ownConversation } from '../http/route.ts';
 import { branch, optional, shownName, shownText, conversationParams } from '../http/fields.ts';
-import type { Services } from '../services.ts';
 
 const maxTitleLength = 256;
 const maxBodyLength = 65_536;
@@ -25,7 +26,13 @@ const { post } = endpoints('conversations');
 const openedSchema = z.object({ number: z.int(), url: z.string(), provider: z.string() });
 
 /** Pull requests that clients open for a conversation. Agents have tools of their own. */
-export function pullRequestRoutes({ lookup, pullRequests }: Services): readonly Route[] {
+export function pullRequestRoutes({
+  lookup,
+  pullRequests,
+}: {
+  readonly lookup: ResourceLookup;
+  readonly pullRequests: Pick<PullRequests, 'open'> | undefined;
+}): readonly Route[] {
   return [
     post('/api/v1/app-conversations/{id}/pull-request', 'openPullRequest', {
       summary: 'Open a pull request from a branch that the sandbox has pushed',

@@ -156,13 +156,9 @@ function whichOf({ onExceeded }: QuotaRule, victim: Sandbox): string {
     : 'the oldest that runs';
 }
 
-/** @param at When the victim may be paused. */
-function pauses(
-  rule: QuotaRule,
-  { victim, at, isOwn }: { readonly victim: Sandbox; readonly at: number; readonly isOwn: boolean },
-): NextStart {
+function pauses(rule: QuotaRule, victim: Sandbox, at: number, own: boolean): NextStart {
   const which = whichOf(rule, victim);
-  const whom = isOwn ? `sandbox ${victim.metadata.name}` : 'a sandbox of another owner';
+  const whom = own ? `sandbox ${victim.metadata.name}` : 'a sandbox of another owner';
   const reason = `The start would pause ${whom}, ${which}: ${full(rule)}.`;
   return { outcome: 'pauses', rule, reason, victim, at };
 }
@@ -172,7 +168,7 @@ function inShared({ owner, shared }: QuotaSources): NextStart | undefined {
   const { rule, active, next } = shared;
   if (next !== undefined) {
     const at = Date.parse(next.status?.activeSinceTime ?? '') + rule.minActiveMs;
-    return pauses(rule, { victim: next, at, isOwn: next.spec.owner === owner });
+    return pauses(rule, next, at, next.spec.owner === owner);
   }
   return active < rule.limit ? undefined : waits(rule, `${full(rule)}.`);
 }
@@ -189,10 +185,8 @@ function nextStart(sources: QuotaSources): NextStart {
     }
     case 'follows':
       return inShared(sources) ?? waits(forecast.rule, 'a slot is getting free.');
-    case 'pauses': {
-      const { rule, at, victim } = forecast;
-      return pauses(rule, { victim: victim.sandbox, at, isOwn: true });
-    }
+    case 'pauses':
+      return pauses(forecast.rule, forecast.victim.sandbox, forecast.at, true);
     case 'rejected':
       return rejected(forecast.rule);
     case 'waits': {

@@ -1,3 +1,4 @@
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { type Route, endpoints } from '../http/route.ts';
 import { searchPage, sortedBy } from '../paging/keyset.ts';
 import { refuseTooMany, idQuery, pageQuery } from '../http/fields.ts';
@@ -7,7 +8,6 @@ import { agentContainerOf, type SandboxTemplate } from '../../resources/sandbox-
 import { findCondition } from '../../resources/conditions.ts';
 import { plainText } from '../../resources/plain-text.ts';
 import { nullableText, pageSchema, timestampSchema, wireTime } from '../presenters/schemas.ts';
-import type { Services } from '../services.ts';
 
 const maxReasonCharacters = 500;
 
@@ -80,7 +80,11 @@ export function presentSandboxSpec(template: SandboxTemplate): z.output<typeof s
 const base = '/api/v1/sandbox-specs';
 const { get } = endpoints('sandbox specs');
 
-export const sandboxSpecRoutes = ({ lookup }: Services): readonly Route[] => [
+export const sandboxSpecRoutes = ({
+  lookup,
+}: {
+  readonly lookup: ResourceLookup;
+}): readonly Route[] => [
   get(`${base}/search`, 'searchSandboxSpecs', {
     summary: 'What sandboxes can be made from, by name',
     query: pageQuery,

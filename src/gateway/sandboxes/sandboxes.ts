@@ -1,4 +1,17 @@
-import { presentSandbox, sandboxList, sandboxPage, sandboxSchema } from '../presenters/sandbox.ts';
+import {
+  type Exposure,
+  presentSandbox,
+  sandboxList,
+  sandboxPage,
+  sandboxSchema,
+} from '../presenters/sandbox.ts';
+import type { StorageCaps } from '../lookup/storage-caps.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import type { ObjectFeed } from '../lookup/object-feed.ts';
+import type { HistoryReads } from '../history/history-reads.ts';
+import type { RandomBytes } from '../auth/key.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Clock } from '@conversation-operator/base/clock';
 import { found, isConflict, mayBeExecuted } from '@conversation-operator/kube/errors';
 import { apiVersion } from '../../resources/group.ts';
 import { newUuid } from '@conversation-operator/base/uuid';
@@ -27,9 +40,24 @@ import {
 } from '../http/fields.ts';
 import { refuseOverQuota } from '../quota/quota.ts';
 import { comesBackFromError, refuseUnusable, requestResume, requestRun } from './resume.ts';
+import type { SecretReader } from '../lookup/secret-reader.ts';
+import type { SecretReads } from '../auth/secret-reads.ts';
 import { nullableText } from '../presenters/schemas.ts';
 import { sandboxSpecRoutes } from './sandbox-specs.ts';
-import type { Services } from '../services.ts';
+
+/** Dependencies of the routes of sandboxes. */
+interface SandboxNeeds {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly clock: Clock;
+  readonly random: RandomBytes;
+  readonly lookup: ResourceLookup;
+  readonly feeds: { readonly sandboxes: ObjectFeed<Sandbox> };
+  readonly caps: StorageCaps;
+  readonly exposure: Exposure;
+  readonly history: HistoryReads;
+  readonly templateName: string;
+}
 
 /**
  * The next generation. After an unreadable one it is the time in seconds, a number that no count of
@@ -51,7 +79,7 @@ function generationAfter(sandbox: Sandbox, nowMs: number): number {
  * a retry and a lost answer make one rotation and never go back.
  */
 async function rotateSessionKey(
-  { client, clock, feeds }: Services,
+  { client, clock, feeds }: SandboxNeeds,
   { metadata: { namespace, name, uid } }: Sandbox,
 ): Promise<void> {
   let first: number | undefined;
@@ -86,7 +114,7 @@ const sandboxStartQuery = z.object({ sandbox_spec_id: z.string().optional() });
 const base = '/api/v1/sandboxes';
 const { get, post, remove } = endpoints('sandboxes');
 
-export const sandboxRoutes = (needs: Services): readonly Route[] => [
+export const sandboxRoutes = (needs: SandboxNeeds): readonly Route[] => [
   get(`${base}/search`, 'searchSandboxes', {
     summary: 'Sandboxes page by page, newest first',
     query: pageQuery,
@@ -198,7 +226,7 @@ const endMs = 10_000;
  * whose pause does not end in time is deleted all the same.
  */
 async function endAgent(
-  { client, feeds }: Services,
+  { client, feeds }: SandboxNeeds,
   { metadata: { namespace, name, uid }, status }: Sandbox,
 ): Promise<void> {
   if (status?.podUID === undefined) return;
@@ -209,7 +237,7 @@ async function endAgent(
 }
 
 async function startSandbox(
-  needs: Services,
+  needs: SandboxNeeds,
   owner: string,
   specId: string | undefined,
 ): Promise<Sandbox> {
@@ -249,7 +277,11 @@ export function sandboxSettingsRoutes({
   lookup,
   secrets,
   secretReads,
-}: Services): readonly Route[] {
+}: {
+  readonly lookup: ResourceLookup;
+  readonly secrets: SecretReader;
+  readonly secretReads: SecretReads;
+}): readonly Route[] {
   /** Where the request shows the session key, its sandbox is in the cache. */
   const sandboxOf = async (owner: string | undefined, id: string): Promise<Sandbox> => {
     const sandbox = owner === undefined ? lookup.sandboxNamed(id) : await lookup.sandbox(owner, id);
@@ -295,8 +327,11 @@ export function sandboxSettingsRoutes({
   ];
 }
 
+type Dependencies = Parameters<typeof sandboxRoutes>[0] &
+  Parameters<typeof sandboxSettingsRoutes>[0];
+
 /** Sandboxes, their secrets, and the specs that they are made from. */
-export const routesOfSandboxes = (needs: Services): readonly Route[] => [
+export const routesOfSandboxes = (needs: Dependencies): readonly Route[] => [
   ...sandboxRoutes(needs),
   ...sandboxSettingsRoutes(needs),
   ...sandboxSpecRoutes(needs),

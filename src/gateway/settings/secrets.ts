@@ -1,3 +1,6 @@
+import type { SettingsStore } from '../lookup/settings-store.ts';
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Sealing } from '../../agent/sealing.ts';
 import { z } from 'zod';
 import {
   maxDescriptionLength,
@@ -13,7 +16,6 @@ import { unreadable } from '../lookup/secret-reader.ts';
 import { searchPage, sortedBy } from '../paging/keyset.ts';
 import { nullableText, pageSchema } from '../presenters/schemas.ts';
 import { paging, shownText, secretNameField, secretValue } from '../http/fields.ts';
-import type { Services } from '../services.ts';
 
 const base = '/api/v1/secrets';
 const { get, post, put, remove } = endpoints('secrets');
@@ -51,7 +53,15 @@ export function refuseTooLarge(settings: OwnerSettingsSpec, path: string): Owner
 }
 
 /** Secrets of owners. Their values are written, and read by agents alone. */
-export function secretRoutes({ settings, sealing, clock }: Services): readonly Route[] {
+export function secretRoutes({
+  settings,
+  sealing,
+  clock,
+}: {
+  readonly settings: SettingsStore;
+  readonly sealing: Sealing;
+  readonly clock: Clock;
+}): readonly Route[] {
   const sealed = (owner: string, name: string, value: string) => ({
     name,
     sealed: sealing.seal(value, { scope: 'secret', owner, name }),

@@ -1,3 +1,7 @@
+import type { SettingsStore } from '../lookup/settings-store.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import type { GitHosts } from '../git/hosts.ts';
+import type { Sealing } from '../../agent/sealing.ts';
 import { z } from 'zod';
 import { type Route, endpoints, ownConversation } from '../http/route.ts';
 import { ProblemError } from '../errors/problem-error.ts';
@@ -12,7 +16,6 @@ import { nullableText, pageSchema } from '../presenters/schemas.ts';
 import { refuseModel } from '../conversations/start-request.ts';
 import { unusedParameter, conversationParams } from '../http/fields.ts';
 import { secretRoutes } from './secrets.ts';
-import type { Services } from '../services.ts';
 
 const { get, post, patch, postOpen } = endpoints('settings');
 
@@ -108,6 +111,15 @@ const noDeviceLogin = [
   'the web UI in the field API Key when it is first opened.',
 ].join(' ');
 
+/** Dependencies of the routes of settings. */
+interface SettingsNeeds {
+  readonly lookup: ResourceLookup;
+  readonly settings: SettingsStore;
+  readonly sealing: Sealing;
+  readonly gitHosts: GitHosts;
+  readonly templateName: string;
+}
+
 /** Endpoints that the official command line and web UI call before everything else. */
 export const settingsRoutes = ({
   lookup,
@@ -115,7 +127,7 @@ export const settingsRoutes = ({
   sealing,
   gitHosts,
   templateName,
-}: Services): readonly Route[] => {
+}: SettingsNeeds): readonly Route[] => {
   const settings = (owner: string): z.output<typeof settingsSchema> => {
     const template = lookup.templates().find(({ metadata }) => metadata.name === templateName);
     const { model, git, mcpServers = [] } = store.of(owner);
@@ -201,8 +213,10 @@ export const settingsRoutes = ({
   ];
 };
 
+type Dependencies = Parameters<typeof settingsRoutes>[0] & Parameters<typeof secretRoutes>[0];
+
 /** Settings and secrets of owners. */
-export const routesOfSettings = (needs: Services): readonly Route[] => [
+export const routesOfSettings = (needs: Dependencies): readonly Route[] => [
   ...unsupportedRoutes,
   ...settingsRoutes(needs),
   ...secretRoutes(needs),

@@ -1,4 +1,8 @@
-import { authenticateKey } from '../auth/key-ring.ts';
+import type { Sessions } from './sessions.ts';
+import type { KeyUse } from '../auth/key-use.ts';
+import { type KeyRing, authenticateKey } from '../auth/key-ring.ts';
+import type { RateLimits } from '@conversation-operator/http/limits/rate-limits';
+import type { TrustedProxies } from '@conversation-operator/http/limits/client-address';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { readBody } from '@conversation-operator/http/body/json-body';
@@ -6,7 +10,6 @@ import { ProblemError, unavailable } from '../errors/problem-error.ts';
 import { type Route, endpoints, success, successSchema } from '../http/route.ts';
 import { sendPage, redirect, escapeHtml, type Page } from '../pages/page.ts';
 import { isFromOwnPage, ownPath } from './session-cookie.ts';
-import type { Services } from '../services.ts';
 
 const hidden = (name: string, value: string): string =>
   `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`;
@@ -88,8 +91,19 @@ const refusedLink =
   'The link is not valid: it signs in once, within 10 minutes. Get a new link, or use an API key.';
 const refusedKey = 'The API key is not valid.';
 
+/** Dependencies of the routes of the sign-in. */
+interface SignInNeeds {
+  readonly sessions: Sessions;
+  readonly ring: KeyRing;
+  readonly isSynced: () => boolean;
+  readonly publicUrl: () => string;
+  readonly rateLimits: RateLimits;
+  readonly proxies: TrustedProxies;
+  readonly keyUse: KeyUse;
+}
+
 /** The pages and calls by which a person signs in and out. */
-export const signInRoutes = (needs: Services): readonly Route[] => {
+export const signInRoutes = (needs: SignInNeeds): readonly Route[] => {
   const { sessions, ring, isSynced, publicUrl, rateLimits, proxies, keyUse } = needs;
 
   /** Shows the page again with status 401. Throws 429 after too many failures of the address. */

@@ -1,10 +1,23 @@
 import type { Sessions } from '../sign-in/sessions.ts';
 import type { AgentAccess } from '../proxy/agent-access.ts';
-import { authenticate as authenticateKey, type Principal } from '../auth/key-ring.ts';
+import type { KeyUse } from '../auth/key-use.ts';
+import { type KeyRing, authenticate as authenticateKey, type Principal } from '../auth/key-ring.ts';
+import type { RateLimits } from '@conversation-operator/http/limits/rate-limits';
+import type { TrustedProxies } from '@conversation-operator/http/limits/client-address';
 import type { Request, RequestHandler } from 'express';
 import { unavailable } from '../errors/problem-error.ts';
 import type { Route } from '../http/route.ts';
-import type { Services } from '../services.ts';
+
+/** Dependencies of the authentication of requests. */
+interface AuthenticationNeeds {
+  readonly agents: AgentAccess;
+  readonly isSynced: () => boolean;
+  readonly keyUse: KeyUse;
+  readonly proxies: TrustedProxies;
+  readonly rateLimits: RateLimits;
+  readonly ring: KeyRing;
+  readonly sessions: Sessions;
+}
 
 /**
  * Finds the owner of a request by its key, or by the session of a person. Throws 401 for a request
@@ -13,7 +26,7 @@ import type { Services } from '../services.ts';
  * could be right.
  */
 export const authenticate =
-  (needs: Services, route: Route): RequestHandler =>
+  (needs: AuthenticationNeeds, route: Route): RequestHandler =>
   async (request, response, next) => {
     if (!needs.isSynced()) throw unavailable();
     const opened = openedBySessionKey(needs.agents, route, request);
@@ -52,7 +65,10 @@ async function personOf(sessions: Sessions, request: Request): Promise<Principal
   return sessions.principalOf(request);
 }
 
-function principalOf({ ring, rateLimits, proxies }: Services, request: Request): Principal {
+function principalOf(
+  { ring, rateLimits, proxies }: AuthenticationNeeds,
+  request: Request,
+): Principal {
   try {
     return authenticateKey(ring, request.headers);
   } catch (error) {

@@ -1,10 +1,15 @@
+import type { AgentAccess } from '../proxy/agent-access.ts';
+import type { LastResponses } from '@conversation-operator/http/server/listen';
+import type { cors } from '@conversation-operator/http/server/cors';
+import type { LoadShedder } from '@conversation-operator/http/limits/load-shedder';
+import type { Connections } from '@conversation-operator/http/limits/connections';
+import type { Clock } from '@conversation-operator/base/clock';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { arriveInTime } from '@conversation-operator/http/server/client-timeouts';
 import { requestIdOf, refuseConnection, sendProblem } from '../http/send-bytes.ts';
 import { proxyHttp } from '../proxy/proxy-http.ts';
 import { proxyWebSocket } from '../proxy/proxy-websocket.ts';
 import type { Duplex } from 'node:stream';
-import type { Services } from '../services.ts';
 
 /**
  * A stage of every request. Returns true when the stage has taken the response over, so that no
@@ -20,7 +25,7 @@ export type UpgradeStage = (request: IncomingMessage, socket: Duplex, head: Buff
 
 /** Announces a shutdown with the response. */
 export const announceShutdown =
-  ({ lastResponses }: Services): Stage =>
+  ({ lastResponses }: { readonly lastResponses: LastResponses }): Stage =>
   (_request, response) => {
     lastResponses.add(response);
     return false;
@@ -28,7 +33,7 @@ export const announceShutdown =
 
 /** Refuses a request where too many of its client address are under way behind trusted proxies. */
 export const limitAddress =
-  ({ connections }: Services): Stage =>
+  ({ connections }: { readonly connections: Connections }): Stage =>
   (request, response) => {
     const refusal = connections.refusal(request, response);
     if (refusal !== undefined) sendProblem(response, refusal, requestIdOf(request));
@@ -37,7 +42,7 @@ export const limitAddress =
 
 /** Refuses a WebSocket under the same limit. */
 export const limitAddressOfUpgrade =
-  ({ connections }: Services): UpgradeStage =>
+  ({ connections }: { readonly connections: Connections }): UpgradeStage =>
   (request, socket) => {
     const refusal = connections.refusal(request, socket);
     if (refusal !== undefined) refuseConnection(socket, refusal, requestIdOf(request));
@@ -46,7 +51,13 @@ export const limitAddressOfUpgrade =
 
 /** Passes a request for a sandbox's agent on to it, and answers its preflights. */
 export const proxyToSandbox =
-  ({ agents, allowOriginsOfSandboxes: allowOrigins }: Services): Stage =>
+  ({
+    agents,
+    allowOriginsOfSandboxes: allowOrigins,
+  }: {
+    readonly agents: AgentAccess;
+    readonly allowOriginsOfSandboxes: ReturnType<typeof cors>;
+  }): Stage =>
   (request, response) => {
     const address = agents.addressing.find(request);
     if (address === undefined) return false;
@@ -56,7 +67,7 @@ export const proxyToSandbox =
 
 /** Joins a WebSocket with the agent of the sandbox that it is for. */
 export const joinWithSandbox =
-  ({ agents }: Services): UpgradeStage =>
+  ({ agents }: { readonly agents: AgentAccess }): UpgradeStage =>
   (request, socket, head) => {
     const address = agents.addressing.find(request);
     if (address === undefined) socket.destroy();
@@ -70,7 +81,13 @@ const needsKey = ({ method, url }: IncomingMessage): boolean =>
 
 /** Refuses a request of an overloaded gateway before anything else is spent on the request. */
 export const shedLoad =
-  ({ loadShedder, allowOrigins }: Services): Stage =>
+  ({
+    loadShedder,
+    allowOrigins,
+  }: {
+    readonly loadShedder: LoadShedder;
+    readonly allowOrigins: ReturnType<typeof cors>;
+  }): Stage =>
   (request, response) => {
     const overload = needsKey(request)
       ? loadShedder.refusal(request.method === 'GET' ? 'reads' : 'writes')
@@ -89,7 +106,13 @@ export const shedLoad =
  * has a limit of its own.
  */
 export const limitRequestTime =
-  ({ clock, timeouts: { requestMs } }: Services): Stage =>
+  ({
+    clock,
+    timeouts: { requestMs },
+  }: {
+    readonly clock: Clock;
+    readonly timeouts: { readonly requestMs: number };
+  }): Stage =>
   (request, response) => {
     arriveInTime(request, response, {
       clock,

@@ -1,15 +1,22 @@
+import type { SlowReaderGuard } from '@conversation-operator/http/limits/slow-clients';
+import type { RateLimits } from '@conversation-operator/http/limits/rate-limits';
+import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
+import type { TrustedProxies } from '@conversation-operator/http/limits/client-address';
+import type { Logger } from '@conversation-operator/base/logger';
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
 import { sendJson, sendJsonText, sendText } from '@conversation-operator/http/body/send-json';
 import { problemBody, problemType, toProblem } from '../errors/problem-response.ts';
 import { kindOf, type HandlerResult, type Route } from '../http/route.ts';
+import type { AsyncLocalStorage } from 'node:async_hooks';
+import type { Disclosures } from '../auth/secret-reads.ts';
 import { Refusal } from '@conversation-operator/http/refusal';
+import type { Shares } from '@conversation-operator/base/shares';
 import {
   bodyBytesOf,
   hasBody,
   jsonOf,
   readBody as readAll,
 } from '@conversation-operator/http/body/json-body';
-import type { Services } from '../services.ts';
 
 const isJson = ({ headers }: Request): boolean =>
   /^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '');
@@ -20,7 +27,15 @@ const isJson = ({ headers }: Request): boolean =>
  */
 export const readBody =
   (
-    { places, rateLimits, scheduler }: Services,
+    {
+      places,
+      rateLimits,
+      scheduler,
+    }: {
+      readonly places: { readonly bodies: Shares };
+      readonly rateLimits: RateLimits;
+      readonly scheduler: FairScheduler;
+    },
     { body: schema, maxForwardedBytes }: Route,
   ): RequestHandler =>
   async (request, response, next) => {
@@ -56,7 +71,7 @@ export const readBody =
  * Parses the body in a turn of its own on the event loop: a large body takes several milliseconds.
  */
 export const parseBody =
-  ({ scheduler }: Services): RequestHandler =>
+  ({ scheduler }: { readonly scheduler: FairScheduler }): RequestHandler =>
   async (request, response, next) => {
     const { owner } = response.locals;
     const body = request.body as unknown;
@@ -73,7 +88,18 @@ const repeatable: ReadonlySet<string> = new Set(['id', 'ids']);
  * schemas name.
  */
 export const handle =
-  ({ scheduler, currentOwner, disclosures }: Services, route: Route): RequestHandler =>
+  (
+    {
+      scheduler,
+      currentOwner,
+      disclosures,
+    }: {
+      readonly scheduler: FairScheduler;
+      readonly currentOwner: AsyncLocalStorage<string>;
+      readonly disclosures: Disclosures;
+    },
+    route: Route,
+  ): RequestHandler =>
   async (request, response, next) => {
     const { principal, owner } = response.locals;
     const run = () => {
@@ -132,7 +158,20 @@ function queryOf(
  * response, or is still sending it.
  */
 export const respond =
-  ({ scheduler, slowReaders, rateLimits, proxies }: Services, route: Route): RequestHandler =>
+  (
+    {
+      scheduler,
+      slowReaders,
+      rateLimits,
+      proxies,
+    }: {
+      readonly scheduler: FairScheduler;
+      readonly slowReaders: SlowReaderGuard;
+      readonly rateLimits: RateLimits;
+      readonly proxies: TrustedProxies;
+    },
+    route: Route,
+  ): RequestHandler =>
   (request, response) => {
     const { owner, leave, result } = response.locals;
     // A stream that is still open is no work any more.
@@ -160,7 +199,7 @@ function send(response: Response, result: NonNullable<HandlerResult>): number {
 
 /** Sends the problem that a stage or a handler has thrown. */
 export const respondWithProblem =
-  ({ logger }: Services): ErrorRequestHandler =>
+  ({ logger }: { readonly logger: Logger }): ErrorRequestHandler =>
   // eslint-disable-next-line @typescript-eslint/no-unused-vars -- four parameters
   (error: unknown, request, response, _next) => {
     const problem = toProblem(error);

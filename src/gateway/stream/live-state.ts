@@ -1,4 +1,9 @@
+import type { StorageCaps } from '../lookup/storage-caps.ts';
+import type { Exposure } from '../presenters/sandbox.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import type { RandomBytes } from '../auth/key.ts';
+import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
+import type { Logger } from '@conversation-operator/base/logger';
 import type { GatewayOptions } from '../gateway-options.ts';
 import { quotaRecord } from '../quota/quota.ts';
 import { ResponseCache } from '../presenters/conversation-records.ts';
@@ -12,7 +17,6 @@ import type { Sandbox } from '../../resources/sandbox.ts';
 import type { Caches } from '../lookup/cache.ts';
 import { defaultEventMemory, type EventMemory } from './event-ring.ts';
 import { OwnerHub, type Follower } from './owner-hub.ts';
-import type { Services } from '../services.ts';
 
 interface StalenessOptions {
   readonly caches: readonly { readonly freshness: Freshness }[];
@@ -69,11 +73,23 @@ export class Staleness {
   }
 }
 
+/** Dependencies of the state of streams. */
+interface LiveStateNeeds {
+  readonly namespace: string;
+  readonly lookup: ResourceLookup;
+  readonly caps: StorageCaps;
+  readonly exposure: Exposure;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly random: RandomBytes;
+  readonly scheduler: FairScheduler;
+}
+
 /** State that the streams of one gateway share, and the texts of records, which reads use too. */
 export type LiveState = ReturnType<typeof createLiveState>;
 
 export function createLiveState(
-  needs: Services,
+  needs: LiveStateNeeds,
   { caches, liveStreams = {} }: Pick<GatewayOptions, 'caches' | 'liveStreams'>,
 ) {
   const { namespace, lookup, caps, exposure, clock, logger, random, scheduler } = needs;
@@ -135,14 +151,14 @@ export class OwnerHubs {
     const quotaHandler = { added: everyQuota, updated: everyQuota, deleted: everyQuota };
     this.#removers = [
       caches.conversations.addHandler({
-        added: (object) => this.#conversationChanged(object),
+        added: (object) => this.#conversationChanged(object, true),
         updated: (object, old) => {
           const isOther = !isSameChild(object, old);
-          this.#conversationChanged(object, { isOther });
+          this.#conversationChanged(object, isOther);
           // An object that was recreated under the same name may have another owner or parent.
-          if (isOther) this.#conversationChanged(old);
+          if (isOther) this.#conversationChanged(old, true);
         },
-        deleted: (object) => this.#conversationChanged(object),
+        deleted: (object) => this.#conversationChanged(object, true),
       }),
       caches.sandboxes.addHandler({
         added: (object) => this.#sandboxChanged(object),
@@ -204,7 +220,7 @@ export class OwnerHubs {
   }
 
   /** @param isOther Whether the conversation has come to exist for its owner, or has gone. */
-  #conversationChanged(conversation: CachedConversation, { isOther = true } = {}): void {
+  #conversationChanged(conversation: CachedConversation, isOther: boolean): void {
     if (!this.#concerns(conversation)) return;
     const { metadata, spec } = conversation;
     this.#markQuotas(spec.owner);

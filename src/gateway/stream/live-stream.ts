@@ -3,7 +3,7 @@ import type { Writable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
 import type { SlowReaderGuard } from '@conversation-operator/http/limits/slow-clients';
-import { every, type Timer } from '@conversation-operator/base/clock';
+import { every, type Timer, type Clock } from '@conversation-operator/base/clock';
 import type { Runtime } from '@conversation-operator/base/runtime';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { OwnerHubs, LiveState } from './live-state.ts';
@@ -21,15 +21,29 @@ import {
   streamResponse,
 } from './event-ring.ts';
 import type { SubjectKind } from './own-records.ts';
+import type { KeyRing } from '../auth/key-ring.ts';
+import type { OpenStreams } from '@conversation-operator/http/server/listen';
+import type { Logger } from '@conversation-operator/base/logger';
 import { type Route, endpoints } from '../http/route.ts';
 import { unavailable } from '../errors/problem-error.ts';
-import type { Services } from '../services.ts';
 
 const { get } = endpoints('stream');
 
+/** Dependencies of the stream. */
+interface StreamNeeds {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly scheduler: FairScheduler;
+  readonly slowReaders: SlowReaderGuard;
+  readonly streams: OpenStreams;
+  readonly ring: KeyRing;
+  readonly places: { readonly liveStreams: Shares; readonly snapshots: Shares };
+}
+
 /** The stream of everything of an owner. */
 export const streamRoute = (
-  needs: Services,
+  needs: StreamNeeds,
   { hubs, staleness }: Pick<LiveState, 'hubs' | 'staleness'>,
 ): Route =>
   get('/api/v1/stream', 'streamState', {
@@ -87,10 +101,10 @@ function* snapshotParts(
     const json = hub.show(subject);
     if (json !== undefined) part.add(subject.kind, json);
     if (part.size < hub.recordsPerTurn && part.length < maxPartLength) continue;
-    yield { json: part.text(), isLast: false };
+    yield { json: part.text('null', false), isLast: false };
     part = new Part();
   }
-  yield { json: part.text({ quotaJson: hub.showQuota() }), isLast: true };
+  yield { json: part.text(hub.showQuota(), true), isLast: true };
 }
 
 class Part {
@@ -108,10 +122,9 @@ class Part {
     this.length += json.length;
   }
 
-  /** @param quotaJson The quota, which the last part has, and no other. */
-  text({ quotaJson }: { readonly quotaJson?: string } = {}): string {
+  text(quotaJson: string, isLast: boolean): string {
     const { conversation, start_task, sandbox } = this.#records;
-    return `{"conversations":[${conversation.join()}],"start_tasks":[${start_task.join()}],"sandboxes":[${sandbox.join()}],"quota":${quotaJson ?? 'null'},"last":${quotaJson !== undefined}}`;
+    return `{"conversations":[${conversation.join()}],"start_tasks":[${start_task.join()}],"sandboxes":[${sandbox.join()}],"quota":${quotaJson},"last":${isLast}}`;
   }
 }
 
