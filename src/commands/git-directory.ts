@@ -9,7 +9,7 @@ import {
   type GitCredential,
   type GitCredentials,
 } from '../gateway/git/hosts.ts';
-import { RepositoryAccessChecker } from '../gateway/git/repository-access-checker.ts';
+import { RepositoryAccessChecker } from '../gateway/git/directory.ts';
 import type { Logger } from '@conversation-operator/base/logger';
 import { gitProviderOf } from '../resources/git-providers.ts';
 import type { OutwardRuntime } from './outward.ts';

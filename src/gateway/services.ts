@@ -1,5 +1,5 @@
 import { createPages } from './pages/create-pages.ts';
-import { createReads } from './history/create-reads.ts';
+import { createReads } from './history/history-reads.ts';
 import { createLimits } from './limits/create-limits.ts';
 import { randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
@@ -8,12 +8,11 @@ import { OpenStreams, LastResponses } from '@conversation-operator/http/server/l
 import { trustedProxies } from '@conversation-operator/http/limits/client-address';
 import { sealingUnder } from '../agent/sealing.ts';
 import { defaultTemplateName } from '../resources/sandbox-template.ts';
-import { Disclosures } from './auth/disclosures.ts';
+import { Disclosures, SecretReads } from './auth/secret-reads.ts';
 import { KeyRing } from './auth/key-ring.ts';
 import { KeyUse } from './auth/key-use.ts';
-import { SecretReads } from './auth/secret-reads.ts';
 import type { GatewayOptions } from './gateway-options.ts';
-import { staticDirectory } from './git/static-directory.ts';
+import { staticDirectory } from './git/directory.ts';
 import { ObjectFeed } from './lookup/object-feed.ts';
 import { ResourceLookup } from './lookup/resource-lookup.ts';
 import { SecretReader } from './lookup/secret-reader.ts';
@@ -56,17 +55,8 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     ownerSettings: new ObjectFeed({ cache: caches.ownerSettings, clock, namespace }),
   };
   const ring = new KeyRing({ cache: caches.apiKeys, namespace, clock });
-  const caps = new StorageCaps({
-    caches,
-    namespace,
-    clock,
-    quotas: () => lookup.quotas(),
-  });
-  const limits = createLimits(options, {
-    logger,
-    proxies,
-    bytesOf: (name) => caps.bytesOf(name),
-  });
+  const caps = new StorageCaps({ caches, namespace, clock, quotas: () => lookup.quotas() });
+  const limits = createLimits(options, { logger, proxies, bytesOf: (name) => caps.bytesOf(name) });
   const { client, pool, slowReaders, scheduler, rateLimits, connections } = limits;
   const agents = new AgentAccess({
     sandboxes: caches.sandboxes,

@@ -108,8 +108,8 @@ export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'after a restore a status of an expiry is believed': {
     file: 'src/gateway/history/history-reads.ts',
-    from: "if (source.code === 'archive-disabled') throw noHistory(source.code);",
-    to: "if (source.code !== 'archive-empty') throw noHistory(source.code);",
+    from: "if (source === 'archive-disabled') throw noHistory(source);",
+    to: "if (source === 'archive-disabled' || source === 'archive-expired') throw noHistory(source);",
     test: 'test/integration/gateway/history.test.ts',
     name: 'after an expiry, as after a restore of the cluster',
   },

@@ -65,8 +65,8 @@ export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a body that a client has is sent again': {
     ...{ file: 'src/gateway/http/send-bytes.ts', ...tags },
-    from: 'if (!request.fresh) {',
-    to: 'if (!request.stale) {',
+    from: 'if (!response.req.fresh)',
+    to: 'if (!response.req.stale)',
     name: 'is sent once to a client that keeps it',
   },
   'the records of pushes become more than a conversation can have': {
@@ -163,7 +163,7 @@ export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'with a key that the session makes',
   },
   'a page reads the value of a secret with a session key': {
-    file: 'src/gateway/sandboxes/secrets-of-sandbox.ts',
+    file: 'src/gateway/sandboxes/sandboxes.ts',
     from: 'if (chain?.hasSession !== false)',
     to: 'if (principal?.chain.hasSession === true)',
     test: 'test/integration/gateway/session-secrets.test.ts',
@@ -178,8 +178,8 @@ export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a session outlives the API key that it was opened with': {
     file: 'src/gateway/sign-in/sessions.ts',
-    from: 'issuedBy: { name, uid } }, request, response);',
-    to: 'issuedBy: name === uid ? { name, uid } : undefined }, request, response);',
+    from: 'issuedBy: { name, uid } }, response);',
+    to: 'issuedBy: name === uid ? { name, uid } : undefined }, response);',
     test: 'test/integration/gateway/sign-in.test.ts',
     name: 'by the form, until the key is revoked',
   },

@@ -107,7 +107,7 @@ export const ownerMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'has a budget for each owner',
   },
   'the events of the first owner keep all the memory when others come': {
-    file: 'src/gateway/stream/owner-hubs.ts',
+    file: 'src/gateway/stream/live-state.ts',
     from: 'for (const { ring } of this.#hubs.values()) ring.limit(limits);',
     to: 'hub.ring.limit(limits);',
     test: 'test/unit/gateway/stream/hub.test.ts',

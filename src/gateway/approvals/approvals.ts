@@ -170,7 +170,7 @@ export function approvalRoutes(needs: ApprovalNeeds): readonly Route[] {
         if (hasAnswer(conversation, id, body)) return delivered;
         const { phase } = sandboxViewOf(cachedConversation(conversation), sandbox);
         const isFailed = sandbox !== undefined && comesBackFromError(lookup, sandbox);
-        refuseUnusable(phase, isFailed);
+        refuseUnusable(phase, { comesBack: isFailed });
         // The resume comes before the write, so that a quota that refuses it refuses the answer.
         if ((phase === 'PAUSED' || isFailed) && sandbox !== undefined) {
           refuseOverQuota(lookup, call.owner);

@@ -58,10 +58,7 @@ export const bearerTokenOf = ({ headers: { authorization = '' } }: IncomingMessa
 export const noSuchEndpoint = (): ProblemError =>
   new ProblemError('route-not-found', 'There is no such endpoint.');
 
-export interface CallbackServerOptions extends Pick<
-  MeasuredRuntime,
-  'clock' | 'logger' | 'metrics'
-> {
+export interface CallbackServerOptions extends Omit<MeasuredRuntime, 'random'> {
   readonly handlers: readonly CallbackHandler[];
   /** A cache that has the index `podIP` of `gatewayIndexers`. */
   readonly sandboxes: Cache<Sandbox>;
@@ -192,10 +189,7 @@ export function createCallbackServer(options: CallbackServerOptions): CallbackSe
         });
       },
     },
-    {
-      connections,
-      singleHeaders: [sessionKeyHeader],
-    },
+    { connections, singleHeaders: [sessionKeyHeader] },
   );
   return {
     listen: () => listenOn(server, { name: 'the gateway', host: options.host, port: options.port }),

@@ -60,12 +60,7 @@ export class NotificationQueue {
       sandboxes,
       `${namespace}/${sandbox}`,
       this.#limits.maxSandboxesPerOwner,
-      () => ({
-        namespace,
-        sandbox,
-        isOfAny: false,
-        conversationIds: new Set<string>(),
-      }),
+      () => ({ namespace, sandbox, isOfAny: false, conversationIds: new Set<string>() }),
     );
     if (conversationId === undefined || entry.conversationIds.size === maxNamed)
       entry.isOfAny = true;

@@ -233,7 +233,7 @@ export const sendMessageRoute = (needs: MessageNeeds): Route =>
         startStatusOf(conversation) === 'READY' &&
         sandbox !== undefined &&
         comesBackFromError(lookup, sandbox);
-      refuseUnusable(phase, isFailed);
+      refuseUnusable(phase, { comesBack: isFailed });
       // The resume comes before the write, so that no stored message remains undelivered in a
       // paused sandbox.
       const isWoken = phase === 'PAUSED' || isFailed;

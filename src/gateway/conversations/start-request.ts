@@ -1,6 +1,6 @@
 import type { SettingsStore } from '../lookup/settings-store.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
-import type { GitDirectory } from '../git/static-directory.ts';
+import type { GitDirectory } from '../git/directory.ts';
 import type { Sealing } from '../../agent/sealing.ts';
 import { type ConversationSpec } from '../../resources/conversation.ts';
 import { isModelAllowed } from '../../resources/agent-settings.ts';
@@ -57,7 +57,8 @@ export async function referencesOf(
   const sandbox = await named(request.sandbox_id, 'sandbox', (id) => lookup.sandbox(owner, id));
   const phase = sandbox && viewOfSandbox(sandbox).phase;
   const failed = sandbox !== undefined && comesBackFromError(lookup, sandbox);
-  if (phase !== undefined) refuseUnusable(phase, failed, ' and takes no conversation');
+  if (phase !== undefined)
+    refuseUnusable(phase, { comesBack: failed, use: ' and takes no conversation' });
   return {
     templateName: sandbox?.spec.templateName ?? template?.metadata.name ?? templateName,
     sandbox,

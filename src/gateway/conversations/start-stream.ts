@@ -1,14 +1,13 @@
 import type { Exposure } from '../presenters/sandbox.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
-import type { KeyRing } from '../auth/key-ring.ts';
+import type { KeyRing, Principal } from '../auth/key-ring.ts';
 import type { OpenStreams } from '@conversation-operator/http/server/listen';
 import type { SlowReaderGuard } from '@conversation-operator/http/limits/slow-clients';
 import type { Response } from 'express';
 import { every, sleep, type Clock } from '@conversation-operator/base/clock';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { isStartOver } from '../../resources/conversation.ts';
-import type { Principal } from '../auth/authenticate.ts';
 import type { StartTexts, StartTextReader } from '../lookup/start-texts.ts';
 import { accessTo } from '../presenters/conversation-records.ts';
 import { startTaskAt, transitionsOf, type StartTask } from '../presenters/start-task.ts';

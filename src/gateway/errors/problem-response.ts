@@ -65,9 +65,7 @@ const apiProblem = (error: ApiError): ProblemError => {
     return new ProblemError(
       'conflict',
       'The object was changed at the same time. Read it and try again.',
-      {
-        cause: error,
-      },
+      { cause: error },
     );
   if (isInvalid(error))
     return new ProblemError('invalid-request', 'The request was refused as not valid.', {

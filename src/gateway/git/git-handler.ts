@@ -16,7 +16,13 @@ import { ProblemError } from '../errors/problem-error.ts';
 import { HostBudget } from '../limits/host-budget.ts';
 import { newPool } from '../limits/pools.ts';
 import type { Cache } from '../lookup/cache.ts';
-import { GitRelay, refuseWithText, type GitRelayOptions, type RelayLimits } from './git-relay.ts';
+import {
+  GitRelay,
+  refuseWithText,
+  type GitRelayOptions,
+  type RelayedRequest,
+  type RelayLimits,
+} from './git-relay.ts';
 import type { PrivateHost } from './private-host.ts';
 import { PushRelay, type PushAccess } from './push-relay.ts';
 import type { PushRecords } from './push-records.ts';
@@ -59,9 +65,18 @@ const cachePollMs = 50;
  * - ticket: opens one repository for reading while the operator prepares it in the sandbox.
  * - token: opens the repositories of the conversations in the sandbox, for as long as these exist.
  */
-type Credential =
-  | { readonly kind: 'ticket'; readonly text: string }
-  | { readonly kind: 'token'; readonly text: string };
+interface Credential {
+  readonly kind: 'ticket' | 'token';
+  readonly text: string;
+}
+
+/** A request with a credential: without the sandbox, if the credential is not its own. */
+interface GitRequest {
+  readonly call: CallbackRequest;
+  readonly sandbox: Sandbox | undefined;
+  readonly grant: CloneGrant;
+  readonly asked: SmartRequest;
+}
 
 /** Git hands a password over by the scheme Basic, with any user. */
 function credentialOf(authorization: string | undefined): Credential | undefined {
@@ -116,37 +131,32 @@ export class GitHandler implements CallbackHandler {
     }
     const sandbox = this.#holder(call, grant, credential);
     if (sandbox !== undefined) call.countFor(sandbox);
-    if (credential.kind === 'ticket') await this.#prepare(call, sandbox, grant, asked);
-    else await this.#work(call, sandbox, grant, asked);
+    const wanted = { call, sandbox, grant, asked };
+    await (credential.kind === 'ticket' ? this.#prepare(wanted) : this.#work(wanted));
   }
 
   /** A clone, while the operator prepares it. */
-  async #prepare(
-    call: CallbackRequest,
-    sandbox: Sandbox | undefined,
-    grant: CloneGrant,
-    asked: SmartRequest,
-  ): Promise<void> {
+  async #prepare({ sandbox, ...wanted }: GitRequest): Promise<void> {
+    const { call, grant, asked } = wanted;
     if (sandbox === undefined) throw refusedTicket();
     if (asked.service !== 'git-upload-pack')
       throw new ProblemError('clone-ticket-refused', 'The ticket is for reading.');
-    await this.#inTurn(call, sandbox, asked, async () => {
+    const relayed = { ...wanted, sandbox, relaysOpen: false };
+    await this.#inTurn(relayed, async () => {
       if (!(await this.#isPreparing(sandbox, grant, call.signal))) throw refusedTicket();
-      await this.#relay.relay({ call, sandbox, grant, asked, relaysOpen: false });
+      await this.#relay.relay(relayed);
     });
   }
 
   /** A read or a push of an agent at work. */
-  async #work(
-    call: CallbackRequest,
-    sandbox: Sandbox | undefined,
-    grant: CloneGrant,
-    asked: SmartRequest,
-  ): Promise<void> {
+  async #work({ sandbox, ...wanted }: GitRequest): Promise<void> {
+    const { call, grant, asked } = wanted;
     const { service, part } = asked;
     const found = sandbox && workingConversations(this.#options.conversations, sandbox);
     const conversation = found?.find((each) => this.#isAbout(each, grant));
-    const template = sandbox && this.#templateOf(sandbox);
+    const { templates } = this.#options;
+    const template =
+      sandbox && templates.store.get(sandbox.metadata.namespace, sandbox.spec.templateName);
     const settings = template?.spec.git;
     const isReadable =
       service === 'git-upload-pack' &&
@@ -157,9 +167,9 @@ export class GitHandler implements CallbackHandler {
       refuseWithText(call.response, 403, notOwn);
       return;
     }
-    const relayed = { call, sandbox, grant, asked, relaysOpen: true };
-    const access = this.#pushAccess(sandbox, grant, { conversation, template });
-    await this.#inTurn(call, sandbox, asked, async () => {
+    const relayed = { ...wanted, sandbox, relaysOpen: true };
+    const access = this.#pushAccess(relayed, conversation, template);
+    await this.#inTurn(relayed, async () => {
       if (isPush && part === 'service') await this.#pushRelay.push(relayed, access);
       else if (isPush && access.closed !== undefined)
         this.#pushRelay.refuse(relayed, { ...access, reasons: access.closed, status: 403 });
@@ -168,16 +178,11 @@ export class GitHandler implements CallbackHandler {
   }
 
   #pushAccess(
-    { spec: { owner } }: Sandbox,
-    grant: CloneGrant,
-    {
-      conversation,
-      template,
-    }: {
-      readonly conversation: CachedConversation | undefined;
-      readonly template: SandboxTemplate | undefined;
-    },
+    { sandbox, grant }: RelayedRequest,
+    conversation: CachedConversation | undefined,
+    template: SandboxTemplate | undefined,
   ): PushAccess {
+    const { owner } = sandbox.spec;
     const policyOf = (repository: string) =>
       gitPolicyOf(template?.spec.git, { owner, repository }).push;
     if (conversation === undefined) return { conversation, closed: notOwn };
@@ -188,9 +193,7 @@ export class GitHandler implements CallbackHandler {
   }
 
   async #inTurn(
-    call: CallbackRequest,
-    { metadata, spec }: Sandbox,
-    { service, part }: SmartRequest,
+    { call, sandbox: { metadata, spec }, asked: { service, part } }: RelayedRequest,
     work: () => Promise<void>,
   ): Promise<void> {
     const holder = { owner: spec.owner, sandbox: metadata.uid };
@@ -247,10 +250,6 @@ export class GitHandler implements CallbackHandler {
       if (clock.monotonic() >= lateMs) return false;
       await sleep(clock, cachePollMs, signal);
     }
-  }
-
-  #templateOf({ metadata: { namespace }, spec }: Sandbox): SandboxTemplate | undefined {
-    return this.#options.templates.store.get(namespace, spec.templateName);
   }
 
   #isAbout(conversation: CachedConversation, { provider, repository }: CloneGrant): boolean {

@@ -4,7 +4,7 @@ import type { Runtime } from '@conversation-operator/base/runtime';
 import { TokenBucket } from '@conversation-operator/base/token-bucket';
 import { matchesPattern } from '../../resources/agent-settings.ts';
 import { forgeName, withoutGitEnding } from '../../resources/git-settings.ts';
-import { expiryBy } from '../lookup/expiry.ts';
+import { expiryBy } from '../lookup/cache.ts';
 import type { GithubAppClient } from './github-app-client.ts';
 import { HostApiError } from './host-api/host-api.ts';
 import { basicAuthorization, type CredentialFound, type CredentialSource } from './hosts.ts';

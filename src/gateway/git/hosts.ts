@@ -1,5 +1,7 @@
-import type { GitHosts } from './static-directory.ts';
 import { createHash } from 'node:crypto';
+
+/** Base URLs of git hosts by provider. */
+export type GitHosts = Readonly<Record<string, string>>;
 
 /** A credential that opens private repositories of a git host. */
 export interface GitCredential {

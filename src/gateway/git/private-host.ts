@@ -16,15 +16,15 @@ import {
 } from '@conversation-operator/git/smart-http';
 import type { Runtime } from '@conversation-operator/base/runtime';
 import type { Outward } from '@conversation-operator/outward/outward';
-import { expiryBy } from '../lookup/expiry.ts';
+import { expiryBy } from '../lookup/cache.ts';
 import {
   fingerprintOf,
   type GitCredential,
   type GitCredentials,
   hostsOf,
   type Host,
+  type GitHosts,
 } from './hosts.ts';
-import type { GitHosts } from './static-directory.ts';
 
 export interface PrivateHostOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly hosts: GitHosts;
@@ -71,6 +71,13 @@ export interface RepositoryRefs extends Refs {
   readonly location: URL;
   /** Name of the repository at this URL. */
   readonly repository: string;
+}
+
+/** A request to a host, and the credential that it has. */
+interface Asked {
+  readonly wanted: Wanted;
+  readonly what: 'advertisement' | 'result';
+  readonly credential: GitCredential | undefined;
 }
 
 const connectTimeoutMs = 10_000;
@@ -145,7 +152,7 @@ export class PrivateHost {
         body,
         authorization: (found === undefined ? credential : found.credential)?.authorization,
       });
-      return this.#read(stream, host, wanted.service, 'result', credential);
+      return this.#read(stream, { wanted, what: 'result', credential });
     });
   }
 
@@ -239,19 +246,13 @@ export class PrivateHost {
       ...referencesOf(wanted.service),
       authorization: credential?.authorization,
     });
-    const answer = this.#read(stream, host, wanted.service, 'advertisement', credential);
+    const answer = this.#read(stream, { wanted, what: 'advertisement', credential });
     if (answer.kind !== 'stream') return answer;
     this.#locations.set(keyOf(credential, wanted), stream.repository);
     return answer;
   }
 
-  #read(
-    stream: GitStream,
-    { provider }: Host,
-    service: GitService,
-    what: 'advertisement' | 'result',
-    credential: GitCredential | undefined,
-  ): HostAnswer {
+  #read(stream: GitStream, { wanted: { provider, service }, what, credential }: Asked): HostAnswer {
     const { status, contentType, headers, body } = stream;
     const isSmart = status === 200 && mediaTypeOf(contentType) === smartType(service, what);
     const { 'content-encoding': encoding = 'identity' } = headers;
@@ -266,10 +267,7 @@ export class PrivateHost {
       // Hosts answer 404 for every repository whose existence they do not disclose, so 404 does not
       // mean a refused credential.
       if (status !== 404)
-        this.#options.logger.warn('a git host does not accept a credential', {
-          provider,
-          status,
-        });
+        this.#options.logger.warn('a git host does not accept a credential', { provider, status });
       return { kind: 'denied' };
     }
     return { kind: 'failed', reason: status === 200 ? 'no smart HTTP' : `status ${status}` };

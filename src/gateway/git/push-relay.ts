@@ -45,6 +45,177 @@ export type PushAccess =
 /** The reason why a push is refused, or the reasons of its references by their names. */
 type Reasons = string | ReadonlyMap<string, string>;
 
+/** The answer to a push of which the host gets nothing. */
+interface Answer {
+  /** Absent: its beginning was not read. */
+  readonly push?: Push | undefined;
+  readonly reasons: Reasons;
+  /** Status for a client that reads no report. */
+  readonly status: number;
+}
+
+/** A push whose commands were read, and whose pack arrives. */
+interface ArrivingPush {
+  readonly push: Push;
+  readonly body: PushBody;
+  readonly incoming: IncomingPush;
+  readonly transfer: Transfer;
+  readonly wanted: Wanted;
+}
+
+/** The conversation that may push, and the place that its push goes to. */
+interface Destination {
+  readonly conversation: CachedConversation;
+  /** The place of the branches that were read; absent for a push without commands. */
+  readonly at?: URL;
+}
+
+/**
+ * Relays pushes of sandboxes to git hosts. The commands of a push are read before the host gets
+ * anything of it. A push that the policy does not allow is refused as a whole, with a message that
+ * git shows. The pack itself is passed on as it arrives.
+ */
+export class PushRelay {
+  readonly #options: PushRelayOptions;
+
+  constructor(options: PushRelayOptions) {
+    this.#options = options;
+  }
+
+  /** The caller has authorized the request. */
+  async push(relayed: RelayedRequest, access: PushAccess): Promise<void> {
+    const { request, response } = relayed.call;
+    const { conversation } = access;
+    // Git compresses the body of no push, and nothing here would read one.
+    if (request.headers['content-encoding'] !== undefined) {
+      const reasons = 'The body of a push must not be encoded';
+      this.refuse(relayed, { conversation, reasons, status: 415 });
+      return;
+    }
+    await this.#options.relay.within(relayed, async (transfer, wanted) => {
+      const isClosed = access.closed !== undefined;
+      const maxBytes = isClosed
+        ? maxDiscardedBytes
+        : access.policyOf(relayed.grant.repository).maxMebibytes * mebibyte;
+      const incoming = new IncomingPush(request, transfer, maxBytes);
+      const pieces = incoming.read();
+      let push: Push | undefined;
+      try {
+        const body = new PushBody(pieces);
+        push = await readPush(body);
+        const begun = { push, body, incoming, transfer, wanted };
+        const destination = await this.#allowed(relayed, access, begun);
+        if (await this.#pass(relayed, destination, begun)) return;
+        await pieces.return(undefined);
+        await incoming.discard();
+        respond(response, { push, reasons: incoming.tooLarge, status: 403 });
+      } catch (error) {
+        if (!(error instanceof PushError) && !(error instanceof Refusal)) throw error;
+        await pieces.return(undefined);
+        await incoming.discard(push === undefined || isClosed ? maxDiscardedBytes : undefined);
+        const { reasons, status } =
+          error instanceof Refusal ? error : new Refusal(error.message, 400);
+        this.refuse(relayed, { conversation, push, reasons, status });
+      }
+    });
+  }
+
+  /** Answers a push of which the host gets nothing, and records it. */
+  refuse(
+    { call: { response }, sandbox, grant }: RelayedRequest,
+    { conversation, ...refused }: Answer & Pick<PushAccess, 'conversation'>,
+  ): void {
+    const { metrics, records } = this.#options;
+    const { push, reasons } = refused;
+    metrics.gitPushes.inc({ result: 'refused' });
+    records.refuse({ sandbox, conversation, grant, push, reasons: textsOf(reasons) });
+    respond(response, refused);
+  }
+
+  /** Checks everything that may be refused before the host gets the push. Throws `Refusal`. */
+  async #allowed(
+    { grant }: RelayedRequest,
+    access: PushAccess,
+    { push, body, incoming, wanted: { owner, signal } }: ArrivingPush,
+  ): Promise<Destination> {
+    const refusal = refusalOfWhole(push, access.closed);
+    if (access.closed !== undefined || refusal !== '') throw new Refusal(refusal);
+    const { conversation, policyOf } = access;
+    if (push.commands.length === 0) return { conversation };
+    const refs = await this.#options.host.references({ owner, ...grant, signal });
+    if (refs === undefined)
+      throw new Refusal('the git host does not say which branch is the default one; try again');
+    const isEmpty = refs.branches.length === 0;
+    const defaultBranch = isEmpty ? undefined : refs.defaultBranch;
+    if (!isEmpty && defaultBranch === undefined)
+      throw new Refusal('the git host does not say which branch is the default one');
+    // A renamed repository has the exceptions of both names, so that neither evades one.
+    const policies = [grant.repository, refs.repository].map(policyOf);
+    for (const policy of policies) {
+      const reasons = pushRefusals(push.commands, { policy, defaultBranch });
+      if (reasons.size > 0) throw new Refusal(reasons);
+      incoming.limitTo(policy.maxMebibytes * mebibyte);
+    }
+    const unproven = await unprovenUpdates(push, body, proofLimits);
+    if (unproven.length > 0)
+      throw new Refusal(new Map(unproven.map((ref) => [ref, notFastForward])));
+    const maxPerHour = Math.min(...policies.map((policy) => policy.maxPerHour));
+    if (!(await this.#options.records.take(conversation, maxPerHour)))
+      throw new Refusal(`a conversation may push ${maxPerHour} times in an hour; try again later`);
+    return { conversation, at: refs.location };
+  }
+
+  /** Returns false where the push has turned out to be too large, and nothing was answered. */
+  async #pass(
+    { call: { response }, grant }: RelayedRequest,
+    { conversation, at }: Destination,
+    { push, body, incoming, transfer, wanted }: ArrivingPush,
+  ): Promise<boolean> {
+    const { host, relay, records, metrics } = this.#options;
+    const { commands } = push;
+    const begun =
+      commands.length === 0 ? undefined : await records.begin(conversation, grant, commands);
+    const report = new ReportReader(push);
+    let isDenied = false;
+    const outcomeOf = (ref: string): PushRecord['outcome'] => {
+      if (report.accepted.has(ref)) return 'Accepted';
+      return isDenied || report.rejected.has(ref) ? 'Rejected' : 'Unknown';
+    };
+    try {
+      const answer = await host.pack(wanted, Readable.from(body, { objectMode: false }), at);
+      // The host may have the pack nevertheless, where more bytes follow its end.
+      if (incoming.isTooLarge) return false;
+      isDenied = answer.kind === 'denied' || answer.kind === 'locked';
+      await relay.answer(response, answer, transfer, {
+        onBytes: (chunk) => report.push(chunk),
+        // Git shows no text of an HTTP error here, but it shows a report.
+        refuse: async (status, text) => {
+          if (!transfer.signal.aborted) await incoming.discard();
+          respond(response, { push, reasons: text, status });
+        },
+      });
+      return true;
+    } finally {
+      if (begun !== undefined) {
+        await records.end(begun, { outcomeOf, bytes: incoming.bytes });
+        const outcomes = new Set(commands.map(({ ref }) => outcomeOf(ref)));
+        const known = outcomes.has('Rejected') ? 'rejected' : 'unknown';
+        metrics.gitPushes.inc({ result: outcomes.has('Accepted') ? 'accepted' : known });
+      }
+    }
+  }
+}
+
+/** The reasons why a push is refused whatever its references are; empty without any. */
+function refusalOfWhole(push: Push, closed: string | undefined): string {
+  const isReported = push.commands.length === 0 || asksForReport(push);
+  return [
+    ...(closed === undefined ? [] : [closed]),
+    ...(push.options === undefined ? [] : [optionsRefusal(push.options)]),
+    ...(isReported ? [] : ['a push must ask for a report (report-status)']),
+  ].join('; ');
+}
+
 /** A push is refused before the host gets anything of it. */
 class Refusal extends Error {
   override readonly name = 'Refusal';
@@ -62,16 +233,6 @@ class Refusal extends Error {
 /** Each reason once. */
 const textsOf = (reasons: Reasons): readonly string[] =>
   typeof reasons === 'string' ? [reasons] : [...new Set(reasons.values())];
-
-/** The reasons why a push is refused whatever its references are; empty without any. */
-function refusalOfWhole(push: Push, closed: string | undefined): string {
-  const isReported = push.commands.length === 0 || asksForReport(push);
-  return [
-    ...(closed === undefined ? [] : [closed]),
-    ...(push.options === undefined ? [] : [optionsRefusal(push.options)]),
-    ...(isReported ? [] : ['a push must ask for a report (report-status)']),
-  ].join('; ');
-}
 
 /** The body of a push as it arrives. The request stays open where its reader stops. */
 class IncomingPush {
@@ -132,189 +293,8 @@ class IncomingPush {
   }
 }
 
-/**
- * Relays pushes of sandboxes to git hosts. The commands of a push are read before the host gets
- * anything of it. A push that the policy does not allow is refused as a whole, with a message that
- * git shows. The pack itself is passed on as it arrives.
- */
-export class PushRelay {
-  readonly #options: PushRelayOptions;
-
-  constructor(options: PushRelayOptions) {
-    this.#options = options;
-  }
-
-  /** The caller has authorized the request. */
-  async push(relayed: RelayedRequest, access: PushAccess): Promise<void> {
-    const { request, response } = relayed.call;
-    const { conversation } = access;
-    // Git compresses the body of no push, and nothing here would read one.
-    if (request.headers['content-encoding'] !== undefined) {
-      const reasons = 'The body of a push must not be encoded';
-      this.refuse(relayed, { conversation, reasons, status: 415 });
-      return;
-    }
-    await this.#options.relay.within(relayed, async (transfer, wanted) => {
-      const isClosed = access.closed !== undefined;
-      const maxBytes = isClosed
-        ? maxDiscardedBytes
-        : access.policyOf(relayed.grant.repository).maxMebibytes * mebibyte;
-      const incoming = new IncomingPush(request, transfer, maxBytes);
-      const pieces = incoming.read();
-      let push: Push | undefined;
-      try {
-        const body = new PushBody(pieces);
-        push = await readPush(body);
-        const { conversation: own, at } = await this.#allowed(relayed, {
-          ...{ push, body, access, wanted, incoming },
-        });
-        if (await this.#pass(relayed, own, { push, body, at, incoming, transfer, wanted })) return;
-        await pieces.return(undefined);
-        await incoming.discard();
-        respond(response, push, incoming.tooLarge, 403);
-      } catch (error) {
-        if (!(error instanceof PushError) && !(error instanceof Refusal)) throw error;
-        await pieces.return(undefined);
-        await incoming.discard(push === undefined || isClosed ? maxDiscardedBytes : undefined);
-        const { reasons, status } =
-          error instanceof Refusal ? error : new Refusal(error.message, 400);
-        this.refuse(relayed, { conversation, push, reasons, status });
-      }
-    });
-  }
-
-  /** Answers a push of which the host gets nothing, and records it. */
-  refuse(
-    { call: { response }, sandbox, grant }: RelayedRequest,
-    {
-      conversation,
-      push,
-      reasons,
-      status,
-    }: {
-      readonly conversation: CachedConversation | undefined;
-      /** Absent: its beginning was not read. */
-      readonly push?: Push | undefined;
-      readonly reasons: Reasons;
-      /** Status of the answer to a client that reads no report. */
-      readonly status: number;
-    },
-  ): void {
-    const { metrics, records } = this.#options;
-    metrics.gitPushes.inc({ result: 'refused' });
-    records.refuse({ sandbox, conversation, grant, push, reasons: textsOf(reasons) });
-    respond(response, push, reasons, status);
-  }
-
-  /**
-   * The conversation that may push, and the place where its push goes, which is that of the
-   * branches that were read; no place for a push without commands. Throws `Refusal`.
-   */
-  async #allowed(
-    { grant }: RelayedRequest,
-    {
-      push,
-      body,
-      access,
-      wanted: { owner, signal },
-      incoming,
-    }: {
-      readonly push: Push;
-      readonly body: PushBody;
-      readonly access: PushAccess;
-      readonly wanted: Wanted;
-      readonly incoming: IncomingPush;
-    },
-  ): Promise<{ readonly conversation: CachedConversation; readonly at?: URL }> {
-    const refusal = refusalOfWhole(push, access.closed);
-    if (access.closed !== undefined || refusal !== '') throw new Refusal(refusal);
-    const { conversation, policyOf } = access;
-    if (push.commands.length === 0) return { conversation };
-    const refs = await this.#options.host.references({ owner, ...grant, signal });
-    if (refs === undefined)
-      throw new Refusal('the git host does not say which branch is the default one; try again');
-    const isEmpty = refs.branches.length === 0;
-    const defaultBranch = isEmpty ? undefined : refs.defaultBranch;
-    if (!isEmpty && defaultBranch === undefined)
-      throw new Refusal('the git host does not say which branch is the default one');
-    // A renamed repository has the exceptions of both names, so that neither evades one.
-    const policies = [grant.repository, refs.repository].map(policyOf);
-    for (const policy of policies) {
-      const reasons = pushRefusals(push.commands, { policy, defaultBranch });
-      if (reasons.size > 0) throw new Refusal(reasons);
-      incoming.limitTo(policy.maxMebibytes * mebibyte);
-    }
-    const unproven = await unprovenUpdates(push, body, proofLimits);
-    if (unproven.length > 0)
-      throw new Refusal(new Map(unproven.map((ref) => [ref, notFastForward])));
-    const maxPerHour = Math.min(...policies.map((policy) => policy.maxPerHour));
-    if (!(await this.#options.records.take(conversation, maxPerHour)))
-      throw new Refusal(`a conversation may push ${maxPerHour} times in an hour; try again later`);
-    return { conversation, at: refs.location };
-  }
-
-  /** Returns false where the push has turned out to be too large, and nothing was answered. */
-  async #pass(
-    { call: { response }, grant }: RelayedRequest,
-    conversation: CachedConversation,
-    {
-      push,
-      body,
-      at,
-      incoming,
-      transfer,
-      wanted,
-    }: {
-      readonly push: Push;
-      readonly body: PushBody;
-      readonly at: URL | undefined;
-      readonly incoming: IncomingPush;
-      readonly transfer: Transfer;
-      readonly wanted: Wanted;
-    },
-  ): Promise<boolean> {
-    const { host, relay, records, metrics } = this.#options;
-    const { commands } = push;
-    const begun =
-      commands.length === 0 ? undefined : await records.begin(conversation, grant, commands);
-    const report = new ReportReader(push);
-    let isDenied = false;
-    const outcomeOf = (ref: string): PushRecord['outcome'] => {
-      if (report.accepted.has(ref)) return 'Accepted';
-      return isDenied || report.rejected.has(ref) ? 'Rejected' : 'Unknown';
-    };
-    try {
-      const answer = await host.pack(wanted, Readable.from(body, { objectMode: false }), at);
-      // The host may have the pack nevertheless, where more bytes follow its end.
-      if (incoming.isTooLarge) return false;
-      isDenied = answer.kind === 'denied' || answer.kind === 'locked';
-      await relay.answer(response, answer, transfer, {
-        onBytes: (chunk) => report.push(chunk),
-        // Git shows no text of an HTTP error here, but it shows a report.
-        refuse: async (status, text) => {
-          if (!transfer.signal.aborted) await incoming.discard();
-          respond(response, push, text, status);
-        },
-      });
-      return true;
-    } finally {
-      if (begun !== undefined) {
-        await records.end(begun, { outcomeOf, bytes: incoming.bytes });
-        const outcomes = new Set(commands.map(({ ref }) => outcomeOf(ref)));
-        const known = outcomes.has('Rejected') ? 'rejected' : 'unknown';
-        metrics.gitPushes.inc({ result: outcomes.has('Accepted') ? 'accepted' : known });
-      }
-    }
-  }
-}
-
 /** Answers with a report about the references, or with the status where git asked for none. */
-function respond(
-  response: ServerResponse,
-  push: Push | undefined,
-  reasons: Reasons,
-  status: number,
-): void {
+function respond(response: ServerResponse, { push, reasons, status }: Answer): void {
   const byRef =
     typeof reasons === 'string'
       ? new Map(push?.commands.map(({ ref }) => [ref, reasons]))

@@ -14,7 +14,7 @@ import { ProblemError } from '../errors/problem-error.ts';
 import { HostBudget, type HostBudgetSize } from '../limits/host-budget.ts';
 import { newPool, sizeOf } from '../limits/pools.ts';
 import { LRUCache } from 'lru-cache';
-import { expiryBy } from '../lookup/expiry.ts';
+import { expiryBy } from '../lookup/cache.ts';
 import { fingerprintOf, type GitCredential, type Host } from './hosts.ts';
 
 /** A read of one repository for one owner. */

@@ -48,11 +48,7 @@ async function* agentHistory(
         'The agent sends another page of events than was asked for.',
       );
     const first = position;
-    yield part.map((event, index) => ({
-      id: event.id,
-      position: first + index,
-      json: event.json,
-    }));
+    yield part.map((event, index) => ({ id: event.id, position: first + index, json: event.json }));
     position += part.length;
     if (next === undefined) return;
     pageId = next;

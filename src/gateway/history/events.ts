@@ -3,96 +3,53 @@ import { Transform, type Readable } from 'node:stream';
 import { z } from 'zod';
 import type { Response } from 'express';
 import { AgentError } from '../../agent/errors.ts';
-import type { AgentEvents, EventQuery } from '../../agent/events.ts';
-import type { HistoryPage, HistoryEvent } from '../../archive/history.ts';
+import {
+  type AgentEvents,
+  type EventQuery,
+  liveCursor,
+  liveSchema,
+  type LiveActivity,
+} from '../../agent/events.ts';
+import type {
+  HistoryPage,
+  HistoryEvent,
+  HistoryFilter,
+  HistoryQuery,
+} from '../../archive/history.ts';
 import { type HandlerResult, type Route, endpoints } from '../http/route.ts';
 import { countSchema, pageFrame, pageSchema } from '../presenters/schemas.ts';
-import type { Agent, AgentReads } from './agent-reads.ts';
-import {
-  agentPageId,
-  historyFilterOf,
-  historyQueryOf,
-  eventFilters,
-  eventIds,
-  eventSearch,
-  type EventSearch,
-} from './history-query.ts';
+import { type Agent, type AgentReads, agentProblems } from './agent-reads.ts';
 import { historyProblems, type HistoryReads } from './history-reads.ts';
-import { refuseTooMany, conversationParams } from '../http/fields.ts';
+import { refuseTooMany, conversationParams, paging, repeated, timeText } from '../http/fields.ts';
 import { listPieces, plainFrame } from '@conversation-operator/http/body/send-chunks';
 import { compact } from '@conversation-operator/base/compact';
-import { idIn } from '../../archive/agent-event.ts';
+import { idIn, maxIdLength } from '../../archive/agent-event.ts';
 import { ProblemError } from '../errors/problem-error.ts';
+import { invalidField } from '../errors/validation.ts';
+
+const eventKind = z
+  .string()
+  .regex(/^[A-Za-z0-9_.]{1,128}$/, 'must be a word')
+  .optional();
+const eventFilters = z.object({
+  kind: eventKind,
+  kind__eq: eventKind.describe('The same as kind.'),
+  source: z.enum(['agent', 'user', 'environment']).optional(),
+  timestamp__gte: timeText().optional(),
+  timestamp__lt: timeText().optional(),
+});
+const eventSearch = eventFilters.extend({
+  sort_order: z.enum(['TIMESTAMP', 'TIMESTAMP_DESC']).optional(),
+  ...paging,
+  page_id: z.string().min(1).max(256).optional().describe('next_page_id of the answer before.'),
+});
+
+const eventIds = z.object({ id: repeated(z.string().min(1).max(maxIdLength)) });
+
+type EventSearch = z.output<typeof eventSearch>;
 
 /** The JSON of events, by their ids. */
 type EventTexts = ReadonlyMap<string, Buffer>;
-
-/** Maximum bytes of the events of one answer, all of which are in memory. */
-const maxBytes = 8 * 1024 * 1024;
-/** Events that an agent is asked for at once, each of which has up to `maxBytes` in memory. */
-const readsAtOnce = 2;
-
-/**
- * Asks a running agent for events. Throws where the agent does not know the conversation, sends
- * something else than the event, or more than `maxBytes`.
- */
-const agentEvents = (
-  { agentReads, events }: EventNeeds,
-  agent: Agent,
-  left: AbortSignal,
-  ids: readonly string[],
-): Promise<EventTexts> =>
-  agentReads.ask(
-    agent,
-    left,
-    async ({ endpoint, id: conversation }, signal) => {
-      const answer = collected(ids);
-      const read = async (event: string) => {
-        const json = await events.event(endpoint, { conversation, event, maxBytes }, signal);
-        if (json === undefined) return;
-        if (idIn(json) !== event)
-          throw new AgentError('malformed', 'The agent sends another event than was asked for.');
-        answer.add(event, json);
-      };
-      const asked = [...new Set(ids)];
-      for (let index = 0; index < asked.length; index += readsAtOnce)
-        await Promise.all(asked.slice(index, index + readsAtOnce).map(read));
-      // An agent answers the same for an unknown event and for an unknown conversation.
-      if (answer.texts.size === 0) await events.count(endpoint, conversation, {}, signal);
-      return answer.texts;
-    },
-    (texts) => texts,
-  );
-
-/** The JSON of archived events. Throws where they have more than `maxBytes`. */
-async function archivedEvents(
-  events: AsyncIterable<HistoryEvent>,
-  ids: readonly string[],
-): Promise<EventTexts> {
-  const answer = collected(ids);
-  for await (const { id, json } of events) answer.add(id, json);
-  return answer.texts;
-}
-
-/** Takes the events that were asked for, each as often as its id was named. */
-function collected(ids: readonly string[]) {
-  const times = new Map<string, number>();
-  for (const id of ids) times.set(id, (times.get(id) ?? 0) + 1);
-  const texts = new Map<string, Buffer>();
-  let bytes = 0;
-  return {
-    texts,
-    add: (id: string, json: Buffer) => {
-      bytes += json.length * (times.get(id) ?? 1);
-      if (bytes > maxBytes)
-        throw new ProblemError(
-          'history-too-large',
-          `The events of these ids have more than ${maxBytes} bytes. Ask for fewer at once.`,
-        );
-      texts.set(id, json);
-    },
-  };
-}
 
 const base = '/api/v1/conversation/{id}/events';
 const { get } = endpoints('events');
@@ -202,6 +159,131 @@ export function eventRoutes(needs: EventNeeds): readonly Route[] {
   ];
 }
 
+/** Maximum bytes of the events of one answer, all of which are in memory. */
+const maxBytes = 8 * 1024 * 1024;
+/** Events that an agent is asked for at once, each of which has up to `maxBytes` in memory. */
+const readsAtOnce = 2;
+
+/**
+ * Asks a running agent for events. Throws where the agent does not know the conversation, sends
+ * something else than the event, or more than `maxBytes`.
+ */
+const agentEvents = (
+  { agentReads, events }: EventNeeds,
+  agent: Agent,
+  left: AbortSignal,
+  ids: readonly string[],
+): Promise<EventTexts> =>
+  agentReads.ask(
+    agent,
+    left,
+    async ({ endpoint, id: conversation }, signal) => {
+      const answer = collected(ids);
+      const read = async (event: string) => {
+        const json = await events.event(endpoint, { conversation, event, maxBytes }, signal);
+        if (json === undefined) return;
+        if (idIn(json) !== event)
+          throw new AgentError('malformed', 'The agent sends another event than was asked for.');
+        answer.add(event, json);
+      };
+      const asked = [...new Set(ids)];
+      for (let index = 0; index < asked.length; index += readsAtOnce)
+        await Promise.all(asked.slice(index, index + readsAtOnce).map(read));
+      // An agent answers the same for an unknown event and for an unknown conversation.
+      if (answer.texts.size === 0) await events.count(endpoint, conversation, {}, signal);
+      return answer.texts;
+    },
+    (texts) => texts,
+  );
+
+/** The JSON of archived events. Throws where they have more than `maxBytes`. */
+async function archivedEvents(
+  events: AsyncIterable<HistoryEvent>,
+  ids: readonly string[],
+): Promise<EventTexts> {
+  const answer = collected(ids);
+  for await (const { id, json } of events) answer.add(id, json);
+  return answer.texts;
+}
+
+/** Takes the events that were asked for, each as often as its id was named. */
+function collected(ids: readonly string[]) {
+  const times = new Map<string, number>();
+  for (const id of ids) times.set(id, (times.get(id) ?? 0) + 1);
+  const texts = new Map<string, Buffer>();
+  let bytes = 0;
+  return {
+    texts,
+    add: (id: string, json: Buffer) => {
+      bytes += json.length * (times.get(id) ?? 1);
+      if (bytes > maxBytes)
+        throw new ProblemError(
+          'history-too-large',
+          `The events of these ids have more than ${maxBytes} bytes. Ask for fewer at once.`,
+        );
+      texts.set(id, json);
+    },
+  };
+}
+
+/** End of a `next_page_id` of an archive, behind the id of the event. */
+const position = /@\d{1,10}$/;
+
+/** The `page_id` for an agent, which knows the ids of its events alone. */
+export const agentPageId = (pageId: string): string =>
+  position.test(pageId) ? pageId.replace(position, '') : pageId;
+
+const dateTime =
+  /^(?<local>\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?)(?:\.(?<fraction>\d{1,9}))?(?<offset>Z|[+ -]\d\d:?\d\d)?$/i;
+/** Texts before and after every time of an event. */
+const [beforeAll, afterAll] = ['0', '9999-12-31T23:59:59.999999'];
+
+/**
+ * The time of a query as the agent compares it with the times of its events: in UTC, which is the
+ * zone of every agent, as the text of Python's `isoformat` without a zone. An agent drops digits
+ * behind the microseconds, and a plus sign may have become a space on its way.
+ * @param text As `timeText` accepts it.
+ */
+export function agentTime(text: string): string {
+  const { local = '', fraction = '', offset = 'Z' } = dateTime.exec(text)?.groups ?? {};
+  const time = local.length === 10 ? `${local}T00:00:00` : local.replace(' ', 'T');
+  const ms = Date.parse(`${time}${offset.replace(' ', '+')}`);
+  const inUtc = Number.isFinite(ms) ? new Date(ms).toISOString() : '';
+  if (inUtc.startsWith('-') || inUtc === '') return beforeAll;
+  if (inUtc.startsWith('+')) return afterAll;
+  const microseconds = fraction.slice(0, 6).padEnd(6, '0');
+  return `${inUtc.slice(0, 19)}${Number(microseconds) === 0 ? '' : `.${microseconds}`}`;
+}
+
+type Filters = Partial<EventSearch>;
+
+/** The filter of a request for an archive, which does not know the sources of events. */
+export function historyFilterOf({
+  kind,
+  kind__eq: kindEq,
+  source,
+  timestamp__gte: from,
+  timestamp__lt: before,
+}: Filters): HistoryFilter {
+  if (source !== undefined)
+    throw invalidField('query.source', 'is a filter for agents whose sandbox runs alone');
+  return {
+    kind: kindEq ?? kind,
+    from: from === undefined ? undefined : agentTime(from),
+    before: before === undefined ? undefined : agentTime(before),
+  };
+}
+
+export const historyQueryOf = ({
+  sort_order: order,
+  page_id: pageId,
+  limit,
+  ...filters
+}: EventSearch): HistoryQuery => ({
+  ...historyFilterOf(filters),
+  ...{ descending: order === 'TIMESTAMP_DESC', pageId, limit },
+});
+
 const unknown = Buffer.from('null');
 
 const pageText = ({ events, nextPageId }: HistoryPage): Buffer[] =>
@@ -241,3 +323,31 @@ async function passOn(page: Readable, response: Response): Promise<void> {
     if (!response.destroyed) throw error;
   }
 }
+
+const query = z.object({
+  after: liveCursor.default('').describe('cursor of the answer before; absent: from the beginning'),
+});
+
+/** The answer for an agent that reports nothing but its events. */
+const nothing: LiveActivity = { items: [], cursor: null, last_event_id: null, run_ms: null };
+
+/**
+ * Output of running commands and text that is being written. Clients poll with a cursor: an answer
+ * has what is new since, so that a slow client costs no memory, and one that is away costs nothing.
+ */
+export const liveRoute = ({ agentReads, events }: Omit<EventNeeds, 'history'>): Route =>
+  get('/api/v1/app-conversations/{id}/live', 'getLive', {
+    summary:
+      'What the agent of a conversation does now and no event has yet: the output of running commands and text that is being written, since a cursor',
+    params: conversationParams,
+    query,
+    responses: { 200: liveSchema },
+    problems: agentProblems,
+    handle: async ({ query: { after }, ...call }) => ({
+      json: await agentReads.askOwn(
+        call,
+        ({ endpoint, id }, signal) => events.live(endpoint, id, after, signal),
+        (answer) => answer ?? nothing,
+      ),
+    }),
+  });

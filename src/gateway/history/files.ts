@@ -29,8 +29,7 @@ import {
   type AgentCall,
   type AgentReads,
 } from './agent-reads.ts';
-import { historyProblems, type HistoryReads } from './history-reads.ts';
-import { noHistory } from './history-source.ts';
+import { historyProblems, type HistoryReads, noHistory } from './history-reads.ts';
 
 const base = '/api/v1/app-conversations/{id}';
 const { get } = endpoints('files');
@@ -129,8 +128,7 @@ export function fileRoutes(needs: FileNeeds): readonly Route[] {
       handle: async ({ query: { file_path: path }, ...call }) => {
         const bytes = await ask(call, (source) => source.bytes(path));
         if (bytes === undefined) throw notFound('file');
-        sendBytes(call.response, downloadHeaders(path, bytes), bytes);
-        return undefined;
+        return sendBytes(call.response, downloadHeaders(path, bytes), bytes);
       },
     }),
     get(`${base}/git/changes`, 'listChanges', {

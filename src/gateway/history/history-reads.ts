@@ -1,4 +1,3 @@
-import type { Response } from 'express';
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Release, Shares } from '@conversation-operator/base/shares';
 import type { KubeClient } from '@conversation-operator/kube/client';
@@ -7,8 +6,12 @@ import { StoreError } from '@conversation-operator/object-store/object-store';
 import { type ArchiveState, ArchiveError, isGone } from '../../archive/layout.ts';
 import type { HistoryReader } from '../../archive/history.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import { conversations, startStatusOf, type Conversation } from '../../resources/conversation.ts';
-import type { Sandbox } from '../../resources/sandbox.ts';
+import {
+  conversations,
+  startStatusOf,
+  type Conversation,
+  isStartOver,
+} from '../../resources/conversation.ts';
 import { notFound, ProblemError, unavailable } from '../errors/problem-error.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { sandboxViewOf } from '../presenters/conversation.ts';
@@ -20,10 +23,16 @@ import {
   untilLeft,
   type Agent,
   type AgentCall,
-  type AgentReads,
+  AgentReads,
 } from './agent-reads.ts';
-import { archiveSourceOf, historySourceOf, isNoHistory, noHistory } from './history-source.ts';
 import { ownConversation } from '../http/route.ts';
+import { CircuitBreakers } from '@conversation-operator/http/limits/circuit-breakers';
+import { AgentControl } from '../../agent/openhands-api.ts';
+import { AgentEvents } from '../../agent/events.ts';
+import type { SandboxKeys } from '../../agent/keys.ts';
+import { WorkspaceFiles } from '../../agent/workspace-files.ts';
+import type { ArchiveStatus, StartStatus } from '../../resources/conversation-status.ts';
+import type { SandboxView } from '../../status/sandbox-phase.ts';
 
 /** The problems of an endpoint that reads the events of a conversation. */
 export const historyProblems = [
@@ -67,7 +76,7 @@ interface HistoryReadsNeeds {
 
 /**
  * The events of conversations: from the agent while the sandbox runs or stops, else from the
- * archive. `history-source.ts` decides which. Every method throws problems alone.
+ * archive. `historySourceOf` decides which. Every method throws problems alone.
  */
 export class HistoryReads {
   readonly #needs: HistoryReadsNeeds;
@@ -90,9 +99,35 @@ export class HistoryReads {
     const { lookup } = this.#needs;
     const conversation = await ownConversation(lookup, call);
     const sandbox = await lookup.sandboxOf(conversation);
-    return untilLeft(call.response, (left) =>
-      this.#read({ conversation, sandbox, left, ways, response: call.response }),
-    );
+    const { phase } = sandboxViewOf(conversation, sandbox);
+    const { readsArchives } = this;
+    const { archive } = conversation.status ?? {};
+    const facts = { phase, isStopping: isStopping(phase, sandbox), readsArchives, archive };
+    const source = historySourceOf({ ...facts, start: startStatusOf(conversation) });
+    if (source === 'nowhere') {
+      if (ways.starting !== undefined) return ways.starting;
+      throw noHistory(readsArchives ? 'archive-empty' : 'archive-disabled');
+    }
+    if (source === 'archive-disabled') throw noHistory(source);
+    return untilLeft(call.response, async (left) => {
+      // A status without a head may be that of a backup, from before the first head, or from after
+      // an expiry, so the store is asked all the same.
+      if (source !== 'agent') return ways.archive(conversation, left);
+      try {
+        const agent = this.#needs.agentReads.agentOf(conversation, sandbox, { mayStop: true });
+        return await ways.agent(agent, left, conversation);
+      } catch (error) {
+        // The agent of a sandbox that stops may be gone by now.
+        const isOver = isUnknownToAgent(error) || (facts.isStopping && isAgentLost(error));
+        if (!isOver || !readsArchives || call.response.headersSent) throw error;
+        try {
+          return await ways.archive(conversation, left);
+        } catch (archiveError) {
+          // Where the store has no archive either, the problem of the agent says more.
+          throw archive?.head !== undefined || !isNoHistory(archiveError) ? archiveError : error;
+        }
+      }
+    });
   }
 
   /**
@@ -127,59 +162,6 @@ export class HistoryReads {
     }
   }
 
-  async #read<R>({
-    conversation,
-    sandbox,
-    left,
-    ways,
-    response,
-  }: {
-    readonly conversation: CachedConversation;
-    readonly sandbox: Sandbox | undefined;
-    readonly left: AbortSignal;
-    readonly ways: Ways<R>;
-    readonly response: Pick<Response, 'headersSent'>;
-  }): Promise<R> {
-    const { phase } = sandboxViewOf(conversation, sandbox);
-    const facts = {
-      start: startStatusOf(conversation),
-      phase,
-      isStopping: isStopping(phase, sandbox),
-      readsArchives: this.readsArchives,
-      archive: conversation.status?.archive,
-    };
-    const source = historySourceOf(facts);
-    switch (source.from) {
-      case 'nowhere':
-        if (ways.starting === undefined)
-          throw noHistory(facts.readsArchives ? 'archive-empty' : 'archive-disabled');
-        return ways.starting;
-      case 'agent':
-        try {
-          const agent = this.#needs.agentReads.agentOf(conversation, sandbox, { mayStop: true });
-          return await ways.agent(agent, left, conversation);
-        } catch (error) {
-          // The agent of a sandbox that stops may be gone by now.
-          const isOver = isUnknownToAgent(error) || (facts.isStopping && isAgentLost(error));
-          if (!isOver || !facts.readsArchives || response.headersSent) throw error;
-          try {
-            return await ways.archive(conversation, left);
-          } catch (archiveError) {
-            // A status without a head may be that of a backup. Where the store has none either, the
-            // problem of the agent says more.
-            const hasArchive = archiveSourceOf(facts).from === 'archive';
-            throw hasArchive || !isNoHistory(archiveError) ? archiveError : error;
-          }
-        }
-      case 'archive':
-        return ways.archive(conversation, left);
-      case 'none':
-        // The status may be that of a backup, from before the first head, or from after an expiry.
-        if (source.code === 'archive-disabled') throw noHistory(source.code);
-        return ways.archive(conversation, left);
-    }
-  }
-
   async #readCurrent<R>(
     conversation: CachedConversation,
     signal: AbortSignal,
@@ -209,6 +191,49 @@ export class HistoryReads {
     }
   }
 }
+
+export interface HistoryFacts {
+  readonly start: StartStatus;
+  readonly phase: SandboxView['phase'];
+  /** Whether the sandbox is paused, and its agent still answers. */
+  readonly isStopping: boolean;
+  /** Whether the gateway reads archives at all. */
+  readonly readsArchives: boolean;
+  readonly archive: ArchiveStatus | undefined;
+}
+
+/** Why there are no events to read. */
+type NoHistory = 'archive-disabled' | 'archive-empty' | 'archive-expired';
+
+/**
+ * Where the events of a conversation are: with its agent, in the archive, or nowhere yet, because
+ * the start is not over; else why there are none. Pure.
+ */
+export function historySourceOf(facts: HistoryFacts): 'agent' | 'archive' | 'nowhere' | NoHistory {
+  const { start, phase, isStopping, readsArchives, archive } = facts;
+  if (!isStartOver(start)) return 'nowhere';
+  // The archive lacks the last events until the end of the stop.
+  if (phase === 'RUNNING' || (isStopping && readsArchives)) return 'agent';
+  if (!readsArchives) return 'archive-disabled';
+  if (archive?.head !== undefined) return 'archive';
+  return archive?.expiredTime === undefined ? 'archive-empty' : 'archive-expired';
+}
+
+const details: Readonly<Record<NoHistory, string>> = {
+  'archive-disabled':
+    'This service keeps no history: the events are with the agent, which answers while its sandbox runs.',
+  'archive-empty':
+    'No event of this conversation is archived. Its agent answers while its sandbox runs.',
+  'archive-expired':
+    'The history of this conversation was deleted, because its retention was over.',
+};
+
+export const noHistory = (code: NoHistory, cause?: unknown): ProblemError =>
+  new ProblemError(code, details[code], { cause });
+
+/** Whether the archive of a conversation was read, and there is none. */
+const isNoHistory = (error: unknown): boolean =>
+  error instanceof ProblemError && Object.hasOwn(details, error.code);
 
 /** Throws `gone` also where the status names no head. */
 async function readOnce<R>(
@@ -252,4 +277,31 @@ export function archiveProblem(error: unknown, left: AbortSignal): unknown {
       { retryAfterSeconds: 5, cause: error },
     );
   return error;
+}
+
+interface ReadsNeeds {
+  readonly lookup: ResourceLookup;
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly keys: Pick<SandboxKeys, 'sessionKey'>;
+  readonly places: { readonly eventReads: Shares; readonly historyReads: Shares };
+  /** Undefined: the gateway reads no archives. */
+  readonly archives: HistoryReader | undefined;
+  /** Maximum time until the first byte of an agent's answer, in milliseconds; 10,000 by default. */
+  readonly firstByteMs: number | undefined;
+}
+
+/** Makes what reads agents and archives. The caller closes `control`, `events` and `files`. */
+export function createReads({ places, firstByteMs = 10_000, ...needs }: ReadsNeeds) {
+  const silentAgents = new CircuitBreakers({ clock: needs.clock });
+  const agentReads = new AgentReads({
+    ...{ ...needs, firstByteMs, places: places.eventReads, silentAgents },
+  });
+  return {
+    agentReads,
+    history: new HistoryReads({ ...needs, agentReads, places: places.historyReads }),
+    events: new AgentEvents(),
+    files: new WorkspaceFiles(),
+    control: new AgentControl(),
+  };
 }

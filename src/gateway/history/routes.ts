@@ -1,8 +1,7 @@
 import type { Route } from '../http/route.ts';
 import { downloadRoute } from './download.ts';
-import { eventRoutes } from './events.ts';
+import { eventRoutes, liveRoute } from './events.ts';
 import { fileRoutes } from './files.ts';
-import { liveRoute } from './live.ts';
 import { textSearchRoute } from './text-search.ts';
 
 type Dependencies = Parameters<typeof downloadRoute>[0] &

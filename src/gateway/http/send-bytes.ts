@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import type { Request, Response } from 'express';
+import type { Response } from 'express';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Refusal } from '@conversation-operator/http/refusal';
@@ -63,7 +63,7 @@ export function sendBytes(
   response: Response,
   headers: Readonly<Record<string, string>>,
   body: Buffer,
-): void {
+): undefined {
   response.set({ ...headers, 'content-length': String(body.length) });
   response.end(body);
 }
@@ -83,20 +83,17 @@ function tagOf(body: Buffer): string {
  * `If-None-Match` has the tag gets 304, and keeps what it has.
  */
 export function sendStatic(
-  request: Request,
   response: Response,
   headers: Readonly<Record<string, string>>,
   body: Buffer,
-): void {
+): undefined {
   response.set({ ...headers, etag: tagOf(body) });
-  if (!request.fresh) {
-    sendBytes(response, {}, body);
-    return;
-  }
+  if (!response.req.fresh) return sendBytes(response, {}, body);
   // These describe a body that is not there.
   response.removeHeader('content-type');
   response.removeHeader('content-encoding');
   response.status(304).end();
+  return undefined;
 }
 
 /** A file in the two forms that it may have. */
@@ -109,14 +106,12 @@ export const immutable = 'public, max-age=31536000, immutable';
 
 /** Sends a file, packed where the client accepts that. Pages of other origins can't use it. */
 export function sendFile(
-  request: Request,
   response: Response,
   headers: Readonly<Record<string, string>>,
   { plain, packed }: Packable,
-): void {
-  const takesPacked = packed !== undefined && request.acceptsEncodings('gzip') === 'gzip';
-  sendStatic(
-    request,
+): undefined {
+  const takesPacked = packed !== undefined && response.req.acceptsEncodings('gzip') === 'gzip';
+  return sendStatic(
     response,
     {
       ...headers,

@@ -7,12 +7,11 @@ import { z } from 'zod';
 import { apiKeyRoles, apiKeys, type ApiKey } from '../../resources/api-key.ts';
 import { ownerName } from '../../resources/schema.ts';
 import { type Route, endpoints, success, successSchema } from '../http/route.ts';
-import type { Principal } from '../auth/authenticate.ts';
+import { type Principal, refuseTooDeep, type KeyRing } from '../auth/key-ring.ts';
 import { notFound, ProblemError, onlyAdmin } from '../errors/problem-error.ts';
 import { searchPage, creationOf, sortedBy } from '../paging/keyset.ts';
 import { deleteOne } from '../lookup/stored.ts';
 import { shownName, optional, paging, time, unusedParameter } from '../http/fields.ts';
-import { refuseTooDeep, type KeyRing } from '../auth/key-ring.ts';
 import { invalidField } from '../errors/validation.ts';
 import { nullableText, timestampSchema, wireTime } from '../presenters/schemas.ts';
 

@@ -132,11 +132,7 @@ const pools = {
 export type PoolName = keyof typeof pools;
 export type PoolSizes = Readonly<Partial<Record<PoolName, Partial<PoolSize>>>>;
 
-const defaultCodes: Codes = {
-  owner: 'share-exceeded',
-  sandbox: 'agent-busy',
-  total: 'overloaded',
-};
+const defaultCodes: Codes = { owner: 'share-exceeded', sandbox: 'agent-busy', total: 'overloaded' };
 const texts: Readonly<Record<Code, (what: string) => string>> = {
   'share-exceeded': (what) =>
     `Too many ${what} of yours are under way. Try again when some of them are over.`,

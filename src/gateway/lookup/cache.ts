@@ -14,6 +14,7 @@ import type { OwnerSettings } from '../../resources/owner-settings.ts';
 import type { SandboxPool } from '../../resources/sandbox-pool.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
+import type { Clock } from '@conversation-operator/base/clock';
 
 /**
  * Derives a value from an object alone, at its first use. Objects and arrays of a store never
@@ -127,4 +128,10 @@ export function gatewayCaches(options: GatewayCachesOptions) {
 export const serviceCaches = (options: GatewayCachesOptions) => ({
   pools: new Reflector({ ...options, ...cachedKinds().pools }),
   leases: new Reflector<Lease>({ ...options, resource: leases }),
+});
+
+/** Options of an `LRUCache` whose entries expire by this clock, to the millisecond. */
+export const expiryBy = (clock: Clock) => ({
+  ttlResolution: 0,
+  perf: { now: () => clock.monotonic() },
 });

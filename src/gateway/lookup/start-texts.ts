@@ -109,7 +109,7 @@ const entryBytes = 512;
  */
 const keyOf = (
   { metadata: { uid, generation } }: Pick<CachedConversation, 'metadata'>,
-  lacksSteps: boolean,
+  { lacksSteps }: { readonly lacksSteps: boolean },
 ): string => `${uid}/${generation}/${lacksSteps ? 'over' : ''}`;
 
 /** The memory of the texts in bytes: a character takes at most two. */
@@ -140,7 +140,7 @@ export class StartTextReader {
    * `overloaded`.
    */
   of(conversation: CachedConversation): Promise<StartTexts | undefined> {
-    const key = keyOf(conversation, conversation.lacksSteps);
+    const key = keyOf(conversation, conversation);
     const known = this.#known.get(key);
     if (known !== undefined) return Promise.resolve(known);
     const underWay = this.#reading.get(key);
@@ -155,7 +155,7 @@ export class StartTextReader {
     const texts = startTextsOf(stored);
     this.#known.set(
       stored.spec.owner,
-      keyOf(stored, lacksStepsInCaches(stored)),
+      keyOf(stored, { lacksSteps: lacksStepsInCaches(stored) }),
       texts,
       bytesOf(texts) + entryBytes,
     );

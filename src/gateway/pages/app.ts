@@ -4,7 +4,63 @@ import { notFound } from '../errors/problem-error.ts';
 import { endpoints, type Route } from '../http/route.ts';
 import { escapeHtml, hashOf, pageHeaders, redirectToLogin } from './page.ts';
 import { immutable, sendFile, sendStatic } from '../http/send-bytes.ts';
-import type { WebFiles, WebFilesReader, WebScript } from './web-files.ts';
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+
+/** A built script of the pages. */
+interface WebScript {
+  /** Name in its URL: a hash is part of it, so that its content never changes. */
+  readonly name: string;
+  readonly content: Buffer;
+  readonly packed: Buffer;
+  /** The hash of the content, in the form of an attribute `integrity`. */
+  readonly integrity: string;
+}
+
+/** The built scripts and the style of the pages. */
+interface WebFiles {
+  readonly style: string;
+  readonly main: WebScript;
+  /** Scripts that a page loads when it needs them, by the names of the parts. */
+  readonly parts: ReadonlyMap<string, WebScript>;
+}
+
+/** Gets the built files; undefined where the pages were not built. */
+type WebFilesReader = () => WebFiles | undefined;
+
+/** Reads the files that `build.ts` makes of `src/web` at the first request, and keeps them. */
+export function webFilesOf(directory: string | undefined): WebFilesReader {
+  let files: WebFiles | undefined;
+  return () => (files ??= readWebFiles(directory));
+}
+
+function readWebFiles(directory: string | undefined): WebFiles | undefined {
+  if (directory === undefined) return undefined;
+  const [main, style] = [join(directory, 'app.js'), join(directory, 'styles.css')];
+  if (!existsSync(main) || !existsSync(style)) return undefined;
+  const folder = join(directory, 'parts');
+  const parts = readdirSync(folder).map((file) => scriptOf(join(folder, file)));
+  return {
+    style: readFileSync(style, 'utf8').trim(),
+    main: scriptOf(main).script,
+    parts: new Map(parts.map(({ part, script }) => [part, script])),
+  };
+}
+
+function scriptOf(path: string): { readonly part: string; readonly script: WebScript } {
+  const content = readFileSync(path);
+  const part = basename(path, '.js');
+  const digest = createHash('sha256').update(content).digest();
+  const script = {
+    name: `${part}-${digest.toString('hex').slice(0, 16)}.js`,
+    content,
+    packed: gzipSync(content, { level: 9 }),
+    integrity: `sha256-${digest.toString('base64')}`,
+  };
+  return { part, script };
+}
 
 const scriptFolder = '/_web';
 
@@ -86,7 +142,7 @@ function partsText({ parts }: WebFiles): string {
 }
 
 /** The script shows links to the web UI where the document says that it is there. */
-const documentOf = (files: WebFiles, hasUi: boolean): string =>
+const documentOf = (files: WebFiles, { hasUi }: Pick<AppOptions, 'hasUi'>): string =>
   [
     '<!doctype html>',
     '<html lang="en">',
@@ -123,7 +179,10 @@ export function appRoutes({ files, hasUi, isSignedIn }: AppOptions): readonly Ro
   const make = () => {
     const built = files();
     if (built === undefined) return { policy: "default-src 'none'", body: Buffer.from(notBuilt) };
-    return (document ??= { policy: policyOf(built), body: Buffer.from(documentOf(built, hasUi)) });
+    return (document ??= {
+      policy: policyOf(built),
+      body: Buffer.from(documentOf(built, { hasUi })),
+    });
   };
   return addresses.map(({ path, operationId, ...address }) =>
     getOpen(path, operationId, {
@@ -131,13 +190,9 @@ export function appRoutes({ files, hasUi, isSignedIn }: AppOptions): readonly Ro
       mediaType: 'text/html',
       responses: { 200: z.string(), 303: z.string(), 304: z.unknown() },
       handle: ({ request, response }) => {
-        if (!isSignedIn(request)) {
-          redirectToLogin(request, response);
-          return undefined;
-        }
+        if (!isSignedIn(request)) return redirectToLogin(response);
         const { policy, body } = make();
-        sendStatic(request, response, pageHeaders(policy), body);
-        return undefined;
+        return sendStatic(response, pageHeaders(policy), body);
       },
     }),
   );
@@ -152,15 +207,13 @@ export const appScript = (files: WebFilesReader): Route =>
       const named = namedFiles.get(String(request.params['file']));
       if (named !== undefined) {
         const headers = { 'content-type': named.type, 'cache-control': 'no-cache' };
-        sendStatic(request, response, headers, named.body);
-        return undefined;
+        return sendStatic(response, headers, named.body);
       }
       const built = files();
       const scripts = built === undefined ? [] : scriptsOf(built);
       const script = scripts.find(({ name }) => name === request.params['file']);
       if (script === undefined) throw notFound('page script');
-      sendFile(
-        request,
+      return sendFile(
         response,
         {
           'content-type': 'text/javascript; charset=utf-8',
@@ -170,6 +223,5 @@ export const appScript = (files: WebFilesReader): Route =>
         },
         { plain: () => script.content, packed: () => script.packed },
       );
-      return undefined;
     },
   });

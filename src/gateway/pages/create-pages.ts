@@ -1,7 +1,6 @@
 import { cors, type CorsOrigins } from '@conversation-operator/http/server/cors';
-import type { UiOptions } from './ui.ts';
-import { uiFilesOf } from './ui-files.ts';
-import { webFilesOf } from './web-files.ts';
+import { type UiOptions, uiFilesOf } from './ui.ts';
+import { webFilesOf } from './app.ts';
 
 /** Headers that pages of other origins may send. */
 const requestHeaders = [

@@ -121,21 +121,19 @@ export function openApiRoutes(
     endpoints('health').getOpen('/openapi.json', 'openapi', {
       summary: 'This document',
       responses: { 200: z.record(z.string(), z.unknown()), 304: z.unknown() },
-      handle: ({ request, response }) => {
+      handle: ({ response }) => {
         text ??= Buffer.from(JSON.stringify(document()));
         const headers = { 'content-type': 'application/json', 'cache-control': 'no-cache' };
-        sendStatic(request, response, headers, text);
-        return undefined;
+        return sendStatic(response, headers, text);
       },
     }),
     endpoints('pages').getOpen('/docs', 'docs', {
       summary: 'This document for people',
       mediaType: 'text/html',
       responses: { 200: z.string(), 304: z.unknown() },
-      handle: ({ request, response }) => {
+      handle: ({ response }) => {
         const { headers, body } = (page ??= rendered(docsPage(document())));
-        sendStatic(request, response, headers, body);
-        return undefined;
+        return sendStatic(response, headers, body);
       },
     }),
   ];

@@ -17,14 +17,14 @@ function loginFor({ path, originalUrl }: Request): string {
 }
 
 /** Sends a browser to another page. */
-export function redirect(response: Response, location: string): void {
+export function redirect(response: Response, location: string): undefined {
   response.set({ location, 'cache-control': 'no-store' });
   response.status(303).end();
 }
 
 /** Sends a browser without a session to the sign-in. */
-export const redirectToLogin = (request: Request, response: Response): void =>
-  redirect(response, loginFor(request));
+export const redirectToLogin = (response: Response): undefined =>
+  redirect(response, loginFor(response.req));
 
 export interface Page {
   readonly title: string;
@@ -115,7 +115,7 @@ export const rendered = (page: Page) => ({
 });
 
 /** Sends a page that belongs to one request. */
-export function sendPage(response: Response, page: Page, status: number): void {
+export function sendPage(response: Response, page: Page, status: number): undefined {
   const { headers, body } = rendered(page);
-  sendBytes(response.status(status), { ...headers, 'cache-control': 'no-store' }, body);
+  return sendBytes(response.status(status), { ...headers, 'cache-control': 'no-store' }, body);
 }

@@ -1,9 +1,89 @@
 import type { Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
 import { endpoints, type Route } from '../http/route.ts';
-import { pageHeaders, redirect, redirectToLogin } from './page.ts';
+import { pageHeaders, redirect, redirectToLogin, hashOf } from './page.ts';
 import { immutable, sendFile, sendStatic } from '../http/send-bytes.ts';
-import type { UiFiles } from './ui-files.ts';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { extname, join, sep } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+
+/** A built file of the official web UI. */
+interface UiFile {
+  readonly contentType: string;
+  /** Whether the URL has the hash of the content, so that the content never changes. */
+  readonly isImmutable: boolean;
+  readonly plain: () => Buffer;
+  /** The file compressed with gzip; absent for files that are compressed already. */
+  readonly packed?: () => Buffer;
+}
+
+/** The official web UI, as `build/web-ui.ts` writes it. */
+interface UiFiles {
+  readonly document: Buffer;
+  /** Sources of the document's own scripts in a content security policy: their hashes. */
+  readonly scriptHashes: readonly string[];
+  /** The file of a path of a URL. Only paths of a list that is made at the start have one. */
+  readonly find: (path: string) => UiFile | undefined;
+}
+
+const mediaTypes: Readonly<Record<string, string>> = {
+  '': 'text/plain; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.ico': 'image/x-icon',
+  '.js': 'text/javascript; charset=utf-8',
+  '.json': 'application/json',
+  '.mp3': 'audio/mpeg',
+  '.png': 'image/png',
+  '.svg': 'image/svg+xml',
+  '.txt': 'text/plain; charset=utf-8',
+  '.webmanifest': 'application/manifest+json',
+  '.xml': 'application/xml',
+};
+
+const documentName = 'index.html';
+const packedEnd = '.gz';
+
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined;
+  return () => (made ??= { value: make() }).value;
+}
+
+function fileOf(directory: string, name: string, path: string): UiFile {
+  const stored = once(() => readFileSync(join(directory, name)));
+  const isPacked = name.endsWith(packedEnd);
+  return {
+    contentType: mediaTypes[extname(path)] ?? 'application/octet-stream',
+    isImmutable: path.startsWith('/assets/'),
+    // All clients share one buffer, so that the memory has the size of the files at most.
+    plain: isPacked ? once(() => gunzipSync(stored())) : stored,
+    ...(isPacked ? { packed: stored } : {}),
+  };
+}
+
+const hashesIn = (html: string): readonly string[] =>
+  [...html.matchAll(/<script(?![^>]*\ssrc=)[^>]*>([^]*?)<\/script>/g)].map(([, script = '']) =>
+    hashOf(script),
+  );
+
+/**
+ * Lists the files of the web UI; undefined where the build went without it. Contents are read at
+ * their first request, and kept.
+ */
+export function uiFilesOf(directory: string | undefined): UiFiles | undefined {
+  if (directory === undefined || !existsSync(join(directory, documentName))) return undefined;
+  const files = new Map<string, UiFile>();
+  for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile() || entry.name === documentName) continue;
+    const name = join(entry.parentPath, entry.name)
+      .slice(directory.length)
+      .replace(/^[/\\]/, '');
+    const plainName = name.endsWith(packedEnd) ? name.slice(0, -packedEnd.length) : name;
+    const path = `/${plainName.split(sep).join('/')}`;
+    files.set(path, fileOf(directory, name, path));
+  }
+  const document = readFileSync(join(directory, documentName));
+  return { document, scriptHashes: hashesIn(document.toString()), find: (path) => files.get(path) };
+}
 
 export interface UiOptions {
   /** Undefined where this service serves no web UI. */
@@ -43,15 +123,11 @@ function policyFor({ headers }: Request, files: UiFiles, options: UiOptions): st
   ].join('; ');
 }
 
-function sendDocument(
-  request: Request,
-  response: Response,
-  files: UiFiles,
-  options: UiOptions,
-): void {
-  if (options.isSignedIn(request))
-    sendStatic(request, response, pageHeaders(policyFor(request, files, options)), files.document);
-  else redirectToLogin(request, response);
+function sendDocument(response: Response, files: UiFiles, options: UiOptions): undefined {
+  const { req: request } = response;
+  return options.isSignedIn(request)
+    ? sendStatic(response, pageHeaders(policyFor(request, files, options)), files.document)
+    : redirectToLogin(response);
 }
 
 /**
@@ -66,11 +142,10 @@ export const chatRoute = (options: UiOptions): Route =>
     responses: { 200: z.string(), 303: z.string(), 304: z.unknown() },
     handle: ({ request, response }) => {
       const { files } = options;
-      if (files === undefined) {
-        const { id = '' } = request.params;
-        redirect(response, `../c/${encodeURIComponent(String(id))}`);
-      } else sendDocument(request, response, files, options);
-      return undefined;
+      const { id = '' } = request.params;
+      return files === undefined
+        ? redirect(response, `../c/${encodeURIComponent(String(id))}`)
+        : sendDocument(response, files, options);
     },
   });
 
@@ -97,15 +172,11 @@ export function uiPages(options: UiOptions, routes: readonly Route[]): RequestHa
     if (file !== undefined) {
       response.locals.pattern = 'web-ui-file';
       const cacheControl = file.isImmutable ? immutable : 'no-cache';
-      sendFile(
-        request,
-        response,
-        { 'content-type': file.contentType, 'cache-control': cacheControl },
-        file,
-      );
+      const headers = { 'content-type': file.contentType, 'cache-control': cacheControl };
+      sendFile(response, headers, file);
     } else if (isPage(request, rooms)) {
       response.locals.pattern = 'web-ui-page';
-      sendDocument(request, response, files, options);
+      sendDocument(response, files, options);
     } else next();
   };
 }

@@ -100,7 +100,7 @@ export const sortedBy = <T>(
 function countBefore<T>(
   sorted: readonly Placed<T>[],
   position: Position,
-  including: boolean,
+  { including }: { readonly including: boolean },
 ): number {
   let [low, high] = [0, sorted.length];
   while (low < high) {
@@ -124,7 +124,7 @@ export function pageOf<T>(
   const step = descending ? -1 : 1;
   const beginning = descending ? sorted.length : 0;
   const first =
-    (after === undefined ? beginning : countBefore(sorted, after, !descending)) -
+    (after === undefined ? beginning : countBefore(sorted, after, { including: !descending })) -
     (descending ? 1 : 0);
   const found: Placed<T>[] = [];
   for (let index = first; found.length <= limit; index += step) {

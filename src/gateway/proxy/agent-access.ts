@@ -18,7 +18,6 @@ import { exposedBy, type Exposure } from '../presenters/sandbox.ts';
 import { type ProxyAddress, Addressing, HostTemplate } from './addressing.ts';
 import { unauthorized, Upstreams, type AgentUpstream, type UpstreamsOptions } from './upstreams.ts';
 import { LoopbackOrigins, type LoopbackOriginsOptions, type Memory } from './loopback-origins.ts';
-import { OpenSessions } from './open-sessions.ts';
 import { keysOfRequest } from './request-keys.ts';
 import { SessionKeys } from '../auth/session-keys.ts';
 import type { MeasuredRuntime } from '../../observability/metrics.ts';
@@ -144,13 +143,12 @@ export class AgentAccess {
    */
   async upstreamFor(
     { sandbox: name }: ProxyAddress,
-    keys: readonly string[],
-    isOpenToAll: boolean,
+    { keys, isOpenToAll }: { readonly keys: readonly string[]; readonly isOpenToAll: boolean },
   ): Promise<AgentUpstream> {
     const { feed, ring, clock } = this.options;
     const beganMs = clock.monotonic();
     const isOpened = (sandbox: Sandbox | undefined) =>
-      isOpenToAll || this.#isOpenedBy(sandbox, keys);
+      isOpenToAll || (sandbox !== undefined && this.#isOpenedBy(sandbox, keys));
     const known = this.#sandbox(name);
     const upstream = isOpened(known) ? this.#runningUpstream(known) : undefined;
     if (upstream !== undefined) return upstream;
@@ -222,9 +220,8 @@ export class AgentAccess {
     return sandboxes.store.get(namespace, name);
   }
 
-  #isOpenedBy(sandbox: Sandbox | undefined, shown: readonly string[]): boolean {
-    if (sandbox === undefined || shown.length === 0) return false;
-    return shown.every((candidate) => this.#keys.opening(sandbox, candidate) !== undefined);
+  #isOpenedBy(sandbox: Sandbox, shown: readonly string[]): boolean {
+    return shown.length > 0 && shown.every((key) => this.#keys.opening(sandbox, key) !== undefined);
   }
 
   /**
@@ -238,5 +235,108 @@ export class AgentAccess {
     if (phase === 'PAUSED') throw notRunning('PAUSED', 10);
     if (phase === 'ERROR') throw new ProblemError('sandbox-failed', 'The sandbox has failed.');
     return this.upstreams.of(sandbox);
+  }
+}
+
+/** All requests and WebSockets under way that one session key has opened at one sandbox. */
+interface Session {
+  readonly sandbox: string;
+  readonly key: string;
+  readonly endings: Set<() => void>;
+  readonly unsubscribe: () => void;
+  /** Ends the following of the API keys that the session key ends with. */
+  unfollow: () => void;
+}
+
+interface OpenSessionsOptions {
+  readonly keys: Pick<SessionKeys, 'opening'>;
+  readonly ring: Pick<KeyRing, 'follow'>;
+  readonly feed: Pick<ObjectFeed<Sandbox>, 'on'>;
+  readonly find: (name: string) => Sandbox | undefined;
+}
+
+/**
+ * Ends the requests and WebSockets of a session key as soon as the key no longer opens the sandbox:
+ * after a rotation, and when its API key, or an API key that this one depends on, is revoked,
+ * disabled or expired. A change of an API key or a sandbox is checked against its own sessions
+ * only, so that one owner's changes cost nothing for the sessions of others.
+ */
+export class OpenSessions {
+  readonly #options: OpenSessionsOptions;
+  /** By sandbox and session key. */
+  readonly #sessions = new Map<string, Session>();
+
+  constructor(options: OpenSessionsOptions) {
+    this.#options = options;
+  }
+
+  /** Pairs of a sandbox and a session key with something under way. */
+  get size(): number {
+    return this.#sessions.size;
+  }
+
+  /**
+   * Registers a request or a WebSocket, and returns the function that the caller calls at its end.
+   * `end` is called when one of the keys no longer opens the sandbox. Undefined unless all keys
+   * open the sandbox now.
+   */
+  begin(sandbox: Sandbox, keys: readonly string[], end: () => void): (() => void) | undefined {
+    const sessions = keys.map((key) => this.#sessionOf(sandbox, key));
+    const found = sessions.filter((session) => session !== undefined);
+    const over = () => {
+      for (const session of found) {
+        session.endings.delete(end);
+        if (session.endings.size === 0) this.#forget(session);
+      }
+    };
+    if (found.length < sessions.length) {
+      over();
+      return undefined;
+    }
+    for (const session of found) session.endings.add(end);
+    return over;
+  }
+
+  close(): void {
+    for (const session of this.#sessions.values()) this.#forget(session);
+  }
+
+  #sessionOf(sandbox: Sandbox, key: string): Session | undefined {
+    const { keys, feed } = this.#options;
+    const { name } = sandbox.metadata;
+    if (keys.opening(sandbox, key) === undefined) return undefined;
+    const known = this.#sessions.get(`${name}/${key}`);
+    if (known !== undefined) return known;
+    const made: Session = {
+      sandbox: name,
+      key,
+      endings: new Set(),
+      unsubscribe: feed.on(name, (object) => this.#review(made, object)),
+      unfollow: () => undefined,
+    };
+    this.#sessions.set(`${name}/${key}`, made);
+    this.#review(made, sandbox);
+    return made;
+  }
+
+  #review(session: Session, sandbox: Sandbox | undefined): void {
+    const { keys, ring, find } = this.#options;
+    if (this.#sessions.get(`${session.sandbox}/${session.key}`) !== session) return;
+    const chain = sandbox && keys.opening(sandbox, session.key);
+    session.unfollow();
+    if (chain !== undefined)
+      session.unfollow = ring.follow(chain, () => this.#review(session, find(session.sandbox)));
+    else {
+      this.#forget(session);
+      for (const end of [...session.endings]) end();
+    }
+  }
+
+  #forget(session: Session): void {
+    const id = `${session.sandbox}/${session.key}`;
+    if (this.#sessions.get(id) !== session) return;
+    this.#sessions.delete(id);
+    session.unsubscribe();
+    session.unfollow();
   }
 }

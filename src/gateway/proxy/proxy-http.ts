@@ -6,9 +6,49 @@ import { ProblemError } from '../errors/problem-error.ts';
 import { requestIdOf, sendProblem } from '../http/send-bytes.ts';
 import { isOpen, type ProxyAddress } from './addressing.ts';
 import type { AgentAccess } from './agent-access.ts';
-import { agentProblem, notOpened, unauthorized } from './upstreams.ts';
-import { forwardingOf } from './forwarding.ts';
-import { keysOfRequest, refuseUnsafe, withAgentKey, withoutQuery } from './request-keys.ts';
+import { agentProblem, notOpened, unauthorized, type AgentUpstream } from './upstreams.ts';
+import {
+  keysOfRequest,
+  refuseUnsafe,
+  withAgentKey,
+  withoutQuery,
+  sessionKeyHeader,
+} from './request-keys.ts';
+import { requestHeaders, type ForwardingFacts } from '@conversation-operator/http/proxy/headers';
+
+/** Headers that open an agent, and that no agent gets from a client. */
+const withheld: ReadonlySet<string> = new Set([sessionKeyHeader, 'x-init-api-key']);
+
+interface Forwarding {
+  readonly address: ProxyAddress;
+  readonly agent: AgentUpstream;
+  readonly requestId: string;
+  /**
+   * Whether the client has shown a right key. Otherwise the agent gets no key, and nothing of what
+   * the client has shown.
+   */
+  readonly hasKey: boolean;
+  readonly hidesLocations?: boolean;
+}
+
+/** The headers that an agent gets, and the facts that decide those of its answer. */
+export function forwardingOf(
+  { addressing, clientAddress }: Pick<AgentAccess, 'addressing' | 'clientAddress'>,
+  request: Pick<IncomingMessage, 'headers' | 'rawHeaders' | 'socket'>,
+  { address, agent, requestId, hasKey, hidesLocations = false }: Forwarding,
+): { readonly facts: ForwardingFacts; readonly headers: string[] } {
+  const facts: ForwardingFacts = {
+    clientAddress: clientAddress(request),
+    ...addressing.seenBy(address),
+    requestId,
+    authority: agent.upstream.target.authority,
+    isTrusted: hasKey,
+    hasBody: hasBody(request),
+    hidesLocations,
+  };
+  const added = hasKey ? [sessionKeyHeader, agent.sessionKey] : [];
+  return { facts, headers: requestHeaders(request.rawHeaders, facts, { withheld, added }) };
+}
 
 /** Label of all proxied requests in metrics. */
 export const httpRoute = '/sandboxes/{id}/{port}';
@@ -17,13 +57,19 @@ export const httpRoute = '/sandboxes/{id}/{port}';
 export type AgentRequest = Readable &
   Pick<IncomingMessage, 'method' | 'headers' | 'rawHeaders' | 'socket'>;
 
+/** A request for an agent, and its response. */
+interface HttpExchange {
+  readonly request: AgentRequest;
+  readonly response: ServerResponse;
+  readonly address: ProxyAddress;
+  /** Whether a request of a client contains this one; false by default. */
+  readonly isContained?: boolean;
+}
+
 /** The stages of a request for an agent. Never rejects. */
 export async function proxyHttp(
   access: AgentAccess,
-  request: AgentRequest,
-  response: ServerResponse,
-  address: ProxyAddress,
-  { isContained = false }: { readonly isContained?: boolean } = {},
+  { request, response, address, isContained = false }: HttpExchange,
 ): Promise<void> {
   const { upstreams, options } = access;
   const { clock, connections, limits, scheduler, slowReaders } = options;
@@ -38,7 +84,7 @@ export async function proxyHttp(
     const keys = keysOfRequest(request);
     // The sender of a contained request is known, and has a key.
     const isOpenToAll = !isContained && isOpen(request.method, address.path);
-    const agent = await access.upstreamFor(address, keys, isOpenToAll);
+    const agent = await access.upstreamFor(address, { keys, isOpenToAll });
     // The client may have left while its request waited.
     if (response.destroyed) return;
     const over = access.register(address, keys, () => response.destroy());
@@ -53,11 +99,7 @@ export async function proxyHttp(
       throw new ProblemError('malformed-request', 'Without its key nothing is sent to an agent.');
     response.once('close', upstreams.begin(agent, { isKeyless: !hasKey }));
     const { facts, headers } = forwardingOf(access, request, {
-      address,
-      agent,
-      requestId,
-      hasKey,
-      hidesLocations: isContained,
+      ...{ address, agent, requestId, hasKey, hidesLocations: isContained },
     });
     const forwarded = new ForwardedRequest({
       request,

@@ -7,8 +7,7 @@ import { requestIdOf, refuseConnection } from '../http/send-bytes.ts';
 import type { ProxyAddress } from './addressing.ts';
 import type { AgentAccess } from './agent-access.ts';
 import { agentProblem, unauthorized } from './upstreams.ts';
-import { forwardingOf } from './forwarding.ts';
-import { httpRoute } from './proxy-http.ts';
+import { forwardingOf, httpRoute } from './proxy-http.ts';
 import { keysOfHandshake, refuseUnsafe, withAgentKey } from './request-keys.ts';
 import { z } from 'zod';
 
@@ -40,13 +39,19 @@ function withKeyReplaced(
 /** Label of all WebSockets in metrics. */
 const webSocketRoute = `${httpRoute} (WebSocket)`;
 
+/** The handshake of a WebSocket for an agent. */
+interface Handshake {
+  readonly request: IncomingMessage;
+  readonly socket: Duplex;
+  /** Bytes that the client has sent behind the handshake. */
+  readonly head: Buffer;
+  readonly address: ProxyAddress;
+}
+
 /** The stages of a WebSocket for an agent. Never rejects. */
 export async function proxyWebSocket(
   access: AgentAccess,
-  request: IncomingMessage,
-  socket: Duplex,
-  head: Buffer,
-  address: ProxyAddress,
+  { request, socket, head, address }: Handshake,
 ): Promise<void> {
   const { upstreams, handshakes, options } = access;
   const { clock, connections, limits, metrics, slowReaders } = options;
@@ -67,7 +72,7 @@ export async function proxyWebSocket(
     const keys = keysOfHandshake(request, address.path);
     // Without a key in its handshake, a WebSocket has to show one in its first message.
     const hasKey = keys.length > 0;
-    const agent = await access.upstreamFor(address, keys, !hasKey);
+    const agent = await access.upstreamFor(address, { keys, isOpenToAll: !hasKey });
     if (socket.destroyed) return;
     let opened: Tunnel | undefined;
     const ended = () =>

@@ -18,7 +18,7 @@ import {
 import { isPushable, pushableBranches } from '../git/push-policy.ts';
 import { HourlyLimit } from '../limits/host-budget.ts';
 import { newPool } from '../limits/pools.ts';
-import { expiryBy } from '../lookup/expiry.ts';
+import { expiryBy } from '../lookup/cache.ts';
 import {
   HostAccesses,
   refused,

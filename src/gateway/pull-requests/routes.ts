@@ -2,8 +2,7 @@ import type { PullRequests } from './pull-requests.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { z } from 'zod';
 import { ProblemError } from '../errors/problem-error.ts';
-import { type Route, endpoints } from '../http/route.ts';
-import { ownConversation } from '../http/route.ts';
+import { type Route, endpoints, ownConversation } from '../http/route.ts';
 import { branch, optional, shownName, shownText, conversationParams } from '../http/fields.ts';
 
 const maxTitleLength = 256;
@@ -24,11 +23,7 @@ export const pullRequestFields = {
 
 const { post } = endpoints('conversations');
 
-const openedSchema = z.object({
-  number: z.int(),
-  url: z.string(),
-  provider: z.string(),
-});
+const openedSchema = z.object({ number: z.int(), url: z.string(), provider: z.string() });
 
 /** Pull requests that clients open for a conversation. Agents have tools of their own. */
 export function pullRequestRoutes({

@@ -86,7 +86,7 @@ export function pullRequestTools(options: ToolsOptions): CallbackHandler {
       const body = jsonOf(await readBody(call.request, maxBodyBytes));
       const library = await loadLibrary();
       const server = serverFor({ conversation, by: 'agent' }, options, library);
-      await answer(server, call, body, library);
+      await answer(server, call, { body, library });
     },
   };
 }
@@ -95,10 +95,9 @@ export function pullRequestTools(options: ToolsOptions): CallbackHandler {
 async function answer(
   server: McpServer,
   { request, response, signal }: CallbackRequest,
-  parsedBody: unknown,
-  { Transport }: Library,
+  { body, library }: { readonly body: unknown; readonly library: Library },
 ): Promise<void> {
-  const transport = new Transport({ enableJsonResponse: true });
+  const transport = new library.Transport({ enableJsonResponse: true });
   await server.connect(transport);
   try {
     const headers = Object.entries(request.headers).flatMap(([name, value]) =>
@@ -107,7 +106,7 @@ async function answer(
     const asked = new Request('http://gateway/', {
       ...{ method: 'POST', headers: Object.fromEntries(headers), signal },
     });
-    await send(response, await transport.handleRequest(asked, { parsedBody }));
+    await send(response, await transport.handleRequest(asked, { parsedBody: body }));
   } finally {
     await server.close();
   }

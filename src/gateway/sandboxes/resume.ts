@@ -38,7 +38,7 @@ export function comesBackFromError(lookup: ResourceLookup, sandbox: Sandbox): bo
  * Throws 409 for a sandbox that is gone, or that has failed and does not come back. `use` adds to
  * the message what the sandbox is of no use for.
  */
-export function refuseUnusable(phase: SandboxStatus, comesBack: boolean, use = ''): void {
+export function refuseUnusable(phase: SandboxStatus, { comesBack = false, use = '' } = {}): void {
   if (phase === 'MISSING' || (phase === 'ERROR' && !comesBack))
     throw new ProblemError('wrong-state', `The sandbox is in ${phase}${use}.`);
 }

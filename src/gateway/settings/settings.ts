@@ -1,11 +1,10 @@
 import type { SettingsStore } from '../lookup/settings-store.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
-import type { GitHosts } from '../git/static-directory.ts';
+import type { GitHosts } from '../git/hosts.ts';
 import type { Sealing } from '../../agent/sealing.ts';
 import { z } from 'zod';
 import { type Route, endpoints, ownConversation } from '../http/route.ts';
 import { ProblemError } from '../errors/problem-error.ts';
-import { pageSchema } from '../presenters/schemas.ts';
 import {
   mcpConfigSchema,
   presentMcpServers,
@@ -13,9 +12,10 @@ import {
   settingsRequestSchema,
   type SettingsRequest,
 } from './settings-change.ts';
-import { nullableText } from '../presenters/schemas.ts';
+import { nullableText, pageSchema } from '../presenters/schemas.ts';
 import { refuseModel } from '../conversations/start-request.ts';
 import { unusedParameter, conversationParams } from '../http/fields.ts';
+import { secretRoutes } from './secrets.ts';
 
 const { get, post, patch, postOpen } = endpoints('settings');
 
@@ -172,10 +172,7 @@ export const settingsRoutes = ({
       summary: 'Change some of your settings; the others stay as they are',
       ...save,
     }),
-    patch('/api/v1/settings', 'updateSettings', {
-      summary: 'The same as POST',
-      ...save,
-    }),
+    patch('/api/v1/settings', 'updateSettings', { summary: 'The same as POST', ...save }),
     get('/api/settings', 'getAgentSettings', {
       summary: 'The same, at the path that clients use which take the service for an agent',
       responses: { 200: settingsSchema },
@@ -215,3 +212,12 @@ export const settingsRoutes = ({
     }),
   ];
 };
+
+type Dependencies = Parameters<typeof settingsRoutes>[0] & Parameters<typeof secretRoutes>[0];
+
+/** Settings and secrets of owners. */
+export const routesOfSettings = (needs: Dependencies): readonly Route[] => [
+  ...unsupportedRoutes,
+  ...settingsRoutes(needs),
+  ...secretRoutes(needs),
+];

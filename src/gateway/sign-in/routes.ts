@@ -1,16 +1,15 @@
 import type { Sessions } from './sessions.ts';
 import type { KeyUse } from '../auth/key-use.ts';
-import type { KeyRing } from '../auth/key-ring.ts';
+import { type KeyRing, authenticateKey } from '../auth/key-ring.ts';
 import type { RateLimits } from '@conversation-operator/http/limits/rate-limits';
 import type { TrustedProxies } from '@conversation-operator/http/limits/client-address';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { readBody } from '@conversation-operator/http/body/json-body';
-import { authenticateKey } from '../auth/authenticate.ts';
 import { ProblemError, unavailable } from '../errors/problem-error.ts';
 import { type Route, endpoints, success, successSchema } from '../http/route.ts';
 import { sendPage, redirect, escapeHtml, type Page } from '../pages/page.ts';
-import { isFromOwnPage, ownPath } from './request-origin.ts';
+import { isFromOwnPage, ownPath } from './session-cookie.ts';
 
 const hidden = (name: string, value: string): string =>
   `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`;
@@ -108,25 +107,13 @@ export const signInRoutes = (needs: SignInNeeds): readonly Route[] => {
   const { sessions, ring, isSynced, publicUrl, rateLimits, proxies, keyUse } = needs;
 
   /** Shows the page again with status 401. Throws 429 after too many failures of the address. */
-  function refuse(request: Request, response: Response, notice: string, returnTo: string): void {
-    rateLimits.failedKey(proxies.clientAddress(request));
+  function refuse(response: Response, page: Parameters<typeof keyPage>[0]): undefined {
+    rateLimits.failedKey(proxies.clientAddress(response.req));
     response.setHeader('www-authenticate', 'Bearer');
-    sendPage(response, keyPage({ notice, returnTo }), 401);
+    return sendPage(response, keyPage(page), 401);
   }
 
-  const leadTo = (response: Response, returnTo: string): void =>
-    redirect(response, ownPath(returnTo));
-
-  async function signInByLink(
-    token: string,
-    request: Request,
-    response: Response,
-    returnTo: string,
-  ): Promise<void> {
-    const owner = await sessions.redeem(token, request, response);
-    if (owner === undefined) refuse(request, response, refusedLink, returnTo);
-    else leadTo(response, returnTo);
-  }
+  const leadTo = (response: Response, returnTo: string) => redirect(response, ownPath(returnTo));
 
   return [
     getOpen('/login', 'loginPage', {
@@ -139,21 +126,16 @@ export const signInRoutes = (needs: SignInNeeds): readonly Route[] => {
         if (!isSynced()) throw unavailable();
         const [token, returnTo] = [textOf(query['token']), textOf(query['return_to'])];
         const present = sessions.holderOf(request)?.owner;
-        if (token === '') {
-          if (present === undefined) sendPage(response, keyPage({ returnTo }), 200);
-          else leadTo(response, returnTo);
-          return undefined;
-        }
+        if (token === '')
+          return present === undefined
+            ? sendPage(response, keyPage({ returnTo }), 200)
+            : leadTo(response, returnTo);
         const link = await sessions.linkOf(token);
-        if (link === undefined) {
-          refuse(request, response, refusedLink, returnTo);
-          return undefined;
-        }
+        if (link === undefined) return refuse(response, { notice: refusedLink, returnTo });
         // Scanners of mails and chats open links too, some in a whole browser: only the form of the
         // page uses the link up.
         const { owner } = link.key.spec;
-        sendPage(response, confirmationPage({ owner, present, token, returnTo }), 200);
-        return undefined;
+        return sendPage(response, confirmationPage({ owner, present, token, returnTo }), 200);
       },
     }),
     postOpen('/login', 'login', {
@@ -180,19 +162,17 @@ export const signInRoutes = (needs: SignInNeeds): readonly Route[] => {
         const returnTo = form.get('return_to') ?? '';
         const token = form.get('token');
         if (token !== null) {
-          await signInByLink(token, request, response, returnTo);
-          return undefined;
+          const owner = await sessions.redeem(token, response);
+          return owner === undefined
+            ? refuse(response, { notice: refusedLink, returnTo })
+            : leadTo(response, returnTo);
         }
         const principal = authenticateKey(ring, (form.get('api_key') ?? '').trim());
-        if (principal === undefined) {
-          refuse(request, response, refusedKey, returnTo);
-          return undefined;
-        }
+        if (principal === undefined) return refuse(response, { notice: refusedKey, returnTo });
         keyUse.seen(principal.keyName);
         rateLimits.request(principal.owner, 'writes');
-        await sessions.openWithKey(principal, request, response);
-        leadTo(response, returnTo);
-        return undefined;
+        await sessions.openWithKey(principal, response);
+        return leadTo(response, returnTo);
       },
     }),
     postOpen('/logout', 'logout', {
@@ -202,9 +182,8 @@ export const signInRoutes = (needs: SignInNeeds): readonly Route[] => {
       problems: ['cross-origin-request'],
       handle: async ({ request, response }) => {
         refuseForeignForm(request, publicUrl());
-        await sessions.close(request, response);
-        redirect(response, './login');
-        return undefined;
+        await sessions.close(response);
+        return redirect(response, './login');
       },
     }),
     post('/api/authenticate', 'authenticate', {

@@ -4,7 +4,13 @@ import type { Clock } from '@conversation-operator/base/clock';
 import { isConflict, isNotFound, unlessChanged } from '@conversation-operator/kube/errors';
 import { sessionReferenceOf, type SandboxKeys } from '../../agent/keys.ts';
 import { apiKeys, type ApiKey, type ApiKeySpec } from '../../resources/api-key.ts';
-import { principalOfKey, type Principal } from '../auth/authenticate.ts';
+import {
+  principalOfKey,
+  type Principal,
+  refuseTooDeep,
+  type KeyRing,
+  type ValidKey,
+} from '../auth/key-ring.ts';
 import {
   issueKey,
   hashKey,
@@ -12,12 +18,12 @@ import {
   type RandomBytes,
   type IssueKeyOptions,
 } from '../auth/key.ts';
-import { refuseTooDeep, type KeyRing, type ValidKey } from '../auth/key-ring.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
-import { isFromElsewhere, isFromOwnPage } from './request-origin.ts';
 import {
+  isFromElsewhere,
+  isFromOwnPage,
   readCookie,
   setCookie,
   type CookieRequest,
@@ -145,11 +151,7 @@ export class Sessions {
    * replica, one gets a session.
    * @returns The owner; undefined where the link is wrong, was used, or is too old.
    */
-  async redeem(
-    token: string,
-    request: IncomingMessage,
-    response: ServerResponse,
-  ): Promise<string | undefined> {
+  async redeem(token: string, response: ServerResponse): Promise<string | undefined> {
     const link = await this.linkOf(token);
     if (link === undefined) return undefined;
     const { metadata, spec } = link.key;
@@ -161,7 +163,7 @@ export class Sessions {
       if (isNotFound(error) || isConflict(error)) return undefined;
       throw error;
     }
-    await this.#open(spec, request, response);
+    await this.#open(spec, response);
     return spec.owner;
   }
 
@@ -171,11 +173,10 @@ export class Sessions {
    */
   async openWithKey(
     { owner, role, keyName: name, keyUid: uid, chain }: Principal,
-    request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
     refuseTooDeep(chain);
-    await this.#open({ owner, role, issuedBy: { name, uid } }, request, response);
+    await this.#open({ owner, role, issuedBy: { name, uid } }, response);
   }
 
   /**
@@ -184,7 +185,6 @@ export class Sessions {
    */
   async #open(
     { owner, role, issuedBy }: Pick<ApiKeySpec, 'owner' | 'role' | 'issuedBy'>,
-    request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
     const { client, namespace, clock, feeds, random, maxKeyLifetimeMs = Infinity } = this.#options;
@@ -199,12 +199,13 @@ export class Sessions {
       expiresAt: new Date(expiresAtMs).toISOString(),
     });
     await feeds.apiKeys.settled(resource.metadata.name, (seen) => seen !== undefined);
-    this.#set(resource, expiresAtMs, request, response);
+    this.#set(resource, expiresAtMs, response);
   }
 
   /** Removes the cookie, and deletes the ApiKey of the session. */
-  async close(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async close(response: ServerResponse): Promise<void> {
     const { namespace, publicUrl } = this.#options;
+    const { req: request } = response;
     response.appendHeader(
       'set-cookie',
       setCookie(request, publicUrl(), { value: '', maxAgeSeconds: 0 }),
@@ -227,14 +228,14 @@ export class Sessions {
   #set(
     { metadata: { name, uid } }: { readonly metadata: Pick<ApiKey['metadata'], 'name' | 'uid'> },
     expiresAtMs: number,
-    request: IncomingMessage,
     response: ServerResponse,
   ): void {
     const { keys, clock, publicUrl, random } = this.#options;
     const issuedAtMs = clock.now();
     const value = seal({ name, uid, issuedAtMs, expiresAtMs }, keys.sessionSealKeys(), random);
     const maxAgeSeconds = Math.max(1, Math.floor((expiresAtMs - issuedAtMs) / 1000));
-    response.appendHeader('set-cookie', setCookie(request, publicUrl(), { value, maxAgeSeconds }));
+    const cookie = setCookie(response.req, publicUrl(), { value, maxAgeSeconds });
+    response.appendHeader('set-cookie', cookie);
   }
 
   #makerExpiryOf(issuedBy: ApiKeySpec['issuedBy']): number {

@@ -1,11 +1,10 @@
 import type { Sessions } from '../sign-in/sessions.ts';
 import type { AgentAccess } from '../proxy/agent-access.ts';
 import type { KeyUse } from '../auth/key-use.ts';
-import type { KeyRing } from '../auth/key-ring.ts';
+import { type KeyRing, authenticate as authenticateKey, type Principal } from '../auth/key-ring.ts';
 import type { RateLimits } from '@conversation-operator/http/limits/rate-limits';
 import type { TrustedProxies } from '@conversation-operator/http/limits/client-address';
 import type { Request, RequestHandler } from 'express';
-import { authenticate as authenticateKey, type Principal } from '../auth/authenticate.ts';
 import { unavailable } from '../errors/problem-error.ts';
 import type { Route } from '../http/route.ts';
 

@@ -61,7 +61,7 @@ export const proxyToSandbox =
   (request, response) => {
     const address = agents.addressing.find(request);
     if (address === undefined) return false;
-    if (!allowOrigins(request, response)) void proxyHttp(agents, request, response, address);
+    if (!allowOrigins(request, response)) void proxyHttp(agents, { request, response, address });
     return true;
   };
 
@@ -71,7 +71,7 @@ export const joinWithSandbox =
   (request, socket, head) => {
     const address = agents.addressing.find(request);
     if (address === undefined) socket.destroy();
-    else void proxyWebSocket(agents, request, socket, head, address);
+    else void proxyWebSocket(agents, { request, socket, head, address });
     return true;
   };
 

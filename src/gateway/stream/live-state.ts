@@ -8,9 +8,15 @@ import type { GatewayOptions } from '../gateway-options.ts';
 import { quotaRecord } from '../quota/quota.ts';
 import { ResponseCache } from '../presenters/conversation-records.ts';
 import { OwnRecords } from './own-records.ts';
-import { OwnerHubs } from './owner-hubs.ts';
 import { every, type Clock, type Timer } from '@conversation-operator/base/clock';
 import type { Freshness } from '@conversation-operator/kube/reflector';
+import { isLive, type KubeObject } from '@conversation-operator/kube/object';
+import type { Runtime } from '@conversation-operator/base/runtime';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import type { Caches } from '../lookup/cache.ts';
+import { defaultEventMemory, type EventMemory } from './event-ring.ts';
+import { OwnerHub, type Follower } from './owner-hub.ts';
 
 interface StalenessOptions {
   readonly caches: readonly { readonly freshness: Freshness }[];
@@ -102,3 +108,165 @@ export function createLiveState(
   const staleness = new Staleness({ caches: [conversations, sandboxes], clock });
   return { responses, hubs, staleness };
 }
+
+/** Delay before a hub without streams is dropped, in which its last client may connect again. */
+const lingerMs = 30_000;
+/** Length of the token of a hub in bytes. */
+const tokenBytes = 9;
+
+interface OwnerHubsOptions extends Pick<Runtime, 'clock' | 'logger'> {
+  readonly caches: Pick<Caches, 'conversations' | 'sandboxes' | 'quotas' | 'templates'>;
+  readonly namespace: string;
+  readonly lookup: ResourceLookup;
+  readonly recordsOf: (owner: string) => OwnRecords;
+  readonly random: (bytes: number) => Buffer;
+  readonly charge: (owner: string, work: () => void) => void;
+  readonly memory?: Partial<EventMemory> | undefined;
+}
+
+/**
+ * The hubs of the owners with open streams. One handler on each cache marks in the hubs what a
+ * change may show in, whatever their number; without hubs a change costs nothing.
+ */
+export class OwnerHubs {
+  readonly #options: OwnerHubsOptions;
+  readonly #memory: EventMemory;
+  readonly #hubs = new Map<string, OwnerHub>();
+  readonly #lingering = new Map<OwnerHub, Timer>();
+  #removers: readonly (() => void)[] = [];
+
+  constructor(options: OwnerHubsOptions) {
+    this.#options = options;
+    this.#memory = { ...defaultEventMemory, ...options.memory };
+  }
+
+  get size(): number {
+    return this.#hubs.size;
+  }
+
+  open(): void {
+    if (this.#removers.length > 0) return;
+    const { caches } = this.#options;
+    const everyQuota = () => this.#markEveryQuota();
+    const quotaHandler = { added: everyQuota, updated: everyQuota, deleted: everyQuota };
+    this.#removers = [
+      caches.conversations.addHandler({
+        added: (object) => this.#conversationChanged(object, true),
+        updated: (object, old) => {
+          const isOther = !isSameChild(object, old);
+          this.#conversationChanged(object, isOther);
+          // An object that was recreated under the same name may have another owner or parent.
+          if (isOther) this.#conversationChanged(old, true);
+        },
+        deleted: (object) => this.#conversationChanged(object, true),
+      }),
+      caches.sandboxes.addHandler({
+        added: (object) => this.#sandboxChanged(object),
+        // The claim of a spare gives it an owner.
+        updated: (object, old) => this.#sandboxChanged(object, old.spec.owner),
+        deleted: (object) => this.#sandboxChanged(object),
+      }),
+      caches.quotas.addHandler(quotaHandler),
+      caches.templates.addHandler(quotaHandler),
+    ];
+  }
+
+  close(): void {
+    for (const remove of this.#removers) remove();
+    this.#removers = [];
+    for (const timer of this.#lingering.values()) timer.cancel();
+    this.#lingering.clear();
+    for (const hub of this.#hubs.values()) hub.close();
+    this.#hubs.clear();
+  }
+
+  /** The hub of an owner for one more stream. */
+  join(owner: string, follower: Follower): OwnerHub {
+    const hub = this.#hubs.get(owner) ?? this.#create(owner);
+    this.#lingering.get(hub)?.cancel();
+    this.#lingering.delete(hub);
+    hub.join(follower);
+    return hub;
+  }
+
+  leave(hub: OwnerHub, follower: Follower): void {
+    hub.leave(follower);
+    if (hub.size > 0 || this.#lingering.has(hub) || this.#hubs.get(hub.owner) !== hub) return;
+    const timer = this.#options.clock.after(lingerMs, () => {
+      this.#lingering.delete(hub);
+      this.#hubs.delete(hub.owner);
+      hub.close();
+    });
+    this.#lingering.set(hub, timer);
+  }
+
+  #create(owner: string): OwnerHub {
+    const { recordsOf, random, clock, logger, charge } = this.#options;
+    const hub = new OwnerHub({
+      records: recordsOf(owner),
+      token: random(tokenBytes).toString('hex'),
+      ringLimits: this.#memory,
+      recordsPerTurn: this.#memory.recordsPerTurn,
+      hubs: () => this.#hubs.size,
+      clock,
+      logger,
+      charge,
+    });
+    this.#hubs.set(owner, hub);
+    const { maxBytes, maxBatches, totalBytes } = this.#memory;
+    const limits = { maxBytes: Math.min(maxBytes, totalBytes / this.#hubs.size), maxBatches };
+    for (const { ring } of this.#hubs.values()) ring.limit(limits);
+    return hub;
+  }
+
+  /** @param isOther Whether the conversation has come to exist for its owner, or has gone. */
+  #conversationChanged(conversation: CachedConversation, isOther: boolean): void {
+    if (!this.#concerns(conversation)) return;
+    const { metadata, spec } = conversation;
+    this.#markQuotas(spec.owner);
+    const hub = this.#hubs.get(spec.owner);
+    if (hub === undefined) return;
+    hub.mark('conversation', metadata.name);
+    hub.mark('start_task', metadata.name);
+    if (!isOther) return;
+    if (spec.parent !== undefined) hub.mark('conversation', spec.parent);
+    for (const child of this.#options.lookup.children(conversation))
+      hub.mark('conversation', child.metadata.name);
+  }
+
+  #sandboxChanged(sandbox: Sandbox, oldOwner = sandbox.spec.owner): void {
+    if (!this.#concerns(sandbox)) return;
+    const { name } = sandbox.metadata;
+    for (const owner of new Set([sandbox.spec.owner, oldOwner])) {
+      this.#markQuotas(owner);
+      this.#hubs.get(owner)?.mark('sandbox', name);
+    }
+    for (const { metadata, spec } of this.#options.lookup.conversationsNaming(name)) {
+      const hub = this.#hubs.get(spec.owner);
+      hub?.mark('conversation', metadata.name);
+      hub?.mark('start_task', metadata.name);
+    }
+  }
+
+  #concerns({ metadata }: KubeObject): boolean {
+    return this.#hubs.size > 0 && metadata.namespace === this.#options.namespace;
+  }
+
+  /** A limit of all owners together is filled by each of them. */
+  #markQuotas(owner: string): void {
+    if (this.#options.lookup.quotas().some(({ spec }) => spec.scope === 'Namespace'))
+      this.#markEveryQuota();
+    else this.#hubs.get(owner)?.markQuota();
+  }
+
+  #markEveryQuota(): void {
+    for (const hub of this.#hubs.values()) hub.markQuota();
+  }
+}
+
+/** Whether the parent, and the children, show the conversation as before. */
+const isSameChild = (object: CachedConversation, old: CachedConversation): boolean =>
+  isLive(object) === isLive(old) &&
+  object.metadata.uid === old.metadata.uid &&
+  object.spec.owner === old.spec.owner &&
+  object.spec.parent === old.spec.parent;

@@ -6,7 +6,7 @@ import type { SlowReaderGuard } from '@conversation-operator/http/limits/slow-cl
 import { every, type Timer, type Clock } from '@conversation-operator/base/clock';
 import type { Runtime } from '@conversation-operator/base/runtime';
 import type { Metrics } from '../../observability/metrics.ts';
-import type { OwnerHubs } from './owner-hubs.ts';
+import type { OwnerHubs, LiveState } from './live-state.ts';
 import type { Follower, OwnerHub } from './owner-hub.ts';
 import type { Shares } from '@conversation-operator/base/shares';
 import {
@@ -16,6 +16,9 @@ import {
   openingText,
   type CloseCode,
   type EventKind,
+  lastEventIdHeaders,
+  lastEventIdQuery,
+  streamResponse,
 } from './event-ring.ts';
 import type { SubjectKind } from './own-records.ts';
 import type { KeyRing } from '../auth/key-ring.ts';
@@ -23,8 +26,6 @@ import type { OpenStreams } from '@conversation-operator/http/server/listen';
 import type { Logger } from '@conversation-operator/base/logger';
 import { type Route, endpoints } from '../http/route.ts';
 import { unavailable } from '../errors/problem-error.ts';
-import type { LiveState } from './live-state.ts';
-import { lastEventIdHeaders, lastEventIdQuery, streamResponse } from './schemas.ts';
 
 const { get } = endpoints('stream');
 

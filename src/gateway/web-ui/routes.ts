@@ -5,7 +5,7 @@ import { ProblemError } from '../errors/problem-error.ts';
 import { unused } from '../http/fields.ts';
 import { type Route, endpoints } from '../http/route.ts';
 import { proxyHttp, type AgentRequest } from '../proxy/proxy-http.ts';
-import { isFromOwnPage } from '../sign-in/request-origin.ts';
+import { isFromOwnPage } from '../sign-in/session-cookie.ts';
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { sessionKeyHeader } from '../proxy/request-keys.ts';
@@ -135,7 +135,7 @@ export const webUiRoutes = ({
       about(address.sandbox);
       const contained = containedRequest(body, request, response.locals.requestId);
       releaseAfter(contained, response);
-      await proxyHttp(agents, contained, response, address, { isContained: true });
+      await proxyHttp(agents, { request: contained, response, address, isContained: true });
       return undefined;
     },
   }),

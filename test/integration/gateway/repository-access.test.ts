@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { mountedGitCredentials } from '../../../src/commands/git-directory.ts';
-import { RepositoryAccessChecker } from '../../../src/gateway/git/repository-access-checker.ts';
+import { RepositoryAccessChecker } from '../../../src/gateway/git/directory.ts';
 import { packet } from '../../../packages/git/src/pkt-line.ts';
 import { systemClock } from '@conversation-operator/base/clock';
 import { directly } from '@conversation-operator/outward/outward';

@@ -8,7 +8,7 @@ import { nothingExposed } from './nothing-exposed.ts';
 import { LiveStream } from '../../../src/gateway/stream/live-stream.ts';
 import type { EventMemory } from '../../../src/gateway/stream/event-ring.ts';
 import { OwnRecords } from '../../../src/gateway/stream/own-records.ts';
-import { OwnerHubs } from '../../../src/gateway/stream/owner-hubs.ts';
+import { OwnerHubs } from '../../../src/gateway/stream/live-state.ts';
 import { newPool } from '../../../src/gateway/limits/pools.ts';
 import { quotaRecord } from '../../../src/gateway/quota/quota.ts';
 import { ResponseCache } from '../../../src/gateway/presenters/conversation-records.ts';

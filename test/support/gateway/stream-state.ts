@@ -7,7 +7,7 @@ import {
   closedSchema,
   removedSchema,
   snapshotSchema,
-} from '../../../src/gateway/stream/schemas.ts';
+} from '../../../src/gateway/stream/event-ring.ts';
 
 export interface SentEvent {
   readonly id: string | undefined;

@@ -5,7 +5,7 @@ import {
   agentTime,
   historyFilterOf,
   historyQueryOf,
-} from '../../../src/gateway/history/history-query.ts';
+} from '../../../src/gateway/history/events.ts';
 
 describe('a time of a query', () => {
   // The right column is what Python's datetime.isoformat makes of the left one in an agent.

@@ -1,4 +1,4 @@
-import { repositoryTyped, staticDirectory } from '../../../src/gateway/git/static-directory.ts';
+import { repositoryTyped, staticDirectory } from '../../../src/gateway/git/directory.ts';
 
 const github = 'https://github.com';
 

@@ -37,10 +37,7 @@ const pull = z.object({
   head: z.object({ ref: name(), repo: z.object({ id: z.int() }).nullish() }),
   base: z.object({ ref: name(), repo: z.object({ id: z.int() }) }),
 });
-const details = pull.extend({
-  body: description(),
-  comments: z.int().nonnegative(),
-});
+const details = pull.extend({ body: description(), comments: z.int().nonnegative() });
 const user = login();
 const comment = z
   .object({

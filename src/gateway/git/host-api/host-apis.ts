@@ -4,7 +4,7 @@ import {
   gitProviderOf,
   githubApiPath,
 } from '../../../resources/git-providers.ts';
-import type { GitHosts } from '../static-directory.ts';
+import type { GitHosts } from '../hosts.ts';
 import { forgejoApi } from './forgejo.ts';
 import { githubApi, githubHeaders } from './github.ts';
 import { gitlabApi } from './gitlab.ts';
@@ -82,8 +82,5 @@ export function newHostApis(options: HostApisOptions): HostApis {
       return [[provider, api(json)] as const];
     }),
   );
-  return {
-    of: (provider) => apis.get(provider),
-    close: () => dispatcher.destroy(),
-  };
+  return { of: (provider) => apis.get(provider), close: () => dispatcher.destroy() };
 }

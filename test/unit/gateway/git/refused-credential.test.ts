@@ -2,7 +2,7 @@ import { silentLogger } from '@conversation-operator/base/logger';
 import { directly } from '@conversation-operator/outward/outward';
 import type { GitCredentials } from '../../../../src/gateway/git/hosts.ts';
 import { PrivateHost } from '../../../../src/gateway/git/private-host.ts';
-import { RepositoryAccessChecker } from '../../../../src/gateway/git/repository-access-checker.ts';
+import { RepositoryAccessChecker } from '../../../../src/gateway/git/directory.ts';
 import { createMetrics } from '../../../../src/observability/metrics.ts';
 import { startJsonHost, type JsonHost } from '../../../support/json-host.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { Upstream } from '@conversation-operator/http/proxy/upstream';
 import { defaultForwardingLimits } from '@conversation-operator/http/proxy/tunnel';
 import { Addressing } from '../../../../src/gateway/proxy/addressing.ts';
-import { forwardingOf } from '../../../../src/gateway/proxy/forwarding.ts';
+import { forwardingOf } from '../../../../src/gateway/proxy/proxy-http.ts';
 
 describe('an agent', () => {
   const target = { host: '10.0.0.9', port: 8000, authority: '10.0.0.9:8000' };

@@ -1,4 +1,4 @@
-import { OpenSessions } from '../../../../src/gateway/proxy/open-sessions.ts';
+import { OpenSessions } from '../../../../src/gateway/proxy/agent-access.ts';
 import { IndexedStore } from '@conversation-operator/kube/store';
 import { Listeners } from '../../../../src/gateway/lookup/object-feed.ts';
 import { apiKeys, type ApiKey } from '../../../../src/resources/api-key.ts';
