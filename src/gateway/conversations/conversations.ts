@@ -2,7 +2,7 @@ import type { StorageCaps } from '../lookup/storage-caps.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Shares } from '@conversation-operator/base/shares';
 import type { AgentControl } from '../../agent/openhands-api.ts';
-import type { z } from 'zod';
+import { z } from 'zod';
 import {
   cachedConversation,
   type CachedConversation,
@@ -26,22 +26,42 @@ import { startTaskList, startTaskRecord, startTaskSchema } from '../presenters/s
 import { compact } from '@conversation-operator/base/compact';
 import { deleteOne, writeOnStored } from '../lookup/stored.ts';
 import { notFound } from '../errors/problem-error.ts';
-import { refuseTooMany, conversationParams, idsQuery } from '../http/fields.ts';
+import {
+  conversationParams,
+  idsQuery,
+  label,
+  optional,
+  refuseTooMany,
+  shownName,
+} from '../http/fields.ts';
+import { maxTitleLength } from '../../resources/conversation-status.ts';
 import { idempotencyHeaders } from './idempotency.ts';
 import { type ResponseCache, accessTo, startTextsOf } from '../presenters/conversation-records.ts';
+import { startRequestSchema, type StartRequest } from '../presenters/start-fields.ts';
 import {
+  conversationFilter,
   conversationFilters,
   conversationSearch,
-  startRequestSchema,
-  updateRequestSchema,
-  type StartRequest,
-  type UpdateRequest,
-} from './schemas.ts';
-import { conversationFilter, type ConversationSearch } from './search.ts';
+  type ConversationSearch,
+} from './search.ts';
 import { sendMessageRoute } from './messages.ts';
 import { startConversation, startProblems, type StartNeeds } from './start.ts';
 import { streamStart, type StreamStartNeeds } from './start-stream.ts';
 import { agentProblems, type AgentReads } from '../history/agent-reads.ts';
+
+/** Maximum number of tags: every record of the conversation contains all of them. */
+const maxTags = 64;
+
+export const updateRequestSchema = z.strictObject({
+  title: optional(shownName(maxTitleLength)),
+  public: optional(z.boolean()),
+  tags: optional(
+    z
+      .record(label(64), label(256))
+      .refine((tags) => Object.keys(tags).length <= maxTags, `must have at most ${maxTags} tags`),
+  ).describe(`They replace those that are there; at most ${maxTags}.`),
+});
+type UpdateRequest = z.output<typeof updateRequestSchema>;
 
 const base = '/api/v1/app-conversations';
 const { get, patch, post, remove } = endpoints('conversations');

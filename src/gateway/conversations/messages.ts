@@ -30,7 +30,7 @@ import { sandboxViewOf } from '../presenters/conversation.ts';
 import { idempotencyHeaders, messageIdsOf } from './idempotency.ts';
 import { refuseOverQuota } from '../quota/quota.ts';
 import { comesBackFromError, refuseUnusable, requestResume } from '../sandboxes/resume.ts';
-import { messageOf, sendMessageSchema } from './schemas.ts';
+import { messageOf, sendMessageSchema } from '../presenters/message.ts';
 import { found, isConflict, mayBeExecuted } from '@conversation-operator/kube/errors';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
 

@@ -7,8 +7,12 @@ import { type Route, endpoints, type HandlerResult } from '../http/route.ts';
 import { countSchema, pageFrame } from '../presenters/schemas.ts';
 import { startTaskList, startTaskPage, startTaskRecord } from '../presenters/start-task.ts';
 import { refuseTooMany, idsQuery } from '../http/fields.ts';
-import { startTaskFilters, startTaskSearch } from './schemas.ts';
-import { startTaskFilter, type ConversationSearch } from './search.ts';
+import {
+  startTaskFilter,
+  startTaskFilters,
+  startTaskSearch,
+  type ConversationSearch,
+} from './search.ts';
 import type { ServerResponse } from 'node:http';
 import {
   listText,

@@ -20,11 +20,10 @@ import { type Sandbox } from '../../resources/sandbox.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';
 import { ProblemError, unavailable } from '../errors/problem-error.ts';
 import { capProblems, type StorageCaps } from '../lookup/storage-caps.ts';
-import { chosenIdAnnotation } from '../presenters/start-task.ts';
 import { placeOf } from './idempotency.ts';
 import { refuseOverQuota } from '../quota/quota.ts';
 import { requestResume } from '../sandboxes/resume.ts';
-import { type StartRequest } from './schemas.ts';
+import { chosenIdAnnotation, type StartRequest } from '../presenters/start-fields.ts';
 
 import {
   modelFor,
