@@ -1,5 +1,3 @@
-import type { StorageCaps } from '../lookup/storage-caps.ts';
-import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Shares } from '@conversation-operator/base/shares';
 import type { AgentControl } from '../../agent/openhands-api.ts';
 import { z } from 'zod';
@@ -69,12 +67,6 @@ const { get, patch, post, remove } = endpoints('conversations');
 /** Dependencies of the routes of conversations. */
 type ConversationNeeds = StartNeeds &
   StreamStartNeeds & { readonly places: { readonly startStreams: Shares } };
-
-/** Dependencies of changes of conversations. */
-interface UpdateNeeds {
-  readonly client: KubeClient;
-  readonly caps: StorageCaps;
-}
 
 export const conversationRoutes = (
   needs: ConversationNeeds,
@@ -191,7 +183,7 @@ async function start(needs: StartNeeds, { owner, headers, body, about }: StartCa
  * version.
  */
 async function update(
-  needs: UpdateNeeds,
+  needs: StartNeeds,
   conversation: CachedConversation,
   change: UpdateRequest,
 ): ReturnType<typeof store> {
@@ -208,7 +200,7 @@ async function update(
 }
 
 async function store(
-  { client, caps }: UpdateNeeds,
+  { client, caps }: StartNeeds,
   conversation: Pick<CachedConversation, 'metadata' | 'spec'>,
   change: UpdateRequest,
   precondition: { readonly resourceVersion?: string } = {},

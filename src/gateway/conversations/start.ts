@@ -82,20 +82,16 @@ export interface StartNeeds extends ReferenceNeeds {
   readonly startTexts: StartTextReader;
 }
 
-interface Place {
-  readonly name: string;
-  /**
-   * The stored conversation of this name: the answer where its request is equal, else a conflict.
-   */
-  readonly present?: CachedConversation | undefined;
-}
-
+/**
+ * The name of the conversation, and what is stored under it: the answer where its request is equal,
+ * else a conflict.
+ */
 async function placeFor(
   needs: StartNeeds,
   owner: string,
   request: StartRequest,
   idempotencyKey: string | undefined,
-): Promise<Place> {
+): ReturnType<typeof placeOf> {
   const { conversation_id: chosen } = request;
   if (chosen !== undefined) {
     const present = await needs.lookup.conversation(owner, chosen);
@@ -105,7 +101,7 @@ async function placeFor(
     return { name: chosen, present };
   }
   if (idempotencyKey !== undefined) return placeOf(needs, owner, idempotencyKey);
-  return { name: newUuid(needs.clock.now(), needs.random) };
+  return { name: newUuid(needs.clock.now(), needs.random), present: undefined };
 }
 
 const taken = (request: StartRequest): ProblemError =>

@@ -107,35 +107,18 @@ type Places = ConversationSpec & {
   [K in keyof Repository as `repository.${K}`]: Repository[K];
 } & { [K in keyof Agent as `agent.${K}`]: Agent[K] };
 
-type Spec = CachedConversation['spec'];
-interface Field<Value> {
+interface Field {
+  readonly place: keyof Places;
   /** Schema of what clients see. */
   readonly shown: z.ZodType;
-  readonly show: (spec: Spec) => unknown;
-  readonly set: (spec: Record<string, unknown>, value: Value) => void;
+  /** What clients see of the value. */
+  readonly show: (value: never) => unknown;
 }
-type Fields = Readonly<Record<string, Field<never>>>;
-
-/** A field that the spec has at a place. `show` turns its value into what clients see. */
-function at<P extends keyof Places, S extends z.ZodType>(
+const at = <P extends keyof Places, S extends z.ZodType>(
   place: P,
   shown: S,
   show: (value: Places[P] | undefined) => z.output<S>,
-) {
-  const [outer = '', inner] = place.split('.');
-  return {
-    shown,
-    show: (spec: Spec): z.output<S> => {
-      const value: unknown = spec[outer as keyof Spec];
-      const group = value as Readonly<Record<string, unknown>> | undefined;
-      return show((inner === undefined ? value : group?.[inner]) as Places[P] | undefined);
-    },
-    set: (spec: Record<string, unknown>, value: Places[P] | undefined): void => {
-      if (value === undefined) return;
-      spec[outer] = inner === undefined ? value : { ...(spec[outer] as object), [inner]: value };
-    },
-  };
-}
+) => ({ place, shown, show });
 
 const orNull = <T>(value: T | undefined): T | null => value ?? null;
 
@@ -171,25 +154,43 @@ const storedFields = {
   sandbox_id: at('sandboxName', nullableText, orNull),
   sandbox_spec_id: at('templateName', nullableText, orNull),
   public: at('public', z.boolean().nullable(), orNull),
-} satisfies { readonly [K in StoredField]: Field<StartRequest[K]> };
+} satisfies Record<StoredField, Field>;
+
+type Fields = Readonly<Record<string, Field>>;
+type Spec = CachedConversation['spec'];
 
 const schemasOf = <F extends Fields>(fields: F) =>
   Object.fromEntries(Object.entries(fields).map(([name, { shown }]) => [name, shown])) as {
     [K in keyof F]: F[K]['shown'];
   };
+
 const shownIn = <F extends Fields>(spec: Spec, fields: F) =>
-  Object.fromEntries(Object.entries(fields).map(([name, { show }]) => [name, show(spec)])) as {
-    [K in keyof F]: ReturnType<F[K]['show']>;
-  };
+  Object.fromEntries(
+    Object.entries(fields).map(([name, { place, show }]) => [name, show(valueAt(spec, place))]),
+  ) as { [K in keyof F]: ReturnType<F[K]['show']> };
+
+const valueAt = (spec: object, place: string) =>
+  place
+    .split('.')
+    .reduce<unknown>(
+      (value, key) => (value as Record<string, unknown> | undefined)?.[key],
+      spec,
+    ) as never;
 
 export const recordFieldSchemas = schemasOf(recordFields);
 export const shownRecordFields = (spec: Spec) => shownIn(spec, recordFields);
 
 /** The fields of the spec that a request gives. */
-export function specFieldsOf(request: Pick<StartRequest, StoredField>): Partial<ConversationSpec> {
-  const spec: Partial<ConversationSpec> = {};
-  for (const [name, { set }] of Object.entries(storedFields))
-    set(spec, request[name as StoredField] as never);
+export function specFieldsOf(request: {
+  readonly [K in StoredField]?: Places[(typeof storedFields)[K]['place']] | undefined;
+}): Partial<ConversationSpec> {
+  const spec: Record<string, unknown> = {};
+  for (const [name, { place }] of Object.entries(storedFields)) {
+    const value = request[name as StoredField];
+    const [outer, inner] = place.split('.') as [string, string?];
+    if (value !== undefined)
+      spec[outer] = inner === undefined ? value : { ...(spec[outer] as object), [inner]: value };
+  }
   return spec;
 }
 
