@@ -44,7 +44,7 @@ import {
 } from './search.ts';
 import { sendMessageRoute } from './messages.ts';
 import { startConversation, startProblems, type StartNeeds } from './start.ts';
-import { streamStart, type StreamStartNeeds } from './start-stream.ts';
+import { streamStart, type StartTaskNeeds } from './start-tasks.ts';
 import { agentProblems, type AgentReads } from '../history/agent-reads.ts';
 
 /** Maximum number of tags: every record of the conversation contains all of them. */
@@ -66,7 +66,7 @@ const { get, patch, post, remove } = endpoints('conversations');
 
 /** Dependencies of the routes of conversations. */
 type ConversationNeeds = StartNeeds &
-  StreamStartNeeds & { readonly places: { readonly startStreams: Shares } };
+  StartTaskNeeds & { readonly places: { readonly startStreams: Shares } };
 
 export const conversationRoutes = (
   needs: ConversationNeeds,
