@@ -64,7 +64,7 @@ const unusedFields = {
   observability_span_name: unused('traces are a setting of the service.'),
 };
 
-/** What a start may say. The hash of a request depends on the order of the fields. */
+/** The body of a start. The hash of a request depends on the order of the fields. */
 export const startRequestSchema = z.strictObject({
   conversation_id: optional(uuid()),
   initial_message: messageSchema
@@ -111,7 +111,7 @@ interface Field {
   readonly place: keyof Places;
   /** Schema of what clients see. */
   readonly shown: z.ZodType;
-  /** What clients see of the value. */
+  /** Turns the value into the one that clients see. */
   readonly show: (value: never) => unknown;
 }
 const at = <P extends keyof Places, S extends z.ZodType>(
