@@ -34,11 +34,6 @@ const defaultResumeRate: TokenBucketOptions = { burst: 10, intervalMs: 1_000 };
  */
 const deletedQuotaDelayMs = 60_000;
 
-export interface SnapshotOptions {
-  /** Rate of automatic resumes. */
-  readonly resumeRate?: TokenBucketOptions;
-}
-
 /**
  * The sandboxes of one namespace, by owner, and the quotas that hold for them. A view counts only
  * the owners anew who have changed since the view before. Pure: no I/O and no clock.
@@ -56,7 +51,8 @@ export class Snapshot {
   /** The spares of pools, which no limit of an owner counts. */
   readonly spares = new Owner('');
 
-  constructor({ resumeRate = defaultResumeRate }: SnapshotOptions = {}) {
+  /** @param resumeRate Rate of automatic resumes. */
+  constructor(resumeRate = defaultResumeRate) {
     this.#resumeRate = new TokenBucket(resumeRate);
   }
 

@@ -7,10 +7,8 @@ export const approvalKinds = ['execute', 'edit', 'other'] as const;
 export type ApprovalKind = (typeof approvalKinds)[number];
 
 export const optionKinds = ['allow_once', 'allow_always', 'reject_once', 'reject_always'] as const;
-export type OptionKind = (typeof optionKinds)[number];
 
 export const approvalDecisions = ['approve', 'reject'] as const;
-export type ApprovalDecision = (typeof approvalDecisions)[number];
 
 export const maxOptions = 20;
 /** Maximum characters of the id and of the name of an option. */

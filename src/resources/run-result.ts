@@ -3,7 +3,6 @@ import { optional, text } from './schema.ts';
 
 /** Reasons why the result of a completed run needs attention; docs/reasons.md explains them. */
 export const runResultReasons = ['ToolFailed', 'ToolRejected', 'ModelNotConfigured'] as const;
-export type RunResultReason = (typeof runResultReasons)[number];
 
 /** Maximum characters of the agent's words. */
 export const maxResultMessage = 200;

@@ -10,13 +10,13 @@ const callbacks = { test: 'test/integration/gateway/callback-server.test.ts' };
 /** Mistakes in requests of the gateway. Each name is the mistake as a sentence. */
 export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
   'a start takes a longer system message than a conversation can have': {
-    ...{ file: 'src/gateway/conversations/schemas.ts', ...bounds },
+    ...{ file: 'src/gateway/presenters/start-fields.ts', ...bounds },
     from: 'optional(z.string().max(16_384))',
     to: 'optional(z.string())',
     name: 'refused beyond it as body.system_message_suffix',
   },
   'a start takes one pull request more than a conversation can name': {
-    ...{ file: 'src/gateway/conversations/schemas.ts', ...bounds },
+    ...{ file: 'src/gateway/presenters/start-fields.ts', ...bounds },
     from: 'z.array(z.int().min(1)).max(100)',
     to: 'z.array(z.int().min(1)).max(101)',
     name: 'refused beyond it as body.pr_number',

@@ -4,6 +4,7 @@ import type {
   SandboxRecord,
   StartTask,
 } from '../../src/web/wire.ts';
+import { conversation, startTask } from '../../src/gateway/openapi/examples/records.ts';
 import { startTaskIdOf } from '../../src/resources/start-task-id.ts';
 
 /** The id of the conversation with this number. */
@@ -17,36 +18,18 @@ export const aConversation = (
   number: number,
   fields: Partial<ConversationRecord> = {},
 ): ConversationRecord => ({
+  ...conversation,
   id: idOf(number),
-  created_by_user_id: 'alice',
   sandbox_id: `sbx-${number}`,
-  sandbox_status: 'RUNNING',
-  sandbox_status_reason: null,
-  execution_status: 'running',
-  execution_status_detail: null,
   selected_repository: 'acme/app',
-  selected_branch: 'main',
-  git_provider: 'github',
   title: `Conversation ${number}`,
-  trigger: null,
-  pr_number: [],
-  pull_requests: [],
-  pending_approval: null,
-  lost_answer: null,
-  last_result: null,
   llm_model: null,
-  agent_kind: 'openhands',
-  agent_name: null,
   metrics: null,
-  parent_conversation_id: null,
-  sub_conversation_ids: [],
-  public: false,
   tags: {},
   workspace: { working_dir: '/workspace/project' },
   created_at: before(number),
   updated_at: before(Math.min(number, 3)),
   conversation_url: null,
-  session_api_key: null,
   ...fields,
 });
 
@@ -63,18 +46,10 @@ export const aSandbox = (number: number, fields: Partial<SandboxRecord> = {}): S
 });
 
 export const aTask = (number: number, fields: Partial<StartTask> = {}): StartTask => ({
+  ...startTask,
   id: startTaskIdOf(idOf(number)),
-  created_by_user_id: 'alice',
-  status: 'WORKING',
-  detail: null,
-  error: null,
-  failed_status: null,
-  app_conversation_id: null,
-  sandbox_id: null,
-  agent_server_url: null,
-  steps: [],
   request: {
-    conversation_id: null,
+    ...startTask.request,
     initial_message: {
       role: 'user',
       content: [{ type: 'text', text: 'Write a test for the parser' }],
@@ -83,18 +58,6 @@ export const aTask = (number: number, fields: Partial<StartTask> = {}): StartTas
     selected_repository: 'acme/app',
     selected_branch: null,
     git_provider: null,
-    title: null,
-    trigger: null,
-    pr_number: [],
-    parent_conversation_id: null,
-    llm_model: null,
-    agent_type: null,
-    system_message_suffix: null,
-    tools: null,
-    confirmation_policy: null,
-    sandbox_id: null,
-    sandbox_spec_id: null,
-    public: null,
   },
   created_at: before(number),
   updated_at: before(Math.min(number, 1)),

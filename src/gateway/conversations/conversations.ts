@@ -1,8 +1,6 @@
-import type { StorageCaps } from '../lookup/storage-caps.ts';
-import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Shares } from '@conversation-operator/base/shares';
 import type { AgentControl } from '../../agent/openhands-api.ts';
-import type { z } from 'zod';
+import { z } from 'zod';
 import {
   cachedConversation,
   type CachedConversation,
@@ -26,35 +24,49 @@ import { startTaskList, startTaskRecord, startTaskSchema } from '../presenters/s
 import { compact } from '@conversation-operator/base/compact';
 import { deleteOne, writeOnStored } from '../lookup/stored.ts';
 import { notFound } from '../errors/problem-error.ts';
-import { refuseTooMany, conversationParams, idsQuery } from '../http/fields.ts';
+import {
+  conversationParams,
+  idsQuery,
+  label,
+  optional,
+  refuseTooMany,
+  shownName,
+} from '../http/fields.ts';
+import { maxTitleLength } from '../../resources/conversation-status.ts';
 import { idempotencyHeaders } from './idempotency.ts';
 import { type ResponseCache, accessTo, startTextsOf } from '../presenters/conversation-records.ts';
+import { startRequestSchema, type StartRequest } from '../presenters/start-fields.ts';
 import {
+  conversationFilter,
   conversationFilters,
   conversationSearch,
-  startRequestSchema,
-  updateRequestSchema,
-  type StartRequest,
-  type UpdateRequest,
-} from './schemas.ts';
-import { conversationFilter, type ConversationSearch } from './search.ts';
+  type ConversationSearch,
+} from './search.ts';
 import { sendMessageRoute } from './messages.ts';
 import { startConversation, startProblems, type StartNeeds } from './start.ts';
-import { streamStart, type StreamStartNeeds } from './start-stream.ts';
+import { streamStart, type StartTaskNeeds } from './start-tasks.ts';
 import { agentProblems, type AgentReads } from '../history/agent-reads.ts';
+
+/** Maximum number of tags: every record of the conversation contains all of them. */
+const maxTags = 64;
+
+export const updateRequestSchema = z.strictObject({
+  title: optional(shownName(maxTitleLength)),
+  public: optional(z.boolean()),
+  tags: optional(
+    z
+      .record(label(64), label(256))
+      .refine((tags) => Object.keys(tags).length <= maxTags, `must have at most ${maxTags} tags`),
+  ).describe(`They replace those that are there; at most ${maxTags}.`),
+});
+type UpdateRequest = z.output<typeof updateRequestSchema>;
 
 const base = '/api/v1/app-conversations';
 const { get, patch, post, remove } = endpoints('conversations');
 
 /** Dependencies of the routes of conversations. */
 type ConversationNeeds = StartNeeds &
-  StreamStartNeeds & { readonly places: { readonly startStreams: Shares } };
-
-/** Dependencies of changes of conversations. */
-interface UpdateNeeds {
-  readonly client: KubeClient;
-  readonly caps: StorageCaps;
-}
+  StartTaskNeeds & { readonly places: { readonly startStreams: Shares } };
 
 export const conversationRoutes = (
   needs: ConversationNeeds,
@@ -171,7 +183,7 @@ async function start(needs: StartNeeds, { owner, headers, body, about }: StartCa
  * version.
  */
 async function update(
-  needs: UpdateNeeds,
+  needs: StartNeeds,
   conversation: CachedConversation,
   change: UpdateRequest,
 ): ReturnType<typeof store> {
@@ -188,7 +200,7 @@ async function update(
 }
 
 async function store(
-  { client, caps }: UpdateNeeds,
+  { client, caps }: StartNeeds,
   conversation: Pick<CachedConversation, 'metadata' | 'spec'>,
   change: UpdateRequest,
   precondition: { readonly resourceVersion?: string } = {},

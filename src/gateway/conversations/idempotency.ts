@@ -4,7 +4,7 @@ import type { SandboxKeys } from '../../agent/keys.ts';
 import { z } from 'zod';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { uuidOf } from '../../resources/ids.ts';
-import { chosenIdAnnotation } from '../presenters/start-task.ts';
+import { chosenIdAnnotation } from '../presenters/start-fields.ts';
 
 /** Time in which the same key means the same start. */
 const windowMs = 24 * 60 * 60 * 1000;

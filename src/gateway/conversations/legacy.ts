@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { SandboxStatus } from '../../resources/conversation-status.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import { type StartRequest, startRequestSchema } from './schemas.ts';
+import { type StartRequest, startRequestSchema } from '../presenters/start-fields.ts';
 import { presentConversation, conversationSchema } from '../presenters/conversation.ts';
 import { sourcesOf } from '../presenters/conversation-records.ts';
 import type { ConversationSearch } from './search.ts';

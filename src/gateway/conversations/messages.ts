@@ -1,12 +1,6 @@
 import { conversationParams } from '../http/fields.ts';
-import type { StorageCaps, Reservation } from '../lookup/storage-caps.ts';
-import type { ResourceLookup } from '../lookup/resource-lookup.ts';
-import type { ObjectFeed } from '../lookup/object-feed.ts';
-import type { RandomBytes } from '../auth/key.ts';
+import type { Reservation } from '../lookup/storage-caps.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import type { Clock } from '@conversation-operator/base/clock';
-import type { Sandbox } from '../../resources/sandbox.ts';
-import type { SandboxKeys } from '../../agent/keys.ts';
 import { z } from 'zod';
 import {
   cachedConversation,
@@ -30,7 +24,8 @@ import { sandboxViewOf } from '../presenters/conversation.ts';
 import { idempotencyHeaders, messageIdsOf } from './idempotency.ts';
 import { refuseOverQuota } from '../quota/quota.ts';
 import { comesBackFromError, refuseUnusable, requestResume } from '../sandboxes/resume.ts';
-import { messageOf, sendMessageSchema } from './schemas.ts';
+import type { StartNeeds } from './start.ts';
+import { messageOf, sendMessageSchema } from '../presenters/message.ts';
 import { found, isConflict, mayBeExecuted } from '@conversation-operator/kube/errors';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
 
@@ -186,21 +181,7 @@ export const sentSchema = z.object({
     .describe('True: the message is stored, and the agent gets it as soon as it can take it.'),
 });
 
-/** Dependencies of messages. */
-interface MessageNeeds {
-  readonly client: KubeClient;
-  readonly clock: Clock;
-  readonly random: RandomBytes;
-  readonly lookup: ResourceLookup;
-  readonly feeds: {
-    readonly conversations: ObjectFeed<CachedConversation>;
-    readonly sandboxes: ObjectFeed<Sandbox>;
-  };
-  readonly keys: Pick<SandboxKeys, 'derivedIds'>;
-  readonly caps: StorageCaps;
-}
-
-export const sendMessageRoute = (needs: MessageNeeds): Route =>
+export const sendMessageRoute = (needs: StartNeeds): Route =>
   post('/api/v1/app-conversations/{id}/send-message', 'sendMessage', {
     summary:
       'Send a message to the agent: delivered once, in the order of the answers; a paused sandbox is resumed for it',

@@ -3,7 +3,35 @@ import { conversationIdOf } from '../../resources/ids.ts';
 import { Derived } from '../lookup/cache.ts';
 import { searchPage, sortedBy, type PageRequest, type Placed } from '../paging/keyset.ts';
 import { titleOf, updatedAt } from '../presenters/conversation.ts';
-import type { ConversationFilters, StartTaskFilters } from './schemas.ts';
+import { z } from 'zod';
+import { paging, time, uuid } from '../http/fields.ts';
+
+const orders = (...fields: readonly string[]) =>
+  fields.flatMap((field) => [field, `${field}_DESC`]);
+
+export const conversationFilters = z.object({
+  title__contains: z.string().optional(),
+  created_at__gte: time().optional(),
+  created_at__lt: time().optional(),
+  updated_at__gte: time().optional(),
+  updated_at__lt: time().optional(),
+  sandbox_id__eq: z.string().optional(),
+});
+type ConversationFilters = z.output<typeof conversationFilters>;
+export const conversationSearch = conversationFilters.extend({
+  sort_order: z.enum(orders('CREATED_AT', 'UPDATED_AT', 'TITLE')).default('CREATED_AT_DESC'),
+  ...paging,
+});
+
+export const startTaskFilters = z.object({
+  conversation_id__eq: uuid().optional(),
+  created_at__gte: time().optional(),
+});
+type StartTaskFilters = z.output<typeof startTaskFilters>;
+export const startTaskSearch = startTaskFilters.extend({
+  sort_order: z.enum(orders('CREATED_AT', 'UPDATED_AT')).default('CREATED_AT_DESC'),
+  ...paging,
+});
 
 const createdAt = ({ metadata }: CachedConversation): string => metadata.creationTimestamp;
 

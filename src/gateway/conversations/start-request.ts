@@ -8,9 +8,9 @@ import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { viewOfSandbox } from '../../status/sandbox-phase.ts';
 import { ProblemError, notFound } from '../errors/problem-error.ts';
-import { compact } from '@conversation-operator/base/compact';
 import { comesBackFromError, refuseUnusable } from '../sandboxes/resume.ts';
-import { messageOf, type StartRequest } from './schemas.ts';
+import { messageOf } from '../presenters/message.ts';
+import { specFieldsOf, type StartRequest } from '../presenters/start-fields.ts';
 
 /** Dependencies of the contents of a new conversation. */
 export interface ReferenceNeeds {
@@ -68,36 +68,30 @@ export async function referencesOf(
   };
 }
 
+type StartSecrets = NonNullable<ConversationSpec['secrets']>;
+
 export function specOf(
   owner: string,
   request: StartRequest,
   { templateName, sandbox, parent }: References,
-  { model, secrets }: Pick<ConversationSpec, 'secrets'> & { readonly model: string | undefined },
+  { model, secrets }: { readonly model: string | undefined; readonly secrets: StartSecrets },
 ): ConversationSpec {
-  const { selected_repository: name, initial_message: message } = request;
-  const checkout = compact({ branch: request.selected_branch, provider: request.git_provider });
-  const agent = compact({
-    type: request.agent_type,
-    model,
-    systemMessageSuffix: request.system_message_suffix,
-    tools: request.tools,
-    confirmationPolicy: request.confirmation_policy,
+  const { initial_message: message } = request;
+  const { repository, ...fields } = specFieldsOf({
+    ...request,
+    title: request.title || undefined,
+    sandbox_id: sandbox?.metadata.name,
+    parent_conversation_id: parent,
+    llm_model: model,
   });
   return {
     owner,
+    ...fields,
     templateName,
-    ...compact({
-      title: request.title === '' ? undefined : request.title,
-      initialMessage: message === null ? undefined : messageOf(message),
-      repository: name === undefined ? undefined : { name, ...checkout },
-      secrets: secrets !== undefined && secrets.length > 0 ? secrets : undefined,
-      sandboxName: sandbox?.metadata.name,
-      agent: Object.keys(agent).length > 0 ? agent : undefined,
-      parent,
-      trigger: request.trigger,
-      prNumbers: request.pr_number,
-      public: request.public,
-    }),
+    // A branch without a repository is ignored.
+    ...(repository?.name === undefined ? {} : { repository }),
+    ...(message === null ? {} : { initialMessage: messageOf(message) }),
+    ...(secrets.length > 0 ? { secrets } : {}),
   };
 }
 
@@ -142,7 +136,7 @@ export const sealedSecrets = (
   owner: string,
   conversation: string,
   { secrets = {} }: StartRequest,
-): NonNullable<ConversationSpec['secrets']> =>
+): StartSecrets =>
   Object.entries(secrets).map(([name, value]) => ({
     name,
     sealed: sealing.seal(value, { scope: 'start', owner, conversation, name }),

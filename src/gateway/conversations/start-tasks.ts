@@ -1,14 +1,25 @@
 import type { Exposure } from '../presenters/sandbox.ts';
-import type { StartTextReader } from '../lookup/start-texts.ts';
+import type { StartTextReader, StartTexts } from '../lookup/start-texts.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
-import type { Clock } from '@conversation-operator/base/clock';
+import { type Clock, every, sleep } from '@conversation-operator/base/clock';
 import { conversationIdOfStartTask } from '../../resources/ids.ts';
 import { type Route, endpoints, type HandlerResult } from '../http/route.ts';
 import { countSchema, pageFrame } from '../presenters/schemas.ts';
-import { startTaskList, startTaskPage, startTaskRecord } from '../presenters/start-task.ts';
+import {
+  startTaskList,
+  startTaskPage,
+  startTaskRecord,
+  startTaskAt,
+  transitionsOf,
+  type StartTask,
+} from '../presenters/start-task.ts';
 import { refuseTooMany, idsQuery } from '../http/fields.ts';
-import { startTaskFilters, startTaskSearch } from './schemas.ts';
-import { startTaskFilter, type ConversationSearch } from './search.ts';
+import {
+  startTaskFilter,
+  startTaskFilters,
+  startTaskSearch,
+  type ConversationSearch,
+} from './search.ts';
 import type { ServerResponse } from 'node:http';
 import {
   listText,
@@ -20,6 +31,128 @@ import type { Shares } from '@conversation-operator/base/shares';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { newPool } from '../limits/pools.ts';
 import { accessTo } from '../presenters/conversation-records.ts';
+import type { ObjectFeed } from '../lookup/object-feed.ts';
+import type { KeyRing } from '../auth/key-ring.ts';
+import type { OpenStreams } from '@conversation-operator/http/server/listen';
+import type { SlowReaderGuard } from '@conversation-operator/http/limits/slow-clients';
+import type { Response } from 'express';
+import { isStartOver } from '../../resources/conversation.ts';
+import type { Principal } from '../auth/key-ring.ts';
+
+/**
+ * Delay between two bytes: less than the idle time after which common proxies close a connection.
+ */
+const whiteSpaceMs = 15_000;
+/** Delay before the texts of an element are read again. */
+const rereadMs = 1_000;
+
+const noTexts: StartTexts = { message: undefined, systemMessageSuffix: undefined, steps: [] };
+
+/** Dependencies of start tasks. */
+export interface StartTaskNeeds {
+  readonly feeds: { readonly conversations: ObjectFeed<CachedConversation> };
+  readonly clock: Clock;
+  readonly lookup: ResourceLookup;
+  readonly exposure: Exposure;
+  readonly ring: KeyRing;
+  readonly startTexts: StartTextReader;
+  readonly streams: OpenStreams;
+  readonly slowReaders: SlowReaderGuard;
+}
+
+/**
+ * Writes a start as a JSON array, one element for each status it has had or will have, until READY
+ * or ERROR. The stream reads the statuses from the list of transitions, and misses none however
+ * many come at once. A client that disconnects ends the stream, but not the start; a shutdown ends
+ * the array, and so does the end of the API key that has opened the stream.
+ * @param texts The texts of the first element. A waiting stream holds no texts, because clients may
+ * open many streams.
+ */
+export function streamStart(
+  needs: StartTaskNeeds,
+  response: Response,
+  conversation: CachedConversation,
+  { texts, principal }: { readonly texts: StartTexts; readonly principal: Principal },
+): void {
+  const { feeds, clock, lookup, ring, startTexts, streams, slowReaders } = needs;
+  const { name, uid } = conversation.metadata;
+  const { owner } = conversation.spec;
+  let known = conversation;
+  let isDeleted = false;
+  let isWriting = false;
+  let written = 0;
+  let over = false;
+
+  const isOver = () => over;
+  const end = (closing = ']') => {
+    if (over) return;
+    over = true;
+    stopListening();
+    for (const forget of forgets) forget();
+    timer.cancel();
+    response.end(closing);
+  };
+  const write = (task: StartTask) => {
+    response.write(`${written === 0 ? '' : ',\n'}${JSON.stringify(task)}`);
+    written += 1;
+    slowReaders.add(response, owner, () => response.destroy());
+    if (isStartOver(task.status)) end();
+  };
+  /** The next element; undefined where there is none yet. */
+  const next = (own: StartTexts): StartTask | undefined => {
+    if (isDeleted) {
+      const detail = 'The conversation was deleted before its start was over.';
+      const time = new Date(clock.now()).toISOString();
+      return {
+        ...startTaskAt(known, own, { status: 'ERROR', time }, undefined),
+        detail,
+        error: detail,
+      };
+    }
+    const transition = transitionsOf(known)[written];
+    return transition && startTaskAt(known, own, transition, accessTo(needs, known));
+  };
+  const writeAll = async () => {
+    if (isWriting) return;
+    isWriting = true;
+    while (!isOver() && (isDeleted || transitionsOf(known).length > written)) {
+      try {
+        const task = next((await startTexts.of(known)) ?? noTexts);
+        if (task !== undefined && !isOver()) write(task);
+      } catch {
+        // The API server does not answer: the element is written as soon as it does.
+        await sleep(clock, rereadMs);
+      }
+    }
+    isWriting = false;
+  };
+  const follow = (object: CachedConversation | undefined) => {
+    if (object?.metadata.uid !== uid || object.metadata.deletionTimestamp !== undefined)
+      isDeleted = true;
+    else known = object;
+    void writeAll();
+  };
+
+  response.statusCode = 200;
+  response.setHeader('content-type', 'application/json');
+  response.setHeader('x-accel-buffering', 'no');
+  response.write('[');
+  const timer = every(clock, whiteSpaceMs, () => void response.write('\n'));
+  const stopListening = feeds.conversations.on(name, follow);
+  const forgets: (() => void)[] = [];
+  response.once('close', () => end(''));
+  const began = { status: 'WORKING', time: conversation.metadata.creationTimestamp } as const;
+  write(startTaskAt(conversation, texts, began, accessTo(needs, conversation)));
+  // Nothing is awaited between this read and the listening above, so no state is missed.
+  const cached = lookup.cachedConversation(name);
+  follow(cached?.metadata.uid === uid ? cached : conversation);
+  // The stream is added last, because a shutdown that has begun ends it at once: the client has the
+  // id of the start by then.
+  const ended = () => end();
+  forgets.push(streams.add(ended));
+  forgets.push(ring.untilEnd(principal.keyName, principal.keyUid, ended));
+  if (isOver()) for (const forget of forgets) forget();
+}
 
 /**
  * Maximum stored bytes of what one answer is made of in memory; a larger one is sent task by task.
@@ -27,14 +160,6 @@ import { accessTo } from '../presenters/conversation-records.ts';
 const maxGatheredBytes = 262_144;
 /** Maximum reads ahead of what is sent or gathered, for each answer. */
 const readAhead = 4;
-/** Dependencies of the routes of start tasks. */
-interface StartTaskNeeds {
-  readonly clock: Clock;
-  readonly lookup: ResourceLookup;
-  readonly exposure: Exposure;
-  readonly startTexts: StartTextReader;
-}
-
 /**
  * Start tasks as JSON. The texts that their clients have sent with them are read where they are
  * needed.

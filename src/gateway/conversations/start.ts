@@ -20,11 +20,10 @@ import { type Sandbox } from '../../resources/sandbox.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';
 import { ProblemError, unavailable } from '../errors/problem-error.ts';
 import { capProblems, type StorageCaps } from '../lookup/storage-caps.ts';
-import { chosenIdAnnotation } from '../presenters/start-task.ts';
 import { placeOf } from './idempotency.ts';
 import { refuseOverQuota } from '../quota/quota.ts';
 import { requestResume } from '../sandboxes/resume.ts';
-import { type StartRequest } from './schemas.ts';
+import { chosenIdAnnotation, type StartRequest } from '../presenters/start-fields.ts';
 
 import {
   modelFor,
@@ -83,20 +82,16 @@ export interface StartNeeds extends ReferenceNeeds {
   readonly startTexts: StartTextReader;
 }
 
-interface Place {
-  readonly name: string;
-  /**
-   * The stored conversation of this name: the answer where its request is equal, else a conflict.
-   */
-  readonly present?: CachedConversation | undefined;
-}
-
+/**
+ * The name of the conversation, and what is stored under it: the answer where its request is equal,
+ * else a conflict.
+ */
 async function placeFor(
   needs: StartNeeds,
   owner: string,
   request: StartRequest,
   idempotencyKey: string | undefined,
-): Promise<Place> {
+): ReturnType<typeof placeOf> {
   const { conversation_id: chosen } = request;
   if (chosen !== undefined) {
     const present = await needs.lookup.conversation(owner, chosen);
@@ -106,7 +101,7 @@ async function placeFor(
     return { name: chosen, present };
   }
   if (idempotencyKey !== undefined) return placeOf(needs, owner, idempotencyKey);
-  return { name: newUuid(needs.clock.now(), needs.random) };
+  return { name: newUuid(needs.clock.now(), needs.random), present: undefined };
 }
 
 const taken = (request: StartRequest): ProblemError =>

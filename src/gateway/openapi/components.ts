@@ -5,11 +5,9 @@ import { streamEventSchema } from '../stream/event-ring.ts';
 import { successSchema } from '../http/route.ts';
 import { eventPage } from '../history/events.ts';
 import { keyRequestSchema, apiKeySchema, issuedApiKeySchema } from '../keys/keys.ts';
-import {
-  sendMessageSchema,
-  startRequestSchema,
-  updateRequestSchema,
-} from '../conversations/schemas.ts';
+import { updateRequestSchema } from '../conversations/conversations.ts';
+import { sendMessageSchema } from '../presenters/message.ts';
+import { startRequestSchema } from '../presenters/start-fields.ts';
 import { sentSchema } from '../conversations/messages.ts';
 import { legacyStartAnswer, legacyStartSchema } from '../conversations/legacy.ts';
 import {

@@ -24,6 +24,7 @@ import {
   latest,
   wireTime,
 } from './schemas.ts';
+import { recordFieldSchemas, shownRecordFields } from './start-fields.ts';
 import { transitionsOf } from './start-task.ts';
 import { resultDetailOf, type RunResult } from '../../resources/run-result.ts';
 
@@ -112,11 +113,8 @@ export const conversationSchema = z.object({
     .describe(
       'The result of the last run; null while a run is under way, and where none is known.',
     ),
-  selected_repository: nullableText,
-  selected_branch: nullableText,
-  git_provider: nullableText,
+  ...recordFieldSchemas,
   title: z.string(),
-  trigger: nullableText,
   pr_number: z
     .array(z.int())
     .describe('Pull requests that the conversation is about, or has opened.'),
@@ -234,11 +232,8 @@ export function presentConversation(
       executionStatus === 'running' || executionStatus === 'waiting_for_confirmation'
         ? null
         : presentRunResult(status?.lastResult),
-    selected_repository: spec.repository?.name ?? null,
-    selected_branch: spec.repository?.branch ?? null,
-    git_provider: spec.repository?.provider ?? null,
+    ...shownRecordFields(spec),
     title: titleOf(conversation),
-    trigger: spec.trigger ?? null,
     pr_number: prNumbersOf(conversation),
     pull_requests: presentPullRequests(conversation),
     pending_approval: presentApproval(conversation, phase),

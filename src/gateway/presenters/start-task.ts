@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import { startStatusOf, type Message } from '../../resources/conversation.ts';
+import { startStatusOf } from '../../resources/conversation.ts';
 import {
   startStatuses,
   startStepNames,
@@ -19,73 +19,7 @@ import {
   wireTimeOrNull,
 } from './schemas.ts';
 import type { StartTexts } from '../lookup/start-texts.ts';
-import { confirmationPolicies } from '../../resources/agent-settings.ts';
-import { parseUuid } from '@conversation-operator/base/uuid';
-
-/** The annotation of conversations whose id the client has chosen. */
-export const chosenIdAnnotation = 'conversation-operator.dev/chosen-id';
-
-const contentSchema = z.union([
-  z.object({ type: z.literal('text'), text: z.string() }),
-  z.object({ type: z.literal('image'), image_urls: z.array(z.string()) }),
-]);
-
-/** The start request as it is echoed: with defaults filled in, without what was ignored. */
-export const startRequestSchema = z.object({
-  conversation_id: nullableText,
-  initial_message: z
-    .object({ role: z.string(), content: z.array(contentSchema), run: z.boolean() })
-    .nullable(),
-  selected_repository: nullableText,
-  selected_branch: nullableText,
-  git_provider: nullableText,
-  title: nullableText,
-  trigger: nullableText,
-  pr_number: z.array(z.int()),
-  parent_conversation_id: nullableText,
-  llm_model: nullableText,
-  agent_type: nullableText,
-  system_message_suffix: nullableText,
-  tools: z.array(z.string()).nullable(),
-  confirmation_policy: z.enum(confirmationPolicies).nullable(),
-  sandbox_id: nullableText,
-  sandbox_spec_id: nullableText,
-  public: z.boolean().nullable(),
-});
-
-const messageView = ({ role, content, run }: Message) => ({
-  role,
-  content: content.map(({ type, text, imageUrls }) =>
-    type === 'text' ? { type, text: text ?? '' } : { type, image_urls: [...(imageUrls ?? [])] },
-  ),
-  run,
-});
-
-function presentStartRequest(
-  { metadata, spec }: CachedConversation,
-  texts: StartTexts,
-): z.output<typeof startRequestSchema> {
-  return {
-    conversation_id: metadata.annotations?.[chosenIdAnnotation] === 'true' ? metadata.name : null,
-    initial_message: texts.message === undefined ? null : messageView(texts.message),
-    selected_repository: spec.repository?.name ?? null,
-    selected_branch: spec.repository?.branch ?? null,
-    git_provider: spec.repository?.provider ?? null,
-    title: spec.title ?? null,
-    trigger: spec.trigger ?? null,
-    pr_number: [...(spec.prNumbers ?? [])],
-    parent_conversation_id:
-      spec.parent === undefined ? null : (parseUuid(spec.parent) ?? spec.parent),
-    llm_model: spec.agent?.model ?? null,
-    agent_type: spec.agent?.type ?? null,
-    system_message_suffix: texts.systemMessageSuffix ?? null,
-    tools: spec.agent?.tools === undefined ? null : [...spec.agent.tools],
-    confirmation_policy: spec.agent?.confirmationPolicy ?? null,
-    sandbox_id: spec.sandboxName ?? null,
-    sandbox_spec_id: spec.templateName,
-    public: spec.public ?? null,
-  };
-}
+import { shownStart, shownStartSchema } from './start-fields.ts';
 
 const stepSchema = z.object({
   name: z.enum(startStepNames),
@@ -112,7 +46,7 @@ export const startTaskSchema = z.object({
   steps: z
     .array(stepSchema)
     .describe("What was run in the sandbox: the clone, and the repository's own set-up script."),
-  request: startRequestSchema,
+  request: shownStartSchema,
   created_at: timestampSchema,
   updated_at: timestampSchema,
 });
@@ -177,7 +111,7 @@ export function startTaskAt(
     sandbox_id: sandboxIdAt(conversation, status),
     agent_server_url: status === 'READY' ? (access?.agentUrl ?? null) : null,
     steps: (conversation.lacksSteps ? texts.steps : (start?.steps ?? [])).map(stepView),
-    request: presentStartRequest(conversation, texts),
+    request: shownStart(conversation, texts),
     created_at: wireTime(metadata.creationTimestamp),
     updated_at: wireTime(time),
   };

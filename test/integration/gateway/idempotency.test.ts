@@ -7,7 +7,8 @@ import { conversationQuotas } from '../../../src/resources/conversation-quota.ts
 import { conversations } from '../../../src/resources/conversation.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import { requestHashAnnotation } from '../../../src/gateway/conversations/start.ts';
-import { chosenIdAnnotation, startTaskSchema } from '../../../src/gateway/presenters/start-task.ts';
+import { chosenIdAnnotation } from '../../../src/gateway/presenters/start-fields.ts';
+import { startTaskSchema } from '../../../src/gateway/presenters/start-task.ts';
 import { TestGateway, namespace, type Answer } from '../../support/gateway/test-gateway.ts';
 
 const base = '/api/v1/app-conversations';

@@ -48,7 +48,7 @@ describe('starting a conversation', () => {
 
   it('stores everything that was asked for', async () => {
     const parent = await gateway.addConversation(freshId());
-    const answer = await start({
+    const asked = {
       initial_message: {
         role: 'user',
         content: [
@@ -71,10 +71,11 @@ describe('starting a conversation', () => {
       agent_type: 'plan',
       tools: ['terminal', 'file_editor'],
       confirmation_policy: 'ConfirmRisky',
-    });
-    expect(answer.status).toBe(200);
-    expect(answer.json).toMatchObject({
-      request: { tools: ['terminal', 'file_editor'], confirmation_policy: 'ConfirmRisky' },
+    };
+    const answer = await start(asked);
+    expect(answer).toMatchObject({
+      status: 200,
+      json: { request: { ...asked, parent_conversation_id: parent.metadata.name } },
     });
     expect((await stored(answer)).spec).toEqual({
       owner: 'alice',

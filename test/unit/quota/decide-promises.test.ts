@@ -21,7 +21,7 @@ const holds = ({ state }: Slot) => state === 'starting' || state === 'running';
  * A world that obeys every step at once, or a little later, and in which people do as they like.
  */
 class World {
-  snapshot = new Snapshot({ resumeRate: { burst, intervalMs } });
+  snapshot = new Snapshot({ burst, intervalMs });
   now = 1_000;
   rules: { owner: Wish; namespace: Wish } = { owner: undefined, namespace: undefined };
   pauses = 0;

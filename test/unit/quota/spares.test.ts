@@ -238,7 +238,7 @@ describe('a spare of a pool', () => {
     const resumable = ['x', 'y'].map((uid) =>
       aSlot(uid, 'resumable', { resumesAt: 0, owner: uid, unfinished: true }),
     );
-    const snapshot = new Snapshot({ resumeRate: { burst: 1, intervalMs: 1_000 } });
+    const snapshot = new Snapshot({ burst: 1, intervalMs: 1_000 });
     snapshot.setRules(quotaRules([aQuota('q', { ...ofNamespace, limit: 2, onExceeded: 'Queue' })]));
     for (const slot of [...resumable, spare('s')]) snapshot.put(slot);
     expect(said(decide(snapshot, 10_000))).toBe('admit x');

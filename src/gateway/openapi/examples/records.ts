@@ -1,3 +1,6 @@
+import type { ConversationRecord } from '../../presenters/conversation.ts';
+import type { StartTask } from '../../presenters/start-task.ts';
+
 /** Records that several examples have: one conversation of one owner, and what belongs to it. */
 
 export const conversationId = '01a206c002c17b79909d617225d2c83b';
@@ -16,9 +19,9 @@ export const message = {
   role: 'user',
   content: [{ type: 'text', text: 'Fix the flaky test of the cart.' }],
   run: true,
-};
+} satisfies StartTask['request']['initial_message'];
 
-export const conversation = {
+export const conversation: ConversationRecord = {
   id: conversationId,
   created_by_user_id: owner,
   sandbox_id: sandboxId,
@@ -54,7 +57,7 @@ export const conversation = {
   session_api_key: null,
 };
 
-export const startTask = {
+export const startTask: StartTask = {
   id: startTaskId,
   created_by_user_id: owner,
   status: 'WORKING',
