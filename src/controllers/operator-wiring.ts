@@ -18,12 +18,11 @@ import {
   archiveSweepController,
 } from './archive/archives.ts';
 import type { OperatorCaches } from './caches.ts';
-import { conversationControllers } from './conversation/controllers.ts';
+import { conversationControllers, createConversations } from './conversation/controllers.ts';
 import type { GitHosts } from './conversation/git/git-access.ts';
-import { createConversations } from './conversation/conversations.ts';
 import type { PreparationLimits } from './conversation/start/preparation-failures.ts';
 import { disruptionController, DisruptionReconciler } from './disruption/reconcile.ts';
-import { Channel, requestOf, type ControllerSpec } from './event-source.ts';
+import { Channel, requestOf, type ControllerSpec, objectShare } from './controller-spec.ts';
 import { SpareClaims } from './pool/claims.ts';
 import { poolController, PoolReconciler } from './pool/reconcile.ts';
 import {
@@ -37,7 +36,6 @@ import type { SandboxOutward } from './sandbox/pod.ts';
 import { PodCreations } from './sandbox/pod-creations.ts';
 import { SandboxReconciler } from './sandbox/reconcile.ts';
 import { templateController, TemplateReconciler } from './template/reconcile.ts';
-import { objectShare } from './workers.ts';
 
 export interface OperatorOptions extends MeasuredRuntime {
   readonly client: KubeClient;

@@ -12,7 +12,7 @@ import type { Sandbox } from '../../resources/sandbox.ts';
 import { slotTaken } from '../../status/sandbox-phase.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { byNamed, byTemplate, type Stores } from '../caches.ts';
-import type { Channel } from '../event-source.ts';
+import type { Channel } from '../controller-spec.ts';
 import { SandboxClassifier, SteadyTimes } from './sandbox-classifier.ts';
 import { StoredLimits } from './stored-limits.ts';
 

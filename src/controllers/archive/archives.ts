@@ -8,23 +8,24 @@ import type { EventRecorder } from '@conversation-operator/kube/events';
 import type { Request } from '@conversation-operator/kube/controller';
 import type { MeasuredStore } from '../../archive/measured-store.ts';
 import type { Stores, WatchedCaches } from '../caches.ts';
-import { Archiver, type ArchiveWriting } from './archiver.ts';
-import { NamespaceUids } from './namespace-uids.ts';
+import { Archiver, type ArchiveWriting, NamespaceUids } from './archiver.ts';
 import { ArchiveReconciler } from './reconcile.ts';
 import { SandboxSeal } from './seal.ts';
 import { ArchiveSweep, type SweepLimits } from './sweep.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { capsOf, quotaCaps } from '../../quota/caps.ts';
-import { ownerShare, maxPerOwner, workers } from '../workers.ts';
-import { startStatusOf } from '../../resources/conversation.ts';
 import {
+  ownerShare,
+  maxPerOwner,
+  workers,
   handle,
   observe,
   requestOf,
   watch,
   type ControllerSpec,
   type EventSource,
-} from '../event-source.ts';
+} from '../controller-spec.ts';
+import { startStatusOf } from '../../resources/conversation.ts';
 
 /** The stored bytes of the archives of each owner, and of each namespace. */
 export class OwnerBytes {

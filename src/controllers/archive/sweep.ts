@@ -14,9 +14,8 @@ import { conversations } from '../../resources/conversation.ts';
 import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { Stores } from '../caches.ts';
 import { LastingValues } from '../elapsed-times.ts';
-import type { ArchiveWriting } from './archiver.ts';
+import type { ArchiveWriting, NamespaceUids } from './archiver.ts';
 import { archivesSweptCondition, sweptUpdate, tooManyOrphans } from './archive-status.ts';
-import type { NamespaceUids } from './namespace-uids.ts';
 
 export interface ArchiveSweepOptions {
   readonly client: KubeClient;

@@ -6,7 +6,7 @@ import { withoutSecrets, type NamedSecret } from '../../agent/redaction.ts';
 import { isModelAllowed } from '../../resources/agent-settings.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { StartErrorCode, StartFailure } from './start/start-failure.ts';
+import { StartErrorCode, StartFailure } from './start/stage.ts';
 
 /** Maximum length of a text of the agent in the status, in characters. */
 const maxDetailLength = 2048;

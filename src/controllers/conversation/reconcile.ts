@@ -18,7 +18,7 @@ import {
 } from '../../resources/cached-conversation.ts';
 import { conversations, isStartOver, type Conversation } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import { type Sandbox } from '../../resources/sandbox.ts';
+import { type Sandbox, sandboxes } from '../../resources/sandbox.ts';
 import { viewOfSandbox } from '../../status/sandbox-phase.ts';
 import { resumeForAnswer, Approvals } from './approvals/approvals.ts';
 import {
@@ -30,23 +30,84 @@ import {
 } from './approvals/decide.ts';
 import type { AgentConfigurations } from './agent-configuration.ts';
 import type { OwnerSettingsReader } from './owner-settings.ts';
-import { KeyRotation } from './execution/key-rotation.ts';
-import { interruptStuckRun, resumeRun } from './execution/run-control.ts';
+import {
+  KeyRotation,
+  interruptStuckRun,
+  resumeRun,
+  StuckDetection,
+} from './execution/run-control.ts';
 import { withoutEarlierResult, withRunResult } from './execution/run-result.ts';
 import { RunObserver, runKey, type PolledRun } from './execution/run-observer.ts';
 import { withRunUnknown, withSandboxAway } from './execution/sandbox-away.ts';
-import { StuckDetection } from './execution/stuck-detection.ts';
-import { Delivery } from './messages/delivery.ts';
-import { requestPendingRun } from './messages/run-request.ts';
+import { Delivery, requestPendingRun } from './messages/delivery.ts';
 import type { ConversationPoller, Poll } from './polling/conversation-poller.ts';
-import { findSandbox, withSandboxStatus } from './sandbox-lookup.ts';
-import { requestKey } from '../event-source.ts';
+import { requestKey } from '../controller-spec.ts';
 import { Scope, type SaveStatus } from './scope.ts';
 import { releaseSandbox, releaseUnusedClaims } from './start/sandbox-release.ts';
 import type { Start } from './start/start.ts';
 import { withTransition } from './start/start-status.ts';
 import type { StatusCoalescer, StatusWriter } from './status-writer.ts';
-import { storedConversation } from '../stored-object.ts';
+import { storedConversation, storedObject } from '../stored-object.ts';
+import type { Store } from '@conversation-operator/kube/store';
+import type { ConversationStatus } from '../../resources/conversation-status.ts';
+
+export interface SandboxAccess {
+  readonly client: KubeClient;
+  readonly store: Pick<Store<Sandbox>, 'get'>;
+}
+
+/** A sandbox that was deleted never returns. A cache that still shows such a sandbox is behind. */
+const isSandboxGone = ({ sandboxStatus, sandboxUID }: ConversationStatus): boolean =>
+  sandboxStatus === 'MISSING' && sandboxUID !== undefined;
+
+/**
+ * Returns the sandbox that the status names; undefined when that sandbox is gone or another sandbox
+ * has its name. The cache may be behind, so the API server confirms that a sandbox is gone.
+ */
+export async function findSandbox(
+  { client, store }: SandboxAccess,
+  namespace: string,
+  status: ConversationStatus,
+  signal: AbortSignal,
+): Promise<Sandbox | undefined> {
+  const { sandboxName: name, sandboxUID: uid } = status;
+  if (name === undefined || isSandboxGone(status)) return undefined;
+  const cached = store.get(namespace, name);
+  if (cached !== undefined && (uid === undefined || cached.metadata.uid === uid)) return cached;
+  return storedObject(
+    client,
+    sandboxes,
+    { metadata: { namespace, name, ...(uid === undefined ? {} : { uid }) } },
+    signal,
+  );
+}
+
+/**
+ * Copies phase and reason of the sandbox to the status. The cache is read again, because a call to
+ * the agent may have taken minutes.
+ */
+function withSandboxStatus(
+  status: ConversationStatus,
+  namespace: string,
+  sandbox: Sandbox | undefined,
+  store: Store<Sandbox>,
+): ConversationStatus {
+  const { start, sandboxName, sandboxUID } = status;
+  // The sandbox of a failed start is deleted, or belongs to another conversation.
+  if (start?.status === 'ERROR')
+    return {
+      ...status,
+      sandboxStatus: 'ERROR',
+      sandboxStatusReason: start.errorCode ?? 'StartFailed',
+    };
+  if (sandboxName === undefined) return { ...status, sandboxStatus: 'STARTING' };
+  if (isSandboxGone(status)) return status;
+  const cached = store.get(namespace, sandboxName);
+  const isSame =
+    cached !== undefined && cached.metadata.uid === (sandboxUID ?? cached.metadata.uid);
+  const { phase, reason } = viewOfSandbox(isSame ? cached : sandbox);
+  return { ...status, sandboxStatus: phase, sandboxStatusReason: reason };
+}
 
 export interface ConversationReconcilerOptions {
   readonly client: KubeClient;

@@ -15,12 +15,11 @@ import { conversations, isStartOver, startStatusOf } from '../../resources/conve
 import type { ConversationStatus, ExecutionStatus } from '../../resources/conversation-status.ts';
 import { SandboxFailure } from '../sandbox/decide.ts';
 import { FailureCode } from '../sandbox/failure.ts';
-import { ownerShare } from '../workers.ts';
+import { ownerShare, requestKey } from '../controller-spec.ts';
 import { eventsOfApproval } from './approvals/decide.ts';
 import { eventOfRun } from './execution/run-resume.ts';
-import { requestKey } from '../event-source.ts';
 import { eventOfStart, finishedStages } from './start/start-status.ts';
-import { StartErrorCode } from './start/start-failure.ts';
+import { StartErrorCode } from './start/stage.ts';
 import type { RecentAnswers } from './recent-answers.ts';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { TokenBucket, type TokenBucketOptions } from '@conversation-operator/base/token-bucket';

@@ -19,9 +19,15 @@ import {
   type DisruptionAnnotation,
 } from '../../resources/pod-disruption.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { handle, watch, type ControllerSpec } from '../event-source.ts';
+import {
+  handle,
+  watch,
+  type ControllerSpec,
+  maxPerOwner,
+  ownerShare,
+  workers,
+} from '../controller-spec.ts';
 import { sandboxOf } from '../sandbox/controller.ts';
-import { maxPerOwner, ownerShare, workers } from '../workers.ts';
 
 /** Pure decisions about whether the pod of a sandbox keeps its node. */
 

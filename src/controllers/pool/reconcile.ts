@@ -31,8 +31,13 @@ import {
   newSpare,
 } from './decide.ts';
 import { PoolPace } from './pace.ts';
-import { requestOf, watch, type ControllerSpec, type EventSource } from '../event-source.ts';
-import { workers } from '../workers.ts';
+import {
+  requestOf,
+  watch,
+  type ControllerSpec,
+  type EventSource,
+  workers,
+} from '../controller-spec.ts';
 
 export interface PoolReconcilerOptions {
   readonly client: KubeClient;

@@ -12,8 +12,7 @@ import type { Sandbox } from '../../resources/sandbox.ts';
 import { viewOfSandbox } from '../../status/sandbox-phase.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { bySandbox, byTemplate, type WatchedCaches } from '../caches.ts';
-import { type RetentionRule, DueWatch } from './countdown.ts';
-import { decideRetention, type RetentionStep } from './decide.ts';
+import { type RetentionRule, DueWatch, decideRetention, type RetentionStep } from './countdown.ts';
 import {
   RetentionSubjects,
   isConversation,
@@ -21,8 +20,7 @@ import {
   type RetentionSubject,
   type RetentionSubjectsOptions,
 } from './subjects.ts';
-import { observe, type ControllerSpec, type EventSource } from '../event-source.ts';
-import { workers } from '../workers.ts';
+import { observe, type ControllerSpec, type EventSource, workers } from '../controller-spec.ts';
 
 /** Times that make sure that no deletion comes by surprise, in milliseconds. */
 export interface RetentionTimes {

@@ -10,7 +10,7 @@ import type { SandboxKeys } from '../../agent/keys.ts';
 import { AgentError, isAgentError } from '../../agent/errors.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { PollBulkhead } from '../agent-calls/poll-bulkhead.ts';
-import { ownerShare } from '../workers.ts';
+import { ownerShare } from '../controller-spec.ts';
 
 export interface AgentSide {
   /** URL of the gateway's callback server for the sandboxes of the namespace, without a path. */

@@ -9,9 +9,11 @@ import {
   watch,
   type ControllerSpec,
   type EventSource,
-} from '../event-source.ts';
+  maxPerOwner,
+  ownerShare,
+  workers,
+} from '../controller-spec.ts';
 import type { SandboxReconciler } from './reconcile.ts';
-import { maxPerOwner, ownerShare, workers } from '../workers.ts';
 
 /** The sandbox that a pod or a claim belongs to. */
 export function sandboxOf({

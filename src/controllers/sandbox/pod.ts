@@ -25,8 +25,6 @@ import {
   acpWithoutProxy,
   proxyEnvironment,
   type SandboxProxy,
-} from './proxy-environment.ts';
-import {
   trustAnnotations,
   trustContainer,
   trustEnvironment,
@@ -34,7 +32,7 @@ import {
   trustStore,
   trustVolumes,
   type SandboxTrust,
-} from './trust.ts';
+} from './outward.ts';
 
 type Container = Wire<V1Container>;
 

@@ -18,8 +18,7 @@ import { buildClaim } from '../sandbox/claim.ts';
 import { buildPod, type SandboxOutward } from '../sandbox/pod.ts';
 import { createErrorOf, type CreatedKind } from '../sandbox/create-error.ts';
 import { FailureCode, isCreateErrorCode } from '../sandbox/failure.ts';
-import { requestOf, watch, type ControllerSpec } from '../event-source.ts';
-import { workers } from '../workers.ts';
+import { requestOf, watch, type ControllerSpec, workers } from '../controller-spec.ts';
 
 export interface TemplateReconcilerOptions {
   readonly client: KubeClient;

@@ -6,8 +6,10 @@ import { systemClock } from '@conversation-operator/base/clock';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { newUuid } from '@conversation-operator/base/uuid';
 import type { AgentEndpoint } from '../../../src/agent/agent.ts';
-import { Delivery } from '../../../src/controllers/conversation/messages/delivery.ts';
-import { requestPendingRun } from '../../../src/controllers/conversation/messages/run-request.ts';
+import {
+  Delivery,
+  requestPendingRun,
+} from '../../../src/controllers/conversation/messages/delivery.ts';
 import type { LaterMessage } from '../../../src/resources/conversation.ts';
 import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
 import { aConversation as testConversation } from '../../support/builders.ts';

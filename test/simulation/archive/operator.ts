@@ -10,7 +10,7 @@ import {
   createArchives,
 } from '../../../src/controllers/archive/archives.ts';
 import { conversationIndexers } from '../../../src/controllers/caches.ts';
-import { Channel } from '../../../src/controllers/event-source.ts';
+import { Channel } from '../../../src/controllers/controller-spec.ts';
 import { ClosedCounter } from '../../../src/observability/closed-metrics.ts';
 import { createMetrics, type Metrics } from '../../../src/observability/metrics.ts';
 import {

@@ -1,6 +1,6 @@
 import { UnresponsiveAgents } from '../../../src/controllers/agent-calls/unresponsive-agents.ts';
 import { PollSchedule } from '../../../src/controllers/conversation/polling/poll-schedule.ts';
-import { StuckDetection } from '../../../src/controllers/conversation/execution/stuck-detection.ts';
+import { StuckDetection } from '../../../src/controllers/conversation/execution/run-control.ts';
 import { ConversationPoller } from '../../../src/controllers/conversation/polling/conversation-poller.ts';
 import type { Conversation } from '../../../src/resources/conversation.ts';
 import { conversations } from '../../../src/resources/conversation.ts';

@@ -5,7 +5,7 @@ import { AgentError } from '../../../src/agent/errors.ts';
 import { UnresponsiveAgents } from '../../../src/controllers/agent-calls/unresponsive-agents.ts';
 import { PodCreations } from '../../../src/controllers/sandbox/pod-creations.ts';
 import { SandboxReconciler } from '../../../src/controllers/sandbox/reconcile.ts';
-import { maxPerOwner, ownerShare, workers } from '../../../src/controllers/workers.ts';
+import { maxPerOwner, ownerShare, workers } from '../../../src/controllers/controller-spec.ts';
 import { Controller } from '../../../packages/kube/src/controller.ts';
 import { sleep } from '@conversation-operator/base/clock';
 import { IndexedStore } from '../../../packages/kube/src/store.ts';

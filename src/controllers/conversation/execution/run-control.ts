@@ -1,5 +1,5 @@
 import type { Logger } from '@conversation-operator/base/logger';
-import type { AgentClient } from '../../../agent/agent.ts';
+import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
 import { AgentError } from '../../../agent/errors.ts';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
@@ -13,7 +13,139 @@ import {
   withRunResumed,
   withRunStuck,
 } from './run-resume.ts';
-import type { StuckDetection } from './stuck-detection.ts';
+import { recentlyUsed } from '@conversation-operator/base/recently-used';
+import { LastingValues } from '../../elapsed-times.ts';
+import { createHash } from 'node:crypto';
+import type { CachedConversation } from '../../../resources/cached-conversation.ts';
+import type { AgentConfigurations } from '../agent-configuration.ts';
+
+/** Code of the agent's error when the host of the model rejects the API key. */
+const authenticationError = 'LLMAuthenticationError';
+
+interface KeyRotationOptions {
+  readonly agent: AgentClient;
+  readonly configurations: AgentConfigurations;
+}
+
+/**
+ * Gives the current API key to a conversation whose model has rejected the previous key, so that
+ * the next run has the current key. The keys that were given are in memory only; a new process
+ * gives the same key again, which changes nothing.
+ */
+export class KeyRotation {
+  readonly #options: KeyRotationOptions;
+  /** UID of the conversation and SHA-256 of the key, by namespace and name. */
+  readonly #given = new Map<string, string>();
+
+  constructor(options: KeyRotationOptions) {
+    this.#options = options;
+  }
+
+  forget(namespace: string, name: string): void {
+    this.#given.delete(`${namespace}/${name}`);
+  }
+
+  /** Throws `AgentError` when the agent could not be called; the next poll tries again. */
+  async rotate(
+    conversation: CachedConversation,
+    state: AgentConversation,
+    endpoint: AgentEndpoint,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { agent, configurations } = this.#options;
+    const { namespace, name, uid } = conversation.metadata;
+    const { executionStatus, executionDetail } = conversation.status ?? {};
+    if (executionStatus !== 'error' || executionDetail?.startsWith(authenticationError) !== true)
+      return;
+    const llm = await configurations.llmWithKey(conversation);
+    if (llm === undefined) return;
+    // A client may have set another model, which has a key of its own.
+    if (state.llm?.model !== llm.model || state.llm.baseUrl !== llm.baseUrl) return;
+    const given = `${uid} ${createHash('sha256').update(llm.apiKey).digest('base64')}`;
+    if (this.#given.get(`${namespace}/${name}`) === given) return;
+    try {
+      await agent.useLlm(endpoint, state.id, llm, { signal });
+    } catch (error) {
+      // An agent that does not support the call never will.
+      if (!(
+        error instanceof AgentError &&
+        (error.code === 'not-found' || error.code === 'refused')
+      ))
+        throw error;
+    }
+    this.#given.set(`${namespace}/${name}`, given);
+  }
+}
+
+/** Maximum runs in memory. */
+const maxRemembered = 20_000;
+/**
+ * The stored state of an agent lags behind: a report that the run is running is old for this time
+ * after an interrupt.
+ */
+const staleMs = 1_500;
+
+/**
+ * Returns a text that changes with each event of the agent and each resume; undefined for a run
+ * that is not running or not reported.
+ */
+const lastSignOf = ({
+  executionStatus,
+  lastActivityTime,
+  agentEpoch,
+  interruption,
+  messages,
+}: ConversationStatus): string | undefined =>
+  executionStatus === 'running' && lastActivityTime !== undefined
+    ? [
+        lastActivityTime,
+        agentEpoch,
+        interruption?.lastResumeTime,
+        messages?.lastDeliveredTime,
+      ].join('/')
+    : undefined;
+
+/**
+ * Measures for how long agents have reported nothing about their runs. An agent reports no event
+ * while a tool runs, while the model answers, or while the agent hangs; so a limit helps only users
+ * who know how long their tools take. The begin of a run is not always an event either, so the time
+ * counts from the first poll of this process that shows the run with nothing newer. Another process
+ * counts anew.
+ */
+export class StuckDetection {
+  readonly #clock: Clock;
+  readonly #lastSigns: LastingValues;
+  /** Time of the last interrupt of each run, successful or not. */
+  readonly #interruptedAt = recentlyUsed<number>(maxRemembered);
+
+  constructor({ clock }: { readonly clock: Clock }) {
+    this.#clock = clock;
+    this.#lastSigns = new LastingValues({ clock });
+  }
+
+  /** Milliseconds for which the agent has reported nothing new, including this poll. */
+  quietMs(key: string, status: ConversationStatus): number {
+    const sign = lastSignOf(status);
+    if (sign !== undefined) return this.#lastSigns.lastsMs(key, sign);
+    this.#lastSigns.forget(key);
+    return 0;
+  }
+
+  /**
+   * Records an interrupt. A run whose agent did not accept the interrupt stays quiet, and is
+   * interrupted again.
+   */
+  recordInterrupt(key: string, isAccepted: boolean): void {
+    this.#interruptedAt.set(key, this.#clock.monotonic());
+    if (isAccepted) this.#lastSigns.forget(key);
+  }
+
+  /** Whether a report that the run is running may be from before the interrupt. */
+  isInterrupting(key: string): boolean {
+    const interruptedAt = this.#interruptedAt.get(key);
+    return interruptedAt !== undefined && this.#clock.monotonic() - interruptedAt < staleMs;
+  }
+}
 
 export interface RunControlOptions {
   readonly clock: Clock;

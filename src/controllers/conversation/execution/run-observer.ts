@@ -14,7 +14,7 @@ import {
   withUnseenInterruption,
   type ExecutionDecision,
 } from './decide.ts';
-import type { StuckDetection } from './stuck-detection.ts';
+import type { StuckDetection } from './run-control.ts';
 
 export interface RunObserverOptions {
   readonly client: Pick<KubeClient, 'get'>;

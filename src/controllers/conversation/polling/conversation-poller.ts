@@ -10,8 +10,7 @@ import { durationMs } from '../../../resources/sandbox-template.ts';
 import type { Sandbox } from '../../../resources/sandbox.ts';
 import { PollBulkhead, type Unanswered } from '../../agent-calls/poll-bulkhead.ts';
 import { UnresponsiveAgents } from '../../agent-calls/unresponsive-agents.ts';
-import { ownerShare } from '../../workers.ts';
-import { requestKey } from '../../event-source.ts';
+import { ownerShare, requestKey } from '../../controller-spec.ts';
 import { AgentPoller, type AgentTarget } from './agent-poller.ts';
 import { maxForIdleTimeout, PollSchedule } from './poll-schedule.ts';
 

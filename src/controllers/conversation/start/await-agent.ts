@@ -6,8 +6,13 @@ import { SandboxReason, hasRun, sandboxes, type Sandbox } from '../../../resourc
 import { viewOfSandbox, type SandboxView } from '../../../status/sandbox-phase.ts';
 import { failureIn } from '../../sandbox/failure.ts';
 import { storedObject } from '../../stored-object.ts';
-import type { Stage, StageResult, StartScope } from './stage.ts';
-import { StartErrorCode, StartFailure } from './start-failure.ts';
+import {
+  type Stage,
+  type StageResult,
+  type StartScope,
+  StartErrorCode,
+  StartFailure,
+} from './stage.ts';
 import { withDeadline, withDelay } from './start-status.ts';
 import type { StepDeadlines } from './step-deadlines.ts';
 

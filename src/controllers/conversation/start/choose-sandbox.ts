@@ -6,8 +6,7 @@ import { type Sandbox, sandboxes, ownerAnnotation } from '../../../resources/san
 import { createErrorOf, retryAfterMs, type CreateError } from '../../sandbox/create-error.ts';
 import { FailurePolicy } from '../../sandbox/failure.ts';
 import type { AgentConfigurations } from '../agent-configuration.ts';
-import type { Stage } from './stage.ts';
-import { StartErrorCode, StartFailure } from './start-failure.ts';
+import { type Stage, StartErrorCode, StartFailure } from './stage.ts';
 import { withDeadline, withDelay, withTransition } from './start-status.ts';
 import type { StepDeadlines } from './step-deadlines.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';

@@ -18,13 +18,17 @@ import { withFirstMessage } from '../messages/decide.ts';
 import type { RecentAnswers } from '../recent-answers.ts';
 import { agentOf, type AwaitAgentOptions } from './await-agent.ts';
 import type { OwnerSettingsReader } from '../owner-settings.ts';
-import { agentGitOf, type AgentGitOptions } from '../git/agent-git.ts';
-import type { AgentStageContext, Stage, StartScope } from './stage.ts';
-import { StartErrorCode, StartFailure } from './start-failure.ts';
+import { agentGitOf, type AgentGitOptions, type GitAccessOptions } from '../git/git-access.ts';
+import {
+  type AgentStageContext,
+  type Stage,
+  type StartScope,
+  StartErrorCode,
+  StartFailure,
+} from './stage.ts';
 import { withTransition, withWorkingDir } from './start-status.ts';
 import type { SandboxKeys } from '../../../agent/keys.ts';
 import type { OwnerSettingsSpec } from '../../../resources/owner-settings.ts';
-import type { GitAccessOptions } from '../git/git-access.ts';
 
 export interface CreateConversationOptions extends AwaitAgentOptions, AgentGitOptions {
   readonly keys: SandboxKeys;

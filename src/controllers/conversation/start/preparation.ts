@@ -3,8 +3,9 @@ import { AgentError } from '../../../agent/errors.ts';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
 import { lastWords } from '../../sandbox/readable-output.ts';
 import { type CloneAccess, cloneScript, ticketFile } from './clone.ts';
-import { commitHooks, type CommitIdentity } from '../git/commits.ts';
 import {
+  commitHooks,
+  type CommitIdentity,
   gitAccessScript,
   gitTokenScript,
   newTokenFile,
@@ -14,7 +15,7 @@ import {
 } from '../git/git-access.ts';
 import { cloneFailure, setupFailure, type PreparationLimits } from './preparation-failures.ts';
 import { shellQuote, shellCommand } from '../../../agent/shell-quote.ts';
-import { StartErrorCode, StartFailure } from './start-failure.ts';
+import { StartErrorCode, StartFailure } from './stage.ts';
 import {
   reportCommand,
   reportOf,

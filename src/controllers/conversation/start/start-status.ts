@@ -4,7 +4,7 @@ import {
   type ConversationStatus,
   type StartStatus,
 } from '../../../resources/conversation-status.ts';
-import type { StartFailure } from './start-failure.ts';
+import type { StartFailure } from './stage.ts';
 import type { EventDetails } from '@conversation-operator/kube/events';
 import { isStartOver, startStatusOf } from '../../../resources/conversation.ts';
 

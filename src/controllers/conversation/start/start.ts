@@ -6,8 +6,7 @@ import type { Sandbox } from '../../../resources/sandbox.ts';
 import type { UnresponsiveAgents } from '../../agent-calls/unresponsive-agents.ts';
 import { isUnanswered } from '../../agent-calls/poll-bulkhead.ts';
 import type { SaveStatus, Scope } from '../scope.ts';
-import { runStages, type AgentStageContext, type Stage } from './stage.ts';
-import { StartFailure } from './start-failure.ts';
+import { runStages, type AgentStageContext, type Stage, StartFailure } from './stage.ts';
 import { agentRetryMs, withFailure } from './start-status.ts';
 import type { StepDeadlines } from './step-deadlines.ts';
 

@@ -7,8 +7,7 @@ import { SandboxReason } from '../../../resources/sandbox.ts';
 import { viewOfSandbox } from '../../../status/sandbox-phase.ts';
 import { ElapsedTimes } from '../../elapsed-times.ts';
 import type { PreparationLimits } from './preparation-failures.ts';
-import type { StartScope } from './stage.ts';
-import { StartErrorCode, StartFailure } from './start-failure.ts';
+import { type StartScope, StartErrorCode, StartFailure } from './stage.ts';
 import { withDeadline } from './start-status.ts';
 
 export interface StepDeadlinesOptions {

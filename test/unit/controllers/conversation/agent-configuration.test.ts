@@ -1,6 +1,6 @@
 import type { AgentCredentials } from '../../../../src/agent/credentials.ts';
 import { AgentConfigurations } from '../../../../src/controllers/conversation/agent-configuration.ts';
-import { StartFailure } from '../../../../src/controllers/conversation/start/start-failure.ts';
+import { StartFailure } from '../../../../src/controllers/conversation/start/stage.ts';
 import { IndexedStore } from '../../../../packages/kube/src/store.ts';
 import type {
   SandboxTemplate,

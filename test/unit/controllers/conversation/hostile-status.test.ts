@@ -9,7 +9,7 @@ import * as wire from '../../../../src/agent/wire.ts';
 import { AgentConfigurations } from '../../../../src/controllers/conversation/agent-configuration.ts';
 import { withAgentReport } from '../../../../src/controllers/conversation/execution/decide.ts';
 import { withInFlight } from '../../../../src/controllers/conversation/messages/decide.ts';
-import { StartFailure } from '../../../../src/controllers/conversation/start/start-failure.ts';
+import { StartFailure } from '../../../../src/controllers/conversation/start/stage.ts';
 import {
   withFailure,
   withWorkingDir,

@@ -6,7 +6,7 @@ import {
 import {
   StartErrorCode,
   StartFailure,
-} from '../../../../src/controllers/conversation/start/start-failure.ts';
+} from '../../../../src/controllers/conversation/start/stage.ts';
 import { withFailure } from '../../../../src/controllers/conversation/start/start-status.ts';
 import { createMetrics } from '../../../../src/observability/metrics.ts';
 import { cachedConversation } from '../../../../src/resources/cached-conversation.ts';

@@ -1,7 +1,7 @@
 import type { AgentClient, AgentConversation, AgentLlm } from '../../../../../src/agent/agent.ts';
 import { AgentError } from '../../../../../src/agent/errors.ts';
 import { AgentConfigurations } from '../../../../../src/controllers/conversation/agent-configuration.ts';
-import { KeyRotation } from '../../../../../src/controllers/conversation/execution/key-rotation.ts';
+import { KeyRotation } from '../../../../../src/controllers/conversation/execution/run-control.ts';
 import { IndexedStore } from '../../../../../packages/kube/src/store.ts';
 import type { ConversationStatus } from '../../../../../src/resources/conversation-status.ts';
 import type { SandboxTemplate } from '../../../../../src/resources/sandbox-template.ts';

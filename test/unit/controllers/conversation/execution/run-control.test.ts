@@ -2,8 +2,10 @@ import { silentLogger } from '@conversation-operator/base/logger';
 import type { AgentClient, AgentConversation } from '../../../../../src/agent/agent.ts';
 import { AgentError } from '../../../../../src/agent/errors.ts';
 import { withAgentReport } from '../../../../../src/controllers/conversation/execution/decide.ts';
-import { resumeRun } from '../../../../../src/controllers/conversation/execution/run-control.ts';
-import { StuckDetection } from '../../../../../src/controllers/conversation/execution/stuck-detection.ts';
+import {
+  resumeRun,
+  StuckDetection,
+} from '../../../../../src/controllers/conversation/execution/run-control.ts';
 import type { PolledRun } from '../../../../../src/controllers/conversation/execution/run-observer.ts';
 import type { ConversationStatus } from '../../../../../src/resources/conversation-status.ts';
 import { noon, noonMs } from '../../../../support/builders.ts';

@@ -14,7 +14,7 @@ import {
   eventOfRun,
 } from '../../../../../src/controllers/conversation/execution/run-resume.ts';
 import { withFirstMessage } from '../../../../../src/controllers/conversation/messages/decide.ts';
-import { StuckDetection } from '../../../../../src/controllers/conversation/execution/stuck-detection.ts';
+import { StuckDetection } from '../../../../../src/controllers/conversation/execution/run-control.ts';
 import { UnresponsiveAgents } from '../../../../../src/controllers/agent-calls/unresponsive-agents.ts';
 import type { ConversationStatus } from '../../../../../src/resources/conversation-status.ts';
 import { later, noon, noonMs } from '../../../../support/builders.ts';

@@ -10,11 +10,11 @@ import {
   withDelivered,
   withoutRunPending,
 } from '../../../../../src/controllers/conversation/messages/decide.ts';
-import { isStored } from '../../../../../src/controllers/conversation/messages/delivery.ts';
 import {
+  isStored,
   requestPendingRun,
   runRequestOf,
-} from '../../../../../src/controllers/conversation/messages/run-request.ts';
+} from '../../../../../src/controllers/conversation/messages/delivery.ts';
 import { correctedByMessage } from '../../../../../src/controllers/conversation/execution/run-observer.ts';
 import { withRunRequested } from '../../../../../src/controllers/conversation/execution/run-resume.ts';
 import type { AgentConversation } from '../../../../../src/agent/agent.ts';

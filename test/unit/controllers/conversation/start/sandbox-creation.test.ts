@@ -7,7 +7,7 @@ import {
 import {
   findSandbox,
   type SandboxAccess,
-} from '../../../../../src/controllers/conversation/sandbox-lookup.ts';
+} from '../../../../../src/controllers/conversation/reconcile.ts';
 import type { CachedClaim, CachedPod } from '../../../../../src/resources/cached-core.ts';
 import { sceneKeys } from '../../../../support/sandbox-scene.ts';
 import { IndexedStore } from '../../../../../packages/kube/src/store.ts';
