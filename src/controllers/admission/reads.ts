@@ -133,7 +133,7 @@ export class AdmissionReads {
     const cached = stores.sandboxes.get(metadata.namespace ?? '', metadata.name);
     const { uid, resourceVersion } = cached?.metadata ?? {};
     if (uid === metadata.uid && resourceVersion === metadata.resourceVersion) return cached;
-    const stored = await storedObject(client, sandboxes, { metadata }, signal);
+    const stored = await storedObject({ client, signal }, sandboxes, { metadata });
     return sandboxes.accepts?.(stored) === false ? undefined : stored;
   }
 
@@ -228,7 +228,11 @@ export class AdmissionReads {
     const { client, cache } = this.#options;
     const { uid } = object.metadata;
     const resource = isSandbox(object) ? sandboxes : conversationQuotas;
-    const stored: Known | undefined = await storedObject<Known>(client, resource, object, signal);
+    const stored: Known | undefined = await storedObject<Known>(
+      { client, signal },
+      resource,
+      object,
+    );
     if (stored !== undefined) {
       if (resource.accepts?.(stored) === false) return;
       if (isSandbox(stored)) cache.observe(stored);
@@ -278,7 +282,7 @@ export class AdmissionReads {
     this.#podReads.set(key, { at: now, intervalMs });
     if (!isKnownToRun) {
       const owners = ownersOf(
-        await storedObject(client, pods, { metadata: { namespace, name } }, signal),
+        await storedObject({ client, signal }, pods, { metadata: { namespace, name } }),
       );
       for (const sandbox of settled)
         if (!owners.includes(sandbox.metadata.uid)) cache.removeOrphaned(sandbox);

@@ -80,20 +80,27 @@ interface ArchiveSecretsOptions {
   readonly credentials: AgentCredentials;
 }
 
+interface ArchivedAgent {
+  readonly conversation: Pick<CachedConversation, 'spec'>;
+  readonly sandbox: Sandbox;
+  readonly template: SandboxTemplate | undefined;
+}
+
 /**
  * The secrets that the operator knows and a process in the sandbox may print: the keys and tokens
  * of the sandbox, and the API key of the model.
  */
 export async function archiveSecrets(
   { keys, credentials }: ArchiveSecretsOptions,
-  { spec }: Pick<CachedConversation, 'spec'>,
-  { metadata: { uid }, status }: Sandbox,
-  template: SandboxTemplate | undefined,
+  { conversation, sandbox, template }: ArchivedAgent,
 ): Promise<readonly string[]> {
-  const keyId = status?.masterKeyId;
+  const { uid } = sandbox.metadata;
+  const keyId = sandbox.status?.masterKeyId;
   const credential = template?.spec.agent.credential;
   const apiKey =
-    credential === undefined ? undefined : await credentials.of(spec.owner, credential);
+    credential === undefined
+      ? undefined
+      : await credentials.of(conversation.spec.owner, credential);
   return [
     keys.sessionKey(uid, keyId),
     keys.secretKey(uid, keyId),
@@ -200,7 +207,7 @@ export class Archiver {
     const { client, clock } = this.#options;
     const observe = (version: CachedConversation) => this.#newest.observe(version);
     const options = { client, clock, observe };
-    return (await storeArchiveStatus(options, conversation, change, signal)) !== undefined;
+    return (await storeArchiveStatus(options, conversation, { ...change, signal })) !== undefined;
   }
 
   async #step(target: ArchiveTarget, signal: AbortSignal): Promise<ArchiveOutcome> {
@@ -233,7 +240,7 @@ export class Archiver {
     error: ArchiveError,
     signal: AbortSignal,
   ): Promise<ArchiveOutcome> {
-    const stored = await storedConversation(this.#options.client, known, signal);
+    const stored = await storedConversation({ client: this.#options.client, signal }, known);
     if (stored === undefined) return { kind: 'unknown' };
     const conversation = cachedConversation(stored);
     this.#newest.observe(conversation);
@@ -287,7 +294,7 @@ export class Archiver {
         events: archive.events,
         endpoint,
         id: conversationIdOf(conversation),
-        secrets: await archiveSecrets(this.#options, conversation, sandbox, template),
+        secrets: await archiveSecrets(this.#options, { conversation, sandbox, template }),
       }),
       installation:
         namespaceUid === undefined ? undefined : installationName({ keyId, namespaceUid }),

@@ -204,7 +204,7 @@ export class SandboxSeal implements SandboxArchives {
       const { events } = conversation.status?.archive ?? {};
       if (files === undefined || events === undefined) return undefined;
       const template = stores.templates.get(namespace, sandbox.spec.templateName);
-      const secrets = await archiveSecrets(this.#options, conversation, sandbox, template);
+      const secrets = await archiveSecrets(this.#options, { conversation, sandbox, template });
       const options = { events, hide: hiding(secrets), signal: bounded };
       return await storeSnapshot(archive, { namespace, uid }, files, options);
     } catch (error) {

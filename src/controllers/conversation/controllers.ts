@@ -29,15 +29,16 @@ import type { GitHosts } from './git/git-access.ts';
 import { OwnerSettingsReader } from './owner-settings.ts';
 import { ConversationPoller } from './polling/conversation-poller.ts';
 import { RecentAnswers } from './recent-answers.ts';
-import { awaitAgent } from './start/await-agent.ts';
-import { chooseSandbox, type ChooseSandboxOptions } from './start/choose-sandbox.ts';
-import { createConversation } from './start/create-conversation.ts';
+import type { ChooseSandboxOptions } from './start/choose-sandbox.ts';
 import { Preparation } from './start/preparation.ts';
 import type { PreparationLimits } from './start/preparation-failures.ts';
-import { prepareWorkspace } from './start/prepare-workspace.ts';
 import { Start } from './start/start.ts';
 import { StepDeadlines } from './start/step-deadlines.ts';
-import { StatusCoalescer, StatusWriter } from './status-writer.ts';
+import { Approvals } from './approvals/approvals.ts';
+import { RunControl } from './execution/run-control.ts';
+import { Following } from './follow.ts';
+import { Delivery } from './messages/delivery.ts';
+import { StatusWriter } from './status-writer.ts';
 
 export interface ConversationsOptions {
   readonly client: KubeClient;
@@ -78,95 +79,27 @@ const defaultLimits: PreparationLimits = {
   maxRepositoryMebibytes: 10_240,
 };
 
-/** Creates the reconciler of conversations, and the parts that it shares with the stages of a start. */
+/** Creates the reconciler of conversations, and the parts that it shares with their start. */
 export function createConversations(options: ConversationsOptions): ConversationReconciler {
-  const { client, keys, clock, random, logger, metrics, stores, events, agent } = options;
-  const { gitHosts, agentSide, unresponsiveAgents, onUnresponsive } = options;
+  const { agent, gitHosts, keys } = options;
   const limits = { ...defaultLimits, ...options.preparation };
-  const configurations = new AgentConfigurations({ credentials: options.credentials, stores });
-  const ownerSettings = new OwnerSettingsReader({
-    client,
-    clock,
-    logger,
-    sealing: sealingUnder(keys),
-  });
-  const answers = new RecentAnswers({ client, clock });
-  const coalescer = new StatusCoalescer({ clock });
-  const deadlines = new StepDeadlines({ stores, clock, limits });
+  const ownerSettings = new OwnerSettingsReader({ ...options, sealing: sealingUnder(keys) });
+  const configurations = new AgentConfigurations({ ...options, ownerSettings });
+  const answers = new RecentAnswers(options);
   const start = new Start({
-    stages: [
-      chooseSandbox({
-        client,
-        keys,
-        clock,
-        logger,
-        stores,
-        answers,
-        configurations,
-        deadlines,
-        refusalOf: options.refusalOf,
-        claimSpare: options.claimSpare,
-      }),
-      awaitAgent({ client, keys, deadlines }),
-    ],
-    agentStages: [
-      ...prepareWorkspace({
-        keys,
-        clock,
-        stores,
-        gitHosts,
-        agentSide,
-        preparation: new Preparation({ agent, gitHosts, ...limits }),
-        deadlines,
-        unresponsiveAgents,
-        ownerSettings,
-      }),
-      createConversation({
-        client,
-        keys,
-        clock,
-        stores,
-        gitHosts,
-        agentSide,
-        agent,
-        answers,
-        configurations,
-        deadlines,
-        ownerSettings,
-      }),
-    ],
-    deadlines,
-    unresponsiveAgents,
-    onUnresponsive,
-    clock,
-    logger,
+    ...{ ...options, ownerSettings, configurations, answers },
+    deadlines: new StepDeadlines({ ...options, limits }),
+    preparation: new Preparation({ agent, gitHosts, ...limits }),
   });
-  const poller = new ConversationPoller({
-    agent,
-    stores,
-    clock,
-    random,
-    maxPollMs: options.maxPollMs,
-    onReport: options.onReport,
+  const poller = new ConversationPoller(options);
+  const writer = new StatusWriter({ ...options, answers });
+  const approvals = new Approvals(options);
+  const runs = new RunControl({ ...options, configurations });
+  const delivery = new Delivery(options);
+  const following = new Following({
+    ...{ ...options, configurations, approvals, poller, runs, delivery, writer },
   });
-  const writer = new StatusWriter({ client, clock, logger, metrics, coalescer, answers, events });
-  return new ConversationReconciler({
-    client,
-    keys,
-    clock,
-    logger,
-    stores,
-    events,
-    agent,
-    configurations,
-    ownerSettings,
-    start,
-    poller,
-    writer,
-    coalescer,
-    unresponsiveAgents,
-    onUnresponsive,
-  });
+  return new ConversationReconciler({ ...options, start, following, poller, writer });
 }
 
 /** Delay before a conversation is reconciled on which the other controller still works. */

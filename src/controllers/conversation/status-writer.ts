@@ -1,6 +1,7 @@
 import type { Metrics } from '../../observability/metrics.ts';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Request } from '@conversation-operator/kube/controller';
 import { isDeepStrictEqual } from 'node:util';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { EventRecorder } from '@conversation-operator/kube/events';
@@ -187,7 +188,6 @@ export interface StatusWriterOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  readonly coalescer: StatusCoalescer;
   readonly answers: Pick<RecentAnswers, 'remember' | 'written'>;
   readonly events: Pick<EventRecorder, 'record'>;
 }
@@ -195,9 +195,20 @@ export interface StatusWriterOptions {
 /** Writes the status of conversations, and reports each change by Events, metrics and logs. */
 export class StatusWriter {
   readonly #options: StatusWriterOptions;
+  readonly #coalescer: StatusCoalescer;
 
   constructor(options: StatusWriterOptions) {
     this.#options = options;
+    this.#coalescer = new StatusCoalescer(options);
+  }
+
+  /** Milliseconds until a withheld write is due; Infinity when none is withheld. */
+  waitMs(conversation: Request): number {
+    return this.#coalescer.waitMs(requestKey(conversation));
+  }
+
+  forget(conversation: Request): void {
+    this.#coalescer.forget(requestKey(conversation));
   }
 
   /**
@@ -213,7 +224,8 @@ export class StatusWriter {
   ): Promise<
     { readonly stored: CachedConversation; readonly status: ConversationStatus } | undefined
   > {
-    const { client, clock, coalescer, answers } = this.#options;
+    const { client, clock, answers } = this.#options;
+    const coalescer = this.#coalescer;
     const { title } = before.spec;
     const { generation } = before.metadata;
     const key = requestKey(before.metadata);

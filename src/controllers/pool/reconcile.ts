@@ -162,7 +162,11 @@ export class PoolReconciler {
   ): Promise<void> {
     if (spares.length === 0) return;
     const identity = { metadata: { namespace, name } };
-    const stored = await storedObject(this.#options.client, sandboxPools, identity, signal);
+    const stored = await storedObject(
+      { client: this.#options.client, signal },
+      sandboxPools,
+      identity,
+    );
     if (stored === undefined || !isLive(stored))
       for (const spare of spares) await this.#delete(spare, signal);
   }
@@ -244,7 +248,7 @@ export class PoolReconciler {
 
   /** Deletes a spare unless a start has claimed it. */
   #delete(spare: Sandbox, signal: AbortSignal): Promise<void> {
-    return deleteVersion(this.#options.client, sandboxes, spare, signal);
+    return deleteVersion({ client: this.#options.client, signal }, sandboxes, spare);
   }
 
   /** Creates a spare. Returns why the API server refuses it; undefined once it is created. */

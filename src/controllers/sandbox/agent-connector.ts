@@ -136,7 +136,7 @@ export class AgentConnector {
     if (pod === undefined || requeueAfterMs > 0)
       return waiting(scope, { reason, message, requeueAfterMs });
     logger.warn('another process has initialised the agent', { sandbox: name });
-    await deleteObject(client, pods, pod, signal);
+    await deleteObject({ client, signal }, pods, pod);
     podBackoff.ended(uid, pod.metadata.uid, 0);
     return waiting(scope, { reason, message });
   }

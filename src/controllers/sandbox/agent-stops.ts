@@ -107,7 +107,7 @@ export class AgentStops {
     if (pauseTime === undefined) return { progress, requeueAfterMs: 0 };
     // The pause may have deleted the pod just before the resume, and the agent of a pod that ends
     // still answers.
-    const stored = await storedObject(this.#options.client, pods, pod, signal);
+    const stored = await storedObject({ client: this.#options.client, signal }, pods, pod);
     if (stored === undefined || stored.metadata.deletionTimestamp !== undefined) return outdated;
     if (!this.#isInTime(scope, pauseTime)) return undefined;
     const all = await this.#running(endpoint, signal);
@@ -151,7 +151,7 @@ export class AgentStops {
     // The status holds the pause before any run is interrupted: however soon the sandbox runs
     // again, the reason of the interruption says which runs are to continue.
     if (pauseTime === undefined) return { progress, requeueAfterMs: 0 };
-    const stored = await storedObject(client, sandboxes, sandbox, signal);
+    const stored = await storedObject({ client, signal }, sandboxes, sandbox);
     // A pod may not be stopped for a pause that is over.
     if (
       stored === undefined ||
@@ -185,7 +185,7 @@ export class AgentStops {
     const isBusy = this.#isInTime(scope, pauseTime) && running.length + waiting.length > 0;
     if (endpoint !== undefined) await this.#archive(scope, endpoint, { pauseTime, isBusy }, signal);
     if (isBusy) return { progress, requeueAfterMs: stopIntervalMs };
-    await deleteObject(client, pods, pod, signal);
+    await deleteObject({ client, signal }, pods, pod);
     return { progress };
   }
 
@@ -199,7 +199,7 @@ export class AgentStops {
     signal: AbortSignal,
   ): Promise<string | undefined> {
     if (lastContainerID === undefined) return undefined;
-    const stored = await storedObject(this.#options.client, pods, pod, signal);
+    const stored = await storedObject({ client: this.#options.client, signal }, pods, pod);
     if (stored === undefined || agentStatusOf(stored)?.containerID !== lastContainerID)
       return undefined;
     return stored.status?.podIP;

@@ -109,12 +109,11 @@ export class Creations {
     if (scope.sandbox.status?.agentKind === undefined) await this.reserve(scope, signal);
     return this.#create(scope, 'pod', async () => {
       const { uid } = scope.sandbox.metadata;
-      const pod = buildPod(
-        scope.sandbox,
-        template,
-        keys.bootstrapKey(uid, scope.sandbox.status?.masterKeyId),
-        { agentSide, outward },
-      );
+      const pod = buildPod(scope.sandbox, template, {
+        bootstrapKey: keys.bootstrapKey(uid, scope.sandbox.status?.masterKeyId),
+        agentSide,
+        outward,
+      });
       scope.pod = await this.#createPod(pod, scope.sandbox, signal);
       return podEvent(sandbox, scope.claim);
     });
@@ -132,7 +131,11 @@ export class Creations {
       scope.reserved = true;
       return true;
     }
-    const stored = await storedObject(this.#options.client, sandboxes, scope.sandbox, signal);
+    const stored = await storedObject(
+      { client: this.#options.client, signal },
+      sandboxes,
+      scope.sandbox,
+    );
     if (stored === undefined || !shouldRun(stored)) return false;
     scope.sandbox = stored;
     if (isReserved(stored)) scope.reserved = true;

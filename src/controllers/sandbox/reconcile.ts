@@ -234,7 +234,7 @@ export class SandboxReconciler {
     const { namespace, name, uid } = scope.sandbox.metadata;
     const unsettledMs = podCreations.unsettledMs(uid);
     if (unsettledMs > 0) return { sure: false, requeueAfterMs: unsettledMs };
-    const pod = await storedObject(client, pods, { metadata: { namespace, name } }, signal);
+    const pod = await storedObject({ client, signal }, pods, { metadata: { namespace, name } });
     if (pod === undefined || !isOwnedBy(pod, scope.sandbox)) return { sure: true };
     scope.pod = pod;
     scope.uncached = true;
@@ -314,14 +314,14 @@ export class SandboxReconciler {
       case 'wait':
         return waiting(scope, step);
       case 'replace-pod':
-        await deleteObject(client, pods, step.pod, signal);
+        await deleteObject({ client, signal }, pods, step.pod);
         return waiting(scope, step);
       case 'stop-agent':
         return this.#stops.stop(scope, step.pod, step.podIP, signal);
       case 'stopped':
         return this.#stopped(scope, signal);
       case 'delete-claim':
-        await deleteObject(client, persistentVolumeClaims, step.claim, signal);
+        await deleteObject({ client, signal }, persistentVolumeClaims, step.claim);
         return this.#stopped(scope, signal);
       case 'recover':
         return this.#recover(sandbox);
@@ -368,7 +368,7 @@ export class SandboxReconciler {
     const { pod, sandbox } = scope;
     if (
       pod !== undefined &&
-      (await storedObject(this.#options.client, pods, pod, signal)) === undefined
+      (await storedObject({ client: this.#options.client, signal }, pods, pod)) === undefined
     )
       return outdated;
     this.#podBackoff.ended(

@@ -115,7 +115,7 @@ export class TemplateReconciler {
       const { ownerReferences: _, ...plain } = metadata;
       return { ...rest, metadata: plain };
     };
-    const pod = ownerless(buildPod(sandbox, template, 'dry-run', { outward }));
+    const pod = ownerless(buildPod(sandbox, template, { bootstrapKey: 'dry-run', outward }));
     const claim = ownerless(buildClaim(sandbox, template));
     return (
       (await this.#refused('pod', () => client.create(pods, pod, { dryRun: true, signal }))) ??

@@ -1,3 +1,4 @@
+import { FakeKubeClient } from '../../support/fake-kube-client.ts';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -107,16 +108,18 @@ describe('a reference agent that confirms every action', () => {
       state: { ...waiting, executionStatus: 'running' as const },
       message: () => Promise.resolve(message),
       save: (status: ConversationStatus) => Promise.resolve(status),
+      signal,
     };
     const options = {
       ...{ agent: client, clock: systemClock, logger: silentLogger },
+      client: new FakeKubeClient(),
       events: { record: () => undefined },
     };
-    const { status } = await new Delivery(options).deliver(recipient, {}, signal);
-    const requested = await requestPendingRun(options, recipient, status, signal);
+    const { status } = await new Delivery(options).deliver(recipient, {});
+    const requested = await requestPendingRun(options, recipient, { status, signal });
     expect(requested.status.messages).toMatchObject({ lastDelivered: 1, runPending: true });
     await client.rejectPending(endpoint, wanted.id, 'Not this one.');
-    await requestPendingRun(options, recipient, requested.status, signal);
+    await requestPendingRun(options, recipient, { status: requested.status, signal });
     await volume.until(endpoint, wanted.id, 'finished', 'waiting_for_confirmation');
     expect(await readFile(join(workingDir, 'log'), 'utf8')).toBe('approved\n');
   });

@@ -1,11 +1,22 @@
 import type { Logger } from '@conversation-operator/base/logger';
-import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
+import type { AgentClient } from '../../../agent/agent.ts';
 import { AgentError } from '../../../agent/errors.ts';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { durationMs } from '../../../resources/sandbox-template.ts';
-import type { SaveStatus } from '../scope.ts';
-import { runKey, type PolledRun } from './run-observer.ts';
+import type { Stores } from '../../caches.ts';
+import { requestKey } from '../../controller-spec.ts';
+import type { SaveStatus, Scope } from '../scope.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Request } from '@conversation-operator/kube/controller';
+import { withRunResult } from './run-result.ts';
+import {
+  RunObserver,
+  StuckDetection,
+  runKey,
+  type Observation,
+  type PolledRun,
+} from './run-observer.ts';
 import {
   retryAfterMs,
   withResumeAttempt,
@@ -13,8 +24,6 @@ import {
   withRunResumed,
   withRunStuck,
 } from './run-resume.ts';
-import { recentlyUsed } from '@conversation-operator/base/recently-used';
-import { LastingValues } from '../../elapsed-times.ts';
 import { createHash } from 'node:crypto';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
 import type { AgentConfigurations } from '../agent-configuration.ts';
@@ -41,19 +50,19 @@ export class KeyRotation {
     this.#options = options;
   }
 
-  forget(namespace: string, name: string): void {
-    this.#given.delete(`${namespace}/${name}`);
+  forget(conversation: Request): void {
+    this.#given.delete(requestKey(conversation));
   }
 
   /** Throws `AgentError` when the agent could not be called; the next poll tries again. */
   async rotate(
     conversation: CachedConversation,
-    state: AgentConversation,
-    endpoint: AgentEndpoint,
+    { state, endpoint }: Pick<PolledRun, 'state' | 'endpoint'>,
     signal: AbortSignal,
   ): Promise<void> {
     const { agent, configurations } = this.#options;
-    const { namespace, name, uid } = conversation.metadata;
+    const { uid } = conversation.metadata;
+    const key = requestKey(conversation.metadata);
     const { executionStatus, executionDetail } = conversation.status ?? {};
     if (executionStatus !== 'error' || executionDetail?.startsWith(authenticationError) !== true)
       return;
@@ -62,7 +71,7 @@ export class KeyRotation {
     // A client may have set another model, which has a key of its own.
     if (state.llm?.model !== llm.model || state.llm.baseUrl !== llm.baseUrl) return;
     const given = `${uid} ${createHash('sha256').update(llm.apiKey).digest('base64')}`;
-    if (this.#given.get(`${namespace}/${name}`) === given) return;
+    if (this.#given.get(key) === given) return;
     try {
       await agent.useLlm(endpoint, state.id, llm, { signal });
     } catch (error) {
@@ -73,88 +82,18 @@ export class KeyRotation {
       ))
         throw error;
     }
-    this.#given.set(`${namespace}/${name}`, given);
+    this.#given.set(key, given);
   }
 }
 
-/** Maximum runs in memory. */
-const maxRemembered = 20_000;
-/**
- * The stored state of an agent lags behind: a report that the run is running is old for this time
- * after an interrupt.
- */
-const staleMs = 1_500;
-
-/**
- * Returns a text that changes with each event of the agent and each resume; undefined for a run
- * that is not running or not reported.
- */
-const lastSignOf = ({
-  executionStatus,
-  lastActivityTime,
-  agentEpoch,
-  interruption,
-  messages,
-}: ConversationStatus): string | undefined =>
-  executionStatus === 'running' && lastActivityTime !== undefined
-    ? [
-        lastActivityTime,
-        agentEpoch,
-        interruption?.lastResumeTime,
-        messages?.lastDeliveredTime,
-      ].join('/')
-    : undefined;
-
-/**
- * Measures for how long agents have reported nothing about their runs. An agent reports no event
- * while a tool runs, while the model answers, or while the agent hangs; so a limit helps only users
- * who know how long their tools take. The begin of a run is not always an event either, so the time
- * counts from the first poll of this process that shows the run with nothing newer. Another process
- * counts anew.
- */
-export class StuckDetection {
-  readonly #clock: Clock;
-  readonly #lastSigns: LastingValues;
-  /** Time of the last interrupt of each run, successful or not. */
-  readonly #interruptedAt = recentlyUsed<number>(maxRemembered);
-
-  constructor({ clock }: { readonly clock: Clock }) {
-    this.#clock = clock;
-    this.#lastSigns = new LastingValues({ clock });
-  }
-
-  /** Milliseconds for which the agent has reported nothing new, including this poll. */
-  quietMs(key: string, status: ConversationStatus): number {
-    const sign = lastSignOf(status);
-    if (sign !== undefined) return this.#lastSigns.lastsMs(key, sign);
-    this.#lastSigns.forget(key);
-    return 0;
-  }
-
-  /**
-   * Records an interrupt. A run whose agent did not accept the interrupt stays quiet, and is
-   * interrupted again.
-   */
-  recordInterrupt(key: string, isAccepted: boolean): void {
-    this.#interruptedAt.set(key, this.#clock.monotonic());
-    if (isAccepted) this.#lastSigns.forget(key);
-  }
-
-  /** Whether a report that the run is running may be from before the interrupt. */
-  isInterrupting(key: string): boolean {
-    const interruptedAt = this.#interruptedAt.get(key);
-    return interruptedAt !== undefined && this.#clock.monotonic() - interruptedAt < staleMs;
-  }
-}
-
-export interface RunControlOptions {
+interface RunCallOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly agent: AgentClient;
   readonly stuck: StuckDetection;
 }
 
-export interface RunControlContext {
+interface RunCallContext {
   readonly status: ConversationStatus;
   readonly save: SaveStatus;
   readonly signal: AbortSignal;
@@ -166,9 +105,9 @@ export interface RunControlContext {
  * nothing, and so resumes no run that was resumed, or abandoned, since.
  */
 export async function resumeRun(
-  { agent, clock, logger }: RunControlOptions,
+  { agent, clock, logger }: RunCallOptions,
   { endpoint, id }: PolledRun,
-  { status: before, save, signal }: RunControlContext,
+  { status: before, save, signal }: RunCallContext,
 ): Promise<{ readonly status: ConversationStatus; readonly againAfterMs?: number | undefined }> {
   const attempted = await save(withResumeAttempt(before));
   let isRequested = false;
@@ -182,7 +121,7 @@ export async function resumeRun(
   } catch (error) {
     if (!(error instanceof AgentError) || signal.aborted) throw error;
     logger.info('the agent did not resume the run', { conversation: id, code: error.code });
-    const status = withResumeFailed(attempted, error, isRequested);
+    const status = withResumeFailed(attempted, { error, isRequested });
     return { status, againAfterMs: status.interruption && retryAfterMs(status.interruption) };
   }
   return { status: withRunResumed(attempted, isoTime(clock)) };
@@ -194,9 +133,9 @@ export async function resumeRun(
  * ever.
  */
 export async function interruptStuckRun(
-  { agent, clock, stuck }: RunControlOptions,
+  { agent, clock, stuck }: RunCallOptions,
   run: PolledRun & { readonly stuckAfter: string | undefined },
-  { status, save, signal }: RunControlContext,
+  { status, save, signal }: RunCallContext,
 ): Promise<ConversationStatus> {
   const key = runKey(run);
   const quietMs = stuck.quietMs(key, status);
@@ -208,12 +147,74 @@ export async function interruptStuckRun(
   )
     return status;
   const interrupted = await save(withRunStuck(status, isoTime(clock), stuckAfter));
-  let isAccepted = false;
   try {
     await agent.interrupt(run.endpoint, run.id, { signal });
-    isAccepted = true;
+    stuck.recordAccepted(key);
   } finally {
-    stuck.recordInterrupt(key, isAccepted);
+    stuck.recordInterrupt(key);
   }
   return interrupted;
+}
+
+export interface RunControlOptions {
+  readonly client: Pick<KubeClient, 'get'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly agent: AgentClient;
+  readonly configurations: AgentConfigurations;
+  readonly stores: Pick<Stores, 'templates'>;
+}
+
+/**
+ * Follows the run of a conversation, in this order: observes it (`run-observer.ts`), reads its
+ * result (`run-result.ts`), gives its model the current key, and resumes or interrupts the run.
+ */
+export class RunControl {
+  readonly #options: RunControlOptions;
+  readonly #stuck: StuckDetection;
+  readonly #observer: RunObserver;
+  readonly #keyRotation: KeyRotation;
+
+  constructor(options: RunControlOptions) {
+    this.#options = options;
+    this.#stuck = new StuckDetection(options);
+    this.#observer = new RunObserver({ ...options, stuck: this.#stuck });
+    this.#keyRotation = new KeyRotation(options);
+  }
+
+  forget(conversation: Request): void {
+    this.#keyRotation.forget(conversation);
+  }
+
+  /** Throws `AgentError` for a report without the cause of an error. */
+  observe({ status, signal }: Scope, run: PolledRun): Promise<Observation> {
+    return this.#observer.observe(run, status, signal);
+  }
+
+  /** Returns the milliseconds until the next attempt. */
+  async follow(
+    scope: Scope,
+    run: PolledRun,
+    { status, resume }: Observation,
+  ): Promise<number | undefined> {
+    const { stores } = this.#options;
+    const { save, signal, status: before } = scope;
+    const options = { ...this.#options, stuck: this.#stuck };
+    scope.status = resume ? status : await withRunResult(options, run, { before, status, signal });
+    await this.#keyRotation.rotate({ ...scope.stored, status: scope.status }, run, signal);
+    if (resume) {
+      const resumed = await resumeRun(options, run, { status: scope.status, save, signal });
+      scope.status = resumed.status;
+      return resumed.againAfterMs;
+    }
+    const { metadata, spec } = run.sandbox;
+    const template = stores.templates.get(metadata.namespace, spec.templateName);
+    const { stuckAfter } = template?.spec.agent ?? {};
+    scope.status = await interruptStuckRun(
+      options,
+      { ...run, stuckAfter },
+      { status: scope.status, save, signal },
+    );
+    return undefined;
+  }
 }

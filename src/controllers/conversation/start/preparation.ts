@@ -149,7 +149,7 @@ export class Preparation {
     report = this.#shown(report, git);
     const failure = cloneFailure(report, repository, this.#options);
     if (report.state === 'done' && failure === undefined && git?.repository !== undefined)
-      await this.#leaveToken(endpoint, report, git, signal);
+      await this.#leaveToken(endpoint, { folder: report.folder, token: git.token, signal });
     return {
       report,
       failure,
@@ -193,9 +193,11 @@ export class Preparation {
    */
   async #leaveToken(
     endpoint: AgentEndpoint,
-    { folder }: StepReport,
-    { token }: GitAccess,
-    signal: AbortSignal,
+    {
+      folder,
+      token,
+      signal,
+    }: Readonly<Record<'folder' | 'token', string>> & Pick<StepCall, 'signal'>,
   ): Promise<void> {
     const { agent } = this.#options;
     await agent.writeFile(endpoint, `${folder}/${newTokenFile}`, token, { signal });

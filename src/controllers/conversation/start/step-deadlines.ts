@@ -16,7 +16,7 @@ export interface StepDeadlinesOptions {
   readonly limits: Pick<PreparationLimits, 'cloneTimeoutSeconds' | 'setupTimeoutSeconds'>;
 }
 
-type DeadlineScope = Pick<StartScope, 'stored' | 'status' | 'sandbox'>;
+export type DeadlineScope = Pick<StartScope, 'stored' | 'status' | 'sandbox'>;
 
 /** Grace beyond the step's own timeout while the agent is unreachable. */
 export const graceMs = 60_000;

@@ -18,7 +18,11 @@ const keys: AgentCredentials = {
 const configurations = (given: Given) => {
   const templates = new IndexedStore<SandboxTemplate>();
   templates.set(aTemplate({ agent: { workingDir: '/workspace', ...given } }));
-  return new AgentConfigurations({ credentials: keys, stores: { templates } });
+  return new AgentConfigurations({
+    credentials: keys,
+    stores: { templates },
+    ownerSettings: { secretsOf: () => Promise.resolve([]) },
+  });
 };
 const configure = (given: Given, chosen: Chosen = {}) =>
   configurations(given).of(aConversation({ spec: { owner: 'alice', agent: chosen } }));

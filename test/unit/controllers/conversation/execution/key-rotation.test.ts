@@ -26,6 +26,7 @@ class Bench {
     const configurations = new AgentConfigurations({
       credentials: { of: () => Promise.resolve(this.key) },
       stores: { templates },
+      ownerSettings: { secretsOf: () => Promise.resolve([]) },
     });
     const agent: Pick<AgentClient, 'useLlm'> = {
       useLlm: (_endpoint, _id, given) => {
@@ -46,8 +47,7 @@ class Bench {
     const conversation = aConversation({ name, status });
     return this.#rotation.rotate(
       { ...conversation, metadata: { ...conversation.metadata, uid } },
-      seen,
-      { baseUrl: 'http://agent', sessionKey: 's' },
+      { state: seen, endpoint: { baseUrl: 'http://agent', sessionKey: 's' } },
       new AbortController().signal,
     );
   }

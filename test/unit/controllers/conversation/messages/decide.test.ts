@@ -350,8 +350,10 @@ describe('the status after a message', () => {
           ...{ endpoint: { baseUrl: 'http://agent', sessionKey: 'k' }, id: 'c1' },
           state: agentSays(polled),
         },
-        withDelivered({}, aMessage(1, 'x'), { now: noon }),
-        AbortSignal.timeout(5_000),
+        {
+          status: withDelivered({}, aMessage(1, 'x'), { now: noon }),
+          signal: AbortSignal.timeout(5_000),
+        },
       );
       expect(calls).toEqual([...Array<string>(reads).fill('read'), ...(isRun ? ['run'] : [])]);
       expect(requested.againAfterMs).toBe(againAfterMs);
