@@ -104,57 +104,18 @@ export type Archives = ReturnType<typeof createArchives>;
 
 /** The parts of the operator that write archives and delete them. */
 export function createArchives(options: ArchivesOptions) {
-  const { client, keys, clock, random, logger, metrics } = options;
-  const { archive, credentials, stores } = options;
-  const ownerBytes = new OwnerBytes(stores);
-  const namespaceUids = new NamespaceUids({ client, logger });
+  const ownerBytes = new OwnerBytes(options.stores);
+  const namespaceUids = new NamespaceUids(options);
   const archiver = new Archiver({
-    client,
-    keys,
-    clock,
-    logger,
-    metrics,
-    archive,
-    credentials,
-    namespaceUids,
-    stores,
+    ...{ ...options, namespaceUids },
     ownerBytes: (conversation) => ownerBytes.leftFor(conversation),
   });
+  const isStoreFailing = () => options.archive.store.isFailing;
   return {
     ownerBytes,
-    reconciler: new ArchiveReconciler({
-      keys,
-      clock,
-      random,
-      logger,
-      metrics,
-      archive,
-      archiver,
-      stores,
-      enqueue: options.enqueue,
-    }),
-    seal: new SandboxSeal({
-      keys,
-      clock,
-      metrics,
-      credentials,
-      archive,
-      archiver,
-      stores,
-      isStoreFailing: () => archive.store.isFailing,
-    }),
-    sweep: new ArchiveSweep({
-      client,
-      keys,
-      clock,
-      logger,
-      metrics,
-      archive,
-      stores,
-      events: options.events,
-      namespaceUids,
-      sweep: options.sweep,
-    }),
+    reconciler: new ArchiveReconciler({ ...options, archiver }),
+    seal: new SandboxSeal({ ...options, archiver, isStoreFailing }),
+    sweep: new ArchiveSweep({ ...options, namespaceUids }),
   };
 }
 

@@ -296,15 +296,12 @@ export class PoolReconciler {
 const isEdited = ({ metadata }: KubeObject, { metadata: old }: KubeObject): boolean =>
   metadata.generation !== old.generation || metadata.deletionTimestamp !== old.deletionTimestamp;
 
-interface PoolControllerOptions {
-  readonly caches: Pick<WatchedCaches, 'sandboxes' | 'templates' | 'pools' | 'quotas'>;
-  readonly reconciler: Pick<PoolReconciler, 'reconcile' | 'refresh' | 'claimed'>;
-  readonly admission: { snapshot(namespace: string): Pick<Snapshot, 'roomForSpares'> };
-}
-
 /** Keeps the spares of pools. */
-export function poolController(options: PoolControllerOptions): ControllerSpec {
-  const { caches, reconciler, admission } = options;
+export function poolController(
+  caches: Pick<WatchedCaches, 'sandboxes' | 'templates' | 'pools' | 'quotas'>,
+  reconciler: PoolReconciler,
+  admission: PoolReconcilerOptions['admission'],
+): ControllerSpec {
   const pools = caches.pools.store;
   const poolsIn = ({ metadata: { namespace = '' } }: KubeObject): readonly Request[] =>
     pools.byIndex(byNamespace, namespace).map(requestOf);

@@ -276,16 +276,15 @@ export class RetentionReconciler {
   }
 }
 
-interface RetentionControllerOptions {
-  readonly caches: Pick<WatchedCaches, 'conversations' | 'sandboxes' | 'templates'>;
-  readonly reconciler: RetentionReconciler;
-  /** Objects that the reconciler itself wants to see again. */
-  readonly requested: EventSource;
-}
-
-/** Deletes conversations and sandboxes after the times that their templates set. */
-export function retentionController(options: RetentionControllerOptions): ControllerSpec {
-  const { caches, reconciler, requested } = options;
+/**
+ * Deletes conversations and sandboxes after the times that their templates set. `requested`: objects
+ * that the reconciler itself wants to see again.
+ */
+export function retentionController(
+  caches: Pick<WatchedCaches, 'conversations' | 'sandboxes' | 'templates'>,
+  reconciler: RetentionReconciler,
+  requested: EventSource,
+): ControllerSpec {
   return {
     name: 'retention',
     workers: workers.retention,

@@ -39,6 +39,12 @@ interface ArchivedPause {
   readonly isLast: boolean;
 }
 
+interface Pausing {
+  readonly endpoint: AgentEndpoint;
+  readonly pauseTime: string;
+  readonly isBusy: boolean;
+}
+
 /** Delay before the next read of the runs of an agent that stops. */
 const stopIntervalMs = 200;
 /** Maximum number of interrupted conversations that the status holds. */
@@ -83,8 +89,7 @@ export class AgentStops {
    */
   async carryThrough(
     scope: Scope,
-    containerID: string,
-    endpoint: AgentEndpoint,
+    { containerID, endpoint }: { readonly containerID: string; readonly endpoint: AgentEndpoint },
     signal: AbortSignal,
   ): Promise<Outcome | undefined> {
     const { sandbox } = scope;
@@ -128,8 +133,7 @@ export class AgentStops {
    */
   async stop(
     scope: Scope,
-    pod: CachedPod,
-    podIP: string | undefined,
+    { pod, podIP }: { readonly pod: CachedPod; readonly podIP: string | undefined },
     signal: AbortSignal,
   ): Promise<Outcome> {
     const { client, agent, keys } = this.#options;
@@ -183,7 +187,7 @@ export class AgentStops {
       await this.#interrupt(endpoint, running, signal);
     }
     const isBusy = this.#isInTime(scope, pauseTime) && running.length + waiting.length > 0;
-    if (endpoint !== undefined) await this.#archive(scope, endpoint, { pauseTime, isBusy }, signal);
+    if (endpoint !== undefined) await this.#archive(scope, { endpoint, pauseTime, isBusy }, signal);
     if (isBusy) return { progress, requeueAfterMs: stopIntervalMs };
     await deleteObject({ client, signal }, pods, pod);
     return { progress };
@@ -264,8 +268,7 @@ export class AgentStops {
    */
   async #archive(
     { sandbox }: Scope,
-    endpoint: AgentEndpoint,
-    { pauseTime, isBusy }: { readonly pauseTime: string; readonly isBusy: boolean },
+    { endpoint, pauseTime, isBusy }: Pausing,
     signal: AbortSignal,
   ): Promise<void> {
     const { archives, connections } = this.#options;
@@ -279,7 +282,7 @@ export class AgentStops {
       ? Math.min(leftMs, silentPatienceMs)
       : leftMs;
     try {
-      await archives.seal(sandbox, endpoint, { maxMs, isLast: !isBusy }, signal);
+      await archives.seal(sandbox, endpoint, { maxMs, isLast: !isBusy, signal });
     } catch (error) {
       // Until the bound, the next attempt may succeed. No pause lasts longer for its archive.
       if (signal.aborted || this.#leftMs(sandbox, pauseTime) > 0) throw error;

@@ -5,7 +5,7 @@ import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import { isAlreadyExists } from '@conversation-operator/kube/errors';
 import type { EventDetails, EventRecorder } from '@conversation-operator/kube/events';
 import { persistentVolumeClaims, pods, type Pod } from '@conversation-operator/kube/core';
-import type { NewObject } from '@conversation-operator/kube/object';
+import { isOwnedBy, type NewObject } from '@conversation-operator/kube/object';
 import { SandboxReason, hasRun, sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { shouldRun } from '../../status/sandbox-phase.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
@@ -56,6 +56,36 @@ export class Creations {
 
   constructor(options: CreationsOptions) {
     this.#options = options;
+  }
+
+  /**
+   * Reserves the slot of the pod before the work. It begins before the reservation and ends after
+   * the creation: if the sandbox is deleted in between, its slot is not free.
+   */
+  during<T>(scope: Scope, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    return this.#options.podCreations.during(scope.sandbox.metadata.uid, async () => {
+      if (!isReserved(scope.sandbox)) await this.reserve(scope, signal);
+      return work();
+    });
+  }
+
+  /**
+   * Whether it is sure that no pod of the sandbox exists, and that none comes. Sets the pod, where
+   * there is one after all.
+   */
+  async noPod(
+    scope: Scope,
+    signal: AbortSignal,
+  ): Promise<{ readonly sure: boolean; readonly requeueAfterMs?: number }> {
+    const { client, podCreations } = this.#options;
+    const { namespace, name, uid } = scope.sandbox.metadata;
+    const unsettledMs = podCreations.unsettledMs(uid);
+    if (unsettledMs > 0) return { sure: false, requeueAfterMs: unsettledMs };
+    const pod = await storedObject({ client, signal }, pods, { metadata: { namespace, name } });
+    if (pod === undefined || !isOwnedBy(pod, scope.sandbox)) return { sure: true };
+    scope.pod = pod;
+    scope.uncached = true;
+    return { sure: false };
   }
 
   /**

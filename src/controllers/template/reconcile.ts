@@ -150,20 +150,13 @@ export class TemplateReconciler {
   }
 }
 
-interface TemplateControllerOptions {
-  readonly caches: Pick<WatchedCaches, 'templates'>;
-  readonly reconciler: Pick<TemplateReconciler, 'reconcile'>;
-}
-
 /** Writes whether the API server accepts a pod and a volume of a template. */
-export function templateController({
-  caches,
-  reconciler,
-}: TemplateControllerOptions): ControllerSpec {
-  return {
-    name: 'template',
-    workers: workers.template,
-    sources: [watch(caches.templates, (template) => [requestOf(template)])],
-    reconcile: (request, signal) => reconciler.reconcile(request, signal),
-  };
-}
+export const templateController = (
+  caches: Pick<WatchedCaches, 'templates'>,
+  reconciler: Pick<TemplateReconciler, 'reconcile'>,
+): ControllerSpec => ({
+  name: 'template',
+  workers: workers.template,
+  sources: [watch(caches.templates, (template) => [requestOf(template)])],
+  reconcile: (request, signal) => reconciler.reconcile(request, signal),
+});

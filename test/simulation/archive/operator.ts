@@ -213,12 +213,11 @@ export class ModelOperator {
       const waitedMs = api.waitedMs.get(machine) ?? 0;
       let isFailed = false;
       try {
-        await this.#archiving.seal.seal(
-          sandbox,
-          endpoint,
-          { maxMs, isLast: true },
-          new AbortController().signal,
-        );
+        await this.#archiving.seal.seal(sandbox, endpoint, {
+          maxMs,
+          isLast: true,
+          signal: new AbortController().signal,
+        });
       } catch {
         // The API server does not answer; the pause tries again.
         isFailed = true;

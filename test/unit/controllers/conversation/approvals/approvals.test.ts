@@ -357,7 +357,8 @@ class Bench {
     scope.status = this.stored;
     const sandbox = aSandbox({ status: { agentEpoch: this.agentEpoch } });
     await operator.record(scope);
-    await operator.follow(scope, {
+    const known = scope.status.approval?.id;
+    const againAfterMs = await operator.follow(scope, {
       ...{ sandbox, endpoint: { baseUrl: 'http://agent', sessionKey: 'k' }, id: 'c1' },
       state: {
         ...{ id: 'c1', executionStatus: this.executionStatus, reportedStatus: '' },
@@ -368,6 +369,11 @@ class Bench {
       secrets: () => Promise.resolve([{ name: 'key of the model', value: 'key-of-the-model' }]),
     });
     this.stored = scope.status;
+    const { approval } = scope.status;
+    // An answer that came before its question is recorded by the next reconcile.
+    const isEarly =
+      approval !== undefined && approval.id !== known && approval.answer === undefined;
+    if (isEarly && againAfterMs !== undefined) await this.follow(operator);
   }
 }
 
