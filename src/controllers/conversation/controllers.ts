@@ -134,9 +134,15 @@ export interface ConversationControllersOptions {
  */
 function conversationController(
   name: 'conversation' | 'status',
-  { caches, reconciler }: Pick<ConversationControllersOptions, 'caches' | 'reconciler'>,
-  inWork: Set<string>,
-  more: readonly EventSource[],
+  {
+    caches,
+    reconciler,
+    inWork,
+    more,
+  }: Omit<ConversationControllersOptions, 'notified'> & {
+    readonly inWork: Set<string>;
+    readonly more: readonly EventSource[];
+  },
 ): ControllerSpec {
   const conversations = caches.conversations.store;
   const cachedOf = ({ namespace, name: own }: Request) => conversations.get(namespace, own);
@@ -192,7 +198,7 @@ export function conversationControllers(
   /** Uids of the conversations that one of the two controllers works on. */
   const inWork = new Set<string>();
   return [
-    conversationController('conversation', options, inWork, []),
-    conversationController('status', options, inWork, [options.notified]),
+    conversationController('conversation', { ...options, inWork, more: [] }),
+    conversationController('status', { ...options, inWork, more: [options.notified] }),
   ];
 }
