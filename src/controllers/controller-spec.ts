@@ -1,3 +1,7 @@
+import type { Clock } from '@conversation-operator/base/clock';
+import type { Logger } from '@conversation-operator/base/logger';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { EventRecorder } from '@conversation-operator/kube/events';
 import type {
   Controller,
   ControllerOptions,
@@ -57,6 +61,18 @@ export const objectShare = ({
   spec,
 }: KubeObject & { readonly spec?: { readonly owner?: string } }): string =>
   `${namespace}/${spec?.owner ?? ''}`;
+
+/** What nearly every part of the controllers needs. */
+export interface CommonNeeds {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** What a part needs that reports to people. */
+export interface RecordingNeeds extends CommonNeeds {
+  readonly events: Pick<EventRecorder, 'record'>;
+}
 
 /** The queue of a controller, for the sources that fill it. */
 export type RequestQueue = Pick<Controller, 'enqueueAfter'>;

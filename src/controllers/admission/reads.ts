@@ -1,6 +1,5 @@
-import type { Logger } from '@conversation-operator/base/logger';
-import type { KubeClient } from '@conversation-operator/kube/client';
-import { sleep, type Clock } from '@conversation-operator/base/clock';
+import type { CommonNeeds } from '../controller-spec.ts';
+import { sleep } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { pods } from '@conversation-operator/kube/core';
 import { isNewerVersion, type ObjectMeta } from '@conversation-operator/kube/object';
@@ -18,10 +17,7 @@ import type { PodCreations } from '../sandbox/pod-creations.ts';
 import { storedObject } from '../stored-object.ts';
 import type { AdmissionCache, AdmissionChannels } from './cache.ts';
 
-export interface AdmissionReadsOptions {
-  readonly client: KubeClient;
-  readonly clock: Clock;
-  readonly logger: Logger;
+export interface AdmissionReadsOptions extends CommonNeeds {
   readonly stores: Pick<Stores, 'sandboxes' | 'quotas' | 'pods'>;
   readonly cache: AdmissionCache;
   readonly podCreations: Pick<PodCreations, 'unsettledMs'>;

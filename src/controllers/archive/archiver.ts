@@ -1,7 +1,8 @@
+import type { CommonNeeds } from '../controller-spec.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import { isoTime, type Clock } from '@conversation-operator/base/clock';
+import { isoTime } from '@conversation-operator/base/clock';
 import { StoreError } from '@conversation-operator/object-store/store-error';
 import type { ObjectStore } from '@conversation-operator/object-store/object-store';
 import { NewestStore } from '@conversation-operator/kube/newest-store';
@@ -121,11 +122,8 @@ export interface ArchiveWriting {
   readonly files?: Pick<WorkspaceFiles, 'files' | 'changes' | 'diff'> | undefined;
 }
 
-export interface ArchiverOptions {
-  readonly client: KubeClient;
+export interface ArchiverOptions extends CommonNeeds {
   readonly keys: SandboxKeys;
-  readonly clock: Clock;
-  readonly logger: Logger;
   readonly metrics: Metrics;
   readonly archive: ArchiveWriting;
   readonly credentials: AgentCredentials;

@@ -1,20 +1,5 @@
-import type { AgentCredentials } from '../../agent/credentials.ts';
-import type { Metrics } from '../../observability/metrics.ts';
-import type { Logger } from '@conversation-operator/base/logger';
-import type { Clock } from '@conversation-operator/base/clock';
-import type { SandboxKeys } from '../../agent/keys.ts';
-import type { KubeClient } from '@conversation-operator/kube/client';
-import type { EventRecorder } from '@conversation-operator/kube/events';
-import type { Request } from '@conversation-operator/kube/controller';
-import type { MeasuredStore } from '../../archive/measured-store.ts';
-import type { Stores, WatchedCaches } from '../caches.ts';
-import { Archiver, type ArchiveWriting, NamespaceUids } from './archiver.ts';
-import { ArchiveReconciler } from './reconcile.ts';
-import { SandboxSeal } from './seal.ts';
-import { ArchiveSweep, type SweepLimits } from './sweep.ts';
-import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import { capsOf, quotaCaps } from '../../quota/caps.ts';
 import {
+  type RecordingNeeds,
   ownerShare,
   maxPerOwner,
   workers,
@@ -25,6 +10,18 @@ import {
   type ControllerSpec,
   type EventSource,
 } from '../controller-spec.ts';
+import type { AgentCredentials } from '../../agent/credentials.ts';
+import type { Metrics } from '../../observability/metrics.ts';
+import type { SandboxKeys } from '../../agent/keys.ts';
+import type { Request } from '@conversation-operator/kube/controller';
+import type { MeasuredStore } from '../../archive/measured-store.ts';
+import type { Stores, WatchedCaches } from '../caches.ts';
+import { Archiver, type ArchiveWriting, NamespaceUids } from './archiver.ts';
+import { ArchiveReconciler } from './reconcile.ts';
+import { SandboxSeal } from './seal.ts';
+import { ArchiveSweep, type SweepLimits } from './sweep.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { capsOf, quotaCaps } from '../../quota/caps.ts';
 import { startStatusOf } from '../../resources/conversation.ts';
 
 /** The stored bytes of the archives of each owner, and of each namespace. */
@@ -83,17 +80,13 @@ export interface ArchiveOptions extends ArchiveWriting {
   readonly store: MeasuredStore;
 }
 
-export interface ArchivesOptions {
-  readonly client: KubeClient;
+export interface ArchivesOptions extends RecordingNeeds {
   readonly keys: SandboxKeys;
-  readonly clock: Clock;
   /** Random numbers from 0 to below 1. */
   readonly random: () => number;
-  readonly logger: Logger;
   readonly metrics: Metrics;
   readonly credentials: AgentCredentials;
   readonly archive: ArchiveOptions;
-  readonly events: Pick<EventRecorder, 'record'>;
   readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates' | 'quotas'>;
   readonly enqueue: (request: Request, delayMs?: number) => void;
   /** Limits of the sweep, where they differ from the defaults. */

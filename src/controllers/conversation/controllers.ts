@@ -1,11 +1,5 @@
-import type { Request, Result } from '@conversation-operator/kube/controller';
-import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
-import type { Sandbox } from '../../resources/sandbox.ts';
-import { bySandbox, type WatchedCaches, type Stores } from '../caches.ts';
-import { ConversationReconciler } from './reconcile.ts';
-import { isUnusedBy } from './start/sandbox-release.ts';
 import {
+  type RecordingNeeds,
   requestOf,
   watch,
   type ControllerSpec,
@@ -14,10 +8,13 @@ import {
   ownerShare,
   workers,
 } from '../controller-spec.ts';
-import type { Clock } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
-import type { KubeClient } from '@conversation-operator/kube/client';
-import type { EventRecorder } from '@conversation-operator/kube/events';
+import type { Request, Result } from '@conversation-operator/kube/controller';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import { bySandbox, type WatchedCaches, type Stores } from '../caches.ts';
+import { ConversationReconciler } from './reconcile.ts';
+import { isUnusedBy } from './start/sandbox-release.ts';
 import type { AgentClient, AgentConversation } from '../../agent/agent.ts';
 import type { AgentCredentials } from '../../agent/credentials.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
@@ -40,16 +37,12 @@ import { Following } from './follow.ts';
 import { Delivery } from './messages/delivery.ts';
 import { StatusWriter } from './status-writer.ts';
 
-export interface ConversationsOptions {
-  readonly client: KubeClient;
+export interface ConversationsOptions extends RecordingNeeds {
   readonly keys: SandboxKeys;
-  readonly clock: Clock;
   /** Random numbers from 0 to below 1. */
   readonly random: () => number;
-  readonly logger: Logger;
   readonly metrics: Metrics;
   readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates' | 'pods' | 'claims'>;
-  readonly events: Pick<EventRecorder, 'record'>;
   readonly agent: AgentClient;
   readonly credentials: AgentCredentials;
   readonly gitHosts: GitHosts;

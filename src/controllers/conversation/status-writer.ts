@@ -1,10 +1,8 @@
+import { type RecordingNeeds, ownerShare, requestKey } from '../controller-spec.ts';
 import type { Metrics } from '../../observability/metrics.ts';
-import type { Logger } from '@conversation-operator/base/logger';
-import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Request } from '@conversation-operator/kube/controller';
 import { isDeepStrictEqual } from 'node:util';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
-import type { EventRecorder } from '@conversation-operator/kube/events';
 import { oneOf } from '../../observability/closed-metrics.ts';
 import {
   cachedConversation,
@@ -16,7 +14,6 @@ import { conversations, isStartOver, startStatusOf } from '../../resources/conve
 import type { ConversationStatus, ExecutionStatus } from '../../resources/conversation-status.ts';
 import { SandboxFailure } from '../sandbox/decide.ts';
 import { FailureCode } from '../sandbox/failure.ts';
-import { ownerShare, requestKey } from '../controller-spec.ts';
 import { eventsOfApproval } from './approvals/decide.ts';
 import { eventOfRun } from './execution/run-resume.ts';
 import { eventOfStart, finishedStages } from './start/start-status.ts';
@@ -183,13 +180,9 @@ const knownCode = oneOf(
   [StartErrorCode, SandboxFailure, FailureCode].flatMap((codes) => Object.values(codes)),
 );
 
-export interface StatusWriterOptions {
-  readonly client: KubeClient;
-  readonly clock: Clock;
-  readonly logger: Logger;
+export interface StatusWriterOptions extends RecordingNeeds {
   readonly metrics: Metrics;
   readonly answers: Pick<RecentAnswers, 'remember' | 'written'>;
-  readonly events: Pick<EventRecorder, 'record'>;
 }
 
 /** Writes the status of conversations, and reports each change by Events, metrics and logs. */

@@ -1,8 +1,7 @@
+import type { CommonNeeds } from '../controller-spec.ts';
 import { isDeepStrictEqual } from 'node:util';
-import { sleep, type Clock } from '@conversation-operator/base/clock';
+import { sleep } from '@conversation-operator/base/clock';
 import { backoffDelayMs } from '@conversation-operator/base/backoff';
-import type { Logger } from '@conversation-operator/base/logger';
-import type { KubeClient } from '@conversation-operator/kube/client';
 import { found, isAlreadyExists, isInvalid } from '@conversation-operator/kube/errors';
 import type { ResourceDefinition } from '@conversation-operator/kube/object';
 import type { InitialObject } from '../../config/initial-objects.ts';
@@ -105,12 +104,9 @@ const resources: Readonly<Record<InitialObject['kind'], ResourceDefinition<AnyOb
   SandboxTemplate: { ...sandboxTemplates, accepts: hasSpec },
 };
 
-export interface InitialObjectsOptions {
-  readonly client: KubeClient;
+export interface InitialObjectsOptions extends CommonNeeds {
   readonly objects: readonly InitialObject[];
-  readonly clock: Clock;
   readonly random: () => number;
-  readonly logger: Logger;
 }
 
 /**

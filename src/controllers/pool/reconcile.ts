@@ -1,9 +1,14 @@
-import type { Logger } from '@conversation-operator/base/logger';
-import type { KubeClient } from '@conversation-operator/kube/client';
+import {
+  type RecordingNeeds,
+  requestOf,
+  watch,
+  type ControllerSpec,
+  type EventSource,
+  workers,
+} from '../controller-spec.ts';
 import { isDeepStrictEqual } from 'node:util';
-import { isoTime, type Clock } from '@conversation-operator/base/clock';
+import { isoTime } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
-import type { EventRecorder } from '@conversation-operator/kube/events';
 import { NewestStore } from '@conversation-operator/kube/newest-store';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { isLive, type KubeObject } from '@conversation-operator/kube/object';
@@ -31,24 +36,13 @@ import {
   newSpare,
 } from './decide.ts';
 import { PoolPace } from './pace.ts';
-import {
-  requestOf,
-  watch,
-  type ControllerSpec,
-  type EventSource,
-  workers,
-} from '../controller-spec.ts';
 
-export interface PoolReconcilerOptions {
-  readonly client: KubeClient;
-  readonly clock: Clock;
+export interface PoolReconcilerOptions extends RecordingNeeds {
   /** Random numbers from 0 to below 1. */
   readonly random: () => number;
-  readonly logger: Logger;
   readonly stores: Pick<Stores, 'sandboxes' | 'templates' | 'pools'>;
   readonly admission: { snapshot(namespace: string): Pick<Snapshot, 'roomForSpares'> };
   readonly reads: Pick<AdmissionReads, 'created' | 'unseen'>;
-  readonly events: Pick<EventRecorder, 'record'>;
 }
 
 /** Delay before the next reconcile while the cache lacks a spare, which may be gone. */

@@ -1,10 +1,8 @@
+import type { CommonNeeds } from '../controller-spec.ts';
 import type { AgentClient, AgentEndpoint } from '../../agent/agent.ts';
 import { agentEndpointOf } from '../../agent/kinds.ts';
 import { AgentError } from '../../agent/errors.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
-import type { KubeClient } from '@conversation-operator/kube/client';
-import type { Clock } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
 import type { CachedPod } from '../../resources/cached-core.ts';
 import { pods } from '@conversation-operator/kube/core';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
@@ -19,16 +17,13 @@ import { observedOf, outdated, type Outcome, type Scope } from './scope.ts';
 import { unready, type SandboxProgress } from './status.ts';
 import { deleteObject, storedObject } from '../stored-object.ts';
 
-export interface AgentStopsOptions {
-  readonly client: KubeClient;
+export interface AgentStopsOptions extends CommonNeeds {
   readonly agent: AgentClient;
   readonly keys: SandboxKeys;
   readonly elapsed: ElapsedTimes;
   readonly connections: Pick<AgentConnections, 'isSilent'>;
   /** Archives what the agent has, before its pod is deleted. Absent: there is no archive. */
   readonly archives?: SandboxArchives | undefined;
-  readonly clock: Clock;
-  readonly logger: Logger;
   /** How long a pause waits for the agent to stop its runs, in milliseconds. Default 15,000. */
   readonly pauseBoundMs?: number | undefined;
 }

@@ -1,9 +1,8 @@
-import type { Logger } from '@conversation-operator/base/logger';
+import type { RecordingNeeds } from '../controller-spec.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
-import type { KubeClient } from '@conversation-operator/kube/client';
-import { isoTime, type Clock } from '@conversation-operator/base/clock';
+import { isoTime } from '@conversation-operator/base/clock';
 import { isAlreadyExists } from '@conversation-operator/kube/errors';
-import type { EventDetails, EventRecorder } from '@conversation-operator/kube/events';
+import type { EventDetails } from '@conversation-operator/kube/events';
 import { persistentVolumeClaims, pods, type Pod } from '@conversation-operator/kube/core';
 import { isOwnedBy, type NewObject } from '@conversation-operator/kube/object';
 import { SandboxReason, hasRun, sandboxes, type Sandbox } from '../../resources/sandbox.ts';
@@ -19,12 +18,8 @@ import { progressSince, isReserved, reservedStatus } from './status.ts';
 import { storedObject } from '../stored-object.ts';
 import { isFinal } from './failure.ts';
 
-export interface CreationsOptions extends PodSurroundings {
-  readonly client: KubeClient;
+export interface CreationsOptions extends PodSurroundings, RecordingNeeds {
   readonly keys: SandboxKeys;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly events: Pick<EventRecorder, 'record'>;
   readonly podCreations: PodCreations;
 }
 

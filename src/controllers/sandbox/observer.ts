@@ -1,6 +1,4 @@
-import type { Logger } from '@conversation-operator/base/logger';
-import type { Clock } from '@conversation-operator/base/clock';
-import type { KubeClient } from '@conversation-operator/kube/client';
+import type { CommonNeeds } from '../controller-spec.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { ElapsedTimes } from '../elapsed-times.ts';
 import { ClaimBindings } from './claim.ts';
@@ -10,10 +8,7 @@ import type { PodBackoff } from './pod-loss.ts';
 import { startKeyOf, type ObservedSandbox, type Scope } from './scope.ts';
 import { isUndecided, progressSince } from './status.ts';
 
-export interface SandboxObserverOptions {
-  readonly client: KubeClient;
-  readonly clock: Clock;
-  readonly logger: Logger;
+export interface SandboxObserverOptions extends CommonNeeds {
   readonly elapsed: ElapsedTimes;
   readonly podBackoff: PodBackoff;
 }

@@ -1,9 +1,7 @@
-import type { EventRecorder } from '@conversation-operator/kube/events';
-import type { Logger } from '@conversation-operator/base/logger';
-import type { KubeClient } from '@conversation-operator/kube/client';
+import type { RecordingNeeds } from '../controller-spec.ts';
 import type { Stores } from '../caches.ts';
 import { isDeepStrictEqual } from 'node:util';
-import { isoTime, type Clock } from '@conversation-operator/base/clock';
+import { isoTime } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { NewestStore } from '@conversation-operator/kube/newest-store';
 import type { CachedClaim, CachedPod } from '../../resources/cached-core.ts';
@@ -29,12 +27,8 @@ import { isPassing, sandboxStatus, unready, type SandboxProgress } from './statu
 import { deleteObject, storedObject } from '../stored-object.ts';
 import { FailureCode } from './failure.ts';
 
-export interface SandboxReconcilerOptions {
-  readonly client: KubeClient;
-  readonly clock: Clock;
-  readonly logger: Logger;
+export interface SandboxReconcilerOptions extends RecordingNeeds {
   readonly stores: Pick<Stores, 'sandboxes' | 'templates' | 'pods' | 'claims'>;
-  readonly events: Pick<EventRecorder, 'record'>;
   readonly creations: Creations;
   readonly connector: AgentConnector;
   readonly observer: SandboxObserver;

@@ -1,4 +1,4 @@
-import type { Logger } from '@conversation-operator/base/logger';
+import type { RecordingNeeds } from '../../controller-spec.ts';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type { AgentClient } from '../../../agent/agent.ts';
@@ -17,7 +17,6 @@ import { LastingValues } from '../../elapsed-times.ts';
 import { runKey, type PolledRun } from '../execution/run-observer.ts';
 import type { Scope } from '../scope.ts';
 import { keepsQuestions } from '../../../agent/kinds.ts';
-import type { EventRecorder } from '@conversation-operator/kube/events';
 import {
   hasInvalidAnswer,
   withAnswerDelivered,
@@ -31,12 +30,8 @@ import { resumeRequestedAnnotation, sandboxes } from '../../../resources/sandbox
 import { viewOfSandbox } from '../../../status/sandbox-phase.ts';
 import { storedObject } from '../../stored-object.ts';
 
-export interface ApprovalsOptions {
-  readonly client: KubeClient;
-  readonly clock: Clock;
-  readonly logger: Logger;
+export interface ApprovalsOptions extends RecordingNeeds {
   readonly agent: Pick<AgentClient, 'question' | 'answer' | 'hadApproval'>;
-  readonly events: Pick<EventRecorder, 'record'>;
 }
 
 interface Followed {
