@@ -146,4 +146,14 @@ export function createCaches({ indexers: more, ...options }: CachesOptions): Cac
   };
 }
 
+export const storesOf = (caches: OperatorCaches): Stores => ({
+  conversations: caches.conversations.store,
+  sandboxes: caches.sandboxes.store,
+  templates: caches.templates.store,
+  pools: caches.pools.store,
+  quotas: caches.quotas.store,
+  pods: caches.pods.store,
+  claims: caches.claims.store,
+});
+
 export const reflectorsOf = (caches: Caches) => Object.values(caches) as Caches[keyof Caches][];

@@ -17,13 +17,12 @@ import {
   archiveController,
   archiveSweepController,
 } from './archive/archives.ts';
-import type { OperatorCaches } from './caches.ts';
-import { conversationControllers } from './conversation/controllers.ts';
+import { storesOf, type OperatorCaches } from './caches.ts';
+import { conversationControllers, createConversations } from './conversation/controllers.ts';
 import type { GitHosts } from './conversation/git/git-access.ts';
-import { createConversations } from './conversation/conversations.ts';
 import type { PreparationLimits } from './conversation/start/preparation-failures.ts';
 import { disruptionController, DisruptionReconciler } from './disruption/reconcile.ts';
-import { Channel, requestOf, type ControllerSpec } from './event-source.ts';
+import { Channel, requestOf, type ControllerSpec, objectShare } from './controller-spec.ts';
 import { SpareClaims } from './pool/claims.ts';
 import { poolController, PoolReconciler } from './pool/reconcile.ts';
 import {
@@ -32,12 +31,10 @@ import {
   type RetentionTimes,
 } from './retention/reconcile.ts';
 import type { AgentSide } from './sandbox/agent-connection.ts';
-import { sandboxController } from './sandbox/controller.ts';
+import { createSandboxes, sandboxController } from './sandbox/controller.ts';
 import type { SandboxOutward } from './sandbox/pod.ts';
 import { PodCreations } from './sandbox/pod-creations.ts';
-import { SandboxReconciler } from './sandbox/reconcile.ts';
 import { templateController, TemplateReconciler } from './template/reconcile.ts';
-import { objectShare } from './workers.ts';
 
 export interface OperatorOptions extends MeasuredRuntime {
   readonly client: KubeClient;
@@ -88,17 +85,8 @@ export interface OperatorWiring {
 
 /** Creates the parts of the operator, each with what it states to need. */
 export function wireOperator(options: OperatorOptions): OperatorWiring {
-  const { caches, client, keys, clock, random, logger, metrics } = options;
-  const { agent, agentSide, outward } = options;
-  const stores = {
-    conversations: caches.conversations.store,
-    sandboxes: caches.sandboxes.store,
-    templates: caches.templates.store,
-    pools: caches.pools.store,
-    quotas: caches.quotas.store,
-    pods: caches.pods.store,
-    claims: caches.claims.store,
-  };
+  const { caches, client, clock, random, logger, archive } = options;
+  const stores = storesOf(caches);
   const channels = {
     admission: new Channel(),
     lookup: new Channel(),
@@ -111,121 +99,44 @@ export function wireOperator(options: OperatorOptions): OperatorWiring {
     /** Conversations whose agent may have new events. */
     archive: new Channel(),
   };
+  const component = 'conversation-operator';
   const events = new EventRecorder({
-    client,
-    clock,
-    random,
-    logger,
-    component: 'conversation-operator',
-    shareOf: objectShare,
+    ...{ client, clock, random, logger, component, shareOf: objectShare },
   });
   const credentials = options.agentCredentials ?? noAgentCredentials;
+  const shared = { ...options, stores, events, credentials };
   const podCreations = new PodCreations(clock);
   const unresponsiveAgents = new UnresponsiveAgents({ clock });
-  const admission = new AdmissionCache({ stores, clock, metrics, channels });
-  const { namespace } = options;
-  const reads = new AdmissionReads({
-    client,
-    clock,
-    logger,
-    stores,
-    cache: admission,
-    podCreations,
-    namespace,
-    channels,
-  });
-  const spares = new SpareClaims({ client, logger, clock, metrics, stores, admission });
+  const cache = new AdmissionCache({ ...shared, channels });
+  const reads = new AdmissionReads({ ...shared, cache, podCreations, channels });
+  const spares = new SpareClaims({ ...shared, admission: cache });
   const archives =
-    options.archive === undefined
+    archive === undefined
       ? undefined
       : createArchives({
-          client,
-          keys,
-          clock,
-          random,
-          logger,
-          metrics,
-          archive: options.archive,
-          stores,
-          credentials,
-          events,
+          ...{ ...shared, archive },
           enqueue: (request, delayMs) => channels.archive.enqueue(request, delayMs),
         });
   const conversations = createConversations({
-    client,
-    keys,
-    clock,
-    random,
-    logger,
-    metrics,
-    stores,
-    events,
-    agent,
-    agentSide,
-    credentials,
-    unresponsiveAgents,
-    gitHosts: options.gitHosts,
-    preparation: options.preparation,
-    maxPollMs: options.maxPollMs,
+    ...{ ...shared, unresponsiveAgents },
     onReport: (conversation, state) => archives?.reconciler.observe(conversation, state),
     onUnresponsive: (sandbox) => channels.unresponsive.enqueue(requestOf(sandbox)),
-    refusalOf: (conversation) => admission.limits.refusalOf(conversation),
+    refusalOf: (conversation) => cache.limits.refusalOf(conversation),
     claimSpare: (conversation, signal) => spares.claim(conversation, signal),
   });
-  const sandboxes = new SandboxReconciler({
-    client,
-    keys,
-    clock,
-    random,
-    logger,
-    stores,
-    events,
-    podCreations,
-    agent,
-    agentSide,
-    outward,
-    unresponsiveAgents,
-    pauseBoundMs: options.pauseBoundMs,
+  const sandboxes = createSandboxes({
+    ...{ ...shared, podCreations, unresponsiveAgents },
     archives: archives?.seal,
   });
-  const pools = new PoolReconciler({
-    client,
-    clock,
-    random,
-    logger,
-    stores,
-    admission,
-    reads,
-    events,
-  });
   const retention = new RetentionReconciler({
-    client,
-    clock,
-    logger,
-    metrics,
-    stores,
-    events,
-    times: options.retention,
+    ...{ ...shared, times: options.retention },
     enqueue: (request) => channels.retention.enqueue(request),
   });
   return {
     admissionControllers: admissionControllers({
-      caches,
-      admission: new AdmissionReconciler({
-        client,
-        keys,
-        clock,
-        logger,
-        metrics,
-        stores,
-        podCreations,
-        cache: admission,
-        reads,
-        events,
-      }),
-      cache: admission,
-      reads,
-      quotas: new QuotaStatusReconciler({ client, clock, stores, cache: admission }),
+      ...{ caches, cache, reads },
+      admission: new AdmissionReconciler({ ...shared, cache, reads, podCreations }),
+      quotas: new QuotaStatusReconciler({ ...shared, cache }),
       requested: {
         admission: channels.admission.source,
         lookup: channels.lookup.source,
@@ -234,32 +145,22 @@ export function wireOperator(options: OperatorOptions): OperatorWiring {
     }),
     otherControllers: [
       sandboxController({
-        caches,
-        reconciler: sandboxes,
-        unresponsiveAgents,
+        ...{ caches, reconciler: sandboxes, unresponsiveAgents },
         unresponsive: channels.unresponsive.source,
       }),
       ...conversationControllers({
-        caches,
-        reconciler: conversations,
-        notified: channels.notified.source,
+        ...{ caches, reconciler: conversations, notified: channels.notified.source },
       }),
-      templateController({
-        caches,
-        reconciler: new TemplateReconciler({ client, clock, stores, outward }),
-      }),
-      poolController({ caches, reconciler: pools, admission }),
-      retentionController({ caches, reconciler: retention, requested: channels.retention.source }),
+      templateController(caches, new TemplateReconciler(shared)),
+      poolController(caches, new PoolReconciler({ ...shared, admission: cache, reads }), cache),
+      retentionController(caches, retention, channels.retention.source),
       ...(archives === undefined
         ? []
         : [
             archiveController({ caches, archives, requested: channels.archive.source }),
             archiveSweepController({ caches, archives }),
           ]),
-      disruptionController({
-        caches,
-        reconciler: new DisruptionReconciler({ client, clock, stores }),
-      }),
+      disruptionController(caches, new DisruptionReconciler(shared)),
     ],
     reads,
     events,

@@ -2,7 +2,7 @@ import { sleep } from '@conversation-operator/base/clock';
 import { Controller } from '@conversation-operator/kube/controller';
 import type { AgentNotification } from '../agent/notifications.ts';
 import { AgentNotifications } from './conversation/polling/agent-notifications.ts';
-import type { ControllerSpec } from './event-source.ts';
+import type { ControllerSpec } from './controller-spec.ts';
 import { wireOperator, type OperatorOptions, type OperatorWiring } from './operator-wiring.ts';
 import type { Reflector } from '@conversation-operator/kube/reflector';
 import type { Metrics } from '../observability/metrics.ts';

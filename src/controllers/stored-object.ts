@@ -4,6 +4,12 @@ import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube
 import type { CachedConversation } from '../resources/cached-conversation.ts';
 import { conversations, type Conversation } from '../resources/conversation.ts';
 
+/** Where an object is read, and what ends the call. */
+interface Access {
+  readonly client: Pick<KubeClient, 'get'>;
+  readonly signal: AbortSignal | undefined;
+}
+
 /** Identity of an object. Without a UID every object of the name matches. */
 export interface ObjectIdentity {
   readonly metadata: { readonly namespace?: string; readonly name: string; readonly uid?: string };
@@ -14,10 +20,9 @@ export interface ObjectIdentity {
  * its name. A cache can lag behind by minutes.
  */
 export async function storedObject<T extends KubeObject>(
-  client: Pick<KubeClient, 'get'>,
+  { client, signal }: Access,
   resource: ResourceDefinition<T>,
   { metadata: { namespace = '', name, uid } }: ObjectIdentity,
-  signal: AbortSignal | undefined,
 ): Promise<T | undefined> {
   const stored = await found(client.get(resource, namespace, name, signal && { signal }));
   return uid === undefined || stored?.metadata.uid === uid ? stored : undefined;
@@ -28,36 +33,38 @@ export async function storedObject<T extends KubeObject>(
  * deleted.
  */
 export async function storedConversation(
-  client: Pick<KubeClient, 'get'>,
+  access: Access,
   conversation: Pick<CachedConversation, 'metadata'>,
-  signal: AbortSignal,
 ): Promise<Conversation | undefined> {
-  const stored = await storedObject(client, conversations, conversation, signal);
+  const stored = await storedObject(access, conversations, conversation);
   return stored?.metadata.deletionTimestamp === undefined ? stored : undefined;
+}
+
+interface DeleteAccess {
+  readonly client: Pick<KubeClient, 'delete'>;
+  readonly signal: AbortSignal;
 }
 
 /**
  * Deletes exactly this object. An object that is gone, or whose name another object has, counts as
- * deleted. With a `version` an object that has changed stays; its change brings another
- * reconcile.
+ * deleted.
  */
 export async function deleteObject<T extends KubeObject>(
-  client: KubeClient,
+  { client, ...options }: DeleteAccess & { readonly resourceVersion?: string },
   resource: ResourceDefinition<T>,
   { metadata: { namespace = '', name, uid } }: T,
-  signal: AbortSignal,
-  version: { readonly resourceVersion?: string } = {},
 ): Promise<void> {
-  await unlessChanged(client.delete(resource, namespace, name, { ...version, uid, signal }));
+  await unlessChanged(client.delete(resource, namespace, name, { ...options, uid }));
 }
 
-/** Deletes an object unless it has changed. */
+/** Deletes an object unless it has changed; its change brings another reconcile. */
 export const deleteVersion = <T extends KubeObject>(
-  client: KubeClient,
+  { client, signal }: DeleteAccess,
   resource: ResourceDefinition<T>,
   object: T,
-  signal: AbortSignal,
-): Promise<void> => {
-  const { resourceVersion } = object.metadata;
-  return deleteObject(client, resource, object, signal, { resourceVersion });
-};
+): Promise<void> =>
+  deleteObject(
+    { client, signal, resourceVersion: object.metadata.resourceVersion },
+    resource,
+    object,
+  );

@@ -7,8 +7,10 @@ import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
 import { Transport } from '../../packages/kube/src/transport.ts';
 import { readOperatorConfig } from '../../src/config/cluster.ts';
 import { defaultTemplate } from '../../src/commands/initial-objects.ts';
-import { initialSpecAnnotation } from '../../src/controllers/initial-objects/decide.ts';
-import { InitialObjects } from '../../src/controllers/initial-objects/reconcile.ts';
+import {
+  initialSpecAnnotation,
+  InitialObjects,
+} from '../../src/controllers/initial-objects/reconcile.ts';
 import { runApiServer, type RunningApiServer } from '../support/api-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { kubectl } from '../support/kubectl.ts';

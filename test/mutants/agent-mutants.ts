@@ -148,14 +148,14 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'reads events that are larger than a page',
   },
   'the archive forgets the end of a run with the next report': {
-    file: 'src/controllers/archive/schedule.ts',
+    file: 'src/controllers/archive/reconcile.ts',
     from: 'const hasEnded = entry?.hasEnded === true || (',
     to: 'const hasEnded = (',
     test: 'test/unit/controllers/archive/schedule.test.ts',
     name: 'makes a read due soon also when',
   },
   'the archive misses the end of a run that had no other report since the last read': {
-    file: 'src/controllers/archive/schedule.ts',
+    file: 'src/controllers/archive/reconcile.ts',
     from: 'readAt: this.#clock.monotonic(), isRunning, isNew }',
     to: 'readAt: this.#clock.monotonic(), isNew }',
     test: 'test/unit/controllers/archive/schedule.test.ts',

@@ -10,7 +10,7 @@ const routes = 'src/gateway/approvals/approvals.ts';
 const routesTest = 'test/integration/gateway/approvals.test.ts';
 const operatorTest = 'test/unit/controllers/conversation/approvals/approvals.test.ts';
 const delivery = 'src/controllers/conversation/messages/delivery.ts';
-const runRequest = 'src/controllers/conversation/messages/run-request.ts';
+const runRequest = 'src/controllers/conversation/messages/delivery.ts';
 const confirmationTest = 'test/integration/agent/confirmation.test.ts';
 
 /**

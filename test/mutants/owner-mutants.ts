@@ -121,7 +121,7 @@ export const ownerMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'is one of a conversation over replicas',
   },
   'a conversation that is made again keeps the key that was refused': {
-    file: 'src/controllers/conversation/execution/key-rotation.ts',
+    file: 'src/controllers/conversation/execution/run-control.ts',
     from: "`${uid} ${createHash('sha256')",
     to: "`${createHash('sha256')",
     test: 'test/unit/controllers/conversation/execution/key-rotation.test.ts',

@@ -2,7 +2,7 @@ import { AdmissionCache } from '../../src/controllers/admission/cache.ts';
 import { AdmissionReads } from '../../src/controllers/admission/reads.ts';
 import { AdmissionReconciler } from '../../src/controllers/admission/reconcile.ts';
 import { bySandbox, sandboxIndexers } from '../../src/controllers/caches.ts';
-import { workers } from '../../src/controllers/workers.ts';
+import { workers } from '../../src/controllers/controller-spec.ts';
 import { PodCreations } from '../../src/controllers/sandbox/pod-creations.ts';
 import { Controller, type Request, type Result } from '../../packages/kube/src/controller.ts';
 import { IndexedStore } from '../../packages/kube/src/store.ts';

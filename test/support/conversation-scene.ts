@@ -5,7 +5,7 @@ import { conversationIndexers, sandboxIndexers } from '../../src/controllers/cac
 import {
   createConversations,
   type ConversationsOptions,
-} from '../../src/controllers/conversation/conversations.ts';
+} from '../../src/controllers/conversation/controllers.ts';
 import type { ConversationReconciler } from '../../src/controllers/conversation/reconcile.ts';
 import type { EventDetails } from '../../packages/kube/src/events.ts';
 import { IndexedStore } from '../../packages/kube/src/store.ts';

@@ -3,9 +3,10 @@ import { OpenHandsClient } from '../../src/agent/openhands-client.ts';
 import { SandboxKeys } from '../../src/agent/keys.ts';
 import { PodCreations } from '../../src/controllers/sandbox/pod-creations.ts';
 import {
-  SandboxReconciler,
-  type SandboxReconcilerOptions,
-} from '../../src/controllers/sandbox/reconcile.ts';
+  createSandboxes,
+  type SandboxesOptions,
+} from '../../src/controllers/sandbox/controller.ts';
+import type { SandboxReconciler } from '../../src/controllers/sandbox/reconcile.ts';
 import type { EventDetails } from '../../packages/kube/src/events.ts';
 import { IndexedStore } from '../../packages/kube/src/store.ts';
 import { silentLogger } from '@conversation-operator/base/logger';
@@ -47,10 +48,10 @@ export class SandboxScene {
   readonly #reconciler: SandboxReconciler;
   #stalePod: Pod | undefined;
 
-  constructor(options: Partial<SandboxReconcilerOptions> = {}) {
+  constructor(options: Partial<SandboxesOptions> = {}) {
     const { client, clock } = this;
     this.template = aTemplate();
-    this.#reconciler = new SandboxReconciler({
+    this.#reconciler = createSandboxes({
       ...{
         client,
         clock,

@@ -36,7 +36,7 @@ const ownerless = <T extends { readonly metadata: Partial<ObjectMeta> }>(object:
 
 /** The pod and the claim of a sandbox of a template, as the operator creates them. */
 export const sandboxObjectsOf = (template: SandboxTemplate, outward: SandboxOutward) => ({
-  pod: ownerless(buildPod(specimenOf(template), template, 'dry-run', { outward })),
+  pod: ownerless(buildPod(specimenOf(template), template, { bootstrapKey: 'dry-run', outward })),
   claim: ownerless(buildClaim(specimenOf(template), template)),
 });
 

@@ -7,7 +7,7 @@ import {
   trustName,
   trustVolumes,
   type SandboxTrust,
-} from '../../controllers/sandbox/trust.ts';
+} from '../../controllers/sandbox/outward.ts';
 import { checkPod, observePod } from './check-pod.ts';
 import { sandboxObjectsOf } from './dry-run.ts';
 import {

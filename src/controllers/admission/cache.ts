@@ -12,7 +12,7 @@ import type { Sandbox } from '../../resources/sandbox.ts';
 import { slotTaken } from '../../status/sandbox-phase.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { byNamed, byTemplate, type Stores } from '../caches.ts';
-import type { Channel } from '../event-source.ts';
+import type { Channel } from '../controller-spec.ts';
 import { SandboxClassifier, SteadyTimes } from './sandbox-classifier.ts';
 import { StoredLimits } from './stored-limits.ts';
 
@@ -335,23 +335,22 @@ export class AdmissionCache {
     if (before !== undefined && isSameSlot(before, slot)) return;
     snapshot.put(slot);
     this.#count(before, slot);
-    this.#slotChanged(slot, false);
+    this.#slotChanged(slot, { isGone: false });
   }
 
   #remove(namespace: string, uid: string): void {
     const before = this.#namespace(namespace).snapshot.remove(uid);
     if (before !== undefined) {
       this.#count(before, undefined);
-      this.#slotChanged(before, true);
+      this.#slotChanged(before, { isGone: true });
       this.#times.forget(before.sandbox.metadata.uid);
     }
     this.#prune(namespace);
   }
 
-  #slotChanged(slot: Slot, isGone: boolean): void {
-    const { namespace } = slot.sandbox.metadata;
-    this.limits.slotChanged(namespace, slot, isGone);
-    this.#enqueueQuotasOf(namespace, slot.owner);
+  #slotChanged(slot: Slot, change: { readonly isGone: boolean }): void {
+    this.limits.slotChanged(slot, change);
+    this.#enqueueQuotasOf(slot.sandbox.metadata.namespace, slot.owner);
   }
 
   /** Moves a slot in the gauge of slots by state. */

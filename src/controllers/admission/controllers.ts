@@ -6,8 +6,8 @@ import {
   watch,
   type ControllerSpec,
   type EventSource,
-} from '../event-source.ts';
-import { workers } from '../workers.ts';
+  workers,
+} from '../controller-spec.ts';
 import { quotaStatusDelayMs, type AdmissionCache } from './cache.ts';
 import type { QuotaStatusReconciler } from './quota-status.ts';
 import type { AdmissionReads } from './reads.ts';

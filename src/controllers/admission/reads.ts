@@ -1,6 +1,5 @@
-import type { Logger } from '@conversation-operator/base/logger';
-import type { KubeClient } from '@conversation-operator/kube/client';
-import { sleep, type Clock } from '@conversation-operator/base/clock';
+import type { CommonNeeds } from '../controller-spec.ts';
+import { sleep } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { pods } from '@conversation-operator/kube/core';
 import { isNewerVersion, type ObjectMeta } from '@conversation-operator/kube/object';
@@ -18,10 +17,7 @@ import type { PodCreations } from '../sandbox/pod-creations.ts';
 import { storedObject } from '../stored-object.ts';
 import type { AdmissionCache, AdmissionChannels } from './cache.ts';
 
-export interface AdmissionReadsOptions {
-  readonly client: KubeClient;
-  readonly clock: Clock;
-  readonly logger: Logger;
+export interface AdmissionReadsOptions extends CommonNeeds {
   readonly stores: Pick<Stores, 'sandboxes' | 'quotas' | 'pods'>;
   readonly cache: AdmissionCache;
   readonly podCreations: Pick<PodCreations, 'unsettledMs'>;
@@ -133,7 +129,7 @@ export class AdmissionReads {
     const cached = stores.sandboxes.get(metadata.namespace ?? '', metadata.name);
     const { uid, resourceVersion } = cached?.metadata ?? {};
     if (uid === metadata.uid && resourceVersion === metadata.resourceVersion) return cached;
-    const stored = await storedObject(client, sandboxes, { metadata }, signal);
+    const stored = await storedObject({ client, signal }, sandboxes, { metadata });
     return sandboxes.accepts?.(stored) === false ? undefined : stored;
   }
 
@@ -228,7 +224,11 @@ export class AdmissionReads {
     const { client, cache } = this.#options;
     const { uid } = object.metadata;
     const resource = isSandbox(object) ? sandboxes : conversationQuotas;
-    const stored: Known | undefined = await storedObject<Known>(client, resource, object, signal);
+    const stored: Known | undefined = await storedObject<Known>(
+      { client, signal },
+      resource,
+      object,
+    );
     if (stored !== undefined) {
       if (resource.accepts?.(stored) === false) return;
       if (isSandbox(stored)) cache.observe(stored);
@@ -278,7 +278,7 @@ export class AdmissionReads {
     this.#podReads.set(key, { at: now, intervalMs });
     if (!isKnownToRun) {
       const owners = ownersOf(
-        await storedObject(client, pods, { metadata: { namespace, name } }, signal),
+        await storedObject({ client, signal }, pods, { metadata: { namespace, name } }),
       );
       for (const sandbox of settled)
         if (!owners.includes(sandbox.metadata.uid)) cache.removeOrphaned(sandbox);

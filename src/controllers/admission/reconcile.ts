@@ -1,10 +1,8 @@
+import type { RecordingNeeds } from '../controller-spec.ts';
 import type { Metrics } from '../../observability/metrics.ts';
-import type { Logger } from '@conversation-operator/base/logger';
-import type { KubeClient } from '@conversation-operator/kube/client';
-import { isoTime, type Clock } from '@conversation-operator/base/clock';
+import { isoTime } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { ApiError, isConflict, isNotFound } from '@conversation-operator/kube/errors';
-import type { EventRecorder } from '@conversation-operator/kube/events';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import { decide, wakeAt, type Decision } from '../../quota/decide.ts';
 import { findCondition } from '../../resources/conditions.ts';
@@ -19,17 +17,13 @@ import { waitingReasonOf } from '../../quota/classify.ts';
 import type { Slot } from '../../quota/slot.ts';
 import { CapExceeded } from '../../quota/caps.ts';
 
-export interface AdmissionReconcilerOptions {
-  readonly client: KubeClient;
-  readonly clock: Clock;
-  readonly logger: Logger;
+export interface AdmissionReconcilerOptions extends RecordingNeeds {
   readonly metrics: Metrics;
   readonly stores: Pick<Stores, 'templates'>;
   readonly podCreations: Pick<PodCreations, 'admitting'>;
   readonly keys: Pick<SandboxKeys, 'currentKeyId'>;
   readonly cache: AdmissionCache;
   readonly reads: Pick<AdmissionReads, 'refresh'>;
-  readonly events: Pick<EventRecorder, 'record'>;
   /**
    * Maximum time between the sending of a write and its execution, in milliseconds. Default 10,000.
    */

@@ -81,9 +81,9 @@ export class StoredLimits {
     this.#claims.set(metadata.uid, conversation.metadata.uid);
   }
 
-  slotChanged(namespace: string, slot: Slot, isGone: boolean): void {
+  slotChanged(slot: Slot, { isGone }: { readonly isGone: boolean }): void {
     const { sandbox, owner, spare } = slot;
-    const { uid } = sandbox.metadata;
+    const { namespace, uid } = sandbox.metadata;
     // An orphaned slot has a pod and no sandbox.
     if (slot.uid !== uid) return;
     if (isGone || spare) this.#claims.delete(uid);

@@ -121,8 +121,7 @@ const maxAttempts = 5;
 export async function storeArchiveStatus(
   { client, clock, observe = () => undefined }: ArchiveStatusOptions,
   known: CachedConversation,
-  { archive, reason }: ArchiveChange,
-  signal: AbortSignal,
+  { archive, reason, signal }: ArchiveChange & { readonly signal: AbortSignal },
 ): Promise<CachedConversation | undefined> {
   let current = known;
   for (let attempt = 1; ; attempt++) {
@@ -159,7 +158,7 @@ export async function storeArchiveStatus(
       if (isNotFound(error)) return undefined;
       if (!isConflict(error) || attempt === maxAttempts) throw error;
     }
-    const stored = await storedConversation(client, known, signal);
+    const stored = await storedConversation({ client, signal }, known);
     if (stored === undefined) return undefined;
     current = cachedConversation(stored);
     observe(current);

@@ -1,8 +1,10 @@
+import type { CommonNeeds } from '../controller-spec.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import { isoTime, type Clock } from '@conversation-operator/base/clock';
-import { StoreError, type ObjectStore } from '@conversation-operator/object-store/object-store';
+import { isoTime } from '@conversation-operator/base/clock';
+import { StoreError } from '@conversation-operator/object-store/object-store';
+import type { ObjectStore } from '@conversation-operator/object-store/object-store';
 import { NewestStore } from '@conversation-operator/kube/store';
 import type { AgentCredentials } from '../../agent/credentials.ts';
 import type { AgentEndpoint } from '../../agent/agent.ts';
@@ -30,12 +32,59 @@ import {
   ArchiveReason,
   reasonOf,
 } from './archive-status.ts';
-import type { NamespaceUids } from './namespace-uids.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
+import { recentlyUsed } from '@conversation-operator/base/recently-used';
+import { namespaces } from '@conversation-operator/kube/core';
+import { isForbidden, isNotFound } from '@conversation-operator/kube/errors';
+
+interface NamespaceUidsOptions {
+  readonly client: Pick<KubeClient, 'get'>;
+  readonly logger: Logger;
+}
+
+const maxRemembered = 10_000;
+
+/** The UIDs of namespaces, which archives name beside the master key. */
+export class NamespaceUids {
+  readonly #options: NamespaceUidsOptions;
+  readonly #known = recentlyUsed<string>(maxRemembered);
+
+  constructor(options: NamespaceUidsOptions) {
+    this.#options = options;
+  }
+
+  /** The UID as this process has read it last. Reads it where it is not known. */
+  async of(namespace: string, signal: AbortSignal): Promise<string | undefined> {
+    return this.#known.get(namespace) ?? this.read(namespace, signal);
+  }
+
+  /**
+   * Reads the UID. Undefined: the operator lacks the right, or the namespace is gone. Throws other
+   * errors of the API server.
+   */
+  async read(namespace: string, signal: AbortSignal): Promise<string | undefined> {
+    const { client, logger } = this.#options;
+    try {
+      const { metadata } = await client.get(namespaces, '', namespace, { signal });
+      this.#known.set(namespace, metadata.uid);
+      return metadata.uid;
+    } catch (error) {
+      if (!isForbidden(error) && !isNotFound(error)) throw error;
+      logger.debug('The namespace can not be read', { namespace, error });
+      return undefined;
+    }
+  }
+}
 
 interface ArchiveSecretsOptions {
   readonly keys: SandboxKeys;
   readonly credentials: AgentCredentials;
+}
+
+interface ArchivedAgent {
+  readonly conversation: Pick<CachedConversation, 'spec'>;
+  readonly sandbox: Sandbox;
+  readonly template: SandboxTemplate | undefined;
 }
 
 /**
@@ -44,14 +93,15 @@ interface ArchiveSecretsOptions {
  */
 export async function archiveSecrets(
   { keys, credentials }: ArchiveSecretsOptions,
-  { spec }: Pick<CachedConversation, 'spec'>,
-  { metadata: { uid }, status }: Sandbox,
-  template: SandboxTemplate | undefined,
+  { conversation, sandbox, template }: ArchivedAgent,
 ): Promise<readonly string[]> {
-  const keyId = status?.masterKeyId;
+  const { uid } = sandbox.metadata;
+  const keyId = sandbox.status?.masterKeyId;
   const credential = template?.spec.agent.credential;
   const apiKey =
-    credential === undefined ? undefined : await credentials.of(spec.owner, credential);
+    credential === undefined
+      ? undefined
+      : await credentials.of(conversation.spec.owner, credential);
   return [
     keys.sessionKey(uid, keyId),
     keys.secretKey(uid, keyId),
@@ -72,11 +122,8 @@ export interface ArchiveWriting {
   readonly files?: Pick<WorkspaceFiles, 'files' | 'changes' | 'diff'> | undefined;
 }
 
-export interface ArchiverOptions {
-  readonly client: KubeClient;
+export interface ArchiverOptions extends CommonNeeds {
   readonly keys: SandboxKeys;
-  readonly clock: Clock;
-  readonly logger: Logger;
   readonly metrics: Metrics;
   readonly archive: ArchiveWriting;
   readonly credentials: AgentCredentials;
@@ -158,7 +205,7 @@ export class Archiver {
     const { client, clock } = this.#options;
     const observe = (version: CachedConversation) => this.#newest.observe(version);
     const options = { client, clock, observe };
-    return (await storeArchiveStatus(options, conversation, change, signal)) !== undefined;
+    return (await storeArchiveStatus(options, conversation, { ...change, signal })) !== undefined;
   }
 
   async #step(target: ArchiveTarget, signal: AbortSignal): Promise<ArchiveOutcome> {
@@ -191,7 +238,7 @@ export class Archiver {
     error: ArchiveError,
     signal: AbortSignal,
   ): Promise<ArchiveOutcome> {
-    const stored = await storedConversation(this.#options.client, known, signal);
+    const stored = await storedConversation({ client: this.#options.client, signal }, known);
     if (stored === undefined) return { kind: 'unknown' };
     const conversation = cachedConversation(stored);
     this.#newest.observe(conversation);
@@ -245,7 +292,7 @@ export class Archiver {
         events: archive.events,
         endpoint,
         id: conversationIdOf(conversation),
-        secrets: await archiveSecrets(this.#options, conversation, sandbox, template),
+        secrets: await archiveSecrets(this.#options, { conversation, sandbox, template }),
       }),
       installation:
         namespaceUid === undefined ? undefined : installationName({ keyId, namespaceUid }),

@@ -1,30 +1,28 @@
-import type { AgentCredentials } from '../../agent/credentials.ts';
-import type { Metrics } from '../../observability/metrics.ts';
-import type { Logger } from '@conversation-operator/base/logger';
-import type { Clock } from '@conversation-operator/base/clock';
-import type { SandboxKeys } from '../../agent/keys.ts';
-import type { KubeClient } from '@conversation-operator/kube/client';
-import type { EventRecorder } from '@conversation-operator/kube/events';
-import type { Request } from '@conversation-operator/kube/controller';
-import type { MeasuredStore } from '../../archive/measured-store.ts';
-import type { Stores, WatchedCaches } from '../caches.ts';
-import { Archiver, type ArchiveWriting } from './archiver.ts';
-import { NamespaceUids } from './namespace-uids.ts';
-import { ArchiveReconciler } from './reconcile.ts';
-import { SandboxSeal } from './seal.ts';
-import { ArchiveSweep, type SweepLimits } from './sweep.ts';
-import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import { capsOf, quotaCaps } from '../../quota/caps.ts';
-import { ownerShare, maxPerOwner, workers } from '../workers.ts';
-import { startStatusOf } from '../../resources/conversation.ts';
 import {
+  type RecordingNeeds,
+  ownerShare,
+  maxPerOwner,
+  workers,
   handle,
   observe,
   requestOf,
   watch,
   type ControllerSpec,
   type EventSource,
-} from '../event-source.ts';
+} from '../controller-spec.ts';
+import type { AgentCredentials } from '../../agent/credentials.ts';
+import type { Metrics } from '../../observability/metrics.ts';
+import type { SandboxKeys } from '../../agent/keys.ts';
+import type { Request } from '@conversation-operator/kube/controller';
+import type { MeasuredStore } from '../../archive/measured-store.ts';
+import type { Stores, WatchedCaches } from '../caches.ts';
+import { Archiver, type ArchiveWriting, NamespaceUids } from './archiver.ts';
+import { ArchiveReconciler } from './reconcile.ts';
+import { SandboxSeal } from './seal.ts';
+import { ArchiveSweep, type SweepLimits } from './sweep.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { capsOf, quotaCaps } from '../../quota/caps.ts';
+import { startStatusOf } from '../../resources/conversation.ts';
 
 /** The stored bytes of the archives of each owner, and of each namespace. */
 export class OwnerBytes {
@@ -82,17 +80,13 @@ export interface ArchiveOptions extends ArchiveWriting {
   readonly store: MeasuredStore;
 }
 
-export interface ArchivesOptions {
-  readonly client: KubeClient;
+export interface ArchivesOptions extends RecordingNeeds {
   readonly keys: SandboxKeys;
-  readonly clock: Clock;
   /** Random numbers from 0 to below 1. */
   readonly random: () => number;
-  readonly logger: Logger;
   readonly metrics: Metrics;
   readonly credentials: AgentCredentials;
   readonly archive: ArchiveOptions;
-  readonly events: Pick<EventRecorder, 'record'>;
   readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates' | 'quotas'>;
   readonly enqueue: (request: Request, delayMs?: number) => void;
   /** Limits of the sweep, where they differ from the defaults. */
@@ -103,57 +97,18 @@ export type Archives = ReturnType<typeof createArchives>;
 
 /** The parts of the operator that write archives and delete them. */
 export function createArchives(options: ArchivesOptions) {
-  const { client, keys, clock, random, logger, metrics } = options;
-  const { archive, credentials, stores } = options;
-  const ownerBytes = new OwnerBytes(stores);
-  const namespaceUids = new NamespaceUids({ client, logger });
+  const ownerBytes = new OwnerBytes(options.stores);
+  const namespaceUids = new NamespaceUids(options);
   const archiver = new Archiver({
-    client,
-    keys,
-    clock,
-    logger,
-    metrics,
-    archive,
-    credentials,
-    namespaceUids,
-    stores,
+    ...{ ...options, namespaceUids },
     ownerBytes: (conversation) => ownerBytes.leftFor(conversation),
   });
+  const isStoreFailing = () => options.archive.store.isFailing;
   return {
     ownerBytes,
-    reconciler: new ArchiveReconciler({
-      keys,
-      clock,
-      random,
-      logger,
-      metrics,
-      archive,
-      archiver,
-      stores,
-      enqueue: options.enqueue,
-    }),
-    seal: new SandboxSeal({
-      keys,
-      clock,
-      metrics,
-      credentials,
-      archive,
-      archiver,
-      stores,
-      isStoreFailing: () => archive.store.isFailing,
-    }),
-    sweep: new ArchiveSweep({
-      client,
-      keys,
-      clock,
-      logger,
-      metrics,
-      archive,
-      stores,
-      events: options.events,
-      namespaceUids,
-      sweep: options.sweep,
-    }),
+    reconciler: new ArchiveReconciler({ ...options, archiver }),
+    seal: new SandboxSeal({ ...options, archiver, isStoreFailing }),
+    sweep: new ArchiveSweep({ ...options, namespaceUids }),
   };
 }
 

@@ -30,12 +30,7 @@ export interface SandboxArchives {
    * Archives everything that the agent has when the call begins. Ends in time in any case; what is
    * missing then stays on the volume.
    */
-  seal(
-    sandbox: Sandbox,
-    endpoint: AgentEndpoint,
-    options: SealOptions,
-    signal: AbortSignal,
-  ): Promise<void>;
+  seal(sandbox: Sandbox, endpoint: AgentEndpoint, options: SealOptions): Promise<void>;
 }
 
 export interface SealOptions {
@@ -43,6 +38,7 @@ export interface SealOptions {
   readonly maxMs: number;
   /** Whether the pod is deleted after this call. Otherwise runs are still under way. */
   readonly isLast: boolean;
+  readonly signal: AbortSignal;
 }
 
 export interface SandboxSealOptions {
@@ -84,8 +80,7 @@ export class SandboxSeal implements SandboxArchives {
   async seal(
     sandbox: Sandbox,
     endpoint: AgentEndpoint,
-    { maxMs, isLast }: SealOptions,
-    signal: AbortSignal,
+    { maxMs, isLast, signal }: SealOptions,
   ): Promise<void> {
     const { stores, clock, metrics, isStoreFailing } = this.#options;
     const { namespace, name } = sandbox.metadata;
@@ -204,7 +199,7 @@ export class SandboxSeal implements SandboxArchives {
       const { events } = conversation.status?.archive ?? {};
       if (files === undefined || events === undefined) return undefined;
       const template = stores.templates.get(namespace, sandbox.spec.templateName);
-      const secrets = await archiveSecrets(this.#options, conversation, sandbox, template);
+      const secrets = await archiveSecrets(this.#options, { conversation, sandbox, template });
       const options = { events, hide: hiding(secrets), signal: bounded };
       return await storeSnapshot(archive, { namespace, uid }, files, options);
     } catch (error) {

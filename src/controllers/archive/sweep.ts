@@ -1,11 +1,9 @@
+import type { RecordingNeeds } from '../controller-spec.ts';
 import type { Metrics } from '../../observability/metrics.ts';
-import type { Logger } from '@conversation-operator/base/logger';
 import type { SandboxKeys } from '../../agent/keys.ts';
-import type { KubeClient } from '@conversation-operator/kube/client';
-import type { EventRecorder } from '@conversation-operator/kube/events';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
-import { isoTime, type Clock } from '@conversation-operator/base/clock';
+import { isoTime } from '@conversation-operator/base/clock';
 import { StoreError } from '@conversation-operator/object-store/object-store';
 import { originOf, writerOf } from '../../archive/installation.ts';
 import { archivesOf, removeArchive } from '../../archive/stored-archives.ts';
@@ -14,19 +12,14 @@ import { conversations } from '../../resources/conversation.ts';
 import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { Stores } from '../caches.ts';
 import { LastingValues } from '../elapsed-times.ts';
-import type { ArchiveWriting } from './archiver.ts';
+import type { ArchiveWriting, NamespaceUids } from './archiver.ts';
 import { archivesSweptCondition, sweptUpdate, tooManyOrphans } from './archive-status.ts';
-import type { NamespaceUids } from './namespace-uids.ts';
 
-export interface ArchiveSweepOptions {
-  readonly client: KubeClient;
+export interface ArchiveSweepOptions extends RecordingNeeds {
   readonly keys: SandboxKeys;
-  readonly clock: Clock;
-  readonly logger: Logger;
   readonly metrics: Metrics;
   readonly archive: Pick<ArchiveWriting, 'store' | 'codec'>;
   readonly stores: Pick<Stores, 'templates'>;
-  readonly events: Pick<EventRecorder, 'record'>;
   readonly namespaceUids: NamespaceUids;
   readonly sweep?: Partial<SweepLimits> | undefined;
 }

@@ -6,7 +6,8 @@ import { withoutSecrets, type NamedSecret } from '../../agent/redaction.ts';
 import { isModelAllowed } from '../../resources/agent-settings.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { StartErrorCode, StartFailure } from './start/start-failure.ts';
+import type { OwnerSettingsReader } from './owner-settings.ts';
+import { StartErrorCode, StartFailure } from './start/stage.ts';
 
 /** Maximum length of a text of the agent in the status, in characters. */
 const maxDetailLength = 2048;
@@ -25,6 +26,7 @@ type Configured = { readonly metadata: Pick<CachedConversation['metadata'], 'nam
 export interface AgentConfigurationsOptions {
   readonly credentials: AgentCredentials;
   readonly stores: Pick<Stores, 'templates'>;
+  readonly ownerSettings: Pick<OwnerSettingsReader, 'secretsOf'>;
 }
 
 /**
@@ -96,10 +98,16 @@ export class AgentConfigurations {
     return plainText(key === undefined ? text : withoutSecrets(text, [key]), maxLength);
   }
 
-  /** The key of the model, which no text of the agent may show. */
-  async secretsOf(conversation: Configured): Promise<readonly NamedSecret[]> {
+  /** The key of the model, and the secrets of the owner, which no text of the agent may show. */
+  async secretsOf(
+    conversation: Pick<CachedConversation, 'metadata' | 'spec'>,
+    signal: AbortSignal,
+  ): Promise<readonly NamedSecret[]> {
     const value = await this.#key(conversation);
-    return value === undefined ? [] : [{ name: 'key of the model', value }];
+    return [
+      ...(value === undefined ? [] : [{ name: 'key of the model', value }]),
+      ...(await this.#options.ownerSettings.secretsOf(conversation, signal)),
+    ];
   }
 
   #given({ metadata, spec }: Configured): Partial<SandboxTemplate['spec']['agent']> {

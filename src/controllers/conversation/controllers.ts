@@ -1,12 +1,99 @@
+import {
+  type RecordingNeeds,
+  requestOf,
+  watch,
+  type ControllerSpec,
+  type EventSource,
+  maxPerOwner,
+  ownerShare,
+  workers,
+} from '../controller-spec.ts';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
-import { bySandbox, type WatchedCaches } from '../caches.ts';
-import type { ConversationReconciler } from './reconcile.ts';
+import { bySandbox, type WatchedCaches, type Stores } from '../caches.ts';
+import { ConversationReconciler } from './reconcile.ts';
 import { isUnusedBy } from './start/sandbox-release.ts';
-import { requestOf, watch, type ControllerSpec, type EventSource } from '../event-source.ts';
-import { maxPerOwner, ownerShare, workers } from '../workers.ts';
+import type { AgentClient, AgentConversation } from '../../agent/agent.ts';
+import type { AgentCredentials } from '../../agent/credentials.ts';
+import type { SandboxKeys } from '../../agent/keys.ts';
+import { sealingUnder } from '../../agent/sealing.ts';
+import type { Metrics } from '../../observability/metrics.ts';
+import type { UnresponsiveAgents } from '../agent-calls/unresponsive-agents.ts';
+import { AgentConfigurations } from './agent-configuration.ts';
+import type { GitHosts } from './git/git-access.ts';
+import { OwnerSettingsReader } from './owner-settings.ts';
+import { ConversationPoller } from './polling/conversation-poller.ts';
+import { RecentAnswers } from './recent-answers.ts';
+import type { ChooseSandboxOptions } from './start/choose-sandbox.ts';
+import { Preparation } from './start/preparation.ts';
+import type { PreparationLimits } from './start/preparation-failures.ts';
+import { Start } from './start/start.ts';
+import { StepDeadlines } from './start/step-deadlines.ts';
+import { Approvals } from './approvals/approvals.ts';
+import { RunControl } from './execution/run-control.ts';
+import { Following } from './follow.ts';
+import { Delivery } from './messages/delivery.ts';
+import { StatusWriter } from './status-writer.ts';
+
+export interface ConversationsOptions extends RecordingNeeds {
+  readonly keys: SandboxKeys;
+  /** Random numbers from 0 to below 1. */
+  readonly random: () => number;
+  readonly metrics: Metrics;
+  readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates' | 'pods' | 'claims'>;
+  readonly agent: AgentClient;
+  readonly credentials: AgentCredentials;
+  readonly gitHosts: GitHosts;
+  /** Where sandboxes of a namespace reach the gateway. Absent: nowhere. */
+  readonly agentSide?: { readonly url: string; readonly namespace: string } | undefined;
+  /**
+   * Limits that differ from the defaults: 10 min for a clone, 10 min for the set-up script, 10 GiB
+   * for a repository.
+   */
+  readonly preparation?: Partial<PreparationLimits> | undefined;
+  /** Maximum time between two polls in milliseconds, for agents that send no webhooks. */
+  readonly maxPollMs?: number | undefined;
+  readonly unresponsiveAgents: UnresponsiveAgents;
+  /** Called once for a sandbox whose agent is unresponsive. */
+  readonly onUnresponsive: (sandbox: Sandbox) => void;
+  /** Called with each report of an agent about a conversation. */
+  readonly onReport?: (conversation: CachedConversation, state: AgentConversation) => void;
+  /** Absent: no limit rejects any start. */
+  readonly refusalOf?: ChooseSandboxOptions['refusalOf'];
+  /** Absent: there are no pools. */
+  readonly claimSpare?: ChooseSandboxOptions['claimSpare'];
+}
+
+const defaultLimits: PreparationLimits = {
+  cloneTimeoutSeconds: 600,
+  setupTimeoutSeconds: 600,
+  maxRepositoryMebibytes: 10_240,
+};
+
+/** Creates the reconciler of conversations, and the parts that it shares with their start. */
+export function createConversations(options: ConversationsOptions): ConversationReconciler {
+  const { agent, gitHosts, keys } = options;
+  const limits = { ...defaultLimits, ...options.preparation };
+  const ownerSettings = new OwnerSettingsReader({ ...options, sealing: sealingUnder(keys) });
+  const configurations = new AgentConfigurations({ ...options, ownerSettings });
+  const answers = new RecentAnswers(options);
+  const start = new Start({
+    ...{ ...options, ownerSettings, configurations, answers },
+    deadlines: new StepDeadlines({ ...options, limits }),
+    preparation: new Preparation({ agent, gitHosts, ...limits }),
+  });
+  const poller = new ConversationPoller(options);
+  const writer = new StatusWriter({ ...options, answers });
+  const approvals = new Approvals(options);
+  const runs = new RunControl({ ...options, configurations });
+  const delivery = new Delivery(options);
+  const following = new Following({
+    ...{ ...options, configurations, approvals, poller, runs, delivery, writer },
+  });
+  return new ConversationReconciler({ ...options, start, following, poller, writer });
+}
 
 /** Delay before a conversation is reconciled on which the other controller still works. */
 const busyDelayMs = 100;
@@ -40,9 +127,15 @@ export interface ConversationControllersOptions {
  */
 function conversationController(
   name: 'conversation' | 'status',
-  { caches, reconciler }: Pick<ConversationControllersOptions, 'caches' | 'reconciler'>,
-  inWork: Set<string>,
-  more: readonly EventSource[],
+  {
+    caches,
+    reconciler,
+    inWork,
+    more,
+  }: Omit<ConversationControllersOptions, 'notified'> & {
+    readonly inWork: Set<string>;
+    readonly more: readonly EventSource[];
+  },
 ): ControllerSpec {
   const conversations = caches.conversations.store;
   const cachedOf = ({ namespace, name: own }: Request) => conversations.get(namespace, own);
@@ -98,7 +191,7 @@ export function conversationControllers(
   /** Uids of the conversations that one of the two controllers works on. */
   const inWork = new Set<string>();
   return [
-    conversationController('conversation', options, inWork, []),
-    conversationController('status', options, inWork, [options.notified]),
+    conversationController('conversation', { ...options, inWork, more: [] }),
+    conversationController('status', { ...options, inWork, more: [options.notified] }),
   ];
 }

@@ -1,6 +1,4 @@
-import type { Clock } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
-import type { KubeClient } from '@conversation-operator/kube/client';
+import type { CommonNeeds } from '../controller-spec.ts';
 import { found } from '@conversation-operator/kube/errors';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type { AgentMcpServer } from '../../agent/agent.ts';
@@ -16,11 +14,8 @@ import {
   type OwnerSettingsSpec,
 } from '../../resources/owner-settings.ts';
 
-export interface OwnerSettingsReaderOptions {
-  readonly client: KubeClient;
+export interface OwnerSettingsReaderOptions extends CommonNeeds {
   readonly sealing: Sealing;
-  readonly clock: Clock;
-  readonly logger: Logger;
 }
 
 /**

@@ -91,6 +91,6 @@ export class RecentAnswers {
       answer.conversation.metadata.resourceVersion === resourceVersion &&
       clock.monotonic() - answer.at < textsMs
       ? answer.conversation
-      : storedConversation(client, known, signal);
+      : storedConversation({ client, signal }, known);
   }
 }

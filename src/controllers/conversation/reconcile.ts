@@ -1,107 +1,107 @@
-import type { UnresponsiveAgents } from '../agent-calls/unresponsive-agents.ts';
-import type { EventRecorder } from '@conversation-operator/kube/events';
-import type { Logger } from '@conversation-operator/base/logger';
-import type { SandboxKeys } from '../../agent/keys.ts';
+import type { Store } from '@conversation-operator/kube/store';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import type { Stores } from '../caches.ts';
-import type { AgentConversation, AgentClient } from '../../agent/agent.ts';
-import { agentEndpointOf } from '../../agent/kinds.ts';
-import { AgentError } from '../../agent/errors.ts';
-import type { NamedSecret } from '../../agent/redaction.ts';
-import { keepsQuestions } from '../../agent/kinds.ts';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { NewestStore } from '@conversation-operator/kube/store';
+import type { Stores } from '../caches.ts';
 import {
   cachedConversation,
   type CachedConversation,
 } from '../../resources/cached-conversation.ts';
-import { conversations, isStartOver, type Conversation } from '../../resources/conversation.ts';
-import { conversationIdOf } from '../../resources/ids.ts';
-import { type Sandbox } from '../../resources/sandbox.ts';
+import type { ConversationStatus } from '../../resources/conversation-status.ts';
+import { conversations, isStartOver } from '../../resources/conversation.ts';
+import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { viewOfSandbox } from '../../status/sandbox-phase.ts';
-import { resumeForAnswer, Approvals } from './approvals/approvals.ts';
-import {
-  hasInvalidAnswer,
-  withoutEarlierAnswer,
-  withQuestionWithdrawn,
-  withRecordedAnswer,
-  withRunBegun,
-} from './approvals/decide.ts';
-import type { AgentConfigurations } from './agent-configuration.ts';
-import type { OwnerSettingsReader } from './owner-settings.ts';
-import { KeyRotation } from './execution/key-rotation.ts';
-import { interruptStuckRun, resumeRun } from './execution/run-control.ts';
-import { withoutEarlierResult, withRunResult } from './execution/run-result.ts';
-import { RunObserver, runKey, type PolledRun } from './execution/run-observer.ts';
-import { withRunUnknown, withSandboxAway } from './execution/sandbox-away.ts';
-import { StuckDetection } from './execution/stuck-detection.ts';
-import { Delivery } from './messages/delivery.ts';
-import { requestPendingRun } from './messages/run-request.ts';
-import type { ConversationPoller, Poll } from './polling/conversation-poller.ts';
-import { findSandbox, withSandboxStatus } from './sandbox-lookup.ts';
-import { requestKey } from '../event-source.ts';
-import { Scope, type SaveStatus } from './scope.ts';
+import { withRunBegun } from './approvals/decide.ts';
+import { withoutEarlierResult } from './execution/run-result.ts';
+import type { Following } from './follow.ts';
+import type { ConversationPoller } from './polling/conversation-poller.ts';
+import { Scope } from './scope.ts';
 import { releaseSandbox, releaseUnusedClaims } from './start/sandbox-release.ts';
 import type { Start } from './start/start.ts';
 import { withTransition } from './start/start-status.ts';
-import type { StatusCoalescer, StatusWriter } from './status-writer.ts';
-import { storedConversation } from '../stored-object.ts';
+import type { StatusWriter } from './status-writer.ts';
+import { storedObject } from '../stored-object.ts';
+
+/** A sandbox that was deleted never returns. A cache that still shows such a sandbox is behind. */
+const isSandboxGone = ({ sandboxStatus, sandboxUID }: ConversationStatus): boolean =>
+  sandboxStatus === 'MISSING' && sandboxUID !== undefined;
+
+export interface SandboxAccess {
+  readonly client: Pick<KubeClient, 'get'>;
+  readonly store: Pick<Store<Sandbox>, 'get'>;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Returns the sandbox that the status names; undefined when that sandbox is gone or another sandbox
+ * has its name. The cache may be behind, so the API server confirms that a sandbox is gone.
+ */
+export async function findSandbox(
+  access: SandboxAccess,
+  namespace: string,
+  status: ConversationStatus,
+): Promise<Sandbox | undefined> {
+  const { sandboxName: name, sandboxUID: uid } = status;
+  if (name === undefined || isSandboxGone(status)) return undefined;
+  const cached = access.store.get(namespace, name);
+  if (cached !== undefined && (uid === undefined || cached.metadata.uid === uid)) return cached;
+  const metadata = { namespace, name, ...(uid === undefined ? {} : { uid }) };
+  return storedObject(access, sandboxes, { metadata });
+}
+
+/**
+ * Copies phase and reason of the sandbox to the status. The cache is read again, because a call to
+ * the agent may have taken minutes.
+ */
+function withSandboxStatus(
+  status: ConversationStatus,
+  { stored, sandbox }: Scope,
+  store: Store<Sandbox>,
+): ConversationStatus {
+  const { start, sandboxName, sandboxUID } = status;
+  // The sandbox of a failed start is deleted, or belongs to another conversation.
+  if (start?.status === 'ERROR') {
+    const sandboxStatusReason = start.errorCode ?? 'StartFailed';
+    return { ...status, sandboxStatus: 'ERROR', sandboxStatusReason };
+  }
+  if (sandboxName === undefined) return { ...status, sandboxStatus: 'STARTING' };
+  if (isSandboxGone(status)) return status;
+  const cached = store.get(stored.metadata.namespace, sandboxName);
+  const isSame =
+    cached !== undefined && cached.metadata.uid === (sandboxUID ?? cached.metadata.uid);
+  const { phase, reason } = viewOfSandbox(isSame ? cached : sandbox);
+  return { ...status, sandboxStatus: phase, sandboxStatusReason: reason };
+}
 
 export interface ConversationReconcilerOptions {
   readonly client: KubeClient;
-  readonly keys: SandboxKeys;
   readonly clock: Clock;
-  readonly logger: Logger;
-  readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates'>;
-  readonly events: Pick<EventRecorder, 'record'>;
-  readonly agent: AgentClient;
-  readonly configurations: AgentConfigurations;
-  readonly ownerSettings: Pick<OwnerSettingsReader, 'secretsOf'>;
+  readonly stores: Pick<Stores, 'conversations' | 'sandboxes'>;
   readonly start: Start;
+  readonly following: Following;
   readonly poller: ConversationPoller;
   readonly writer: StatusWriter;
-  readonly coalescer: StatusCoalescer;
-  readonly unresponsiveAgents: UnresponsiveAgents;
-  /** Called once for a sandbox whose agent is unresponsive. */
-  readonly onUnresponsive: (sandbox: Sandbox) => void;
 }
 
 /** Delay before a sandbox that the cache lacks is read again. */
 const uncachedMs = 5_000;
 
-/** Conversation after its start, with the answer of its agent to a poll. */
-interface PolledConversation extends PolledRun {
-  readonly poll: Poll;
-  readonly state: AgentConversation;
-  readonly secrets: () => Promise<readonly NamedSecret[]>;
-}
-
 /**
- * Takes conversations through their start, and then keeps their status up to date with sandbox and
- * agent.
+ * Takes conversations through their start (`start/start.ts`), and then keeps their status up to
+ * date with sandbox and agent (`follow.ts`).
  */
 export class ConversationReconciler {
   readonly #options: ConversationReconcilerOptions;
   readonly #newest: NewestStore<CachedConversation>;
-  readonly #stuck: StuckDetection;
-  readonly #observer: RunObserver;
-  readonly #keyRotation: KeyRotation;
-  readonly #delivery: Delivery;
-  readonly #approvals: Approvals;
   /** With the sandboxes that starts have created and that the cache does not show yet. */
   readonly #sandboxes: NewestStore<Sandbox>;
 
   constructor(options: ConversationReconcilerOptions) {
-    const { client, agent, clock, logger, events, stores, configurations } = options;
+    const { clock, stores } = options;
     this.#options = options;
     this.#newest = new NewestStore(stores.conversations, clock);
     this.#sandboxes = new NewestStore(stores.sandboxes, clock);
-    this.#stuck = new StuckDetection({ clock });
-    this.#observer = new RunObserver({ client, agent, clock, stuck: this.#stuck });
-    this.#keyRotation = new KeyRotation({ agent, configurations });
-    this.#delivery = new Delivery({ agent, clock, logger, events });
-    this.#approvals = new Approvals({ agent, clock, logger });
   }
 
   /**
@@ -116,19 +116,12 @@ export class ConversationReconciler {
     const { namespace, name } = request;
     const conversation = this.#newest.get(namespace, name);
     if (conversation === undefined || conversation.metadata.deletionTimestamp !== undefined) {
-      this.#delivery.forget(namespace, name);
-      this.#forgetPolls(request);
-      this.#keyRotation.forget(namespace, name);
+      this.#options.following.forget(request);
       return undefined;
     }
-    const scope = new Scope(conversation);
-    const save: SaveStatus = async (status) => {
-      scope.status = status;
-      await this.#write(scope, signal);
-      return scope.status;
-    };
-    const againAfterMs = await this.#advance(scope, save, signal);
-    await this.#write(scope, signal);
+    const scope = new Scope(conversation, { signal, write: (each) => this.#write(each) });
+    const againAfterMs = await this.#advance(scope);
+    await this.#write(scope);
     // The sandbox is released after the failure is stored, so that a process that ends in between
     // releases the sandbox later.
     if (scope.startStatus === 'ERROR') await releaseSandbox(this.#options, scope.stored, signal);
@@ -156,256 +149,28 @@ export class ConversationReconciler {
    * Runs the steps that are due. Returns the milliseconds until the next reconcile, or until a step
    * that follows a poll is repeated.
    */
-  async #advance(scope: Scope, save: SaveStatus, signal: AbortSignal): Promise<number | undefined> {
-    const { client, clock } = this.#options;
+  async #advance(scope: Scope): Promise<number | undefined> {
+    const { client, clock, start, following } = this.#options;
     if (scope.status.start === undefined)
-      scope.status = withTransition(scope.status, 'WORKING', isoTime(clock));
+      scope.status = withTransition(scope.status, { status: 'WORKING', time: isoTime(clock) });
     if (scope.startStatus === 'ERROR') return undefined;
     const { namespace } = scope.stored.metadata;
-    scope.sandbox = await findSandbox(
-      { client, store: this.#sandboxes },
-      namespace,
-      scope.status,
-      signal,
-    );
-    if (!isStartOver(scope.startStatus)) return this.#options.start.advance(scope, save, signal);
-    await this.#recordAnswer(scope, signal);
-    const polled = await this.#poll(scope, signal);
-    return typeof polled === 'object' ? this.#follow(scope, polled, save, signal) : polled;
-  }
-
-  /**
-   * Records the answer to the agent's question, before anything else follows from it, and resumes a
-   * paused sandbox for it.
-   */
-  async #recordAnswer(scope: Scope, signal: AbortSignal): Promise<void> {
-    const { events } = this.#options;
-    const { spec, metadata } = scope.stored;
-    if (
-      scope.status.observedGeneration !== metadata.generation &&
-      hasInvalidAnswer({ spec, status: scope.status })
-    )
-      events.record(scope.stored, {
-        type: 'Warning',
-        reason: 'ApprovalAnswerRefused',
-        message: `The answer to the question ${scope.status.approval?.id ?? ''} names no option of the question, or approves calls that can't be read whole. Remove it from spec.approvals and answer again.`,
-      });
-    scope.status = withRecordedAnswer(scope.status, spec);
-    scope.status = await resumeForAnswer(this.#options, scope, signal);
-  }
-
-  /**
-   * Polls the agent of a started conversation. Returns the milliseconds until the next reconcile
-   * when there is no report.
-   */
-  async #poll(scope: Scope, signal: AbortSignal): Promise<PolledConversation | number | undefined> {
-    const { clock, keys, unresponsiveAgents } = this.#options;
-    const { stored, sandbox } = scope;
-    const view = viewOfSandbox(sandbox);
-    const id = conversationIdOf(stored);
-    if (view.phase !== 'RUNNING' || sandbox === undefined) {
-      this.#forgetPolls(stored.metadata);
-      if (scope.status.sandboxUID !== undefined) unresponsiveAgents.forget(scope.status.sandboxUID);
-      scope.status = withSandboxAway(scope.status, id, sandbox, view, isoTime(clock));
-      if (view.phase === 'MISSING')
-        scope.status = withQuestionWithdrawn(scope.status, isoTime(clock), 'the sandbox is gone');
-      return undefined;
-    }
-    const endpoint = agentEndpointOf(sandbox, keys);
-    if (endpoint === undefined) return undefined;
-    const poll = await this.#options.poller.poll(stored, sandbox, endpoint, signal);
-    if ('laterMs' in poll) {
-      const { laterMs, error, isUnresponsive } = poll;
-      if (isUnresponsive && unresponsiveAgents.recordFailure(sandbox.metadata.uid))
-        this.#options.onUnresponsive(sandbox);
-      if (!isUnresponsive && error !== undefined) await this.#malformed(scope, sandbox, error);
-      return laterMs;
-    }
-    unresponsiveAgents.forget(sandbox.metadata.uid);
-    scope.poll = poll;
-    const { state } = poll;
-    if (state !== undefined)
-      return {
-        poll,
-        state,
-        sandbox,
-        endpoint,
-        id,
-        shown: (text, maxLength) => this.#options.configurations.shown(text, stored, maxLength),
-        secrets: async () => [
-          ...(await this.#options.configurations.secretsOf(stored)),
-          ...(await this.#options.ownerSettings.secretsOf(stored, signal)),
-        ],
-      };
-    scope.status = {
-      ...withQuestionWithdrawn(scope.status, isoTime(clock), 'the agent has lost the conversation'),
-      executionStatus: 'error',
-      executionDetail: 'The agent no longer knows the conversation.',
-    };
-    return undefined;
-  }
-
-  /**
-   * After a report, in order: observes the run, rotates the key, resumes or interrupts the run,
-   * takes the question of the agent or gives an answer, and delivers messages.
-   */
-  async #follow(
-    scope: Scope,
-    polled: PolledConversation,
-    save: SaveStatus,
-    signal: AbortSignal,
-  ): Promise<number | undefined> {
-    try {
-      const runMs = await this.#followRun(scope, polled, save, signal);
-      this.#options.poller.recordUnderstood(scope.stored.metadata);
-      const approvalMs = await this.#followApproval(scope, polled, save, signal);
-      await this.#requestRun(scope, polled, signal);
-      const messagesMs = await this.#deliver(scope, polled, save, signal);
-      const pendingMs = await this.#requestRun(scope, polled, signal);
-      const due = [runMs, approvalMs, messagesMs, pendingMs].filter((ms) => ms !== undefined);
-      return due.length === 0 ? undefined : Math.min(...due);
-    } catch (error) {
-      if (!(error instanceof AgentError) || signal.aborted) throw error;
-      this.#options.logger.debug('agent call failed', {
-        conversation: scope.stored.metadata.name,
-        code: error.code,
-        error,
-      });
-      scope.poll = undefined;
-      return this.#options.poller.recordFailure(polled.poll, error);
-    }
-  }
-
-  async #followRun(
-    scope: Scope,
-    polled: PolledConversation,
-    save: SaveStatus,
-    signal: AbortSignal,
-  ): Promise<number | undefined> {
-    const { state, sandbox, endpoint } = polled;
-    const before = scope.status;
-    const observation = await this.#observe(scope, polled, signal);
-    if (observation.againAfterMs !== undefined) return observation.againAfterMs;
-    scope.status = observation.resume
-      ? observation.status
-      : await withRunResult(this.#options, polled, { before, status: observation.status }, signal);
-    await this.#keyRotation.rotate(
-      { ...scope.stored, status: scope.status },
-      state,
-      endpoint,
-      signal,
-    );
-    const { agent, clock, logger } = this.#options;
-    const options = { agent, clock, logger, stuck: this.#stuck };
-    if (observation.resume) {
-      const resumed = await resumeRun(options, polled, { status: scope.status, save, signal });
-      scope.status = resumed.status;
-      return resumed.againAfterMs;
-    }
-    const template = this.#options.stores.templates.get(
-      sandbox.metadata.namespace,
-      sandbox.spec.templateName,
-    );
-    const run = { ...polled, stuckAfter: template?.spec.agent.stuckAfter };
-    scope.status = await interruptStuckRun(options, run, { status: scope.status, save, signal });
-    return undefined;
-  }
-
-  async #observe(scope: Scope, polled: PolledConversation, signal: AbortSignal) {
-    try {
-      return await this.#observer.observe(polled, scope.status, polled.state, signal);
-    } catch (error) {
-      // A report without the cause of an error counts as a report that the operator can not read.
-      if (error instanceof AgentError) await this.#malformed(scope, polled.sandbox, error);
-      throw error;
-    }
-  }
-
-  async #followApproval(
-    scope: Scope,
-    polled: PolledConversation,
-    save: SaveStatus,
-    signal: AbortSignal,
-  ): Promise<number | undefined> {
-    const { status: container = {} } = polled.sandbox;
-    const asker = {
-      ...{ ...polled, key: runKey(polled), agentEpoch: container.agentEpoch ?? 0 },
-      keepsQuestions: keepsQuestions(container, polled.state),
-      ...{ spec: scope.stored.spec, save },
-    };
-    const { status, againAfterMs } = await this.#approvals.follow(asker, scope.status, signal);
-    scope.status = status;
-    return againAfterMs;
-  }
-
-  /** Marks the run as unknown once the operator could not read the reports for too long. */
-  async #malformed(scope: Scope, sandbox: Sandbox, error: AgentError): Promise<void> {
-    if (!this.#options.poller.recordMalformed(scope.stored.metadata)) return;
-    const why = await this.#options.configurations.shown(error.message, scope.stored);
-    scope.status = withRunUnknown(scope.status, sandbox, why, isoTime(this.#options.clock));
-  }
-
-  /** Requests the run of a delivered message. A failure of a later message does not delay it. */
-  async #requestRun(
-    scope: Scope,
-    polled: PolledConversation,
-    signal: AbortSignal,
-  ): Promise<number | undefined> {
-    const requested = await requestPendingRun(this.#options, polled, scope.status, signal);
-    scope.status = requested.status;
-    return requested.againAfterMs;
-  }
-
-  async #deliver(
-    scope: Scope,
-    polled: PolledConversation,
-    save: SaveStatus,
-    signal: AbortSignal,
-  ): Promise<number | undefined> {
-    const { stored: conversation } = scope;
-    const before = scope.status.messages?.lastDelivered;
-    const container = polled.sandbox.status?.containerID;
-    let read: Promise<Conversation | undefined> | undefined;
-    const message = async (number: number) => {
-      const stored = await (read ??= storedConversation(
-        this.#options.client,
-        conversation,
-        signal,
-      ));
-      return stored?.spec.messages?.find((each) => each.number === number);
-    };
-    const delivered = await this.#delivery.deliver(
-      { ...polled, conversation, container, message, save },
-      scope.status,
-      signal,
-    );
-    const isNew = delivered.status.messages?.lastDelivered !== before;
-    const isLost = polled.state.executionStatus !== 'waiting_for_confirmation';
-    scope.status =
-      isNew && isLost
-        ? withoutEarlierAnswer(delivered.status, isoTime(this.#options.clock))
-        : delivered.status;
-    if (delivered.error !== undefined) throw delivered.error;
-    return delivered.againAfterMs;
+    const access = { client, store: this.#sandboxes, signal: scope.signal };
+    scope.sandbox = await findSandbox(access, namespace, scope.status);
+    return isStartOver(scope.startStatus) ? following.advance(scope) : start.advance(scope);
   }
 
   /**
    * Writes the status if it differs, with phase and reason of the sandbox; afterwards `stored` is
    * the version of the API server.
    */
-  async #write(scope: Scope, signal: AbortSignal): Promise<void> {
-    const { sandbox, status, stored } = scope;
-    const next = withSandboxStatus(
-      withoutEarlierResult(withRunBegun(stored.status, status)),
-      stored.metadata.namespace,
-      sandbox,
-      this.#options.stores.sandboxes,
-    );
-    const written = await this.#options.writer.write(
-      stored,
-      { next, isPolled: scope.poll !== undefined },
-      signal,
-    );
+  async #write(scope: Scope): Promise<void> {
+    const { status, stored, signal } = scope;
+    const { stores, writer } = this.#options;
+    const current = withoutEarlierResult(withRunBegun(stored.status, status));
+    const next = withSandboxStatus(current, scope, stores.sandboxes);
+    const isPolled = scope.poll !== undefined;
+    const written = await writer.write(stored, { next, isPolled }, signal);
     scope.status = next;
     if (written === undefined) return;
     Object.assign(scope, written);
@@ -421,15 +186,10 @@ export class ConversationReconciler {
     conversation: CachedConversation,
     againAfterMs: number | undefined,
   ): number {
-    const withheldMs = this.#options.coalescer.waitMs(requestKey(conversation.metadata));
-    const nextMs = Math.min(againAfterMs ?? Infinity, withheldMs);
+    const { poller, writer } = this.#options;
+    const nextMs = Math.min(againAfterMs ?? Infinity, writer.waitMs(conversation.metadata));
     if (poll === undefined) return nextMs;
     const change = { before: conversation.status ?? {}, status, againAfterMs: nextMs };
-    return this.#options.poller.recordPoll(poll, conversation, change);
-  }
-
-  #forgetPolls(request: Request): void {
-    this.#options.poller.forget(request);
-    this.#options.coalescer.forget(requestKey(request));
+    return poller.recordPoll(poll, conversation, change);
   }
 }

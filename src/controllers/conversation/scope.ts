@@ -11,10 +11,7 @@ import type { Poll } from './polling/conversation-poller.ts';
  */
 export type SaveStatus = (status: ConversationStatus) => Promise<ConversationStatus>;
 
-/**
- * State of one reconcile of a conversation. Steps read the scope and return what changes; only the
- * reconciler writes to it.
- */
+/** State of one reconcile of a conversation. */
 export class Scope {
   /** Conversation as the API server has it. */
   stored: CachedConversation;
@@ -31,9 +28,23 @@ export class Scope {
   /** Answer of the agent to the poll of this reconcile. */
   poll: Poll | undefined;
 
-  constructor(conversation: CachedConversation) {
+  /** Ends the reconcile. */
+  readonly signal: AbortSignal;
+  readonly save: SaveStatus;
+
+  /** `write` stores the status of the scope. */
+  constructor(
+    conversation: CachedConversation,
+    { signal, write }: Pick<Scope, 'signal'> & { write: (scope: Scope) => Promise<void> },
+  ) {
     this.stored = conversation;
     this.status = conversation.status ?? {};
+    this.signal = signal;
+    this.save = async (status) => {
+      this.status = status;
+      await write(this);
+      return this.status;
+    };
   }
 
   get startStatus(): StartStatus {

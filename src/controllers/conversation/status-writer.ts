@@ -1,9 +1,8 @@
+import { type RecordingNeeds, ownerShare, requestKey } from '../controller-spec.ts';
 import type { Metrics } from '../../observability/metrics.ts';
-import type { Logger } from '@conversation-operator/base/logger';
-import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Request } from '@conversation-operator/kube/controller';
 import { isDeepStrictEqual } from 'node:util';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
-import type { EventRecorder } from '@conversation-operator/kube/events';
 import { oneOf } from '../../observability/closed-metrics.ts';
 import {
   cachedConversation,
@@ -15,12 +14,10 @@ import { conversations, isStartOver, startStatusOf } from '../../resources/conve
 import type { ConversationStatus, ExecutionStatus } from '../../resources/conversation-status.ts';
 import { SandboxFailure } from '../sandbox/decide.ts';
 import { FailureCode } from '../sandbox/failure.ts';
-import { ownerShare } from '../workers.ts';
 import { eventsOfApproval } from './approvals/decide.ts';
 import { eventOfRun } from './execution/run-resume.ts';
-import { requestKey } from '../event-source.ts';
 import { eventOfStart, finishedStages } from './start/start-status.ts';
-import { StartErrorCode } from './start/start-failure.ts';
+import { StartErrorCode } from './start/stage.ts';
 import type { RecentAnswers } from './recent-answers.ts';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { TokenBucket, type TokenBucketOptions } from '@conversation-operator/base/token-bucket';
@@ -183,22 +180,28 @@ const knownCode = oneOf(
   [StartErrorCode, SandboxFailure, FailureCode].flatMap((codes) => Object.values(codes)),
 );
 
-export interface StatusWriterOptions {
-  readonly client: KubeClient;
-  readonly clock: Clock;
-  readonly logger: Logger;
+export interface StatusWriterOptions extends RecordingNeeds {
   readonly metrics: Metrics;
-  readonly coalescer: StatusCoalescer;
   readonly answers: Pick<RecentAnswers, 'remember' | 'written'>;
-  readonly events: Pick<EventRecorder, 'record'>;
 }
 
 /** Writes the status of conversations, and reports each change by Events, metrics and logs. */
 export class StatusWriter {
   readonly #options: StatusWriterOptions;
+  readonly #coalescer: StatusCoalescer;
 
   constructor(options: StatusWriterOptions) {
     this.#options = options;
+    this.#coalescer = new StatusCoalescer(options);
+  }
+
+  /** Milliseconds until a withheld write is due; Infinity when none is withheld. */
+  waitMs(conversation: Request): number {
+    return this.#coalescer.waitMs(requestKey(conversation));
+  }
+
+  forget(conversation: Request): void {
+    this.#coalescer.forget(requestKey(conversation));
   }
 
   /**
@@ -214,7 +217,8 @@ export class StatusWriter {
   ): Promise<
     { readonly stored: CachedConversation; readonly status: ConversationStatus } | undefined
   > {
-    const { client, clock, coalescer, answers } = this.#options;
+    const { client, clock, answers } = this.#options;
+    const coalescer = this.#coalescer;
     const { title } = before.spec;
     const { generation } = before.metadata;
     const key = requestKey(before.metadata);

@@ -19,9 +19,15 @@ import {
   type DisruptionAnnotation,
 } from '../../resources/pod-disruption.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { handle, watch, type ControllerSpec } from '../event-source.ts';
+import {
+  handle,
+  watch,
+  type ControllerSpec,
+  maxPerOwner,
+  ownerShare,
+  workers,
+} from '../controller-spec.ts';
 import { sandboxOf } from '../sandbox/controller.ts';
-import { maxPerOwner, ownerShare, workers } from '../workers.ts';
 
 /** Pure decisions about whether the pod of a sandbox keeps its node. */
 
@@ -151,14 +157,11 @@ const isOtherPod = (pod: CachedPod, old: CachedPod): boolean =>
     (key) => pod.metadata.annotations?.[key] !== old.metadata.annotations?.[key],
   );
 
-interface DisruptionControllerOptions {
-  readonly caches: Pick<WatchedCaches, 'conversations' | 'pods' | 'sandboxes'>;
-  readonly reconciler: Pick<DisruptionReconciler, 'reconcile' | 'forget'>;
-}
-
 /** States on the pods of sandboxes whether autoscalers may empty their nodes. */
-export function disruptionController(options: DisruptionControllerOptions): ControllerSpec {
-  const { caches, reconciler } = options;
+export function disruptionController(
+  caches: Pick<WatchedCaches, 'conversations' | 'pods' | 'sandboxes'>,
+  reconciler: DisruptionReconciler,
+): ControllerSpec {
   const sandboxes = caches.sandboxes.store;
   return {
     name: 'disruption',

@@ -251,7 +251,7 @@ export class SpareClaims {
       else admission.assume(spare, { ...taken, until: sentAt + settleMs });
       // A claim without an answer may still be executed, unless the spare has another version now.
       if (hasChanged || (doubt instanceof ApiError && error instanceof ApiError)) {
-        const stored = await storedObject(client, sandboxes, spare, signal);
+        const stored = await storedObject({ client, signal }, sandboxes, spare);
         if (stored === undefined) admission.notExecuted(spare);
         else admission.confirm(stored);
         if (stored !== undefined && isMadeFor(conversation, stored)) return stored;

@@ -1,9 +1,14 @@
-import type { Logger } from '@conversation-operator/base/logger';
-import type { KubeClient } from '@conversation-operator/kube/client';
+import {
+  type RecordingNeeds,
+  requestOf,
+  watch,
+  type ControllerSpec,
+  type EventSource,
+  workers,
+} from '../controller-spec.ts';
 import { isDeepStrictEqual } from 'node:util';
-import { isoTime, type Clock } from '@conversation-operator/base/clock';
+import { isoTime } from '@conversation-operator/base/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
-import type { EventRecorder } from '@conversation-operator/kube/events';
 import { NewestStore } from '@conversation-operator/kube/store';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { isLive, type KubeObject } from '@conversation-operator/kube/object';
@@ -31,19 +36,13 @@ import {
   newSpare,
 } from './decide.ts';
 import { PoolPace } from './pace.ts';
-import { requestOf, watch, type ControllerSpec, type EventSource } from '../event-source.ts';
-import { workers } from '../workers.ts';
 
-export interface PoolReconcilerOptions {
-  readonly client: KubeClient;
-  readonly clock: Clock;
+export interface PoolReconcilerOptions extends RecordingNeeds {
   /** Random numbers from 0 to below 1. */
   readonly random: () => number;
-  readonly logger: Logger;
   readonly stores: Pick<Stores, 'sandboxes' | 'templates' | 'pools'>;
   readonly admission: { snapshot(namespace: string): Pick<Snapshot, 'roomForSpares'> };
   readonly reads: Pick<AdmissionReads, 'created' | 'unseen'>;
-  readonly events: Pick<EventRecorder, 'record'>;
 }
 
 /** Delay before the next reconcile while the cache lacks a spare, which may be gone. */
@@ -157,7 +156,11 @@ export class PoolReconciler {
   ): Promise<void> {
     if (spares.length === 0) return;
     const identity = { metadata: { namespace, name } };
-    const stored = await storedObject(this.#options.client, sandboxPools, identity, signal);
+    const stored = await storedObject(
+      { client: this.#options.client, signal },
+      sandboxPools,
+      identity,
+    );
     if (stored === undefined || !isLive(stored))
       for (const spare of spares) await this.#delete(spare, signal);
   }
@@ -239,7 +242,7 @@ export class PoolReconciler {
 
   /** Deletes a spare unless a start has claimed it. */
   #delete(spare: Sandbox, signal: AbortSignal): Promise<void> {
-    return deleteVersion(this.#options.client, sandboxes, spare, signal);
+    return deleteVersion({ client: this.#options.client, signal }, sandboxes, spare);
   }
 
   /** Creates a spare. Returns why the API server refuses it; undefined once it is created. */
@@ -287,15 +290,12 @@ export class PoolReconciler {
 const isEdited = ({ metadata }: KubeObject, { metadata: old }: KubeObject): boolean =>
   metadata.generation !== old.generation || metadata.deletionTimestamp !== old.deletionTimestamp;
 
-interface PoolControllerOptions {
-  readonly caches: Pick<WatchedCaches, 'sandboxes' | 'templates' | 'pools' | 'quotas'>;
-  readonly reconciler: Pick<PoolReconciler, 'reconcile' | 'refresh' | 'claimed'>;
-  readonly admission: { snapshot(namespace: string): Pick<Snapshot, 'roomForSpares'> };
-}
-
 /** Keeps the spares of pools. */
-export function poolController(options: PoolControllerOptions): ControllerSpec {
-  const { caches, reconciler, admission } = options;
+export function poolController(
+  caches: Pick<WatchedCaches, 'sandboxes' | 'templates' | 'pools' | 'quotas'>,
+  reconciler: PoolReconciler,
+  admission: PoolReconcilerOptions['admission'],
+): ControllerSpec {
   const pools = caches.pools.store;
   const poolsIn = ({ metadata: { namespace = '' } }: KubeObject): readonly Request[] =>
     pools.byIndex(byNamespace, namespace).map(requestOf);

@@ -12,8 +12,7 @@ import type { Sandbox } from '../../resources/sandbox.ts';
 import { viewOfSandbox } from '../../status/sandbox-phase.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { bySandbox, byTemplate, type WatchedCaches } from '../caches.ts';
-import { type RetentionRule, DueWatch } from './countdown.ts';
-import { decideRetention, type RetentionStep } from './decide.ts';
+import { type RetentionRule, DueWatch, decideRetention, type RetentionStep } from './countdown.ts';
 import {
   RetentionSubjects,
   isConversation,
@@ -21,8 +20,7 @@ import {
   type RetentionSubject,
   type RetentionSubjectsOptions,
 } from './subjects.ts';
-import { observe, type ControllerSpec, type EventSource } from '../event-source.ts';
-import { workers } from '../workers.ts';
+import { observe, type ControllerSpec, type EventSource, workers } from '../controller-spec.ts';
 
 /** Times that make sure that no deletion comes by surprise, in milliseconds. */
 export interface RetentionTimes {
@@ -278,16 +276,15 @@ export class RetentionReconciler {
   }
 }
 
-interface RetentionControllerOptions {
-  readonly caches: Pick<WatchedCaches, 'conversations' | 'sandboxes' | 'templates'>;
-  readonly reconciler: RetentionReconciler;
-  /** Objects that the reconciler itself wants to see again. */
-  readonly requested: EventSource;
-}
-
-/** Deletes conversations and sandboxes after the times that their templates set. */
-export function retentionController(options: RetentionControllerOptions): ControllerSpec {
-  const { caches, reconciler, requested } = options;
+/**
+ * Deletes conversations and sandboxes after the times that their templates set. `requested`: objects
+ * that the reconciler itself wants to see again.
+ */
+export function retentionController(
+  caches: Pick<WatchedCaches, 'conversations' | 'sandboxes' | 'templates'>,
+  reconciler: RetentionReconciler,
+  requested: EventSource,
+): ControllerSpec {
   return {
     name: 'retention',
     workers: workers.retention,

@@ -88,7 +88,11 @@ export class RetentionSubjects {
     const { namespace, name, uid } = object.metadata;
     const read = async <T extends KubeObject>(resource: ResourceDefinition<T>, of: string) => {
       const identity = { metadata: { namespace, name: of } };
-      const stored = await storedObject(this.#options.client, resource, identity, signal);
+      const stored = await storedObject(
+        { client: this.#options.client, signal },
+        resource,
+        identity,
+      );
       return stored === undefined || resource.accepts?.(stored) === false ? undefined : stored;
     };
     if (isConversation(object)) {

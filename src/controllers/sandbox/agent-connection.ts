@@ -10,7 +10,7 @@ import type { SandboxKeys } from '../../agent/keys.ts';
 import { AgentError, isAgentError } from '../../agent/errors.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { PollBulkhead } from '../agent-calls/poll-bulkhead.ts';
-import { ownerShare } from '../workers.ts';
+import { ownerShare } from '../controller-spec.ts';
 
 export interface AgentSide {
   /** URL of the gateway's callback server for the sandboxes of the namespace, without a path. */
@@ -58,6 +58,13 @@ export interface AgentConnectionsOptions {
   readonly agentSide?: AgentSide | undefined;
 }
 
+/** An agent in a run of its container. */
+interface AgentPlace {
+  readonly endpoint: AgentEndpoint;
+  readonly sandbox: Sandbox;
+  readonly containerID: string | undefined;
+}
+
 /** The result of an attempt to connect. */
 export interface AgentConnection {
   readonly connected: boolean;
@@ -91,48 +98,33 @@ export class AgentConnections {
 
   constructor(options: AgentConnectionsOptions) {
     this.#options = options;
-    const { clock, random } = options;
-    this.#lane = new PollBulkhead({
-      clock,
-      random,
-      quick: 256,
-      slow: 64,
-      waits: false,
-      maxDelayMs,
-    });
+    this.#lane = new PollBulkhead({ ...options, quick: 256, slow: 64, waits: false, maxDelayMs });
   }
 
   /**
    * The state of the agent of a spare, which gets no keys. Throws like `connect`.
    */
   async probe(
-    endpoint: AgentEndpoint,
-    sandbox: Sandbox,
-    containerID: string,
+    at: AgentPlace,
     signal: AbortSignal,
   ): Promise<{ readonly state?: AgentState; readonly laterMs?: number }> {
     const { agent } = this.#options;
-    const asked = { agent: keyOf(endpoint, sandbox, containerID), owner: ownerShare(sandbox) };
+    const asked = { agent: keyOf(at), owner: ownerShare(at.sandbox) };
     const polled = await this.#lane.poll(
       asked,
-      (patience) => agent.probe(endpoint, { signal: patience }),
+      (patience) => agent.probe(at.endpoint, { signal: patience }),
       signal,
     );
     return 'answer' in polled ? { state: polled.answer } : { laterMs: polled.laterMs };
   }
 
   /** Throws every error that is no `AgentError`, and throws when the signal is aborted. */
-  async connect(
-    endpoint: AgentEndpoint,
-    sandbox: Sandbox,
-    containerID: string,
-    signal: AbortSignal,
-  ): Promise<AgentConnection> {
-    const { agent, clock } = this.#options;
-    const asked = { agent: keyOf(endpoint, sandbox, containerID), owner: ownerShare(sandbox) };
+  async connect(at: AgentPlace, signal: AbortSignal): Promise<AgentConnection> {
+    const { clock } = this.#options;
+    const asked = { agent: keyOf(at), owner: ownerShare(at.sandbox) };
     const attempt = async (patience: AbortSignal): Promise<AgentConnection> => {
       const beganAt = clock.monotonic();
-      const connection = await connectAgent(agent, endpoint, sandbox, this.#options, patience);
+      const connection = await connectAgent(this.#options, at, patience);
       if (!connection.connected && clock.monotonic() - beganAt >= refusalMs)
         throw new AgentError('timeout', 'The agent does not answer.');
       return connection;
@@ -145,25 +137,22 @@ export class AgentConnections {
 
   /** Whether the last attempt had no answer at all from the agent that had its keys last. */
   isSilent(endpoint: AgentEndpoint, sandbox: Sandbox): boolean {
-    return this.#lane.isUnresponsive(keyOf(endpoint, sandbox, sandbox.status?.lastContainerID));
+    return this.#lane.isUnresponsive(
+      keyOf({ endpoint, sandbox, containerID: sandbox.status?.lastContainerID }),
+    );
   }
 }
 
-const keyOf = (
-  { baseUrl }: AgentEndpoint,
-  { metadata }: Sandbox,
-  containerID: string | undefined,
-): string => [metadata.uid, containerID, baseUrl].join('/');
+const keyOf = ({ endpoint, sandbox, containerID }: AgentPlace): string =>
+  [sandbox.metadata.uid, containerID, endpoint.baseUrl].join('/');
 
 /**
  * Gives a dormant agent its keys. Connected once the agent has them; else the agent is to be tried
  * again soon.
  */
 async function connectAgent(
-  agent: AgentClient,
-  endpoint: AgentEndpoint,
-  sandbox: Sandbox,
-  { keys, agentSide }: { readonly keys: SandboxKeys; readonly agentSide?: AgentSide | undefined },
+  { agent, keys, agentSide }: AgentConnectionsOptions,
+  { endpoint, sandbox }: AgentPlace,
   signal: AbortSignal,
 ): Promise<AgentConnection> {
   const { metadata, status } = sandbox;

@@ -5,7 +5,9 @@ import { AgentError } from '../../agent/errors.ts';
 import { agentEndpointOf } from '../../agent/kinds.ts';
 import { pods } from '@conversation-operator/kube/core';
 import type { AgentEndpoint } from '../../agent/agent.ts';
-import { isSpare } from '../../resources/sandbox.ts';
+import { isSpare, type Sandbox } from '../../resources/sandbox.ts';
+import { withoutSecrets } from '../../agent/redaction.ts';
+import { lastWords } from './readable-output.ts';
 import { hasStopToFinish, viewOfSandbox } from '../../status/sandbox-phase.ts';
 import type { ElapsedTimes } from '../elapsed-times.ts';
 import type { UnresponsiveAgents } from '../agent-calls/unresponsive-agents.ts';
@@ -20,6 +22,7 @@ import {
   startKeyOf,
   waiting,
   type Outcome,
+  type SandboxStep,
   type Scope,
 } from './scope.ts';
 import { runningProgress, unready } from './status.ts';
@@ -36,6 +39,8 @@ export interface AgentConnectorOptions {
   /** Agents that do not answer the calls of other controllers. */
   readonly unresponsiveAgents?: UnresponsiveAgents | undefined;
 }
+
+type AgentStep = Pick<Extract<SandboxStep, { readonly kind: 'running' }>, 'podIP' | 'containerID'>;
 
 /** Maximum time in which a start that has just begun polls its agent at short intervals. */
 const eagerMs = 10_000;
@@ -59,10 +64,35 @@ export class AgentConnector {
     this.#options = options;
   }
 
+  get stops(): AgentStops {
+    return this.#options.stops;
+  }
+
+  /** The outcome for an agent that runs, whose other callers may have got no answer. */
+  async keep(scope: Scope, step: AgentStep, signal: AbortSignal): Promise<Outcome> {
+    const { uid } = scope.sandbox.metadata;
+    if (this.#options.unresponsiveAgents?.isUnresponsive(uid) === true)
+      return this.connect(scope, step, signal);
+    const { containerID } = step;
+    return { progress: { ...observedOf(scope), ...runningProgress, containerID } };
+  }
+
+  /** Output of an agent for its owner: bounded, in one line, without the sandbox's keys. */
+  shown(output: string, { metadata: { uid }, status }: Sandbox): string {
+    const { keys } = this.#options;
+    const keyId = status?.masterKeyId;
+    const secrets = [
+      keys.bootstrapKey(uid, keyId),
+      keys.sessionKey(uid, keyId),
+      keys.secretKey(uid, keyId),
+    ];
+    return lastWords(withoutSecrets(output, secrets)).replaceAll(/\s*\n\s*/g, ' / ');
+  }
+
   /** Connects the agent in a container; the outcome has the status of the sandbox. */
   async connect(
     scope: Scope,
-    { podIP, containerID }: { readonly podIP: string; readonly containerID: string },
+    { podIP, containerID }: AgentStep,
     signal: AbortSignal,
   ): Promise<Outcome> {
     const { keys, logger, elapsed, connections, stops, unresponsiveAgents } = this.#options;
@@ -73,7 +103,7 @@ export class AgentConnector {
       keys,
     );
     if (endpoint !== undefined && isSpare(sandbox))
-      return this.#bootSpare(scope, endpoint, containerID, signal);
+      return this.#bootSpare(scope, { endpoint, containerID }, signal);
     const { startingSinceTime } = sandbox.status ?? {};
     const startingFor =
       startingSinceTime === undefined ? 0 : elapsed.paceMs(startKeyOf(sandbox), startingSinceTime);
@@ -86,11 +116,11 @@ export class AgentConnector {
       const connection =
         endpoint === undefined
           ? undefined
-          : await connections.connect(endpoint, sandbox, containerID, signal);
+          : await connections.connect({ endpoint, sandbox, containerID }, signal);
       laterMs = connection?.laterMs;
       if (endpoint !== undefined && connection?.connected === true) {
         unresponsiveAgents?.forget(sandbox.metadata.uid);
-        const stopping = await stops.carryThrough(scope, containerID, endpoint, signal);
+        const stopping = await stops.carryThrough(scope, { containerID, endpoint }, signal);
         const { introduction } = connection;
         return (
           stopping ?? {
@@ -136,7 +166,7 @@ export class AgentConnector {
     if (pod === undefined || requeueAfterMs > 0)
       return waiting(scope, { reason, message, requeueAfterMs });
     logger.warn('another process has initialised the agent', { sandbox: name });
-    await deleteObject(client, pods, pod, signal);
+    await deleteObject({ client, signal }, pods, pod);
     podBackoff.ended(uid, pod.metadata.uid, 0);
     return waiting(scope, { reason, message });
   }
@@ -147,14 +177,14 @@ export class AgentConnector {
    */
   async #bootSpare(
     scope: Scope,
-    endpoint: AgentEndpoint,
-    containerID: string,
+    at: { readonly endpoint: AgentEndpoint; readonly containerID: string },
     signal: AbortSignal,
   ): Promise<Outcome> {
     const { connections, logger } = this.#options;
+    const { sandbox } = scope;
     let laterMs: number | undefined;
     try {
-      const probed = await connections.probe(endpoint, scope.sandbox, containerID, signal);
+      const probed = await connections.probe({ ...at, sandbox }, signal);
       const observed = { ...observedOf(scope), ready: false, wanted: true };
       if (probed.state === 'dormant')
         return { progress: { ...observed, ...unready.spare }, requeueAfterMs: spareIntervalMs };
@@ -162,10 +192,7 @@ export class AgentConnector {
       laterMs = probed.laterMs;
     } catch (error) {
       if (!(error instanceof AgentError)) throw error;
-      logger.debug('agent is not ready', {
-        sandbox: scope.sandbox.metadata.name,
-        code: error.code,
-      });
+      logger.debug('agent is not ready', { sandbox: sandbox.metadata.name, code: error.code });
     }
     return {
       progress: { ...observedOf(scope), ready: false, ...unready.unanswered, wanted: true },

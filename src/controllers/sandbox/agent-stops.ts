@@ -1,10 +1,8 @@
+import type { CommonNeeds } from '../controller-spec.ts';
 import type { AgentClient, AgentEndpoint } from '../../agent/agent.ts';
 import { agentEndpointOf } from '../../agent/kinds.ts';
 import { AgentError } from '../../agent/errors.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
-import type { KubeClient } from '@conversation-operator/kube/client';
-import type { Clock } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
 import type { CachedPod } from '../../resources/cached-core.ts';
 import { pods } from '@conversation-operator/kube/core';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
@@ -19,16 +17,13 @@ import { observedOf, outdated, type Outcome, type Scope } from './scope.ts';
 import { unready, type SandboxProgress } from './status.ts';
 import { deleteObject, storedObject } from '../stored-object.ts';
 
-export interface AgentStopsOptions {
-  readonly client: KubeClient;
+export interface AgentStopsOptions extends CommonNeeds {
   readonly agent: AgentClient;
   readonly keys: SandboxKeys;
   readonly elapsed: ElapsedTimes;
   readonly connections: Pick<AgentConnections, 'isSilent'>;
   /** Archives what the agent has, before its pod is deleted. Absent: there is no archive. */
   readonly archives?: SandboxArchives | undefined;
-  readonly clock: Clock;
-  readonly logger: Logger;
   /** How long a pause waits for the agent to stop its runs, in milliseconds. Default 15,000. */
   readonly pauseBoundMs?: number | undefined;
 }
@@ -37,6 +32,12 @@ interface ArchivedPause {
   readonly pauseTime: string;
   /** Whether the runs had ended. */
   readonly isLast: boolean;
+}
+
+interface Pausing {
+  readonly endpoint: AgentEndpoint;
+  readonly pauseTime: string;
+  readonly isBusy: boolean;
 }
 
 /** Delay before the next read of the runs of an agent that stops. */
@@ -83,8 +84,7 @@ export class AgentStops {
    */
   async carryThrough(
     scope: Scope,
-    containerID: string,
-    endpoint: AgentEndpoint,
+    { containerID, endpoint }: { readonly containerID: string; readonly endpoint: AgentEndpoint },
     signal: AbortSignal,
   ): Promise<Outcome | undefined> {
     const { sandbox } = scope;
@@ -107,7 +107,7 @@ export class AgentStops {
     if (pauseTime === undefined) return { progress, requeueAfterMs: 0 };
     // The pause may have deleted the pod just before the resume, and the agent of a pod that ends
     // still answers.
-    const stored = await storedObject(this.#options.client, pods, pod, signal);
+    const stored = await storedObject({ client: this.#options.client, signal }, pods, pod);
     if (stored === undefined || stored.metadata.deletionTimestamp !== undefined) return outdated;
     if (!this.#isInTime(scope, pauseTime)) return undefined;
     const all = await this.#running(endpoint, signal);
@@ -128,8 +128,7 @@ export class AgentStops {
    */
   async stop(
     scope: Scope,
-    pod: CachedPod,
-    podIP: string | undefined,
+    { pod, podIP }: { readonly pod: CachedPod; readonly podIP: string | undefined },
     signal: AbortSignal,
   ): Promise<Outcome> {
     const { client, agent, keys } = this.#options;
@@ -151,7 +150,7 @@ export class AgentStops {
     // The status holds the pause before any run is interrupted: however soon the sandbox runs
     // again, the reason of the interruption says which runs are to continue.
     if (pauseTime === undefined) return { progress, requeueAfterMs: 0 };
-    const stored = await storedObject(client, sandboxes, sandbox, signal);
+    const stored = await storedObject({ client, signal }, sandboxes, sandbox);
     // A pod may not be stopped for a pause that is over.
     if (
       stored === undefined ||
@@ -183,9 +182,9 @@ export class AgentStops {
       await this.#interrupt(endpoint, running, signal);
     }
     const isBusy = this.#isInTime(scope, pauseTime) && running.length + waiting.length > 0;
-    if (endpoint !== undefined) await this.#archive(scope, endpoint, { pauseTime, isBusy }, signal);
+    if (endpoint !== undefined) await this.#archive(scope, { endpoint, pauseTime, isBusy }, signal);
     if (isBusy) return { progress, requeueAfterMs: stopIntervalMs };
-    await deleteObject(client, pods, pod, signal);
+    await deleteObject({ client, signal }, pods, pod);
     return { progress };
   }
 
@@ -199,7 +198,7 @@ export class AgentStops {
     signal: AbortSignal,
   ): Promise<string | undefined> {
     if (lastContainerID === undefined) return undefined;
-    const stored = await storedObject(this.#options.client, pods, pod, signal);
+    const stored = await storedObject({ client: this.#options.client, signal }, pods, pod);
     if (stored === undefined || agentStatusOf(stored)?.containerID !== lastContainerID)
       return undefined;
     return stored.status?.podIP;
@@ -264,8 +263,7 @@ export class AgentStops {
    */
   async #archive(
     { sandbox }: Scope,
-    endpoint: AgentEndpoint,
-    { pauseTime, isBusy }: { readonly pauseTime: string; readonly isBusy: boolean },
+    { endpoint, pauseTime, isBusy }: Pausing,
     signal: AbortSignal,
   ): Promise<void> {
     const { archives, connections } = this.#options;
@@ -279,7 +277,7 @@ export class AgentStops {
       ? Math.min(leftMs, silentPatienceMs)
       : leftMs;
     try {
-      await archives.seal(sandbox, endpoint, { maxMs, isLast: !isBusy }, signal);
+      await archives.seal(sandbox, endpoint, { maxMs, isLast: !isBusy, signal });
     } catch (error) {
       // Until the bound, the next attempt may succeed. No pause lasts longer for its archive.
       if (signal.aborted || this.#leftMs(sandbox, pauseTime) > 0) throw error;

@@ -16,8 +16,7 @@ import {
 } from '../../resources/sandbox.ts';
 import { madeForReferenceOf } from '../../resources/sandbox-makers.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import type { CachedPod } from '../../resources/cached-core.ts';
-import type { CachedClaim } from '../../resources/cached-core.ts';
+import type { CachedPod, CachedClaim } from '../../resources/cached-core.ts';
 import { FailurePolicy, FailureCode, type Failure } from './failure.ts';
 import type { Clock } from '@conversation-operator/base/clock';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';

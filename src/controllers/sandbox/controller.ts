@@ -9,9 +9,20 @@ import {
   watch,
   type ControllerSpec,
   type EventSource,
-} from '../event-source.ts';
-import type { SandboxReconciler } from './reconcile.ts';
-import { maxPerOwner, ownerShare, workers } from '../workers.ts';
+  maxPerOwner,
+  ownerShare,
+  workers,
+} from '../controller-spec.ts';
+import type { AgentClient } from '../../agent/agent.ts';
+import type { SandboxArchives } from '../archive/seal.ts';
+import { ElapsedTimes } from '../elapsed-times.ts';
+import { AgentConnections } from './agent-connection.ts';
+import { AgentConnector } from './agent-connector.ts';
+import { AgentStops } from './agent-stops.ts';
+import { Creations, type CreationsOptions } from './creations.ts';
+import { SandboxObserver } from './observer.ts';
+import { PodBackoff } from './pod-loss.ts';
+import { SandboxReconciler, type SandboxReconcilerOptions } from './reconcile.ts';
 
 /** The sandbox that a pod or a claim belongs to. */
 export function sandboxOf({
@@ -27,6 +38,31 @@ export interface SandboxControllerOptions {
   readonly unresponsiveAgents: Pick<UnresponsiveAgents, 'forget'>;
   /** Sandboxes whose agent does not answer. */
   readonly unresponsive: EventSource;
+}
+
+export interface SandboxesOptions extends CreationsOptions {
+  /** Random numbers from 0 to below 1. */
+  readonly random: () => number;
+  readonly stores: SandboxReconcilerOptions['stores'];
+  readonly agent: AgentClient;
+  /** Agents that do not answer the calls of other controllers. */
+  readonly unresponsiveAgents?: UnresponsiveAgents | undefined;
+  /** How long a pause waits for the agent to stop its runs, in milliseconds. Default 15,000. */
+  readonly pauseBoundMs?: number | undefined;
+  /** Archives what agents have, before their pods are deleted. Absent: there is no archive. */
+  readonly archives?: SandboxArchives | undefined;
+}
+
+/** Creates the reconciler of sandboxes, and the parts that share what this process has measured. */
+export function createSandboxes(options: SandboxesOptions): SandboxReconciler {
+  const elapsed = new ElapsedTimes(options);
+  const podBackoff = new PodBackoff(options);
+  const connections = new AgentConnections(options);
+  const stops = new AgentStops({ ...options, elapsed, connections });
+  const connector = new AgentConnector({ ...options, elapsed, connections, stops, podBackoff });
+  const observer = new SandboxObserver({ ...options, elapsed, podBackoff });
+  const creations = new Creations(options);
+  return new SandboxReconciler({ ...options, creations, connector, observer });
 }
 
 /** Creates, connects, stops and replaces the pods and volumes of sandboxes. */

@@ -1,11 +1,10 @@
-import type { Logger } from '@conversation-operator/base/logger';
+import type { RecordingNeeds } from '../controller-spec.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
-import type { KubeClient } from '@conversation-operator/kube/client';
-import { isoTime, type Clock } from '@conversation-operator/base/clock';
+import { isoTime } from '@conversation-operator/base/clock';
 import { isAlreadyExists } from '@conversation-operator/kube/errors';
-import type { EventDetails, EventRecorder } from '@conversation-operator/kube/events';
+import type { EventDetails } from '@conversation-operator/kube/events';
 import { persistentVolumeClaims, pods, type Pod } from '@conversation-operator/kube/core';
-import type { NewObject } from '@conversation-operator/kube/object';
+import { isOwnedBy, type NewObject } from '@conversation-operator/kube/object';
 import { SandboxReason, hasRun, sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { shouldRun } from '../../status/sandbox-phase.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
@@ -19,12 +18,8 @@ import { progressSince, isReserved, reservedStatus } from './status.ts';
 import { storedObject } from '../stored-object.ts';
 import { isFinal } from './failure.ts';
 
-export interface CreationsOptions extends PodSurroundings {
-  readonly client: KubeClient;
+export interface CreationsOptions extends PodSurroundings, RecordingNeeds {
   readonly keys: SandboxKeys;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly events: Pick<EventRecorder, 'record'>;
   readonly podCreations: PodCreations;
 }
 
@@ -56,6 +51,36 @@ export class Creations {
 
   constructor(options: CreationsOptions) {
     this.#options = options;
+  }
+
+  /**
+   * Reserves the slot of the pod before the work. It begins before the reservation and ends after
+   * the creation: if the sandbox is deleted in between, its slot is not free.
+   */
+  during<T>(scope: Scope, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    return this.#options.podCreations.during(scope.sandbox.metadata.uid, async () => {
+      if (!isReserved(scope.sandbox)) await this.reserve(scope, signal);
+      return work();
+    });
+  }
+
+  /**
+   * Whether it is sure that no pod of the sandbox exists, and that none comes. Sets the pod, where
+   * there is one after all.
+   */
+  async noPod(
+    scope: Scope,
+    signal: AbortSignal,
+  ): Promise<{ readonly sure: boolean; readonly requeueAfterMs?: number }> {
+    const { client, podCreations } = this.#options;
+    const { namespace, name, uid } = scope.sandbox.metadata;
+    const unsettledMs = podCreations.unsettledMs(uid);
+    if (unsettledMs > 0) return { sure: false, requeueAfterMs: unsettledMs };
+    const pod = await storedObject({ client, signal }, pods, { metadata: { namespace, name } });
+    if (pod === undefined || !isOwnedBy(pod, scope.sandbox)) return { sure: true };
+    scope.pod = pod;
+    scope.uncached = true;
+    return { sure: false };
   }
 
   /**
@@ -109,12 +134,11 @@ export class Creations {
     if (scope.sandbox.status?.agentKind === undefined) await this.reserve(scope, signal);
     return this.#create(scope, 'pod', async () => {
       const { uid } = scope.sandbox.metadata;
-      const pod = buildPod(
-        scope.sandbox,
-        template,
-        keys.bootstrapKey(uid, scope.sandbox.status?.masterKeyId),
-        { agentSide, outward },
-      );
+      const pod = buildPod(scope.sandbox, template, {
+        bootstrapKey: keys.bootstrapKey(uid, scope.sandbox.status?.masterKeyId),
+        agentSide,
+        outward,
+      });
       scope.pod = await this.#createPod(pod, scope.sandbox, signal);
       return podEvent(sandbox, scope.claim);
     });
@@ -132,7 +156,11 @@ export class Creations {
       scope.reserved = true;
       return true;
     }
-    const stored = await storedObject(this.#options.client, sandboxes, scope.sandbox, signal);
+    const stored = await storedObject(
+      { client: this.#options.client, signal },
+      sandboxes,
+      scope.sandbox,
+    );
     if (stored === undefined || !shouldRun(stored)) return false;
     scope.sandbox = stored;
     if (isReserved(stored)) scope.reserved = true;

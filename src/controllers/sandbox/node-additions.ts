@@ -1,6 +1,4 @@
-import type { Logger } from '@conversation-operator/base/logger';
-import type { Clock } from '@conversation-operator/base/clock';
-import type { KubeClient } from '@conversation-operator/kube/client';
+import type { CommonNeeds } from '../controller-spec.ts';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { kubeEvents, type KubeEvent } from '@conversation-operator/kube/core';
 import { isForbidden } from '@conversation-operator/kube/errors';
@@ -70,10 +68,7 @@ export function announcementIn(events: readonly KubeEvent[]): string | undefined
 /** Maximum pods in memory. The Events about another one are read again. */
 const maxPods = 10_000;
 
-export interface NodeAdditionsOptions {
-  readonly client: KubeClient;
-  readonly clock: Clock;
-  readonly logger: Logger;
+export interface NodeAdditionsOptions extends CommonNeeds {
   readonly elapsed: ElapsedTimes;
 }
 

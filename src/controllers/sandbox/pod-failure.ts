@@ -1,6 +1,6 @@
 import type { CachedContainerStatus, CachedPod } from '../../resources/cached-core.ts';
 import { FailurePolicy, FailureCode, type Failure } from './failure.ts';
-import { trustFailure } from './trust.ts';
+import { trustFailure } from './outward.ts';
 
 /** Minimum number of restarts that makes a crash a loop. */
 const crashLoopRestarts = 3;

@@ -25,8 +25,6 @@ import {
   acpWithoutProxy,
   proxyEnvironment,
   type SandboxProxy,
-} from './proxy-environment.ts';
-import {
   trustAnnotations,
   trustContainer,
   trustEnvironment,
@@ -34,7 +32,7 @@ import {
   trustStore,
   trustVolumes,
   type SandboxTrust,
-} from './trust.ts';
+} from './outward.ts';
 
 type Container = Wire<V1Container>;
 
@@ -89,10 +87,9 @@ const gitEnv = ({ env = [] }: Container, workingDir: string): { name: string; va
 
 function agentContainer(
   container: Container,
-  sandbox: Sandbox,
-  template: SandboxTemplate,
-  { bootstrapKey, callbackUrl, outward: { proxy, trust } }: PodOptions,
+  { sandbox, template, bootstrapKey, callbackUrl, outward }: PodOptions,
 ): Container {
+  const { proxy, trust } = outward;
   const { workingDir } = template.spec.agent;
   const port = agentPortOf(sandbox, template);
   const needs = kindDefinitions[agentKindOf(sandbox, template)].container({
@@ -168,6 +165,8 @@ export interface PodSurroundings {
 }
 
 interface PodOptions {
+  readonly sandbox: Sandbox;
+  readonly template: SandboxTemplate;
   readonly bootstrapKey: string;
   readonly callbackUrl: string | undefined;
   readonly outward: SandboxOutward;
@@ -180,8 +179,7 @@ interface PodOptions {
 export function buildPod(
   sandbox: Sandbox,
   template: SandboxTemplate,
-  bootstrapKey: string,
-  { agentSide, outward = {} }: PodSurroundings = {},
+  { bootstrapKey, agentSide, outward = {} }: PodSurroundings & { readonly bootstrapKey: string },
 ): NewObject<Pod> {
   const { metadata, spec } = template.spec.podTemplate;
   const agent = agentContainerOf(template);
@@ -229,7 +227,7 @@ export function buildPod(
       containers: (spec?.containers ?? []).map((container) =>
         hardened(
           container === agent
-            ? agentContainer(container, sandbox, template, { bootstrapKey, callbackUrl, outward })
+            ? agentContainer(container, { sandbox, template, bootstrapKey, callbackUrl, outward })
             : container,
         ),
       ),

@@ -2,8 +2,10 @@ import type { KubeClient } from '@conversation-operator/kube/client';
 import { sleep } from '@conversation-operator/base/clock';
 import { leases, type Lease } from '@conversation-operator/kube/core';
 import { fenced } from '@conversation-operator/kube/intercepted-client';
-import { LeaderElection } from '@conversation-operator/kube/leader-election';
-import type { LeaderElectionOptions } from '@conversation-operator/kube/leader-election';
+import {
+  LeaderElection,
+  type LeaderElectionOptions,
+} from '@conversation-operator/kube/leader-election';
 import { LeaseMembers } from '@conversation-operator/kube/lease';
 import { shardLeaseName, shardsHolder } from '../../resources/lease-names.ts';
 import { type OwnsNamespace, shardOf } from './shard.ts';

@@ -18,8 +18,7 @@ import { buildClaim } from '../sandbox/claim.ts';
 import { buildPod, type SandboxOutward } from '../sandbox/pod.ts';
 import { createErrorOf, type CreatedKind } from '../sandbox/create-error.ts';
 import { FailureCode, isCreateErrorCode } from '../sandbox/failure.ts';
-import { requestOf, watch, type ControllerSpec } from '../event-source.ts';
-import { workers } from '../workers.ts';
+import { requestOf, watch, type ControllerSpec, workers } from '../controller-spec.ts';
 
 export interface TemplateReconcilerOptions {
   readonly client: KubeClient;
@@ -116,7 +115,7 @@ export class TemplateReconciler {
       const { ownerReferences: _, ...plain } = metadata;
       return { ...rest, metadata: plain };
     };
-    const pod = ownerless(buildPod(sandbox, template, 'dry-run', { outward }));
+    const pod = ownerless(buildPod(sandbox, template, { bootstrapKey: 'dry-run', outward }));
     const claim = ownerless(buildClaim(sandbox, template));
     return (
       (await this.#refused('pod', () => client.create(pods, pod, { dryRun: true, signal }))) ??
@@ -151,20 +150,13 @@ export class TemplateReconciler {
   }
 }
 
-interface TemplateControllerOptions {
-  readonly caches: Pick<WatchedCaches, 'templates'>;
-  readonly reconciler: Pick<TemplateReconciler, 'reconcile'>;
-}
-
 /** Writes whether the API server accepts a pod and a volume of a template. */
-export function templateController({
-  caches,
-  reconciler,
-}: TemplateControllerOptions): ControllerSpec {
-  return {
-    name: 'template',
-    workers: workers.template,
-    sources: [watch(caches.templates, (template) => [requestOf(template)])],
-    reconcile: (request, signal) => reconciler.reconcile(request, signal),
-  };
-}
+export const templateController = (
+  caches: Pick<WatchedCaches, 'templates'>,
+  reconciler: Pick<TemplateReconciler, 'reconcile'>,
+): ControllerSpec => ({
+  name: 'template',
+  workers: workers.template,
+  sources: [watch(caches.templates, (template) => [requestOf(template)])],
+  reconcile: (request, signal) => reconciler.reconcile(request, signal),
+});

@@ -1,3 +1,4 @@
+import { FakeKubeClient } from '../../support/fake-kube-client.ts';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -6,8 +7,10 @@ import { systemClock } from '@conversation-operator/base/clock';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { newUuid } from '@conversation-operator/base/uuid';
 import type { AgentEndpoint } from '../../../src/agent/agent.ts';
-import { Delivery } from '../../../src/controllers/conversation/messages/delivery.ts';
-import { requestPendingRun } from '../../../src/controllers/conversation/messages/run-request.ts';
+import {
+  Delivery,
+  requestPendingRun,
+} from '../../../src/controllers/conversation/messages/delivery.ts';
 import type { LaterMessage } from '../../../src/resources/conversation.ts';
 import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
 import { aConversation as testConversation } from '../../support/builders.ts';
@@ -105,16 +108,18 @@ describe('a reference agent that confirms every action', () => {
       state: { ...waiting, executionStatus: 'running' as const },
       message: () => Promise.resolve(message),
       save: (status: ConversationStatus) => Promise.resolve(status),
+      signal,
     };
     const options = {
       ...{ agent: client, clock: systemClock, logger: silentLogger },
+      client: new FakeKubeClient(),
       events: { record: () => undefined },
     };
-    const { status } = await new Delivery(options).deliver(recipient, {}, signal);
-    const requested = await requestPendingRun(options, recipient, status, signal);
+    const { status } = await new Delivery(options).deliver(recipient, {});
+    const requested = await requestPendingRun(options, recipient, { status, signal });
     expect(requested.status.messages).toMatchObject({ lastDelivered: 1, runPending: true });
     await client.rejectPending(endpoint, wanted.id, 'Not this one.');
-    await requestPendingRun(options, recipient, requested.status, signal);
+    await requestPendingRun(options, recipient, { status: requested.status, signal });
     await volume.until(endpoint, wanted.id, 'finished', 'waiting_for_confirmation');
     expect(await readFile(join(workingDir, 'log'), 'utf8')).toBe('approved\n');
   });

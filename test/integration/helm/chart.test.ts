@@ -309,7 +309,7 @@ describe('the chart', () => {
 
   it('has a default template whose sandboxes pass the restricted standard, without a token, with bounds', () => {
     const template = chart.one('SandboxTemplate');
-    const { spec } = buildPod(aSandbox(), template, 'bootstrap-key');
+    const { spec } = buildPod(aSandbox(), template, { bootstrapKey: 'bootstrap-key' });
     expect(spec).toMatchObject({
       automountServiceAccountToken: false,
       securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
@@ -468,7 +468,9 @@ describe('the chart', () => {
     const drained = await RenderedChart.of(4, {
       values: { defaultTemplate: { readOnlyRootFilesystem: false, tmpSize: '' } },
     });
-    const { spec } = buildPod(aSandbox(), drained.one('SandboxTemplate'), 'bootstrap-key');
+    const { spec } = buildPod(aSandbox(), drained.one('SandboxTemplate'), {
+      bootstrapKey: 'bootstrap-key',
+    });
     expect(spec?.volumes?.filter(({ emptyDir }) => emptyDir !== undefined)).toEqual([]);
     expect(spec?.containers[0]?.volumeMounts).toEqual([
       { name: 'workspace', mountPath: '/workspace' },

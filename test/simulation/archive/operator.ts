@@ -10,7 +10,7 @@ import {
   createArchives,
 } from '../../../src/controllers/archive/archives.ts';
 import { conversationIndexers } from '../../../src/controllers/caches.ts';
-import { Channel } from '../../../src/controllers/event-source.ts';
+import { Channel } from '../../../src/controllers/controller-spec.ts';
 import { ClosedCounter } from '../../../src/observability/closed-metrics.ts';
 import { createMetrics, type Metrics } from '../../../src/observability/metrics.ts';
 import {
@@ -213,12 +213,11 @@ export class ModelOperator {
       const waitedMs = api.waitedMs.get(machine) ?? 0;
       let isFailed = false;
       try {
-        await this.#archiving.seal.seal(
-          sandbox,
-          endpoint,
-          { maxMs, isLast: true },
-          new AbortController().signal,
-        );
+        await this.#archiving.seal.seal(sandbox, endpoint, {
+          maxMs,
+          isLast: true,
+          signal: new AbortController().signal,
+        });
       } catch {
         // The API server does not answer; the pause tries again.
         isFailed = true;

@@ -1,6 +1,6 @@
 import { UnresponsiveAgents } from '../../../src/controllers/agent-calls/unresponsive-agents.ts';
 import { PollSchedule } from '../../../src/controllers/conversation/polling/poll-schedule.ts';
-import { StuckDetection } from '../../../src/controllers/conversation/execution/stuck-detection.ts';
+import { StuckDetection } from '../../../src/controllers/conversation/execution/run-observer.ts';
 import { ConversationPoller } from '../../../src/controllers/conversation/polling/conversation-poller.ts';
 import type { Conversation } from '../../../src/resources/conversation.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
@@ -56,6 +56,7 @@ export const agentMutants = {
         async (self, original, conversation, ...more) => {
           const poll = await original(conversation, ...more);
           const over =
+            poll !== undefined &&
             'state' in poll &&
             poll.state !== undefined &&
             said.of(self).has(conversation.metadata.name);

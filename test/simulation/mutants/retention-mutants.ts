@@ -41,7 +41,7 @@ export const retentionMutants = {
     retention: true,
   },
   'a deletion is announced at the time of its deletion': {
-    file: 'src/controllers/retention/decide.ts',
+    file: 'src/controllers/retention/countdown.ts',
     from: 'Math.max(dueMs, announcedMs + lead);',
     to: 'dueMs;',
     rule: announced,
@@ -49,7 +49,7 @@ export const retentionMutants = {
     retention: true,
   },
   'a deletion comes before the time that was announced': {
-    file: 'src/controllers/retention/decide.ts',
+    file: 'src/controllers/retention/countdown.ts',
     from: 'return nowMs < atMs ?',
     to: 'return nowMs < announcedMs ?',
     rule: announced,

@@ -46,7 +46,7 @@ import {
   trustStateOf,
 } from '../../../src/commands/check/trust.ts';
 import { createErrorOf, quantityOf } from '../../../src/controllers/sandbox/create-error.ts';
-import { trustName } from '../../../src/controllers/sandbox/trust.ts';
+import { trustName } from '../../../src/controllers/sandbox/outward.ts';
 
 const installation = {
   release: 'conversation-operator',

@@ -1,7 +1,7 @@
 import { AdmissionCache } from '../../../src/controllers/admission/cache.ts';
 import { AdmissionReads } from '../../../src/controllers/admission/reads.ts';
 import { sandboxIndexers } from '../../../src/controllers/caches.ts';
-import { observe } from '../../../src/controllers/event-source.ts';
+import { observe } from '../../../src/controllers/controller-spec.ts';
 import { PodCreations } from '../../../src/controllers/sandbox/pod-creations.ts';
 import type { Request } from '../../../packages/kube/src/controller.ts';
 import { IndexedStore } from '../../../packages/kube/src/store.ts';

@@ -114,7 +114,7 @@ describe('the pod of a sandbox begins', () => {
       { ...keeps, [safeToEvict]: 'true' },
     ],
   ] as const)('%s', (_sentence, of, template, expected) => {
-    const { annotations } = buildPod(of, template, 'key').metadata;
+    const { annotations } = buildPod(of, template, { bootstrapKey: 'key' }).metadata;
     const { 'conversation-operator.dev/owner': _owner, ...others } = annotations ?? {};
     expect(others).toEqual(expected);
   });

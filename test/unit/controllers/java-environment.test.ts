@@ -2,7 +2,7 @@ import {
   javaEnvironment,
   proxyEnvironment,
   type SandboxProxy,
-} from '../../../src/controllers/sandbox/proxy-environment.ts';
+} from '../../../src/controllers/sandbox/outward.ts';
 
 interface Wish {
   /** Variables of the template. */

@@ -349,7 +349,9 @@ it('keeps spares for pools whose names are too long for a label, each with a lab
   const labels = items.map((spare) => {
     const label = spare.metadata.labels?.[poolLabel] ?? '';
     expect(label).toMatch(/^[a-z0-9][a-z0-9.-]{0,61}[a-z0-9]$/);
-    expect(buildPod(spare, aTemplate(), 'key').metadata.labels?.[poolLabel]).toBe(label);
+    expect(buildPod(spare, aTemplate(), { bootstrapKey: 'key' }).metadata.labels?.[poolLabel]).toBe(
+      label,
+    );
     return `${poolLabel}=${label}`;
   });
   expect(new Set(labels).size).toBe(2);

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { StartErrorCode } from '../../../src/controllers/conversation/start/start-failure.ts';
+import { StartErrorCode } from '../../../src/controllers/conversation/start/stage.ts';
 import { SandboxFailure } from '../../../src/controllers/sandbox/decide.ts';
 import { FailureCode } from '../../../src/controllers/sandbox/failure.ts';
 import { problems } from '../../../src/gateway/errors/catalogue.ts';

@@ -1,10 +1,11 @@
 import fc from 'fast-check';
-import { type Countdown, DueWatch } from '../../../src/controllers/retention/countdown.ts';
 import {
+  type Countdown,
+  DueWatch,
   decideRetention,
   leadMs,
   type RetentionStep,
-} from '../../../src/controllers/retention/decide.ts';
+} from '../../../src/controllers/retention/countdown.ts';
 import type { Condition } from '../../../src/resources/conditions.ts';
 import { condition, later, noonMs } from '../../support/builders.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';

@@ -58,7 +58,8 @@ function specOf(kind: AgentKind, wish: Wish) {
       },
     },
   });
-  const { spec } = buildPod(aSandbox(), template, 'bootstrap-key', {
+  const { spec } = buildPod(aSandbox(), template, {
+    bootstrapKey: 'bootstrap-key',
     agentSide: { url: `http://${callback}.svc`, namespace },
     outward,
   });
@@ -160,7 +161,8 @@ describe.each(agentKinds)('the environment of an agent of the kind %s', (kind) =
   });
 
   it('has an address of IPv6 without brackets', () => {
-    const { spec } = buildPod(aSandbox(), aTemplate(), 'bootstrap-key', {
+    const { spec } = buildPod(aSandbox(), aTemplate(), {
+      bootstrapKey: 'bootstrap-key',
       agentSide: { url: 'http://[fd00::7]:8083', namespace: 'default' },
     });
     expect(spec?.containers[0]?.env).toContainEqual({
@@ -429,7 +431,10 @@ describe('the program that leaves the certificates', () => {
       }
     })();
     expect(failed).toMatchObject({ status: 78, stdout: `${sentence}\n` });
-    const { metadata } = buildPod(aSandbox(), aTemplate(), 'bootstrap-key', { outward: { trust } });
+    const { metadata } = buildPod(aSandbox(), aTemplate(), {
+      bootstrapKey: 'bootstrap-key',
+      outward: { trust },
+    });
     const failureOf = (status: object) => {
       const pod = aPod(aSandbox(), {
         phase: 'Pending',

@@ -12,7 +12,7 @@ const podOf = (spec: Partial<PodSpec> = {}) =>
     aTemplate({
       podTemplate: { spec: { containers: [{ name: 'agent', image: 'agent:1' }], ...spec } },
     }),
-    'bootstrap-key',
+    { bootstrapKey: 'bootstrap-key' },
   ).spec;
 
 const restricted = { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } };
@@ -96,7 +96,7 @@ describe('the pod of a sandbox', () => {
         spec: { containers: [{ name: 'agent', image: 'agent:1' }] },
       },
     });
-    const { metadata } = buildPod(aSandbox(), template, 'bootstrap-key');
+    const { metadata } = buildPod(aSandbox(), template, { bootstrapKey: 'bootstrap-key' });
     expect(metadata.labels).toEqual({
       team: 'a',
       'app.kubernetes.io/managed-by': 'conversation-operator',
@@ -122,7 +122,8 @@ describe('the environment of the agent', () => {
         },
       },
     });
-    const { spec } = buildPod(aSandbox(), template, 'bootstrap-key', {
+    const { spec } = buildPod(aSandbox(), template, {
+      bootstrapKey: 'bootstrap-key',
       agentSide: { url: 'http://gateway.operator.svc', namespace },
     });
     expect(spec?.containers[1]?.env).toBeUndefined();
@@ -168,7 +169,7 @@ describe('the bridge to an agent of the Agent Client Protocol', () => {
           },
         },
       }),
-      'bootstrap-key',
+      { bootstrapKey: 'bootstrap-key' },
     ).spec?.containers[0]?.env;
     expect(env).toContainEqual({ name: 'OH_DEFERRED_INIT', value: 'true' });
     return Object.fromEntries(

@@ -4,7 +4,7 @@ import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { UnresponsiveAgents } from '../../../src/controllers/agent-calls/unresponsive-agents.ts';
 import { PodCreations } from '../../../src/controllers/sandbox/pod-creations.ts';
-import { SandboxReconciler } from '../../../src/controllers/sandbox/reconcile.ts';
+import { createSandboxes } from '../../../src/controllers/sandbox/controller.ts';
 import { IndexedStore } from '../../../packages/kube/src/store.ts';
 import {
   persistentVolumeClaims,
@@ -122,7 +122,7 @@ async function settle(sandbox: Sandbox, agent: BusyAgent, silence?: Unresponsive
       templates,
     };
     phases.push(viewOfSandbox(stores.sandboxes.get('default', 'sbx-1')).phase);
-    const reconciler = new SandboxReconciler({
+    const reconciler = createSandboxes({
       ...{ client, stores, agent, clock, keys, random: () => 0, logger: recordingLogger().logger },
       ...(silence === undefined ? {} : { unresponsiveAgents: silence }),
       podCreations: new PodCreations(clock),

@@ -87,7 +87,7 @@ const podOf = (sandbox: Sandbox, template = ofPort(8000)): Pod => ({
       }),
     ),
   }),
-  spec: buildPod(sandbox, template, 'bootstrap-key').spec ?? { containers: [] },
+  spec: buildPod(sandbox, template, { bootstrapKey: 'bootstrap-key' }).spec ?? { containers: [] },
 });
 
 describe('a sandbox that runs while its template is edited', () => {

@@ -4,8 +4,8 @@ import type { AgentCallOptions, AgentState } from '../../../src/agent/agent.ts';
 import { AgentError } from '../../../src/agent/errors.ts';
 import { UnresponsiveAgents } from '../../../src/controllers/agent-calls/unresponsive-agents.ts';
 import { PodCreations } from '../../../src/controllers/sandbox/pod-creations.ts';
-import { SandboxReconciler } from '../../../src/controllers/sandbox/reconcile.ts';
-import { maxPerOwner, ownerShare, workers } from '../../../src/controllers/workers.ts';
+import { createSandboxes } from '../../../src/controllers/sandbox/controller.ts';
+import { maxPerOwner, ownerShare, workers } from '../../../src/controllers/controller-spec.ts';
 import { Controller } from '../../../packages/kube/src/controller.ts';
 import { sleep } from '@conversation-operator/base/clock';
 import { IndexedStore } from '../../../packages/kube/src/store.ts';
@@ -92,7 +92,7 @@ function besideSilent(count: number, ownerOf: (index: number) => string) {
   Object.assign(client, {
     updateStatus: (_resource: unknown, object: unknown) => Promise.resolve(object),
   });
-  const reconciler = new SandboxReconciler({
+  const reconciler = createSandboxes({
     ...{
       client,
       stores,

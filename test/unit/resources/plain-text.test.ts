@@ -38,7 +38,8 @@ const fields: readonly (readonly [string, (given: string) => string | undefined]
   [
     'the cause of an unreadable run',
     (given) =>
-      withRunUnknown({ executionStatus: 'running' }, aSandbox(), given, noon).executionDetail,
+      withRunUnknown({ executionStatus: 'running' }, { sandbox: aSandbox(), why: given, now: noon })
+        .executionDetail,
   ],
 ];
 

@@ -1,20 +1,24 @@
-import type { Logger } from '@conversation-operator/base/logger';
+import type { RecordingNeeds } from '../../controller-spec.ts';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
-import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
+import type { AgentClient } from '../../../agent/agent.ts';
 import { AgentError } from '../../../agent/errors.ts';
 import { questionTextOf } from '../../../agent/question-text.ts';
-import { hidableSecrets, type NamedSecret } from '../../../agent/redaction.ts';
+import { hidableSecrets } from '../../../agent/redaction.ts';
 import {
   type Approval,
   type RecordedAnswer,
+  answerTo,
   hasAnswerToGive,
 } from '../../../resources/approval.ts';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { abortedAfter } from '../../agent-calls/aborted-after.ts';
 import { LastingValues } from '../../elapsed-times.ts';
-import type { SaveStatus, Scope } from '../scope.ts';
+import { runKey, type PolledRun } from '../execution/run-observer.ts';
+import type { Scope } from '../scope.ts';
+import { keepsQuestions } from '../../../agent/kinds.ts';
 import {
+  hasInvalidAnswer,
   withAnswerDelivered,
   withNothingAsked,
   withQuestion,
@@ -26,33 +30,20 @@ import { resumeRequestedAnnotation, sandboxes } from '../../../resources/sandbox
 import { viewOfSandbox } from '../../../status/sandbox-phase.ts';
 import { storedObject } from '../../stored-object.ts';
 
-export interface ApprovalsOptions {
-  readonly clock: Clock;
-  readonly logger: Logger;
+export interface ApprovalsOptions extends RecordingNeeds {
   readonly agent: Pick<AgentClient, 'question' | 'answer' | 'hadApproval'>;
 }
 
-/** Conversation whose agent has answered a poll. */
-export interface Asker {
-  /** Identifies the conversation in its sandbox. */
-  readonly key: string;
-  readonly endpoint: AgentEndpoint;
-  readonly id: string;
-  /** Report of the agent. */
-  readonly state: AgentConversation;
-  readonly agentEpoch: number;
-  /** Whether the agent still asks its question after its container has ended. */
-  readonly keepsQuestions: boolean;
-  readonly spec: Parameters<typeof withRecordedAnswer>[1];
-  /** Reads the secrets that no reader of the resource must see. Values that are too short stay. */
-  readonly secrets: () => Promise<readonly NamedSecret[]>;
-  readonly save: SaveStatus;
-}
-
-export interface Followed {
+interface Followed {
   readonly status: ConversationStatus;
   /** Milliseconds until the next attempt. */
   readonly againAfterMs?: number;
+}
+
+interface Answered {
+  readonly status: ConversationStatus;
+  readonly questionId: string;
+  readonly answer: RecordedAnswer;
 }
 
 /** Maximum time of the call that gives an answer. */
@@ -64,11 +55,16 @@ const againAfterMs = 500;
 const maxRead = 20_000;
 
 /**
- * Takes the questions of agents into the status of conversations, and gives the answers to the
- * agents. An answer is stored before the agent gets it, on the version of the conversation that was
- * read, so that of two operators only one gives it. An agent that still asks after a call of
- * unknown outcome gets the same answer again; one that asks no longer has had it, unless it has
- * rejected the calls.
+ * The questions of agents and their answers, in this order: `follow` takes the question of an agent
+ * that waits for a confirmation into the status. The gateway stores the answer of a person in
+ * `spec.approvals` (`src/gateway/approvals/approvals.ts`). The next reconcile (`reconcile.ts`,
+ * `follow.ts`) begins with `record`, which stores what the answer means in the status and resumes a
+ * paused sandbox for it. Once a poll shows that the agent asks, `follow` gives the answer and closes
+ * the question. `decide.ts` has the decisions.
+ *
+ * An answer is stored before the agent gets it, on the version of the conversation that was read, so
+ * that of two operators only one gives it. An agent that still asks after a call of unknown outcome
+ * gets the same answer again; one that asks no longer has had it, unless it has rejected the calls.
  */
 export class Approvals {
   readonly #options: ApprovalsOptions;
@@ -81,23 +77,48 @@ export class Approvals {
     this.#sent = new LastingValues(options);
   }
 
-  /** Throws `AgentError` when the agent could not be asked, or has certainly not got the answer. */
-  async follow(asker: Asker, before: ConversationStatus, signal: AbortSignal): Promise<Followed> {
+  /** Records the answer to the agent's question, before anything else follows from it. */
+  async record(scope: Scope): Promise<void> {
+    const { spec, metadata } = scope.stored;
+    const isNew = scope.status.observedGeneration !== metadata.generation;
+    if (isNew && hasInvalidAnswer({ spec, status: scope.status }))
+      this.#options.events.record(scope.stored, {
+        type: 'Warning',
+        reason: 'ApprovalAnswerRefused',
+        message: `The answer to the question ${scope.status.approval?.id ?? ''} names no option of the question, or approves calls that can't be read whole. Remove it from spec.approvals and answer again.`,
+      });
+    scope.status = withRecordedAnswer(scope.status, spec);
+    scope.status = await resumeForAnswer(this.#options, scope);
+  }
+
+  /**
+   * Takes the question, or gives the answer. Returns the milliseconds until the next attempt. Throws
+   * `AgentError` when the agent could not be asked, or has certainly not got the answer.
+   */
+  async follow(scope: Scope, run: PolledRun): Promise<number | undefined> {
+    const { status, againAfterMs: afterMs } = await this.#followed(scope, run);
+    scope.status = status;
+    return afterMs;
+  }
+
+  async #followed(scope: Scope, run: PolledRun): Promise<Followed> {
+    const { status: before, stored, signal } = scope;
     const now = isoTime(this.#options.clock);
-    if (asker.state.executionStatus !== 'waiting_for_confirmation') {
-      const known = await this.#withoutLostApproval(asker, before, signal);
-      return { status: withNothingAsked(known, asker.agentEpoch, now) };
+    if (run.state.executionStatus !== 'waiting_for_confirmation') {
+      const known = await this.#withoutLostApproval(run, before, signal);
+      return { status: withNothingAsked(known, agentEpochOf(run), now) };
     }
-    const asked = await this.#asked(asker, before, signal);
+    const asked = await this.#asked(run, before, signal);
     // The report was behind: the next one decides.
     if (asked === undefined) return { status: before, againAfterMs };
     const isOpen = asked.id === before.approval?.id;
-    const known = isOpen ? before : await this.#withoutLostApproval(asker, before, signal);
-    const status = withRecordedAnswer(withQuestion(known, asked, now), asker.spec);
+    const known = isOpen ? before : await this.#withoutLostApproval(run, before, signal);
+    const status = withQuestion(known, asked, now);
     const { id: questionId, answer } = status.approval ?? {};
-    return questionId === undefined || answer === undefined
-      ? { status }
-      : this.#give(asker, status, { questionId, answer }, signal);
+    if (questionId !== undefined && answer !== undefined)
+      return this.#give(scope, run, { status, questionId, answer });
+    // The next reconcile records an answer that came before its question was stored.
+    return answerTo(asked, stored) === undefined ? { status } : { status, againAfterMs };
   }
 
   /**
@@ -105,7 +126,7 @@ export class Approvals {
    * sent where the calls were rejected, for instance by a pause.
    */
   async #withoutLostApproval(
-    { endpoint, id }: Asker,
+    { endpoint, id }: PolledRun,
     status: ConversationStatus,
     signal: AbortSignal,
   ): Promise<ConversationStatus> {
@@ -120,11 +141,14 @@ export class Approvals {
 
   /** The question of the agent, which is read once for each update of its conversation. */
   async #asked(
-    { key, endpoint, id, state, agentEpoch, keepsQuestions, secrets }: Asker,
+    run: PolledRun,
     { approval: known }: ConversationStatus,
     signal: AbortSignal,
   ): Promise<Approval | undefined> {
     const { agent, clock } = this.#options;
+    const { endpoint, id, state, sandbox, secrets } = run;
+    const key = runKey(run);
+    const agentEpoch = agentEpochOf(run);
     const version = `${agentEpoch} ${state.updatedAt ?? ''} ${known?.id ?? ''}`;
     if (known !== undefined && this.#read.get(key) === version) return known;
     const question = await agent.question(endpoint, id, { signal });
@@ -141,17 +165,18 @@ export class Approvals {
       ...questionTextOf(question, hidableSecrets(await secrets())),
       requestedTime: isoTime(clock),
       agentEpoch,
-      ...(keepsQuestions ? { kept: true } : {}),
+      ...(keepsQuestions(sandbox.status ?? {}, state) ? { kept: true } : {}),
     };
   }
 
   async #give(
-    { key, endpoint, id, save }: Asker,
-    status: ConversationStatus,
-    { questionId, answer }: { readonly questionId: string; readonly answer: RecordedAnswer },
-    signal: AbortSignal,
+    { save, signal }: Scope,
+    run: PolledRun,
+    { status, questionId, answer }: Answered,
   ): Promise<Followed> {
     const { agent, clock, logger } = this.#options;
+    const { endpoint, id } = run;
+    const key = runKey(run);
     const { sentTime, accept, option, reason } = answer;
     // A call that another process has made may still arrive.
     if (sentTime !== undefined && this.#sent.lastsMs(key, sentTime) < settleMs)
@@ -183,6 +208,8 @@ export class Approvals {
   }
 }
 
+const agentEpochOf = ({ sandbox }: PolledRun): number => sandbox.status?.agentEpoch ?? 0;
+
 /** The question with this answer; the status as it is where it has no question. */
 const withAnswer = (status: ConversationStatus, answer: RecordedAnswer): ConversationStatus =>
   status.approval === undefined ? status : { ...status, approval: { ...status.approval, answer } };
@@ -192,10 +219,9 @@ const withAnswer = (status: ConversationStatus, answer: RecordedAnswer): Convers
  * yet, once for each answer: a person may pause the sandbox again. A process that ends before the
  * returned status is stored requests the resume again.
  */
-export async function resumeForAnswer(
+async function resumeForAnswer(
   { client, clock }: { readonly client: KubeClient; readonly clock: Clock },
-  { status, sandbox }: Pick<Scope, 'status' | 'sandbox'>,
-  signal: AbortSignal,
+  { status, sandbox, signal }: Scope,
 ): Promise<ConversationStatus> {
   const { approval } = status;
   if (
@@ -206,7 +232,7 @@ export async function resumeForAnswer(
     viewOfSandbox(sandbox).phase !== 'PAUSED'
   )
     return status;
-  const stored = await storedObject(client, sandboxes, sandbox, signal);
+  const stored = await storedObject({ client, signal }, sandboxes, sandbox);
   if (stored === undefined) return status;
   const resumeTime = isoTime(clock);
   const { namespace, name } = stored.metadata;

@@ -65,20 +65,24 @@ const staleAfterResumeMs = 5_000;
 const reloadedWhileWaiting =
   'The agent was restarted while an action waited for confirmation. Whatever the answer is, the agent forgets that the model requested the action, and some models refuse to proceed.';
 
-/**
- * Returns the status that follows from the agent's report, which the agent made in `agentEpoch` or
- * later. `runRequested`: the owner has requested the run, so a run resumes also after a pause by
- * the owner. `keepsQuestions`: agents of this kind still know their question in a new container.
- */
+interface ReportFacts {
+  /** The agent made the report in this epoch or later. */
+  readonly agentEpoch: number;
+  readonly nowMs: number;
+  readonly interruptions?: SandboxInterruptions;
+  /** Whether the owner has requested the run, so that it resumes also after a pause by the owner. */
+  readonly runRequested?: boolean;
+  /** Whether agents of this kind still know their question in a new container. */
+  readonly keepsQuestions?: boolean;
+}
+
+/** Returns the status that follows from the agent's report. */
 export function withAgentReport(
   status: ConversationStatus,
   agent: AgentConversation,
-  agentEpoch: number,
-  nowMs: number,
-  interruptions: SandboxInterruptions = {},
-  runRequested = false,
-  keepsQuestions = false,
+  facts: ReportFacts,
 ): ExecutionDecision {
+  const { agentEpoch, nowMs, interruptions = {}, runRequested = false } = facts;
   const { interruption: _before, executionDetail, ...rest } = status;
   const now = new Date(nowMs).toISOString();
   const reported = agent.executionStatus ?? 'error';
@@ -132,7 +136,7 @@ export function withAgentReport(
       reported === 'waiting_for_confirmation' &&
       status.executionStatus === reported &&
       isNewEpoch &&
-      !keepsQuestions
+      facts.keepsQuestions !== true
     )
       return settled(observed(reported, { detail: reloadedWhileWaiting }));
     // The operator reads the cause of an error once in each container, and keeps the cause as long
@@ -190,9 +194,11 @@ export function withAgentReport(
 export function withUnseenInterruption(
   status: ConversationStatus,
   before: ConversationStatus,
-  now: string,
-  interruptions: SandboxInterruptions,
-  runRequested = false,
+  {
+    now,
+    interruptions = {},
+    runRequested = false,
+  }: Omit<ReportFacts, 'agentEpoch' | 'nowMs'> & { readonly now: string },
 ): ExecutionDecision {
   const reason = interruptionReason(before.agentEpoch, interruptions);
   const interruption = nextInterruption(before.interruption, reason, now);

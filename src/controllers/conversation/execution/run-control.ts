@@ -4,8 +4,19 @@ import { AgentError } from '../../../agent/errors.ts';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { durationMs } from '../../../resources/sandbox-template.ts';
-import type { SaveStatus } from '../scope.ts';
-import { runKey, type PolledRun } from './run-observer.ts';
+import type { Stores } from '../../caches.ts';
+import { requestKey } from '../../controller-spec.ts';
+import type { SaveStatus, Scope } from '../scope.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Request } from '@conversation-operator/kube/controller';
+import { withRunResult } from './run-result.ts';
+import {
+  RunObserver,
+  StuckDetection,
+  runKey,
+  type Observation,
+  type PolledRun,
+} from './run-observer.ts';
 import {
   retryAfterMs,
   withResumeAttempt,
@@ -13,16 +24,76 @@ import {
   withRunResumed,
   withRunStuck,
 } from './run-resume.ts';
-import type { StuckDetection } from './stuck-detection.ts';
+import { createHash } from 'node:crypto';
+import type { CachedConversation } from '../../../resources/cached-conversation.ts';
+import type { AgentConfigurations } from '../agent-configuration.ts';
 
-export interface RunControlOptions {
+/** Code of the agent's error when the host of the model rejects the API key. */
+const authenticationError = 'LLMAuthenticationError';
+
+interface KeyRotationOptions {
+  readonly agent: AgentClient;
+  readonly configurations: AgentConfigurations;
+}
+
+/**
+ * Gives the current API key to a conversation whose model has rejected the previous key, so that
+ * the next run has the current key. The keys that were given are in memory only; a new process
+ * gives the same key again, which changes nothing.
+ */
+export class KeyRotation {
+  readonly #options: KeyRotationOptions;
+  /** UID of the conversation and SHA-256 of the key, by namespace and name. */
+  readonly #given = new Map<string, string>();
+
+  constructor(options: KeyRotationOptions) {
+    this.#options = options;
+  }
+
+  forget(conversation: Request): void {
+    this.#given.delete(requestKey(conversation));
+  }
+
+  /** Throws `AgentError` when the agent could not be called; the next poll tries again. */
+  async rotate(
+    conversation: CachedConversation,
+    { state, endpoint }: Pick<PolledRun, 'state' | 'endpoint'>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { agent, configurations } = this.#options;
+    const { uid } = conversation.metadata;
+    const key = requestKey(conversation.metadata);
+    const { executionStatus, executionDetail } = conversation.status ?? {};
+    if (executionStatus !== 'error' || executionDetail?.startsWith(authenticationError) !== true)
+      return;
+    const llm = await configurations.llmWithKey(conversation);
+    if (llm === undefined) return;
+    // A client may have set another model, which has a key of its own.
+    if (state.llm?.model !== llm.model || state.llm.baseUrl !== llm.baseUrl) return;
+    const given = `${uid} ${createHash('sha256').update(llm.apiKey).digest('base64')}`;
+    if (this.#given.get(key) === given) return;
+    try {
+      await agent.useLlm(endpoint, state.id, llm, { signal });
+    } catch (error) {
+      // An agent that does not support the call never will.
+      if (!(
+        error instanceof AgentError &&
+        (error.code === 'not-found' || error.code === 'refused')
+      ))
+        throw error;
+    }
+    this.#given.set(key, given);
+  }
+}
+
+interface RunCallOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly agent: AgentClient;
   readonly stuck: StuckDetection;
 }
 
-export interface RunControlContext {
+interface RunCallContext {
   readonly status: ConversationStatus;
   readonly save: SaveStatus;
   readonly signal: AbortSignal;
@@ -34,9 +105,9 @@ export interface RunControlContext {
  * nothing, and so resumes no run that was resumed, or abandoned, since.
  */
 export async function resumeRun(
-  { agent, clock, logger }: RunControlOptions,
+  { agent, clock, logger }: RunCallOptions,
   { endpoint, id }: PolledRun,
-  { status: before, save, signal }: RunControlContext,
+  { status: before, save, signal }: RunCallContext,
 ): Promise<{ readonly status: ConversationStatus; readonly againAfterMs?: number | undefined }> {
   const attempted = await save(withResumeAttempt(before));
   let isRequested = false;
@@ -50,7 +121,7 @@ export async function resumeRun(
   } catch (error) {
     if (!(error instanceof AgentError) || signal.aborted) throw error;
     logger.info('the agent did not resume the run', { conversation: id, code: error.code });
-    const status = withResumeFailed(attempted, error, isRequested);
+    const status = withResumeFailed(attempted, { error, isRequested });
     return { status, againAfterMs: status.interruption && retryAfterMs(status.interruption) };
   }
   return { status: withRunResumed(attempted, isoTime(clock)) };
@@ -62,9 +133,9 @@ export async function resumeRun(
  * ever.
  */
 export async function interruptStuckRun(
-  { agent, clock, stuck }: RunControlOptions,
+  { agent, clock, stuck }: RunCallOptions,
   run: PolledRun & { readonly stuckAfter: string | undefined },
-  { status, save, signal }: RunControlContext,
+  { status, save, signal }: RunCallContext,
 ): Promise<ConversationStatus> {
   const key = runKey(run);
   const quietMs = stuck.quietMs(key, status);
@@ -76,12 +147,74 @@ export async function interruptStuckRun(
   )
     return status;
   const interrupted = await save(withRunStuck(status, isoTime(clock), stuckAfter));
-  let isAccepted = false;
   try {
     await agent.interrupt(run.endpoint, run.id, { signal });
-    isAccepted = true;
+    stuck.recordAccepted(key);
   } finally {
-    stuck.recordInterrupt(key, isAccepted);
+    stuck.recordInterrupt(key);
   }
   return interrupted;
+}
+
+export interface RunControlOptions {
+  readonly client: Pick<KubeClient, 'get'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly agent: AgentClient;
+  readonly configurations: AgentConfigurations;
+  readonly stores: Pick<Stores, 'templates'>;
+}
+
+/**
+ * Follows the run of a conversation, in this order: observes it (`run-observer.ts`), reads its
+ * result (`run-result.ts`), gives its model the current key, and resumes or interrupts the run.
+ */
+export class RunControl {
+  readonly #options: RunControlOptions;
+  readonly #stuck: StuckDetection;
+  readonly #observer: RunObserver;
+  readonly #keyRotation: KeyRotation;
+
+  constructor(options: RunControlOptions) {
+    this.#options = options;
+    this.#stuck = new StuckDetection(options);
+    this.#observer = new RunObserver({ ...options, stuck: this.#stuck });
+    this.#keyRotation = new KeyRotation(options);
+  }
+
+  forget(conversation: Request): void {
+    this.#keyRotation.forget(conversation);
+  }
+
+  /** Throws `AgentError` for a report without the cause of an error. */
+  observe({ status, signal }: Scope, run: PolledRun): Promise<Observation> {
+    return this.#observer.observe(run, status, signal);
+  }
+
+  /** Returns the milliseconds until the next attempt. */
+  async follow(
+    scope: Scope,
+    run: PolledRun,
+    { status, resume }: Observation,
+  ): Promise<number | undefined> {
+    const { stores } = this.#options;
+    const { save, signal, status: before } = scope;
+    const options = { ...this.#options, stuck: this.#stuck };
+    scope.status = resume ? status : await withRunResult(options, run, { before, status, signal });
+    await this.#keyRotation.rotate({ ...scope.stored, status: scope.status }, run, signal);
+    if (resume) {
+      const resumed = await resumeRun(options, run, { status: scope.status, save, signal });
+      scope.status = resumed.status;
+      return resumed.againAfterMs;
+    }
+    const { metadata, spec } = run.sandbox;
+    const template = stores.templates.get(metadata.namespace, spec.templateName);
+    const { stuckAfter } = template?.spec.agent ?? {};
+    scope.status = await interruptStuckRun(
+      options,
+      { ...run, stuckAfter },
+      { status: scope.status, save, signal },
+    );
+    return undefined;
+  }
 }

@@ -1,11 +1,13 @@
 import { keepsQuestions } from '../../../agent/kinds.ts';
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
+import type { NamedSecret } from '../../../agent/redaction.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import { pods } from '@conversation-operator/kube/core';
 import { hasAnswerToGive } from '../../../resources/approval.ts';
 import type { ConversationStatus, MessageState } from '../../../resources/conversation-status.ts';
 import { isRunRequested, type Sandbox } from '../../../resources/sandbox.ts';
+import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { isWithin, LastingValues } from '../../elapsed-times.ts';
 import { storedObject } from '../../stored-object.ts';
 import {
@@ -14,7 +16,77 @@ import {
   withUnseenInterruption,
   type ExecutionDecision,
 } from './decide.ts';
-import type { StuckDetection } from './stuck-detection.ts';
+
+/** Maximum runs in memory. */
+const maxRemembered = 20_000;
+/**
+ * The stored state of an agent lags behind: a report that the run is running is old for this time
+ * after an interrupt.
+ */
+const interruptingMs = 1_500;
+
+/**
+ * Returns a text that changes with each event of the agent and each resume; undefined for a run
+ * that is not running or not reported.
+ */
+const lastSignOf = ({
+  executionStatus,
+  lastActivityTime,
+  agentEpoch,
+  interruption,
+  messages,
+}: ConversationStatus): string | undefined =>
+  executionStatus === 'running' && lastActivityTime !== undefined
+    ? [
+        lastActivityTime,
+        agentEpoch,
+        interruption?.lastResumeTime,
+        messages?.lastDeliveredTime,
+      ].join('/')
+    : undefined;
+
+/**
+ * Measures for how long agents have reported nothing about their runs. An agent reports no event
+ * while a tool runs, while the model answers, or while the agent hangs; so a limit helps only users
+ * who know how long their tools take. The begin of a run is not always an event either, so the time
+ * counts from the first poll of this process that shows the run with nothing newer. Another process
+ * counts anew.
+ */
+export class StuckDetection {
+  readonly #clock: Clock;
+  readonly #lastSigns: LastingValues;
+  /** Time of the last interrupt of each run, successful or not. */
+  readonly #interruptedAt = recentlyUsed<number>(maxRemembered);
+
+  constructor({ clock }: { readonly clock: Clock }) {
+    this.#clock = clock;
+    this.#lastSigns = new LastingValues({ clock });
+  }
+
+  /** Milliseconds for which the agent has reported nothing new, including this poll. */
+  quietMs(key: string, status: ConversationStatus): number {
+    const sign = lastSignOf(status);
+    if (sign !== undefined) return this.#lastSigns.lastsMs(key, sign);
+    this.#lastSigns.forget(key);
+    return 0;
+  }
+
+  /** Records an interrupt, whether or not the agent has accepted it. */
+  recordInterrupt(key: string): void {
+    this.#interruptedAt.set(key, this.#clock.monotonic());
+  }
+
+  /** Without this the run stays quiet, and is interrupted again. */
+  recordAccepted(key: string): void {
+    this.#lastSigns.forget(key);
+  }
+
+  /** Whether a report that the run is running may be from before the interrupt. */
+  isInterrupting(key: string): boolean {
+    const interruptedAt = this.#interruptedAt.get(key);
+    return interruptedAt !== undefined && this.#clock.monotonic() - interruptedAt < interruptingMs;
+  }
+}
 
 export interface RunObserverOptions {
   readonly client: Pick<KubeClient, 'get'>;
@@ -23,13 +95,17 @@ export interface RunObserverOptions {
   readonly clock: Clock;
 }
 
-/** Run of a conversation whose agent has answered a poll. */
+/** Run of a started conversation whose agent has answered a poll. */
 export interface PolledRun {
   readonly sandbox: Sandbox;
   readonly endpoint: AgentEndpoint;
   readonly id: string;
+  /** Report of the agent. */
+  readonly state: AgentConversation;
   /** Removes from a text of the agent what the owner must not see. */
   readonly shown: (text: string, maxLength?: number) => Promise<string>;
+  /** Reads the secrets that no reader of the resource must see. Values that are too short stay. */
+  readonly secrets: () => Promise<readonly NamedSecret[]>;
 }
 
 export interface Observation extends ExecutionDecision {
@@ -86,7 +162,7 @@ async function isContainerRunning(
   { metadata: { namespace, name }, status }: Sandbox,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const pod = await storedObject(client, pods, { metadata: { namespace, name } }, signal);
+  const pod = await storedObject({ client, signal }, pods, { metadata: { namespace, name } });
   const containers = pod?.status?.containerStatuses ?? [];
   return containers.some(
     ({ containerID, state }) => containerID === status?.containerID && state?.running !== undefined,
@@ -113,11 +189,10 @@ export class RunObserver {
   async observe(
     run: PolledRun,
     before: ConversationStatus,
-    state: AgentConversation,
     signal: AbortSignal,
   ): Promise<Observation> {
     const { client, clock, stuck } = this.#options;
-    const { sandbox } = run;
+    const { sandbox, state } = run;
     const key = runKey(run);
     const interruptions: NonNullable<Sandbox['status']> = sandbox.status ?? {};
     // A person who answers wants the run to continue.
@@ -130,22 +205,24 @@ export class RunObserver {
         ? { ...state, executionStatus: 'paused' }
         : state;
     const corrected = correctedByMessage(reported, before, { agentEpoch, nowMs: clock.now() });
-    const decision = withAgentReport(
-      before,
-      corrected,
+    const decision = withAgentReport(before, corrected, {
       agentEpoch,
-      clock.now(),
+      nowMs: clock.now(),
       interruptions,
       runRequested,
-      keepsQuestions(interruptions, state),
-    );
+      keepsQuestions: keepsQuestions(interruptions, state),
+    });
     const { status, resume } = decision;
     if (status.executionStatus !== 'error') this.#unexplained.forget(key);
     if (status.executionStatus === 'error' && status.executionDetail === undefined) {
       const cause = await this.#causeOf(run, signal);
       if (cause !== undefined) return { status: withAgentError(status, cause), resume };
       if (before.agentEpoch !== status.agentEpoch)
-        return withUnseenInterruption(status, before, isoTime(clock), interruptions, runRequested);
+        return withUnseenInterruption(status, before, {
+          now: isoTime(clock),
+          interruptions,
+          runRequested,
+        });
       // The container may have been replaced before the sandbox names the new one: then the run is
       // interrupted, and resumes.
       const hasLasted = this.#unexplained.lastsMs(key, agentEpoch) >= unexplainedMs;

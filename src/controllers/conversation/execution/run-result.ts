@@ -1,6 +1,6 @@
 import type { Logger } from '@conversation-operator/base/logger';
 import type { Clock } from '@conversation-operator/base/clock';
-import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
+import type { AgentClient } from '../../../agent/agent.ts';
 import { withoutSecrets, type NamedSecret } from '../../../agent/redaction.ts';
 import type {
   ConversationStatus,
@@ -8,6 +8,7 @@ import type {
 } from '../../../resources/conversation-status.ts';
 import { beginningOnOneLine } from '../../../resources/plain-text.ts';
 import { maxResultMessage, type RunResult } from '../../../resources/run-result.ts';
+import type { PolledRun } from './run-observer.ts';
 import { abortedAfter } from '../../agent-calls/aborted-after.ts';
 
 export interface RunResultOptions {
@@ -16,11 +17,10 @@ export interface RunResultOptions {
   readonly agent: Pick<AgentClient, 'lastResult'>;
 }
 
-export interface EndedRun {
-  readonly endpoint: AgentEndpoint;
-  readonly state: AgentConversation;
-  /** Reads the secrets that no reader of the resource must see. */
-  readonly secrets: () => Promise<readonly NamedSecret[]>;
+interface RunChange {
+  readonly before: ConversationStatus;
+  readonly status: ConversationStatus;
+  readonly signal: AbortSignal;
 }
 
 /** Maximum time by which the read of a result delays the status of its run. */
@@ -47,9 +47,8 @@ export function withoutEarlierResult(status: ConversationStatus): ConversationSt
  */
 export async function withRunResult(
   { agent, clock, logger }: RunResultOptions,
-  { endpoint, state, secrets }: EndedRun,
-  { before, status }: { readonly before: ConversationStatus; readonly status: ConversationStatus },
-  signal: AbortSignal,
+  { endpoint, state, secrets }: Pick<PolledRun, 'endpoint' | 'state' | 'secrets'>,
+  { before, status, signal }: RunChange,
 ): Promise<ConversationStatus> {
   const isKnown =
     before.executionStatus === status.executionStatus &&

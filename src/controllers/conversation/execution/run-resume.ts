@@ -95,8 +95,7 @@ const rejections: ReadonlySet<AgentErrorCode> = new Set([
  */
 export function withResumeFailed(
   status: ConversationStatus,
-  error: AgentError,
-  isRequested: boolean,
+  { error, isRequested }: { readonly error: AgentError; readonly isRequested: boolean },
 ): ConversationStatus {
   const { interruption } = status;
   if (interruption === undefined) return status;

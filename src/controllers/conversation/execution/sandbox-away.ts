@@ -26,9 +26,7 @@ const unresponsiveDetail =
  */
 export function withRunUnknown(
   status: ConversationStatus,
-  sandbox: Sandbox,
-  why: string,
-  now: string,
+  { sandbox, why, now }: Readonly<Record<'why' | 'now', string>> & { readonly sandbox: Sandbox },
 ): ConversationStatus {
   if (status.executionStatus !== 'running') return status;
   const interruption = nextInterruption(
@@ -89,20 +87,23 @@ const isErrorOfSandbox = (status: ConversationStatus): boolean => {
   );
 };
 
+interface AwayFacts {
+  /** Id of the conversation at its agent. */
+  readonly id: string;
+  readonly sandbox: Sandbox | undefined;
+  readonly view: SandboxView;
+  readonly now: string;
+}
+
 /**
  * Returns the status of a conversation whose sandbox does not run. A run that was under way is
  * interrupted; the reason is stored, because the reason decides whether the operator resumes the
  * run later.
  */
-export function withSandboxAway(
-  status: ConversationStatus,
-  id: string,
-  sandbox: Sandbox | undefined,
-  view: SandboxView,
-  now: string,
-): ConversationStatus {
+export function withSandboxAway(status: ConversationStatus, facts: AwayFacts): ConversationStatus {
+  const { view } = facts;
   if (view.phase === 'MISSING') return withSandboxGone(status);
-  const away = withRunInterrupted(status, id, sandbox, view, now);
+  const away = withRunInterrupted(status, facts);
   if (view.phase === 'ERROR') return withSandboxFailed(away, view);
   if (away.interruption === undefined || !isErrorOfSandbox(away)) return away;
   return { ...away, executionStatus: 'paused', executionDetail: messageOf(away.interruption) };
@@ -110,10 +111,7 @@ export function withSandboxAway(
 
 function withRunInterrupted(
   status: ConversationStatus,
-  id: string,
-  sandbox: Sandbox | undefined,
-  view: SandboxView,
-  now: string,
+  { id, sandbox, view, now }: AwayFacts,
 ): ConversationStatus {
   const interruptions = sandbox?.status ?? {};
   const unseenEpoch = unseenInterruptionEpoch(status, id, interruptions);

@@ -6,6 +6,116 @@ import { gitFolder } from '../../sandbox/pod.ts';
 import { shellCommand } from '../../../agent/shell-quote.ts';
 import type { Scope } from '../scope.ts';
 import type { ConversationSpec } from '../../../resources/conversation.ts';
+import type { AgentKind } from '../../../resources/agent-settings.ts';
+import {
+  type GitSettings,
+  gitPolicyOf,
+  type GitPolicy,
+  type PushPolicy,
+} from '../../../resources/git-settings.ts';
+import type { OwnerSettingsSpec } from '../../../resources/owner-settings.ts';
+import type { AgentMcpServer } from '../../../agent/agent.ts';
+import { conversationIdOf } from '../../../resources/ids.ts';
+import { opensPullRequests } from '../../../resources/git-providers.ts';
+
+/** States what an agent may push, so that the agent does not try in vain. Pure. */
+export function pushNotice(
+  repository: string,
+  { enabled, branches }: PushPolicy,
+  { opensPullRequests }: { readonly opensPullRequests: boolean },
+): string {
+  if (!enabled || branches.length === 0)
+    return `Do not push to ${repository}: the git host is closed to pushes from here.`;
+  const names = branches.map((pattern) => `\`${pattern}\``).join(' or ');
+  return `You may push to ${repository} with git, to branches whose names match ${names}: the credential is in place. The default branch, tags, deletions and forced pushes are refused.${opensPullRequests ? ' Your tool create_pull_request, whose name may have a prefix, opens a pull request from a branch that you have pushed.' : ''}`;
+}
+
+export interface AgentGitOptions extends GitAccessOptions {
+  readonly keys: Pick<SandboxKeys, 'gitToken' | 'toolsToken'>;
+}
+
+/** Name of the server of the gateway, which agents show beside the names of its tools. */
+const serverName = 'conversation-operator';
+
+/**
+ * The server with the tools of the gateway for the agent of a conversation; undefined where the
+ * agent may open no pull request.
+ */
+function agentToolsOf(
+  { stored, sandbox }: Pick<Scope, 'stored' | 'sandbox'>,
+  { push, pullRequests }: GitPolicy,
+  options: AgentGitOptions,
+): AgentMcpServer | undefined {
+  const { agentSide, keys } = options;
+  const repository = gitAccessOf({ stored, sandbox }, options)?.repository;
+  if (agentSide === undefined || sandbox === undefined) return undefined;
+  if (!opensPullRequests(repository?.provider) || !push.enabled || !pullRequests.enabled)
+    return undefined;
+  const { metadata, status } = sandbox;
+  const token = keys.toolsToken(metadata.uid, status?.masterKeyId);
+  return {
+    name: serverName,
+    url: `${agentSide.url.replace(/\/+$/, '')}/mcp/${encodeURIComponent(metadata.name)}/${conversationIdOf(stored)}`,
+    transport: 'http',
+    headers: { Authorization: `Bearer ${token}` },
+  };
+}
+
+/** The parts of a new conversation that depend on git. */
+interface AgentGit {
+  /** A notice about pushes for the agent. */
+  readonly notice: string | undefined;
+  readonly mcpServers: readonly AgentMcpServer[];
+}
+
+/** Empty where nothing can be pushed from a sandbox. */
+export function agentGitOf(
+  scope: Pick<Scope, 'stored' | 'sandbox'>,
+  options: AgentGitOptions,
+): AgentGit {
+  const { metadata, spec } = scope.stored;
+  if (gitAccessOf(scope, options)?.repository === undefined || spec.repository === undefined)
+    return { notice: undefined, mcpServers: [] };
+  const repository = spec.repository.name;
+  const template = options.stores.templates.get(metadata.namespace, spec.templateName);
+  const { owner } = spec;
+  const policy = gitPolicyOf(template?.spec.git, { owner, repository });
+  const tools = agentToolsOf(scope, policy, options);
+  return {
+    notice: pushNotice(repository, policy.push, { opensPullRequests: tools !== undefined }),
+    mcpServers: tools === undefined ? [] : [tools],
+  };
+}
+
+/** Author of the commits in a working tree. */
+export interface CommitIdentity {
+  readonly name: string;
+  readonly email: string;
+  /** `NAME <EMAIL>` of the agent. Absent: commits name no co-author. */
+  readonly coAuthor?: string;
+}
+
+/** Name under which the OpenHands agent has signed its commits so far. */
+const openHands = 'openhands <openhands@all-hands.dev>';
+
+/** The identity that an owner has chosen; undefined leaves the choice to the agent. Pure. */
+export function commitIdentityOf(
+  { git: chosen }: Pick<OwnerSettingsSpec, 'git'>,
+  { git, kind }: { readonly git: Partial<GitSettings> | undefined; readonly kind: AgentKind },
+): CommitIdentity | undefined {
+  if (chosen === undefined) return undefined;
+  const { name, email } = chosen;
+  const coAuthor = git?.coAuthor ?? (kind === 'openhands' ? openHands : undefined);
+  return chosen.coAuthor === false || coAuthor === undefined
+    ? { name, email }
+    : { name, email, coAuthor };
+}
+
+const preCommitHook = readFileSync(new URL('./pre-commit.sh', import.meta.url), 'utf8');
+const coAuthorHook = readFileSync(new URL('./prepare-commit-msg.sh', import.meta.url), 'utf8');
+
+/** The git hooks: one runs `.openhands/pre-commit.sh` of the repository, one names the co-author. */
+export const commitHooks = [preCommitHook, coAuthorHook] as const;
 
 /**
  * Base URLs by provider, for example `{ github: 'https://github.com' }`. The first is the default

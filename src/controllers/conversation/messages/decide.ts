@@ -37,6 +37,14 @@ export const withRejected = (
   messages: { ...withoutInFlight(status.messages), lastDelivered: number },
 });
 
+interface FirstMessage {
+  readonly message: Pick<LaterMessage, 'run'> | undefined;
+  readonly state: AgentConversation;
+  readonly created: boolean;
+  readonly agentEpoch: number;
+  readonly now: string;
+}
+
 /**
  * Records that the agent has the conversation. The first message starts a run at once, and the
  * report of the agent may be older than the run. A conversation that the agent had before
@@ -44,13 +52,7 @@ export const withRejected = (
  */
 export function withFirstMessage(
   status: ConversationStatus,
-  message: Pick<LaterMessage, 'run'> | undefined,
-  state: AgentConversation,
-  {
-    created,
-    agentEpoch,
-    now,
-  }: { readonly created: boolean; readonly agentEpoch: number; readonly now: string },
+  { message, state, created, agentEpoch, now }: FirstMessage,
 ): ConversationStatus {
   const { executionStatus } = state;
   const begins =

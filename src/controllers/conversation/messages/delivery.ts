@@ -9,11 +9,19 @@ import { AgentError } from '../../../agent/errors.ts';
 import { isoTime, type Clock } from '@conversation-operator/base/clock';
 import type { EventRecorder } from '@conversation-operator/kube/events';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
-import { undeliveredMessages, type LaterMessage } from '../../../resources/conversation.ts';
+import {
+  undeliveredMessages,
+  type Conversation,
+  type LaterMessage,
+} from '../../../resources/conversation.ts';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { abortedAfter } from '../../agent-calls/aborted-after.ts';
-import { requestKey } from '../../event-source.ts';
-import type { SaveStatus } from '../scope.ts';
+import { requestKey } from '../../controller-spec.ts';
+import { withoutEarlierAnswer } from '../approvals/decide.ts';
+import type { SaveStatus, Scope } from '../scope.ts';
+import { storedConversation } from '../../stored-object.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Request } from '@conversation-operator/kube/controller';
 import {
   isLost,
   maxAttempts,
@@ -24,8 +32,56 @@ import {
   withInFlight,
   withNothingInFlight,
   withRejected,
+  withoutRunPending,
 } from './decide.ts';
 import { matchesPattern } from '../../../resources/agent-settings.ts';
+import { isRecent, type PolledRun } from '../execution/run-observer.ts';
+import { withRunRequested } from '../execution/run-resume.ts';
+
+const pendingRunMs = 1_000;
+
+/**
+ * Whether the agent needs a request to run the stored message; `later`: the report of the agent is
+ * too recent to decide.
+ */
+export function runRequestOf(
+  { messages }: ConversationStatus,
+  { executionStatus }: AgentConversation,
+  nowMs: number,
+): 'run' | 'later' | 'none' {
+  if (messages?.runPending !== true) return 'none';
+  if (executionStatus === 'idle' || executionStatus === messages.previousExecutionStatus)
+    return 'run';
+  // A request to run would confirm the action. After a confirmation the agent runs by itself; after
+  // a rejection the agent is idle.
+  if (executionStatus === 'waiting_for_confirmation') return 'later';
+  // A stored message leaves the agent idle, or in the previous status. Another status follows from
+  // a later event, which a person may want.
+  return isRecent(messages, nowMs) ? 'later' : 'none';
+}
+
+/**
+ * Requests the agent to run a stored message if the agent has not started a run for the message. A
+ * fresh report decides, because a request to run confirms the actions that wait for an answer.
+ * Returns the milliseconds until the next attempt while the run is pending.
+ */
+export async function requestPendingRun(
+  {
+    agent,
+    clock,
+  }: { readonly agent: Pick<AgentClient, 'conversation' | 'run'>; readonly clock: Clock },
+  { endpoint, id, state: polled }: Pick<PolledRun, 'endpoint' | 'id' | 'state'>,
+  { status, signal }: Pick<Scope, 'status' | 'signal'>,
+): Promise<{ readonly status: ConversationStatus; readonly againAfterMs?: number }> {
+  if (status.messages?.runPending !== true) return { status };
+  const isWaiting = polled.executionStatus === 'waiting_for_confirmation';
+  const state = isWaiting ? polled : await agent.conversation(endpoint, id, { signal });
+  const request = state === undefined ? 'later' : runRequestOf(status, state, clock.now());
+  if (request === 'later') return { status, againAfterMs: pendingRunMs };
+  if (request === 'none') return { status: withoutRunPending(status) };
+  await agent.run(endpoint, id, { signal });
+  return { status: withRunRequested(withoutRunPending(status), isoTime(clock)) };
+}
 
 /** Text with which an agent replaces secrets that the agent knows. */
 const mask = '<secret-hidden>';
@@ -40,6 +96,7 @@ export function isStored(message: LaterMessage, stored: readonly AgentUserMessag
 }
 
 export interface DeliveryOptions {
+  readonly client: Pick<KubeClient, 'get'>;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly agent: AgentClient;
@@ -60,6 +117,7 @@ export interface Recipient {
    */
   readonly message: (number: number) => Promise<LaterMessage | undefined>;
   readonly save: SaveStatus;
+  readonly signal: AbortSignal;
 }
 
 export interface Delivered {
@@ -73,6 +131,12 @@ export interface Delivered {
 /** Status after one message, and whether the message is done. */
 interface Sent extends Omit<Delivered, 'againAfterMs'> {
   readonly isDone: boolean;
+}
+
+interface Refused {
+  readonly status: ConversationStatus;
+  readonly message: LaterMessage;
+  readonly verb: 'did not take' | 'refused';
 }
 
 /**
@@ -105,15 +169,50 @@ export class Delivery {
     this.#options = options;
   }
 
-  forget(namespace: string, name: string): void {
-    this.#unconfirmed.delete(requestKey({ namespace, name }));
+  forget(conversation: Request): void {
+    this.#unconfirmed.delete(requestKey(conversation));
   }
 
-  async deliver(
-    recipient: Recipient,
-    before: ConversationStatus,
-    signal: AbortSignal,
-  ): Promise<Delivered> {
+  /**
+   * Delivers the messages of a conversation, and requests their runs: first that of an earlier
+   * message, which a failure of a later one must not delay. Returns the milliseconds until the next
+   * attempt.
+   */
+  async follow(scope: Scope, run: PolledRun): Promise<number | undefined> {
+    await this.#requestRun(scope, run);
+    const messagesMs = await this.#deliverTo(scope, run);
+    const pendingMs = await this.#requestRun(scope, run);
+    return messagesMs === undefined || pendingMs === undefined
+      ? (messagesMs ?? pendingMs)
+      : Math.min(messagesMs, pendingMs);
+  }
+
+  async #requestRun(scope: Scope, run: PolledRun): Promise<number | undefined> {
+    const requested = await requestPendingRun(this.#options, run, scope);
+    scope.status = requested.status;
+    return requested.againAfterMs;
+  }
+
+  async #deliverTo(scope: Scope, run: PolledRun): Promise<number | undefined> {
+    const { client, clock } = this.#options;
+    const { stored: conversation, save, signal } = scope;
+    const before = scope.status.messages?.lastDelivered;
+    let read: Promise<Conversation | undefined> | undefined;
+    const message = async (number: number) => {
+      const stored = await (read ??= storedConversation({ client, signal }, conversation));
+      return stored?.spec.messages?.find((each) => each.number === number);
+    };
+    const container = run.sandbox.status?.containerID;
+    const recipient = { ...run, conversation, container, message, save, signal };
+    const { status, againAfterMs: afterMs, error } = await this.deliver(recipient, scope.status);
+    const isNew = status.messages?.lastDelivered !== before;
+    const isLost = run.state.executionStatus !== 'waiting_for_confirmation';
+    scope.status = isNew && isLost ? withoutEarlierAnswer(status, isoTime(clock)) : status;
+    if (error !== undefined) throw error;
+    return afterMs;
+  }
+
+  async deliver(recipient: Recipient, before: ConversationStatus): Promise<Delivered> {
     const { spec, metadata } = recipient.conversation;
     let status = before;
     for (let count = 0; count < maxMessages; count++) {
@@ -122,10 +221,10 @@ export class Delivery {
       const message = await recipient.message(next.number);
       // The sender has removed the message, and the cache does not show that yet.
       if (message === undefined) return { status, againAfterMs };
-      const sent = await this.#deliverOne(recipient, status, message, signal);
+      const sent = await this.#deliverOne(recipient, status, message);
       status = sent.status;
       if (!sent.isDone) return { ...sent, againAfterMs };
-      this.forget(metadata.namespace, metadata.name);
+      this.forget(metadata);
     }
     return { status, againAfterMs: 1 };
   }
@@ -134,12 +233,11 @@ export class Delivery {
     recipient: Recipient,
     status: ConversationStatus,
     message: LaterMessage,
-    signal: AbortSignal,
   ): Promise<Sent> {
     const { clock } = this.#options;
     let mark: InFlight | 'stored' | undefined;
     try {
-      mark = await this.#nextMark(recipient, status, message, signal);
+      mark = await this.#nextMark(recipient, status, message);
     } catch (error) {
       if (error instanceof AgentError) return { status, isDone: false, error };
       throw error;
@@ -150,13 +248,14 @@ export class Delivery {
         status: withDelivered(status, message, { now: isoTime(clock) }),
         isDone: true,
       };
-    if (mark.attempt > maxAttempts) return this.#reject(recipient, status, message, 'did not take');
+    if (mark.attempt > maxAttempts)
+      return this.#reject(recipient, { status, message, verb: 'did not take' });
     const began = clock.monotonic();
     const marked = await recipient.save(withInFlight(status, mark));
     // After a delay another process may have found the mark and be about to send the message.
-    if (clock.monotonic() - began > maxMarkAgeMs || signal.aborted)
+    if (clock.monotonic() - began > maxMarkAgeMs || recipient.signal.aborted)
       return { status: marked, isDone: false };
-    return this.#send(recipient, marked, message, signal);
+    return this.#send(recipient, marked, message);
   }
 
   /**
@@ -167,10 +266,9 @@ export class Delivery {
     recipient: Recipient,
     { messages }: ConversationStatus,
     message: LaterMessage,
-    signal: AbortSignal,
   ): Promise<InFlight | 'stored' | undefined> {
     const { agent, clock } = this.#options;
-    const { endpoint, id, container } = recipient;
+    const { endpoint, id, container, signal } = recipient;
     const mark = {
       number: message.number,
       time: isoTime(clock),
@@ -215,10 +313,9 @@ export class Delivery {
     recipient: Recipient,
     status: ConversationStatus,
     message: LaterMessage,
-    signal: AbortSignal,
   ): Promise<Sent> {
     const { agent, clock, logger } = this.#options;
-    const { endpoint, id, conversation, state } = recipient;
+    const { endpoint, id, conversation, state, signal } = recipient;
     const timeout = abortedAfter(clock, timeoutMs, signal);
     try {
       const { role, content } = message;
@@ -243,7 +340,8 @@ export class Delivery {
         number: message.number,
         code: error.code,
       });
-      if (error.code === 'refused') return this.#reject(recipient, status, message, 'refused');
+      if (error.code === 'refused')
+        return this.#reject(recipient, { status, message, verb: 'refused' });
       return error.outcomeUnknown
         ? { status, isDone: false }
         : { status: withNothingInFlight(status), isDone: false, error };
@@ -255,12 +353,7 @@ export class Delivery {
   /**
    * Skips a message. The Event does not repeat the agent's own text, which may contain the message.
    */
-  #reject(
-    { conversation }: Recipient,
-    status: ConversationStatus,
-    message: LaterMessage,
-    verb: 'did not take' | 'refused',
-  ): Sent {
+  #reject({ conversation }: Recipient, { status, message, verb }: Refused): Sent {
     this.#options.events.record(conversation, {
       type: 'Warning',
       reason: 'MessageRefused',

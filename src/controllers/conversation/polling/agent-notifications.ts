@@ -9,7 +9,7 @@ import type { Clock } from '@conversation-operator/base/clock';
 import type { Request } from '@conversation-operator/kube/controller';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { byAgentId, bySandbox, type Stores } from '../../caches.ts';
-import { ownerShare } from '../../workers.ts';
+import { ownerShare } from '../../controller-spec.ts';
 import { jsonOf, readBody } from '@conversation-operator/http/body/json-body';
 import { Refusal } from '@conversation-operator/http/refusal';
 import { listenOn } from '@conversation-operator/http/server/listen';

@@ -1,6 +1,8 @@
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Stores } from '../../caches.ts';
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
+import { agentEndpointOf } from '../../../agent/kinds.ts';
+import type { SandboxKeys } from '../../../agent/keys.ts';
 import type { AgentError } from '../../../agent/errors.ts';
 import type { Request } from '@conversation-operator/kube/controller';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
@@ -10,8 +12,7 @@ import { durationMs } from '../../../resources/sandbox-template.ts';
 import type { Sandbox } from '../../../resources/sandbox.ts';
 import { PollBulkhead, type Unanswered } from '../../agent-calls/poll-bulkhead.ts';
 import { UnresponsiveAgents } from '../../agent-calls/unresponsive-agents.ts';
-import { ownerShare } from '../../workers.ts';
-import { requestKey } from '../../event-source.ts';
+import { ownerShare, requestKey } from '../../controller-spec.ts';
 import { AgentPoller, type AgentTarget } from './agent-poller.ts';
 import { maxForIdleTimeout, PollSchedule } from './poll-schedule.ts';
 
@@ -20,7 +21,11 @@ export interface ConversationPollerOptions {
   /** Random numbers from 0 to below 1. */
   readonly random: () => number;
   readonly agent: Pick<AgentClient, 'conversation' | 'conversations'>;
+  readonly keys: SandboxKeys;
   readonly stores: Pick<Stores, 'templates'>;
+  readonly unresponsiveAgents: UnresponsiveAgents;
+  /** Called once for a sandbox whose agent is unresponsive. */
+  readonly onUnresponsive: (sandbox: Sandbox) => void;
   /** Maximum time between two polls in milliseconds, for agents that send no webhooks. */
   readonly maxPollMs?: number | undefined;
   /** Called with each report of an agent about a conversation. */
@@ -100,36 +105,45 @@ export class ConversationPoller {
     return waitMs;
   }
 
-  /** Stops the polls of a conversation until the next call of `poll`. */
-  forget(request: Request): void {
+  /** Stops the polls of a conversation, and of its sandbox, until the next call of `poll`. */
+  forget(request: Request, sandboxUid?: string): void {
     const key = requestKey(request);
+    if (sandboxUid !== undefined) this.#options.unresponsiveAgents.forget(sandboxUid);
     this.#schedule.forget(key);
     this.#malformed.forget(key);
     this.#lastAgents.delete(key);
   }
 
   /**
-   * Polls a conversation if it is due. Throws errors other than `AgentError`, and when the signal
-   * is aborted.
+   * Polls a conversation if it is due; undefined where the agent has no address. Throws errors other
+   * than `AgentError`, and when the signal is aborted.
    */
   async poll(
     conversation: CachedConversation,
     sandbox: Sandbox,
-    endpoint: AgentEndpoint,
     signal: AbortSignal,
-  ): Promise<Poll | UnansweredPoll> {
+  ): Promise<Poll | UnansweredPoll | undefined> {
+    const { keys, unresponsiveAgents, onUnresponsive, onReport } = this.#options;
+    const endpoint = agentEndpointOf(sandbox, keys);
+    if (endpoint === undefined) return undefined;
     const key = requestKey(conversation.metadata);
     const subject = subjectOf(conversation, sandbox);
     const target = targetOf(sandbox, endpoint);
-    const waitMs = this.#schedule.waitMs(key, subject);
-    if (waitMs > 0)
-      return { laterMs: waitMs, isUnresponsive: this.#bulkhead.isUnresponsive(target.agent) };
-    this.#lastAgents.set(key, target.agent);
-    const polled = await this.#agents.poll(target, conversationIdOf(conversation), signal);
-    if ('laterMs' in polled)
-      return { ...polled, isUnresponsive: this.#bulkhead.isUnresponsive(target.agent) };
+    const { uid } = sandbox.metadata;
+    const laterMs = this.#schedule.waitMs(key, subject);
+    if (laterMs <= 0) this.#lastAgents.set(key, target.agent);
+    const polled =
+      laterMs > 0
+        ? { laterMs }
+        : await this.#agents.poll(target, conversationIdOf(conversation), signal);
+    if ('laterMs' in polled) {
+      const isUnresponsive = this.#bulkhead.isUnresponsive(target.agent);
+      if (isUnresponsive && unresponsiveAgents.recordFailure(uid)) onUnresponsive(sandbox);
+      return { ...polled, isUnresponsive };
+    }
+    unresponsiveAgents.forget(uid);
     const { answer: state, beganAt } = polled;
-    if (state !== undefined) this.#options.onReport?.(conversation, state);
+    if (state !== undefined) onReport?.(conversation, state);
     return { target, beganAt, subject, sandbox, state };
   }
 

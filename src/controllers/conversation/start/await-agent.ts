@@ -6,10 +6,9 @@ import { SandboxReason, hasRun, sandboxes, type Sandbox } from '../../../resourc
 import { viewOfSandbox, type SandboxView } from '../../../status/sandbox-phase.ts';
 import { failureIn } from '../../sandbox/failure.ts';
 import { storedObject } from '../../stored-object.ts';
-import type { Stage, StageResult, StartScope } from './stage.ts';
-import { StartErrorCode, StartFailure } from './start-failure.ts';
+import { type Stage, type StageResult, StartErrorCode, StartFailure } from './stage.ts';
 import { withDeadline, withDelay } from './start-status.ts';
-import type { StepDeadlines } from './step-deadlines.ts';
+import type { DeadlineScope, StepDeadlines } from './step-deadlines.ts';
 
 export interface AwaitAgentOptions {
   readonly client: KubeClient;
@@ -23,12 +22,12 @@ export interface AwaitAgentOptions {
  */
 export const awaitAgent =
   (options: AwaitAgentOptions): Stage =>
-  async ({ stored, status, sandbox }, { signal }) => {
+  async ({ stored, status, sandbox, signal }) => {
     // The cache may be behind a person who has resumed the failed sandbox; a failed sandbox ends
     // the start for good.
     const isFailed = sandbox !== undefined && viewOfSandbox(sandbox).phase === 'ERROR';
     const current = isFailed
-      ? await storedObject(options.client, sandboxes, sandbox, signal)
+      ? await storedObject({ client: options.client, signal }, sandboxes, sandbox)
       : sandbox;
     return { sandbox: current, ...agentOf({ stored, status, sandbox: current }, options) };
   };
@@ -46,8 +45,8 @@ const isAwaitingAgent = (sandbox: Sandbox | undefined, { reason }: SandboxView):
  * sandbox never will be.
  */
 export function agentOf(
-  { stored, status, sandbox }: Omit<StartScope, 'workingDir'>,
-  { keys, deadlines }: Pick<AwaitAgentOptions, 'keys' | 'deadlines'>,
+  { stored, status, sandbox }: DeadlineScope,
+  { keys, deadlines }: Omit<AwaitAgentOptions, 'client'>,
 ): Pick<StageResult, 'status' | 'endpoint' | 'wait'> {
   const view = viewOfSandbox(sandbox);
   const waiting = (next: ConversationStatus) => ({

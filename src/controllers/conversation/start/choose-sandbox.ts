@@ -6,8 +6,7 @@ import { type Sandbox, sandboxes, ownerAnnotation } from '../../../resources/san
 import { createErrorOf, retryAfterMs, type CreateError } from '../../sandbox/create-error.ts';
 import { FailurePolicy } from '../../sandbox/failure.ts';
 import type { AgentConfigurations } from '../agent-configuration.ts';
-import type { Stage } from './stage.ts';
-import { StartErrorCode, StartFailure } from './start-failure.ts';
+import { type Stage, StartErrorCode, StartFailure } from './stage.ts';
 import { withDeadline, withDelay, withTransition } from './start-status.ts';
 import type { StepDeadlines } from './step-deadlines.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
@@ -50,7 +49,7 @@ const nameInUse = {
 /** Creates the sandbox of a start, or joins the sandbox that the conversation names. */
 export const chooseSandbox =
   (options: ChooseSandboxOptions): Stage =>
-  async ({ stored, status, sandbox }, { signal }) => {
+  async ({ stored, status, sandbox, signal }) => {
     const { configurations, deadlines, clock, logger } = options;
     if (startStatusOf({ status }) !== 'WORKING') return { status };
     const refusal = options.refusalOf?.(stored);
@@ -90,7 +89,7 @@ export const chooseSandbox =
     const named = { ...withDelay(status, undefined), sandboxName: name, sandboxUID: uid };
     return {
       sandbox: chosen,
-      status: withTransition(named, 'WAITING_FOR_SANDBOX', isoTime(clock)),
+      status: withTransition(named, { status: 'WAITING_FOR_SANDBOX', time: isoTime(clock) }),
     };
   };
 
@@ -147,15 +146,12 @@ export interface StartAccess {
  * sandbox of the same owner still has the name, so the caller has to try again. Throws
  * `StartFailure` when other owners use every name that the sandbox may have.
  */
-export async function ensureSandbox(
+export const ensureSandbox = (
   access: StartAccess,
   conversation: CachedConversation,
   signal: AbortSignal,
-): Promise<Sandbox | undefined> {
-  return conversation.spec.sandboxName === undefined
-    ? ensureOwn(access, conversation, signal)
-    : join(access, conversation, conversation.spec.sandboxName, signal);
-}
+): Promise<Sandbox | undefined> =>
+  (conversation.spec.sandboxName === undefined ? ensureOwn : join)(access, conversation, signal);
 
 async function ensureOwn(
   access: StartAccess,
@@ -179,7 +175,7 @@ async function ensureOwn(
   const claimed = await access.claimSpare?.(conversation, signal);
   if (claimed !== undefined) return claimed;
   for (const free of names) {
-    const sandbox = await createOrRead(access.client, conversation, free, signal);
+    const sandbox = await createOrRead({ client: access.client, signal }, conversation, free);
     if (isMadeFor(conversation, sandbox)) return isLive(sandbox) ? sandbox : undefined;
     // The sandbox of an earlier conversation of this name, whose volume may be retained.
     if (sandbox.spec.owner === owner) return undefined;
@@ -192,10 +188,9 @@ async function ensureOwn(
 
 /** Creates the sandbox of a conversation; returns the present one when the name is in use. */
 async function createOrRead(
-  client: KubeClient,
+  { client, signal }: { readonly client: KubeClient; readonly signal: AbortSignal },
   conversation: CachedConversation,
   name: string,
-  signal: AbortSignal,
 ): Promise<Sandbox> {
   const { namespace } = conversation.metadata;
   const { owner, templateName } = conversation.spec;
@@ -228,25 +223,22 @@ async function stillNeeds(
   signal: AbortSignal,
 ): Promise<boolean> {
   if (answers.isJustStored(conversation)) return true;
-  const stored = await storedConversation(client, conversation, signal);
+  const stored = await storedConversation({ client, signal }, conversation);
   return stored !== undefined && startStatusOf(stored) === 'WORKING';
 }
 
 async function join(
   access: Pick<StartAccess, 'client' | 'answers'>,
   conversation: CachedConversation,
-  name: string,
   signal: AbortSignal,
 ): Promise<Sandbox | undefined> {
+  const { sandboxName: name = '' } = conversation.spec;
   const { namespace } = conversation.metadata;
   // The cache may still show a deleted sandbox, whose agent would receive messages that are meant
   // for a new one.
-  const sandbox = await storedObject(
-    access.client,
-    sandboxes,
-    { metadata: { namespace, name } },
-    signal,
-  );
+  const sandbox = await storedObject({ client: access.client, signal }, sandboxes, {
+    metadata: { namespace, name },
+  });
   // A sandbox of another owner is reported as absent.
   if (
     sandbox === undefined ||

@@ -10,10 +10,9 @@ import {
   repositoryUrlAt,
   type GitAccessOptions,
 } from '../git/git-access.ts';
-import { StartErrorCode, StartFailure } from './start-failure.ts';
+import { StartErrorCode, StartFailure, type StartScope } from './stage.ts';
 import { shellCommand } from '../../../agent/shell-quote.ts';
 import { stepFolder } from './step-command.ts';
-import type { StartScope } from './stage.ts';
 import { graceMs } from './step-deadlines.ts';
 
 /**

@@ -18,13 +18,11 @@ import { withFirstMessage } from '../messages/decide.ts';
 import type { RecentAnswers } from '../recent-answers.ts';
 import { agentOf, type AwaitAgentOptions } from './await-agent.ts';
 import type { OwnerSettingsReader } from '../owner-settings.ts';
-import { agentGitOf, type AgentGitOptions } from '../git/agent-git.ts';
-import type { AgentStageContext, Stage, StartScope } from './stage.ts';
-import { StartErrorCode, StartFailure } from './start-failure.ts';
+import { agentGitOf, type AgentGitOptions, type GitAccessOptions } from '../git/git-access.ts';
+import { type AgentStage, type StartScope, StartErrorCode, StartFailure } from './stage.ts';
 import { withTransition, withWorkingDir } from './start-status.ts';
 import type { SandboxKeys } from '../../../agent/keys.ts';
 import type { OwnerSettingsSpec } from '../../../resources/owner-settings.ts';
-import type { GitAccessOptions } from '../git/git-access.ts';
 
 export interface CreateConversationOptions extends AwaitAgentOptions, AgentGitOptions {
   readonly keys: SandboxKeys;
@@ -46,9 +44,9 @@ const retryMs = 1_000;
  * stage runs.
  */
 export const createConversation =
-  (options: CreateConversationOptions): Stage<AgentStageContext> =>
-  async (scope, { signal }) => {
-    const { stored, status, workingDir } = scope;
+  (options: CreateConversationOptions): AgentStage =>
+  async (scope) => {
+    const { stored, status, workingDir, signal } = scope;
     if (workingDir === undefined) throw new Error('the workspace is not prepared');
     const conversation = await options.answers.conversation(stored, signal);
     if (conversation === undefined) return { status, wait: { afterMs: retryMs } };
@@ -64,22 +62,22 @@ export const createConversation =
       secrets: agentSecretsOf({ stored, sandbox }, settings, options),
     };
     const { created, status: state } = await create(
-      conversation,
-      agent.endpoint,
-      { workingDir, ...part },
+      { conversation, endpoint: agent.endpoint, workingDir, ...part },
       options,
       signal,
     );
     const now = isoTime(options.clock);
     const agentEpoch = sandbox?.status?.agentEpoch ?? 0;
-    const started = withFirstMessage(agent.status, stored.spec.initialMessage, state, {
+    const started = withFirstMessage(agent.status, {
+      message: stored.spec.initialMessage,
+      state,
       created,
       agentEpoch,
       now,
     });
     return {
       sandbox,
-      status: withTransition(withWorkingDir(started, workingDir), 'READY', now),
+      status: withTransition(withWorkingDir(started, workingDir), { status: 'READY', time: now }),
       wait: { afterMs: firstPollMs },
     };
   };
@@ -99,8 +97,10 @@ function currentSandbox(
     : sandbox;
 }
 
-/** The part of a new conversation that differs from owner to owner. */
-interface OwnPart {
+interface NewConversation {
+  readonly conversation: Conversation;
+  readonly endpoint: AgentEndpoint;
+  readonly workingDir: string;
   /** A notice about pushes for the agent. */
   readonly notice: string | undefined;
   readonly mcpServers: readonly AgentMcpServer[];
@@ -111,9 +111,7 @@ const suffixOf = (...parts: readonly (string | undefined)[]): string | undefined
   parts.filter((part) => part !== undefined).join('\n\n') || undefined;
 
 async function create(
-  conversation: Conversation,
-  endpoint: AgentEndpoint,
-  { workingDir, notice, mcpServers, secrets }: OwnPart & { readonly workingDir: string },
+  { conversation, endpoint, workingDir, notice, mcpServers, secrets }: NewConversation,
   { agent, configurations }: Pick<CreateConversationOptions, 'agent' | 'configurations'>,
   signal: AbortSignal,
 ): Promise<{ readonly created: boolean; readonly status: AgentConversation }> {

@@ -1,6 +1,6 @@
 import { lastWords } from '../../sandbox/readable-output.ts';
 import type { Repository } from '../git/git-access.ts';
-import { StartErrorCode, StartFailure } from './start-failure.ts';
+import { StartErrorCode, StartFailure } from './stage.ts';
 import { stepTimedOut, type StepReport } from './step-command.ts';
 
 /** Exit codes of the preparation scripts. The scripts of a repository can not use these codes. */

@@ -3,8 +3,9 @@ import { AgentError } from '../../../agent/errors.ts';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
 import { lastWords } from '../../sandbox/readable-output.ts';
 import { type CloneAccess, cloneScript, ticketFile } from './clone.ts';
-import { commitHooks, type CommitIdentity } from '../git/commits.ts';
 import {
+  commitHooks,
+  type CommitIdentity,
   gitAccessScript,
   gitTokenScript,
   newTokenFile,
@@ -14,7 +15,7 @@ import {
 } from '../git/git-access.ts';
 import { cloneFailure, setupFailure, type PreparationLimits } from './preparation-failures.ts';
 import { shellQuote, shellCommand } from '../../../agent/shell-quote.ts';
-import { StartErrorCode, StartFailure } from './start-failure.ts';
+import { StartErrorCode, StartFailure } from './stage.ts';
 import {
   reportCommand,
   reportOf,
@@ -148,7 +149,7 @@ export class Preparation {
     report = this.#shown(report, git);
     const failure = cloneFailure(report, repository, this.#options);
     if (report.state === 'done' && failure === undefined && git?.repository !== undefined)
-      await this.#leaveToken(endpoint, report, git, signal);
+      await this.#leaveToken(endpoint, { folder: report.folder, token: git.token, signal });
     return {
       report,
       failure,
@@ -192,9 +193,11 @@ export class Preparation {
    */
   async #leaveToken(
     endpoint: AgentEndpoint,
-    { folder }: StepReport,
-    { token }: GitAccess,
-    signal: AbortSignal,
+    {
+      folder,
+      token,
+      signal,
+    }: Readonly<Record<'folder' | 'token', string>> & Pick<StepCall, 'signal'>,
   ): Promise<void> {
     const { agent } = this.#options;
     await agent.writeFile(endpoint, `${folder}/${newTokenFile}`, token, { signal });

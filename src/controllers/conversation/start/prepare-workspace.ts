@@ -6,10 +6,9 @@ import type { Stores } from '../../caches.ts';
 import type { OwnerSettingsReader } from '../owner-settings.ts';
 import type { UnresponsiveAgents } from '../../agent-calls/unresponsive-agents.ts';
 import { cloneAccessOf, type CloneAccessOptions } from './clone.ts';
-import { commitIdentityOf, type CommitIdentity } from '../git/commits.ts';
-import { gitAccessOf } from '../git/git-access.ts';
+import { commitIdentityOf, type CommitIdentity, gitAccessOf } from '../git/git-access.ts';
 import type { Preparation, PreparationStep } from './preparation.ts';
-import type { AgentStageContext, Stage, StageResult, StartScope } from './stage.ts';
+import type { AgentStage, StageResult, StartScope } from './stage.ts';
 import { withTransition } from './start-status.ts';
 import type { StepDeadlines } from './step-deadlines.ts';
 import { readable, tailOf } from '../../sandbox/readable-output.ts';
@@ -26,15 +25,20 @@ const stepOf = ({ start }: ConversationStatus, name: StartStep['name']): StartSt
 export const isRunning = (status: ConversationStatus, name: StartStep['name']): boolean =>
   stepOf(status, name)?.state === 'running';
 
+interface ReportedStep {
+  readonly name: StartStep['name'];
+  readonly report: Pick<StepReport, 'state' | 'exitCode' | 'output'>;
+  readonly nowMs: number;
+}
+
 /**
  * Returns the status with the report of a step. A report of mere progress is withheld for a while.
  */
 export function withStep(
   status: ConversationStatus,
-  name: StartStep['name'],
-  { state: reported, exitCode, output: printed }: Pick<StepReport, 'state' | 'exitCode' | 'output'>,
-  nowMs: number,
+  { name, report, nowMs }: ReportedStep,
 ): ConversationStatus {
+  const { state: reported, exitCode, output: printed } = report;
   if (status.start === undefined) return status;
   const before = stepOf(status, name);
   const isOver = reported === 'done' || reported === 'exhausted';
@@ -83,15 +87,13 @@ export interface PrepareWorkspaceOptions extends CloneAccessOptions {
  * Stages that prepare the folder in which the agent works: the clone of the repository, then its
  * set-up.
  */
-export function prepareWorkspace(
-  options: PrepareWorkspaceOptions,
-): readonly Stage<AgentStageContext>[] {
+export function prepareWorkspace(options: PrepareWorkspaceOptions): readonly AgentStage[] {
   const { preparation, deadlines, unresponsiveAgents, clock, stores } = options;
 
-  const begin: Stage<AgentStageContext> = async ({ stored, status, sandbox }, { save }) => {
+  const begin: AgentStage = async ({ stored, status, sandbox, save }) => {
     const isWaiting = startStatusOf({ status }) === 'WAITING_FOR_SANDBOX';
     const preparing = isWaiting
-      ? withTransition(status, 'PREPARING_REPOSITORY', isoTime(clock))
+      ? withTransition(status, { status: 'PREPARING_REPOSITORY', time: isoTime(clock) })
       : status;
     const next = deadlines.check({ stored, status: preparing, sandbox });
     // Watches see the step before it takes its time; and no agent receives a conversation before
@@ -101,10 +103,10 @@ export function prepareWorkspace(
     return { status: isSaved ? await save(next) : next };
   };
 
-  const clone: Stage<AgentStageContext> = async (scope, { endpoint, save, signal }) => {
-    const { stored, status, sandbox } = scope;
+  const clone: AgentStage = async (scope, endpoint) => {
+    const { stored, status, sandbox, save, signal } = scope;
     const settingUp = (before: ConversationStatus) =>
-      withTransition(before, 'SETTING_UP_SKILLS', isoTime(clock));
+      withTransition(before, { status: 'SETTING_UP_SKILLS', time: isoTime(clock) });
     const isPreparing = startStatusOf({ status }) === 'PREPARING_REPOSITORY';
     if (stored.spec.repository === undefined) {
       const git = gitAccessOf(scope, options);
@@ -127,23 +129,24 @@ export function prepareWorkspace(
     return { status: await save(next) };
   };
 
-  const setUp: Stage<AgentStageContext> = async (scope, { endpoint, signal }) => {
-    const { stored, status } = scope;
+  const setUp: AgentStage = async (scope, endpoint) => {
+    const { stored, status, signal } = scope;
     if (stored.spec.repository === undefined) return { status };
     const step = await preparation.setUp(stored, endpoint, {
       isRunning: isRunning(status, 'setup'),
       git: gitAccessOf(scope, options),
-      identity: await identityFor(scope, signal),
+      identity: await identityFor(scope),
       signal,
     });
     forgetFailures(scope);
     return { ...resultOf(status, 'setup', step), workingDir: step.workingDir };
   };
 
-  const identityFor = async (
-    { stored, sandbox }: StartScope,
-    signal: AbortSignal,
-  ): Promise<CommitIdentity | undefined> => {
+  const identityFor = async ({
+    stored,
+    sandbox,
+    signal,
+  }: StartScope): Promise<CommitIdentity | undefined> => {
     const { metadata, spec } = stored;
     const template = stores.templates.get(metadata.namespace, spec.templateName);
     const settings = await options.ownerSettings.of(stored, signal);
@@ -162,7 +165,7 @@ export function prepareWorkspace(
     { report, failure }: PreparationStep,
   ): StageResult => {
     const nowMs = clock.now();
-    const status = withStep(before, name, report, nowMs);
+    const status = withStep(before, { name, report, nowMs });
     if (failure !== undefined) return { status, failure };
     return report.state === 'done'
       ? { status }

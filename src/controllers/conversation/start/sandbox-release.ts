@@ -56,9 +56,9 @@ export async function releaseUnusedClaims(
 ): Promise<void> {
   for (const sandbox of stores.sandboxes.byIndex(byMaker, makerKeyOf(conversation))) {
     if (!isUnusedBy(conversation, sandbox)) continue;
-    const stored = await storedConversation(client, conversation, signal);
+    const stored = await storedConversation({ client, signal }, conversation);
     if (stored === undefined || !isUnusedBy(stored, sandbox)) continue;
-    await deleteVersion(client, sandboxes, sandbox, signal);
+    await deleteVersion({ client, signal }, sandboxes, sandbox);
   }
 }
 
@@ -99,8 +99,8 @@ export async function releaseSandbox(
   const cached =
     sandboxName === undefined ? undefined : stores.sandboxes.get(namespace, sandboxName);
   if (cached === undefined || !isUnused(cached)) return;
-  const stored = await storedObject(client, sandboxes, cached, signal);
+  const stored = await storedObject({ client, signal }, sandboxes, cached);
   if (stored === undefined || !isUnused(stored)) return;
   // A conversation that joins the sandbox changes its version, and keeps the sandbox.
-  await deleteVersion(client, sandboxes, stored, signal);
+  await deleteVersion({ client, signal }, sandboxes, stored);
 }

@@ -4,7 +4,7 @@ import {
   type ConversationStatus,
   type StartStatus,
 } from '../../../resources/conversation-status.ts';
-import type { StartFailure } from './start-failure.ts';
+import type { StartFailure } from './stage.ts';
 import type { EventDetails } from '@conversation-operator/kube/events';
 import { isStartOver, startStatusOf } from '../../../resources/conversation.ts';
 
@@ -22,25 +22,14 @@ export function withWorkingDir(status: ConversationStatus, path: string): Conver
   return isStorable ? { ...status, workingDir: path } : status;
 }
 
+type Transition = NonNullable<ConversationStatus['start']>['transitions'][number];
+
 /** Adds a status to the start. READY and ERROR are final. */
-export function withTransition(
-  status: ConversationStatus,
-  next: StartStatus,
-  time: string,
-  detail?: string,
-): ConversationStatus {
+export function withTransition(status: ConversationStatus, next: Transition): ConversationStatus {
   const { transitions = [], steps } = status.start ?? {};
-  return {
-    ...status,
-    start: {
-      ...(steps === undefined ? {} : { steps }),
-      status: next,
-      transitions: [
-        ...transitions,
-        { status: next, time, ...(detail === undefined ? {} : { detail }) },
-      ],
-    },
-  };
+  const kept = steps === undefined ? {} : { steps };
+  const start = { ...kept, status: next.status, transitions: [...transitions, next] };
+  return { ...status, start };
 }
 
 export function withFailure(
@@ -49,7 +38,7 @@ export function withFailure(
   time: string,
 ): ConversationStatus {
   const error = plainText(failure.message, maxErrorLength);
-  return withDelay(withTransition(status, 'ERROR', time, error), {
+  return withDelay(withTransition(status, { status: 'ERROR', time, detail: error }), {
     code: failure.code,
     message: error,
   });

@@ -1,27 +1,33 @@
 import { AgentError } from '../../../agent/errors.ts';
-import { isoTime, type Clock } from '@conversation-operator/base/clock';
-import type { Logger } from '@conversation-operator/base/logger';
+import { isoTime } from '@conversation-operator/base/clock';
 import { Shares } from '@conversation-operator/base/shares';
 import type { Sandbox } from '../../../resources/sandbox.ts';
-import type { UnresponsiveAgents } from '../../agent-calls/unresponsive-agents.ts';
 import { isUnanswered } from '../../agent-calls/poll-bulkhead.ts';
-import type { SaveStatus, Scope } from '../scope.ts';
-import { runStages, type AgentStageContext, type Stage } from './stage.ts';
-import { StartFailure } from './start-failure.ts';
+import type { OwnerSettingsReader } from '../owner-settings.ts';
+import type { RecentAnswers } from '../recent-answers.ts';
+import type { Scope } from '../scope.ts';
+import { awaitAgent } from './await-agent.ts';
+import { chooseSandbox, type ChooseSandboxOptions } from './choose-sandbox.ts';
+import { createConversation, type CreateConversationOptions } from './create-conversation.ts';
+import { prepareWorkspace, type PrepareWorkspaceOptions } from './prepare-workspace.ts';
+import type { SandboxKeys } from '../../../agent/keys.ts';
+import {
+  StartFailure,
+  type AgentStage,
+  type Stage,
+  type StageResult,
+  type StartScope,
+} from './stage.ts';
 import { agentRetryMs, withFailure } from './start-status.ts';
-import type { StepDeadlines } from './step-deadlines.ts';
 
-export interface StartOptions {
-  /** The stages until an agent answers, in order. */
-  readonly stages: readonly Stage[];
-  /** The stages that call the agent, in order. */
-  readonly agentStages: readonly Stage<AgentStageContext>[];
-  readonly deadlines: Pick<StepDeadlines, 'check'>;
-  readonly unresponsiveAgents: Pick<UnresponsiveAgents, 'recordFailure'>;
+export interface StartOptions
+  extends ChooseSandboxOptions, PrepareWorkspaceOptions, CreateConversationOptions {
+  readonly keys: SandboxKeys;
+  readonly stores: ChooseSandboxOptions['stores'] & CreateConversationOptions['stores'];
+  readonly answers: RecentAnswers;
+  readonly ownerSettings: OwnerSettingsReader;
   /** Called once for a sandbox whose agent is unresponsive. */
   readonly onUnresponsive: (sandbox: Sandbox) => void;
-  readonly clock: Clock;
-  readonly logger: Logger;
 }
 
 /** Maximum starts that call the agent of one sandbox at once: each call holds a worker. */
@@ -30,11 +36,25 @@ const maxPerSandbox = 4;
 const busyMs = 1_000;
 
 /**
- * Takes a conversation from WORKING to READY, or to ERROR. A stage that is done changes nothing, so
- * each reconcile runs all stages.
+ * Takes a conversation from WORKING to READY, or to ERROR. The gateway has stored the conversation
+ * (`src/gateway/conversations/start.ts`), and each reconcile (`controllers.ts`, `reconcile.ts`) runs
+ * all stages in this order; what one waits for brings the next reconcile.
+ *
+ * 1. `choose-sandbox.ts` creates or joins the sandbox: WAITING_FOR_SANDBOX.
+ * 2. `await-agent.ts` waits until the agent answers, within the time of `step-deadlines.ts`.
+ * 3. `prepare-workspace.ts` clones the repository (`clone.ts`, `git/git-access.ts`):
+ *    PREPARING_REPOSITORY; and sets it up: SETTING_UP_SKILLS. `preparation.ts` runs both in the
+ *    sandbox, by the commands of `step-command.ts`; `preparation-failures.ts` says why one failed.
+ * 4. `create-conversation.ts` creates the conversation at the agent, with the settings of
+ *    `agent-configuration.ts` and `owner-settings.ts`: READY.
+ *
+ * `stage.ts` says what a stage is; `start-status.ts` changes the status, which `status-writer.ts`
+ * writes, and `recent-answers.ts` remembers.
  */
 export class Start {
   readonly #options: StartOptions;
+  readonly #stages: readonly Stage[];
+  readonly #agentStages: readonly AgentStage[];
   /** Starts that call agents, by sandbox. */
   readonly #calls = new Shares({
     total: Infinity,
@@ -45,23 +65,25 @@ export class Start {
 
   constructor(options: StartOptions) {
     this.#options = options;
+    this.#stages = [chooseSandbox(options), awaitAgent(options)];
+    this.#agentStages = [...prepareWorkspace(options), createConversation(options)];
   }
 
   /**
    * Returns the milliseconds until the next reconcile; undefined when a change of the sandbox
    * causes the next reconcile.
    */
-  async advance(scope: Scope, save: SaveStatus, signal: AbortSignal): Promise<number | undefined> {
+  async advance(scope: Scope): Promise<number | undefined> {
     const { clock, logger } = this.#options;
     const beganAt = clock.monotonic();
     try {
-      return await this.#advance(scope, save, signal);
+      return await this.#advance(scope);
     } catch (error) {
       if (error instanceof StartFailure) {
         scope.status = withFailure(scope.status, error, isoTime(clock));
         return undefined;
       }
-      if (!(error instanceof AgentError) || signal.aborted) throw error;
+      if (!(error instanceof AgentError) || scope.signal.aborted) throw error;
       logger.debug('agent call failed', {
         conversation: scope.stored.metadata.name,
         code: error.code,
@@ -72,9 +94,9 @@ export class Start {
     }
   }
 
-  async #advance(scope: Scope, save: SaveStatus, signal: AbortSignal): Promise<number | undefined> {
-    const { stages, agentStages, deadlines } = this.#options;
-    const waiting = await runStages(stages, scope, { save, signal });
+  async #advance(scope: Scope): Promise<number | undefined> {
+    const { deadlines } = this.#options;
+    const waiting = await runStages(this.#stages, scope);
     const { endpoint } = scope;
     if (waiting !== undefined || endpoint === undefined) return waiting?.afterMs;
     const holder = { owner: scope.stored.spec.owner, sandbox: scope.status.sandboxUID };
@@ -85,7 +107,8 @@ export class Start {
     }
     const release = this.#calls.take(holder);
     try {
-      return (await runStages(agentStages, scope, { save, signal, endpoint }))?.afterMs;
+      const calling = this.#agentStages.map((stage) => (each: StartScope) => stage(each, endpoint));
+      return (await runStages(calling, scope))?.afterMs;
     } finally {
       release();
     }
@@ -104,4 +127,18 @@ export class Start {
     )
       onUnresponsive(sandbox);
   }
+}
+
+/**
+ * Runs stages in order and applies their changes, until a stage waits or fails. Returns what the
+ * stage waits for.
+ */
+async function runStages(stages: readonly Stage[], scope: Scope): Promise<StageResult['wait']> {
+  for (const stage of stages) {
+    const { wait, failure, ...changes } = await stage(scope);
+    Object.assign(scope, changes);
+    if (failure !== undefined) throw failure;
+    if (wait !== undefined) return wait;
+  }
+  return undefined;
 }

@@ -7,8 +7,7 @@ import { SandboxReason } from '../../../resources/sandbox.ts';
 import { viewOfSandbox } from '../../../status/sandbox-phase.ts';
 import { ElapsedTimes } from '../../elapsed-times.ts';
 import type { PreparationLimits } from './preparation-failures.ts';
-import type { StartScope } from './stage.ts';
-import { StartErrorCode, StartFailure } from './start-failure.ts';
+import { type StartScope, StartErrorCode, StartFailure } from './stage.ts';
 import { withDeadline } from './start-status.ts';
 
 export interface StepDeadlinesOptions {
@@ -17,7 +16,7 @@ export interface StepDeadlinesOptions {
   readonly limits: Pick<PreparationLimits, 'cloneTimeoutSeconds' | 'setupTimeoutSeconds'>;
 }
 
-type DeadlineScope = Pick<StartScope, 'stored' | 'status' | 'sandbox'>;
+export type DeadlineScope = Pick<StartScope, 'stored' | 'status' | 'sandbox'>;
 
 /** Grace beyond the step's own timeout while the agent is unreachable. */
 export const graceMs = 60_000;

@@ -162,7 +162,7 @@ export const archiveMutants: Readonly<Record<string, ArchiveMutant>> = {
     rules: ['an archive stays within its limit'],
   },
   'the log is read once a minute': {
-    file: 'src/controllers/archive/schedule.ts',
+    file: 'src/controllers/archive/reconcile.ts',
     from: 'export const extendIntervalMs = 28_000;',
     to: 'export const extendIntervalMs = 58_000;',
     rules: ['a crash loses the last seconds alone'],

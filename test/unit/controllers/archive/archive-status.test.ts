@@ -9,5 +9,5 @@ it('stores nothing, and is no failure, where the conversation is deleted meanwhi
   const deleted = cachedConversation(aConversation());
   const change = { reason: 'Following' } as const;
   const { signal } = new AbortController();
-  expect(await storeArchiveStatus(options, deleted, change, signal)).toBeUndefined();
+  expect(await storeArchiveStatus(options, deleted, { ...change, signal })).toBeUndefined();
 });

@@ -277,7 +277,7 @@ describe('a store that fails', () => {
     faults.error = new StoreError('timeout', 'late');
     await reconcile();
     const startedAt = clock.monotonic();
-    await clock.run(archives.seal.seal(sandbox, endpoint, { maxMs: 15_000, isLast: true }, signal));
+    await clock.run(archives.seal.seal(sandbox, endpoint, { maxMs: 15_000, isLast: true, signal }));
     expect(clock.monotonic() - startedAt).toBeLessThanOrEqual(1_000);
     expect(findCondition((await refresh()).status?.conditions, 'Archived')?.reason).toBe(
       'StoreUnavailable',
@@ -429,7 +429,7 @@ describe('a pause', () => {
     const left = keyOf(known, 'h', nameOf(1, hashOf('left')));
     memory.objects.set(left, Buffer.from('left by a process that has ended'));
     agent.events = [...events(3), eventJson('last', { text: keyOfSandbox })];
-    await clock.run(archives.seal.seal(sandbox, endpoint, { maxMs: 15_000, isLast: true }, signal));
+    await clock.run(archives.seal.seal(sandbox, endpoint, { maxMs: 15_000, isLast: true, signal }));
     const { metadata, status } = await refresh();
     expect(findCondition(status?.conditions, 'Archived')).toMatchObject({
       status: 'True',
@@ -463,7 +463,7 @@ describe('a pause', () => {
       },
     });
     const seal = () =>
-      clock.run(archives.seal.seal(sandbox, endpoint, { maxMs: 15_000, isLast: true }, signal));
+      clock.run(archives.seal.seal(sandbox, endpoint, { maxMs: 15_000, isLast: true, signal }));
     await expect(seal()).rejects.toThrow('lost');
     const stored = await client.get(conversations, 'default', known.metadata.name);
     expect(stored.metadata.resourceVersion).not.toBe(cached.metadata.resourceVersion);
@@ -476,7 +476,7 @@ describe('a pause', () => {
     const { agent, archives, clock, refresh } = scene();
     await refresh();
     agent.error = new AgentError('unreachable', 'gone');
-    await clock.run(archives.seal.seal(sandbox, endpoint, { maxMs: 15_000, isLast: true }, signal));
+    await clock.run(archives.seal.seal(sandbox, endpoint, { maxMs: 15_000, isLast: true, signal }));
     const { status } = await refresh();
     expect(findCondition(status?.conditions, 'Archived')?.reason).toBe('Incomplete');
   });

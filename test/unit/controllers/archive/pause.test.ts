@@ -33,13 +33,13 @@ const paused: SandboxState = {
 /** A sandbox that is being paused, and the calls of its archive. */
 function pausing(pauseBoundMs = 15_000, fails = () => false) {
   const agent = new RunningAgent();
-  const seals: (SealOptions & { readonly hasPod: boolean })[] = [];
+  const seals: (Omit<SealOptions, 'signal'> & { readonly hasPod: boolean })[] = [];
   const scene: SandboxScene = new SandboxScene({
     ...{ agent, pauseBoundMs },
     archives: {
-      seal: async (_sandbox, { baseUrl }, options) => {
+      seal: async (_sandbox, { baseUrl }, { maxMs, isLast }) => {
         expect(baseUrl).toBe('http://127.70.0.1:8000');
-        seals.push({ ...options, hasPod: (await scene.pod()) !== undefined });
+        seals.push({ maxMs, isLast, hasPod: (await scene.pod()) !== undefined });
         if (fails()) throw new Error('the API server does not accept the status');
       },
     },

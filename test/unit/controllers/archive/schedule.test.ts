@@ -2,7 +2,7 @@ import {
   ArchiveSchedule,
   endIntervalMs,
   extendIntervalMs,
-} from '../../../../src/controllers/archive/schedule.ts';
+} from '../../../../src/controllers/archive/reconcile.ts';
 import { noonMs } from '../../../support/builders.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 

@@ -88,7 +88,7 @@ async function sealed(
       store.set({ metadata: { ...metadata, uid: `another-${metadata.uid}` }, ...rest });
     return found;
   };
-  const call = seal.seal(sandbox, endpoint, { maxMs: 15_000, isLast: true, ...options }, signal);
+  const call = seal.seal(sandbox, endpoint, { maxMs: 15_000, isLast: true, ...options, signal });
   await clock.run(call);
   return { recorded, uids: [...uids], tookMs: clock.monotonic() - startedAt };
 }

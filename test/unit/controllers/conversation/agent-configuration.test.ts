@@ -1,6 +1,6 @@
 import type { AgentCredentials } from '../../../../src/agent/credentials.ts';
 import { AgentConfigurations } from '../../../../src/controllers/conversation/agent-configuration.ts';
-import { StartFailure } from '../../../../src/controllers/conversation/start/start-failure.ts';
+import { StartFailure } from '../../../../src/controllers/conversation/start/stage.ts';
 import { IndexedStore } from '../../../../packages/kube/src/store.ts';
 import type {
   SandboxTemplate,
@@ -18,7 +18,11 @@ const keys: AgentCredentials = {
 const configurations = (given: Given) => {
   const templates = new IndexedStore<SandboxTemplate>();
   templates.set(aTemplate({ agent: { workingDir: '/workspace', ...given } }));
-  return new AgentConfigurations({ credentials: keys, stores: { templates } });
+  return new AgentConfigurations({
+    credentials: keys,
+    stores: { templates },
+    ownerSettings: { secretsOf: () => Promise.resolve([]) },
+  });
 };
 const configure = (given: Given, chosen: Chosen = {}) =>
   configurations(given).of(aConversation({ spec: { owner: 'alice', agent: chosen } }));

@@ -9,7 +9,7 @@ import * as wire from '../../../../src/agent/wire.ts';
 import { AgentConfigurations } from '../../../../src/controllers/conversation/agent-configuration.ts';
 import { withAgentReport } from '../../../../src/controllers/conversation/execution/decide.ts';
 import { withInFlight } from '../../../../src/controllers/conversation/messages/decide.ts';
-import { StartFailure } from '../../../../src/controllers/conversation/start/start-failure.ts';
+import { StartFailure } from '../../../../src/controllers/conversation/start/stage.ts';
 import {
   withFailure,
   withWorkingDir,
@@ -157,12 +157,10 @@ it('whatever an agent says of a conversation, its status can be stored, or it ha
       );
       if (!parsed.success) return;
       try {
-        const { status } = withAgentReport(
-          earlier,
-          conversationOf(parsed.data, conversationId),
-          1,
-          noonMs,
-        );
+        const { status } = withAgentReport(earlier, conversationOf(parsed.data, conversationId), {
+          agentEpoch: 1,
+          nowMs: noonMs,
+        });
         expectStorable(status);
         read += 1;
       } catch (error) {
@@ -200,8 +198,7 @@ it('nonsense about the rest is no reason to lose sight of what it does', () => {
   const { status } = withAgentReport(
     earlier,
     conversationOf(wire.conversationInfoSchema.parse(body), conversationId),
-    1,
-    noonMs,
+    { agentEpoch: 1, nowMs: noonMs },
   );
   expect(status).toMatchObject({ executionStatus: 'finished' });
 });
@@ -215,8 +212,7 @@ it.each([
   const { status } = withAgentReport(
     earlier,
     conversationOf(wire.conversationInfoSchema.parse(body), conversationId),
-    1,
-    noonMs,
+    { agentEpoch: 1, nowMs: noonMs },
   );
   expect(status.lastActivityTime).toBe(expected);
 });
@@ -225,6 +221,7 @@ it('whatever an agent says of an error, it can be stored', async () => {
   const configurations = new AgentConfigurations({
     credentials: noAgentCredentials,
     stores: { templates: new IndexedStore() },
+    ownerSettings: { secretsOf: () => Promise.resolve([]) },
   });
   await fc.assert(
     fc.asyncProperty(fc.oneof(text, fc.constant(undefined)), text, async (code, detail) => {

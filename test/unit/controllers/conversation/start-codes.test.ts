@@ -1,12 +1,9 @@
 import { silentLogger } from '@conversation-operator/base/logger';
-import {
-  StatusCoalescer,
-  StatusWriter,
-} from '../../../../src/controllers/conversation/status-writer.ts';
+import { StatusWriter } from '../../../../src/controllers/conversation/status-writer.ts';
 import {
   StartErrorCode,
   StartFailure,
-} from '../../../../src/controllers/conversation/start/start-failure.ts';
+} from '../../../../src/controllers/conversation/start/stage.ts';
 import { withFailure } from '../../../../src/controllers/conversation/start/start-status.ts';
 import { createMetrics } from '../../../../src/observability/metrics.ts';
 import { cachedConversation } from '../../../../src/resources/cached-conversation.ts';
@@ -26,7 +23,7 @@ it.each([
   const metrics = createMetrics();
   const writer = new StatusWriter({
     ...{ client, clock, metrics, logger: silentLogger },
-    ...{ coalescer: new StatusCoalescer({ clock }), events: { record: () => undefined } },
+    events: { record: () => undefined },
     answers: { remember: () => undefined, written: () => undefined },
   });
   const before = cachedConversation(await client.create(conversations, aStoredConversation()));

@@ -2,10 +2,7 @@ import { silentLogger } from '@conversation-operator/base/logger';
 import type { AgentAnswer, AgentQuestion } from '../../../../../src/agent/agent.ts';
 import { AgentError } from '../../../../../src/agent/errors.ts';
 import { questionTextOf } from '../../../../../src/agent/question-text.ts';
-import {
-  Approvals,
-  type Asker,
-} from '../../../../../src/controllers/conversation/approvals/approvals.ts';
+import { Approvals } from '../../../../../src/controllers/conversation/approvals/approvals.ts';
 import {
   eventsOfApproval,
   hasInvalidAnswer,
@@ -25,7 +22,10 @@ import type {
   ConversationStatus,
   ExecutionStatus,
 } from '../../../../../src/resources/conversation-status.ts';
-import { noonMs } from '../../../../support/builders.ts';
+import { aConversation, aSandbox, noonMs } from '../../../../support/builders.ts';
+import { FakeKubeClient } from '../../../../support/fake-kube-client.ts';
+import { Scope } from '../../../../../src/controllers/conversation/scope.ts';
+import { cachedConversation } from '../../../../../src/resources/cached-conversation.ts';
 import { VirtualClock } from '../../../../support/virtual-clock.ts';
 
 const earlier = new Date(noonMs - 60_000).toISOString();
@@ -324,6 +324,8 @@ class Bench {
   another(): Approvals {
     return new Approvals({
       clock: this.clock,
+      client: new FakeKubeClient(),
+      events: { record: () => undefined },
       logger: silentLogger,
       agent: {
         question: () => {
@@ -342,24 +344,36 @@ class Bench {
   }
 
   async follow(operator = this.operator): Promise<void> {
-    const asker: Asker = {
-      ...{ key: 'sbx/c1', endpoint: { baseUrl: 'http://agent', sessionKey: 'k' }, id: 'c1' },
+    const { signal } = new AbortController();
+    const conversation = aConversation({ spec: { approvals: [...this.approvals] } });
+    const write = (each: Scope) => {
+      this.stored = each.status;
+      return Promise.resolve();
+    };
+    const scope = new Scope(cachedConversation({ ...conversation, status: this.stored }), {
+      signal,
+      write,
+    });
+    scope.status = this.stored;
+    const sandbox = aSandbox({ status: { agentEpoch: this.agentEpoch } });
+    await operator.record(scope);
+    const known = scope.status.approval?.id;
+    const againAfterMs = await operator.follow(scope, {
+      ...{ sandbox, endpoint: { baseUrl: 'http://agent', sessionKey: 'k' }, id: 'c1' },
       state: {
         ...{ id: 'c1', executionStatus: this.executionStatus, reportedStatus: '' },
         ...{ title: undefined, updatedAt: this.updatedAt, lastUserMessageId: undefined },
-        metrics: undefined,
+        ...{ metrics: undefined, keepsQuestions: this.keepsQuestions },
       },
-      agentEpoch: this.agentEpoch,
-      keepsQuestions: this.keepsQuestions,
-      spec: { approvals: this.approvals },
+      shown: (text) => Promise.resolve(text),
       secrets: () => Promise.resolve([{ name: 'key of the model', value: 'key-of-the-model' }]),
-      save: (status) => {
-        this.stored = status;
-        return Promise.resolve(status);
-      },
-    };
-    const { status } = await operator.follow(asker, this.stored, AbortSignal.timeout(5000));
-    this.stored = status;
+    });
+    this.stored = scope.status;
+    const { approval } = scope.status;
+    // An answer that came before its question is recorded by the next reconcile.
+    const isEarly =
+      approval !== undefined && approval.id !== known && approval.answer === undefined;
+    if (isEarly && againAfterMs !== undefined) await this.follow(operator);
   }
 }
 

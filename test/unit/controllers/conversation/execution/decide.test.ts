@@ -169,14 +169,24 @@ describe('when the sandbox goes away', () => {
             interruptedConversationIDs: interrupted,
             lastInterruption: { reason: 'Quota', agentEpoch: 1 },
           };
-    expect(withSandboxAway(status, 'c1', aSandbox({ status: stop }), seen, noon)).toMatchObject(
-      expected,
-    );
+    expect(
+      withSandboxAway(status, {
+        id: 'c1',
+        sandbox: aSandbox({ status: stop }),
+        view: seen,
+        now: noon,
+      }),
+    ).toMatchObject(expected);
   });
 
   it('a run that is over for good is not said to wait', () => {
     expect(
-      withSandboxAway(interruptedBy('Quota'), 'c1', undefined, view('MISSING', 'Deleted'), noon),
+      withSandboxAway(interruptedBy('Quota'), {
+        id: 'c1',
+        sandbox: undefined,
+        view: view('MISSING', 'Deleted'),
+        now: noon,
+      }),
     ).not.toHaveProperty('interruption');
   });
 });
@@ -294,7 +304,10 @@ describe('when the agent is there', () => {
   it.each(cases)(
     '%s',
     (_sentence, status, says, agentEpoch, { resume, execution, interrupted = false }) => {
-      const decision = withAgentReport(status, agentSays(says), agentEpoch, noonMs + 1000);
+      const decision = withAgentReport(status, agentSays(says), {
+        agentEpoch,
+        nowMs: noonMs + 1000,
+      });
       expect(decision.resume).toBe(resume);
       expect(decision.status.executionStatus).toBe(execution);
       expect(decision.status.interruption !== undefined).toBe(interrupted);
@@ -303,17 +316,18 @@ describe('when the agent is there', () => {
   );
 
   it('does not take an interrupted run for a resumed one, just after its agent has come back', () => {
-    const { status } = withAgentReport(
-      interruptedBy('User'),
-      agentSays('running'),
-      2,
-      noonMs + 1000,
-      { activeSinceTime: noon },
-    );
+    const { status } = withAgentReport(interruptedBy('User'), agentSays('running'), {
+      agentEpoch: 2,
+      nowMs: noonMs + 1000,
+      interruptions: { activeSinceTime: noon },
+    });
     expect(status).toMatchObject({ executionStatus: 'paused', interruption: { reason: 'User' } });
     expect(
-      withAgentReport(status, agentSays('running'), 2, noonMs + 2000, { activeSinceTime: noon })
-        .status,
+      withAgentReport(status, agentSays('running'), {
+        agentEpoch: 2,
+        nowMs: noonMs + 2000,
+        interruptions: { activeSinceTime: noon },
+      }).status,
     ).not.toHaveProperty('interruption');
   });
 
@@ -322,12 +336,17 @@ describe('when the agent is there', () => {
       ...interruptedBy('Loss', later(60_000)),
       executionStatus: 'running' as const,
     };
-    expect(withAgentReport(continued, agentSays('paused'), 1, noonMs).status.executionStatus).toBe(
-      'paused',
-    );
     expect(
-      withAgentReport(interruptedBy('Quota'), agentSays('running'), 2, noonMs, {
-        activeSinceTime: later(60_000),
+      withAgentReport(continued, agentSays('paused'), { agentEpoch: 1, nowMs: noonMs }).status
+        .executionStatus,
+    ).toBe('paused');
+    expect(
+      withAgentReport(interruptedBy('Quota'), agentSays('running'), {
+        agentEpoch: 2,
+        nowMs: noonMs,
+        interruptions: {
+          activeSinceTime: later(60_000),
+        },
       }).status.executionStatus,
     ).toBe('running');
   });
@@ -354,7 +373,12 @@ describe('a run that was given up', () => {
   it.each<ExecutionStatus>(['paused', 'error', 'idle'])(
     'stays so, also in another container, as long as its agent is %s',
     (says) => {
-      const decision = withAgentReport(abandonedReason, agentSays(says), 5, noonMs, {}, true);
+      const decision = withAgentReport(abandonedReason, agentSays(says), {
+        agentEpoch: 5,
+        nowMs: noonMs,
+        interruptions: {},
+        runRequested: true,
+      });
       expect(decision).toMatchObject({
         resume: false,
         status: { executionStatus: 'error', executionDetail: 'Because.', agentEpoch: 5 },
@@ -363,20 +387,35 @@ describe('a run that was given up', () => {
   );
 
   it('is one that runs when a person has resumed it', () => {
-    const { status } = withAgentReport(abandonedReason, agentSays('running'), 4, noonMs, {
-      activeSinceTime: noon,
+    const { status } = withAgentReport(abandonedReason, agentSays('running'), {
+      agentEpoch: 4,
+      nowMs: noonMs,
+      interruptions: {
+        activeSinceTime: noon,
+      },
     });
     expect(status).toEqual({ executionStatus: 'running', agentEpoch: 4 });
   });
 
   it("is its owner's after a pause by them", () => {
     const stops = { lastUserPauseEpoch: 4 };
-    expect(withAgentReport(abandonedReason, agentSays('error'), 5, noonMs, stops)).toMatchObject({
+    expect(
+      withAgentReport(abandonedReason, agentSays('error'), {
+        agentEpoch: 5,
+        nowMs: noonMs,
+        interruptions: stops,
+      }),
+    ).toMatchObject({
       resume: false,
       status: { executionStatus: 'paused', interruption: { reason: 'User' } },
     });
     expect(
-      withAgentReport(abandonedReason, agentSays('error'), 5, noonMs, stops, true).resume,
+      withAgentReport(abandonedReason, agentSays('error'), {
+        agentEpoch: 5,
+        nowMs: noonMs,
+        interruptions: stops,
+        runRequested: true,
+      }).resume,
     ).toBe(true);
   });
 
@@ -386,7 +425,10 @@ describe('a run that was given up', () => {
       executionStatus: 'paused' as const,
       interruption: { reason: 'Loss', time: noon, containerLosses: 3 },
     };
-    const { status, resume: resume } = withAgentReport(lost, agentSays('error'), 4, noonMs);
+    const { status, resume: resume } = withAgentReport(lost, agentSays('error'), {
+      agentEpoch: 4,
+      nowMs: noonMs,
+    });
     expect(resume).toBe(false);
     expect(status).toMatchObject({
       executionStatus: 'error',
@@ -401,7 +443,10 @@ describe('a run that was given up', () => {
       executionStatus: 'stuck',
       executionDetail: expect.stringContaining('45m') as string,
     });
-    const { status } = withAgentReport(stalled, agentSays('paused'), 1, noonMs + 60_000);
+    const { status } = withAgentReport(stalled, agentSays('paused'), {
+      agentEpoch: 1,
+      nowMs: noonMs + 60_000,
+    });
     expect(status).toEqual(stalled);
   });
 });
@@ -413,22 +458,37 @@ describe('an action that waits for a confirmation', () => {
   };
 
   it('is reported as half forgotten after its agent was restarted, and as long as it waits', () => {
-    const { status } = withAgentReport(waiting, agentSays('waiting_for_confirmation'), 2, noonMs);
+    const { status } = withAgentReport(waiting, agentSays('waiting_for_confirmation'), {
+      agentEpoch: 2,
+      nowMs: noonMs,
+    });
     expect(status.executionDetail).toContain('forgets');
     expect(
-      withAgentReport(status, agentSays('waiting_for_confirmation'), 2, noonMs).status,
+      withAgentReport(status, agentSays('waiting_for_confirmation'), {
+        agentEpoch: 2,
+        nowMs: noonMs,
+      }).status,
     ).toEqual(status);
-    expect(withAgentReport(status, agentSays('running'), 2, noonMs).status).not.toHaveProperty(
-      'executionDetail',
-    );
     expect(
-      withAgentReport(waiting, agentSays('waiting_for_confirmation'), 1, noonMs).status,
+      withAgentReport(status, agentSays('running'), { agentEpoch: 2, nowMs: noonMs }).status,
+    ).not.toHaveProperty('executionDetail');
+    expect(
+      withAgentReport(waiting, agentSays('waiting_for_confirmation'), {
+        agentEpoch: 1,
+        nowMs: noonMs,
+      }).status,
     ).toEqual(waiting);
   });
 
   it('needs no explanation for an agent that keeps its question', () => {
     const report = agentSays('waiting_for_confirmation');
-    const { status } = withAgentReport(waiting, report, 2, noonMs, {}, false, true);
+    const { status } = withAgentReport(waiting, report, {
+      agentEpoch: 2,
+      nowMs: noonMs,
+      interruptions: {},
+      runRequested: false,
+      keepsQuestions: true,
+    });
     expect(status).not.toHaveProperty('executionDetail');
   });
 });
@@ -444,23 +504,45 @@ describe('the reason why a run was interrupted', () => {
   it('is the pause by its owner, however soon the sandbox runs again', () => {
     const sandbox = aSandbox({ status: { interruptedConversationIDs: ['c1'], ...byOwner(1) } });
     expect(
-      withSandboxAway(running, 'c1', sandbox, view('STARTING', 'WaitingForPod'), noon).interruption,
+      withSandboxAway(running, {
+        id: 'c1',
+        sandbox,
+        view: view('STARTING', 'WaitingForPod'),
+        now: noon,
+      }).interruption,
     ).toMatchObject({ reason: 'User' });
-    expect(withAgentReport(running, agentSays('error'), 2, noonMs, byOwner(1)).resume).toBe(false);
+    expect(
+      withAgentReport(running, agentSays('error'), {
+        agentEpoch: 2,
+        nowMs: noonMs,
+        interruptions: byOwner(1),
+      }).resume,
+    ).toBe(false);
   });
 
   it('is a loss where the stop was before the run', () => {
     expect(
-      withAgentReport({ ...running, agentEpoch: 2 }, agentSays('error'), 3, noonMs, byOwner(1))
-        .resume,
+      withAgentReport({ ...running, agentEpoch: 2 }, agentSays('error'), {
+        agentEpoch: 3,
+        nowMs: noonMs,
+        interruptions: byOwner(1),
+      }).resume,
     ).toBe(true);
   });
 
   it('is the pause by its owner also where the run was lost before, or seen by one who knew only an earlier container', () => {
-    expect(withAgentReport(running, agentSays('error'), 3, noonMs, byOwner(2)).resume).toBe(false);
     expect(
-      withUnseenInterruption({ executionStatus: 'error', agentEpoch: 3 }, running, noon, byOwner(2))
-        .resume,
+      withAgentReport(running, agentSays('error'), {
+        agentEpoch: 3,
+        nowMs: noonMs,
+        interruptions: byOwner(2),
+      }).resume,
+    ).toBe(false);
+    expect(
+      withUnseenInterruption({ executionStatus: 'error', agentEpoch: 3 }, running, {
+        now: noon,
+        interruptions: byOwner(2),
+      }).resume,
     ).toBe(false);
   });
 
@@ -469,18 +551,31 @@ describe('the reason why a run was interrupted', () => {
       status: { interruptedConversationIDs: ['c1'], ...byQuota(2), lastUserPauseEpoch: 2 },
     });
     expect(
-      withSandboxAway(running, 'c1', pausedAgain, view('STARTING', 'WaitingForPod'), noon)
-        .interruption?.reason,
+      withSandboxAway(running, {
+        id: 'c1',
+        sandbox: pausedAgain,
+        view: view('STARTING', 'WaitingForPod'),
+        now: noon,
+      }).interruption?.reason,
     ).toBe('User');
     expect(
-      withAgentReport(running, agentSays('paused'), 3, noonMs, {
-        ...byQuota(2),
-        lastUserPauseEpoch: 1,
+      withAgentReport(running, agentSays('paused'), {
+        agentEpoch: 3,
+        nowMs: noonMs,
+        interruptions: {
+          ...byQuota(2),
+          lastUserPauseEpoch: 1,
+        },
       }).resume,
     ).toBe(false);
     const waiting = aSandbox({ status: { interruptedConversationIDs: ['c1'], ...byOwner(1) } });
     expect(
-      withSandboxAway(running, 'c1', waiting, view('PAUSED', 'Quota'), noon).interruption?.reason,
+      withSandboxAway(running, {
+        id: 'c1',
+        sandbox: waiting,
+        view: view('PAUSED', 'Quota'),
+        now: noon,
+      }).interruption?.reason,
     ).toBe('User');
   });
 
@@ -490,24 +585,42 @@ describe('the reason why a run was interrupted', () => {
       status: { interruptedConversationIDs: ['c1'], ...byQuota(2), lastUserPauseEpoch: 1 },
     });
     expect(
-      withSandboxAway(idle, 'c1', stopped, view('PAUSED', 'Quota'), noon).interruption?.reason,
+      withSandboxAway(idle, {
+        id: 'c1',
+        sandbox: stopped,
+        view: view('PAUSED', 'Quota'),
+        now: noon,
+      }).interruption?.reason,
     ).toBe('Quota');
   });
 
   it('is known also to a poll after the agent has come back', () => {
     const idle: ConversationStatus = { executionStatus: 'idle', agentEpoch: 1 };
     const stops = { interruptedConversationIDs: ['c1'], ...byQuota(2) };
-    expect(withAgentReport(idle, agentSays('paused'), 3, noonMs, stops)).toMatchObject({
+    expect(
+      withAgentReport(idle, agentSays('paused'), {
+        agentEpoch: 3,
+        nowMs: noonMs,
+        interruptions: stops,
+      }),
+    ).toMatchObject({
       resume: true,
       status: { executionStatus: 'paused', agentEpoch: 3, interruption: { reason: 'Quota' } },
     });
     expect(
-      withAgentReport(idle, agentSays('paused'), 3, noonMs, { ...stops, lastUserPauseEpoch: 2 })
-        .resume,
+      withAgentReport(idle, agentSays('paused'), {
+        agentEpoch: 3,
+        nowMs: noonMs,
+        interruptions: { ...stops, lastUserPauseEpoch: 2 },
+      }).resume,
     ).toBe(false);
     // Polled since: it is paused because a person has stopped it in the agent itself.
     expect(
-      withAgentReport({ ...idle, agentEpoch: 3 }, agentSays('paused'), 3, noonMs, stops).resume,
+      withAgentReport({ ...idle, agentEpoch: 3 }, agentSays('paused'), {
+        agentEpoch: 3,
+        nowMs: noonMs,
+        interruptions: stops,
+      }).resume,
     ).toBe(false);
   });
 
@@ -518,15 +631,18 @@ describe('the reason why a run was interrupted', () => {
       interruption: { reason: 'Loss', time: noon },
     };
     expect(
-      withAgentReport(lost, agentSays('error'), 2, noonMs, { lastUserPauseEpoch: 1 }).resume,
+      withAgentReport(lost, agentSays('error'), {
+        agentEpoch: 2,
+        nowMs: noonMs,
+        interruptions: { lastUserPauseEpoch: 1 },
+      }).resume,
     ).toBe(false);
-    const away = withSandboxAway(
-      lost,
-      'c1',
-      aSandbox({ status: { lastUserPauseEpoch: 1 } }),
-      view('STARTING', 'WaitingForPod'),
-      noon,
-    );
+    const away = withSandboxAway(lost, {
+      id: 'c1',
+      sandbox: aSandbox({ status: { lastUserPauseEpoch: 1 } }),
+      view: view('STARTING', 'WaitingForPod'),
+      now: noon,
+    });
     expect(away.interruption?.reason).toBe('User');
   });
 
@@ -534,24 +650,21 @@ describe('the reason why a run was interrupted', () => {
     let status: ConversationStatus = running;
     for (let drains = 1; drains <= 5; drains++) {
       const drained = { lastDisruptionEpoch: drains };
-      const away = withSandboxAway(
-        status,
-        'c1',
-        aSandbox({ status: drained }),
-        view('STARTING', 'PodEvicted'),
-        later(drains * 60_000),
-      );
+      const away = withSandboxAway(status, {
+        id: 'c1',
+        sandbox: aSandbox({ status: drained }),
+        view: view('STARTING', 'PodEvicted'),
+        now: later(drains * 60_000),
+      });
       expect(away).toMatchObject({
         executionStatus: 'paused',
         interruption: { reason: 'Disruption' },
       });
-      const { resume: resume, status: back } = withAgentReport(
-        away,
-        agentSays('error'),
-        drains + 1,
-        noonMs + drains * 60_000 + 10_000,
-        drained,
-      );
+      const { resume: resume, status: back } = withAgentReport(away, agentSays('error'), {
+        agentEpoch: drains + 1,
+        nowMs: noonMs + drains * 60_000 + 10_000,
+        interruptions: drained,
+      });
       expect(resume).toBe(true);
       status = withRunResumed({ ...back, agentEpoch: drains + 1 }, later(drains * 60_000 + 20_000));
     }
@@ -560,17 +673,25 @@ describe('the reason why a run was interrupted', () => {
 
   it('is a loss where its container was lost after an earlier disruption, and its owner where they paused it since', () => {
     expect(
-      withAgentReport({ ...running, agentEpoch: 2 }, agentSays('error'), 3, noonMs, {
-        lastDisruptionEpoch: 1,
+      withAgentReport({ ...running, agentEpoch: 2 }, agentSays('error'), {
+        agentEpoch: 3,
+        nowMs: noonMs,
+        interruptions: {
+          lastDisruptionEpoch: 1,
+        },
       }).status.interruption,
     ).toMatchObject({
       reason: 'Loss',
       containerLosses: 1,
     });
     expect(
-      withAgentReport(running, agentSays('error'), 3, noonMs, {
-        lastDisruptionEpoch: 2,
-        lastUserPauseEpoch: 2,
+      withAgentReport(running, agentSays('error'), {
+        agentEpoch: 3,
+        nowMs: noonMs,
+        interruptions: {
+          lastDisruptionEpoch: 2,
+          lastUserPauseEpoch: 2,
+        },
       }).resume,
     ).toBe(false);
   });
@@ -580,17 +701,18 @@ describe('the reason why a run was interrupted', () => {
       ...running,
       interruption: { reason: 'Loss', time: noon, lastResumeTime: noon },
     };
-    expect(withAgentReport(continued, agentSays('error'), 2, noonMs + 60_000)).toMatchObject({
+    expect(
+      withAgentReport(continued, agentSays('error'), { agentEpoch: 2, nowMs: noonMs + 60_000 }),
+    ).toMatchObject({
       resume: true,
       status: { interruption: { reason: 'Loss', time: later(60_000) } },
     });
-    const away = withSandboxAway(
-      continued,
-      'c1',
-      aSandbox(),
-      view('STARTING', 'PodLost'),
-      later(60_000),
-    );
+    const away = withSandboxAway(continued, {
+      id: 'c1',
+      sandbox: aSandbox(),
+      view: view('STARTING', 'PodLost'),
+      now: later(60_000),
+    });
     expect(away).toMatchObject({
       executionStatus: 'paused',
       interruption: { reason: 'Loss', time: later(60_000) },
@@ -674,13 +796,11 @@ describe('the reason why a run was interrupted', () => {
       ...{ executionStatus: 'paused', agentEpoch: 1 },
       interruption: { reason: 'Loss', time: noon, containerLosses: 1, ...more },
     };
-    const { status } = withAgentReport(
-      resumed,
-      agentSays('error'),
+    const { status } = withAgentReport(resumed, agentSays('error'), {
       agentEpoch,
-      noonMs + 60_000,
-      stops,
-    );
+      nowMs: noonMs + 60_000,
+      interruptions: stops,
+    });
     expect(status).toMatchObject({
       executionStatus: 'paused',
       interruption: { reason: 'Loss', ...expected },
@@ -694,16 +814,21 @@ describe('the reason why a run was interrupted', () => {
       interruption: { reason: 'Loss', time: noon, containerLosses: 1, resumeAttempts: 1 },
     };
     const now = later(60_000);
-    expect(withAgentReport(resumed, agentSays('running'), 2, noonMs + 60_000).status).toMatchObject(
-      {
-        executionStatus: 'running',
-        interruption: { containerLosses: 2, lastResumeTime: now },
-      },
-    );
     expect(
-      withAgentReport(resumed, agentSays('running'), 2, noonMs + 60_000, {
-        ...byQuota(1),
-        activeSinceTime: now,
+      withAgentReport(resumed, agentSays('running'), { agentEpoch: 2, nowMs: noonMs + 60_000 })
+        .status,
+    ).toMatchObject({
+      executionStatus: 'running',
+      interruption: { containerLosses: 2, lastResumeTime: now },
+    });
+    expect(
+      withAgentReport(resumed, agentSays('running'), {
+        agentEpoch: 2,
+        nowMs: noonMs + 60_000,
+        interruptions: {
+          ...byQuota(1),
+          activeSinceTime: now,
+        },
       }).status,
     ).toMatchObject({
       executionStatus: 'paused',
@@ -715,12 +840,10 @@ describe('the reason why a run was interrupted', () => {
     let status: ConversationStatus = running;
     let orders = 0;
     for (let agentEpoch = 2; agentEpoch < 10; agentEpoch++) {
-      const decision = withAgentReport(
-        status,
-        agentSays('error'),
+      const decision = withAgentReport(status, agentSays('error'), {
         agentEpoch,
-        noonMs + agentEpoch * 60_000,
-      );
+        nowMs: noonMs + agentEpoch * 60_000,
+      });
       if (!decision.resume) break;
       status = withResumeAttempt(decision.status);
       orders++;
@@ -731,10 +854,12 @@ describe('the reason why a run was interrupted', () => {
   it('is a loss too when no poll had seen the run begin', () => {
     const before: ConversationStatus = { executionStatus: 'idle', agentEpoch: 1 };
     const now: ConversationStatus = { executionStatus: 'error', agentEpoch: 2 };
-    expect(withUnseenInterruption(now, before, noon, {})).toMatchObject({
+    expect(withUnseenInterruption(now, before, { now: noon, interruptions: {} })).toMatchObject({
       resume: true,
       status: { executionStatus: 'paused' },
     });
-    expect(withUnseenInterruption(now, before, noon, byOwner(1)).resume).toBe(false);
+    expect(
+      withUnseenInterruption(now, before, { now: noon, interruptions: byOwner(1) }).resume,
+    ).toBe(false);
   });
 });

@@ -1,7 +1,7 @@
 import type { AgentClient, AgentConversation, AgentLlm } from '../../../../../src/agent/agent.ts';
 import { AgentError } from '../../../../../src/agent/errors.ts';
 import { AgentConfigurations } from '../../../../../src/controllers/conversation/agent-configuration.ts';
-import { KeyRotation } from '../../../../../src/controllers/conversation/execution/key-rotation.ts';
+import { KeyRotation } from '../../../../../src/controllers/conversation/execution/run-control.ts';
 import { IndexedStore } from '../../../../../packages/kube/src/store.ts';
 import type { ConversationStatus } from '../../../../../src/resources/conversation-status.ts';
 import type { SandboxTemplate } from '../../../../../src/resources/sandbox-template.ts';
@@ -26,6 +26,7 @@ class Bench {
     const configurations = new AgentConfigurations({
       credentials: { of: () => Promise.resolve(this.key) },
       stores: { templates },
+      ownerSettings: { secretsOf: () => Promise.resolve([]) },
     });
     const agent: Pick<AgentClient, 'useLlm'> = {
       useLlm: (_endpoint, _id, given) => {
@@ -46,8 +47,7 @@ class Bench {
     const conversation = aConversation({ name, status });
     return this.#rotation.rotate(
       { ...conversation, metadata: { ...conversation.metadata, uid } },
-      seen,
-      { baseUrl: 'http://agent', sessionKey: 's' },
+      { state: seen, endpoint: { baseUrl: 'http://agent', sessionKey: 's' } },
       new AbortController().signal,
     );
   }

@@ -3,8 +3,10 @@ import type { AgentClient, AgentConversation } from '../../../../../src/agent/ag
 import { AgentError } from '../../../../../src/agent/errors.ts';
 import { withAgentReport } from '../../../../../src/controllers/conversation/execution/decide.ts';
 import { resumeRun } from '../../../../../src/controllers/conversation/execution/run-control.ts';
-import { StuckDetection } from '../../../../../src/controllers/conversation/execution/stuck-detection.ts';
-import type { PolledRun } from '../../../../../src/controllers/conversation/execution/run-observer.ts';
+import {
+  StuckDetection,
+  type PolledRun,
+} from '../../../../../src/controllers/conversation/execution/run-observer.ts';
 import type { ConversationStatus } from '../../../../../src/resources/conversation-status.ts';
 import { noon, noonMs } from '../../../../support/builders.ts';
 import { VirtualClock } from '../../../../support/virtual-clock.ts';
@@ -37,7 +39,7 @@ async function afterNextContainer(
   const { signal } = new AbortController();
   const save = (status: ConversationStatus) => Promise.resolve(status);
   const { status } = await resumeRun(options, run, { status: paused, save, signal });
-  return withAgentReport(status, broken, 2, noonMs + 60_000).status;
+  return withAgentReport(status, broken, { agentEpoch: 2, nowMs: noonMs + 60_000 }).status;
 }
 
 const known = () => Promise.resolve(broken);

@@ -6,7 +6,7 @@ import { AgentError } from '../../../../../src/agent/errors.ts';
 import { SandboxKeys } from '../../../../../src/agent/keys.ts';
 import { OpenHandsClient } from '../../../../../src/agent/openhands-client.ts';
 import { UnresponsiveAgents } from '../../../../../src/controllers/agent-calls/unresponsive-agents.ts';
-import { createConversations } from '../../../../../src/controllers/conversation/conversations.ts';
+import { createConversations } from '../../../../../src/controllers/conversation/controllers.ts';
 import { IndexedStore } from '../../../../../packages/kube/src/store.ts';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { createMetrics } from '../../../../../src/observability/metrics.ts';

@@ -42,8 +42,7 @@ async function after(
       state,
       secrets: () => Promise.resolve([{ name: 'key', value: key }]),
     },
-    { before, status },
-    new AbortController().signal,
+    { before, status, signal: new AbortController().signal },
   );
   const late = clock.advance(2_000).then(() => {
     throw new Error('The status waits for more than two seconds.');

@@ -14,7 +14,7 @@ import {
   eventOfRun,
 } from '../../../../../src/controllers/conversation/execution/run-resume.ts';
 import { withFirstMessage } from '../../../../../src/controllers/conversation/messages/decide.ts';
-import { StuckDetection } from '../../../../../src/controllers/conversation/execution/stuck-detection.ts';
+import { StuckDetection } from '../../../../../src/controllers/conversation/execution/run-observer.ts';
 import { UnresponsiveAgents } from '../../../../../src/controllers/agent-calls/unresponsive-agents.ts';
 import type { ConversationStatus } from '../../../../../src/resources/conversation-status.ts';
 import { later, noon, noonMs } from '../../../../support/builders.ts';
@@ -112,7 +112,10 @@ describe('an agent that does not resume a run', () => {
       status.interruption !== undefined &&
       abandonedReasonOf(status.interruption) === undefined
     ) {
-      status = withResumeFailed(withResumeAttempt(status), agentError('failed'), true);
+      status = withResumeFailed(withResumeAttempt(status), {
+        error: agentError('failed'),
+        isRequested: true,
+      });
       waits.push(retryAfterMs(status.interruption ?? loss()));
     }
     expect(waits).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
@@ -126,9 +129,9 @@ describe('an agent that does not resume a run', () => {
     'has neither refused nor executed it when it is %s',
     (code) => {
       const status: ConversationStatus = { interruption: loss({ resumesNotExecuted: 1 }) };
-      expect(withResumeFailed(status, agentError(code), true).interruption).toEqual(
-        loss({ resumesNotExecuted: 2 }),
-      );
+      expect(
+        withResumeFailed(status, { error: agentError(code), isRequested: true }).interruption,
+      ).toEqual(loss({ resumesNotExecuted: 2 }));
     },
   );
 
@@ -136,10 +139,10 @@ describe('an agent that does not resume a run', () => {
     'may have executed it when the call ends with %s, unless that was a call before it',
     (code) => {
       const status: ConversationStatus = { interruption: loss() };
-      expect(withResumeFailed(status, agentError(code), true)).toBe(status);
-      expect(withResumeFailed(status, agentError(code), false).interruption).toEqual(
-        loss({ resumesNotExecuted: 1 }),
-      );
+      expect(withResumeFailed(status, { error: agentError(code), isRequested: true })).toBe(status);
+      expect(
+        withResumeFailed(status, { error: agentError(code), isRequested: false }).interruption,
+      ).toEqual(loss({ resumesNotExecuted: 1 }));
     },
   );
 });
@@ -248,12 +251,13 @@ describe('a run of which nothing is heard', () => {
     const stalls = new StuckDetection({ clock });
     stalls.quietMs('c1', runs());
     await clock.advance(hour);
-    stalls.recordInterrupt('c1', false);
+    stalls.recordInterrupt('c1');
     expect(stalls.isInterrupting('c1')).toBe(true);
     await clock.advance(1_500);
     expect(stalls.isInterrupting('c1')).toBe(false);
     expect(stalls.quietMs('c1', runs())).toBe(hour + 1_500);
-    stalls.recordInterrupt('c1', true);
+    stalls.recordInterrupt('c1');
+    stalls.recordAccepted('c1');
     await clock.advance(1_500);
     expect(stalls.quietMs('c1', runs())).toBe(0);
   });
@@ -274,7 +278,10 @@ describe('the first message', () => {
   const now = { agentEpoch: 1, now: noon };
 
   it('lets the agent run, also where it still says that it is idle', () => {
-    const status = withFirstMessage({}, { run: true }, says('idle'), { created: true, ...now });
+    const status = withFirstMessage(
+      {},
+      { message: { run: true }, state: says('idle'), created: true, ...now },
+    );
     expect(status).toEqual({
       executionStatus: 'running',
       agentEpoch: 1,
@@ -282,21 +289,29 @@ describe('the first message', () => {
     });
   });
   it('lets nothing run that is only to be kept', () => {
-    expect(withFirstMessage({}, { run: false }, says('idle'), { created: true, ...now })).toEqual({
+    expect(
+      withFirstMessage({}, { message: { run: false }, state: says('idle'), created: true, ...now }),
+    ).toEqual({
       executionStatus: 'idle',
       agentEpoch: 1,
     });
-    expect(withFirstMessage({}, undefined, says('idle'), { created: true, ...now })).toEqual({
+    expect(
+      withFirstMessage({}, { message: undefined, state: says('idle'), created: true, ...now }),
+    ).toEqual({
       executionStatus: 'idle',
       agentEpoch: 1,
     });
   });
   it('has to be begun with where it was there before, and the agent is idle', () => {
     const there = { created: false, ...now };
-    expect(withFirstMessage({}, { run: true }, says('idle'), there)).toEqual({
-      messages: { lastDelivered: 0, lastDeliveredTime: noon, runPending: true },
-    });
-    expect(withFirstMessage({}, { run: true }, says('finished'), there)).toEqual({});
+    expect(withFirstMessage({}, { message: { run: true }, state: says('idle'), ...there })).toEqual(
+      {
+        messages: { lastDelivered: 0, lastDeliveredTime: noon, runPending: true },
+      },
+    );
+    expect(
+      withFirstMessage({}, { message: { run: true }, state: says('finished'), ...there }),
+    ).toEqual({});
   });
 });
 

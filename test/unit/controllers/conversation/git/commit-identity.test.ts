@@ -1,4 +1,4 @@
-import { commitIdentityOf } from '../../../../../src/controllers/conversation/git/commits.ts';
+import { commitIdentityOf } from '../../../../../src/controllers/conversation/git/git-access.ts';
 
 const alice = { name: 'Alice', email: 'alice@example.com' };
 const openHands = 'openhands <openhands@all-hands.dev>';

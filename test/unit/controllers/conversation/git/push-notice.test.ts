@@ -1,4 +1,4 @@
-import { pushNotice } from '../../../../../src/controllers/conversation/git/agent-git.ts';
+import { pushNotice } from '../../../../../src/controllers/conversation/git/git-access.ts';
 
 const policy = { enabled: true, branches: ['agent/*', 'x'], maxMebibytes: 1, maxPerHour: 1 };
 

@@ -10,11 +10,11 @@ import {
   withDelivered,
   withoutRunPending,
 } from '../../../../../src/controllers/conversation/messages/decide.ts';
-import { isStored } from '../../../../../src/controllers/conversation/messages/delivery.ts';
 import {
+  isStored,
   requestPendingRun,
   runRequestOf,
-} from '../../../../../src/controllers/conversation/messages/run-request.ts';
+} from '../../../../../src/controllers/conversation/messages/delivery.ts';
 import { correctedByMessage } from '../../../../../src/controllers/conversation/execution/run-observer.ts';
 import { withRunRequested } from '../../../../../src/controllers/conversation/execution/run-resume.ts';
 import type { AgentConversation } from '../../../../../src/agent/agent.ts';
@@ -350,8 +350,10 @@ describe('the status after a message', () => {
           ...{ endpoint: { baseUrl: 'http://agent', sessionKey: 'k' }, id: 'c1' },
           state: agentSays(polled),
         },
-        withDelivered({}, aMessage(1, 'x'), { now: noon }),
-        AbortSignal.timeout(5_000),
+        {
+          status: withDelivered({}, aMessage(1, 'x'), { now: noon }),
+          signal: AbortSignal.timeout(5_000),
+        },
       );
       expect(calls).toEqual([...Array<string>(reads).fill('read'), ...(isRun ? ['run'] : [])]);
       expect(requested.againAfterMs).toBe(againAfterMs);

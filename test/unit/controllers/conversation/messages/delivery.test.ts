@@ -1,3 +1,4 @@
+import { FakeKubeClient } from '../../../../support/fake-kube-client.ts';
 import type {
   AgentClient,
   AgentConversation,
@@ -69,6 +70,7 @@ class Bench {
     };
     const { clock, events } = this;
     return new Delivery({
+      client: new FakeKubeClient(),
       agent: agent as AgentClient,
       clock,
       logger: silentLogger,
@@ -113,6 +115,7 @@ class Bench {
         container,
         state,
         save,
+        signal: new AbortController().signal,
       },
       message: (number: number) =>
         Promise.resolve(
@@ -120,11 +123,7 @@ class Bench {
         ),
     };
     try {
-      const delivered = await operator.deliver(
-        recipient,
-        seen.status ?? {},
-        new AbortController().signal,
-      );
+      const delivered = await operator.deliver(recipient, seen.status ?? {});
       if (delivered.status !== stored.status) await save(delivered.status);
       if (delivered.error !== undefined) throw delivered.error;
       return delivered.againAfterMs;

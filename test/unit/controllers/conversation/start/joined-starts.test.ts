@@ -10,8 +10,12 @@ import type {
 import { AgentError } from '../../../../../src/agent/errors.ts';
 import { OpenHandsClient } from '../../../../../src/agent/openhands-client.ts';
 import { UnresponsiveAgents } from '../../../../../src/controllers/agent-calls/unresponsive-agents.ts';
-import { createConversations } from '../../../../../src/controllers/conversation/conversations.ts';
-import { maxPerOwner, ownerShare, workers } from '../../../../../src/controllers/workers.ts';
+import { createConversations } from '../../../../../src/controllers/conversation/controllers.ts';
+import {
+  maxPerOwner,
+  ownerShare,
+  workers,
+} from '../../../../../src/controllers/controller-spec.ts';
 import { Controller } from '../../../../../packages/kube/src/controller.ts';
 import { sleep } from '@conversation-operator/base/clock';
 import { IndexedStore } from '../../../../../packages/kube/src/store.ts';

@@ -7,7 +7,7 @@ import {
 import {
   findSandbox,
   type SandboxAccess,
-} from '../../../../../src/controllers/conversation/sandbox-lookup.ts';
+} from '../../../../../src/controllers/conversation/reconcile.ts';
 import type { CachedClaim, CachedPod } from '../../../../../src/resources/cached-core.ts';
 import { sceneKeys } from '../../../../support/sandbox-scene.ts';
 import { IndexedStore } from '../../../../../packages/kube/src/store.ts';
@@ -43,18 +43,16 @@ function access({
   if (stored !== undefined) client.put(sandboxes, stored);
   const stores = storesOf();
   if (cached !== undefined) stores.sandboxes.set(cached);
-  return { client, store: stores.sandboxes, stores, keys: sceneKeys, answers };
+  return { client, signal, store: stores.sandboxes, stores, keys: sceneKeys, answers };
 }
 
 describe('the sandbox of a conversation', () => {
   const find = async (known: Parameters<typeof access>[0], sandboxUID?: string) =>
     (
-      await findSandbox(
-        access(known),
-        'default',
-        { sandboxName: 'sbx-1', ...(sandboxUID === undefined ? {} : { sandboxUID }) },
-        signal,
-      )
+      await findSandbox(access(known), 'default', {
+        sandboxName: 'sbx-1',
+        ...(sandboxUID === undefined ? {} : { sandboxUID }),
+      })
     )?.metadata.uid;
 
   it.each([

@@ -10,7 +10,7 @@ const begun: ConversationStatus = { start: { status: 'PREPARING_REPOSITORY', tra
 const running = (output: string) => ({ state: 'running', exitCode: 0, output }) as const;
 
 describe('the status of a step', () => {
-  const first = withStep(begun, 'clone', running('Receiving: 1%'), noonMs);
+  const first = withStep(begun, { name: 'clone', report: running('Receiving: 1%'), nowMs: noonMs });
 
   it('says that it runs, and how far it is', () => {
     expect(first.start?.steps).toEqual([
@@ -27,8 +27,14 @@ describe('the status of a step', () => {
   });
 
   it('is written for progress every 5 s at most', () => {
-    expect(withStep(first, 'clone', running('Receiving: 2%'), noonMs + 4_999)).toBe(first);
-    const progressed = withStep(first, 'clone', running('Receiving: 3%'), noonMs + 5_000);
+    expect(
+      withStep(first, { name: 'clone', report: running('Receiving: 2%'), nowMs: noonMs + 4_999 }),
+    ).toBe(first);
+    const progressed = withStep(first, {
+      name: 'clone',
+      report: running('Receiving: 3%'),
+      nowMs: noonMs + 5_000,
+    });
     expect(progressed.start?.steps?.[0]?.output).toBe('Receiving: 3%');
   });
 
@@ -41,7 +47,7 @@ describe('the status of a step', () => {
     ],
     ['given up', { state: 'exhausted', exitCode: 0, output: 'x' } as const, { state: 'failed' }],
   ])('is written at once when it is %s', (_sentence, report, expected) => {
-    const over = withStep(first, 'clone', report, noonMs + 1);
+    const over = withStep(first, { name: 'clone', report, nowMs: noonMs + 1 });
     expect(over.start?.steps).toEqual([
       {
         name: 'clone',
@@ -52,7 +58,7 @@ describe('the status of a step', () => {
         ...expected,
       },
     ]);
-    expect(withStep(over, 'clone', report, noonMs + 60_000)).toBe(over);
+    expect(withStep(over, { name: 'clone', report, nowMs: noonMs + 60_000 })).toBe(over);
   });
 
   it('is checked less and less often', () => {

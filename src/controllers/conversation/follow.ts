@@ -1,0 +1,133 @@
+import type { Logger } from '@conversation-operator/base/logger';
+import { isoTime, type Clock } from '@conversation-operator/base/clock';
+import type { Request } from '@conversation-operator/kube/controller';
+import { AgentError } from '../../agent/errors.ts';
+import { conversationIdOf } from '../../resources/ids.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import { viewOfSandbox } from '../../status/sandbox-phase.ts';
+import type { AgentConfigurations } from './agent-configuration.ts';
+import type { Approvals } from './approvals/approvals.ts';
+import { withQuestionWithdrawn } from './approvals/decide.ts';
+import type { RunControl } from './execution/run-control.ts';
+import type { PolledRun } from './execution/run-observer.ts';
+import { withRunUnknown, withSandboxAway } from './execution/sandbox-away.ts';
+import type { Delivery } from './messages/delivery.ts';
+import type { ConversationPoller } from './polling/conversation-poller.ts';
+import type { Scope } from './scope.ts';
+import type { StatusWriter } from './status-writer.ts';
+
+export interface FollowingOptions {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly configurations: AgentConfigurations;
+  readonly approvals: Approvals;
+  readonly poller: ConversationPoller;
+  readonly runs: RunControl;
+  readonly delivery: Delivery;
+  readonly writer: Pick<StatusWriter, 'forget'>;
+}
+
+/** Follows a conversation after its start: its sandbox, its agent and what people want of it. */
+export class Following {
+  readonly #options: FollowingOptions;
+
+  constructor(options: FollowingOptions) {
+    this.#options = options;
+  }
+
+  /** Forgets a conversation that is deleted. */
+  forget(conversation: Request): void {
+    const { poller, writer, runs, delivery } = this.#options;
+    for (const part of [poller, writer, runs, delivery]) part.forget(conversation);
+  }
+
+  /**
+   * In order: records the answer to the agent's question, polls the agent, and after its report
+   * follows the run, takes the question or gives the answer, and delivers messages. Returns the
+   * milliseconds until the next reconcile, or until a step that follows a poll is repeated.
+   */
+  async advance(scope: Scope): Promise<number | undefined> {
+    const { approvals, delivery, poller, logger } = this.#options;
+    await approvals.record(scope);
+    const run = await this.#poll(scope);
+    if (typeof run !== 'object') return run;
+    try {
+      const steps = [
+        await this.#followRun(scope, run),
+        await approvals.follow(scope, run),
+        await delivery.follow(scope, run),
+      ];
+      const due = steps.filter((ms) => ms !== undefined);
+      return due.length === 0 ? undefined : Math.min(...due);
+    } catch (error) {
+      const { poll, signal } = scope;
+      if (!(error instanceof AgentError) || signal.aborted || poll === undefined) throw error;
+      const { name } = scope.stored.metadata;
+      logger.debug('agent call failed', { conversation: name, code: error.code, error });
+      scope.poll = undefined;
+      return poller.recordFailure(poll, error);
+    }
+  }
+
+  /**
+   * Polls the agent of a started conversation. Returns the milliseconds until the next reconcile
+   * when there is no report.
+   */
+  async #poll(scope: Scope): Promise<PolledRun | number | undefined> {
+    const { clock, configurations, poller, writer } = this.#options;
+    const { stored, sandbox, signal } = scope;
+    const view = viewOfSandbox(sandbox);
+    const id = conversationIdOf(stored);
+    const now = isoTime(clock);
+    if (view.phase !== 'RUNNING' || sandbox === undefined) {
+      poller.forget(stored.metadata, scope.status.sandboxUID);
+      writer.forget(stored.metadata);
+      scope.status = withSandboxAway(scope.status, { id, sandbox, view, now });
+      if (view.phase === 'MISSING')
+        scope.status = withQuestionWithdrawn(scope.status, now, 'the sandbox is gone');
+      return undefined;
+    }
+    const poll = await poller.poll(stored, sandbox, signal);
+    if (poll === undefined) return undefined;
+    if ('laterMs' in poll) {
+      const { laterMs, error, isUnresponsive } = poll;
+      if (!isUnresponsive && error !== undefined) await this.#malformed(scope, sandbox, error);
+      return laterMs;
+    }
+    scope.poll = poll;
+    const { state, target } = poll;
+    if (state !== undefined)
+      return {
+        ...{ state, sandbox, id, endpoint: target.endpoint },
+        shown: (text, maxLength) => configurations.shown(text, stored, maxLength),
+        secrets: () => configurations.secretsOf(stored, signal),
+      };
+    const why = 'the agent has lost the conversation';
+    scope.status = {
+      ...withQuestionWithdrawn(scope.status, isoTime(clock), why),
+      executionStatus: 'error',
+      executionDetail: 'The agent no longer knows the conversation.',
+    };
+    return undefined;
+  }
+
+  async #followRun(scope: Scope, run: PolledRun): Promise<number | undefined> {
+    const { poller, runs } = this.#options;
+    const observation = await runs.observe(scope, run).catch(async (error: unknown) => {
+      // A report without the cause of an error counts as a report that the operator can not read.
+      if (error instanceof AgentError) await this.#malformed(scope, run.sandbox, error);
+      throw error;
+    });
+    const againAfterMs = observation.againAfterMs ?? (await runs.follow(scope, run, observation));
+    poller.recordUnderstood(scope.stored.metadata);
+    return againAfterMs;
+  }
+
+  /** Marks the run as unknown once the operator could not read the reports for too long. */
+  async #malformed(scope: Scope, sandbox: Sandbox, error: AgentError): Promise<void> {
+    const { clock, configurations, poller } = this.#options;
+    if (!poller.recordMalformed(scope.stored.metadata)) return;
+    const why = await configurations.shown(error.message, scope.stored);
+    scope.status = withRunUnknown(scope.status, { sandbox, why, now: isoTime(clock) });
+  }
+}
