@@ -1,15 +1,5 @@
-/** Events that only programs read, and the prompt that every conversation has. */
-const hiddenKinds: ReadonlySet<unknown> = new Set(['SystemPromptEvent']);
-/** The states of a run that people read, by their keys; all others are of programs. */
-const visibleStates: ReadonlySet<unknown> = new Set([
-  'acp_session_lost',
-  'acp_images_skipped',
-  'acp_mcp_skipped',
-  'acp_secrets_skipped',
-  'acp_update',
-  'plan',
-  'thought',
-]);
+import { isEvent, isSearched } from '../agent/event-kinds.ts';
+
 /** Fields of programs: names of things, numbers of them, and what another field says again. */
 const hiddenFields: ReadonlySet<string> = new Set([
   ...['kind', 'type', 'role', 'source', 'timestamp', 'status', 'key', 'tool_kind', 'origin'],
@@ -29,12 +19,8 @@ const hiddenParts: ReadonlySet<unknown> = new Set(['image', 'audio', 'redacted_t
  * @param event The parsed JSON of an event, of at most 256 levels.
  */
 export function visibleTexts(event: unknown): readonly string[] {
-  if (typeof event !== 'object' || event === null) return [];
-  const { kind, key } = event as Readonly<Record<string, unknown>>;
-  const isHidden =
-    hiddenKinds.has(kind) || (kind === 'ConversationStateUpdateEvent' && !visibleStates.has(key));
   const texts: string[] = [];
-  if (!isHidden) collect(event, texts);
+  if (isEvent(event) && isSearched(event)) collect(event, texts);
   return texts;
 }
 

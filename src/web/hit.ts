@@ -1,4 +1,5 @@
-import { entriesOf, idOf, maxTextLength, type AgentEvent, type Entry } from './entries.ts';
+import type { AgentEvent } from '../agent/event-kinds.ts';
+import { entriesOf, idOf, maxTextLength, type Entry } from './entries.ts';
 
 /** An event that has a text. */
 export interface Hit {

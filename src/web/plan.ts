@@ -1,4 +1,4 @@
-import { isEvent, listOf, objectOf, textOf, type AgentEvent } from './entries.ts';
+import { isEvent, listOf, objectOf, textOf, type AgentEvent } from '../agent/event-kinds.ts';
 
 export interface PlanStep {
   readonly text: string;

@@ -1,4 +1,4 @@
-import type { AgentEvent } from '../../../src/web/entries.ts';
+import type { AgentEvent } from '../../../src/agent/event-kinds.ts';
 import { lastRunMsOf, planOf } from '../../../src/web/plan.ts';
 
 const acp = (...value: readonly unknown[]): AgentEvent => ({
