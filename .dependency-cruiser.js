@@ -15,12 +15,12 @@ export default {
     {
       name: 'pages-know-the-wire-alone',
       comment:
-        'Pages run in browsers: of the service they import types of records and problems, and the values that docs/reasons.md and REST share with them.',
+        'Pages run in browsers: of the service they import types of records and problems, the values that docs/reasons.md and REST share with them, and the table of events.',
       severity: 'error',
       from: { path: '^src/web/' },
       to: {
         path: '^(src|packages)/',
-        pathNot: '^src/(web/|resources/(owner-mends|start-task-id)\\.ts$)',
+        pathNot: '^src/(web/|agent/event-kinds\\.ts$|resources/(owner-mends|start-task-id)\\.ts$)',
         dependencyTypesNot: ['type-only'],
       },
     },

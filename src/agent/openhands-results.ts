@@ -3,6 +3,7 @@ import type { AgentCallOptions, AgentConversation, AgentEndpoint, AgentFailure }
 import { pathOf, type OpenHandsApi } from './openhands-api.ts';
 import { recentEventsSchema, type RecentEvent } from './wire.ts';
 import { failureOf, isStartOrFailureAfter } from './openhands-mapping.ts';
+import { eventKindOf, isFailureCode, isLastMessage } from './event-kinds.ts';
 import * as wire from './wire.ts';
 
 /** Events of the read: the last step of a run with its updates of state, and some before. */
@@ -47,11 +48,12 @@ export function resultOf(newest: readonly RecentEvent[], hasModel: boolean): Run
   const outcome = called && outcomeOf(called);
   // A call that a person has rejected is reported as one that has failed.
   const isRejected = events.some(
-    ({ kind, tool_call_id: call }) =>
-      kind === 'UserRejectObservation' && called != null && call === called.tool_call_id,
+    (event) =>
+      eventKindOf(event)?.result === 'rejected' &&
+      called != null &&
+      event.tool_call_id === called.tool_call_id,
   );
   const exitCode = called?.observation?.exit_code ?? undefined;
-  const isExit = exitCode !== undefined && !passing.has(exitCode);
   const hasDoneNothing = message !== -1 && !events.some(isCall) && words !== undefined;
   if (words === undefined && outcome === undefined) return undefined;
   return {
@@ -59,26 +61,22 @@ export function resultOf(newest: readonly RecentEvent[], hasModel: boolean): Run
     ...(isRejected
       ? { reason: 'ToolRejected' }
       : outcome === 'failed'
-        ? { reason: 'ToolFailed', ...(isExit ? { exitCode } : {}) }
+        ? { reason: 'ToolFailed', ...(isFailureCode(exitCode) ? { exitCode } : {}) }
         : hasDoneNothing && !hasModel
           ? { reason: 'ModelNotConfigured' }
           : {}),
   };
 }
 
-/** Exit codes of a command that has not failed: -1 is that of one which still runs. */
-const passing: ReadonlySet<number> = new Set([0, -1]);
 /** Results of what is no tool: the last message of the agent, and its thoughts. */
 const noTools: ReadonlySet<unknown> = new Set(['FinishObservation', 'ThinkObservation']);
-const lastMessages: ReadonlySet<unknown> = new Set(['FinishAction', 'MessageAction']);
 
 const isCall = ({ kind, action }: RecentEvent): boolean =>
-  kind === 'ACPToolCallEvent' || (kind === 'ActionEvent' && !lastMessages.has(action?.kind));
+  kind === 'ACPToolCallEvent' || (kind === 'ActionEvent' && !isLastMessage(action?.kind));
 
 /** The words of the agent in an event; empty for other events. */
 function wordsOf({ kind, source, action, llm_message: message }: RecentEvent): string {
-  if (kind === 'ActionEvent' && lastMessages.has(action?.kind))
-    return (action?.message ?? '').trim();
+  if (kind === 'ActionEvent' && isLastMessage(action?.kind)) return (action?.message ?? '').trim();
   if (kind !== 'MessageEvent' || source !== 'agent') return '';
   return (message?.content ?? [])
     .map(({ text }) => text ?? '')
@@ -90,27 +88,22 @@ function wordsOf({ kind, source, action, llm_message: message }: RecentEvent): s
 const interrupted = 'Tool call interrupted before completion.';
 
 /** The outcome of a tool call; undefined for events that have none. */
-function outcomeOf({
-  kind,
-  status,
-  error,
-  observation,
-}: RecentEvent): 'done' | 'failed' | 'rejected' | undefined {
-  switch (kind) {
-    case 'ObservationEvent': {
+function outcomeOf(event: RecentEvent): 'done' | 'failed' | 'rejected' | undefined {
+  const { status, error, observation } = event;
+  switch (eventKindOf(event)?.result) {
+    case 'observed':
       if (noTools.has(observation?.kind)) return undefined;
-      const exitCode = observation?.exit_code ?? 0;
-      return observation?.is_error === true || !passing.has(exitCode) ? 'failed' : 'done';
-    }
-    case 'AgentErrorEvent':
+      return observation?.is_error === true || isFailureCode(observation?.exit_code)
+        ? 'failed'
+        : 'done';
+    case 'failed':
       // A pause has ended the call, which is no failure of the tool.
       return error?.startsWith(interrupted) === true ? 'done' : 'failed';
-    case 'UserRejectObservation':
+    case 'rejected':
       return 'rejected';
-    case 'ACPToolCallEvent':
+    case undefined:
+      if (eventKindOf(event)?.shown !== 'call') return undefined;
       return status === 'failed' ? 'failed' : status === 'completed' ? 'done' : undefined;
-    default:
-      return undefined;
   }
 }
 

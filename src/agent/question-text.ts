@@ -290,14 +290,12 @@ export function questionTextOf(
   );
   const isPart = renderer.isTruncated || begun.length + last.length < all.length;
   return {
-    title: head(title, maxApprovalTitle - more.length, isPart) + more,
-    tool: head(
-      [...new Set(tools)].join(', '),
-      maxApprovalTool,
-      isPart || tools.length < names.length,
-    ),
-    summary: headAndTail(whole, maxSummary, isPart),
-    text: whole.length <= maxSummary ? '' : headAndTail(whole, maxApprovalText, isPart),
+    title: head(title, maxApprovalTitle - more.length, { isPart }) + more,
+    tool: head([...new Set(tools)].join(', '), maxApprovalTool, {
+      isPart: isPart || tools.length < names.length,
+    }),
+    summary: headAndTail(whole, maxSummary, { isPart }),
+    text: whole.length <= maxSummary ? '' : headAndTail(whole, maxApprovalText, { isPart }),
     options: options.map((option) => ({
       ...option,
       name: head(renderer.line(option.name), maxOptionLength),
@@ -306,27 +304,27 @@ export function questionTextOf(
   };
 }
 
-/** @param isPart Whether the text itself lacks a part. */
-const notShown = (count: number, isPart = false): string =>
+/** `isPart`: the text itself lacks a part. */
+const notShown = (count: number, { isPart = false } = {}): string =>
   `… ${isPart ? 'more than ' : ''}${count} characters not shown …`;
 
 /** Characters that the mark takes at most. */
-const maxMark = notShown(Number.MAX_SAFE_INTEGER, true).length + 2;
+const maxMark = notShown(Number.MAX_SAFE_INTEGER, { isPart: true }).length + 2;
 
 /** The beginning of a text, with a mark where it is not all of it. */
-function head(text: string, maxLength: number, isPart = false): string {
+function head(text: string, maxLength: number, { isPart = false } = {}): string {
   if (text.length <= maxLength) return text;
   const kept = wholeCharacters(text.slice(0, maxLength - maxMark));
-  return `${kept} ${notShown(text.length - kept.length, isPart)}`;
+  return `${kept} ${notShown(text.length - kept.length, { isPart })}`;
 }
 
 /** The beginning and the end of a text, with a mark in between where that is not all of it. */
-function headAndTail(text: string, maxLength: number, isPart: boolean): string {
+function headAndTail(text: string, maxLength: number, { isPart = false } = {}): string {
   if (text.length <= maxLength) return text;
   const room = maxLength - maxMark;
   const first = wholeCharacters(text.slice(0, Math.ceil(room * (2 / 3))));
   const last = wholeCharacters(text.slice(text.length - Math.floor(room / 3)));
-  const mark = notShown(text.length - first.length - last.length, isPart);
+  const mark = notShown(text.length - first.length - last.length, { isPart });
   return `${first}\n${mark}\n${last}`;
 }
 

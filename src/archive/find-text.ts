@@ -3,7 +3,7 @@ import type { FoundEvent, FoundPart } from './history.ts';
 import type { FrameLines, OpenArchive } from './open-archive.ts';
 import type { Segment } from './manifest.ts';
 import { snippetOf, type TextQuery } from './text-fold.ts';
-import { visibleTexts } from './visible-texts.ts';
+import { visibleTexts } from './agent-event.ts';
 
 /** Segments whose words are read at once. */
 const segmentsAtOnce = 8;

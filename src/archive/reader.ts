@@ -78,12 +78,12 @@ export function createHistoryReader(options: HistoryReaderOptions): HistoryReade
 
   /**
    * Heads never change, so a known one is not read again.
-   * @param keeps Whether the head will be asked for again soon.
+   * `keeps`: whether the head will be asked for again soon.
    */
   const open = async (
     { namespace, uid, head }: ArchiveState,
     signal?: AbortSignal,
-    keeps = true,
+    { keeps = true } = {},
   ): Promise<OpenArchive> => {
     const name = `${namespace}/${uid}/${head}`;
     const known = heads.get(name);
@@ -114,14 +114,14 @@ export function createHistoryReader(options: HistoryReaderOptions): HistoryReade
     },
     all: async function* (state, from = 0, signal) {
       const archive = await open(state, signal);
-      for (const place of placesOf(archive, from, false)) {
+      for (const place of placesOf(archive, { from, descending: false })) {
         const events = await readAll(archive, [place], signal);
         yield events.filter(({ position }) => position >= from);
       }
     },
     find: async function* (state, query, before, signal) {
       // A search of all conversations would replace what pages of one are read from.
-      yield* findText(await open(state, signal, false), query, before, signal);
+      yield* findText(await open(state, signal, { keeps: false }), query, before, signal);
     },
     newest: (address, expiredTime, signal) => newestState(options, address, expiredTime, signal),
     files: async ({ files, ...state }, signal) =>
@@ -149,8 +149,11 @@ async function startOf(
   );
 }
 
-/** The frames from the one with a position on. */
-function placesOf(archive: OpenArchive, from: number, descending: boolean): FramePlace[] {
+/** The frames from the one with the position `from` on. */
+function placesOf(
+  archive: OpenArchive,
+  { from, descending }: { readonly from: number; readonly descending: boolean },
+): FramePlace[] {
   const places = archive.manifest.segments
     .flatMap(placesIn)
     .filter(({ start, end }) => (descending ? start <= from : end > from));
@@ -173,7 +176,7 @@ async function* matching(
   from: number,
   signal?: AbortSignal,
 ): AsyncGenerator<ReadEvent> {
-  const places = placesOf(archive, from, descending).filter(({ segment }) =>
+  const places = placesOf(archive, { from, descending }).filter(({ segment }) =>
     mayMatch(segment, filter),
   );
   const isCandidate = candidatesOf(filter);

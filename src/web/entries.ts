@@ -1,5 +1,15 @@
-/** An event as an agent has stored it. Agents are not trusted, so every field may be anything. */
-export type AgentEvent = Readonly<Record<string, unknown>>;
+import {
+  contentText,
+  eventKindOf,
+  isEvent,
+  isFailureCode,
+  isLastMessage,
+  listOf,
+  objectOf,
+  stateKindOf,
+  textOf,
+  type AgentEvent,
+} from '../agent/event-kinds.ts';
 
 interface EntryBase {
   readonly id: string;
@@ -45,12 +55,6 @@ export const maxTextLength = 20_000;
 const maxSummaryLength = 200;
 const maxImages = 20;
 
-export const isEvent = (value: unknown): value is AgentEvent =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-export const objectOf = (value: unknown): AgentEvent => (isEvent(value) ? value : {});
-export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
-export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
-
 function bounded(text: string): string {
   const more = text.length - maxTextLength;
   return more <= 0 ? text : `${text.slice(0, maxTextLength)}\n… ${more} characters more`;
@@ -69,15 +73,6 @@ const firstLine = (text: string): string => {
   return line.length <= maxSummaryLength ? line : `${line.slice(0, maxSummaryLength)}…`;
 };
 
-/** The text of a content: a string, or a list of parts. */
-const contentText = (content: unknown): string =>
-  typeof content === 'string'
-    ? content
-    : listOf(content)
-        .map((part) => textOf(objectOf(part)['text']))
-        .filter((text) => text !== '')
-        .join('\n');
-
 /** Only images that are in the event itself: a request would report the reader to another host. */
 const contentImages = (content: unknown): readonly string[] =>
   listOf(content)
@@ -93,19 +88,19 @@ const baseOf = (event: AgentEvent): EntryBase => ({
   time: textOf(event['timestamp']),
 });
 
-function messageOf(event: AgentEvent, text: string, content?: unknown): MessageEntry | undefined {
+/** None where the message says nothing. */
+function messageOf(event: AgentEvent, text: string, content?: unknown): readonly MessageEntry[] {
   const images = contentImages(content);
-  if (text.trim() === '' && images.length === 0) return undefined;
+  if (text.trim() === '' && images.length === 0) return [];
   const source = event['source'] === 'user' ? 'user' : 'agent';
-  return { ...baseOf(event), kind: 'message', source, text: bounded(text), images };
+  return [{ ...baseOf(event), kind: 'message', source, text: bounded(text), images }];
 }
 
-const notice = (event: AgentEvent, text: string, isProblem = false): NoticeEntry => ({
-  ...baseOf(event),
-  kind: 'notice',
-  text: bounded(text),
-  isProblem,
-});
+const notice = (
+  event: AgentEvent,
+  text: string,
+  { isProblem }: { readonly isProblem: boolean },
+): NoticeEntry => ({ ...baseOf(event), kind: 'notice', text: bounded(text), isProblem });
 
 const jsonOf = (value: unknown): string =>
   value === undefined || value === null || (Array.isArray(value) && value.length === 0)
@@ -139,31 +134,28 @@ function toolOf(event: AgentEvent): ToolEntry {
 /** An agent's action: what it thinks before, and the call of the tool or its last message. */
 function actionEntries(event: AgentEvent): readonly Entry[] {
   const action = objectOf(event['action']);
-  const thought = messageOf({ ...event, source: 'agent' }, contentText(event['thought']));
-  const before = thought === undefined ? [] : [{ ...thought, id: `${thought.id}/thought` }];
-  if (action['kind'] !== 'FinishAction' && action['kind'] !== 'MessageAction')
-    return [...before, toolOf(event)];
-  const last = messageOf({ ...event, source: 'agent' }, textOf(action['message']));
-  return last === undefined ? before : [...before, last];
+  const own = { ...event, source: 'agent' };
+  const before = messageOf({ ...own, id: `${idOf(event)}/thought` }, contentText(event['thought']));
+  return isLastMessage(action['kind'])
+    ? [...before, ...messageOf(own, textOf(action['message']))]
+    : [...before, toolOf(event)];
 }
 
 function resultOf(event: AgentEvent): Pick<ToolEntry, 'output' | 'state'> | undefined {
   const observation = objectOf(event['observation']);
-  switch (event['kind']) {
-    case 'ObservationEvent': {
+  switch (eventKindOf(event)?.result) {
+    case 'observed': {
       // Its action is the last message of the agent.
       if (observation['kind'] === 'FinishObservation') return undefined;
       const text = contentText(observation['content']) || textOf(observation['output']);
-      const exit = observation['exit_code'];
-      const isFailed =
-        observation['is_error'] === true || (typeof exit === 'number' && exit !== 0 && exit !== -1);
+      const isFailed = observation['is_error'] === true || isFailureCode(observation['exit_code']);
       return { output: ends(text), state: isFailed ? 'failed' : 'done' };
     }
-    case 'AgentErrorEvent':
+    case 'failed':
       return { output: ends(textOf(event['error'])), state: 'failed' };
-    case 'UserRejectObservation':
+    case 'rejected':
       return { output: bounded(textOf(event['rejection_reason'])), state: 'rejected' };
-    default:
+    case undefined:
       return undefined;
   }
 }
@@ -214,63 +206,38 @@ const folded = (event: AgentEvent, name: string, value: unknown): FoldedEntry =>
 });
 
 /** Changes of an agent's session that a person has to know of. */
-function updateEntries(event: AgentEvent): readonly Entry[] {
-  const value = textOf(event['value']);
-  switch (event['key']) {
-    case 'acp_session_lost':
-      return [notice(event, `The agent could not open its session: ${value}`, true)];
-    case 'acp_images_skipped':
-    case 'acp_mcp_skipped':
-      return [notice(event, value, true)];
-    case 'acp_secrets_skipped':
-      return [notice(event, `The agent does not get: ${listOf(event['value']).join(', ')}`, true)];
-    case 'acp_continued':
-      return value === 'transcript'
-        ? [notice(event, 'The agent continues in a new session, with what was said before.')]
-        : [];
-    case 'thought':
-      return [folded(event, 'Thought', contentText(event['value']) || value)];
-    case 'plan':
-      return [folded(event, 'Plan', planText(event['value']))];
-    case 'acp_update':
-      return [folded(event, 'Update of the agent', event['value'])];
-    default:
-      return [];
-  }
+function stateEntries(event: AgentEvent): readonly Entry[] {
+  const state = stateKindOf(event);
+  const value = state?.valueOf(event['value']);
+  if (state === undefined || value === undefined) return [];
+  return state.shown === 'folded'
+    ? [folded(event, state.name ?? '', value)]
+    : [notice(event, textOf(value), { isProblem: state.shown === 'problem' })];
 }
 
-/** A plan: a line for each entry, with its state. */
-const planText = (plan: unknown): string =>
-  listOf(plan)
-    .map((entry) => {
-      const { content, status } = objectOf(entry);
-      return `${textOf(status)}: ${textOf(content)}`;
-    })
-    .join('\n');
-
 function entriesOfOne(event: AgentEvent): readonly Entry[] {
-  switch (event['kind']) {
-    case 'MessageEvent': {
+  switch (eventKindOf(event)?.shown) {
+    case 'message': {
       const { content } = objectOf(event['llm_message']);
-      const message = messageOf(event, contentText(content), content);
-      return message === undefined ? [] : [message];
+      return messageOf(event, contentText(content), content);
     }
-    case 'ActionEvent':
+    case 'action':
       return actionEntries(event);
-    case 'ConversationErrorEvent': {
+    case 'call':
+      return [acpToolOf(event)];
+    case 'failure': {
       const text = textOf(event['detail']) || textOf(event['code']) || 'The run has failed.';
-      return [notice(event, text, true)];
+      return [notice(event, text, { isProblem: true })];
     }
-    case 'ConversationStateUpdateEvent':
-      return updateEntries(event);
-    case 'PauseEvent':
-    case 'InterruptEvent':
-      return [notice(event, 'The run was interrupted.')];
-    case 'ObservationEvent':
+    case 'state':
+      return stateEntries(event);
+    case 'interruption':
+      return [notice(event, 'The run was interrupted.', { isProblem: false })];
+    case 'hidden':
       return [];
-    case 'SystemPromptEvent':
+    case 'prompt':
       return [folded(event, 'System prompt', contentText([event['system_prompt']]))];
-    default: {
+    case undefined: {
       const { id: _id, timestamp: _time, kind, ...fields } = event;
       return [folded(event, textOf(kind) || 'Event', fields)];
     }
@@ -303,7 +270,6 @@ export function entriesOf(events: readonly AgentEvent[]): readonly Entry[] {
     const call = textOf(event['tool_call_id']);
     const result = resultOf(event);
     if (result !== undefined) add(call, { ...toolOf(event), ...result });
-    else if (event['kind'] === 'ACPToolCallEvent') add(call, acpToolOf(event));
     else {
       const isEnd = event['key'] === 'execution_status' && ended.has(event['value']);
       if (isEnd) {
@@ -341,3 +307,62 @@ export const markdownOf = (entries: readonly Entry[]): string =>
       return [`**${entry.tool}**: ${entry.summary}`, ...parts].join('\n\n');
     })
     .join('\n\n');
+
+export interface PlanStep {
+  readonly text: string;
+  readonly state: 'done' | 'doing' | 'open';
+}
+
+interface Plan {
+  readonly steps: readonly PlanStep[];
+  /** Steps that are left out. */
+  readonly more: number;
+}
+
+const maxSteps = 100;
+const maxStepLength = 500;
+
+/** States of the Agent Client Protocol and of OpenHands. */
+const states: ReadonlyMap<string, PlanStep['state']> = new Map([
+  ['completed', 'done'],
+  ['done', 'done'],
+  ['in_progress', 'doing'],
+]);
+
+function stepOf(given: unknown): PlanStep {
+  const { content, title, status } = objectOf(given);
+  const text = textOf(content) || textOf(title);
+  return {
+    text: text.length > maxStepLength ? `${text.slice(0, maxStepLength)}…` : text,
+    state: states.get(textOf(status)) ?? 'open',
+  };
+}
+
+/** The list of an event that has the whole plan; undefined for other events. */
+function listIn(event: AgentEvent): unknown {
+  if (event['key'] === 'plan') return event['value'];
+  const { kind, command, task_list: tasks } = objectOf(event['action'] ?? event['observation']);
+  const isPlan = kind === 'TaskTrackerObservation' || command === 'plan';
+  return isPlan && textOf(kind).startsWith('TaskTracker') ? tasks : undefined;
+}
+
+/** The plan of the agent, as the last event with a plan has it. */
+export function planOf(events: readonly AgentEvent[]): Plan {
+  const last = events.findLast((event) => Array.isArray(listIn(event)));
+  const list = listOf(last && listIn(last)).filter(isEvent);
+  return { steps: list.slice(0, maxSteps).map(stepOf), more: Math.max(0, list.length - maxSteps) };
+}
+
+const timeOf = (event: AgentEvent): number => Date.parse(textOf(event['timestamp']));
+const statusOf = (event: AgentEvent): unknown =>
+  event['key'] === 'execution_status' ? event['value'] : undefined;
+
+/** Milliseconds that the last run has taken; undefined where the events do not say that. */
+export function lastRunMsOf(events: readonly AgentEvent[]): number | undefined {
+  const begin = events.findLastIndex((event) => statusOf(event) === 'running');
+  const [first, ...rest] = begin < 0 ? [] : events.slice(begin);
+  const end = rest.find((event) => statusOf(event) !== undefined);
+  if (first === undefined || end === undefined) return undefined;
+  const ms = timeOf(end) - timeOf(first);
+  return ms >= 0 ? ms : undefined;
+}

@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals';
-import { entriesOf, idOf, type AgentEvent } from './entries.ts';
+import type { AgentEvent } from '../agent/event-kinds.ts';
+import { entriesOf, idOf } from './entries.ts';
 
 /** A page of events, newest first unless it was asked for otherwise. */
 export interface EventPage {

@@ -1,8 +1,8 @@
-import { planOf } from './plan.ts';
+import { planOf, entriesOf, type Entry } from './entries.ts';
 import { computed, signal } from '@preact/signals';
 import { api, ApiError, messageOf } from './api.ts';
 import { Refresher } from './reading.ts';
-import { entriesOf, isEvent, type AgentEvent, type Entry } from './entries.ts';
+import { isEvent, type AgentEvent } from '../agent/event-kinds.ts';
 import { entryIdOf, EventLog, type EventPage } from './event-log.ts';
 
 /** The service passes on what an agent answers, as it is. */

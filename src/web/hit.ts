@@ -1,4 +1,5 @@
-import { entriesOf, idOf, maxTextLength, type AgentEvent, type Entry } from './entries.ts';
+import type { AgentEvent } from '../agent/event-kinds.ts';
+import { entriesOf, idOf, maxTextLength, type Entry } from './entries.ts';
 
 /** An event that has a text. */
 export interface Hit {
@@ -80,18 +81,16 @@ function* textsIn(value: unknown): Generator<string> {
     for (const part of Object.values(value)) yield* textsIn(part);
 }
 
-function hitOf(id: string, text: string, pattern: RegExp, isShown: boolean): Hit | undefined {
+function placeIn(text: string, pattern: RegExp): Omit<Hit, 'id' | 'isShown'> | undefined {
   const found = pattern.exec(text);
   if (found === null) return undefined;
   const [match] = found;
   const end = found.index + match.length;
   const start = Math.max(0, found.index - maxAround);
   return {
-    id,
     before: (start > 0 ? '…' : '') + text.slice(start, found.index),
     match,
     after: text.slice(end, end + maxAround) + (end + maxAround < text.length ? '…' : ''),
-    isShown,
   };
 }
 
@@ -100,13 +99,13 @@ export function hitIn(event: AgentEvent, pattern: RegExp): Hit | undefined {
   const id = idOf(event);
   const texts = entriesOf([event]).flatMap(shownTexts);
   for (const text of texts) {
-    const hit = hitOf(id, text, pattern, true);
-    if (hit !== undefined) return hit;
+    const place = placeIn(text, pattern);
+    if (place !== undefined) return { id, ...place, isShown: true };
   }
   if (texts.every((text) => text.length <= maxTextLength)) return undefined;
   for (const text of textsIn(event)) {
-    const hit = hitOf(id, text, pattern, false);
-    if (hit !== undefined) return hit;
+    const place = placeIn(text, pattern);
+    if (place !== undefined) return { id, ...place, isShown: false };
   }
   return undefined;
 }

@@ -1,6 +1,6 @@
 import { batch, signal } from '@preact/signals';
 import { api } from './api.ts';
-import type { AgentEvent } from './entries.ts';
+import type { AgentEvent } from '../agent/event-kinds.ts';
 import type { History } from './history.ts';
 import { joinedTexts, writtenIn, type LiveText } from './live-texts.ts';
 import { Refresher } from './reading.ts';

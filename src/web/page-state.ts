@@ -2,7 +2,7 @@ import { computed, effect, signal } from '@preact/signals';
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import { api } from './api.ts';
-import { ChangeQueue } from './changes.ts';
+import { ChangeQueue, Store } from './store.ts';
 import { Draft } from './draft.ts';
 import { filterOf, isFiltered, matcherOf } from './filter.ts';
 import { groups, type Group } from './groups.ts';
@@ -11,7 +11,6 @@ import type { Row } from './row.ts';
 import { SavedTexts } from './saved-texts.ts';
 import { Selection } from './selection.ts';
 import { serviceTime } from './times.ts';
-import { Store } from './store.ts';
 import { ChangeStream } from './stream.ts';
 import type { SandboxSpecRecord } from './wire.ts';
 

@@ -182,7 +182,7 @@ export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'of a release that did not keep them',
   },
   'a search finds the ids of events': {
-    ...{ file: 'src/archive/visible-texts.ts', test: find.test },
+    ...{ file: 'src/archive/agent-event.ts', test: find.test },
     from: ' && !idField.test(name)',
     to: '',
     name: 'have no ids, kinds or times',

@@ -1,6 +1,6 @@
 import type { Draft } from './event-log.ts';
 import type { ApprovalAnswer, ApprovalRequest } from './events.ts';
-import { HttpError } from './http-error.ts';
+import { HttpError } from './router.ts';
 
 /** The decision of a person about a question. */
 export interface Decision {

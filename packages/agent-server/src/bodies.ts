@@ -1,6 +1,6 @@
 import en from 'zod/v4/locales/en.js';
 import * as z from 'zod/mini';
-import { HttpError } from './http-error.ts';
+import { HttpError } from './router.ts';
 import { httpHeaders, mcpConfig } from './mcp-servers.ts';
 import { confirmationPolicies } from './meta.ts';
 import { maxSecrets } from './secrets.ts';

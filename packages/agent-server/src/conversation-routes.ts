@@ -17,10 +17,9 @@ import {
 } from './bodies.ts';
 import type { Conversation } from './conversation.ts';
 import type { Conversations } from './conversations.ts';
-import { HttpError } from './http-error.ts';
+import { HttpError, type Call, type Router, type RouteResponse } from './router.ts';
 import { mcpServersOf } from './mcp-servers.ts';
 import type { Meta } from './meta.ts';
-import type { Call, Router, RouteResponse } from './router.ts';
 import { type SecretBox, countOf, maxSecrets, withSecrets } from './secrets.ts';
 import type { Webhooks } from './webhooks.ts';
 import { finalResponseOf, infoOf } from './presenters.ts';

@@ -5,7 +5,7 @@ import { Conversation } from './conversation.ts';
 import type { ConversationHost } from './run-view.ts';
 import type { NewMessage } from './drafts.ts';
 import { unfinishedPrefix } from './durable-files.ts';
-import { HttpError } from './http-error.ts';
+import { HttpError } from './router.ts';
 import { storedMcpServers, type McpServer } from './mcp-servers.ts';
 import { McpTools } from './mcp-tools.ts';
 import type { Meta } from './meta.ts';

@@ -1,7 +1,7 @@
 import { mkdir, writeFile, open } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { dirname, isAbsolute, basename } from 'node:path';
-import { HttpError } from './http-error.ts';
+import { HttpError, type Download } from './router.ts';
 import { constants } from 'node:fs';
 import { Readable } from 'node:stream';
 
@@ -56,14 +56,6 @@ function fileIn(body: Buffer, contentType: string): Buffer | undefined {
       return text.subarray(head + 4, end);
   }
   return undefined;
-}
-
-/** Content of a file, as long as the file was when it was opened. */
-export interface Download {
-  readonly name: string;
-  readonly bytes: number;
-  /** Closes the file at its end, and when it is destroyed. */
-  readonly content: Readable;
 }
 
 /** Opens a file of this machine. A pipe in its place is not waited for. */

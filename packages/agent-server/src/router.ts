@@ -1,5 +1,18 @@
 import type { IncomingMessage } from 'node:http';
-import type { Download } from './file-transfer.ts';
+import type { Readable } from 'node:stream';
+
+/** A response other than success. Clients receive `detail` unchanged. */
+export class HttpError extends Error {
+  override readonly name = 'HttpError';
+  readonly status: number;
+  readonly detail: unknown;
+
+  constructor(status: number, detail: unknown) {
+    super(typeof detail === 'string' ? detail : `status ${status}`);
+    this.status = status;
+    this.detail = detail;
+  }
+}
 
 export interface Call {
   readonly request: IncomingMessage;
@@ -8,6 +21,14 @@ export interface Call {
   readonly params: Readonly<Record<string, string>>;
   /** Returns the JSON body; undefined when there is none. */
   body(): Promise<unknown>;
+}
+
+/** Content of a file, as long as the file was when it was opened. */
+export interface Download {
+  readonly name: string;
+  readonly bytes: number;
+  /** Closes the file at its end, and when it is destroyed. */
+  readonly content: Readable;
 }
 
 /** JSON, or the content of a file. */

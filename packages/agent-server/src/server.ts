@@ -7,13 +7,12 @@ import { commandBody, hooksBody, initBody, parse, skillsBody, type WebhookBody }
 import { Commands } from './commands.ts';
 import { conversationRoutes, type Ready } from './conversation-routes.ts';
 import { Conversations } from './conversations.ts';
-import { dispositionOf, download, type Download, readBody, upload } from './file-transfer.ts';
+import { dispositionOf, download, readBody, upload } from './file-transfer.ts';
 import { Git } from './git/git.ts';
 import { gitRoutes } from './git/routes.ts';
-import { HttpError } from './http-error.ts';
+import { HttpError, type Download, Router, type RouteResponse } from './router.ts';
 import { parseJson } from './json.ts';
 import type { Programs } from './program.ts';
-import { Router, type RouteResponse } from './router.ts';
 import { SecretBox } from './secrets.ts';
 import { commandEnvironment, SettingsError, type Settings } from './settings.ts';
 import { projectHooks, projectSkills } from './skills.ts';

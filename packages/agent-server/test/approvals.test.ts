@@ -1,7 +1,7 @@
 import { answerDraft, assertSameAnswer, type Decision } from '../src/approvals.ts';
 import { DerivedState } from '../src/derived-state.ts';
 import type { ApprovalRequest, EventBody } from '../src/events.ts';
-import { HttpError } from '../src/http-error.ts';
+import { HttpError } from '../src/router.ts';
 
 const aQuestion = (kinds: readonly string[], id = 'q'): ApprovalRequest => ({
   ...{ id, tool_call_id: 'call', title: 'Run x', tool_kind: 'execute', input: null },

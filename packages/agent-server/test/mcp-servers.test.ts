@@ -1,5 +1,5 @@
 import { createBody, parse } from '../src/bodies.ts';
-import { HttpError } from '../src/http-error.ts';
+import { HttpError } from '../src/router.ts';
 import {
   mcpServersOf,
   sessionServersOf,

@@ -10,7 +10,7 @@ import {
   type LineDiff,
   type Commented,
 } from '../line-diff.ts';
-import { lineAt, SourceLine, SourceText } from './source-line.tsx';
+import { lineAt, SourceLine, SourceText } from './file-view.tsx';
 
 interface LineCommentProps {
   readonly path: string;

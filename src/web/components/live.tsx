@@ -1,7 +1,7 @@
 import { InOrder } from './text-block.tsx';
 import type { History } from '../history.ts';
 import type { Live } from '../live.ts';
-import { lastRunMsOf, type PlanStep } from '../plan.ts';
+import { lastRunMsOf, type PlanStep } from '../entries.ts';
 import { duration } from '../times.ts';
 import type { ConversationRecord } from '../wire.ts';
 import { useSignal } from '@preact/signals';

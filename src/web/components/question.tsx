@@ -3,7 +3,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import type { Approval, ConversationRecord, WholeApproval } from '../wire.ts';
 import { InOrder, TextBlock } from './text-block.tsx';
 import { api, messageOf } from '../api.ts';
-import { outcomeOf, type Stored } from '../reply.ts';
+import { outcomeOf, type Stored } from '../sentences.ts';
 
 /** The answer of a person to a question, until the record of the conversation shows it. */
 interface GivenAnswer {
@@ -72,7 +72,7 @@ export class Questions {
         ...(reason.trim() === '' ? {} : { reason }),
         ...(hash == null ? {} : { call_hash: hash }),
       });
-      const outcome = outcomeOf(stored, approval.sandbox_status === 'RUNNING');
+      const outcome = outcomeOf(stored, { isRunning: approval.sandbox_status === 'RUNNING' });
       this.given.value = { id, option, state: 'stored', outcome };
     } catch (error) {
       this.given.value = { id, option, state: 'failed', problem: messageOf(error) };

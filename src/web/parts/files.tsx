@@ -8,10 +8,9 @@ import { sandboxStatusOf } from '../facts.ts';
 import { coloursOfText } from '../file-colours.ts';
 import { contentOf, matchingPaths } from '../file-tree.ts';
 import type { Row } from '../row.ts';
-import { FileImage, isBitmap, isImage } from '../components/file-image.tsx';
+import { FileImage, isBitmap, isImage, SourceText } from '../components/file-view.tsx';
 import { LineDiffTable } from '../components/line-diff.tsx';
 import { RetryProblem } from '../components/loading.tsx';
-import { SourceText } from '../components/source-line.tsx';
 
 /** The service names no more files of a folder. */
 const maxFiles = 10_000;

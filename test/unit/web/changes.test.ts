@@ -1,6 +1,5 @@
 import { effect } from '@preact/signals';
-import { ChangeQueue } from '../../../src/web/changes.ts';
-import { Store } from '../../../src/web/store.ts';
+import { ChangeQueue, Store } from '../../../src/web/store.ts';
 import { eventually } from '../../support/eventually.ts';
 import { aConversation, aQuota, idOf } from '../../support/page-records.ts';
 

@@ -1,6 +1,6 @@
 import { entryIdOf } from '../../../src/web/event-log.ts';
 import { closestPlace, hitIn, patternOf, surroundingsIn } from '../../../src/web/hit.ts';
-import { outcomeOf } from '../../../src/web/reply.ts';
+import { outcomeOf } from '../../../src/web/sentences.ts';
 
 const message = (text: string) => ({
   ...{ kind: 'MessageEvent', id: 'm', source: 'agent' },
@@ -69,7 +69,7 @@ it.each([
   ['delivered', null, true, 'The agent has your answer.'],
 ] as const)('says what becomes of an answer that is %s (%s, %s)', (...row) => {
   const [state, notice, isRunning, words] = row;
-  expect(outcomeOf({ state, notice }, isRunning)).toBe(words);
+  expect(outcomeOf({ state, notice }, { isRunning })).toBe(words);
 });
 
 describe('the surroundings of a text', () => {

@@ -14,10 +14,10 @@ import {
 import { maskText } from '../mask.ts';
 import { sessionServersOf, type McpServer } from '../mcp-servers.ts';
 import { agentVariablesOf } from '../secrets.ts';
-import { acpSettingsOf, type AcpSettings } from './settings.ts';
+import { acpSettingsOf, type AcpSettings, setUpOf, type AcpModel } from './vendors.ts';
 import { AcpChild } from './child.ts';
-import { AcpFailure } from './turn.ts';
 import {
+  AcpFailure,
   failureOf,
   questionDrafts,
   stateEvent,
@@ -25,9 +25,8 @@ import {
   stopFailure,
   unreadText,
   unsupported,
-} from './log-entries.ts';
+} from './turn.ts';
 import { promptOf, transcriptOf, type Replay } from './session-texts.ts';
-import { setUpOf, type AcpModel } from './vendors.ts';
 
 export interface AcpProgramOptions extends Omit<ProgramPlace, 'model'> {
   readonly settings: AcpSettings;
@@ -182,7 +181,10 @@ export class AcpProgram implements Program {
         ? []
         : [
             {
-              event: stateEvent('acp_images_skipped', unreadText(unreadImages, this.#readsImages)),
+              event: stateEvent(
+                'acp_images_skipped',
+                unreadText(unreadImages, { readsImages: this.#readsImages }),
+              ),
             },
           ]),
       {

@@ -76,7 +76,7 @@ export interface AskedCall {
 const sha256 = (value: unknown): string =>
   createHash('sha256').update(JSON.stringify(value)).digest('hex');
 
-const rawPart = (raw: unknown, isShortened: boolean): RawPart | undefined =>
+const rawPart = (raw: unknown, { isShortened = false } = {}): RawPart | undefined =>
   raw === undefined || raw === null
     ? undefined
     : { hash: sha256(raw), isShortened: isShortened || !isExact(raw) };
@@ -258,7 +258,7 @@ export class UpdateRecorder {
    * are as the agent has sent them. `isNew`: the id of a call that has ended begins another one,
    * because some models count their calls from one again.
    */
-  merge(given: ToolCallParts, isNew = false): AcpToolCall {
+  merge(given: ToolCallParts, { isNew = false } = {}): AcpToolCall {
     const update = maskedParts(given, this.#needles());
     const last = this.#calls.get(update.toolCallId);
     const known = isNew && last !== undefined && ended.has(last.status) ? undefined : last;
@@ -277,12 +277,19 @@ export class UpdateRecorder {
     };
     const raw = known && this.#raw.get(known);
     this.#raw.set(call, {
-      title: rawPart(given.title, (named ?? '').length > maxDataCharacters) ?? raw?.title,
+      title:
+        rawPart(given.title, { isShortened: (named ?? '').length > maxDataCharacters }) ??
+        raw?.title,
       shownTitle: named?.slice(0, maxDataCharacters) ?? raw?.shownTitle,
-      kind: rawPart(given.kind, (kind ?? '').length > maxIdCharacters) ?? raw?.kind,
-      input: rawPart(given.rawInput, (rawInput ?? null) !== call.raw_input) ?? raw?.input,
+      kind:
+        rawPart(given.kind, { isShortened: (kind ?? '').length > maxIdCharacters }) ?? raw?.kind,
+      input:
+        rawPart(given.rawInput, { isShortened: (rawInput ?? null) !== call.raw_input }) ??
+        raw?.input,
       content:
-        rawPart(withoutPlaces(given.content), (content ?? null) !== call.content) ?? raw?.content,
+        rawPart(withoutPlaces(given.content), {
+          isShortened: (content ?? null) !== call.content,
+        }) ?? raw?.content,
     });
     this.#calls.delete(update.toolCallId);
     this.#calls.set(update.toolCallId, call);
@@ -310,7 +317,7 @@ export class UpdateRecorder {
     const reportedPart =
       firstSaid(known?.raw_input) === undefined ? before?.content : before?.input;
     const givenContent = withoutPlaces(given.content);
-    const askedPart = rawPart(firstSaid(given.rawInput, givenContent), false);
+    const askedPart = rawPart(firstSaid(given.rawInput, givenContent));
     const isRepeated = askedPart?.hash === reportedPart?.hash || isPartOf(asked, reported);
     const input = asked === undefined || isRepeated ? reported : bothOf(reported, asked);
     const shown = bounded(input) ?? null;
@@ -322,7 +329,7 @@ export class UpdateRecorder {
     const parts = [raw?.title, raw?.kind, reportedPart, askedPart];
     const sent = [
       ...[raw?.title, raw?.kind, before?.input, before?.content],
-      ...[given.rawInput, givenContent, given.locations].map((part) => rawPart(part, false)),
+      ...[given.rawInput, givenContent, given.locations].map((part) => rawPart(part)),
     ];
     const isOmitted = hasOmission({
       ...{ title: given.title ?? call.title, kind: call.tool_kind, locations: given.locations },
@@ -413,7 +420,7 @@ export class UpdateRecorder {
   }
 
   #call(update: ToolCallParts, isNew: boolean): void {
-    const call = this.merge(update, isNew);
+    const call = this.merge(update, { isNew });
     this.#logged.set(call, sizeOf(update));
     this.#size += JSON.stringify(call).length;
     const id = call.tool_call_id;

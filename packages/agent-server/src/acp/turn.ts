@@ -1,6 +1,9 @@
 import type { PromptResponse, StopReason } from '@agentclientprotocol/sdk';
 import * as z from 'zod/mini';
 import type { ApprovalRequest, EventBody } from '../events.ts';
+import type { Draft } from '../event-log.ts';
+import { RunFailure, type Run } from '../program.ts';
+import { actionEvent } from '../tool-events.ts';
 
 /** An agent that does not do what the protocol says; `detail` ends with what it printed. */
 export class AcpFailure extends Error {
@@ -58,3 +61,96 @@ export const untilAborted = (promise: Promise<undefined>, signal: AbortSignal): 
       resolve();
     });
   });
+
+/** A step of the bridge that the log has, so that another process can continue the conversation. */
+export const stateEvent = (
+  key:
+    | 'acp_session'
+    | 'acp_session_lost'
+    | 'acp_turn'
+    | 'acp_continued'
+    | 'acp_mcp_skipped'
+    | 'acp_images_skipped'
+    | 'approval_delivered',
+  value: string,
+): EventBody => ({ kind: 'ConversationStateUpdateEvent', source: 'environment', key, value });
+
+/**
+ * The question of an agent: an action that waits for a person, as for every agent, with the options
+ * beside it.
+ */
+export function questionDrafts(request: ApprovalRequest): readonly Draft[] {
+  const { id, tool_call_id: toolCallId, title, tool_kind: tool, input } = request;
+  const isObject = typeof input === 'object' && input !== null && !Array.isArray(input);
+  const fields = isObject ? input : { input };
+  const isCommand = 'command' in fields && typeof fields.command === 'string';
+  const kind = isCommand ? 'ExecuteBashAction' : 'AcpToolAction';
+  const origin = { toolCallId, responseId: id, thought: '' };
+  return [
+    { id, event: { ...actionEvent(tool, origin, input, { ...fields, kind }), summary: title } },
+    {
+      event: {
+        ...{ kind: 'ConversationStateUpdateEvent', source: 'environment' },
+        key: 'approval_request',
+        value: request,
+      },
+    },
+  ];
+}
+
+/** Says which images of a message the agent has not got. */
+export const unreadText = (
+  count: number,
+  { readsImages }: { readonly readsImages: boolean },
+): string =>
+  readsImages
+    ? `The agent reads only images that are in the message: ${leftOut(count)}.`
+    : `The agent reads no images: ${leftOut(count)}.`;
+const leftOut = (count: number): string => `${count} ${count === 1 ? 'was' : 'were'} left out`;
+
+export const failureOf = (error: AcpFailure): RunFailure =>
+  new RunFailure('AcpAgentFailed', error.message, {
+    cause: error,
+    classification: { kind: 'transient', retryable: true, user_action: 'retry' },
+  });
+
+export const unsupported = (name: string, type: string): RunFailure =>
+  new RunFailure(
+    'AcpMcpServerUnsupported',
+    `The agent supports no MCP servers over ${type}, as ${name} of ACP_MCP_SERVERS is.`,
+    { classification: { kind: 'config', retryable: false, user_action: 'settings' } },
+  );
+
+const stopDetails: Readonly<Record<string, string>> = {
+  refusal: 'The agent has refused to work on the message.',
+  max_tokens: "The model's answer has reached its maximum length.",
+  max_turn_requests: 'The agent has reached its maximum number of steps without finishing.',
+};
+
+export const stopFailure = (reason: string): RunFailure =>
+  new RunFailure(
+    reason === 'max_turn_requests' ? 'MaxIterationsReached' : 'AcpTurnEnded',
+    stopDetails[reason] ?? `The agent has ended its turn: ${reason.slice(0, 100)}.`,
+    { classification: { kind: 'agent_action', retryable: true, user_action: 'none' } },
+  );
+
+export function statsDrafts({ stats }: Run, usage: AcpUsage | undefined): readonly Draft[] {
+  if (usage === undefined) return [];
+  const before = stats.usage_to_metrics['default'];
+  const { prompt_tokens = 0, completion_tokens = 0 } = before?.accumulated_token_usage ?? {};
+  const metrics = {
+    accumulated_cost: before?.accumulated_cost ?? 0,
+    accumulated_token_usage: {
+      prompt_tokens: prompt_tokens + usage.inputTokens,
+      completion_tokens: completion_tokens + usage.outputTokens,
+    },
+  };
+  return [
+    {
+      event: {
+        ...{ kind: 'ConversationStateUpdateEvent', source: 'environment', key: 'stats' },
+        value: { usage_to_metrics: { default: metrics } },
+      },
+    },
+  ];
+}

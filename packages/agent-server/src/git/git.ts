@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { kill, type ProcessGuard } from '../commands.ts';
-import { HttpError } from '../http-error.ts';
+import { HttpError } from '../router.ts';
 import { realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 

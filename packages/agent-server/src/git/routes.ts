@@ -1,9 +1,7 @@
 import * as z from 'zod/mini';
 import { parse } from '../bodies.ts';
-import { HttpError } from '../http-error.ts';
-import type { Call, Router } from '../router.ts';
-import { changesBelow, changesOf } from './changes.ts';
-import { commitDiff, fileDiff } from './diff.ts';
+import { HttpError, type Call, type Router } from '../router.ts';
+import { changesBelow, changesOf, commitDiff, fileDiff } from './changes.ts';
 import { type Git, repositoryAt } from './git.ts';
 
 interface GitCommit {

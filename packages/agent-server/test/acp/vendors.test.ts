@@ -1,5 +1,4 @@
-import { acpVendors, setUpOf } from '../../src/acp/vendors.ts';
-import { acpSettingsOf, acpVendorOf } from '../../src/acp/settings.ts';
+import { acpVendors, setUpOf, acpSettingsOf, acpVendorOf } from '../../src/acp/vendors.ts';
 
 const model = { name: 'gpt-"5"', baseUrl: 'http://models/v1', apiKey: 'key' };
 const free = { workingDir: '/work/"shop"', home: '/state/home', asks: false };

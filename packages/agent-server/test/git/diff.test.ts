@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { commitDiff, fileDiff, maxDiffBytes } from '../../src/git/diff.ts';
+import { commitDiff, fileDiff, maxDiffBytes } from '../../src/git/changes.ts';
 import { TestRepository } from './test-repository.ts';
 
 const diff = (repository: TestRepository, name: string, ref?: string) =>
