@@ -16,18 +16,18 @@ export const contentText = (content: unknown): string =>
         .filter((text) => text !== '')
         .join('\n');
 
-/** What people get of the events of a kind. */
+/** The treatment of the events of one kind. */
 interface EventKind {
   /** How the page shows them; `hidden`: not at all, or as another event's result. */
   readonly shown:
     'message' | 'action' | 'call' | 'failure' | 'interruption' | 'prompt' | 'state' | 'hidden';
-  /** Of events that are the result of an action: `observed` ones say themselves how it ended. */
+  /** Set where the event is the result of an action; an `observed` one says itself how it ended. */
   readonly result?: 'observed' | 'failed' | 'rejected';
   /** Whether a search does not find their texts; absent: it does. */
   readonly isUnsearched?: boolean;
 }
 
-/** Every kind of events that people read, by its name. Of any other kind the page shows the JSON. */
+/** Every kind of events that people read, by its name. The page shows any other one as JSON. */
 export const eventKinds = {
   MessageEvent: { shown: 'message' },
   ActionEvent: { shown: 'action' },
@@ -44,12 +44,12 @@ export const eventKinds = {
   ConversationStateUpdateEvent: { shown: 'state' },
 } satisfies Readonly<Record<string, EventKind>>;
 
-/** What people get of a state of the run. */
+/** The treatment of one state of a run. */
 interface StateKind {
   readonly shown: 'notice' | 'problem' | 'folded';
   /** The name of what is folded. */
   readonly name?: string;
-  /** What the page shows of the value; undefined: nothing. */
+  /** The part of the value that the page shows; undefined: nothing. */
   readonly valueOf: (value: unknown) => unknown;
   readonly isUnsearched?: boolean;
 }

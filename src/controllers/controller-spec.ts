@@ -62,14 +62,14 @@ export const objectShare = ({
 }: KubeObject & { readonly spec?: { readonly owner?: string } }): string =>
   `${namespace}/${spec?.owner ?? ''}`;
 
-/** What nearly every part of the controllers needs. */
+/** Dependencies of nearly every part of the controllers. */
 export interface CommonNeeds {
   readonly client: KubeClient;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** What a part needs that reports to people. */
+/** Dependencies of a part that reports to people by Events. */
 export interface RecordingNeeds extends CommonNeeds {
   readonly events: Pick<EventRecorder, 'record'>;
 }

@@ -277,8 +277,8 @@ export class RetentionReconciler {
 }
 
 /**
- * Deletes conversations and sandboxes after the times that their templates set. `requested`: objects
- * that the reconciler itself wants to see again.
+ * Deletes conversations and sandboxes after the times that their templates set. `requested`:
+ * objects that the reconciler itself wants to see again.
  */
 export function retentionController(
   caches: Pick<WatchedCaches, 'conversations' | 'sandboxes' | 'templates'>,

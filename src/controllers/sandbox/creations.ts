@@ -54,8 +54,8 @@ export class Creations {
   }
 
   /**
-   * Reserves the slot of the pod before the work. It begins before the reservation and ends after
-   * the creation: if the sandbox is deleted in between, its slot is not free.
+   * Reserves the slot of the pod, and does the work. `podCreations` counts the sandbox from before
+   * the reservation until after the creation: if it is deleted in between, its slot is not free.
    */
   during<T>(scope: Scope, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     return this.#options.podCreations.during(scope.sandbox.metadata.uid, async () => {

@@ -59,12 +59,13 @@ const maxRead = 20_000;
  * that waits for a confirmation into the status. The gateway stores the answer of a person in
  * `spec.approvals` (`src/gateway/approvals/approvals.ts`). The next reconcile (`reconcile.ts`,
  * `follow.ts`) begins with `record`, which stores what the answer means in the status and resumes a
- * paused sandbox for it. Once a poll shows that the agent asks, `follow` gives the answer and closes
- * the question. `decide.ts` has the decisions.
+ * paused sandbox for it. Once a poll shows that the agent asks, `follow` gives the answer and
+ * closes the question. `decide.ts` has the decisions.
  *
- * An answer is stored before the agent gets it, on the version of the conversation that was read, so
- * that of two operators only one gives it. An agent that still asks after a call of unknown outcome
- * gets the same answer again; one that asks no longer has had it, unless it has rejected the calls.
+ * An answer is stored before the agent gets it, on the version of the conversation that was read,
+ * so that of two operators only one gives it. An agent that still asks after a call of unknown
+ * outcome gets the same answer again; one that asks no longer has had it, unless it has rejected
+ * the calls.
  */
 export class Approvals {
   readonly #options: ApprovalsOptions;
@@ -92,8 +93,8 @@ export class Approvals {
   }
 
   /**
-   * Takes the question, or gives the answer. Returns the milliseconds until the next attempt. Throws
-   * `AgentError` when the agent could not be asked, or has certainly not got the answer.
+   * Takes the question, or gives the answer. Returns the milliseconds until the next attempt.
+   * Throws `AgentError` when the agent could not be asked, or has certainly not got the answer.
    */
   async follow(scope: Scope, run: PolledRun): Promise<number | undefined> {
     const { status, againAfterMs: afterMs } = await this.#followed(scope, run);

@@ -115,8 +115,8 @@ export class ConversationPoller {
   }
 
   /**
-   * Polls a conversation if it is due; undefined where the agent has no address. Throws errors other
-   * than `AgentError`, and when the signal is aborted.
+   * Polls a conversation if it is due; undefined where the agent has no address. Throws errors
+   * other than `AgentError`, and when the signal is aborted.
    */
   async poll(
     conversation: CachedConversation,

@@ -37,8 +37,8 @@ const busyMs = 1_000;
 
 /**
  * Takes a conversation from WORKING to READY, or to ERROR. The gateway has stored the conversation
- * (`src/gateway/conversations/start.ts`), and each reconcile (`controllers.ts`, `reconcile.ts`) runs
- * all stages in this order; what one waits for brings the next reconcile.
+ * (`src/gateway/conversations/start.ts`), and each reconcile (`controllers.ts`, `reconcile.ts`)
+ * runs all stages in this order; what one waits for brings the next reconcile.
  *
  * 1. `choose-sandbox.ts` creates or joins the sandbox: WAITING_FOR_SANDBOX.
  * 2. `await-agent.ts` waits until the agent answers, within the time of `step-deadlines.ts`.
