@@ -3,7 +3,7 @@ import { legacyRoutes } from './conversations/legacy.ts';
 import { ConversationSearch } from './conversations/search.ts';
 import { startTaskRoutes } from './conversations/start-tasks.ts';
 import { lifeRoutes } from './conversations/timeline.ts';
-import { routesOfSandboxes } from './sandboxes/sandboxes.ts';
+import { routesOfSandboxes } from './sandboxes/routes.ts';
 import { routesOfSettings } from './settings/settings.ts';
 import { historyRoutes } from './history/routes.ts';
 import type { Route } from './http/route.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { StatusUpdate } from '../../packages/kube/src/client.ts';
-import type { KubeObject, ResourceDefinition } from '../../packages/kube/src/object.ts';
+import type { StatusUpdate } from '@conversation-operator/kube/client';
+import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
 import { AdmissionScene } from '../support/admission-scene.ts';
 import { aQuota } from '../support/builders.ts';
 import { report } from './figure.ts';

@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '@conversation-operator/base/clock';
-import { loadConnection } from '../../packages/kube/src/kubeconfig.ts';
-import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
-import { Transport, type Connection } from '../../packages/kube/src/transport.ts';
+import { loadConnection } from '@conversation-operator/kube/kubeconfig';
+import { HttpKubeClient } from '@conversation-operator/kube/http-client';
+import { Transport, type Connection } from '@conversation-operator/kube/transport';
 import { silentLogger } from '@conversation-operator/base/logger';
-import { namespaces } from '../../packages/kube/src/core.ts';
+import { namespaces } from '@conversation-operator/kube/core';
 import { startRealTarget } from '../faults/real-target.ts';
 import { startChild } from './child.ts';
 

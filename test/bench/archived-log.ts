@@ -1,8 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
-import { createFolderStore } from '../../packages/object-store/src/folder-store.ts';
-import type { ObjectStore } from '../../packages/object-store/src/object-store.ts';
+import type { HttpKubeClient } from '@conversation-operator/kube/http-client';
+import { createFolderStore } from '@conversation-operator/object-store/folder-store';
+import type { ObjectStore } from '@conversation-operator/object-store/object-store';
 import { SandboxKeys } from '../../src/agent/keys.ts';
 import { agentEventOf, type EventSource } from '../../src/archive/agent-event.ts';
 import { createCodec } from '../../src/archive/codec.ts';

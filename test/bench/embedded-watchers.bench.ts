@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { apiVersion } from '../../src/resources/group.ts';
-import { configMaps } from '../../packages/kube/src/core.ts';
+import { configMaps } from '@conversation-operator/kube/core';
 import { sandboxes } from '../../src/resources/sandbox.ts';
 import { inParallel, latencies, startApiServer } from './api-server.ts';
 import { startChild } from './child.ts';

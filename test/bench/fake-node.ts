@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { systemClock } from '@conversation-operator/base/clock';
-import { nodes, pods, type Pod } from '../../packages/kube/src/core.ts';
-import { isNotFound } from '../../packages/kube/src/errors.ts';
-import { loadConnection } from '../../packages/kube/src/kubeconfig.ts';
-import { Reflector } from '../../packages/kube/src/reflector.ts';
+import { nodes, pods, type Pod } from '@conversation-operator/kube/core';
+import { isNotFound } from '@conversation-operator/kube/errors';
+import { loadConnection } from '@conversation-operator/kube/kubeconfig';
+import { Reflector } from '@conversation-operator/kube/reflector';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { connectTo, namespace } from './api-server.ts';
 import { pageText } from './event-log.ts';

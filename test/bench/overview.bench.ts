@@ -1,4 +1,4 @@
-import type { KubeClient } from '../../packages/kube/src/client.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
 import { systemClock } from '@conversation-operator/base/clock';
 import { gatewayIndexers } from '../../src/gateway/lookup/cache.ts';
 import { ResourceLookup } from '../../src/gateway/lookup/resource-lookup.ts';

@@ -1,14 +1,14 @@
 import { buildClaim } from '../../src/controllers/sandbox/claim.ts';
-import type { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
+import type { HttpKubeClient } from '@conversation-operator/kube/http-client';
 import { SandboxKeys } from '../../src/agent/keys.ts';
 import { issueKey } from '../../src/gateway/auth/key.ts';
 import { apiKeys } from '../../src/resources/api-key.ts';
 import { conversations } from '../../src/resources/conversation.ts';
-import { persistentVolumeClaims } from '../../packages/kube/src/core.ts';
+import { persistentVolumeClaims } from '@conversation-operator/kube/core';
 import { apiVersion } from '../../src/resources/group.ts';
 import { newUuid } from '@conversation-operator/base/uuid';
 import { ownSandboxName } from '../../src/resources/ids.ts';
-import { ownerReferenceTo } from '../../packages/kube/src/object.ts';
+import { ownerReferenceTo } from '@conversation-operator/kube/object';
 import { SandboxCondition, sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
 import { sandboxTemplates } from '../../src/resources/sandbox-template.ts';
 import { sessionKeyFor } from '../support/session-key.ts';

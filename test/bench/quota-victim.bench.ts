@@ -1,10 +1,10 @@
 import { systemClock } from '@conversation-operator/base/clock';
-import { loadConnection } from '../../packages/kube/src/kubeconfig.ts';
+import { loadConnection } from '@conversation-operator/kube/kubeconfig';
 import { conversationQuotas } from '../../src/resources/conversation-quota.ts';
-import { pods } from '../../packages/kube/src/core.ts';
+import { pods } from '@conversation-operator/kube/core';
 import { silentLogger } from '@conversation-operator/base/logger';
-import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
-import { Transport } from '../../packages/kube/src/transport.ts';
+import { HttpKubeClient } from '@conversation-operator/kube/http-client';
+import { Transport } from '@conversation-operator/kube/transport';
 import { Installation } from '../support/installation.ts';
 import { percentile, report } from './figure.ts';
 

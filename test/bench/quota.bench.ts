@@ -5,9 +5,9 @@ import { QuotaStatusReconciler } from '../../src/controllers/admission/quota-sta
 import { bySandbox, sandboxIndexers } from '../../src/controllers/caches.ts';
 import { PodCreations } from '../../src/controllers/sandbox/pod-creations.ts';
 import { systemClock } from '@conversation-operator/base/clock';
-import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
-import { IndexedStore } from '../../packages/kube/src/store.ts';
-import type { Transport } from '../../packages/kube/src/transport.ts';
+import { HttpKubeClient } from '@conversation-operator/kube/http-client';
+import { IndexedStore } from '@conversation-operator/kube/store';
+import type { Transport } from '@conversation-operator/kube/transport';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { conditionUpdate, setConditions } from '../../src/resources/conditions.ts';
@@ -16,10 +16,10 @@ import type {
   ConversationQuota,
   ConversationQuotaSpec,
 } from '../../src/resources/conversation-quota.ts';
-import type { Pod } from '../../packages/kube/src/core.ts';
+import type { Pod } from '@conversation-operator/kube/core';
 import { apiVersion } from '../../src/resources/group.ts';
 import type { SandboxTemplate } from '../../src/resources/sandbox-template.ts';
-import type { ObjectMeta } from '../../packages/kube/src/object.ts';
+import type { ObjectMeta } from '@conversation-operator/kube/object';
 import {
   resumeRequestedAnnotation,
   SandboxCondition,

@@ -1,12 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createCaches } from '../../src/controllers/caches.ts';
-import type { WatchEvent, WatchOptions } from '../../packages/kube/src/client.ts';
+import type { WatchEvent, WatchOptions } from '@conversation-operator/kube/client';
 import { systemClock } from '@conversation-operator/base/clock';
-import { Controller } from '../../packages/kube/src/controller.ts';
-import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
-import type { Transport } from '../../packages/kube/src/transport.ts';
+import { Controller } from '@conversation-operator/kube/controller';
+import { HttpKubeClient } from '@conversation-operator/kube/http-client';
+import type { Transport } from '@conversation-operator/kube/transport';
 import { silentLogger } from '@conversation-operator/base/logger';
-import type { KubeObject, ObjectMeta, ResourceDefinition } from '../../packages/kube/src/object.ts';
+import type {
+  KubeObject,
+  ObjectMeta,
+  ResourceDefinition,
+} from '@conversation-operator/kube/object';
 import type { Sandbox } from '../../src/resources/sandbox.ts';
 import { heapBytes, percentile, report } from './figure.ts';
 import { sandboxText } from './sandbox-text.ts';

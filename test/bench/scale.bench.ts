@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isTrue } from '../../src/resources/conditions.ts';
 import { conversations, type Conversation } from '../../src/resources/conversation.ts';
 import { apiVersion } from '../../src/resources/group.ts';
-import { pods } from '../../packages/kube/src/core.ts';
+import { pods } from '@conversation-operator/kube/core';
 import { SandboxCondition, sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';

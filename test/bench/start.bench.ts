@@ -1,6 +1,6 @@
 import { systemClock } from '@conversation-operator/base/clock';
-import { Controller } from '../../packages/kube/src/controller.ts';
-import { Reflector } from '../../packages/kube/src/reflector.ts';
+import { Controller } from '@conversation-operator/kube/controller';
+import { Reflector } from '@conversation-operator/kube/reflector';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { apiVersion } from '../../src/resources/group.ts';
 import { sandboxes } from '../../src/resources/sandbox.ts';

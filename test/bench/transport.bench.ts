@@ -1,6 +1,6 @@
 import { Pool } from 'undici';
 import { systemClock } from '@conversation-operator/base/clock';
-import { Transport, type TransportRequest } from '../../packages/kube/src/transport.ts';
+import { Transport, type TransportRequest } from '@conversation-operator/kube/transport';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { startChild } from './child.ts';

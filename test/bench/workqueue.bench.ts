@@ -1,5 +1,5 @@
 import { systemClock } from '@conversation-operator/base/clock';
-import { Workqueue } from '../../packages/kube/src/workqueue.ts';
+import { Workqueue } from '@conversation-operator/kube/workqueue';
 import { heapBytes, percentile, report } from './figure.ts';
 
 const count = 1_000_000;

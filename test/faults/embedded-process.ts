@@ -1,6 +1,6 @@
-import { ControlPlane } from '../../packages/local-cluster/src/control-plane.ts';
+import { ControlPlane } from '@conversation-operator/local-cluster/control-plane';
 import { writeKubeconfig } from '@conversation-operator/local-cluster/http/credentials';
-import { startApiServer } from '../../packages/local-cluster/src/http/server.ts';
+import { startApiServer } from '@conversation-operator/local-cluster/http/server';
 import { systemClock } from '@conversation-operator/base/clock';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { crdOf, definitions } from '../../src/resources/crd.ts';

@@ -3,7 +3,7 @@ import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import https from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Connection } from '../../packages/kube/src/transport.ts';
+import type { Connection } from '@conversation-operator/kube/transport';
 
 export interface ProxiedRequest {
   readonly method: string;

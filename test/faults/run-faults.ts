@@ -1,11 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { KubeClient } from '../../packages/kube/src/client.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
 import { systemClock } from '@conversation-operator/base/clock';
-import { isAlreadyExists } from '../../packages/kube/src/errors.ts';
-import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
-import { Transport } from '../../packages/kube/src/transport.ts';
+import { isAlreadyExists } from '@conversation-operator/kube/errors';
+import { HttpKubeClient } from '@conversation-operator/kube/http-client';
+import { Transport } from '@conversation-operator/kube/transport';
 import { silentLogger } from '@conversation-operator/base/logger';
-import { namespaces } from '../../packages/kube/src/core.ts';
+import { namespaces } from '@conversation-operator/kube/core';
 import { sandboxes } from '../../src/resources/sandbox.ts';
 import { Rng } from './rng.ts';
 import { faults, faultsFor, type FaultName } from './faults.ts';

@@ -1,4 +1,4 @@
-import type { Connection } from '../../packages/kube/src/transport.ts';
+import type { Connection } from '@conversation-operator/kube/transport';
 
 /** The API server that the faults are in front of. */
 export interface Target {

@@ -1,5 +1,5 @@
-import type { Handler } from '../../packages/kube/src/reflector.ts';
-import type { KubeObject } from '../../packages/kube/src/object.ts';
+import type { Handler } from '@conversation-operator/kube/reflector';
+import type { KubeObject } from '@conversation-operator/kube/object';
 
 /**
  * Versions are numbers for every API server there is, though clients must not build on that; a test

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { KubeClient } from '../../packages/kube/src/client.ts';
-import { ApiError, TransportError } from '../../packages/kube/src/errors.ts';
-import { configMaps } from '../../packages/kube/src/core.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { ApiError, TransportError } from '@conversation-operator/kube/errors';
+import { configMaps } from '@conversation-operator/kube/core';
 import { apiVersion } from '../../src/resources/group.ts';
 import { sandboxes } from '../../src/resources/sandbox.ts';
 import type { Rng } from './rng.ts';

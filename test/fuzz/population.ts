@@ -1,11 +1,11 @@
-import type { Reflector } from '../../packages/kube/src/reflector.ts';
-import { isNotFound } from '../../packages/kube/src/errors.ts';
+import type { Reflector } from '@conversation-operator/kube/reflector';
+import { isNotFound } from '@conversation-operator/kube/errors';
 import { apiKeys } from '../../src/resources/api-key.ts';
 import type { CachedConversation } from '../../src/resources/cached-conversation.ts';
 import { conversations, isStartOver, startStatusOf } from '../../src/resources/conversation.ts';
 import { startStatuses } from '../../src/resources/conversation-status.ts';
 import { startTaskIdOf, uuidOf } from '../../src/resources/ids.ts';
-import type { KubeObject } from '../../packages/kube/src/object.ts';
+import type { KubeObject } from '@conversation-operator/kube/object';
 import { sessionKeyGenerationOf } from '../../src/resources/sandbox.ts';
 import { viewOfSandbox } from '../../src/status/sandbox-phase.ts';
 import {

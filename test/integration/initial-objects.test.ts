@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { stringify } from 'yaml';
-import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
-import { Transport } from '../../packages/kube/src/transport.ts';
+import { HttpKubeClient } from '@conversation-operator/kube/http-client';
+import { Transport } from '@conversation-operator/kube/transport';
 import { readOperatorConfig } from '../../src/config/cluster.ts';
 import { defaultTemplate } from '../../src/commands/initial-objects.ts';
 import {

@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '@conversation-operator/base/clock';
-import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
-import { Transport } from '../../packages/kube/src/transport.ts';
+import { HttpKubeClient } from '@conversation-operator/kube/http-client';
+import { Transport } from '@conversation-operator/kube/transport';
 import { silentLogger } from '@conversation-operator/base/logger';
-import { configMaps, leases } from '../../packages/kube/src/core.ts';
-import type { KubeObject, ResourceDefinition } from '../../packages/kube/src/object.ts';
+import { configMaps, leases } from '@conversation-operator/kube/core';
+import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
 import { runApiServer, type RunningApiServer } from '../support/api-server.ts';
 import { eventually } from '../support/eventually.ts';
 

@@ -7,7 +7,7 @@ const runResult = 'src/controllers/conversation/execution/run-result.ts';
 const runResultTest = 'test/unit/controllers/conversation/execution/run-result.test.ts';
 const liveMask = 'packages/agent-server/src/mask.ts';
 const liveTest = 'packages/agent-server/test/live-activity.test.ts';
-const acpTest = 'packages/agent-server/test/acp/acp-program.test.ts';
+const acpTest = 'packages/agent-server/test/acp/program.test.ts';
 
 /**
  * Mistakes in the sessions of agents, in what collects reports, in texts that are shortened, and in
@@ -137,56 +137,56 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     file: 'src/archive/agent-event.ts',
     from: 'json.length > maxEventBytes',
     to: 'text.length > maxEventBytes',
-    test: 'test/unit/archive/bad-input.test.ts',
+    test: 'test/unit/archive/extend.bad-input.test.ts',
     name: 'that is short in its layout',
   },
   'a page that begins with a larger event is empty': {
     file: 'src/archive/reader.ts',
     from: 'events.length > 0 && bytes',
     to: 'bytes',
-    test: 'test/unit/archive/archive.test.ts',
+    test: 'test/unit/archive/reader.archive.test.ts',
     name: 'reads events that are larger than a page',
   },
   'the archive forgets the end of a run with the next report': {
     file: 'src/controllers/archive/reconcile.ts',
     from: 'const hasEnded = entry?.hasEnded === true || (',
     to: 'const hasEnded = (',
-    test: 'test/unit/controllers/archive/schedule.test.ts',
+    test: 'test/unit/controllers/archive/reconcile.schedule.test.ts',
     name: 'makes a read due soon also when',
   },
   'the archive misses the end of a run that had no other report since the last read': {
     file: 'src/controllers/archive/reconcile.ts',
     from: 'readAt: this.#clock.monotonic(), isRunning, isNew }',
     to: 'readAt: this.#clock.monotonic(), isNew }',
-    test: 'test/unit/controllers/archive/schedule.test.ts',
+    test: 'test/unit/controllers/archive/reconcile.schedule.test.ts',
     name: 'makes a read due soon also when',
   },
   'each piece of a text delays the live text anew': {
     file: 'packages/agent-server/src/live-activity.ts',
     from: 'this.#timer ??= setTimeout(',
     to: 'clearTimeout(this.#timer); this.#timer = setTimeout(',
-    test: 'packages/agent-server/test/live-text.test.ts',
+    test: 'packages/agent-server/test/live-activity.text.test.ts',
     name: 'waits 250 ms from its first piece on',
   },
   'each event delays a webhook anew': {
     file: 'packages/agent-server/src/webhooks.ts',
     from: 'if (this.#ended || this.#timer !== undefined || this.#queue.length === 0) return;',
     to: 'clearTimeout(this.#timer); if (this.#ended || this.#queue.length === 0) return;',
-    test: 'packages/agent-server/test/event-post.test.ts',
+    test: 'packages/agent-server/test/webhooks.event-post.test.ts',
     name: 'although further events come',
   },
   'an event that comes during a webhook waits for the next event': {
     file: 'packages/agent-server/src/webhooks.ts',
     from: 'this.#flush(); else this.#arm(); });',
     to: 'this.#flush(); });',
-    test: 'packages/agent-server/test/event-post.test.ts',
+    test: 'packages/agent-server/test/webhooks.event-post.test.ts',
     name: 'although further events come',
   },
   'a key that is used while others are written is forgotten': {
     file: 'src/gateway/auth/key-use.ts',
     from: 'of this.#used) await',
     to: 'of [...this.#used]) await',
-    test: 'test/unit/gateway/key-use.test.ts',
+    test: 'test/unit/gateway/auth/key-use.test.ts',
     name: 'used while others are written',
   },
   'an Event that repeats keeps the time of its first': {
@@ -228,14 +228,14 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     file: 'packages/agent-server/src/acp/session-texts.ts',
     from: '.slice(-maxLost)',
     to: '.slice(0, maxLost)',
-    test: 'packages/agent-server/test/acp/replay.test.ts',
+    test: 'packages/agent-server/test/acp/session-texts.replay.test.ts',
     name: 'are the last ones of a long replay',
   },
   'a long replay keeps its oldest messages': {
     file: 'packages/agent-server/src/acp/session-texts.ts',
     from: 'this.#messages.shift();',
     to: 'this.#messages.pop();',
-    test: 'packages/agent-server/test/acp/replay.test.ts',
+    test: 'packages/agent-server/test/acp/session-texts.replay.test.ts',
     name: 'are the last ones of a long replay',
   },
   'the input of a tool that is too long has its end': {
@@ -256,7 +256,7 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     file: 'src/gateway/conversations/timeline.ts',
     from: '.slice(-maxEvents)',
     to: '.slice(0, maxEvents)',
-    test: 'test/unit/gateway/presenters/timeline.test.ts',
+    test: 'test/unit/gateway/conversations/timeline.test.ts',
     name: 'has the latest 200 Events',
   },
   'a conversation keeps its first pushes': {
@@ -298,14 +298,14 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     file: 'src/controllers/sandbox/agent-stops.ts',
     from: 'const leftMs = Math.max(0, this.#leftMs(sandbox, pauseTime));',
     to: 'const leftMs = this.#pauseBoundMs;',
-    test: 'test/unit/controllers/archive/pause.test.ts',
+    test: 'test/unit/controllers/archive/archives.pause.test.ts',
     name: 'archives at the beginning of a pause',
   },
   'a pause forgets a run that ends when another one begins': {
     file: 'src/controllers/sandbox/agent-stops.ts',
     from: 'new Set([...before, ...running, ...waiting])',
     to: 'new Set([...running, ...waiting])',
-    test: 'test/unit/controllers/archive/pause.test.ts',
+    test: 'test/unit/controllers/archive/archives.pause.test.ts',
     name: 'records each run that it interrupts',
   },
   'a row follows the sandbox that it has left': {
@@ -347,28 +347,28 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     file: 'src/gateway/lookup/resource-lookup.ts',
     from: 'return named !== undefined && isInSandbox(conversation, named) ? named : undefined;',
     to: 'return named;',
-    test: 'test/unit/gateway/replaced-sandbox.test.ts',
+    test: 'test/unit/gateway/callback-server/working-conversations.replaced-sandbox.test.ts',
     name: 'that was made again under its name',
   },
   'the gateway shows another sandbox of the name from the API server': {
     file: 'src/gateway/lookup/resource-lookup.ts',
     from: 'return stored !== undefined && isInSandbox(conversation, stored) ? stored : undefined;',
     to: 'return stored;',
-    test: 'test/unit/gateway/replaced-sandbox.test.ts',
+    test: 'test/unit/gateway/callback-server/working-conversations.replaced-sandbox.test.ts',
     name: 'that was made again under its name',
   },
   'a sandbox that was made again works for the conversations of the deleted one': {
     file: 'src/gateway/callback-server/working-conversations.ts',
     from: 'conversation.status?.sandboxUID === metadata.uid &&',
     to: '',
-    test: 'test/unit/gateway/replaced-sandbox.test.ts',
+    test: 'test/unit/gateway/callback-server/working-conversations.replaced-sandbox.test.ts',
     name: 'that was made again under its name',
   },
   'a page that the agent does not know any more is taken for the named one': {
     file: 'src/archive/extend.ts',
     from: 'first === undefined || first.id === from || from.length > maxIdLength;',
     to: 'true;',
-    test: 'test/unit/archive/archive.test.ts',
+    test: 'test/unit/archive/reader.archive.test.ts',
     name: 'takes no page of a volume that is replaced meanwhile',
   },
   'a line of a secret is shown to a model and in events': {
@@ -431,7 +431,7 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     file: acpChild,
     from: 'isAnswered = true;',
     to: '',
-    test: 'packages/agent-server/test/acp/hostile-agent.test.ts',
+    test: 'packages/agent-server/test/acp/program.hostile-agent.test.ts',
     name: 'is withdrawn when the agent ends its turn without the answer: ask-and-end',
   },
   'a secret is shown in two parts of an output': {
@@ -466,7 +466,7 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
     file: 'src/agent/workspace-files.ts',
     from: 'name.length <= maxPathLength',
     to: 'name.length > 0',
-    test: 'test/unit/agent/workspace-list.test.ts',
+    test: 'test/unit/agent/workspace-files.list.test.ts',
     name: 'says that it has not all where a path is too long',
   },
   'the tail of an output has no bound': {

@@ -1,7 +1,7 @@
 import type { TestedMutant } from './tested-mutant.ts';
 
 const acpProgram = 'packages/agent-server/src/acp/program.ts';
-const acpTest = 'packages/agent-server/test/acp/acp-program.test.ts';
+const acpTest = 'packages/agent-server/test/acp/program.test.ts';
 const questionText = 'src/agent/question-text.ts';
 const questionTest = 'test/unit/agent/question-text.test.ts';
 const openhandsQuestions = 'src/agent/openhands-questions.ts';

@@ -6,7 +6,7 @@ const sweep = { file: 'src/controllers/archive/sweep.ts', test };
 const archiver = { file: 'src/controllers/archive/archiver.ts', test };
 const newest = {
   file: 'src/archive/stored-archives.ts',
-  test: 'test/unit/archive/newest-state.test.ts',
+  test: 'test/unit/archive/stored-archives.newest-state.test.ts',
 };
 
 const find = {
@@ -124,21 +124,21 @@ export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
     file: 'src/archive/agent-event.ts',
     from: ' || isDeeperThan(string, maxDepth)',
     to: '',
-    test: 'test/unit/archive/bad-input.test.ts',
+    test: 'test/unit/archive/extend.bad-input.test.ts',
     name: 'that nests 200000 levels',
   },
   'an event that is too large is parsed as a whole': {
     file: 'src/archive/agent-event.ts',
     from: 'isOmitted ? outerFields(text) : parse(string)',
     to: 'parse(string)',
-    test: 'test/unit/archive/bad-input.test.ts',
+    test: 'test/unit/archive/extend.bad-input.test.ts',
     name: 'its text is never parsed as a whole',
   },
   'an answer of an agent may be nested as deeply as the agent wants': {
     file: 'src/agent/http.ts',
     from: 'isDeeperThan(text, maxDepth) ? undefined :',
     to: '',
-    test: 'test/unit/agent/hostile-agent.test.ts',
+    test: 'test/unit/agent/openhands-client.hostile-agent.test.ts',
     name: 'an answer that is nested too deeply',
   },
   'beside another installation a sweep asks for the key alone': {
@@ -159,7 +159,7 @@ export const archiveMutants: Readonly<Record<string, TestedMutant>> = {
     file: 'src/archive/stored-archives.ts',
     from: 'const keys = all.filter((key) => isObjectOf(address, key));',
     to: 'const keys = all;',
-    test: 'test/unit/archive/removal.test.ts',
+    test: 'test/unit/archive/stored-archives.removal.test.ts',
     name: 'deletes all of its objects and no others',
   },
   'a folder of other programs is an archive without a head': {

@@ -3,7 +3,7 @@ import type { TestedMutant } from './tested-mutant.ts';
 const bounds = { test: 'test/integration/gateway/stored-bounds.test.ts' };
 const recreated = { test: 'test/integration/gateway/recreated-objects.test.ts' };
 const pushes = { test: 'test/unit/gateway/git/push-records.test.ts' };
-const names = { test: 'test/unit/gateway/field-messages.test.ts' };
+const names = { test: 'test/unit/gateway/errors/validation.test.ts' };
 const tags = { test: 'test/integration/gateway/entity-tags.test.ts' };
 const callbacks = { test: 'test/integration/gateway/callback-server.test.ts' };
 
@@ -163,7 +163,7 @@ export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
     name: 'with a key that the session makes',
   },
   'a page reads the value of a secret with a session key': {
-    file: 'src/gateway/sandboxes/sandboxes.ts',
+    file: 'src/gateway/sandboxes/secrets-of-sandbox.ts',
     from: 'if (chain?.hasSession !== false)',
     to: 'if (principal?.chain.hasSession === true)',
     test: 'test/integration/gateway/session-secrets.test.ts',
@@ -173,7 +173,7 @@ export const gatewayMutants: Readonly<Record<string, TestedMutant>> = {
     file: 'packages/http/src/limits/slow-clients.ts',
     from: 'bytes < (minBytesPerSecond * this.#waitedMs) / 1000',
     to: 'bytes === 0',
-    test: 'packages/http/test/limits/client-pace.test.ts',
+    test: 'packages/http/test/limits/slow-clients.pace.test.ts',
     name: 'takes a byte a second',
   },
   'a session outlives the API key that it was opened with': {

@@ -2,7 +2,7 @@ import type { TestedMutant } from './tested-mutant.ts';
 
 const working = {
   file: 'src/gateway/callback-server/working-conversations.ts',
-  test: 'test/unit/gateway/working-conversations.test.ts',
+  test: 'test/unit/gateway/callback-server/working-conversations.test.ts',
 } as const;
 const handler = {
   file: 'src/gateway/git/git-handler.ts',
@@ -24,7 +24,7 @@ const appClient = {
 const advertisement = { test: 'packages/git/test/advertisement.test.ts' } as const;
 const keyRing = {
   file: 'src/gateway/auth/key-ring.ts',
-  test: 'test/unit/gateway/key-ring.test.ts',
+  test: 'test/unit/gateway/auth/key-ring.test.ts',
 } as const;
 const pullRequests = {
   file: 'src/gateway/pull-requests/pull-requests.ts',
@@ -36,7 +36,9 @@ const hostAccess = {
 const pullRequestRecords = {
   ...{ file: 'src/gateway/pull-requests/pull-request-records.ts', test: pullRequests.test },
 } as const;
-const outcomes = { test: 'test/unit/gateway/unknown-outcomes.test.ts' } as const;
+const outcomes = {
+  test: 'test/unit/gateway/conversations/messages.unknown-outcomes.test.ts',
+} as const;
 const storeRetries = {
   file: 'packages/object-store/src/s3-client.ts',
   test: 'packages/object-store/test/s3-store.test.ts',
@@ -51,7 +53,7 @@ const trustFile = {
   file: 'packages/outward/src/trust-file.ts',
   test: 'packages/outward/test/trust-file.test.ts',
 } as const;
-const leftBehind = { test: 'test/unit/left-behind.test.ts' } as const;
+const leftBehind = { test: 'test/support/left-behind.test.ts' } as const;
 
 /**
  * Mistakes in git, keys, and calls of other servers. Each name is the mistake as a sentence.
@@ -208,14 +210,14 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
     file: 'src/gateway/pull-requests/pull-requests.ts',
     from: '/^([[\\s\\p{Cc}\\p{Cf}]--\\n]*)',
     to: '/^()',
-    test: 'test/unit/gateway/pull-requests/quick-actions.test.ts',
+    test: 'test/unit/gateway/pull-requests/pull-requests.quick-actions.test.ts',
     name: 'behind spaces',
   },
   'a command to the host behind a form feed is no command': {
     file: 'src/gateway/pull-requests/pull-requests.ts',
     from: '[\\v\\f\\u{1c}',
     to: '[\\v\\u{1c}',
-    test: 'test/unit/gateway/pull-requests/quick-actions.test.ts',
+    test: 'test/unit/gateway/pull-requests/pull-requests.quick-actions.test.ts',
     name: 'wherever a host ends',
   },
   'a comment is passed on as the agent wrote it': {
@@ -259,7 +261,7 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
     file: 'packages/git/src/ref-list.ts',
     from: '\\.\\.|@\\{',
     to: '@\\{',
-    test: 'test/unit/gateway/git/names.test.ts',
+    test: 'test/unit/gateway/http/fields.git-names.test.ts',
     name: '"a..b"',
   },
   'push options are offered to git': {
@@ -358,7 +360,7 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
     file: 'src/gateway/git/remote-reader.ts',
     from: "host.provider, repository, credential === undefined ? ''",
     to: "repository, credential === undefined ? ''",
-    test: 'test/unit/gateway/git/finding-cache.test.ts',
+    test: 'test/unit/gateway/git/remote-reader.finding-cache.test.ts',
     name: 'distinguishes hosts',
   },
   'a token of a GitHub App for all repositories is taken': {

@@ -1,6 +1,6 @@
 import type { TestedMutant } from './tested-mutant.ts';
 
-const test = 'test/unit/controllers/node-addition.test.ts';
+const test = 'test/unit/controllers/sandbox/node-additions.test.ts';
 const decide = { file: 'src/controllers/sandbox/decide.ts', test };
 const reads = { file: 'src/controllers/sandbox/node-additions.ts', test };
 

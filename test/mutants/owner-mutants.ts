@@ -2,7 +2,7 @@ import type { TestedMutant } from './tested-mutant.ts';
 
 const bytes = {
   file: 'src/controllers/archive/archives.ts',
-  test: 'test/unit/controllers/archive/owner-bytes.test.ts',
+  test: 'test/unit/controllers/archive/archives.owner-bytes.test.ts',
 };
 const archives = {
   file: 'src/controllers/archive/reconcile.ts',
@@ -10,11 +10,11 @@ const archives = {
 };
 const claims = {
   file: 'src/controllers/pool/claims.ts',
-  test: 'test/unit/controllers/pool-claim-shares.test.ts',
+  test: 'test/unit/controllers/pool/claims.shares.test.ts',
 };
 const masterKeys = {
   file: 'src/commands/credential-files.ts',
-  test: 'test/unit/commands/master-keys.test.ts',
+  test: 'test/unit/commands/credential-files.master-keys.test.ts',
 };
 const settings = {
   file: 'src/controllers/conversation/owner-settings.ts',
@@ -30,7 +30,7 @@ export const ownerMutants: Readonly<Record<string, TestedMutant>> = {
     file: 'src/gateway/settings/settings-change.ts',
     from: 'placeOf(known) === placeOf(placeAfter);',
     to: '(known.url !== undefined) === isRemote;',
-    test: 'test/unit/gateway/settings-change.test.ts',
+    test: 'test/unit/gateway/settings/settings-change.test.ts',
     name: 'have the headers of a server for its origin alone',
   },
   'an owner is charged with archives of the same name in another namespace': {
@@ -110,21 +110,21 @@ export const ownerMutants: Readonly<Record<string, TestedMutant>> = {
     file: 'src/gateway/stream/live-state.ts',
     from: 'for (const { ring } of this.#hubs.values()) ring.limit(limits);',
     to: 'hub.ring.limit(limits);',
-    test: 'test/unit/gateway/stream/hub.test.ts',
+    test: 'test/unit/gateway/stream/live-state.hubs.test.ts',
     name: 'who share the memory for what it has missed',
   },
   'a push beyond the maximum of an hour is passed on': {
     file: 'src/gateway/limits/host-budget.ts',
     from: 'if (use === undefined) return false;',
     to: 'if (use === undefined) return maxPerHour > 2;',
-    test: 'test/unit/gateway/hourly-limit.test.ts',
+    test: 'test/unit/gateway/limits/host-budget.test.ts',
     name: 'is one of a conversation over replicas',
   },
   'a conversation that is made again keeps the key that was refused': {
     file: 'src/controllers/conversation/execution/run-control.ts',
     from: "`${uid} ${createHash('sha256')",
     to: "`${createHash('sha256')",
-    test: 'test/unit/controllers/conversation/execution/key-rotation.test.ts',
+    test: 'test/unit/controllers/conversation/execution/run-control.key-rotation.test.ts',
     name: 'also one that is made again under the name',
   },
   'a start has the settings that an earlier start of its owner has read': {

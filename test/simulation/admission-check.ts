@@ -8,7 +8,7 @@ import {
   type Conversation,
 } from '../../src/resources/conversation.ts';
 import { conversationQuotas } from '../../src/resources/conversation-quota.ts';
-import { pods } from '../../packages/kube/src/core.ts';
+import { pods } from '@conversation-operator/kube/core';
 import { ownerRule, quotaRules, type QuotaRule, type QuotaRules } from '../../src/quota/rules.ts';
 import {
   SandboxCondition,

@@ -1,5 +1,5 @@
-import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
-import { Transport } from '../../packages/kube/src/transport.ts';
+import { HttpKubeClient } from '@conversation-operator/kube/http-client';
+import { Transport } from '@conversation-operator/kube/transport';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { SimulatedConnection, type ConnectionOptions } from './connection.ts';
 import type { Random } from './random.ts';

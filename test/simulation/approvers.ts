@@ -1,6 +1,6 @@
 import { sleep } from '@conversation-operator/base/clock';
-import { ApiError, TransportError, isConflict } from '../../packages/kube/src/errors.ts';
-import type { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
+import { ApiError, TransportError, isConflict } from '@conversation-operator/kube/errors';
+import type { HttpKubeClient } from '@conversation-operator/kube/http-client';
 import type { ApprovalAnswer } from '../../src/resources/approval.ts';
 import { conversations } from '../../src/resources/conversation.ts';
 import type { Cluster } from './cluster.ts';

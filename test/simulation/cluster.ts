@@ -1,4 +1,4 @@
-import { ControlPlane } from '../../packages/local-cluster/src/control-plane.ts';
+import { ControlPlane } from '@conversation-operator/local-cluster/control-plane';
 import type { PlaneRequest, PlaneResponse } from '../../packages/local-cluster/src/api/request.ts';
 import { WatchStream } from '../../packages/local-cluster/src/storage/changes.ts';
 import { conversations, type Conversation } from '../../src/resources/conversation.ts';
@@ -14,9 +14,9 @@ import {
   type Lease,
   type PersistentVolumeClaim,
   type Pod,
-} from '../../packages/kube/src/core.ts';
+} from '@conversation-operator/kube/core';
 import { crdOf, definitions } from '../../src/resources/crd.ts';
-import type { KubeObject, ResourceDefinition } from '../../packages/kube/src/object.ts';
+import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
 import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
 import { sandboxPools, type SandboxPool } from '../../src/resources/sandbox-pool.ts';
 import { sandboxTemplates, type SandboxTemplate } from '../../src/resources/sandbox-template.ts';

@@ -1,4 +1,4 @@
-import { isOwnedBy } from '../../packages/kube/src/object.ts';
+import { isOwnedBy } from '@conversation-operator/kube/object';
 import { hasAnswerToGive } from '../../src/resources/approval.ts';
 import {
   isStartOver,

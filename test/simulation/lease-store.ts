@@ -1,5 +1,5 @@
 import type { PlaneRequest, PlaneResponse } from '../../packages/local-cluster/src/api/request.ts';
-import type { Lease } from '../../packages/kube/src/core.ts';
+import type { Lease } from '@conversation-operator/kube/core';
 
 export interface LeaseChange {
   readonly type: 'ADDED' | 'MODIFIED';

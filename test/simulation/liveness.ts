@@ -1,4 +1,4 @@
-import { isOwnedBy, type KubeObject } from '../../packages/kube/src/object.ts';
+import { isOwnedBy, type KubeObject } from '@conversation-operator/kube/object';
 import {
   isStartOver,
   startStatusOf,

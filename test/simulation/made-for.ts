@@ -1,4 +1,4 @@
-import type { OwnerReference } from '../../packages/kube/src/object.ts';
+import type { OwnerReference } from '@conversation-operator/kube/object';
 import { conversations as kind, type Conversation } from '../../src/resources/conversation.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import type { Sandbox } from '../../src/resources/sandbox.ts';

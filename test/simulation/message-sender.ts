@@ -1,8 +1,8 @@
 import { queueMessage } from '../../src/gateway/conversations/messages.ts';
 import { ProblemError } from '../../src/gateway/errors/problem-error.ts';
 import { sleep } from '@conversation-operator/base/clock';
-import { ApiError, TransportError } from '../../packages/kube/src/errors.ts';
-import type { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
+import { ApiError, TransportError } from '@conversation-operator/kube/errors';
+import type { HttpKubeClient } from '@conversation-operator/kube/http-client';
 import { isStartOver, startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
 import { resumeRequestedAnnotation, sandboxes } from '../../src/resources/sandbox.ts';
 import { viewOfSandbox } from '../../src/status/sandbox-phase.ts';

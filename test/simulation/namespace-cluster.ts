@@ -1,6 +1,6 @@
 import type { PlaneRequest, PlaneResponse } from '../../packages/local-cluster/src/api/request.ts';
-import { leases, type Pod } from '../../packages/kube/src/core.ts';
-import type { KubeObject } from '../../packages/kube/src/object.ts';
+import { leases, type Pod } from '@conversation-operator/kube/core';
+import type { KubeObject } from '@conversation-operator/kube/object';
 import type { Change, Cluster } from './cluster.ts';
 import { Traffic, type TrafficRequest } from './traffic.ts';
 

@@ -1,6 +1,6 @@
-import { pods, persistentVolumeClaims, type Pod } from '../../packages/kube/src/core.ts';
+import { pods, persistentVolumeClaims, type Pod } from '@conversation-operator/kube/core';
 import { sandboxes } from '../../src/resources/sandbox.ts';
-import type { KubeObject } from '../../packages/kube/src/object.ts';
+import type { KubeObject } from '@conversation-operator/kube/object';
 import {
   AgentProcess,
   Volume,

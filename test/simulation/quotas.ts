@@ -7,7 +7,7 @@ import {
   type ConversationQuotaSpec,
 } from '../../src/resources/conversation-quota.ts';
 import { isStartOver, startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
-import { pods } from '../../packages/kube/src/core.ts';
+import { pods } from '@conversation-operator/kube/core';
 import { quotaRules, ownerRule, type QuotaRule, type QuotaRules } from '../../src/quota/rules.ts';
 import {
   SandboxCondition,

@@ -1,5 +1,5 @@
 import { conversations, type Conversation } from '../../src/resources/conversation.ts';
-import { kubeEvents, type KubeEvent } from '../../packages/kube/src/core.ts';
+import { kubeEvents, type KubeEvent } from '@conversation-operator/kube/core';
 import { resumeRequestedAnnotation, sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
 import { viewOfSandbox } from '../../src/status/sandbox-phase.ts';
 import {

@@ -1,6 +1,6 @@
 import { conversations, type Conversation } from '../../src/resources/conversation.ts';
-import { persistentVolumeClaims } from '../../packages/kube/src/core.ts';
-import type { KubeObject } from '../../packages/kube/src/object.ts';
+import { persistentVolumeClaims } from '@conversation-operator/kube/core';
+import type { KubeObject } from '@conversation-operator/kube/object';
 import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
 import type { Change, Cluster } from './cluster.ts';
 import type { Duty } from './duties.ts';

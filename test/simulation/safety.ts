@@ -9,10 +9,10 @@ import {
 } from '../../src/resources/conversation.ts';
 import { conversationIdOf } from '../../src/resources/ids.ts';
 import { startStatuses } from '../../src/resources/conversation-status.ts';
-import { leases, pods, type Lease, type Pod } from '../../packages/kube/src/core.ts';
+import { leases, pods, type Lease, type Pod } from '@conversation-operator/kube/core';
 import { sandboxes, sandboxLabel, type Sandbox } from '../../src/resources/sandbox.ts';
 import { shouldRun } from '../../src/status/sandbox-phase.ts';
-import type { KubeObject } from '../../packages/kube/src/object.ts';
+import type { KubeObject } from '@conversation-operator/kube/object';
 import type { AgentProcess, StoredConversation } from './agent-process.ts';
 import { isAnswered } from './stored-answers.ts';
 import type { Change, Cluster } from './cluster.ts';

@@ -1,4 +1,4 @@
-import { isOwnedBy } from '../../packages/kube/src/object.ts';
+import { isOwnedBy } from '@conversation-operator/kube/object';
 import { isStartOver, startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
 import type { Sandbox } from '../../src/resources/sandbox.ts';
 import { shouldRun, slotTaken, viewOfSandbox } from '../../src/status/sandbox-phase.ts';

@@ -1,6 +1,6 @@
 import { SandboxKeys } from '../../src/agent/keys.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
-import type { Pod } from '../../packages/kube/src/core.ts';
+import type { Pod } from '@conversation-operator/kube/core';
 import { isStartOver, startStatusOf } from '../../src/resources/conversation.ts';
 import { conversationIdOf } from '../../src/resources/ids.ts';
 import type { Sandbox } from '../../src/resources/sandbox.ts';

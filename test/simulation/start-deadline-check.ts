@@ -1,5 +1,5 @@
-import { pods } from '../../packages/kube/src/core.ts';
-import type { KubeObject } from '../../packages/kube/src/object.ts';
+import { pods } from '@conversation-operator/kube/core';
+import type { KubeObject } from '@conversation-operator/kube/object';
 import { isTrue } from '../../src/resources/conditions.ts';
 import { SandboxFailure } from '../../src/controllers/sandbox/decide.ts';
 import { FailureCode } from '../../src/controllers/sandbox/failure.ts';

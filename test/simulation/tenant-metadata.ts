@@ -10,7 +10,7 @@ import {
   sessionKeyGenerationAnnotation,
   templateVersionAnnotation,
 } from '../../src/resources/sandbox.ts';
-import type { KubeObject } from '../../packages/kube/src/object.ts';
+import type { KubeObject } from '@conversation-operator/kube/object';
 import type { Cluster } from './cluster.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';

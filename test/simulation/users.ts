@@ -8,8 +8,8 @@ import {
   isAlreadyExists,
   isConflict,
   isNotFound,
-} from '../../packages/kube/src/errors.ts';
-import type { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
+} from '@conversation-operator/kube/errors';
+import type { HttpKubeClient } from '@conversation-operator/kube/http-client';
 import { conversations, type ConversationSpec } from '../../src/resources/conversation.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import { ownSandboxName } from '../../src/resources/ids.ts';

@@ -4,8 +4,8 @@ import { AdmissionReconciler } from '../../src/controllers/admission/reconcile.t
 import { bySandbox, sandboxIndexers } from '../../src/controllers/caches.ts';
 import { workers } from '../../src/controllers/controller-spec.ts';
 import { PodCreations } from '../../src/controllers/sandbox/pod-creations.ts';
-import { Controller, type Request, type Result } from '../../packages/kube/src/controller.ts';
-import { IndexedStore } from '../../packages/kube/src/store.ts';
+import { Controller, type Request, type Result } from '@conversation-operator/kube/controller';
+import { IndexedStore } from '@conversation-operator/kube/store';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { cachedPod, type CachedPod } from '../../src/resources/cached-core.ts';
@@ -14,7 +14,7 @@ import {
   conversationQuotas,
   type ConversationQuota,
 } from '../../src/resources/conversation-quota.ts';
-import { pods, type Pod } from '../../packages/kube/src/core.ts';
+import { pods, type Pod } from '@conversation-operator/kube/core';
 import { Interner } from '../../src/resources/cached-metadata.ts';
 import { sandboxes, type Sandbox, type SandboxState } from '../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../src/resources/sandbox-template.ts';

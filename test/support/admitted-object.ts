@@ -1,5 +1,5 @@
-import { ApiError } from '../../packages/kube/src/errors.ts';
-import type { KubeObject, ResourceDefinition } from '../../packages/kube/src/object.ts';
+import { ApiError } from '@conversation-operator/kube/errors';
+import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
 import type { ApiObject } from '../../packages/local-cluster/src/api/api-object.ts';
 import { decode, type FieldValidation } from '../../packages/local-cluster/src/api/decode.ts';
 import { checkObject } from '../../packages/local-cluster/src/api/object-writer.ts';

@@ -10,9 +10,9 @@ import type {
   ConversationQuota,
   ConversationQuotaSpec,
 } from '../../src/resources/conversation-quota.ts';
-import type { PersistentVolumeClaim, Pod } from '../../packages/kube/src/core.ts';
+import type { PersistentVolumeClaim, Pod } from '@conversation-operator/kube/core';
 import { apiVersion } from '../../src/resources/group.ts';
-import { ownerReferenceTo } from '../../packages/kube/src/object.ts';
+import { ownerReferenceTo } from '@conversation-operator/kube/object';
 import {
   SandboxCondition,
   templateVersionAnnotation,

@@ -7,8 +7,8 @@ import {
   type ConversationsOptions,
 } from '../../src/controllers/conversation/controllers.ts';
 import type { ConversationReconciler } from '../../src/controllers/conversation/reconcile.ts';
-import type { EventDetails } from '../../packages/kube/src/events.ts';
-import { IndexedStore } from '../../packages/kube/src/store.ts';
+import type { EventDetails } from '@conversation-operator/kube/events';
+import { IndexedStore } from '@conversation-operator/kube/store';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import {
@@ -18,7 +18,7 @@ import {
 import { cachedSandbox } from '../../src/resources/cached-kinds.ts';
 import { conversations, type Conversation } from '../../src/resources/conversation.ts';
 import { Interner } from '../../src/resources/cached-metadata.ts';
-import type { KubeObject, ResourceDefinition } from '../../packages/kube/src/object.ts';
+import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
 import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../src/resources/sandbox-template.ts';
 import { aTemplate, noonMs } from './builders.ts';

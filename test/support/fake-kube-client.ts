@@ -1,7 +1,7 @@
 import { EventEmitter, once } from 'node:events';
 import { randomUUID } from 'node:crypto';
 import jsonPatch, { type Operation } from 'fast-json-patch';
-import { ApiError } from '../../packages/kube/src/errors.ts';
+import { ApiError } from '@conversation-operator/kube/errors';
 import type {
   KubeClient,
   ListOptions,
@@ -13,9 +13,9 @@ import type {
   StatusUpdate,
   Subresource,
   Mapping,
-} from '../../packages/kube/src/client.ts';
+} from '@conversation-operator/kube/client';
 import { statusPatch } from '../../packages/kube/src/status-patch.ts';
-import type { KubeObject, NewObject, ResourceDefinition } from '../../packages/kube/src/object.ts';
+import type { KubeObject, NewObject, ResourceDefinition } from '@conversation-operator/kube/object';
 import { admittedObject } from './admitted-object.ts';
 
 type Json = Record<string, unknown>;

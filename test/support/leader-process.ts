@@ -1,11 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { systemClock } from '@conversation-operator/base/clock';
 import { fenced } from '@conversation-operator/kube/intercepted-client';
-import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
-import { LeaderElection, NotLeadingError } from '../../packages/kube/src/leader-election.ts';
-import { Transport } from '../../packages/kube/src/transport.ts';
+import { HttpKubeClient } from '@conversation-operator/kube/http-client';
+import { LeaderElection, NotLeadingError } from '@conversation-operator/kube/leader-election';
+import { Transport } from '@conversation-operator/kube/transport';
 import { silentLogger } from '@conversation-operator/base/logger';
-import { configMaps } from '../../packages/kube/src/core.ts';
+import { configMaps } from '@conversation-operator/kube/core';
 
 /**
  * A candidate that writes its name into the config map `ledger` all the time, leader or not, and

@@ -1,4 +1,4 @@
-import { ControlPlane } from '../../packages/local-cluster/src/control-plane.ts';
+import { ControlPlane } from '@conversation-operator/local-cluster/control-plane';
 import { systemClock } from '@conversation-operator/base/clock';
 import { silentLogger } from '@conversation-operator/base/logger';
 

@@ -3,7 +3,7 @@
 import {
   ControlPlane,
   type ControlPlaneOptions,
-} from '../../packages/local-cluster/src/control-plane.ts';
+} from '@conversation-operator/local-cluster/control-plane';
 import type { PlaneResponse } from '../../packages/local-cluster/src/api/request.ts';
 import {
   type WatchStream,

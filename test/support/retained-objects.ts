@@ -1,8 +1,8 @@
 import { bySandbox, byTemplate } from '../../src/controllers/caches.ts';
 import { RetentionReconciler } from '../../src/controllers/retention/reconcile.ts';
-import { Controller } from '../../packages/kube/src/controller.ts';
-import { isConflict } from '../../packages/kube/src/errors.ts';
-import { IndexedStore } from '../../packages/kube/src/store.ts';
+import { Controller } from '@conversation-operator/kube/controller';
+import { isConflict } from '@conversation-operator/kube/errors';
+import { IndexedStore } from '@conversation-operator/kube/store';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import {
@@ -16,7 +16,7 @@ import {
   type ConversationSpec,
 } from '../../src/resources/conversation.ts';
 import type { ConversationStatus } from '../../src/resources/conversation-status.ts';
-import { ownerReferenceTo, type KubeObject } from '../../packages/kube/src/object.ts';
+import { ownerReferenceTo, type KubeObject } from '@conversation-operator/kube/object';
 import {
   resumeRequestedAnnotation,
   sandboxes,

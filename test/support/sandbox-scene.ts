@@ -7,8 +7,8 @@ import {
   type SandboxesOptions,
 } from '../../src/controllers/sandbox/controller.ts';
 import type { SandboxReconciler } from '../../src/controllers/sandbox/reconcile.ts';
-import type { EventDetails } from '../../packages/kube/src/events.ts';
-import { IndexedStore } from '../../packages/kube/src/store.ts';
+import type { EventDetails } from '@conversation-operator/kube/events';
+import { IndexedStore } from '@conversation-operator/kube/store';
 import { silentLogger } from '@conversation-operator/base/logger';
 import {
   cachedClaim,
@@ -17,9 +17,9 @@ import {
   type CachedPod,
 } from '../../src/resources/cached-core.ts';
 import { cachedSandbox } from '../../src/resources/cached-kinds.ts';
-import { persistentVolumeClaims, pods, type Pod } from '../../packages/kube/src/core.ts';
+import { persistentVolumeClaims, pods, type Pod } from '@conversation-operator/kube/core';
 import { Interner } from '../../src/resources/cached-metadata.ts';
-import type { KubeObject, ResourceDefinition } from '../../packages/kube/src/object.ts';
+import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
 import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
 import { viewOfSandbox } from '../../src/status/sandbox-phase.ts';
 import type { SandboxTemplate } from '../../src/resources/sandbox-template.ts';

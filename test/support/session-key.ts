@@ -1,7 +1,7 @@
 import type { SandboxKeys } from '../../src/agent/keys.ts';
 import { hashKey } from '../../src/gateway/auth/key.ts';
 import type { ApiKey } from '../../src/resources/api-key.ts';
-import type { KubeObject } from '../../packages/kube/src/object.ts';
+import type { KubeObject } from '@conversation-operator/kube/object';
 
 /** The session key of a sandbox, never rotated, that the holder of an API key is shown. */
 export function sessionKeyFor(

@@ -1,7 +1,7 @@
 import type { FreshCache } from '../../src/gateway/lookup/cache.ts';
-import type { KubeObject } from '../../packages/kube/src/object.ts';
-import type { Finality, Handler } from '../../packages/kube/src/reflector.ts';
-import { IndexedStore, type Indexers } from '../../packages/kube/src/store.ts';
+import type { KubeObject } from '@conversation-operator/kube/object';
+import type { Finality, Handler } from '@conversation-operator/kube/reflector';
+import { IndexedStore, type Indexers } from '@conversation-operator/kube/store';
 
 /** A cache whose objects the test sets. */
 export class TestCache<T extends KubeObject> implements FreshCache<T> {

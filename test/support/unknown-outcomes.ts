@@ -1,4 +1,4 @@
-import { ApiError, TransportError } from '../../packages/kube/src/errors.ts';
+import { ApiError, TransportError } from '@conversation-operator/kube/errors';
 
 /** Failures of a write that the API server may have executed. */
 export const unknownOutcomes: readonly (readonly [string, () => Error])[] = [

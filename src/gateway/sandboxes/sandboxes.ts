@@ -40,10 +40,6 @@ import {
 } from '../http/fields.ts';
 import { refuseOverQuota } from '../quota/quota.ts';
 import { comesBackFromError, refuseUnusable, requestResume, requestRun } from './resume.ts';
-import type { SecretReader } from '../lookup/secret-reader.ts';
-import type { SecretReads } from '../auth/secret-reads.ts';
-import { nullableText } from '../presenters/schemas.ts';
-import { sandboxSpecRoutes } from './sandbox-specs.ts';
 
 /** Dependencies of the routes of sandboxes. */
 interface SandboxNeeds {
@@ -264,75 +260,3 @@ async function startSandbox(
   await feeds.sandboxes.settled(name, (seen) => seen !== undefined);
   return written;
 }
-
-const path = '/api/v1/sandboxes/{id}/settings/secrets';
-const { getInSession } = endpoints('sandboxes');
-const secretListSchema = z.object({
-  secrets: z.array(z.object({ name: z.string(), description: nullableText })),
-});
-const secretParams = sandboxParams.extend({ name: z.string() });
-
-/** The secrets of one sandbox, for its owner and for clients with its session key. */
-export function sandboxSettingsRoutes({
-  lookup,
-  secrets,
-  secretReads,
-}: {
-  readonly lookup: ResourceLookup;
-  readonly secrets: SecretReader;
-  readonly secretReads: SecretReads;
-}): readonly Route[] {
-  /** Where the request shows the session key, its sandbox is in the cache. */
-  const sandboxOf = async (owner: string | undefined, id: string): Promise<Sandbox> => {
-    const sandbox = owner === undefined ? lookup.sandboxNamed(id) : await lookup.sandbox(owner, id);
-    if (sandbox === undefined) throw notFound('sandbox');
-    return sandbox;
-  };
-  return [
-    getInSession(path, 'listSandboxSecrets', {
-      summary: 'The secrets that agents in a sandbox may read, without their values',
-      params: sandboxParams,
-      responses: { 200: secretListSchema },
-      problems: ['not-found'],
-      handle: async ({ owner, params }) => {
-        const sandbox = await sandboxOf(owner, params.id);
-        return { json: { secrets: [...secrets.namesFor(sandbox)] } };
-      },
-    }),
-    getInSession(`${path}/{name}`, 'getSandboxSecret', {
-      summary:
-        'The value of a secret, for an API key or a session key, unless a session in a browser has made or read that key',
-      params: secretParams,
-      responses: { 200: z.string() },
-      mediaType: 'text/plain',
-      problems: ['not-found', 'forbidden', 'secret-unreadable'],
-      handle: async ({ owner, params: { id, name }, response }) => {
-        const { requestId, principal, chain } = response.locals;
-        const sandbox = await sandboxOf(owner, id);
-        // A script that runs in a page has the cookie of the person, and by it makes keys and reads
-        // session keys.
-        if (chain?.hasSession !== false)
-          throw new ProblemError(
-            'forbidden',
-            'A session in a browser, and the keys that it has made or read, show no value of a secret: use another API key.',
-          );
-        secretReads.admit(sandbox);
-        const value = await secrets.valueFor(sandbox, name, secrets.conversationsIn(sandbox));
-        if (value === undefined) throw notFound('secret');
-        const by = principal === undefined ? 'session key' : principal.keyName;
-        secretReads.record({ requestId, sandbox, secret: name, by });
-        return { plainText: value };
-      },
-    }),
-  ];
-}
-
-type Dependencies = Parameters<typeof sandboxRoutes>[0] &
-  Parameters<typeof sandboxSettingsRoutes>[0];
-
-/** Sandboxes, their secrets, and the specs that they are made from. */
-export const routesOfSandboxes = (needs: Dependencies): readonly Route[] => [
-  ...sandboxRoutes(needs),
-  ...sandboxSettingsRoutes(needs),
-  ...sandboxSpecRoutes(needs),
-];

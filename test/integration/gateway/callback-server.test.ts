@@ -7,7 +7,7 @@ import {
 } from '../../../src/gateway/callback-server/callback-server.ts';
 import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
 import { systemClock } from '@conversation-operator/base/clock';
-import { IndexedStore } from '../../../packages/kube/src/store.ts';
+import { IndexedStore } from '@conversation-operator/kube/store';
 import { silentLogger, type Logger } from '@conversation-operator/base/logger';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';

@@ -1,7 +1,7 @@
 import { WebSocket } from 'ws';
 import { encodeCursor } from '../../../src/gateway/paging/keyset.ts';
 import { startTaskIdOf, uuidOf } from '../../../src/resources/ids.ts';
-import type { KubeObject } from '../../../packages/kube/src/object.ts';
+import type { KubeObject } from '@conversation-operator/kube/object';
 import { Population } from '../../fuzz/population.ts';
 import { answerAsAgent } from '../../support/gateway/asking-agent.ts';
 import { openApproval } from '../../support/gateway/open-approval.ts';

@@ -13,7 +13,7 @@ import { basicAuthorization, type GitCredentials } from '../../../src/gateway/gi
 import { PrivateHost } from '../../../src/gateway/git/private-host.ts';
 import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
 import { systemClock } from '@conversation-operator/base/clock';
-import { IndexedStore } from '../../../packages/kube/src/store.ts';
+import { IndexedStore } from '@conversation-operator/kube/store';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { directly } from '@conversation-operator/outward/outward';
 import { createMetrics } from '../../../src/observability/metrics.ts';

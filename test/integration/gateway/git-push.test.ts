@@ -20,7 +20,7 @@ import { basicAuthorization } from '../../../src/gateway/git/hosts.ts';
 import { PrivateHost } from '../../../src/gateway/git/private-host.ts';
 import { PushRecords } from '../../../src/gateway/git/push-records.ts';
 import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
-import { IndexedStore } from '../../../packages/kube/src/store.ts';
+import { IndexedStore } from '@conversation-operator/kube/store';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import {
   cachedConversation,

@@ -1,5 +1,5 @@
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
-import { TransportError } from '../../../packages/kube/src/errors.ts';
+import { TransportError } from '@conversation-operator/kube/errors';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { newUuid } from '@conversation-operator/base/uuid';
 import { conversationIdOfStartTask, isDerivedForm, uuidOf } from '../../../src/resources/ids.ts';

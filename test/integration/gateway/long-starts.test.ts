@@ -1,4 +1,4 @@
-import { ApiError } from '../../../packages/kube/src/errors.ts';
+import { ApiError } from '@conversation-operator/kube/errors';
 import { newUuid } from '@conversation-operator/base/uuid';
 import { conversationIdOfStartTask, startTaskIdOf } from '../../../src/resources/ids.ts';
 import { TestGateway } from '../../support/gateway/test-gateway.ts';

@@ -1,4 +1,4 @@
-import { leases } from '../../../packages/kube/src/core.ts';
+import { leases } from '@conversation-operator/kube/core';
 import type { OverviewRecord } from '../../../src/gateway/overview/schemas.ts';
 import { namespace, TestGateway } from '../../support/gateway/test-gateway.ts';
 

@@ -2,7 +2,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { systemClock } from '@conversation-operator/base/clock';
-import { IndexedStore } from '../../../packages/kube/src/store.ts';
+import { IndexedStore } from '@conversation-operator/kube/store';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
 import {
   createCallbackServer,

@@ -1,4 +1,4 @@
-import { TransportError } from '../../../packages/kube/src/errors.ts';
+import { TransportError } from '@conversation-operator/kube/errors';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import { dashedUuid, newUuid } from '@conversation-operator/base/uuid';

@@ -13,7 +13,7 @@ import {
   sandboxes,
   type SandboxState,
 } from '../../../src/resources/sandbox.ts';
-import { TransportError } from '../../../packages/kube/src/errors.ts';
+import { TransportError } from '@conversation-operator/kube/errors';
 import { queueMessage } from '../../../src/gateway/conversations/messages.ts';
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
 

@@ -2,7 +2,7 @@ import { problemType } from '../../../src/gateway/errors/problem-response.ts';
 import { connect } from 'node:net';
 import { once } from 'node:events';
 import { gzipSync } from 'node:zlib';
-import { ApiError } from '../../../packages/kube/src/errors.ts';
+import { ApiError } from '@conversation-operator/kube/errors';
 import { TestGateway } from '../../support/gateway/test-gateway.ts';
 
 const start = '/api/v1/app-conversations';

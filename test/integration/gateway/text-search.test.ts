@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import { newUuid } from '@conversation-operator/base/uuid';
-import { createFolderStore } from '../../../packages/object-store/src/folder-store.ts';
+import { createFolderStore } from '@conversation-operator/object-store/folder-store';
 import { StoreError } from '@conversation-operator/object-store/object-store';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { createCodec } from '../../../src/archive/codec.ts';

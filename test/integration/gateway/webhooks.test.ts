@@ -9,7 +9,7 @@ import {
 import { webhooks } from '../../../src/gateway/callback-server/webhooks.ts';
 import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
 import { systemClock } from '@conversation-operator/base/clock';
-import { IndexedStore } from '../../../packages/kube/src/store.ts';
+import { IndexedStore } from '@conversation-operator/kube/store';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';

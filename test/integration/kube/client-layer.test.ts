@@ -1,23 +1,23 @@
-import { ControlPlane } from '../../../packages/local-cluster/src/control-plane.ts';
-import { startApiServer, type ApiServer } from '../../../packages/local-cluster/src/http/server.ts';
+import { ControlPlane } from '@conversation-operator/local-cluster/control-plane';
+import { startApiServer, type ApiServer } from '@conversation-operator/local-cluster/http/server';
 import { sleep, systemClock } from '@conversation-operator/base/clock';
-import { Controller } from '../../../packages/kube/src/controller.ts';
+import { Controller } from '@conversation-operator/kube/controller';
 import {
   isAlreadyExists,
   isConflict,
   isNotFound,
   TransportError,
-} from '../../../packages/kube/src/errors.ts';
-import { EventRecorder } from '../../../packages/kube/src/events.ts';
+} from '@conversation-operator/kube/errors';
+import { EventRecorder } from '@conversation-operator/kube/events';
 import { fenced } from '@conversation-operator/kube/intercepted-client';
-import { HttpKubeClient } from '../../../packages/kube/src/http-client.ts';
-import { LeaderElection } from '../../../packages/kube/src/leader-election.ts';
-import { Reflector } from '../../../packages/kube/src/reflector.ts';
-import { Transport } from '../../../packages/kube/src/transport.ts';
+import { HttpKubeClient } from '@conversation-operator/kube/http-client';
+import { LeaderElection } from '@conversation-operator/kube/leader-election';
+import { Reflector } from '@conversation-operator/kube/reflector';
+import { Transport } from '@conversation-operator/kube/transport';
 import { silentLogger } from '@conversation-operator/base/logger';
-import { kubeEvents, leases, pods } from '../../../packages/kube/src/core.ts';
+import { kubeEvents, leases, pods } from '@conversation-operator/kube/core';
 import { crdOf, definitions } from '../../../src/resources/crd.ts';
-import type { NewObject } from '../../../packages/kube/src/object.ts';
+import type { NewObject } from '@conversation-operator/kube/object';
 import { sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startClosingProxy } from './closing-proxy.ts';

@@ -1,7 +1,7 @@
 import { createCaches, reflectorsOf } from '../../../src/controllers/caches.ts';
 import { systemClock } from '@conversation-operator/base/clock';
-import { HttpKubeClient } from '../../../packages/kube/src/http-client.ts';
-import { Transport } from '../../../packages/kube/src/transport.ts';
+import { HttpKubeClient } from '@conversation-operator/kube/http-client';
+import { Transport } from '@conversation-operator/kube/transport';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { apiVersion } from '../../../src/resources/group.ts';

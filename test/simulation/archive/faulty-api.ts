@@ -1,6 +1,6 @@
-import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
-import { InterceptedClient } from '../../../packages/kube/src/intercepted-client.ts';
-import type { KubeClient } from '../../../packages/kube/src/client.ts';
+import { ApiError, TransportError } from '@conversation-operator/kube/errors';
+import { InterceptedClient } from '@conversation-operator/kube/intercepted-client';
+import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Machine } from '../machine.ts';
 import type { Random } from '../random.ts';
 import type { Trace } from '../trace.ts';

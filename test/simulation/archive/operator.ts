@@ -1,5 +1,5 @@
-import { Controller } from '../../../packages/kube/src/controller.ts';
-import type { Finality } from '../../../packages/kube/src/reflector.ts';
+import { Controller } from '@conversation-operator/kube/controller';
+import type { Finality } from '@conversation-operator/kube/reflector';
 import type { SandboxKeys } from '../../../src/agent/keys.ts';
 import { agentEndpointOf } from '../../../src/agent/kinds.ts';
 import type { Codec } from '../../../src/archive/codec.ts';

@@ -2,12 +2,12 @@ import { AdmissionCache } from '../../../src/controllers/admission/cache.ts';
 import { AdmissionReads } from '../../../src/controllers/admission/reads.ts';
 import { createCaches } from '../../../src/controllers/caches.ts';
 import { PodCreations } from '../../../src/controllers/sandbox/pod-creations.ts';
-import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
+import { ApiError, TransportError } from '@conversation-operator/kube/errors';
 import { ActiveQuotas } from '../../../src/quota/rules.ts';
 import { Snapshot } from '../../../src/quota/snapshot.ts';
 import type { Slot } from '../../../src/quota/slot.ts';
 import { findCondition } from '../../../src/resources/conditions.ts';
-import { pods, type Pod } from '../../../packages/kube/src/core.ts';
+import { pods, type Pod } from '@conversation-operator/kube/core';
 import {
   SandboxCondition,
   SandboxReason,

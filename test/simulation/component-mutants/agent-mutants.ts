@@ -4,7 +4,7 @@ import { StuckDetection } from '../../../src/controllers/conversation/execution/
 import { ConversationPoller } from '../../../src/controllers/conversation/polling/conversation-poller.ts';
 import type { Conversation } from '../../../src/resources/conversation.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
-import type { KubeObject } from '../../../packages/kube/src/object.ts';
+import type { KubeObject } from '@conversation-operator/kube/object';
 import { but, client, pretended } from './replaced-methods.ts';
 import type { ComponentMutant } from './component-mutant.ts';
 import { patched } from './patched.ts';

@@ -1,7 +1,7 @@
 import type { AgentClient } from '../../../src/agent/agent.ts';
 import type { SandboxKeys } from '../../../src/agent/keys.ts';
 import type { Caches, CachesOptions } from '../../../src/controllers/caches.ts';
-import type { KubeClient } from '../../../packages/kube/src/client.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Clock } from '@conversation-operator/base/clock';
 import type { Patch } from './patched.ts';
 

@@ -1,5 +1,5 @@
-import type { KubeClient, StatusUpdate } from '../../../packages/kube/src/client.ts';
-import type { KubeObject } from '../../../packages/kube/src/object.ts';
+import type { KubeClient, StatusUpdate } from '@conversation-operator/kube/client';
+import type { KubeObject } from '@conversation-operator/kube/object';
 import type { ComponentMutant } from './component-mutant.ts';
 
 /** The same object with some methods replaced; the others still find their own `this`. */

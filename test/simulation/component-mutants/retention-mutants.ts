@@ -1,5 +1,5 @@
-import type { KubeClient } from '../../../packages/kube/src/client.ts';
-import type { KubeObject } from '../../../packages/kube/src/object.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { KubeObject } from '@conversation-operator/kube/object';
 import { findCondition, type Condition } from '../../../src/resources/conditions.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { sandboxes } from '../../../src/resources/sandbox.ts';

@@ -8,8 +8,8 @@ import { problemSchema } from '../../../src/gateway/errors/problem-response.ts';
 import { createGateway, type Gateway, type GatewayOptions } from '../../../src/gateway/gateway.ts';
 import { gatewayIndexers, serviceCaches } from '../../../src/gateway/lookup/cache.ts';
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
-import { Reflector } from '../../../packages/kube/src/reflector.ts';
-import type { Indexers } from '../../../packages/kube/src/store.ts';
+import { Reflector } from '@conversation-operator/kube/reflector';
+import type { Indexers } from '@conversation-operator/kube/store';
 import { silentLogger, type LogFields, type Logger } from '@conversation-operator/base/logger';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { apiKeys, type ApiKey } from '../../../src/resources/api-key.ts';
@@ -27,7 +27,7 @@ import {
   ownerReferenceTo,
   type KubeObject,
   type ResourceDefinition,
-} from '../../../packages/kube/src/object.ts';
+} from '@conversation-operator/kube/object';
 import { sandboxTemplates } from '../../../src/resources/sandbox-template.ts';
 import { sandboxes, type Sandbox, type SandboxState } from '../../../src/resources/sandbox.ts';
 import { FakeKubeClient } from '../fake-kube-client.ts';

@@ -11,10 +11,10 @@ import { issueKey } from '../../../src/gateway/auth/key.ts';
 import { createGateway, type Gateway, type GatewayOptions } from '../../../src/gateway/gateway.ts';
 import { gatewayIndexers, serviceCaches } from '../../../src/gateway/lookup/cache.ts';
 import { systemClock } from '@conversation-operator/base/clock';
-import { HttpKubeClient } from '../../../packages/kube/src/http-client.ts';
-import { Reflector } from '../../../packages/kube/src/reflector.ts';
-import type { Indexers } from '../../../packages/kube/src/store.ts';
-import { Transport } from '../../../packages/kube/src/transport.ts';
+import { HttpKubeClient } from '@conversation-operator/kube/http-client';
+import { Reflector } from '@conversation-operator/kube/reflector';
+import type { Indexers } from '@conversation-operator/kube/store';
+import { Transport } from '@conversation-operator/kube/transport';
 import type { Logger } from '@conversation-operator/base/logger';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { apiKeys, type ApiKey } from '../../../src/resources/api-key.ts';
@@ -28,7 +28,7 @@ import type { ConversationStatus } from '../../../src/resources/conversation-sta
 import { ownerSettings } from '../../../src/resources/owner-settings.ts';
 import { conversationQuotas } from '../../../src/resources/conversation-quota.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
-import type { KubeObject, ResourceDefinition } from '../../../packages/kube/src/object.ts';
+import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
 import { sandboxTemplates } from '../../../src/resources/sandbox-template.ts';
 import {
   sandboxes,

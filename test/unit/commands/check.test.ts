@@ -1,5 +1,5 @@
-import type { Node, Pod } from '../../../packages/kube/src/core.ts';
-import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
+import type { Node, Pod } from '@conversation-operator/kube/core';
+import { ApiError, TransportError } from '@conversation-operator/kube/errors';
 import { oneLine } from '../../../src/commands/terminal.ts';
 import {
   admissionFindings,
@@ -29,7 +29,7 @@ import {
   runtimeClassFindings,
   selectedNodes,
 } from '../../../src/commands/check/nodes.ts';
-import { failureOf, refusalOf } from '../../../packages/outward/src/proxy-error.ts';
+import { failureOf, refusalOf } from '@conversation-operator/outward/proxy-error';
 import { outwardDoubts, outwardFindings } from '../../../src/commands/check/outward.ts';
 import { connectFailureOf, senderOf } from '../../../src/commands/check/outward-requests.ts';
 import type { ResourceQuota, StorageClass } from '../../../src/commands/check/resources.ts';

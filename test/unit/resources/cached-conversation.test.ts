@@ -4,7 +4,7 @@ import * as fc from 'fast-check';
 import { cachedConversation, storedBytesOf } from '../../../src/resources/cached-conversation.ts';
 import type { Conversation, LaterMessage, Message } from '../../../src/resources/conversation.ts';
 import { Interner } from '../../../src/resources/cached-metadata.ts';
-import type { ObjectMeta } from '../../../packages/kube/src/object.ts';
+import type { ObjectMeta } from '@conversation-operator/kube/object';
 import { aConversation } from '../../support/builders.ts';
 import { openApproval } from '../../support/gateway/open-approval.ts';
 

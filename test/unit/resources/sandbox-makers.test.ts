@@ -1,4 +1,4 @@
-import { ownerReferenceTo } from '../../../packages/kube/src/object.ts';
+import { ownerReferenceTo } from '@conversation-operator/kube/object';
 import {
   isInSandbox,
   isMadeFor,

@@ -26,8 +26,8 @@ import {
   sandboxTemplates,
   type SandboxTemplate,
 } from '../../../../src/resources/sandbox-template.ts';
-import { namespaces } from '../../../../packages/kube/src/core.ts';
-import { IndexedStore } from '../../../../packages/kube/src/store.ts';
+import { namespaces } from '@conversation-operator/kube/core';
+import { IndexedStore } from '@conversation-operator/kube/store';
 import { StoreError } from '@conversation-operator/object-store/object-store';
 import { eventJson } from '../../../support/archive/agent-log.ts';
 import { memoryStore } from '../../../support/archive/memory-store.ts';

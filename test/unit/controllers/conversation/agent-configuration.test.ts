@@ -1,7 +1,7 @@
 import type { AgentCredentials } from '../../../../src/agent/credentials.ts';
 import { AgentConfigurations } from '../../../../src/controllers/conversation/agent-configuration.ts';
 import { StartFailure } from '../../../../src/controllers/conversation/start/stage.ts';
-import { IndexedStore } from '../../../../packages/kube/src/store.ts';
+import { IndexedStore } from '@conversation-operator/kube/store';
 import type {
   SandboxTemplate,
   SandboxTemplateSpec,

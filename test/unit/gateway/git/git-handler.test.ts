@@ -2,7 +2,7 @@ import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { silentLogger } from '@conversation-operator/base/logger';
 import type { Refs } from '@conversation-operator/git/ref-list';
-import { IndexedStore } from '../../../../packages/kube/src/store.ts';
+import { IndexedStore } from '@conversation-operator/kube/store';
 import { SandboxKeys } from '../../../../src/agent/keys.ts';
 import { gitBudget, GitHandler } from '../../../../src/gateway/git/git-handler.ts';
 import type { PushRecords } from '../../../../src/gateway/git/push-records.ts';

@@ -1,5 +1,5 @@
-import { silentLogger } from '../../../../packages/base/src/logger.ts';
-import { IndexedStore } from '../../../../packages/kube/src/store.ts';
+import { silentLogger } from '@conversation-operator/base/logger';
+import { IndexedStore } from '@conversation-operator/kube/store';
 import {
   intervalOf,
   PullRequestStates,

@@ -7,7 +7,7 @@ import { SandboxKeys } from '../../../../../src/agent/keys.ts';
 import { OpenHandsClient } from '../../../../../src/agent/openhands-client.ts';
 import { UnresponsiveAgents } from '../../../../../src/controllers/agent-calls/unresponsive-agents.ts';
 import { createConversations } from '../../../../../src/controllers/conversation/controllers.ts';
-import { IndexedStore } from '../../../../../packages/kube/src/store.ts';
+import { IndexedStore } from '@conversation-operator/kube/store';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { createMetrics } from '../../../../../src/observability/metrics.ts';
 import {
@@ -23,7 +23,7 @@ import type {
   ConversationStatus,
   ExecutionStatus,
 } from '../../../../../src/resources/conversation-status.ts';
-import { pods } from '../../../../../packages/kube/src/core.ts';
+import { pods } from '@conversation-operator/kube/core';
 import type { Sandbox } from '../../../../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../../../../src/resources/sandbox-template.ts';
 import {

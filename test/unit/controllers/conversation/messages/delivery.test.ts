@@ -7,8 +7,8 @@ import type {
 } from '../../../../../src/agent/agent.ts';
 import { AgentError, type AgentErrorCode } from '../../../../../src/agent/errors.ts';
 import { Delivery } from '../../../../../src/controllers/conversation/messages/delivery.ts';
-import type { EventDetails } from '../../../../../packages/kube/src/events.ts';
-import { ApiError } from '../../../../../packages/kube/src/errors.ts';
+import type { EventDetails } from '@conversation-operator/kube/events';
+import { ApiError } from '@conversation-operator/kube/errors';
 import { silentLogger } from '@conversation-operator/base/logger';
 import type { CachedConversation } from '../../../../../src/resources/cached-conversation.ts';
 import type { Conversation, LaterMessage } from '../../../../../src/resources/conversation.ts';

@@ -1,6 +1,6 @@
 import { AgentNotifications } from '../../../../../src/controllers/conversation/polling/agent-notifications.ts';
 import { conversationIndexers } from '../../../../../src/controllers/caches.ts';
-import { IndexedStore } from '../../../../../packages/kube/src/store.ts';
+import { IndexedStore } from '@conversation-operator/kube/store';
 import {
   cachedConversation,
   type CachedConversation,

@@ -1,6 +1,6 @@
 import { StepDeadlines } from '../../../../../src/controllers/conversation/start/step-deadlines.ts';
 import type { SandboxTemplate } from '../../../../../src/resources/sandbox-template.ts';
-import { IndexedStore } from '../../../../../packages/kube/src/store.ts';
+import { IndexedStore } from '@conversation-operator/kube/store';
 import { aConversation, aSandbox, admitted, condition } from '../../../../support/builders.ts';
 import { VirtualClock } from '../../../../support/virtual-clock.ts';
 

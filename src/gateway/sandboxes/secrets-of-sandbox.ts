@@ -1,0 +1,71 @@
+import { sandboxParams } from '../http/fields.ts';
+import type { SecretReader } from '../lookup/secret-reader.ts';
+import type { ResourceLookup } from '../lookup/resource-lookup.ts';
+import type { SecretReads } from '../auth/secret-reads.ts';
+import { z } from 'zod';
+import { endpoints, type Route } from '../http/route.ts';
+import { notFound, ProblemError } from '../errors/problem-error.ts';
+import { nullableText } from '../presenters/schemas.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+
+const path = '/api/v1/sandboxes/{id}/settings/secrets';
+const { getInSession } = endpoints('sandboxes');
+const secretListSchema = z.object({
+  secrets: z.array(z.object({ name: z.string(), description: nullableText })),
+});
+const secretParams = sandboxParams.extend({ name: z.string() });
+
+/** The secrets of one sandbox, for its owner and for clients with its session key. */
+export function sandboxSettingsRoutes({
+  lookup,
+  secrets,
+  secretReads,
+}: {
+  readonly lookup: ResourceLookup;
+  readonly secrets: SecretReader;
+  readonly secretReads: SecretReads;
+}): readonly Route[] {
+  /** Where the request shows the session key, its sandbox is in the cache. */
+  const sandboxOf = async (owner: string | undefined, id: string): Promise<Sandbox> => {
+    const sandbox = owner === undefined ? lookup.sandboxNamed(id) : await lookup.sandbox(owner, id);
+    if (sandbox === undefined) throw notFound('sandbox');
+    return sandbox;
+  };
+  return [
+    getInSession(path, 'listSandboxSecrets', {
+      summary: 'The secrets that agents in a sandbox may read, without their values',
+      params: sandboxParams,
+      responses: { 200: secretListSchema },
+      problems: ['not-found'],
+      handle: async ({ owner, params }) => {
+        const sandbox = await sandboxOf(owner, params.id);
+        return { json: { secrets: [...secrets.namesFor(sandbox)] } };
+      },
+    }),
+    getInSession(`${path}/{name}`, 'getSandboxSecret', {
+      summary:
+        'The value of a secret, for an API key or a session key, unless a session in a browser has made or read that key',
+      params: secretParams,
+      responses: { 200: z.string() },
+      mediaType: 'text/plain',
+      problems: ['not-found', 'forbidden', 'secret-unreadable'],
+      handle: async ({ owner, params: { id, name }, response }) => {
+        const { requestId, principal, chain } = response.locals;
+        const sandbox = await sandboxOf(owner, id);
+        // A script that runs in a page has the cookie of the person, and by it makes keys and reads
+        // session keys.
+        if (chain?.hasSession !== false)
+          throw new ProblemError(
+            'forbidden',
+            'A session in a browser, and the keys that it has made or read, show no value of a secret: use another API key.',
+          );
+        secretReads.admit(sandbox);
+        const value = await secrets.valueFor(sandbox, name, secrets.conversationsIn(sandbox));
+        if (value === undefined) throw notFound('secret');
+        const by = principal === undefined ? 'session key' : principal.keyName;
+        secretReads.record({ requestId, sandbox, secret: name, by });
+        return { plainText: value };
+      },
+    }),
+  ];
+}

@@ -1,0 +1,100 @@
+import { chainOf, maxChainLength } from '../../../../src/gateway/auth/key-ring.ts';
+import { apiKeys, type ApiKey, type ApiKeySpec } from '../../../../src/resources/api-key.ts';
+import { apiVersion } from '../../../../src/resources/group.ts';
+
+const now = Date.parse('2026-03-01T12:00:00Z');
+
+const aKey = (
+  name: string,
+  spec: Partial<ApiKeySpec> = {},
+  metadata: Partial<ApiKey['metadata']> = {},
+): ApiKey => ({
+  apiVersion,
+  kind: apiKeys.kind,
+  metadata: {
+    ...{
+      name,
+      namespace: 'agents',
+      uid: `uid-${name}`,
+      generation: 1,
+      resourceVersion: '1',
+      creationTimestamp: '2026-01-01T00:00:00Z',
+    },
+    ...metadata,
+  },
+  spec: { owner: 'alice', role: 'user', sha256: '0'.repeat(64), ...spec },
+});
+const by = (name: string): Pick<ApiKeySpec, 'issuedBy'> => ({
+  issuedBy: { name, uid: `uid-${name}` },
+});
+const chain = (key: ApiKey, others: readonly ApiKey[] = []) =>
+  chainOf(key, (name) => [key, ...others].find(({ metadata }) => metadata.name === name), now);
+
+describe('a chain of keys', () => {
+  it('is valid as long as each of them is, and has the lowest role and the first expiry', () => {
+    const root = aKey('root', { role: 'admin', expirationTime: '2026-05-01T00:00:00Z' });
+    const middle = aKey('middle', {
+      role: 'user',
+      expirationTime: '2026-04-01T00:00:00Z',
+      ...by('root'),
+    });
+    expect(chain(aKey('child', { role: 'admin', ...by('middle') }), [root, middle])).toEqual({
+      role: 'user',
+      expiresAtMs: Date.parse('2026-04-01T00:00:00Z'),
+      uids: ['uid-child', 'uid-middle', 'uid-root'],
+      hasSession: false,
+    });
+    expect(chain(root)).toEqual({
+      role: 'admin',
+      expiresAtMs: Date.parse('2026-05-01T00:00:00Z'),
+      uids: ['uid-root'],
+      hasSession: false,
+    });
+    expect(chain(aKey('plain'))).toEqual({
+      role: 'user',
+      expiresAtMs: Infinity,
+      uids: ['uid-plain'],
+      hasSession: false,
+    });
+  });
+
+  it('says wherever one of them is that of a session', () => {
+    const [root, link] = [aKey('root'), aKey('link', { signIn: 'Link' })];
+    const session = aKey('session', { signIn: 'Session', ...by('root') });
+    const child = aKey('child', by('session'));
+    const grandchild = aKey('grandchild', by('child'));
+    for (const [key, expected] of [
+      [root, false],
+      [link, false],
+      [session, true],
+      [child, true],
+      [grandchild, true],
+    ] as const)
+      expect(chain(key, [root, session, child])?.hasSession).toBe(expected);
+  });
+
+  it.each<[string, ApiKey | undefined]>([
+    ['is not in the cache', undefined],
+    ['was made again under the same name', aKey('root', {}, { uid: 'another' })],
+    ['is disabled', aKey('root', { disabled: true })],
+    ['is being deleted', aKey('root', {}, { deletionTimestamp: '2026-03-01T11:59:59Z' })],
+    ['has expired', aKey('root', { expirationTime: '2026-03-01T12:00:00Z' })],
+    ['expires at a time that cannot be read', aKey('root', { expirationTime: 'soon' })],
+  ])('ends where the key that made the others %s', (_case, root) => {
+    const middle = aKey('middle', by('root'));
+    expect(
+      chain(aKey('child', by('middle')), [middle, ...(root === undefined ? [] : [root])]),
+    ).toBeUndefined();
+  });
+
+  it('is bounded, and a circle is none', () => {
+    const keys = Array.from({ length: maxChainLength + 1 }, (_, index) =>
+      aKey(`k${index}`, index === 0 ? {} : by(`k${index - 1}`)),
+    );
+    expect(chain(keys[maxChainLength - 1] ?? aKey('none'), keys)?.uids).toHaveLength(
+      maxChainLength,
+    );
+    expect(chain(keys[maxChainLength] ?? aKey('none'), keys)).toBeUndefined();
+    expect(chain(aKey('one', by('other')), [aKey('other', by('one'))])).toBeUndefined();
+  });
+});
