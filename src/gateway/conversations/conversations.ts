@@ -101,7 +101,7 @@ export const conversationRoutes = (
         const conversation = await start(needs, call);
         const texts = await startTextsOf(needs.startTexts, conversation);
         streamStart(needs, response, conversation, { texts, principal });
-        return undefined;
+        return 'sent' as const;
       },
     }),
     get(base, 'getConversations', {

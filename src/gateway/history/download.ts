@@ -162,7 +162,7 @@ async function sendZip(
     if (ahead === undefined) {
       begin();
       response.end();
-      return undefined;
+      return 'sent';
     }
     const { session_api_key: _key, ...record } = presentConversation(
       sourcesOf(lookup, conversation),
@@ -171,7 +171,7 @@ async function sendZip(
     const zip = exportedHistory(ahead, { record, time: clock.now() });
     return { sentBytes: await sendChunks(response, zip, { clock, begin }) };
   } catch (error) {
-    if (left.aborted && response.headersSent) return undefined;
+    if (left.aborted && response.headersSent) return 'sent';
     throw error;
   } finally {
     await parts.return();

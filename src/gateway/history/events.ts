@@ -95,7 +95,7 @@ export function eventRoutes(needs: EventNeeds): readonly Route[] {
               ({ endpoint, id }, signal) => events.search(endpoint, id, queryOf(query), signal),
               (answer) => passOn(answer, call.response),
             );
-            return undefined;
+            return 'sent';
           },
           archive: async (conversation, left) => {
             const wanted = historyQueryOf(query);

@@ -35,14 +35,14 @@ declare module 'express-serve-static-core' {
 
 /**
  * Result of a handler: JSON to send, also as text, a plain text, or the number of bytes that it has
- * sent itself; undefined where no bytes count.
+ * sent itself; `sent` where these bytes do not count.
  */
 export type HandlerResult =
   | { readonly status?: number; readonly json: unknown }
   | { readonly jsonText: JsonText }
   | { readonly plainText: string }
   | { readonly sentBytes: number }
-  | undefined;
+  | 'sent';
 
 /** Description of an endpoint, of which the router and the OpenAPI document are both made. */
 interface Description {

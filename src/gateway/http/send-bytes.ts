@@ -63,9 +63,10 @@ export function sendBytes(
   response: Response,
   headers: Readonly<Record<string, string>>,
   body: Buffer,
-): undefined {
+): 'sent' {
   response.set({ ...headers, 'content-length': String(body.length) });
   response.end(body);
+  return 'sent';
 }
 
 /** Entity tags of bodies, each of which is made once and kept by the one who sends it. */
@@ -86,14 +87,14 @@ export function sendStatic(
   response: Response,
   headers: Readonly<Record<string, string>>,
   body: Buffer,
-): undefined {
+): 'sent' {
   response.set({ ...headers, etag: tagOf(body) });
   if (!response.req.fresh) return sendBytes(response, {}, body);
   // These describe a body that is not there.
   response.removeHeader('content-type');
   response.removeHeader('content-encoding');
   response.status(304).end();
-  return undefined;
+  return 'sent';
 }
 
 /** A file in the two forms that it may have. */
@@ -109,7 +110,7 @@ export function sendFile(
   response: Response,
   headers: Readonly<Record<string, string>>,
   { plain, packed }: Packable,
-): undefined {
+): 'sent' {
   const takesPacked = packed !== undefined && response.req.acceptsEncodings('gzip') === 'gzip';
   return sendStatic(
     response,

@@ -17,13 +17,14 @@ function loginFor({ path, originalUrl }: Request): string {
 }
 
 /** Sends a browser to another page. */
-export function redirect(response: Response, location: string): undefined {
+export function redirect(response: Response, location: string): 'sent' {
   response.set({ location, 'cache-control': 'no-store' });
   response.status(303).end();
+  return 'sent';
 }
 
 /** Sends a browser without a session to the sign-in. */
-export const redirectToLogin = (response: Response): undefined =>
+export const redirectToLogin = (response: Response): 'sent' =>
   redirect(response, loginFor(response.req));
 
 export interface Page {
@@ -115,7 +116,7 @@ export const rendered = (page: Page) => ({
 });
 
 /** Sends a page that belongs to one request. */
-export function sendPage(response: Response, page: Page, status: number): undefined {
+export function sendPage(response: Response, page: Page, status: number): 'sent' {
   const { headers, body } = rendered(page);
   return sendBytes(response.status(status), { ...headers, 'cache-control': 'no-store' }, body);
 }

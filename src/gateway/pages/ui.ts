@@ -123,7 +123,7 @@ function policyFor({ headers }: Request, files: UiFiles, options: UiOptions): st
   ].join('; ');
 }
 
-function sendDocument(response: Response, files: UiFiles, options: UiOptions): undefined {
+function sendDocument(response: Response, files: UiFiles, options: UiOptions): 'sent' {
   const { req: request } = response;
   return options.isSignedIn(request)
     ? sendStatic(response, pageHeaders(policyFor(request, files, options)), files.document)

@@ -107,7 +107,7 @@ export const signInRoutes = (needs: SignInNeeds): readonly Route[] => {
   const { sessions, ring, isSynced, publicUrl, rateLimits, proxies, keyUse } = needs;
 
   /** Shows the page again with status 401. Throws 429 after too many failures of the address. */
-  function refuse(response: Response, page: Parameters<typeof keyPage>[0]): undefined {
+  function refuse(response: Response, page: Parameters<typeof keyPage>[0]): 'sent' {
     rateLimits.failedKey(proxies.clientAddress(response.req));
     response.setHeader('www-authenticate', 'Bearer');
     return sendPage(response, keyPage(page), 401);

@@ -176,7 +176,7 @@ export const respond =
     const { owner, leave, result } = response.locals;
     // A stream that is still open is no work any more.
     leave?.();
-    if (result === undefined) return;
+    if (result === undefined || result === 'sent') return;
     const bytes =
       owner === undefined
         ? send(response, result)
@@ -190,7 +190,7 @@ export const respond =
   };
 
 /** Returns the length in bytes. */
-function send(response: Response, result: NonNullable<HandlerResult>): number {
+function send(response: Response, result: Exclude<HandlerResult, 'sent'>): number {
   if ('sentBytes' in result) return result.sentBytes;
   if ('plainText' in result) return sendText(response, 200, result.plainText);
   if ('jsonText' in result) return sendJsonText(response, 200, result.jsonText);

@@ -59,7 +59,7 @@ export const streamRoute = (
       const { keyName, keyUid } = principal;
       if (response.req.method === 'HEAD') {
         response.setHeader('content-type', contentType).end();
-        return undefined;
+        return 'sent';
       }
       if (staleness.isStale) throw unavailable();
       const forgets = [places.liveStreams.take({ owner, sandbox: keyUid })];
@@ -76,7 +76,7 @@ export const streamRoute = (
       forgets.push(ring.untilEnd(keyName, keyUid, () => stream.close('key-invalid')));
       forgets.push(staleness.onStale(() => stream.close('stale')));
       if (stream.isOver) for (const forget of forgets) forget();
-      return undefined;
+      return 'sent';
     },
   });
 

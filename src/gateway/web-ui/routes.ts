@@ -136,7 +136,7 @@ export const webUiRoutes = ({
       const contained = containedRequest(body, request, response.locals.requestId);
       releaseAfter(contained, response);
       await proxyHttp(agents, { request: contained, response, address, isContained: true });
-      return undefined;
+      return 'sent' as const;
     },
   }),
   post('/api/analytics/events', 'dropAnalyticsEvents', {
@@ -145,7 +145,7 @@ export const webUiRoutes = ({
     responses: { 204: z.unknown() },
     handle: ({ response }) => {
       response.status(204).end();
-      return undefined;
+      return 'sent';
     },
   }),
 ];
