@@ -35,7 +35,7 @@ const loopback = '127.0.0.1';
 
 const stateFile = 'state.db';
 
-/** Volumes without a claim in the state are removed at the start: without a state, all. */
+/** Throws for volumes without a state: the start removes volumes without a claim, so all. */
 function refuseVolumesWithoutState(folder: DataFolder): void {
   const volumes = folder.file('node/volumes');
   if (

@@ -186,7 +186,7 @@ export class Shares {
     return this.#next() !== undefined;
   }
 
-  /** The first waiter that no share excludes; none overtakes it, so it does not starve. */
+  /** The first waiter that no share excludes; none overtakes, so small work starves no large. */
   #next(): Waiter | undefined {
     if (this.#waiters === 0) return undefined;
     for (const waiters of this.#waiting.values()) {

@@ -16,7 +16,7 @@ import type { Push, PushBody, RefCommand } from './receive-pack.ts';
 export interface ProofLimits {
   /** Maximum bytes of a pack that are read, and held until they are forwarded. 16 MiB by default. */
   readonly maxPackBytes: number;
-  /** Maximum commits and tags, with at most twice as many parents; default 100,000. */
+  /** Maximum commits and tags, which all together have at most twice as many parents; 100,000. */
   readonly maxCommits: number;
   /** Maximum bytes of an object. 1 MiB by default. */
   readonly maxObjectBytes: number;

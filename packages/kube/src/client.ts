@@ -149,7 +149,7 @@ export interface KubeClient {
     object: NoInfer<T>,
     options?: CallOptions,
   ): Promise<T>;
-  /** Replaces only the status (the rest may lack), with the resourceVersion as precondition. */
+  /** Replaces the status alone, on exactly its resourceVersion; other parts may be left out. */
   updateStatus<T extends KubeObject>(
     resource: ResourceDefinition<T>,
     object: StatusUpdate<T>,

@@ -45,7 +45,10 @@ export interface TransportRequest {
   readonly maxResponseBytes?: number | undefined;
   /** Called with the number of bytes of a complete response. */
   readonly onResponseBytes?: ((bytes: number) => void) | undefined;
-  /** Joins the chunks of a response into bytes used only to decode; default concatenation. */
+  /**
+   * Joins the chunks of a response into bytes that the transport decodes and does not use
+   * afterwards; default: concatenation.
+   */
   readonly gather?: ((chunks: readonly Uint8Array[], bytes: number) => Buffer) | undefined;
   /** Parses the text of a 2xx response; throws for any other text than JSON. Default: JSON.parse. */
   readonly parse?: ((text: string) => unknown) | undefined;

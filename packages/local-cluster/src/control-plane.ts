@@ -72,7 +72,7 @@ export class ControlPlane {
     await store.committed();
   }
 
-  /** Answers a request once all that the answer contains is durable; never throws. */
+  /** Answers once all that the answer contains is durable; an error becomes a `Status`. */
   async handle(request: PlaneRequest): Promise<PlaneResponse> {
     try {
       if (this.#closed)

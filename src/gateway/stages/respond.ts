@@ -154,8 +154,8 @@ function queryOf(
 }
 
 /**
- * Sends the result of the handler, and counts its bytes. A handler without a result has sent its
- * response, or is still sending it.
+ * Sends the result of the handler, and counts its bytes. A handler with the result `sent` has sent
+ * its response, or is still sending it; a request that no handler answered has no result.
  */
 export const respond =
   (

@@ -106,7 +106,7 @@ export function textFrame(text: string): Buffer {
   return Buffer.concat([Buffer.from([0x81, ...size, 0, 0, 0, 0]), payload]);
 }
 
-/** Close codes of RFC 6455 §7.4.1 and its registry; an application chose `authenticationFailed`. */
+/** Close codes of RFC 6455 §7.4.1 and its registry; `authenticationFailed` is the agents'. */
 export const CloseCode = {
   goingAway: 1001,
   policyViolation: 1008,
@@ -130,7 +130,7 @@ export interface ForwardingLimits {
   readonly connectMs: number;
   /** Maximum time until the first byte of a response; some come only after a long task. */
   readonly firstByteMs: number;
-  /** Maximum time between chunks of a response, and without a byte on a WebSocket. */
+  /** Maximum time between chunks of a response, and without a byte either way on a WebSocket. */
   readonly idleMs: number;
   /** Maximum time between two chunks that a client sends or reads. */
   readonly clientIdleMs: number;

@@ -61,7 +61,7 @@ const handshakeHeaders = ({ key, protocol, extensions }: Handshake): string[] =>
 const acceptOf = (key: string): string =>
   createHash('sha1').update(`${key}${acceptSuffix}`).digest('base64');
 
-/** Head of the answer to the client; undefined where the upstream rejects this handshake. */
+/** Head of the answer to the client; undefined for an answer to another handshake. */
 function switchingProtocols(
   { key }: Handshake,
   answer: IncomingMessage,

@@ -38,7 +38,7 @@ export interface ServerHandlers {
   readonly wantsUpgrade: (request: IncomingMessage) => boolean;
   /** Called with the requests that `wantsUpgrade` accepts. */
   readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
-  /** The response to a refused request, which is undefined where it could not be parsed. */
+  /** The response to a refused request; `request` is undefined where it could not be parsed. */
   readonly refuse: (refusal: Refusal, request: IncomingMessage | undefined) => ErrorResponse;
 }
 

@@ -210,7 +210,7 @@ const newNameErrors = ({ name, generateName = '' }: Meta, resource: ApiResource)
     : nameErrors(name, resource.nameRule, 'metadata.name')),
 ];
 
-/** Warnings about new finalizers of a custom object that are not domain-qualified. */
+/** Warnings about new finalizers of a custom object, valid but not domain-qualified. */
 export const finalizerWarnings = (
   { finalizers = [] }: Meta,
   old: Meta | undefined,

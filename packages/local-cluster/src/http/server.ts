@@ -80,7 +80,7 @@ export interface ApiServerOptions {
   readonly podLogs?: PodLogs;
   /** Certificate, which the caller keeps over restarts for kubeconfigs; default a new one. */
   readonly certificate?: Certificate;
-  /** Maximum time without a read before a watcher's connection is closed; default 30 s. */
+  /** Maximum time that a watcher takes to read sent data, else it is closed; default 30 s. */
   readonly stalledMs?: number;
 }
 

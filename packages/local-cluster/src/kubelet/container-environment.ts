@@ -200,7 +200,7 @@ export function workingDirOf(
   return translated === absolute ? join(podFolder, 'root', absolute) : translated;
 }
 
-/** Creates the folders of volumes. Throws `ContainerConfigError` for an unsupported volume. */
+/** Creates folders of volumes. `ContainerConfigError`: a volume is missing or unsupported. */
 export async function prepareMounts(
   pod: Pod,
   container: Container,

@@ -79,7 +79,7 @@ export const Waiting = {
   errImagePull: 'ErrImagePull',
   imagePullBackOff: 'ImagePullBackOff',
   crashLoopBackOff: 'CrashLoopBackOff',
-  /** The node was stopped; its next start runs the container, whatever the restart policy. */
+  /** The node was stopped gracefully; its next start runs it, whatever the restart policy. */
   nodeStopped: 'NodeStopped',
 } as const;
 

@@ -141,7 +141,7 @@ export class VolumeProvisioner {
     });
   }
 
-  /** Checks all folders for claims deleted meanwhile; the store must have synced. */
+  /** Checks all folders: claims may be gone since the node ran. The store must have synced. */
   async sweep(): Promise<void> {
     for (const name of await readdir(this.#options.folder.volumes))
       this.controller.enqueue(folderRequest(name));

@@ -82,7 +82,7 @@ export class PodRuntime {
     return plan.nextInMs === undefined ? {} : { requeueAfterMs: plan.nextInMs };
   }
 
-  /** Ends all containers. The pod remains, and the next start of the node runs it again. */
+  /** Ends all containers, and waits for that. The next start of the node runs the pod again. */
   async suspend(graceMs: number): Promise<void> {
     if (this.#phase === 'living') this.#phase = 'suspended';
     await this.#containers.suspend(graceMs, { again: !this.#ended });
@@ -227,7 +227,7 @@ export class PodManager {
       ?.log(containerName);
   }
 
-  /** Removes the folders of pods deleted meanwhile; the store must have synced. */
+  /** Removes folders of pods deleted while the node did not run; the store must have synced. */
   async sweep(): Promise<void> {
     const { pods, folder } = this.#options;
     const present = new Set(pods.list().map(({ metadata }) => metadata.uid));

@@ -143,7 +143,7 @@ export interface ProberOptions {
   readonly onChange: () => void;
   /** Called when a check fails, with the message of a kubelet. */
   readonly onFailure: (kind: ProbeKind, detail: string) => void;
-  /** Called when a liveness or startup probe has failed, and the container has to end. */
+  /** Called when a liveness or startup probe reaches its failure threshold: the container ends. */
   readonly onDead: (probe: Probe) => void;
 }
 

@@ -27,7 +27,7 @@ export interface Quantity {
 
 const billion = 1_000_000_000n;
 
-/** Parses a quantity, undefined for other texts; rounds up from a billionth, away from zero. */
+/** A quantity; undefined for other texts. A part of a billionth is rounded up, away from zero. */
 export function parseQuantity(text: string): Quantity | undefined {
   const [, sign = '', digits = '', suffix = ''] = pattern.exec(text) ?? [];
   if (digits === '') return undefined;

@@ -252,7 +252,7 @@ const keyIn = (item: Json, schema: Schema): string =>
     ),
   );
 
-/** A function that finds the old item of an item; only lists of type map have them. */
+/** A function that finds the old item of an item; only lists of type map correlate items. */
 function correlate(schema: Schema, old: Json | undefined): (item: Json) => Json | undefined {
   if (!isArray(old) || schema['x-kubernetes-list-type'] !== 'map') return () => undefined;
   const byKey = new Map(old.map((item) => [keyIn(item, schema), item]));
