@@ -85,7 +85,7 @@ export interface OperatorWiring {
 
 /** Creates the parts of the operator, each with what it states to need. */
 export function wireOperator(options: OperatorOptions): OperatorWiring {
-  const { caches, client, clock, random, logger, archive } = options;
+  const { caches, client, clock, random, logger, metrics, archive } = options;
   const stores = storesOf(caches);
   const channels = {
     admission: new Channel(),
@@ -104,7 +104,13 @@ export function wireOperator(options: OperatorOptions): OperatorWiring {
     ...{ client, clock, random, logger, component, shareOf: objectShare },
   });
   const credentials = options.agentCredentials ?? noAgentCredentials;
-  const shared = { ...options, stores, events, credentials };
+  const { keys, agent, gitHosts, namespace, agentSide, outward } = options;
+  const { maxPollMs, preparation, pauseBoundMs } = options;
+  const shared = {
+    ...{ client, clock, random, logger, metrics, caches, stores, events, credentials },
+    ...{ keys, agent, gitHosts, namespace, agentSide, outward },
+    ...{ maxPollMs, preparation, pauseBoundMs },
+  };
   const podCreations = new PodCreations(clock);
   const unresponsiveAgents = new UnresponsiveAgents({ clock });
   const cache = new AdmissionCache({ ...shared, channels });

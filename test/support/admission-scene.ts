@@ -56,6 +56,7 @@ export class AdmissionScene {
 
   constructor() {
     const { client, stores, clock, podCreations } = this;
+    client.now = () => clock.now();
     const options = {
       client,
       stores,

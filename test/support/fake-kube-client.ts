@@ -91,6 +91,8 @@ export class FakeKubeClient implements KubeClient {
   #version = 0;
   /** Errors of writes that the definition of a kind has refused. */
   readonly refusals: ApiError[] = [];
+  /** The clock of creation timestamps, which have whole seconds. */
+  now: () => number = Date.now;
   /** Set it to make calls fail: what it returns is thrown. */
   fault: (call: {
     readonly verb: string;
@@ -173,7 +175,7 @@ export class FakeKubeClient implements KubeClient {
         ...(namespace === undefined ? {} : { namespace }),
         name,
         uid: randomUUID(),
-        creationTimestamp: `${new Date().toISOString().slice(0, 19)}Z`,
+        creationTimestamp: `${new Date(this.now()).toISOString().slice(0, 19)}Z`,
         generation: 1,
         resourceVersion: '0',
       },

@@ -105,7 +105,10 @@ export class ConversationPoller {
     return waitMs;
   }
 
-  /** Stops the polls of a conversation, and of its sandbox, until the next call of `poll`. */
+  /**
+   * Stops the polls of a conversation until the next call of `poll`. With the sandbox, which is
+   * away: forgets the calls that its agent has not answered, too.
+   */
   forget(request: Request, sandboxUid?: string): void {
     const key = requestKey(request);
     if (sandboxUid !== undefined) this.#options.unresponsiveAgents.forget(sandboxUid);
