@@ -29,7 +29,7 @@ async function crashedHost(
 ): Promise<Pod> {
   const host = spawn(
     process.execPath,
-    [join(import.meta.dirname, 'host.ts'), dataDir, JSON.stringify(pod)],
+    [join(import.meta.dirname, 'processes/host.ts'), dataDir, JSON.stringify(pod)],
     {
       stdio: ['ignore', 'pipe', 'inherit'],
     },
