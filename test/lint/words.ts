@@ -34,7 +34,7 @@ const excluded = [
   'CHANGELOG.md',
   '**/crds/**',
   'test/lint/words.ts',
-  'test/lint/words.test.ts',
+  'test/unit/lint/words.test.ts',
 ];
 
 /** Words and phrases out of use, each with its replacement, from the table of docs/glossary.md. */

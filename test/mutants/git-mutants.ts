@@ -53,7 +53,7 @@ const trustFile = {
   file: 'packages/outward/src/trust-file.ts',
   test: 'packages/outward/test/trust-file.test.ts',
 } as const;
-const leftBehind = { test: 'test/support/left-behind.test.ts' } as const;
+const leftBehind = { test: 'test/unit/support/left-behind.test.ts' } as const;
 
 /**
  * Mistakes in git, keys, and calls of other servers. Each name is the mistake as a sentence.

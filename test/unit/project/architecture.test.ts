@@ -49,8 +49,12 @@ it('a file of the product has at most 450 lines', () => {
 });
 
 it('a test has the path of its subject, and one that is not alone says its aspect', () => {
+  const isFile = new Set(globSync('{src,packages/*/src,test}/**/*.{ts,tsx}'));
+  // The tools of tests have tests too.
   const isSubject = (path: string) =>
-    sources.includes(`${path}.ts`) || sources.includes(`${path}.tsx`);
+    [path, path.replace(/^src\//, 'test/')].some(
+      (each) => isFile.has(`${each}.ts`) || isFile.has(`${each}.tsx`),
+    );
   const tests = globSync('{test/unit,packages/*/test}/**/*.test.ts', {
     exclude: ['test/unit/{project,build}', 'packages/local-cluster/test/conformance'],
   });

@@ -1,4 +1,4 @@
-import { firstSeed } from './first-seed.ts';
+import { firstSeed } from '../../simulation/first-seed.ts';
 
 it('the first seed is the one that is given', () => {
   expect(firstSeed('42')).toBe(42);

@@ -1,4 +1,4 @@
-import { partOf } from './part.ts';
+import { partOf } from '../../support/part.ts';
 
 const items = ['a', 'b', 'c', 'd', 'e'];
 

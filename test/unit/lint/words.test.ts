@@ -1,4 +1,4 @@
-import { check, wordsOutOfUse } from './words.ts';
+import { check, wordsOutOfUse } from '../../lint/words.ts';
 
 const words = wordsOutOfUse();
 const messagesIn = (text: string, isCode = true): readonly string[] =>

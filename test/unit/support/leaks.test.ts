@@ -1,4 +1,4 @@
-import { leaksIn, withoutFields } from './leaks.ts';
+import { leaksIn, withoutFields } from '../../support/leaks.ts';
 
 const secret = 'a"secret/ö+key=';
 const bytes = Buffer.from(secret);

@@ -1,4 +1,4 @@
-import { Hunt, type HuntOptions } from './hunt.ts';
+import { Hunt, type HuntOptions } from '../../../simulation/mutants/hunt.ts';
 
 const rule = 'everything settles';
 const failure = (seed: number, failed: string, steps = 100) => ({

@@ -1,9 +1,12 @@
 import { persistentVolumeClaims, pods, type Pod } from '@conversation-operator/kube/core';
-import { SandboxCondition, sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
-import type { Change } from './cluster.ts';
-import { StartDeadlineCheck, type StartDeadlineCheckOptions } from './start-deadline-check.ts';
-import { Traffic } from './traffic.ts';
-import { aPod, aSandbox, admitted, condition } from '../support/builders.ts';
+import { SandboxCondition, sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';
+import type { Change } from '../../simulation/cluster.ts';
+import {
+  StartDeadlineCheck,
+  type StartDeadlineCheckOptions,
+} from '../../simulation/start-deadline-check.ts';
+import { Traffic } from '../../simulation/traffic.ts';
+import { aPod, aSandbox, admitted, condition } from '../../support/builders.ts';
 
 const waiting = aSandbox({ status: { replicas: 1, conditions: [admitted] } });
 const paused = aSandbox({ replicas: 0, status: { replicas: 1, conditions: [admitted] } });

@@ -1,4 +1,4 @@
-import { Contract, type SeenAnswer } from './contract.ts';
+import { Contract, type SeenAnswer } from '../../../support/openapi/contract.ts';
 import {
   operationAt,
   operationsOf,
@@ -6,7 +6,7 @@ import {
   type Operation,
   type ResponseObject,
   type Schema,
-} from './document.ts';
+} from '../../../support/openapi/document.ts';
 
 const thing = {
   type: 'object',

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { parseSync } from '@swc/core';
-import { testedMutants } from './tested-mutants.ts';
-import { mutatedText } from '../simulation/mutants/mutated-source.ts';
+import { testedMutants } from '../../mutants/tested-mutants.ts';
+import { mutatedText } from '../../simulation/mutants/mutated-source.ts';
 
 it('each mutant of other tests has a name of its own', () => {
   const names = testedMutants.map(([name]) => name);

@@ -1,4 +1,4 @@
-import { failedReads, type ExpectedFailure } from './failed-reads.ts';
+import { failedReads, type ExpectedFailure } from '../../../e2e/support/failed-reads.ts';
 
 const midnight = Date.UTC(2030, 0, 1);
 const failure = (second: number, outcome = 'ECONNREFUSED') => ({

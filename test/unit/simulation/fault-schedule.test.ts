@@ -1,5 +1,5 @@
-import { FaultSchedule } from './fault-schedule.ts';
-import { Random } from './random.ts';
+import { FaultSchedule } from '../../simulation/fault-schedule.ts';
+import { Random } from '../../simulation/random.ts';
 
 const drawn = (names: readonly string[]) => {
   const schedule = new FaultSchedule(new Random('seed'));

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { mutantTable } from './mutant-table.ts';
+import { mutantTable } from '../../../simulation/mutants/mutant-table.ts';
 
 it('docs/testing.md contains the table of all mutants, which mutant-table.ts prints', () => {
   const text = readFileSync('docs/testing.md', 'utf8');

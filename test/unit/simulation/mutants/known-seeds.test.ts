@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { KnownSeeds } from './known-seeds.ts';
+import { KnownSeeds } from '../../../simulation/mutants/known-seeds.ts';
 
 describe('the known seeds of mutants', () => {
   let folder: string;

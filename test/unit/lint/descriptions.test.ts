@@ -1,4 +1,4 @@
-import { undescribed } from './descriptions.ts';
+import { undescribed } from '../../lint/descriptions.ts';
 
 it('finds each field without a description, at any depth', () => {
   const fields = { one: { description: 'One.', items: { properties: { two: {} } } }, three: {} };

@@ -4,7 +4,7 @@ import {
   type ClusterView,
   type PolicedPod,
   type Policy,
-} from './policy-table.ts';
+} from '../../../networks/engine/policy-table.ts';
 
 function aPod(name: string, ip: string, labels: Readonly<Record<string, string>> = {}): PolicedPod {
   return {

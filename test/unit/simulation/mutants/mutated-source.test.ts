@@ -1,6 +1,6 @@
-import { archiveMutants } from '../archive/mutants/archive-mutants.ts';
-import { mutatedText } from './mutated-source.ts';
-import { mutants } from './mutants.ts';
+import { archiveMutants } from '../../../simulation/archive/mutants/archive-mutants.ts';
+import { mutatedText } from '../../../simulation/mutants/mutated-source.ts';
+import { mutants } from '../../../simulation/mutants/mutants.ts';
 
 const all = Object.entries({ ...mutants, ...archiveMutants }).flatMap(([name, mutant]) =>
   'from' in mutant ? [[name, mutant] as const] : [],

@@ -9,17 +9,17 @@ import { CircuitBreakers } from '@conversation-operator/http/limits/circuit-brea
 import { directly } from '@conversation-operator/outward/outward';
 import type { Response } from 'express';
 import { Pool } from 'undici';
-import { roundTrip } from '../../packages/kube/src/round-trip.ts';
+import { roundTrip } from '../../../packages/kube/src/round-trip.ts';
 import { Transport } from '@conversation-operator/kube/transport';
-import { withDeadline } from '../../packages/object-store/src/calls.ts';
+import { withDeadline } from '../../../packages/object-store/src/calls.ts';
 import { createS3Store } from '@conversation-operator/object-store/s3-store';
-import { Transfer } from '../../src/gateway/git/git-relay.ts';
-import { newPool } from '../../src/gateway/limits/pools.ts';
-import { AgentReads, untilLeft } from '../../src/gateway/history/agent-reads.ts';
-import { HistoryReads } from '../../src/gateway/history/history-reads.ts';
-import { aConversation, noon } from './builders.ts';
-import { startJsonHost, type JsonHost } from './json-host.ts';
-import { nothing, outliving, type Outliving } from './left-behind.ts';
+import { Transfer } from '../../../src/gateway/git/git-relay.ts';
+import { newPool } from '../../../src/gateway/limits/pools.ts';
+import { AgentReads, untilLeft } from '../../../src/gateway/history/agent-reads.ts';
+import { HistoryReads } from '../../../src/gateway/history/history-reads.ts';
+import { aConversation, noon } from '../../support/builders.ts';
+import { startJsonHost, type JsonHost } from '../../support/json-host.ts';
+import { nothing, outliving, type Outliving } from '../../support/left-behind.ts';
 
 let server: JsonHost;
 beforeAll(async () => {
