@@ -366,7 +366,7 @@ export class SimulatedNode {
       this.#waits.set(sandboxUid, { since, isForNode: true });
       void this.#patchStatus(run, { conditions: [noRoom] });
       this.#after(gate.between(1_000, 10_000), run, () => void this.#announceNode(run));
-      this.#awaitAdmission(run, since + gate.between(5_000, 200_000));
+      this.#awaitAdmission(run, since + gate.between(5_000, 400_000));
     } else if (this.#options.conditions?.full === true) {
       void this.#patchStatus(run, { conditions: [noRoom] });
       this.#awaitRoom(run);
