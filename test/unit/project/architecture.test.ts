@@ -1,5 +1,5 @@
 import { dirname, join } from 'node:path';
-import { globSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 
 const text = readFileSync('docs/architecture.md', 'utf8');
 const sources = globSync('{src,packages/*/src}/**/*.{ts,tsx}');
@@ -16,6 +16,16 @@ it('docs/architecture.md names files that exist, for each behaviour', () => {
   expect(files.length).toBeGreaterThan(30);
   const isThere = (file = '') => sources.some((source) => `/${source}`.endsWith(`/${file}`));
   expect(files.filter((file) => !isThere(file))).toEqual([]);
+});
+
+it('CONTRIBUTING.md names files and folders that exist', () => {
+  const paths = [
+    ...readFileSync('CONTRIBUTING.md', 'utf8').matchAll(
+      /`((?:src|packages|test|helm)\/[\w./-]+)`/g,
+    ),
+  ].map(([, path = '']) => path);
+  expect(paths.length).toBeGreaterThan(10);
+  expect(paths.filter((path) => !existsSync(path))).toEqual([]);
 });
 
 it('product code is given its way to hosts outside, but for the metadata service', () => {
