@@ -48,6 +48,10 @@ const throughDoors = {
   group: ['**/packages/**'],
   message: 'a package is imported by its name, through what its package.json exports',
 };
+const spreadOfLiteral = {
+  selector: 'ObjectExpression > SpreadElement > ObjectExpression',
+  message: 'a property is written in the object itself, not in one that is spread into it',
+};
 const shellProgram = (selector) => ({
   selector,
   message: 'a shell program is a .sh file beside its user, which shellcheck reads',
@@ -75,6 +79,7 @@ export default tseslint.config(
       ],
       'import-x/no-default-export': 'error',
       '@typescript-eslint/consistent-type-imports': 'error',
+      'no-restricted-syntax': ['error', spreadOfLiteral],
     },
   },
   {
@@ -83,6 +88,7 @@ export default tseslint.config(
       'no-restricted-imports': ['error', { patterns: [throughDoors] }],
       'no-restricted-syntax': [
         'error',
+        spreadOfLiteral,
         ...['Literal[value=/^#!|^set -[eu]/m]', 'TemplateElement[value.raw=/^#!|^set -[eu]/m]'].map(
           shellProgram,
         ),
@@ -115,6 +121,7 @@ export default tseslint.config(
     rules: {
       'no-restricted-syntax': [
         'error',
+        spreadOfLiteral,
         ...[
           'MemberExpression[property.name=/^(inner|outer)HTML$|^insertAdjacentHTML$/]',
           'JSXAttribute[name.name="dangerouslySetInnerHTML"]',

@@ -100,7 +100,9 @@ function acpQuestionOf({
       .filter(({ option_id: optionId }) => isStorable(optionId))
       .slice(0, maxOptions)
       .map(({ option_id: optionId, name, kind: optionKind }) => ({
-        ...{ id: optionId, name, kind: optionKind },
+        id: optionId,
+        name,
+        kind: optionKind,
       })),
     // Some agents have the command in the title alone. The bridge has hashed the whole call before
     // it has hidden secrets in it.

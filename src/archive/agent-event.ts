@@ -118,8 +118,10 @@ function outerFields(text: Buffer): Fields | undefined {
     return member?.[0] === quote ? valueOf(member) : undefined;
   };
   return {
-    ...{ id: textOf('id'), kind: textOf('kind') },
-    ...{ timestamp: textOf('timestamp'), source: textOf('source') },
+    id: textOf('id'),
+    kind: textOf('kind'),
+    timestamp: textOf('timestamp'),
+    source: textOf('source'),
   };
 }
 

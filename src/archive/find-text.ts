@@ -81,7 +81,9 @@ function foundIn(json: Buffer, position: number, query: TextQuery): readonly Fou
     const { id, kind, timestamp } = event;
     return [
       {
-        ...{ id: String(id), position, snippet },
+        id: String(id),
+        position,
+        snippet,
         kind: typeof kind === 'string' ? kind : 'unknown',
         timestamp: typeof timestamp === 'string' ? timestamp : undefined,
       },

@@ -57,7 +57,9 @@ export async function verified(access: ArchiveAccess, archive: ArchiveSource): P
   const { conversation } = archive;
   const ids = new Set<string>();
   const damaged = (detail: string): Verified => ({
-    ...{ verdict: 'damaged', events: ids.size, detail },
+    verdict: 'damaged',
+    events: ids.size,
+    detail,
   });
   try {
     const state = await stateOf(access, archive);

@@ -57,8 +57,11 @@ export interface Archive extends ArchiveAddress {
 }
 
 export const archivedConversation = ({ metadata, status }: Conversation): ArchivedConversation => ({
-  ...{ namespace: metadata.namespace, uid: metadata.uid, name: metadata.name },
-  ...{ head: status?.archive?.head, events: status?.archive?.events ?? 0 },
+  namespace: metadata.namespace,
+  uid: metadata.uid,
+  name: metadata.name,
+  head: status?.archive?.head,
+  events: status?.archive?.events ?? 0,
   expiredTime: status?.archive?.expiredTime,
 });
 
@@ -77,7 +80,10 @@ export async function archivesIn(
   const byUid = new Map(items.map((conversation) => [conversation.uid, conversation]));
   const named = items.filter(({ head }) => head !== undefined).map(({ uid }) => uid);
   return [...new Set([...stored, ...named])].sort().map((uid) => ({
-    ...{ namespace, uid, conversation: byUid.get(uid), isStored: stored.has(uid) },
+    namespace,
+    uid,
+    conversation: byUid.get(uid),
+    isStored: stored.has(uid),
   }));
 }
 
@@ -201,8 +207,13 @@ function storeOf(
   if (config.kind === 'folder') return createFolderStore({ directory: config.directory, clock });
   const { region, credentialsDirectory } = config;
   const credentials = credentialsFromEnvironment({
-    ...{ directory: credentialsDirectory, environment: process.env, region },
-    ...{ clock, random, logger, outward },
+    directory: credentialsDirectory,
+    environment: process.env,
+    region,
+    clock,
+    random,
+    logger,
+    outward,
   });
   return createS3Store({ ...config, credentials, clock, random, outward });
 }
@@ -226,7 +237,9 @@ export function openArchiveAccess(): Promise<ArchiveAccess & AsyncDisposable> {
   const keys = keysOf(config);
   const { store, codec, reader } = openArchive(archive, keys, runtime, stack);
   return Promise.resolve({
-    ...{ store, reader, keys },
+    store,
+    reader,
+    keys,
     writerOf: (address) => writerOf({ store, codec }, address),
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   });

@@ -130,7 +130,8 @@ export function installationOf(options: CheckOptions, config: CheckConfig, names
     : `${release}-conversation-operator`;
   const prefix = `${releaseNamespace}/${fullName.slice(0, 40).replace(/-$/, '')}`;
   return {
-    ...{ release, releaseNamespace },
+    release,
+    releaseNamespace,
     areAccountsNamed: [
       options.operatorAccount ?? config.OPERATOR_ACCOUNT,
       options.gatewayAccount ?? config.GATEWAY_ACCOUNT,
@@ -270,8 +271,14 @@ async function createScene(
   const stored = phase === 'pre' ? undefined : await template().catch(() => undefined);
   return {
     ...installationOf(options, config, namespace),
-    ...{ phase, namespace, client, connection, outward, template },
-    ...{ trustFileFailure, sandboxOutward },
+    phase,
+    namespace,
+    client,
+    connection,
+    outward,
+    template,
+    trustFileFailure,
+    sandboxOutward,
     clock: systemClock,
     pollMs: options.pollMs ?? 1_000,
     images: {
@@ -286,7 +293,9 @@ async function createScene(
     gitCredentials: () => credentialsOf(config),
     ...(bucket === undefined ? {} : { bucket }),
     objects: new TemporaryObjects({
-      ...{ client, clock: systemClock, namespace },
+      client,
+      clock: systemClock,
+      namespace,
       run: randomBytes(6).toString('hex'),
     }),
     resolve: async (name) => (await lookup(name, { all: true })).map(({ address }) => address),

@@ -98,13 +98,22 @@ export function pullRequestService(
   stack.defer(() => events.close());
   const [defaultProvider] = Object.keys(hosts);
   const pullRequests = new PullRequests({
-    ...{ client, events, credentials, defaultProvider, clock, logger, metrics },
+    client,
+    events,
+    credentials,
+    defaultProvider,
+    clock,
+    logger,
+    metrics,
     audit: auditOf(config),
     templates: caches.templates,
     apiOf: (provider) => apis.of(provider),
   });
   const states = new PullRequestStates({
-    ...{ conversations: caches.conversations, pullRequests, clock, logger },
+    conversations: caches.conversations,
+    pullRequests,
+    clock,
+    logger,
   });
   stack.defer(() => states.close());
   return pullRequests;
@@ -140,7 +149,11 @@ export async function serveAgentSide(
   const audit = auditOf(config);
   const logger = runtime.logger.child({ component: 'git' });
   const host = new PrivateHost({
-    ...{ hosts, credentials, clock, logger, outward },
+    hosts,
+    credentials,
+    clock,
+    logger,
+    outward,
     connections: hostConnections,
   });
   stack.defer(() => host.close());
@@ -149,23 +162,36 @@ export async function serveAgentSide(
   const events = new EventRecorder({ client, component: 'gateway', ...runtime });
   stack.defer(() => events.close());
   const git = new GitHandler({
-    ...{ host, keys, conversations, templates, defaultProvider },
+    host,
+    keys,
+    conversations,
+    templates,
+    defaultProvider,
     records: new PushRecords({ client, events, audit, clock, logger }),
     limits: { totalMs: maxTransferMs(config.CLONE_TIMEOUT_SECONDS) },
-    ...{ clock, logger, metrics },
+    clock,
+    logger,
+    metrics,
   });
   const tools = pullRequestTools({ keys, conversations, pullRequests, version, clock, logger });
   const reads = new SecretReads({ audit, clock });
   stack.defer(() => reads.close());
   const secrets = secretsHandler({
-    ...{ keys, reads, clock },
+    keys,
+    reads,
+    clock,
     secrets: new SecretReader({
-      ...{ client, conversations, ownerSettings, sealing: sealingUnder(keys) },
+      client,
+      conversations,
+      ownerSettings,
+      sealing: sealingUnder(keys),
     }),
   });
   const hooks = webhooks({ keys, notify, clock, metrics });
   const agentSide = createCallbackServer({
-    ...{ ...runtime, ...server, sandboxes },
+    ...runtime,
+    ...server,
+    sandboxes,
     handlers: [git, tools, secrets, hooks],
   });
   stack.defer(() => agentSide.close());

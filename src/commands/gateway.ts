@@ -73,7 +73,13 @@ export async function gateway({ version, programFolder }: GatewayProgram): Promi
   let agentSidePort: number | undefined;
   if (config.AGENT_SIDE_PORT !== undefined) {
     const options = {
-      ...{ client, credentials, keys, caches, namespace, pullRequests, version },
+      client,
+      credentials,
+      keys,
+      caches,
+      namespace,
+      pullRequests,
+      version,
       host: config.HOST,
       port: config.AGENT_SIDE_PORT,
       // More than a sandbox that works needs, and few enough that one alone can't take them all.

@@ -67,7 +67,9 @@ function githubApp(
   if (Object.values(owners).every((patterns) => patterns.length === 0))
     logger.warn('the GitHub App serves no owner, because GITHUB_APP_OWNERS names none', { appId });
   const client = newGithubAppClient({
-    ...{ appId, apiUrl, outward },
+    appId,
+    apiUrl,
+    outward,
     privateKey: () => readFile(keyFile, 'utf8'),
   });
   stack.defer(() => client.close());

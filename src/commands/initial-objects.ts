@@ -29,15 +29,15 @@ export const defaultQuota = (namespace: string): NewObject<ConversationQuota> =>
   kind: conversationQuotas.kind,
   metadata: { name: 'default', namespace },
   spec: {
-    ...{
-      scope: 'Owner',
-      limit: 10,
-      onExceeded: 'PauseOldest',
-      minActiveSeconds: 0,
-      autoResume: 'All',
-    },
+    scope: 'Owner',
+    limit: 10,
+    onExceeded: 'PauseOldest',
+    minActiveSeconds: 0,
+    autoResume: 'All',
     // Why these numbers: docs/sizing.md.
-    ...{ maxConversations: 1_000, maxStoredBytes: 64 * 1024 * 1024, maxSandboxes: 100 },
+    maxConversations: 1_000,
+    maxStoredBytes: 64 * 1024 * 1024,
+    maxSandboxes: 100,
   },
 });
 

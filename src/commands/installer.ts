@@ -76,7 +76,10 @@ export async function succeeds(
   { environment, signal }: Pick<InstallerOptions, 'environment' | 'signal'>,
 ): Promise<boolean> {
   const child = spawn(program, args, {
-    ...{ env: withoutKeys(environment), stdio: 'ignore', signal, killSignal: 'SIGKILL' },
+    env: withoutKeys(environment),
+    stdio: 'ignore',
+    signal,
+    killSignal: 'SIGKILL',
   });
   const [code] = (await once(child, 'close').catch((error: unknown) => {
     signal.throwIfAborted();

@@ -105,7 +105,9 @@ export const acpTemplate = (namespace: string, name: AcpAgentName): NewObject<Sa
         },
       },
       agent: {
-        ...{ kind: 'acp', port: 8000, workingDir: '/workspace' },
+        kind: 'acp',
+        port: 8000,
+        workingDir: '/workspace',
         acp: { agent: name, allowAlways: false },
       },
       storage: { size: '10Gi', retain: false },

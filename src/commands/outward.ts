@@ -75,7 +75,8 @@ function proxyEnvironment(config: OutwardConfig): Environment {
   return {
     ...(https !== undefined && { HTTPS_PROXY: https, https_proxy: https }),
     ...(http !== undefined && { HTTP_PROXY: http, http_proxy: http }),
-    ...{ NO_PROXY: noProxy, no_proxy: noProxy },
+    NO_PROXY: noProxy,
+    no_proxy: noProxy,
     // Without this Node reads none of them.
     NODE_USE_ENV_PROXY: '1',
   };

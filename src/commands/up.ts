@@ -170,7 +170,9 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
 
   const { client, kubeconfig } = await startEmbeddedCluster(
     {
-      ...{ ...runtime, folder, port: config.API_PORT },
+      ...runtime,
+      folder,
+      port: config.API_PORT,
       images: withEnvironment(agents.images, outwardEnvironment(config, folder)),
     },
     stack,
@@ -189,7 +191,9 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     ...runtime,
   });
   const settingsCache = new Reflector<OwnerSettings>({
-    ...{ client, namespace, resource: ownerSettings },
+    client,
+    namespace,
+    resource: ownerSettings,
     ...runtime,
   });
   const reflectors = [...reflectorsOf(caches), keyCache, settingsCache];
@@ -204,10 +208,15 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   const agentSidePort = await serveAgentSide(
     config,
     {
-      ...{ client, credentials, keys, namespace, host: loopback },
+      client,
+      credentials,
+      keys,
+      namespace,
+      host: loopback,
       // Agents keep the addresses of their tools and secrets.
       port: await lastPort(folder, portFile),
-      ...{ pullRequests, version },
+      pullRequests,
+      version,
       caches: { ...caches, ownerSettings: settingsCache },
       notify: (notification) => notify(notification),
     },
@@ -282,7 +291,12 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   process.stdout.write(
     banner({
       link: await createLoginLink({
-        ...{ client, namespace, clock, url, owner: config.OWNER, role: 'admin' },
+        client,
+        namespace,
+        clock,
+        url,
+        owner: config.OWNER,
+        role: 'admin',
         maker: first.resource,
       }),
       linkCommand: `DATA_DIR=${[folder.path, process.execPath, join(programFolder, 'main.js')].map(shellQuote).join(' ')} login-link`,

@@ -123,11 +123,13 @@ export function createCaches({ indexers: more, ...options }: CachesOptions): Cac
   const kinds = cachedKinds(interner);
   return {
     conversations: new Reflector({
-      ...{ ...options, ...kinds.conversations },
+      ...options,
+      ...kinds.conversations,
       indexers: { ...conversationIndexers, ...more?.conversations },
     }),
     sandboxes: new Reflector({
-      ...{ ...options, ...kinds.sandboxes },
+      ...options,
+      ...kinds.sandboxes,
       indexers: { ...sandboxIndexers, ...more?.sandboxes },
     }),
     templates: new Reflector({ ...options, ...kinds.templates }),
@@ -140,7 +142,9 @@ export function createCaches({ indexers: more, ...options }: CachesOptions): Cac
       transform: (object: Pod) => cachedPod(object, interner),
     }),
     claims: new Reflector({
-      ...{ ...options, labelSelector, resource: persistentVolumeClaims },
+      ...options,
+      labelSelector,
+      resource: persistentVolumeClaims,
       transform: (object: PersistentVolumeClaim) => cachedClaim(object, interner),
     }),
   };

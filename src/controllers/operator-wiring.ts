@@ -101,15 +101,35 @@ export function wireOperator(options: OperatorOptions): OperatorWiring {
   };
   const component = 'conversation-operator';
   const events = new EventRecorder({
-    ...{ client, clock, random, logger, component, shareOf: objectShare },
+    client,
+    clock,
+    random,
+    logger,
+    component,
+    shareOf: objectShare,
   });
   const credentials = options.agentCredentials ?? noAgentCredentials;
   const { keys, agent, gitHosts, namespace, agentSide, outward } = options;
   const { maxPollMs, preparation, pauseBoundMs } = options;
   const shared = {
-    ...{ client, clock, random, logger, metrics, caches, stores, events, credentials },
-    ...{ keys, agent, gitHosts, namespace, agentSide, outward },
-    ...{ maxPollMs, preparation, pauseBoundMs },
+    client,
+    clock,
+    random,
+    logger,
+    metrics,
+    caches,
+    stores,
+    events,
+    credentials,
+    keys,
+    agent,
+    gitHosts,
+    namespace,
+    agentSide,
+    outward,
+    maxPollMs,
+    preparation,
+    pauseBoundMs,
   };
   const podCreations = new PodCreations(clock);
   const unresponsiveAgents = new UnresponsiveAgents({ clock });
@@ -120,27 +140,34 @@ export function wireOperator(options: OperatorOptions): OperatorWiring {
     archive === undefined
       ? undefined
       : createArchives({
-          ...{ ...shared, archive },
+          ...shared,
+          archive,
           enqueue: (request, delayMs) => channels.archive.enqueue(request, delayMs),
         });
   const conversations = createConversations({
-    ...{ ...shared, unresponsiveAgents },
+    ...shared,
+    unresponsiveAgents,
     onReport: (conversation, state) => archives?.reconciler.observe(conversation, state),
     onUnresponsive: (sandbox) => channels.unresponsive.enqueue(requestOf(sandbox)),
     refusalOf: (conversation) => cache.limits.refusalOf(conversation),
     claimSpare: (conversation, signal) => spares.claim(conversation, signal),
   });
   const sandboxes = createSandboxes({
-    ...{ ...shared, podCreations, unresponsiveAgents },
+    ...shared,
+    podCreations,
+    unresponsiveAgents,
     archives: archives?.seal,
   });
   const retention = new RetentionReconciler({
-    ...{ ...shared, times: options.retention },
+    ...shared,
+    times: options.retention,
     enqueue: (request) => channels.retention.enqueue(request),
   });
   return {
     admissionControllers: admissionControllers({
-      ...{ caches, cache, reads },
+      caches,
+      cache,
+      reads,
       admission: new AdmissionReconciler({ ...shared, cache, reads, podCreations }),
       quotas: new QuotaStatusReconciler({ ...shared, cache }),
       requested: {
@@ -151,11 +178,15 @@ export function wireOperator(options: OperatorOptions): OperatorWiring {
     }),
     otherControllers: [
       sandboxController({
-        ...{ caches, reconciler: sandboxes, unresponsiveAgents },
+        caches,
+        reconciler: sandboxes,
+        unresponsiveAgents,
         unresponsive: channels.unresponsive.source,
       }),
       ...conversationControllers({
-        ...{ caches, reconciler: conversations, notified: channels.notified.source },
+        caches,
+        reconciler: conversations,
+        notified: channels.notified.source,
       }),
       templateController(caches, new TemplateReconciler(shared)),
       poolController(caches, new PoolReconciler({ ...shared, admission: cache, reads }), cache),

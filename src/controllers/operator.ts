@@ -76,7 +76,10 @@ export class Operator {
     const { clock, random, logger, metrics } = this.#options;
     const controllers = specs.map(({ sources, ...spec }) => {
       const controller = new Controller({
-        ...{ ...spec, clock, random, metrics },
+        ...spec,
+        clock,
+        random,
+        metrics,
         logger: logger.child({ controller: spec.name }),
       });
       this.#disconnects.push(...sources.map((connect) => connect(controller)));

@@ -80,8 +80,12 @@ export function createGateway(options: GatewayOptions): Gateway {
   streams.add(() => agents.drain());
 
   const resealer = new Resealer({
-    ...{ clock, logger: services.logger, keys: services.keys, sealing: services.sealing },
-    ...{ cache: services.caches.ownerSettings, namespace: services.namespace },
+    clock,
+    logger: services.logger,
+    keys: services.keys,
+    sealing: services.sealing,
+    cache: services.caches.ownerSettings,
+    namespace: services.namespace,
     settings: services.settings,
     delayMs: options.resealDelayMs,
   });

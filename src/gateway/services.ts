@@ -93,7 +93,15 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
   const sealing = sealingUnder(keys);
   const { maxKeyLifetimeMs } = options;
   const sessions = new Sessions({
-    ...{ client: options.client, namespace, clock, keys, ring, lookup, feeds, publicUrl, random },
+    client: options.client,
+    namespace,
+    clock,
+    keys,
+    ring,
+    lookup,
+    feeds,
+    publicUrl,
+    random,
     ...(maxKeyLifetimeMs === undefined ? {} : { maxKeyLifetimeMs }),
   });
   const pages = createPages(options, {

@@ -55,8 +55,16 @@ export function loadOf(slots: Iterable<Slot>): Load {
   resumable.sort(byResume);
   undecided.sort(byCreation);
   return {
-    ...{ taken, holding, stored, demanding },
-    ...{ waiting, resumable, candidates, undecided, releasable, expiring },
+    taken,
+    holding,
+    stored,
+    demanding,
+    waiting,
+    resumable,
+    candidates,
+    undecided,
+    releasable,
+    expiring,
   };
 }
 
@@ -73,7 +81,10 @@ export function sumOf(
   deciding: Iterable<Loaded>,
 ): Load {
   return {
-    ...{ taken, holding, stored, demanding },
+    taken,
+    holding,
+    stored,
+    demanding,
     get waiting() {
       return Array.from(deciding, ({ load }) => load.waiting)
         .flat()

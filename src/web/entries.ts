@@ -181,7 +181,10 @@ function acpToolOf(event: AgentEvent): ToolEntry {
   const state = acpStates.get(textOf(status)) ?? 'running';
   const shown = state === 'running' ? '' : textOf(output) || jsonOf(output) || content;
   return {
-    ...{ ...baseOf(event), kind: 'tool', state, call: textOf(event['tool_call_id']) },
+    ...baseOf(event),
+    kind: 'tool',
+    state,
+    call: textOf(event['tool_call_id']),
     tool: textOf(kind) || 'tool',
     summary: firstLine(textOf(title) || command || given),
     input: bounded(given === '' && state === 'running' ? content : given),
@@ -191,7 +194,10 @@ function acpToolOf(event: AgentEvent): ToolEntry {
 
 /** A call of which a later event says more, or another result. */
 const joined = (known: ToolEntry, news: ToolEntry): ToolEntry => ({
-  ...{ id: known.id, time: known.time, kind: 'tool', call: known.call },
+  id: known.id,
+  time: known.time,
+  kind: 'tool',
+  call: known.call,
   tool: news.tool === 'tool' ? known.tool : news.tool,
   summary: news.summary === '' ? known.summary : news.summary,
   input: news.input === '' ? known.input : news.input,
@@ -202,7 +208,9 @@ const joined = (known: ToolEntry, news: ToolEntry): ToolEntry => ({
 
 const folded = (event: AgentEvent, name: string, value: unknown): FoldedEntry => ({
   ...baseOf(event),
-  ...{ kind: 'folded', name, text: bounded(textOf(value) || jsonOf(value)) },
+  kind: 'folded',
+  name,
+  text: bounded(textOf(value) || jsonOf(value)),
 });
 
 /** Changes of an agent's session that a person has to know of. */

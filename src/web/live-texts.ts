@@ -33,7 +33,7 @@ export const joinedTexts = (
     const whole = joins ? before.text + gap + text : text;
     const shown = endOf(whole);
     const skipped = (joins ? before.skipped : from) + whole.length - shown.length;
-    return { ...{ id, kind, call, elapsedMs, end, skipped }, text: shown };
+    return { id, kind, call, elapsedMs, end, skipped, text: shown };
   });
 
 /** The last thought and the last message. */

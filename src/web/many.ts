@@ -25,12 +25,18 @@ const offers = (facts: Facts, name: string): boolean =>
 
 export const manyActions: Readonly<Record<ManyAction, Kind>> = {
   pause: {
-    ...{ label: 'Pause', progress: 'Pausing', done: 'paused', isOfSandbox: true },
+    label: 'Pause',
+    progress: 'Pausing',
+    done: 'paused',
+    isOfSandbox: true,
     warning: ['A run of its agent is interrupted.', 'Runs of their agents are interrupted.'],
     fits: (facts) => offers(facts, 'pause'),
   },
   resume: {
-    ...{ label: 'Resume', progress: 'Resuming', done: 'resumed', isOfSandbox: true },
+    label: 'Resume',
+    progress: 'Resuming',
+    done: 'resumed',
+    isOfSandbox: true,
     warning: [
       'Without room in the quota, it waits or pauses another one.',
       'Those without room in the quota wait or pause others.',
@@ -38,7 +44,10 @@ export const manyActions: Readonly<Record<ManyAction, Kind>> = {
     fits: (facts) => offers(facts, 'resume'),
   },
   retry: {
-    ...{ label: 'Retry', progress: 'Starting', done: 'started again', isOfSandbox: false },
+    label: 'Retry',
+    progress: 'Starting',
+    done: 'started again',
+    isOfSandbox: false,
     warning: [
       'A new conversation gets the same message and settings, without secrets of the start. The failed one stays.',
       'New conversations get the same messages and settings, without secrets of the starts. The failed ones stay.',
@@ -46,7 +55,10 @@ export const manyActions: Readonly<Record<ManyAction, Kind>> = {
     fits: (facts) => sandboxStatusOf(facts) === 'ERROR' && offers(facts, 'start-again'),
   },
   delete: {
-    ...{ label: 'Delete', progress: 'Deleting', done: 'deleted', isOfSandbox: false },
+    label: 'Delete',
+    progress: 'Deleting',
+    done: 'deleted',
+    isOfSandbox: false,
     warning: [
       'Its files and its history are deleted too.',
       'Their files and histories are deleted too.',

@@ -82,8 +82,12 @@ describe('codex', () => {
     );
     const [pull] = await forge.pulls(shop);
     expect(pull).toMatchObject({
-      ...{ title: 'Work', body: 'By an agent.', state: 'open' },
-      ...{ head: 'agent/work', base: 'main', author: 'robot' },
+      title: 'Work',
+      body: 'By an agent.',
+      state: 'open',
+      head: 'agent/work',
+      base: 'main',
+      author: 'robot',
     });
     const seen = agents.models.lastRequest('shop');
     expect(seen).toContain(pageUrl);

@@ -159,8 +159,14 @@ it('the agent commits as its owner, pushes with the credential of the day, opens
   await agents.reaches(id, { execution_status: 'finished' });
   const [pull] = await forge.pulls(shop);
   expect(pull).toMatchObject({
-    ...{ number: 1, title: 'Change', body: 'As asked.', state: 'open', isDraft: false },
-    ...{ head: 'agent/work', base: 'main', author: 'robot' },
+    number: 1,
+    title: 'Change',
+    body: 'As asked.',
+    state: 'open',
+    isDraft: false,
+    head: 'agent/work',
+    base: 'main',
+    author: 'robot',
   });
   expect(outputs('shop').at(-2)).toContain(pageUrl);
   const { body: comments } = await forge.api('GET', `/repos/${shop}/issues/1/comments`);

@@ -121,8 +121,11 @@ describe('an agent that waits for a confirmation', () => {
     const { conversation_url: url, session_api_key: key } = await agents.up.conversation(asking.id);
     const [host, path] = (url ?? '').split(/(?=\/api\/)/);
     const { status } = await agents.up.call('POST', '/api/cloud-proxy', {
-      ...{ host, method: 'POST', path: `${path ?? ''}/events/respond_to_confirmation` },
-      ...{ headers: { 'X-Session-API-Key': key }, body: { accept: true } },
+      host,
+      method: 'POST',
+      path: `${path ?? ''}/events/respond_to_confirmation`,
+      headers: { 'X-Session-API-Key': key },
+      body: { accept: true },
     });
     expect(status).toBe(200);
     expect(await agents.file(asking.sandbox, 'confirmed.txt')).toBe('confirmed\n');
@@ -165,7 +168,8 @@ describe('an agent that waits for a confirmation', () => {
       return !pods.includes(sandbox);
     });
     expect(await agents.up.conversation(id)).toMatchObject({
-      ...{ sandbox_status: 'PAUSED', execution_status: 'waiting_for_confirmation' },
+      sandbox_status: 'PAUSED',
+      execution_status: 'waiting_for_confirmation',
       pending_approval: { id: approval },
     });
     await answer(id, approval, { decision: 'approve' });

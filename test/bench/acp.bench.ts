@@ -87,7 +87,9 @@ async function measureTurns(folder: string): Promise<void> {
   const say = async (text: string): Promise<number> => {
     const began = performance.now();
     await call('POST', `${own}/events`, {
-      ...{ role: 'user', content: [{ type: 'text', text }], run: true },
+      role: 'user',
+      content: [{ type: 'text', text }],
+      run: true,
     });
     while (!(await isFinished())) await sleep(1);
     return performance.now() - began;
@@ -95,7 +97,9 @@ async function measureTurns(folder: string): Promise<void> {
   try {
     await eventually('the bridge to answer', () => fetch(`${base}/ready`).then(({ ok }) => ok));
     await call('POST', '/api/conversations', {
-      ...{ conversation_id: id, workspace: { working_dir: folder }, agent_settings: {} },
+      conversation_id: id,
+      workspace: { working_dir: folder },
+      agent_settings: {},
     });
     await say('1 0');
     await sleep(3_000);

@@ -41,7 +41,8 @@ export async function openBucket(
   return {
     store: server.store({ bucket }),
     env: {
-      ...{ ARCHIVE_S3_BUCKET: bucket, ARCHIVE_S3_ENDPOINT: server.url },
+      ARCHIVE_S3_BUCKET: bucket,
+      ARCHIVE_S3_ENDPOINT: server.url,
       ARCHIVE_S3_CREDENTIALS_DIR: credentials,
     },
   };
@@ -81,8 +82,13 @@ export async function addArchive(
   const { metadata } = await client.get(conversations, namespace, id);
   const codec = createCodec({ keys: new SandboxKeys([masterKey]), encrypt: false });
   const extension = await extendArchive({ namespace, uid: metadata.uid }, undefined, {
-    ...{ store, codec, source: logOf(events, text), installation: 'bench' },
-    ...{ maxBytes: Infinity, maxEvents: Infinity, signal: new AbortController().signal },
+    store,
+    codec,
+    source: logOf(events, text),
+    installation: 'bench',
+    maxBytes: Infinity,
+    maxEvents: Infinity,
+    signal: new AbortController().signal,
   });
   const { head, bytes } = extension;
   if (head === undefined || extension.events !== events)

@@ -166,7 +166,12 @@ async function run({ metadata, spec, status }: Pod): Promise<void> {
     agents.delete(podIP);
     const now = new Date().toISOString();
     const containerStatuses = spec.containers.map(({ name: container, image = '' }) => ({
-      ...{ name: container, image, imageID: image, ready: true, started: true, restartCount: 0 },
+      name: container,
+      image,
+      imageID: image,
+      ready: true,
+      started: true,
+      restartCount: 0,
       containerID: `bench://${uid}`,
       state: { running: { startedAt: now } },
     }));
@@ -186,7 +191,9 @@ async function run({ metadata, spec, status }: Pod): Promise<void> {
 }
 
 const reflector = new Reflector<Pod>({
-  ...{ client, resource: pods, namespace },
+  client,
+  resource: pods,
+  namespace,
   clock: systemClock,
   random: Math.random,
   logger: silentLogger,

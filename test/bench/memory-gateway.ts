@@ -21,17 +21,18 @@ const { connection } = await loadConnection({ kubeconfig });
 const client = new HttpKubeClient({ transport: new Transport({ connection, ...runtime }) });
 const caches = gatewayCaches({ client, namespace, ...runtime });
 const gateway = createGateway({
-  ...{
-    client,
-    namespace,
-    caches,
-    serviceCaches: serviceCaches({ client, namespace, ...runtime }),
-    keys: new SandboxKeys([masterKey]),
-    host: '127.0.0.1',
-    port: 0,
-    legacyApi: true,
-  },
-  ...{ clock: systemClock, logger: silentLogger, metrics: createMetrics(), version: '0' },
+  client,
+  namespace,
+  caches,
+  serviceCaches: serviceCaches({ client, namespace, ...runtime }),
+  keys: new SandboxKeys([masterKey]),
+  host: '127.0.0.1',
+  port: 0,
+  legacyApi: true,
+  clock: systemClock,
+  logger: silentLogger,
+  metrics: createMetrics(),
+  version: '0',
 });
 const { port } = await gateway.listen();
 const before = heapBytes();

@@ -33,7 +33,12 @@ const caches = createCaches({ client, namespace, ...runtime });
 const agent = createAgentClient();
 const keys = new SandboxKeys([masterKey]);
 const operator = new Operator({
-  ...{ client, caches, agent, keys, namespace, gitHosts: {} },
+  client,
+  caches,
+  agent,
+  keys,
+  namespace,
+  gitHosts: {},
   ...runtime,
   metrics: createMetrics(),
 });

@@ -60,18 +60,14 @@ await client.create(conversationQuotas, {
   kind: 'ConversationQuota',
   metadata: { namespace, name: 'default' },
   spec: {
-    ...{
-      scope: 'Owner',
-      limit: 10,
-      onExceeded: 'PauseOldest',
-      minActiveSeconds: 0,
-      autoResume: 'All',
-    },
-    ...{
-      maxConversations: stored + 5_000,
-      maxStoredBytes: (stored + 500) * storedTextLength * 2,
-      maxSandboxes: stored + 5_000,
-    },
+    scope: 'Owner',
+    limit: 10,
+    onExceeded: 'PauseOldest',
+    minActiveSeconds: 0,
+    autoResume: 'All',
+    maxConversations: stored + 5_000,
+    maxStoredBytes: (stored + 500) * storedTextLength * 2,
+    maxSandboxes: stored + 5_000,
   },
 });
 

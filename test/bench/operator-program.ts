@@ -83,9 +83,14 @@ export async function startOperator(
   const child = spawn(process.execPath, [...operatorFlags, ...profile, program, 'operator'], {
     env: {
       ...imageEnvironment,
-      ...{ PATH: process.env['PATH'], HOME: folder, KUBECONFIG: kubeconfig },
-      ...{ NAMESPACE: namespace, MASTER_KEY_FILES: join(folder, 'master'), LOG_LEVEL: 'warn' },
-      ...{ METRICS_PORT: String(metricsPort), HEALTH_PORT: '0' },
+      PATH: process.env['PATH'],
+      HOME: folder,
+      KUBECONFIG: kubeconfig,
+      NAMESPACE: namespace,
+      MASTER_KEY_FILES: join(folder, 'master'),
+      LOG_LEVEL: 'warn',
+      METRICS_PORT: String(metricsPort),
+      HEALTH_PORT: '0',
       ...env,
     },
     stdio: ['ignore', 'inherit', 'inherit'],

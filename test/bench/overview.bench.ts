@@ -70,7 +70,12 @@ caches.templates.set(aTemplate());
 caches.quotas.set(aQuota('default', { limit: 10 }));
 const sources = {
   lookup: new ResourceLookup({ client: {} as KubeClient, namespace, caches }),
-  ...{ caps, caches, namespace, clock: systemClock, version: '0', metricsUrl: undefined },
+  caps,
+  caches,
+  namespace,
+  clock: systemClock,
+  version: '0',
+  metricsUrl: undefined,
   serviceCaches: { pools: new TestCache<SandboxPool>() },
   uptimeSeconds: () => 0,
 };

@@ -83,7 +83,9 @@ function aConversation({ metadata, spec }: Sandbox, index: number): CachedConver
       resourceVersion: String(index + 1),
     },
     spec: { owner: spec.owner, templateName: 'default' },
-    ...{ storedBytes: 500, firstWords: '', lacksSteps: false },
+    storedBytes: 500,
+    firstWords: '',
+    lacksSteps: false,
     status: {
       start: { status: 'READY', transitions: [] },
       sandboxName: metadata.name,

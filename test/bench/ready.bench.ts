@@ -24,7 +24,9 @@ const named = (kind: string, more: object) => [{ name: 'bench', [kind]: more }];
 writeFileSync(
   kubeconfig,
   JSON.stringify({
-    ...{ apiVersion: 'v1', kind: 'Config', 'current-context': 'bench' },
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'bench',
     clusters: named('cluster', {
       server: `http://127.0.0.1:${await server.line()}`,
       'insecure-skip-tls-verify': true,

@@ -40,7 +40,8 @@ interface Page {
 async function fill({ store }: BenchStore): Promise<void> {
   for (const [number, id] of ids.entries())
     await addArchive(client, store, {
-      ...{ id, events },
+      id,
+      events,
       text: (index) => {
         const text = eventText(number * events + index).replace(
           eventId(number * events + index),

@@ -24,7 +24,8 @@ const show = (fields: Partial<ConversationRecord>): void => {
       conversations: [aConversation(1, fields)],
       sandboxes: [aSandbox(1, { sandbox_spec_id: 'codex' })],
       start_tasks: [],
-      ...{ quota: aQuota(), last: true },
+      quota: aQuota(),
+      last: true,
     },
   ];
 };

@@ -31,9 +31,13 @@ const waiting = event('aa', 'ConversationStateUpdateEvent', {
 });
 
 const conversation = {
-  ...{ id, title: 'Say hello.', execution_status: 'waiting_for_confirmation' },
-  ...{ created_at: '2026-01-01T00:00:00Z', updated_at: '2026-01-01T00:00:00Z' },
-  ...{ agent: { kind: 'Agent', llm: { model: 'none' } }, stats: { usage_to_metrics: {} } },
+  id,
+  title: 'Say hello.',
+  execution_status: 'waiting_for_confirmation',
+  created_at: '2026-01-01T00:00:00Z',
+  updated_at: '2026-01-01T00:00:00Z',
+  agent: { kind: 'Agent', llm: { model: 'none' } },
+  stats: { usage_to_metrics: {} },
 };
 
 let agent: StubAgent;

@@ -71,8 +71,13 @@ it('shows texts of agents, repositories and people as texts', async () => {
     pageOf([
       message(1, hostile, 'user'),
       {
-        ...{ kind: 'ActionEvent', id: 'a', source: 'agent', tool_name: hostile, tool_call_id: '1' },
-        ...{ thought: [{ text: hostile }], action: { kind: 'FileAction', path: hostile } },
+        kind: 'ActionEvent',
+        id: 'a',
+        source: 'agent',
+        tool_name: hostile,
+        tool_call_id: '1',
+        thought: [{ text: hostile }],
+        action: { kind: 'FileAction', path: hostile },
       },
       { kind: 'ObservationEvent', id: 'o', tool_call_id: '1', observation: { content: hostile } },
       { kind: 'ConversationErrorEvent', id: 'e', detail: hostile },
@@ -125,9 +130,15 @@ it('shows Markdown by elements, and opens no link but those of the web', async (
 it('links to the pull requests, and shows their states and how these change', async () => {
   const { page } = window;
   const pull = (number: number, changes: object = {}) => ({
-    ...{ number, url: `https://git.example.com/acme/app/pulls/${number}`, provider: 'forgejo' },
-    ...{ title: 'Fix the login', head: `agent/${number}`, base: 'main', draft: false },
-    ...{ state: 'open' as const, ...changes },
+    number,
+    url: `https://git.example.com/acme/app/pulls/${number}`,
+    provider: 'forgejo',
+    title: 'Fix the login',
+    head: `agent/${number}`,
+    base: 'main',
+    draft: false,
+    state: 'open' as const,
+    ...changes,
   });
   service.answers.set(events, pageOf([]));
   await open();
@@ -289,8 +300,12 @@ it('shows the steps of a start with what they print', async () => {
   const { page } = window;
   const steps = [
     {
-      ...{ name: 'clone' as const, state: 'running' as const, exit_code: null, ended_at: null },
-      ...{ started_at: new Date().toISOString(), output: 'Receiving objects: 42 %' },
+      name: 'clone' as const,
+      state: 'running' as const,
+      exit_code: null,
+      ended_at: null,
+      started_at: new Date().toISOString(),
+      output: 'Receiving objects: 42 %',
     },
   ];
   service.snapshots = service.snapshots.map((snapshot) => ({
@@ -309,18 +324,22 @@ it('starts a failed start again, with all that it was given', async () => {
   const { page } = window;
   const image = 'data:image/png;base64,iVBORw0KGgo=';
   const task = aTask(2, {
-    ...{ status: 'ERROR', error: 'The clone failed.', sandbox_id: 'sbx-2' },
+    status: 'ERROR',
+    error: 'The clone failed.',
+    sandbox_id: 'sbx-2',
     failed_status: 'PREPARING_REPOSITORY',
     request: {
       ...aTask(2).request,
       initial_message: {
-        ...{ role: 'user', run: true },
+        role: 'user',
+        run: true,
         content: [
           { type: 'text', text: 'Write a test\nfor the parser' },
           { type: 'image', image_urls: [image] },
         ],
       },
-      ...{ selected_branch: 'dev', llm_model: 'mock' },
+      selected_branch: 'dev',
+      llm_model: 'mock',
     },
   });
   service.snapshots = service.snapshots.map((snapshot) => ({
@@ -351,7 +370,8 @@ it('starts a failed start again, with all that it was given', async () => {
             { type: 'image', image_urls: [image] },
           ],
         },
-        ...{ selected_repository: 'acme/app', selected_branch: 'dev' },
+        selected_repository: 'acme/app',
+        selected_branch: 'dev',
         llm_model: 'mock',
       },
     ],
@@ -365,11 +385,19 @@ describe('a question of the agent', () => {
     window.page.waitForResponse((response) => response.request().method() === 'POST');
   const asking = (approval: string, command: string, fields: object = {}) =>
     aConversation(2, {
-      ...{ title, execution_status: 'waiting_for_confirmation' },
+      title,
+      execution_status: 'waiting_for_confirmation',
       pending_approval: {
-        ...{ id: approval, conversation_id: id, title: command, kind: 'execute' },
-        ...{ tool: 'terminal', summary: command, complete: true, sandbox_status: 'RUNNING' },
-        ...{ requested_at: new Date().toISOString(), notice: null },
+        id: approval,
+        conversation_id: id,
+        title: command,
+        kind: 'execute',
+        tool: 'terminal',
+        summary: command,
+        complete: true,
+        sandbox_status: 'RUNNING',
+        requested_at: new Date().toISOString(),
+        notice: null,
         options: [
           { id: 'approve', name: 'Approve', kind: 'allow_once' },
           { id: 'reject', name: 'Reject', kind: 'reject_once' },
@@ -387,8 +415,12 @@ describe('a question of the agent', () => {
       pageOf([
         message(1, 'I remove the old build first.'),
         {
-          ...{ kind: 'ActionEvent', id: 'a1', source: 'agent', tool_name: 'terminal' },
-          ...{ tool_call_id: '1', action: { kind: 'TerminalAction', command: 'rm -rf build' } },
+          kind: 'ActionEvent',
+          id: 'a1',
+          source: 'agent',
+          tool_name: 'terminal',
+          tool_call_id: '1',
+          action: { kind: 'TerminalAction', command: 'rm -rf build' },
         },
       ]),
     );
@@ -589,15 +621,22 @@ describe('a question of the agent', () => {
 it('shows the life of a conversation, and the lines of kubectl', async () => {
   const { page } = window;
   const entry = (second: number, fields: object) => ({
-    ...{ time: `2026-01-01T10:00:0${second}.000000Z`, until: null, kind: 'event', count: 1 },
-    ...{ reason: 'PausedByQuota', message: '', is_warning: false },
+    time: `2026-01-01T10:00:0${second}.000000Z`,
+    until: null,
+    kind: 'event',
+    count: 1,
+    reason: 'PausedByQuota',
+    message: '',
+    is_warning: false,
     ...fields,
   });
   service.answers.set(`GET /api/v1/app-conversations/${id}/timeline`, {
     status: 200,
     json: [
       entry(0, {
-        ...{ kind: 'stage', reason: 'WORKING', until: '2026-01-01T10:00:00.250000Z' },
+        kind: 'stage',
+        reason: 'WORKING',
+        until: '2026-01-01T10:00:00.250000Z',
         message: 'The service has accepted the start.',
       }),
       entry(2, { message: `Paused to make room for conversation ${id}.` }),

@@ -32,7 +32,10 @@ const event = (id: string, fields: object) => made({ id, source: 'agent', ...fie
 const events = [
   event('1', { kind: 'MessageEvent', llm_message: { content: [{ text: '' }] } }),
   event('2', {
-    ...{ kind: 'ActionEvent', tool_call_id: 'a', tool_name: '', thought: [{ text: '' }] },
+    kind: 'ActionEvent',
+    tool_call_id: 'a',
+    tool_name: '',
+    thought: [{ text: '' }],
     action: { kind: hostile, path: '', command: '' },
   }),
   event('3', { kind: 'ObservationEvent', tool_call_id: 'a', observation: { content: '' } }),
@@ -40,7 +43,8 @@ const events = [
   event('5', { kind: 'UserRejectObservation', tool_call_id: 'c', rejection_reason: '' }),
   event('6', { kind: 'ConversationErrorEvent', detail: '', code: '' }),
   event('7', {
-    ...{ kind: 'MessageEvent', timestamp: hostile },
+    kind: 'MessageEvent',
+    timestamp: hostile,
     llm_message: { content: [{ text: '', image_urls: [`data:image/svg+xml,${hostile}`] }] },
   }),
 ];

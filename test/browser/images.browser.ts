@@ -25,7 +25,8 @@ beforeEach(() => {
       conversations: [aConversation(1, { title: 'Fix the login' })],
       sandboxes: [aSandbox(1, { status: 'RUNNING' })],
       start_tasks: [],
-      ...{ quota: aQuota(), last: true },
+      quota: aQuota(),
+      last: true,
     },
   ];
 });

@@ -39,9 +39,15 @@ beforeEach(() => {
   service.answers.set(
     'GET /api/v1/settings',
     ok({
-      ...{ llm_api_key_set: true, llm_model: 'default', own_llm_model: null },
-      ...{ default_llm_model: null, provider_tokens_set: {}, mcp_config: {} },
-      ...{ git_user_name: null, git_user_email: null, git_co_author: true },
+      llm_api_key_set: true,
+      llm_model: 'default',
+      own_llm_model: null,
+      default_llm_model: null,
+      provider_tokens_set: {},
+      mcp_config: {},
+      git_user_name: null,
+      git_user_email: null,
+      git_co_author: true,
     }),
   );
   service.answers.set('GET /api/keys/current', ok({ id: 'key-own' }));

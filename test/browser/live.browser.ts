@@ -166,11 +166,18 @@ describe('an agent that works', () => {
   const events = `GET /api/v1/conversation/${id}/events/search`;
   const ok = (json: unknown) => ({ status: 200, json });
   const text = (kind: string, id: string, words: string) => ({
-    ...{ id, kind, tool_call_id: null, elapsed_ms: 1_000 },
-    ...{ from: 0, end: words.length, text: words },
+    id,
+    kind,
+    tool_call_id: null,
+    elapsed_ms: 1_000,
+    from: 0,
+    end: words.length,
+    text: words,
   });
   const plan = {
-    ...{ kind: 'ConversationStateUpdateEvent', id: 'p', key: 'plan' },
+    kind: 'ConversationStateUpdateEvent',
+    id: 'p',
+    key: 'plan',
     value: [
       { content: 'Read the code', status: 'completed', priority: 'high' },
       { content: 'Write <img src=x onerror=alert(1)>', status: 'in_progress', priority: 'high' },
@@ -178,7 +185,10 @@ describe('an agent that works', () => {
     ],
   };
   const message = {
-    ...{ kind: 'MessageEvent', id: 'm', source: 'agent', timestamp: '2026-01-01T10:00:00.000001' },
+    kind: 'MessageEvent',
+    id: 'm',
+    source: 'agent',
+    timestamp: '2026-01-01T10:00:00.000001',
     llm_message: { role: 'assistant', content: [{ type: 'text', text: 'It is the parser.' }] },
   };
   let service: FakeService;

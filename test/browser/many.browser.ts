@@ -46,7 +46,9 @@ const conversations = async (count: number): Promise<void> => {
     {
       conversations: names(count),
       sandboxes: names(count).map((_, index) => aSandbox(index + 1)),
-      ...{ start_tasks: [], quota: aQuota(), last: true },
+      start_tasks: [],
+      quota: aQuota(),
+      last: true,
     },
   ];
   await open('/');
@@ -229,7 +231,10 @@ describe('an action on many', () => {
     service.snapshots = [
       {
         conversations: [aConversation(1), aConversation(2, { sandbox_id: 'sbx-1' })],
-        ...{ sandboxes: [aSandbox(1)], start_tasks: [], quota: aQuota(), last: true },
+        sandboxes: [aSandbox(1)],
+        start_tasks: [],
+        quota: aQuota(),
+        last: true,
       },
     ];
     await open('/');
@@ -256,7 +261,9 @@ describe('an action on many', () => {
     const { conversation_id: _id, ...expected } = request;
     expect(service.calls).toEqual([
       {
-        ...{ method: 'POST', path: '/api/v1/app-conversations', body: expected },
+        method: 'POST',
+        path: '/api/v1/app-conversations',
+        body: expected,
         key: expect.stringMatching(/^[0-9a-f]{32}$/) as string,
       },
     ]);
@@ -343,7 +350,8 @@ it('shows sandboxes without a conversation, and pauses and deletes them', async 
     {
       ...others,
       sandboxes: [...sandboxes, aSandbox(77), aSandbox(78, { status: 'PAUSED' })],
-      ...{ quota: aQuota(), last: true },
+      quota: aQuota(),
+      last: true,
     },
   ];
   await open('/');

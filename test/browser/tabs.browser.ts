@@ -15,8 +15,11 @@ beforeAll(async () => {
   service = await FakeService.start();
   service.snapshots = [
     {
-      ...{ conversations: [titled('Count apples')], sandboxes: [aSandbox(1)] },
-      ...{ start_tasks: [], quota: aQuota(), last: true },
+      conversations: [titled('Count apples')],
+      sandboxes: [aSandbox(1)],
+      start_tasks: [],
+      quota: aQuota(),
+      last: true,
     },
   ];
   window = await Window.open({ firstPicture: 151 });

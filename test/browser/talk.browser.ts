@@ -50,7 +50,10 @@ const ok = (json: unknown): Answer => ({ status: 200, json });
 const timeOf = (number: number) =>
   new Date(Date.UTC(2026, 0, 1) + number * 1_000).toISOString().replace('Z', '000');
 const message = (number: number, text = `Line ${number}.`) => ({
-  ...{ kind: 'MessageEvent', id: `e${number}`, source: 'agent', timestamp: timeOf(number) },
+  kind: 'MessageEvent',
+  id: `e${number}`,
+  source: 'agent',
+  timestamp: timeOf(number),
   llm_message: { role: 'agent', content: [{ type: 'text', text }] },
 });
 const numbered = (count: number) => Array.from({ length: count }, (_, number) => message(number));
@@ -161,12 +164,19 @@ describe('the beginning of a long history', () => {
     await page.getByText('Line 0.').waitFor();
     expect(await shown()).toEqual(range(0, 70));
     const call = {
-      ...{ kind: 'ActionEvent', id: 'call', source: 'agent', tool_name: 'terminal' },
-      ...{ tool_call_id: '1', timestamp: timeOf(49) },
+      kind: 'ActionEvent',
+      id: 'call',
+      source: 'agent',
+      tool_name: 'terminal',
+      tool_call_id: '1',
+      timestamp: timeOf(49),
       action: { kind: 'TerminalAction', command: 'make' },
     };
     const result = {
-      ...{ kind: 'ObservationEvent', id: 'result', tool_call_id: '1', timestamp: timeOf(50) },
+      kind: 'ObservationEvent',
+      id: 'result',
+      tool_call_id: '1',
+      timestamp: timeOf(50),
       observation: { content: [{ type: 'text', text: 'built' }] },
     };
     store([...numbered(49), call, result, ...numbered(230).slice(51)]);
@@ -221,9 +231,12 @@ describe('an address with an event', () => {
     store(
       [
         ...numbered(3),
-        { ...{ kind: 'ActionEvent', id: 'call', timestamp: timeOf(3) }, action: command },
+        { kind: 'ActionEvent', id: 'call', timestamp: timeOf(3), action: command },
         {
-          ...{ kind: 'ObservationEvent', id: 'result', timestamp: timeOf(4), tool_call_id: '1' },
+          kind: 'ObservationEvent',
+          id: 'result',
+          timestamp: timeOf(4),
+          tool_call_id: '1',
           observation: { content: [{ type: 'text', text: lines.join('\n') }] },
         },
       ].map((event) => ({ tool_name: 'terminal', tool_call_id: '1', source: 'agent', ...event })),
@@ -247,12 +260,19 @@ describe('an address with an event', () => {
   it('opens the entry that has the event, also a folded one', async () => {
     const { page } = window;
     const result = {
-      ...{ kind: 'ObservationEvent', id: 'result', tool_call_id: '1', timestamp: timeOf(3) },
+      kind: 'ObservationEvent',
+      id: 'result',
+      tool_call_id: '1',
+      timestamp: timeOf(3),
       observation: { content: [{ type: 'text', text: 'built' }] },
     };
     const call = {
-      ...{ kind: 'ActionEvent', id: 'call', source: 'agent', tool_name: 'terminal' },
-      ...{ tool_call_id: '1', timestamp: timeOf(2) },
+      kind: 'ActionEvent',
+      id: 'call',
+      source: 'agent',
+      tool_name: 'terminal',
+      tool_call_id: '1',
+      timestamp: timeOf(2),
       action: { kind: 'TerminalAction', command: 'make' },
     };
     store([message(0), message(1), call, result, message(4)]);
@@ -310,8 +330,11 @@ describe('the search in a history', () => {
     const events = numbered(420);
     const hostile = 'the Retry (v2) <img src=x onerror=alert(1)>';
     const thought = {
-      ...{ kind: 'ConversationStateUpdateEvent', id: 't', timestamp: timeOf(200) },
-      ...{ key: 'thought', value: 'maybe a retry (v2)?' },
+      kind: 'ConversationStateUpdateEvent',
+      id: 't',
+      timestamp: timeOf(200),
+      key: 'thought',
+      value: 'maybe a retry (v2)?',
     };
     store([
       ...events.slice(0, 20),
@@ -431,10 +454,18 @@ describe('the search in a history', () => {
 describe('an answer to a question', () => {
   const asking = (fields: Partial<ConversationRecord['pending_approval']> = {}) =>
     aConversation(2, {
-      ...{ title, execution_status: 'waiting_for_confirmation' },
+      title,
+      execution_status: 'waiting_for_confirmation',
       pending_approval: {
-        ...{ id: 'a1', conversation_id: id, title: 'ls', kind: 'execute', tool: 'terminal' },
-        ...{ summary: 'ls', complete: true, sandbox_status: 'RUNNING', notice: null },
+        id: 'a1',
+        conversation_id: id,
+        title: 'ls',
+        kind: 'execute',
+        tool: 'terminal',
+        summary: 'ls',
+        complete: true,
+        sandbox_status: 'RUNNING',
+        notice: null,
         requested_at: new Date().toISOString(),
         options: [
           { id: 'approve', name: 'Approve', kind: 'allow_once' },

@@ -95,7 +95,9 @@ beforeAll(async () => {
   report('an S3 server in a pod', `${((performance.now() - begun) / 1000).toFixed(1)} s`);
   await store.newBucket(bucket);
   await apply({
-    ...{ apiVersion: 'v1', kind: 'Secret', metadata: { name: credentials, namespace } },
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: credentials, namespace },
     stringData: store.secret,
   });
   await upgrade(archiveValues({ encrypt: false }));
@@ -241,7 +243,8 @@ it.each(components)('the %s reads no Secret, and has no right more', async (comp
       const review = await kubectl(
         'create -o jsonpath={.status.allowed} -f -',
         JSON.stringify({
-          ...{ apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview' },
+          apiVersion: 'authorization.k8s.io/v1',
+          kind: 'SubjectAccessReview',
           spec: {
             user: account,
             resourceAttributes: { namespace: place, verb, resource: 'secrets', name: credentials },

@@ -54,7 +54,9 @@ async function newToken(): Promise<ForgeToken> {
 
 const storeToken = () =>
   apply({
-    ...{ apiVersion: 'v1', kind: 'Secret', metadata: { name: credentials, namespace } },
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: credentials, namespace },
     stringData: { [entry]: token.text },
   });
 
@@ -129,7 +131,9 @@ it('a private repository is cloned in a sandbox that can not reach its host', as
   conversation = task.app_conversation_id ?? '';
   sandbox = task.sandbox_id ?? '';
   run = scriptRunner({
-    ...{ user: up, conversation, timeoutMs: readyMs },
+    user: up,
+    conversation,
+    timeoutMs: readyMs,
     read: (name) => up.inSandbox(sandbox, `cat /workspace/${name}`),
   });
   expect(await inProject('cat README.md')).toBe('private');
@@ -158,8 +162,13 @@ it('the agent pushes its branch and opens a pull request, which kubectl shows', 
   await eventually('the pull request', async () => (await forge.pulls(shop)).length === 1, readyMs);
   expect(await forge.pulls(shop)).toMatchObject([
     {
-      ...{ number: 1, title: 'First', state: 'open', author: 'robot' },
-      ...{ head: 'agent/first', base: 'main', url: `${url}/${shop}/pulls/1` },
+      number: 1,
+      title: 'First',
+      state: 'open',
+      author: 'robot',
+      head: 'agent/first',
+      base: 'main',
+      url: `${url}/${shop}/pulls/1`,
     },
   ]);
   const get = `get conversations ${conversation}`;

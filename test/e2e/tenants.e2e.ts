@@ -50,8 +50,12 @@ const conversationOfBob = (name: string) => ({
   },
 });
 const referenceTo = ({ metadata: { name, uid } }: Conversation) => ({
-  ...{ apiVersion, kind: 'Conversation', name, uid },
-  ...{ controller: true, blockOwnerDeletion: true },
+  apiVersion,
+  kind: 'Conversation',
+  name,
+  uid,
+  controller: true,
+  blockOwnerDeletion: true,
 });
 const sandboxOfMallory = (name: string, of?: Conversation) => ({
   apiVersion,

@@ -38,8 +38,13 @@ async function git(token: string, args: readonly string[], cwd = folder): Promis
     const { stdout } = await run('git', args, {
       cwd,
       env: {
-        ...{ PATH: process.env['PATH'], HOME: folder, no_proxy: '*', LC_ALL: 'C' },
-        ...{ GIT_CONFIG_NOSYSTEM: '1', GIT_TERMINAL_PROMPT: '0', GIT_CONFIG_COUNT: '1' },
+        PATH: process.env['PATH'],
+        HOME: folder,
+        no_proxy: '*',
+        LC_ALL: 'C',
+        GIT_CONFIG_NOSYSTEM: '1',
+        GIT_TERMINAL_PROMPT: '0',
+        GIT_CONFIG_COUNT: '1',
         GIT_CONFIG_KEY_0: 'http.extraHeader',
         GIT_CONFIG_VALUE_0: `Authorization: Basic ${Buffer.from(`x-access-token:${token}`).toString('base64')}`,
       },

@@ -83,8 +83,12 @@ async function reads(token: string, repository: string): Promise<boolean> {
   try {
     const { stdout } = await run('git', ['ls-remote', `${forge.url}/${repository}.git`], {
       env: {
-        ...{ PATH: process.env['PATH'], HOME: folder, no_proxy: '*' },
-        ...{ GIT_CONFIG_NOSYSTEM: '1', GIT_TERMINAL_PROMPT: '0', GIT_CONFIG_COUNT: '1' },
+        PATH: process.env['PATH'],
+        HOME: folder,
+        no_proxy: '*',
+        GIT_CONFIG_NOSYSTEM: '1',
+        GIT_TERMINAL_PROMPT: '0',
+        GIT_CONFIG_COUNT: '1',
         GIT_CONFIG_KEY_0: 'http.extraHeader',
         GIT_CONFIG_VALUE_0: `Authorization: Basic ${authorization}`,
       },
@@ -124,8 +128,13 @@ it('a pull request is opened once, with comments, by tokens of the App', async (
   expect([status, body]).toEqual([201, { number: 1, url, provider: 'github' }]);
   const [pull] = await forge.pulls(shop);
   expect(pull).toMatchObject({
-    ...{ title: 'WIP: First', body: 'By an agent.', state: 'open', isDraft: true },
-    ...{ head: 'agent/first', base: 'main', author: expect.stringMatching(/^app-/) as string },
+    title: 'WIP: First',
+    body: 'By an agent.',
+    state: 'open',
+    isDraft: true,
+    head: 'agent/first',
+    base: 'main',
+    author: expect.stringMatching(/^app-/) as string,
   });
   expect(await open({ title: 'Again' })).toMatchObject({
     status: 409,
@@ -137,7 +146,9 @@ it('a pull request is opened once, with comments, by tokens of the App', async (
   });
   const text = ['```tool comment', '{"body": "Please review."}', '```'].join('\n');
   await up.call('POST', `/api/v1/app-conversations/${agent.conversation}/send-message`, {
-    ...{ role: 'user', content: [{ type: 'text', text }], run: true },
+    role: 'user',
+    content: [{ type: 'text', text }],
+    run: true,
   });
   await eventually('the comment', async () => {
     const { body: comments } = await forge.api('GET', `/repos/${shop}/issues/1/comments`);

@@ -74,8 +74,15 @@ it('a client opens a pull request from the branch that was pushed last', async (
   expect(opened).toEqual({ number: 1, url: `${forge.url}/${shop}/pulls/1`, provider: 'forgejo' });
   expect(await forge.pulls(shop)).toMatchObject([
     {
-      ...{ number: 1, title: 'First', body: 'Done by an agent.', state: 'open', isDraft: false },
-      ...{ head: 'agent/first', base: 'main', author: 'robot', url: opened.url },
+      number: 1,
+      title: 'First',
+      body: 'Done by an agent.',
+      state: 'open',
+      isDraft: false,
+      head: 'agent/first',
+      base: 'main',
+      author: 'robot',
+      url: opened.url,
     },
   ]);
   expect(await open({ title: 'First again' })).toMatchObject({

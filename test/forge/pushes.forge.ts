@@ -141,7 +141,8 @@ describe('a push', () => {
 
   it('that the forge refuses shows the words of the forge, and is recorded', async () => {
     await forge.api('POST', `/repos/${shop}/branch_protections`, {
-      ...{ rule_name: 'agent/protected', enable_push: false },
+      rule_name: 'agent/protected',
+      enable_push: false,
     });
     const { code, output } = await agent.run(pushOf('agent/protected'));
     expect(code).toBe(1);

@@ -30,7 +30,9 @@ describe('conversation-operator archive', () => {
   /** UIDs of conversations, and of the namespace. */
   const uids: Record<string, string> = {};
   const ownWriter = (): ArchiveWriter => ({
-    ...{ kind: 'known', keyId: knownKey, namespaceUid: uids['default'] },
+    kind: 'known',
+    keyId: knownKey,
+    namespaceUid: uids['default'],
   });
 
   const kube = async (...args: Parameters<typeof kubectl>) => {
@@ -98,7 +100,8 @@ describe('conversation-operator archive', () => {
         command.option('--kubeconfig <file>').option('-n, --namespace <name>'),
       open: () =>
         Promise.resolve({
-          ...{ store: memory.store, reader: history },
+          store: memory.store,
+          reader: history,
           keys: { knows: (keyId) => keyId === knownKey },
           writerOf: ({ uid }) => Promise.resolve(writers.get(uid) ?? ownWriter()),
           [Symbol.asyncDispose]: () => {
@@ -174,7 +177,9 @@ describe('conversation-operator archive', () => {
     const files = await unzip(await readFile(file));
     expect(files).toHaveLength(121);
     expect(JSON.parse(files.at(-1)?.[1] ?? '')).toMatchObject({
-      ...{ created_by_user_id: 'alice', title: 'Title of one', event_count: 120 },
+      created_by_user_id: 'alice',
+      title: 'Title of one',
+      event_count: 120,
     });
   });
 

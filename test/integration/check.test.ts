@@ -75,7 +75,9 @@ describe('conversation-operator check', () => {
   const writeConfig = (name: string, url: string): string => {
     const file = join(server.folder, name);
     const config = {
-      ...{ apiVersion: 'v1', kind: 'Config', 'current-context': 'a' },
+      apiVersion: 'v1',
+      kind: 'Config',
+      'current-context': 'a',
       clusters: [{ name: 'a', cluster: { server: url, 'insecure-skip-tls-verify': true } }],
       users: [{ name: 'a', user: { token: server.token } }],
       contexts: [{ name: 'a', context: { cluster: 'a', user: 'a' } }],
@@ -155,7 +157,10 @@ describe('conversation-operator check', () => {
     phase: 'Pending',
     containerStatuses: [
       {
-        ...{ name: 'check', image: 'image', imageID: '', restartCount: 0 },
+        name: 'check',
+        image: 'image',
+        imageID: '',
+        restartCount: 0,
         state: { waiting: { reason, message } },
       },
     ],
@@ -349,7 +354,9 @@ describe('conversation-operator check', () => {
                   spec: {
                     versions: [
                       {
-                        ...{ name: 'v1alpha1', served: true, storage: true },
+                        name: 'v1alpha1',
+                        served: true,
+                        storage: true,
                         schema: { openAPIV3Schema: { type: 'object', properties: {} } },
                       },
                     ],

@@ -224,7 +224,8 @@ describe("the official client's CloudClient, against the built program", () => {
     const files = await unzip(Buffer.from(await download.arrayBuffer()));
     expect(files).toHaveLength(events.items.length + 1);
     expect(JSON.parse(files.at(-1)?.[1] ?? '')).toMatchObject({
-      ...{ id, event_count: events.items.length },
+      id,
+      event_count: events.items.length,
     });
     const [found] = await client.getSandboxes([sandbox]);
     const { conversation_url: url, session_api_key: key } = (await record()) as {

@@ -158,12 +158,10 @@ beforeAll(async () => {
   host.faults.set('hostile/hanging', () => undefined);
   up = await Installation.start({
     env: {
-      ...{
-        GIT_HOSTS: JSON.stringify({ forgejo: host.url }),
-        GIT_CHECK: 'false',
-        CLONE_TIMEOUT_SECONDS: '30',
-        SETUP_TIMEOUT_SECONDS: '4',
-      },
+      GIT_HOSTS: JSON.stringify({ forgejo: host.url }),
+      GIT_CHECK: 'false',
+      CLONE_TIMEOUT_SECONDS: '30',
+      SETUP_TIMEOUT_SECONDS: '4',
       REPOSITORY_MAX_MIB: '20',
     },
   });
@@ -304,11 +302,9 @@ describe('a repository that', () => {
     'is asked for the branch %j is refused',
     async (branch) => {
       const { status } = await up.call('POST', '/api/v1/app-conversations', {
-        ...{
-          initial_message: { content: [{ type: 'text', text: 'Hello.' }] },
-          selected_repository: 'hostile/harmless',
-          selected_branch: branch,
-        },
+        initial_message: { content: [{ type: 'text', text: 'Hello.' }] },
+        selected_repository: 'hostile/harmless',
+        selected_branch: branch,
       });
       expect([200, 422]).toContain(status);
       expect(existsSync(stolen)).toBe(false);

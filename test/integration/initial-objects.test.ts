@@ -45,7 +45,10 @@ beforeEach(async () => {
   api = await runApiServer();
   const connection = { server: api.server.url, token: api.token };
   transport = new Transport({
-    ...{ connection, clock: systemClock, random: Math.random, logger: silentLogger },
+    connection,
+    clock: systemClock,
+    random: Math.random,
+    logger: silentLogger,
   });
   client = new HttpKubeClient({ transport });
 });
@@ -77,7 +80,11 @@ async function operatorWith(...documents: readonly object[]): Promise<readonly s
   const { logger, lines } = recordingLogger();
   const clock = new VirtualClock();
   const objects = new InitialObjects({
-    ...{ client, logger, clock, random: Math.random, objects: objectsOf(...documents) },
+    client,
+    logger,
+    clock,
+    random: Math.random,
+    objects: objectsOf(...documents),
   });
   const ended = new AbortController();
   await objects.ensure(ended.signal);
@@ -168,7 +175,11 @@ describe('The objects that an installation begins with', () => {
   it('come back after a deletion, not at once: kubectl replace --force creates them itself', async () => {
     const clock = new VirtualClock();
     const objects = new InitialObjects({
-      ...{ client, logger: silentLogger, clock, random: Math.random, objects: objectsOf(quota()) },
+      client,
+      logger: silentLogger,
+      clock,
+      random: Math.random,
+      objects: objectsOf(quota()),
     });
     const ended = new AbortController();
     const maintained = objects.maintain(ended.signal).catch(() => undefined);

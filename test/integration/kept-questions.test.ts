@@ -46,7 +46,8 @@ describe('a question of the reference agent whose sandbox was paused', () => {
     const { id, sandbox, question } = await pausedWhileAsking();
     await up.call('POST', `/api/v1/sandboxes/${sandbox}/resume`, { run: true });
     const { pending_approval: kept } = await up.reaches(id, {
-      ...{ sandbox_status: 'RUNNING', execution_status: 'waiting_for_confirmation' },
+      sandbox_status: 'RUNNING',
+      execution_status: 'waiting_for_confirmation',
     });
     expect(kept?.id).toBe(question);
     expect(await result(id)).toBe('');

@@ -23,7 +23,9 @@ describe('A link that signs in', () => {
     if (opened.status !== 200) return opened.status;
     const { origin, searchParams } = new URL(link);
     const { status, headers } = await fetch(`${origin}/login`, {
-      ...{ method: 'POST', body: searchParams, redirect: 'manual' },
+      method: 'POST',
+      body: searchParams,
+      redirect: 'manual',
       headers: { origin, 'sec-fetch-site': 'same-origin' },
     });
     if (status !== 303) return status;
@@ -44,7 +46,8 @@ describe('A link that signs in', () => {
     const { output } = installation;
     const line = /^DATA_DIR=.* login-link$/m.exec(output)?.[0] ?? '';
     const { stdout } = await run('/bin/sh', ['-c', line], {
-      ...{ cwd: '/', env: { ...basic, KUBECONFIG: '/nonexistent/kubeconfig' } },
+      cwd: '/',
+      env: { ...basic, KUBECONFIG: '/nonexistent/kubeconfig' },
     });
     expect(await signIn(stdout.trim())).toMatchObject({ id: 'local', role: 'admin' });
   });

@@ -72,7 +72,9 @@ describe('an older Node', () => {
   it.each(commands)('reads in one line which one the command needs: %s', async (command) => {
     const args = [...claiming('20.20.2'), program, ...command.split(' ')];
     expect(await ended(process.execPath, args)).toEqual({
-      ...{ code: 1, stdout: '', stderr: sentence('20.20.2') },
+      code: 1,
+      stdout: '',
+      stderr: sentence('20.20.2'),
     });
   });
 
@@ -80,7 +82,9 @@ describe('an older Node', () => {
     for (const node of await systemNodes()) {
       const { stdout } = await run(node, ['-p', 'process.versions.node']);
       expect(await ended(node, [program, 'up'])).toEqual({
-        ...{ code: 1, stdout: '', stderr: sentence(stdout.trim()) },
+        code: 1,
+        stdout: '',
+        stderr: sentence(stdout.trim()),
       });
     }
   });

@@ -57,9 +57,14 @@ function startApi(): Promise<JsonHost> {
     return {
       status: 201,
       body: {
-        ...{ number: 7, html_url: 'https://git.example.test/acme/secret/pulls/7', title },
-        ...{ state: 'open', merged: false, draft: false },
-        ...{ head: { ref: head, repo_id: 1 }, base: { ref: base, repo_id: 1 } },
+        number: 7,
+        html_url: 'https://git.example.test/acme/secret/pulls/7',
+        title,
+        state: 'open',
+        merged: false,
+        draft: false,
+        head: { ref: head, repo_id: 1 },
+        base: { ref: base, repo_id: 1 },
       },
     };
   });

@@ -49,7 +49,9 @@ let stack: AsyncDisposableStack;
 /** A security token service, which reads no request. */
 async function startSts(): Promise<string> {
   const fields = Object.entries({
-    ...{ AccessKeyId: 'KEY', SecretAccessKey: 'secret', SessionToken: 'token' },
+    AccessKeyId: 'KEY',
+    SecretAccessKey: 'secret',
+    SessionToken: 'token',
     Expiration: new Date(Date.now() + 3_600_000).toISOString(),
   });
   const xml = fields.map(([name, value]) => `<${name}>${value}</${name}>`).join('');
@@ -85,8 +87,11 @@ beforeAll(async () => {
       status: 201,
       headers: { 'content-type': 'application/json' },
       body: {
-        ...{ token: 'ghs_s3cret', expires_at: '2036-03-01T13:00:00Z', permissions: {} },
-        ...{ repository_selection: 'selected', repositories: [{ name: 'secret' }] },
+        token: 'ghs_s3cret',
+        expires_at: '2036-03-01T13:00:00Z',
+        permissions: {},
+        repository_selection: 'selected',
+        repositories: [{ name: 'secret' }],
       },
     };
   });
@@ -146,13 +151,19 @@ const calls: Readonly<Record<string, () => Promise<unknown>>> = {
   },
   'the relay of git': async () => {
     const host = new PrivateHost({
-      ...{ hosts: config.GIT_HOSTS, connections: 2, ...runtime },
+      hosts: config.GIT_HOSTS,
+      connections: 2,
+      ...runtime,
       credentials: gitCredentials(config, runtime, stack),
     });
     stack.defer(() => host.close());
     const wanted = {
-      ...{ owner: 'alice', provider: 'github', repository: 'acme/secret', headers: {} },
-      ...{ service: 'git-upload-pack' as const, relaysOpen: true },
+      owner: 'alice',
+      provider: 'github',
+      repository: 'acme/secret',
+      headers: {},
+      service: 'git-upload-pack' as const,
+      relaysOpen: true,
       signal: AbortSignal.timeout(20_000),
     };
     const answer = await host.refs(wanted);
@@ -170,8 +181,10 @@ const calls: Readonly<Record<string, () => Promise<unknown>>> = {
   },
   'the GitHub App': async () => {
     const app = newGithubAppClient({
-      ...{ appId: '7', apiUrl: new URL('https://api.example.test/api/v3') },
-      ...{ privateKey: () => Promise.resolve(privateKey), outward: runtime.outward },
+      appId: '7',
+      apiUrl: new URL('https://api.example.test/api/v3'),
+      privateKey: () => Promise.resolve(privateKey),
+      outward: runtime.outward,
     });
     stack.defer(() => app.close());
     return (await app.mint(7, 'acme/secret')).token;
@@ -242,7 +255,9 @@ it('credentials of a container and of an instance never come by the proxy', asyn
   const service = createServer((_request, response) =>
     response.end(
       JSON.stringify({
-        ...{ AccessKeyId: 'OWN', SecretAccessKey: 'x', Token: 'y' },
+        AccessKeyId: 'OWN',
+        SecretAccessKey: 'x',
+        Token: 'y',
         Expiration: new Date(Date.now() + 3_600_000).toISOString(),
       }),
     ),
@@ -255,7 +270,9 @@ it('credentials of a container and of an instance never come by the proxy', asyn
   const found = await credentialsFromEnvironment({ environment, ...plain })();
   expect(found.accessKeyId).toBe('OWN');
   const instance = credentialsFromEnvironment({
-    ...{ environment: {}, metadataUrl: 'http://metadata.example.test', ...plain },
+    environment: {},
+    metadataUrl: 'http://metadata.example.test',
+    ...plain,
     timeoutMs: 2000,
   });
   await expect(instance()).rejects.toThrow('The metadata service of the instance');

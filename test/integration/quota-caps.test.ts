@@ -21,7 +21,9 @@ const limits = (spec: object) =>
   k(['patch', 'cq', 'default', '--type', 'merge', '-p', JSON.stringify({ spec })]);
 const made = (kind: string, name: string, spec: object) => ({
   apiVersion: 'conversation-operator.dev/v1alpha1',
-  ...{ kind, metadata: { name, namespace: 'default' }, spec: { owner: 'carol', ...spec } },
+  kind,
+  metadata: { name, namespace: 'default' },
+  spec: { owner: 'carol', ...spec },
 });
 const conversation = (name: string) =>
   made('Conversation', name, {

@@ -200,7 +200,9 @@ describe('an installation with a git host', () => {
     };
     const say = (text: string) =>
       up.call('POST', `/api/v1/app-conversations/${conversation}/send-message`, {
-        ...{ role: 'user', content: [{ type: 'text', text }], run: true },
+        role: 'user',
+        content: [{ type: 'text', text }],
+        run: true,
       });
     await eventually('the first push', async () => (await pushes())[0]?.[1] === 'Accepted');
     expect(branches()).toContain('refs/heads/agent/first');

@@ -147,7 +147,9 @@ describe('a start', () => {
       kind: 'Event',
       metadata: { name: `${sandbox}.scale-up` },
       involvedObject: { kind: 'Pod', name: sandbox, namespace: 'default', uid },
-      ...{ type: 'Normal', reason: 'TriggeredScaleUp', lastTimestamp: new Date().toISOString() },
+      type: 'Normal',
+      reason: 'TriggeredScaleUp',
+      lastTimestamp: new Date().toISOString(),
       message: 'pod triggered scale-up: [{workers 1->2 (max: 9)}]',
     });
     expect((await k('create -f -', event)).stderr).toBe('');

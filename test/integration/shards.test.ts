@@ -30,7 +30,11 @@ const tenants = [0, 1].map(
     ) ?? '',
 );
 const namespaces: ResourceDefinition<KubeObject> = {
-  ...{ group: '', version: 'v1', kind: 'Namespace', plural: 'namespaces', namespaced: false },
+  group: '',
+  version: 'v1',
+  kind: 'Namespace',
+  plural: 'namespaces',
+  namespaced: false,
 };
 
 interface Replica {
@@ -50,7 +54,9 @@ beforeEach(async () => {
   stack.defer(() => api.close());
   const transport = new Transport({
     connection: { server: api.server.url, token: api.token },
-    ...{ clock: systemClock, random: Math.random, logger: silentLogger },
+    clock: systemClock,
+    random: Math.random,
+    logger: silentLogger,
   });
   stack.defer(() => transport.close());
   client = new HttpKubeClient({ transport });
@@ -109,7 +115,9 @@ async function work(): Promise<void> {
   const name = `work-${created++}`;
   for (const namespace of tenants)
     await client.create(sandboxes, {
-      ...{ apiVersion, kind: 'Sandbox', metadata: { namespace, name } },
+      apiVersion,
+      kind: 'Sandbox',
+      metadata: { namespace, name },
       spec: { owner: 'alice', templateName: 'missing', replicas: 1 },
     });
   for (const namespace of tenants)

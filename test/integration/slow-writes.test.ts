@@ -53,7 +53,9 @@ it('a leader keeps its lease while its own writes occupy each of its connections
   };
   for (let index = 0; index < starts; index++)
     await client.create(conversations, {
-      ...{ apiVersion, kind: 'Conversation', metadata: { namespace, name: newUuid(Date.now()) } },
+      apiVersion,
+      kind: 'Conversation',
+      metadata: { namespace, name: newUuid(Date.now()) },
       spec: { owner: `owner-${index}`, templateName: 'default', initialMessage },
     });
 
@@ -74,14 +76,14 @@ it('a leader keeps its lease while its own writes occupy each of its connections
   writeFileSync(masterKey, 'k'.repeat(32));
   const child = spawn(process.execPath, [program, 'operator'], {
     env: {
-      ...{
-        PATH: process.env['PATH'],
-        HOME: api.folder,
-        KUBECONFIG: kubeconfig,
-        NAMESPACE: namespace,
-        MASTER_KEY_FILES: masterKey,
-      },
-      ...{ METRICS_PORT: '0', HEALTH_PORT: '0', LOG_FORMAT: 'json' },
+      PATH: process.env['PATH'],
+      HOME: api.folder,
+      KUBECONFIG: kubeconfig,
+      NAMESPACE: namespace,
+      MASTER_KEY_FILES: masterKey,
+      METRICS_PORT: '0',
+      HEALTH_PORT: '0',
+      LOG_FORMAT: 'json',
       ...lease,
     },
     stdio: ['ignore', 'ignore', 'pipe'],

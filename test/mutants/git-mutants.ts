@@ -31,10 +31,12 @@ const pullRequests = {
   test: 'test/unit/gateway/pull-requests/pull-requests.test.ts',
 } as const;
 const hostAccess = {
-  ...{ file: 'src/gateway/pull-requests/host-access.ts', test: pullRequests.test },
+  file: 'src/gateway/pull-requests/host-access.ts',
+  test: pullRequests.test,
 } as const;
 const pullRequestRecords = {
-  ...{ file: 'src/gateway/pull-requests/pull-request-records.ts', test: pullRequests.test },
+  file: 'src/gateway/pull-requests/pull-request-records.ts',
+  test: pullRequests.test,
 } as const;
 const outcomes = {
   test: 'test/unit/gateway/conversations/messages.unknown-outcomes.test.ts',

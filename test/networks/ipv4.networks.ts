@@ -80,8 +80,10 @@ describeWorld(
 describeWorld(
   'a cluster where a proxy is the only way out',
   {
-    ...{ dns: usualDns, rangesMatchCluster: true },
-    ...{ prepare: distributeAuthority, values: proxiedValues },
+    dns: usualDns,
+    rangesMatchCluster: true,
+    prepare: distributeAuthority,
+    values: proxiedValues,
   },
   proxiedConnections,
 );
@@ -89,8 +91,10 @@ describeWorld(
 describeWorld(
   'a cluster with the DNS of OpenShift, which chooses the user of each pod',
   {
-    ...{ dns: openShiftDns, rangesMatchCluster: true },
-    ...{ prepare: chooseUsers, values: chosenUserValues },
+    dns: openShiftDns,
+    rangesMatchCluster: true,
+    prepare: chooseUsers,
+    values: chosenUserValues,
   },
   connections,
   (scene) =>

@@ -41,11 +41,13 @@ export class BusyNamespace {
   async furnish(): Promise<void> {
     const { namespace } = this.#options;
     await this.#ask('POST', '/api/v1/namespaces', {
-      ...{ apiVersion: 'v1', kind: 'Namespace' },
+      apiVersion: 'v1',
+      kind: 'Namespace',
       metadata: { name: namespace },
     });
     await this.#ask('POST', this.#path(conversationQuotas.plural), {
-      ...{ apiVersion, kind: conversationQuotas.kind },
+      apiVersion,
+      kind: conversationQuotas.kind,
       metadata: { name: 'none', namespace },
       spec: { scope: 'Namespace', limit: 0, onExceeded: 'Queue' },
     });
@@ -69,7 +71,9 @@ export class BusyNamespace {
   #one(name: string): object {
     const { namespace } = this.#options;
     return {
-      ...{ apiVersion, kind: sandboxes.kind, metadata: { name, namespace } },
+      apiVersion,
+      kind: sandboxes.kind,
+      metadata: { name, namespace },
       spec: { owner: 'alice', templateName: 'default' },
     };
   }
@@ -77,7 +81,9 @@ export class BusyNamespace {
   #start(name: string): Promise<unknown> {
     const path = `/apis/${apiVersion}/namespaces/default/${conversations.plural}`;
     return this.#options.quiet.call('kubectl', 'POST', path, {
-      ...{ apiVersion, kind: conversations.kind, metadata: { name, namespace: 'default' } },
+      apiVersion,
+      kind: conversations.kind,
+      metadata: { name, namespace: 'default' },
       spec: { owner: 'alice', templateName: 'default' },
     });
   }

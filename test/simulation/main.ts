@@ -141,7 +141,12 @@ async function main(): Promise<boolean> {
     faults: faultsOf(values.faults),
     world: worldOf(values.world),
     ...(values.focus === undefined ? {} : { focus: focusOf(values.focus) }),
-    ...{ messages, retention, pools, tenant, busy, shards: Number(values.shards) },
+    messages,
+    retention,
+    pools,
+    tenant,
+    busy,
+    shards: Number(values.shards),
   };
   if (tenant && options.shards !== 1)
     throw new Error(`--tenant needs --shards 1; not ${values.shards}`);
@@ -154,7 +159,10 @@ async function main(): Promise<boolean> {
     Number(values.workers),
   ];
   return runMany({
-    ...{ first, count, workers, options },
+    first,
+    count,
+    workers,
+    options,
     keepGoing: values['keep-going'],
   });
 }

@@ -8,7 +8,8 @@ const beginning = 'x'.repeat(1_000);
 
 const callWith = (command: string, userinfo: string): string =>
   JSON.stringify({
-    ...{ kind: 'ExecuteBashAction', command },
+    kind: 'ExecuteBashAction',
+    command,
     environment: `NOTE=${beginning} https://${userinfo}@git.example/acme/site`,
   });
 
@@ -27,6 +28,9 @@ export function lookalikeOf(call: string, number: number): string {
 
 /** The action that waits, as an OpenHands agent lists it. */
 export const actionOf = (id: string, call: string): ActionEvent => ({
-  ...{ id, tool_name: tool, summary: undefined, llm_response_id: undefined },
+  id,
+  tool_name: tool,
+  summary: undefined,
+  llm_response_id: undefined,
   action: JSON.parse(call) as unknown,
 });

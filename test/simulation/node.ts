@@ -223,12 +223,10 @@ export class SimulatedNode {
     trace.note('node: is drained');
     for (const run of [...this.#runs.values()]) {
       const target = {
-        ...{
-          type: 'DisruptionTarget',
-          status: 'True',
-          reason: 'EvictionByEvictionAPI',
-          message: 'Eviction API: evicting',
-        },
+        type: 'DisruptionTarget',
+        status: 'True',
+        reason: 'EvictionByEvictionAPI',
+        message: 'Eviction API: evicting',
         lastTransitionTime: null,
       };
       void this.#patchStatus(run, { conditions: [target] }).then(() =>
@@ -344,8 +342,16 @@ export class SimulatedNode {
     const sandboxUid =
       pod.metadata.ownerReferences?.find(({ kind }) => kind === sandboxes.kind)?.uid ?? '';
     const run: PodRun = {
-      ...{ sandboxUid, name, uid, address: this.#freeAddress(), random },
-      ...{ process: undefined, restarts: 0, stopping: false, disrupted: false, noImage: false },
+      sandboxUid,
+      name,
+      uid,
+      address: this.#freeAddress(),
+      random,
+      process: undefined,
+      restarts: 0,
+      stopping: false,
+      disrupted: false,
+      noImage: false,
     };
     this.#runs.set(uid, run);
     if (pod.metadata.deletionTimestamp !== undefined) {
@@ -391,8 +397,11 @@ export class SimulatedNode {
       involvedObject: { apiVersion: 'v1', kind: 'Pod', namespace: 'default', name, uid },
       reason: 'TriggeredScaleUp',
       message: 'pod triggered scale-up: [{workers 1->2 (max: 9)}]',
-      ...{ type: 'Normal', source: { component: 'cluster-autoscaler' } },
-      ...{ count: 1, firstTimestamp: at, lastTimestamp: at },
+      type: 'Normal',
+      source: { component: 'cluster-autoscaler' },
+      count: 1,
+      firstTimestamp: at,
+      lastTimestamp: at,
     });
   }
 
@@ -526,17 +535,15 @@ export class SimulatedNode {
     const id = `sim://${this.#containers++}`;
     const process: AgentProcess = new AgentProcess(
       {
-        ...{
-          id,
-          podUid: run.uid,
-          sandboxUid: owner.uid,
-          bootstrapKey,
-          volume,
-          scheduler,
-          podName: run.name,
-          random: random.nextOf('agent'),
-          steps: this.#options.steps?.nextOf(run.name),
-        },
+        id,
+        podUid: run.uid,
+        sandboxUid: owner.uid,
+        bootstrapKey,
+        volume,
+        scheduler,
+        podName: run.name,
+        random: random.nextOf('agent'),
+        steps: this.#options.steps?.nextOf(run.name),
         ends,
         endChances: this.#options.endChances,
         stalls: this.#options.stalls?.nextOf(run.name),

@@ -242,7 +242,12 @@ export class OperatorProcess {
     this.#caches = caches;
     for (const reflector of reflectorsOf(caches)) reflector.start();
     const agents = new SimulatedAgentClient({
-      ...{ machine, node, faultSchedule, scheduler, trace, ...agentNetwork },
+      machine,
+      node,
+      faultSchedule,
+      scheduler,
+      trace,
+      ...agentNetwork,
       onInterruptSent: (process, conversation) =>
         agentNetwork.onInterruptSent(machine.name, process, conversation),
     });

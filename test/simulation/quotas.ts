@@ -103,12 +103,15 @@ export class Quotas {
     if (random.chance(0.6))
       await this.#put('namespace', {
         ...wish,
-        ...{ scope: 'Namespace', limit: random.whole(2, 4), onExceeded },
+        scope: 'Namespace',
+        limit: random.whole(2, 4),
+        onExceeded,
       });
     if (random.chance(0.4))
       await this.#put('cap', {
         ...wish,
-        ...{ scope: random.pick(['Owner', 'Namespace'] as const) ?? 'Owner', limit: 100 },
+        scope: random.pick(['Owner', 'Namespace'] as const) ?? 'Owner',
+        limit: 100,
         maxSandboxes: random.whole(3, 8),
       });
   }
@@ -118,7 +121,9 @@ export class Quotas {
     const tight = style !== undefined;
     if (style === 'automatic')
       return {
-        ...{ limit: random.whole(1, 2), onExceeded: 'PauseOldest', minActiveSeconds: 0 },
+        limit: random.whole(1, 2),
+        onExceeded: 'PauseOldest',
+        minActiveSeconds: 0,
         autoResume: 'All',
       };
     const pick = <T>(values: readonly T[], otherwise: T): T =>
@@ -341,7 +346,11 @@ function groupOf(
     conversations.filter((conversation) => isIn(sandbox, conversation));
   const queued = own.filter(waits);
   return {
-    ...{ owner, rule, limit: rule?.limit ?? Infinity, taken: own.filter(slotTaken).length, queued },
+    owner,
+    rule,
+    limit: rule?.limit ?? Infinity,
+    taken: own.filter(slotTaken).length,
+    queued,
     demanding: queued.filter((sandbox) => admittedReason(sandbox) === SandboxReason.waitingForQuota)
       .length,
     idle: own.filter(

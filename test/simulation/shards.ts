@@ -34,7 +34,10 @@ export function shardStages(options: SimulationOptions & { readonly shards: numb
   const trace = new Trace(scheduler, keepLines);
   const keys = new SandboxKeys([Buffer.alloc(32, 7)]);
   const whole = new WholeCluster({
-    ...{ scheduler, trace, random: random.fork('plane'), ownLeases: true },
+    scheduler,
+    trace,
+    random: random.fork('plane'),
+    ownLeases: true,
   });
   const faultSchedule = new FaultSchedule(random.fork('network'));
   const traffic = new Traffic();
@@ -55,8 +58,19 @@ export function shardStages(options: SimulationOptions & { readonly shards: numb
   for (let index = 0; index < count; index++) {
     operators.push(
       new OperatorProcess({
-        ...{ name: `operator-${index}`, cluster: whole, node, faultSchedule, scheduler, trace },
-        ...{ keys, mutant, traffic, metrics, retention: retentionTimes, minDelayMs: 1, shards },
+        name: `operator-${index}`,
+        cluster: whole,
+        node,
+        faultSchedule,
+        scheduler,
+        trace,
+        keys,
+        mutant,
+        traffic,
+        metrics,
+        retention: retentionTimes,
+        minDelayMs: 1,
+        shards,
         random: random.fork(`operator-${index}`),
         agentNetwork: {
           onRun: (conversation, process) => at(process)?.safety.operatorRuns(conversation),
@@ -72,29 +86,32 @@ export function shardStages(options: SimulationOptions & { readonly shards: numb
   for (let shard = 0; shard < shards; shard++) {
     const namespace = namespaceOf(shard, shards);
     const cluster = new NamespaceCluster({
-      ...{ whole, namespace, leaseName: shardLeaseName(leaseName, shard) },
+      whole,
+      namespace,
+      leaseName: shardLeaseName(leaseName, shard),
     });
     const busyNamespace =
       busy && shard === 0
         ? new BusyNamespace({
-            ...{ whole, scheduler, quiet: cluster, random: random.fork('busy') },
+            whole,
+            scheduler,
+            quiet: cluster,
+            random: random.fork('busy'),
             namespace: namespaceOf(shard, shards, 'busy'),
           })
         : undefined;
     const ground = {
       busyNamespace,
-      ...{
-        namespace,
-        shard,
-        whole,
-        scheduler,
-        trace,
-        keys,
-        cluster,
-        faultSchedule,
-        operators,
-        busyMs,
-      },
+      namespace,
+      shard,
+      whole,
+      scheduler,
+      trace,
+      keys,
+      cluster,
+      faultSchedule,
+      operators,
+      busyMs,
       traffic: cluster.trafficOf(traffic),
       strikes: shard === 0,
       listeners: operators.map((operator) => ({

@@ -185,7 +185,11 @@ export function stage(
     setQuotaFull: emphasis.gates === true ? (isFull) => (traffic.isQuotaFull = isFull) : undefined,
   });
   const node = new SimulatedNode({
-    ...{ conditions, cluster, scheduler, trace, random: random.fork('node') },
+    conditions,
+    cluster,
+    scheduler,
+    trace,
+    random: random.fork('node'),
     trouble: () => trouble.now,
     // Each of these brings more pods than an ordinary world has.
     addresses: 12 * 2 ** [withPools, withTenant, focus !== undefined].filter(Boolean).length,
@@ -205,23 +209,24 @@ export function stage(
   const findings = new Findings();
   const clocksAreRight = () => ground?.clocksAreRight() ?? blows.clocksAreRight;
   const safety = new Safety({
-    ...{
-      cluster,
-      node,
-      scheduler,
-      keys,
-      isOperator,
-      stuckAfterMs: traits.stuckAfterMs,
-      clocksAreRight,
-      keepsQuestions: emphasis.keepsQuestions === true,
-    },
+    cluster,
+    node,
+    scheduler,
+    keys,
+    isOperator,
+    stuckAfterMs: traits.stuckAfterMs,
+    clocksAreRight,
+    keepsQuestions: emphasis.keepsQuestions === true,
     unknownMs: faults === 'none' ? 1_000 : 15_000,
   });
   const history = new SandboxHistory({ cluster, node, scheduler });
   const approvalCheck = new ApprovalCheck({ cluster, node, scheduler, findings, history });
   const knowledge: Knowledge = { unknownMs: 1_000 };
   const quotas = new Quotas({
-    ...{ cluster, scheduler, random: random.fork('quotas'), untilMs: busyMs },
+    cluster,
+    scheduler,
+    random: random.fork('quotas'),
+    untilMs: busyMs,
     owners: withTenant ? [tenant, ...owners] : owners,
     style: emphasis.quota,
     besidePools: withPools,
@@ -230,20 +235,22 @@ export function stage(
   if (withPools) new CapsCheck({ cluster, scheduler, unknownMs: () => knowledge.unknownMs });
   const tenantCheck = new TenantCheck({ cluster, node, findings });
   const hostileTenant = new Tenant({
-    ...{ cluster, scheduler, owners, random: random.fork('tenant'), untilMs: busyMs },
+    cluster,
+    scheduler,
+    owners,
+    random: random.fork('tenant'),
+    untilMs: busyMs,
     enabled: withTenant,
   });
   const wallClocks = () => operators.flatMap(({ machine }) => machine?.clock.now() ?? []);
   const retention = new Retention({
-    ...{
-      cluster,
-      scheduler,
-      random: random.fork('retention'),
-      isOperator,
-      wallClocks,
-      enabled: withRetention,
-      untilMs: busyMs,
-    },
+    cluster,
+    scheduler,
+    random: random.fork('retention'),
+    isOperator,
+    wallClocks,
+    enabled: withRetention,
+    untilMs: busyMs,
   });
   const { startDeadline } = traits;
   const admissionCheck = new AdmissionCheck({
@@ -254,7 +261,11 @@ export function stage(
     clocksAreRight,
   });
   const pools = new Pools({
-    ...{ cluster, node, scheduler, random: random.fork('pools'), isOperator },
+    cluster,
+    node,
+    scheduler,
+    random: random.fork('pools'),
+    isOperator,
     admissionCheck,
     enabled: withPools,
     mayLoseNodes: faults === 'all',
@@ -299,21 +310,19 @@ export function stage(
   for (let index = 0; index < count && ground === undefined; index++) {
     operators.push(
       new OperatorProcess({
-        ...{
-          name: `operator-${index}`,
-          cluster,
-          node,
-          faultSchedule,
-          scheduler,
-          trace,
-          keys,
-          mutant,
-          traffic,
-          metrics,
-          retention: retentionTimes,
-          pageSize: traits.pageSize,
-          minDelayMs: world === 'shared' ? 1 : 0,
-        },
+        name: `operator-${index}`,
+        cluster,
+        node,
+        faultSchedule,
+        scheduler,
+        trace,
+        keys,
+        mutant,
+        traffic,
+        metrics,
+        retention: retentionTimes,
+        pageSize: traits.pageSize,
+        minDelayMs: world === 'shared' ? 1 : 0,
         random: random.fork(`operator-${index}`),
         agentNetwork: {
           answerDoubts,
@@ -329,7 +338,14 @@ export function stage(
     );
   }
   const users = new Users({
-    ...{ cluster, node, faultSchedule, scheduler, trace, keys, busyMs, owners },
+    cluster,
+    node,
+    faultSchedule,
+    scheduler,
+    trace,
+    keys,
+    busyMs,
+    owners,
     answersAgents: (name) => !messages || !isAnsweredByResource(name),
     crowd: emphasis.crowd === true,
     random: random.fork('people'),
@@ -348,7 +364,11 @@ export function stage(
     },
   });
   const approvers = new Approvers({
-    ...{ cluster, faultSchedule, scheduler, trace, busyMs },
+    cluster,
+    faultSchedule,
+    scheduler,
+    trace,
+    busyMs,
     answersLate: emphasis.answersLate === true,
     random: random.fork('approvers'),
   });
@@ -361,26 +381,26 @@ export function stage(
     busyMs,
   });
   const blows = new Faults({
-    ...{
-      cluster,
-      node,
-      operators: ground?.strikes === false ? [] : operators,
-      faultSchedule,
-      scheduler,
-      trace,
-      random: random.fork('faults'),
-      untilMs: busyMs,
-      traits,
-      world,
-      outages,
-      blows: emphasis.blows,
-      chances: emphasis.chances,
-    },
+    cluster,
+    node,
+    operators: ground?.strikes === false ? [] : operators,
+    faultSchedule,
+    scheduler,
+    trace,
+    random: random.fork('faults'),
+    untilMs: busyMs,
+    traits,
+    world,
+    outages,
+    blows: emphasis.blows,
+    chances: emphasis.chances,
     kind: faults === 'none' ? 'all' : faults,
   });
   const runWatch = new RunWatch({ cluster, node, scheduler });
   const agentWatch = new AgentWatch({
-    ...{ cluster, node, scheduler },
+    cluster,
+    node,
+    scheduler,
     leadsSince: () =>
       operators
         .map((operator) => operator.leadsSince(ground?.shard))
@@ -391,7 +411,11 @@ export function stage(
       ? new Hangs({ node, scheduler, trace, random: random.fork('hangs'), untilMs: busyMs })
       : undefined;
   const notifications = new Notifications({
-    ...{ cluster, node, scheduler, trace, random: random.fork('notifications') },
+    cluster,
+    node,
+    scheduler,
+    trace,
+    random: random.fork('notifications'),
     operators: ground?.listeners ?? operators,
     onDelivered: (process, conversation) => agentWatch.notified(process, conversation),
     onForged: (notification) => agentWatch.forged(notification),
@@ -400,7 +424,10 @@ export function stage(
     scheduler,
     pending: () => [
       ...dutiesOfSandboxes({
-        ...{ cluster, node, scheduler, history },
+        cluster,
+        node,
+        scheduler,
+        history,
         isNewcomer: (sandbox) => admissionCheck.isNewcomer(sandbox),
         clocksAreRight,
         hasRoom: (owner) => admissionCheck.hasRoom(owner),
@@ -419,25 +446,25 @@ export function stage(
   });
   new DecisionCheck({ cluster, scheduler, isPunctual: () => duties.isPunctual });
   const retryDelay = new RetryDelayCheck({
-    ...{ traffic, findings, scheduler },
+    traffic,
+    findings,
+    scheduler,
     leads: (actor) => safety.holder === actor,
     exists: (path) =>
       cluster.templates.some(({ metadata: { name } }) => path.includes(`/${name}/`)),
   });
   const exercise = new Exercise({
-    ...{
-      cluster,
-      node,
-      // A hand-over would also delay what the other namespaces are due.
-      operators: ground === undefined ? operators : [],
-      scheduler,
-      owners,
-      duties,
-      traffic,
-      retryDelay,
-      random: random.fork('exercise'),
-      actions: emphasis.actions,
-    },
+    cluster,
+    node,
+    // A hand-over would also delay what the other namespaces are due.
+    operators: ground === undefined ? operators : [],
+    scheduler,
+    owners,
+    duties,
+    traffic,
+    retryDelay,
+    random: random.fork('exercise'),
+    actions: emphasis.actions,
     messageSender,
     approvers,
   });
@@ -498,44 +525,40 @@ export function stage(
   node.onFirstMessage = (process, id) => safety.firstMessage(process, id);
 
   return {
-    ...{
-      random,
-      scheduler,
-      trace,
-      traits,
-      cluster,
-      faultSchedule,
-      shape,
-      busyMs,
-      trouble,
-      node,
-      operators,
-      safety,
-      knowledge,
-      quotas,
-      admissionCheck,
-    },
-    ...{
-      limits,
-      users,
-      blows,
-      runWatch,
-      agentWatch,
-      hangs,
-      notifications,
-      duties,
-      exercise,
-      findings,
-      interruptedRuns,
-      whole: ground?.whole ?? cluster,
-      busyNamespace: ground?.busyNamespace,
-      world,
-      faults,
-      retention,
-      pools,
-      tenant: hostileTenant,
-      tenantCheck,
-    },
+    random,
+    scheduler,
+    trace,
+    traits,
+    cluster,
+    faultSchedule,
+    shape,
+    busyMs,
+    trouble,
+    node,
+    operators,
+    safety,
+    knowledge,
+    quotas,
+    admissionCheck,
+    limits,
+    users,
+    blows,
+    runWatch,
+    agentWatch,
+    hangs,
+    notifications,
+    duties,
+    exercise,
+    findings,
+    interruptedRuns,
+    whole: ground?.whole ?? cluster,
+    busyNamespace: ground?.busyNamespace,
+    world,
+    faults,
+    retention,
+    pools,
+    tenant: hostileTenant,
+    tenantCheck,
     clocksAreRight,
     messageSender,
     approvers,

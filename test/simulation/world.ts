@@ -44,15 +44,13 @@ const oneOwner: readonly string[] = ['alice'];
 
 export function traitsOf(world: World, random: Random): Traits {
   const plain: Traits = {
-    ...{
-      owners: oneOwner,
-      notifications: false,
-      hangs: false,
-      outages: false,
-      detachesLate: false,
-      longJumps: false,
-      lateExecution: 0,
-    },
+    owners: oneOwner,
+    notifications: false,
+    hangs: false,
+    outages: false,
+    detachesLate: false,
+    longJumps: false,
+    lateExecution: 0,
     startDeadline: '2m',
   };
   if (world === 'plain') return plain;

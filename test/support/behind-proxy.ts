@@ -77,7 +77,8 @@ export async function startBehindProxy(
     store,
     env: {
       // Where both name it, every request that is not sent directly reaches the proxy.
-      ...{ HTTPS_PROXY: url, HTTP_PROXY: url },
+      HTTPS_PROXY: url,
+      HTTP_PROXY: url,
       TRUST_FILE: join(folder, 'ca.crt'),
       ARCHIVE_S3_BUCKET: store.bucket,
       ARCHIVE_S3_ENDPOINT: `https://${storeHost}`,

@@ -56,21 +56,18 @@ export class ConversationScene {
     const { client, clock } = this;
     this.#stores.templates.set(aTemplate());
     this.#reconciler = createConversations({
-      ...{
-        client,
-        clock,
-        stores: this.#stores,
-        keys: sceneKeys,
-        gitHosts: {},
-        random: () => 0,
-        logger: silentLogger,
-      },
-      ...{
-        agent: new OpenHandsClient(),
-        credentials: noAgentCredentials,
-        metrics: createMetrics(),
-      },
-      ...{ unresponsiveAgents: new UnresponsiveAgents({ clock }), onUnresponsive: () => undefined },
+      client,
+      clock,
+      stores: this.#stores,
+      keys: sceneKeys,
+      gitHosts: {},
+      random: () => 0,
+      logger: silentLogger,
+      agent: new OpenHandsClient(),
+      credentials: noAgentCredentials,
+      metrics: createMetrics(),
+      unresponsiveAgents: new UnresponsiveAgents({ clock }),
+      onUnresponsive: () => undefined,
       events: { record: (_object, details) => void this.events.push(details) },
       ...options,
     });

@@ -61,7 +61,8 @@ export class FakeHostApi implements HostApi {
 
   details(target: ApiTarget, number: number) {
     return this.#call('details', target, () => ({
-      ...{ body: '', ...this.#of(number) },
+      body: '',
+      ...this.#of(number),
       comments: this.comments
         .filter((each) => each.number === number)
         .map(({ body }) => ({ author: 'alice', body, time: '2026-03-01T12:00:00Z' })),

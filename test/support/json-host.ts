@@ -45,7 +45,9 @@ export async function startJsonHost(handle: JsonHandler): Promise<JsonHost> {
       for await (const chunk of request) text += String(chunk);
       const { method = '', url: target = '', headers } = request;
       const call = {
-        ...{ method, target, headers },
+        method,
+        target,
+        headers,
         body: (text === '' ? undefined : JSON.parse(text)) as unknown,
       };
       calls.push(call);

@@ -162,7 +162,9 @@ export interface Accounts {
 export const policyCases = ({ gateway, operator }: Accounts): readonly PolicyCase[] => {
   const { alice, lead, platform } = tenants;
   const ofAlice = (does: string, object: object, refused?: RegExp): PolicyCase => ({
-    ...{ does, as: alice, ...creates(object) },
+    does,
+    as: alice,
+    ...creates(object),
     ...(refused === undefined ? {} : { refused }),
   });
   return [

@@ -278,7 +278,11 @@ export class RetainedObjects {
   #start(): [RetentionReconciler, Controller] {
     const { client, clock, metrics } = this;
     const reconciler = new RetentionReconciler({
-      ...{ client, clock, metrics, stores: this.#stores, logger: silentLogger },
+      client,
+      clock,
+      metrics,
+      stores: this.#stores,
+      logger: silentLogger,
       events: {
         record: (object, { message }) => {
           this.events.push({ kind: object.kind, message, atMs: this.trueNowMs });
@@ -289,7 +293,9 @@ export class RetainedObjects {
     const controller = new Controller({
       name: 'retention',
       reconcile: (request, signal) => reconciler.reconcile(request, signal),
-      ...{ clock, random: () => 0.5, logger: silentLogger },
+      clock,
+      random: () => 0.5,
+      logger: silentLogger,
     });
     controller.start();
     return [reconciler, controller];

@@ -52,14 +52,12 @@ export class SandboxScene {
     const { client, clock } = this;
     this.template = aTemplate();
     this.#reconciler = createSandboxes({
-      ...{
-        client,
-        clock,
-        stores: this.#stores,
-        keys: sceneKeys,
-        logger: silentLogger,
-        podCreations: this.podCreations,
-      },
+      client,
+      clock,
+      stores: this.#stores,
+      keys: sceneKeys,
+      logger: silentLogger,
+      podCreations: this.podCreations,
       random: () => 0,
       agent: new OpenHandsClient(),
       events: { record: (_object, details) => void this.events.push(details) },

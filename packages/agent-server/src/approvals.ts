@@ -1,5 +1,5 @@
 import type { Draft } from './event-log.ts';
-import type { ApprovalAnswer, ApprovalRequest } from './events.ts';
+import { stateEvent, type ApprovalAnswer, type ApprovalRequest } from './events.ts';
 import { HttpError } from './router.ts';
 
 /** The decision of a person about a question. */
@@ -28,20 +28,12 @@ export function answerDraft({ id, options }: ApprovalRequest, decision: Decision
     option_id: optionOf(options, decision),
     reason: accept ? null : reason,
   };
-  return {
-    event: {
-      ...{ kind: 'ConversationStateUpdateEvent', source: 'environment', key: 'approval_answer' },
-      value,
-    },
-  };
+  return { event: stateEvent({ key: 'approval_answer', value }) };
 }
 
 /** Returns the event of a question that the agent itself has cancelled. */
 export const withdrawal = (id: string): Draft => ({
-  event: {
-    ...{ kind: 'ConversationStateUpdateEvent', source: 'environment' },
-    ...{ key: 'approval_withdrawn', value: id },
-  },
+  event: stateEvent({ key: 'approval_withdrawn', value: id }),
 });
 
 /**

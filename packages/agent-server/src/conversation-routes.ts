@@ -192,8 +192,10 @@ export function conversationRoutes(router: Router, ready: () => Ready): void {
         'Conversation run limit reached. Retry the request later.',
       );
     await conversation.respond({
-      ...{ accept, reason },
-      ...{ approvalId: approvalId ?? undefined, optionId: optionId ?? undefined },
+      accept,
+      reason,
+      approvalId: approvalId ?? undefined,
+      optionId: optionId ?? undefined,
     });
     return success;
   });

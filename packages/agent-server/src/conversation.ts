@@ -303,8 +303,12 @@ export class Conversation {
     const { promise: ended, resolve } = Promise.withResolvers<undefined>();
     const tools = this.#host.toolsFor(this.#meta);
     const run: CurrentRun = {
-      ...{ abort, ended, pause: new AbortController(), tools },
-      ...{ startedMs: performance.now(), inCommand: false },
+      abort,
+      ended,
+      pause: new AbortController(),
+      tools,
+      startedMs: performance.now(),
+      inCommand: false,
     };
     this.#run = run;
     this.#stalled = false;

@@ -8,6 +8,7 @@ import {
   type Content,
   type ConversationErrorEvent,
   type ExecutionStatus,
+  stateEvent,
 } from './events.ts';
 
 /** Events that record requests of users and the ends of runs. */
@@ -33,14 +34,7 @@ export function messageDrafts({ role, content }: NewMessage): readonly Draft[] {
         activated_skills: [],
       },
     },
-    {
-      event: {
-        kind: 'ConversationStateUpdateEvent',
-        source: 'environment',
-        key: 'last_user_message_id',
-        value: id,
-      },
-    },
+    { event: stateEvent({ key: 'last_user_message_id', value: id }) },
   ];
 }
 

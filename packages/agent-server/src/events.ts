@@ -169,10 +169,8 @@ export interface UserRejectObservation extends ToolCall {
   readonly rejection_source: 'user';
 }
 
-export type StateUpdateEvent = {
-  readonly kind: 'ConversationStateUpdateEvent';
-  readonly source: 'environment';
-} & (
+/** A part of the state of a conversation, by its key. */
+export type StateUpdate =
   | { readonly key: 'execution_status'; readonly value: ExecutionStatus }
   | { readonly key: 'last_user_message_id'; readonly value: string }
   | { readonly key: 'stats'; readonly value: Stats }
@@ -196,8 +194,12 @@ export type StateUpdateEvent = {
   | { readonly key: 'acp_turn'; readonly value: string }
   | { readonly key: 'plan' | 'thought' | 'acp_update'; readonly value: unknown }
   /** Sent to clients and never stored. */
-  | { readonly key: 'full_state'; readonly value: object }
-);
+  | { readonly key: 'full_state'; readonly value: object };
+
+export type StateUpdateEvent = StateUpdate & {
+  readonly kind: 'ConversationStateUpdateEvent';
+  readonly source: 'environment';
+};
 
 export interface ConversationErrorEvent {
   readonly kind: 'ConversationErrorEvent';
@@ -233,12 +235,14 @@ export const textContent = (text: string): readonly Content[] => [{ type: 'text'
 export const textOf = (content: readonly Content[]): string =>
   content.map((part) => (part.type === 'text' ? part.text : '[image]')).join('\n');
 
-export const statusUpdate = (value: ExecutionStatus): EventBody => ({
+export const stateEvent = (update: StateUpdate): EventBody => ({
   kind: 'ConversationStateUpdateEvent',
   source: 'environment',
-  key: 'execution_status',
-  value,
+  ...update,
 });
+
+export const statusUpdate = (value: ExecutionStatus): EventBody =>
+  stateEvent({ key: 'execution_status', value });
 
 export const agentMessage = (text: string): EventBody => ({
   kind: 'MessageEvent',

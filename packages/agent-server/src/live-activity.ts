@@ -174,7 +174,9 @@ export class LiveActivity {
   read(cursor: string, needles: Needles): LiveItems {
     const ends = endsOf(cursor);
     const itemOf = (tail: LiveTail, about: Pick<LiveItem, 'kind' | 'tool_call_id'>): LiveItem => ({
-      ...{ id: tail.id, ...about, elapsed_ms: tail.elapsedMs },
+      id: tail.id,
+      ...about,
+      elapsed_ms: tail.elapsedMs,
       ...tail.read(ends.get(tail.id) ?? 0, needles),
     });
     const items = [...this.#outputs].map(([tool_call_id, { tail }]) =>
@@ -271,7 +273,9 @@ export class LiveText {
     this.#forget();
     if (waiting === undefined) return;
     const delta: StreamingDelta = {
-      ...{ kind: 'StreamingDeltaEvent', id: randomUUID(), source: 'agent' },
+      kind: 'StreamingDeltaEvent',
+      id: randomUUID(),
+      source: 'agent',
       timestamp: eventTime(Date.now() * 1000),
       content: this.#shown(waiting.message),
       reasoning_content: this.#shown(waiting.thought),

@@ -179,8 +179,10 @@ async function connect(
     requestInit: { headers: headers.map(({ name, value }): [string, string] => [name, value]) },
     fetch: boundedFetch,
     reconnectionOptions: {
-      ...{ initialReconnectionDelay: 1_000, maxReconnectionDelay: 1_000 },
-      ...{ reconnectionDelayGrowFactor: 1, maxRetries: 0 },
+      initialReconnectionDelay: 1_000,
+      maxReconnectionDelay: 1_000,
+      reconnectionDelayGrowFactor: 1,
+      maxRetries: 0,
     },
   });
   const options = {

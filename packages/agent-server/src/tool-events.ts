@@ -49,7 +49,10 @@ export const observationEvent = (
 ): ObservationEvent => ({
   kind: 'ObservationEvent',
   source: 'environment',
-  ...{ action_id, tool_name, tool_call_id, observation },
+  action_id,
+  tool_name,
+  tool_call_id,
+  observation,
 });
 
 /** The first line, or its beginning, with a mark where that is not all. */

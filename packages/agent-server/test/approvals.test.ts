@@ -4,7 +4,11 @@ import type { ApprovalRequest, EventBody } from '../src/events.ts';
 import { HttpError } from '../src/router.ts';
 
 const aQuestion = (kinds: readonly string[], id = 'q'): ApprovalRequest => ({
-  ...{ id, tool_call_id: 'call', title: 'Run x', tool_kind: 'execute', input: null },
+  id,
+  tool_call_id: 'call',
+  title: 'Run x',
+  tool_kind: 'execute',
+  input: null,
   options: kinds.map((kind) => ({ option_id: `id-${kind}`, name: kind, kind })),
 });
 const all = ['reject_once', 'allow_once', 'allow_always'];
@@ -63,7 +67,8 @@ describe('an answer to a question that does not wait', () => {
   const state = new DerivedState();
   const apply = (key: string, value: unknown) =>
     state.apply({
-      ...{ id: 'e', timestamp: '2026-01-01T00:00:00.000000' },
+      id: 'e',
+      timestamp: '2026-01-01T00:00:00.000000',
       ...({ kind: 'ConversationStateUpdateEvent', source: 'environment', key, value } as EventBody),
     });
   for (let index = 0; index < 20; index++) {

@@ -4,7 +4,10 @@ import { DerivedState } from '../src/derived-state.ts';
 function titleOf(text: string): string | undefined {
   const state = new DerivedState();
   state.apply({
-    ...{ id: 'm', timestamp: '2026-01-01T00:00:00.000000', kind: 'MessageEvent', source: 'user' },
+    id: 'm',
+    timestamp: '2026-01-01T00:00:00.000000',
+    kind: 'MessageEvent',
+    source: 'user',
     llm_message: { role: 'user', content: [{ type: 'text', text }] },
     activated_skills: [],
   });

@@ -92,8 +92,12 @@ describe('the activity of a conversation', () => {
     expect(read(activity, first.cursor).items).toMatchObject([{ from: 2, text: 'llo' }]);
     const head = { id: 'e', timestamp: '' };
     activity.apply({
-      ...{ ...head, kind: 'AgentErrorEvent', source: 'agent', error: 'killed' },
-      ...{ tool_name: 'terminal', tool_call_id: 'call-1' },
+      ...head,
+      kind: 'AgentErrorEvent',
+      source: 'agent',
+      error: 'killed',
+      tool_name: 'terminal',
+      tool_call_id: 'call-1',
     });
     expect(read(activity)).toEqual({ items: [], cursor: '' });
   });

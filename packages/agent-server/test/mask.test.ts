@@ -144,7 +144,8 @@ describe('masked JSON', () => {
     const needles = needlesOf(['12345678', 's3cret']);
     const value = { s3cret: ['x s3cret'], n: 12345678, m: { deep: [12, true, null, 's3'] } };
     expect(maskJson(value, needles)).toEqual({
-      ...{ [hidden]: [`x ${hidden}`], n: hidden },
+      [hidden]: [`x ${hidden}`],
+      n: hidden,
       m: { deep: [12, true, null, 's3'] },
     });
   });

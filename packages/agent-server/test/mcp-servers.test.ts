@@ -16,7 +16,10 @@ function serversOf(mcp_config: unknown, field: 'agent' | 'agent_settings' = 'age
 
 const url = 'http://mcp.test/mcp';
 const web = (name: string, type: 'http' | 'sse' = 'http'): McpServer => ({
-  ...{ type, name, url, headers: [] },
+  type,
+  name,
+  url,
+  headers: [],
 });
 const local = (name: string): McpServer => ({ name, command: '/bin/mcp', args: [], env: [] });
 
@@ -29,12 +32,12 @@ describe('the MCP servers of a request', () => {
     [
       'with headers',
       { a: { url, transport: 'http', headers: { 'X-Key': 'k' } } },
-      [{ ...{ type: 'http', name: 'a', url }, headers: [{ name: 'X-Key', value: 'k' }] }],
+      [{ type: 'http', name: 'a', url, headers: [{ name: 'X-Key', value: 'k' }] }],
     ],
     [
       'by a command',
       { a: { command: 'mcp', args: ['-v'], env: { TOKEN: 't' }, transport: 'stdio' } },
-      [{ ...{ name: 'a', command: 'mcp', args: ['-v'] }, env: [{ name: 'TOKEN', value: 't' }] }],
+      [{ name: 'a', command: 'mcp', args: ['-v'], env: [{ name: 'TOKEN', value: 't' }] }],
     ],
     ['without those that are off', { a: { url, enabled: false }, b: { url } }, [web('b')]],
     ['whatever else they have', { a: { url, timeout: 3, icon: 'x' } }, [web('a')]],

@@ -7,7 +7,9 @@ const { signal } = new AbortController();
 const secret = 'token-of-mcp';
 
 const entry = (name: string, { url, key }: { url: string; key: string }): McpServer => ({
-  ...{ type: 'http', name, url },
+  type: 'http',
+  name,
+  url,
   headers: [{ name: 'Authorization', value: key }],
 });
 
@@ -17,7 +19,8 @@ const toolsOf = (...servers: readonly McpServer[]) => toolsWithin(60_000, server
 /** Tools of servers that have this time to connect. */
 function toolsWithin(connectTimeoutMs: number, servers: readonly McpServer[]) {
   const tools = new McpTools({
-    ...{ servers: () => servers, needles: () => needlesOf([secret]) },
+    servers: () => servers,
+    needles: () => needlesOf([secret]),
     connectTimeoutMs,
   });
   return {

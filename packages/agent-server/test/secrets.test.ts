@@ -7,7 +7,12 @@ const box = new SecretBox('key');
 const hidden = '<secret-hidden>';
 
 const aMeta = (secrets: Readonly<Record<string, Secret>>, id = 'a'): Meta => ({
-  ...{ id, createdAt: '', workingDir: '/w', maxIterations: 1, tags: {}, loadProjectSkills: false },
+  id,
+  createdAt: '',
+  workingDir: '/w',
+  maxIterations: 1,
+  tags: {},
+  loadProjectSkills: false,
   ...withSecrets({ sealedSecrets: {} }, secrets, box),
 });
 
@@ -115,14 +120,18 @@ describe('the secrets of a conversation', () => {
   it('hide the secrets in headers and variables of MCP servers, and no other value of these', () => {
     const servers = [
       {
-        ...{ type: 'http', name: 'a', url: 'http://mcp/' },
+        type: 'http',
+        name: 'a',
+        url: 'http://mcp/',
         headers: [
           { name: 'Authorization', value: 'Bearer token-of-a' },
           { name: 'Accept', value: 'application/json' },
         ],
       },
       {
-        ...{ name: 'b', command: 'b', args: [] },
+        name: 'b',
+        command: 'b',
+        args: [],
         env: [
           { name: 'B_API_KEY', value: 'key-of-b' },
           { name: 'MODE', value: 'production' },

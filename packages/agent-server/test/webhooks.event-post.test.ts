@@ -10,13 +10,14 @@ function setUp(options: Partial<EventPostOptions> = {}) {
   const waiting: (() => void)[] = [];
   const closing = new AbortController();
   const post = new EventPost({
-    ...{ bufferSize: 3, flushDelayMs: 1, retries: 0, retryDelayMs: 1 },
-    ...{
-      maxQueuedEvents: 10,
-      maxQueuedBytes: 1_000_000,
-      maxBatchBytes: 1_000_000,
-      log: () => undefined,
-    },
+    bufferSize: 3,
+    flushDelayMs: 1,
+    retries: 0,
+    retryDelayMs: 1,
+    maxQueuedEvents: 10,
+    maxQueuedBytes: 1_000_000,
+    maxBatchBytes: 1_000_000,
+    log: () => undefined,
     post: {
       closing: closing.signal,
       send: async (body) => {
@@ -70,7 +71,8 @@ describe('EventPost', () => {
         await answer.promise;
       };
       const { post } = setUp({
-        ...{ bufferSize: 100, flushDelayMs: 1_000 },
+        bufferSize: 100,
+        flushDelayMs: 1_000,
         post: { closing: new AbortController().signal, send },
       });
       for (const number of numbers(1, 4)) {

@@ -94,7 +94,9 @@ export async function lsRemote(http: GitHttp, question: Question): Promise<Findi
       const { repository: location } = answer;
       if (named === undefined) return { access: 'granted', status, refs, location };
       return {
-        ...{ access: 'granted', status, location },
+        access: 'granted',
+        status,
+        location,
         hasNamed: refs?.hasNamed === true || (refs?.isTruncated === false ? false : undefined),
       };
     }

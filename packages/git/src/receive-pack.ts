@@ -183,7 +183,8 @@ export async function readPush(body: PushBody): Promise<Push> {
   capabilities ??= new Set();
   const options = capabilities.has(pushOptions) ? await readOptions(body) : [];
   return {
-    ...{ commands, capabilities },
+    commands,
+    capabilities,
     ...(shallow.size > 0 ? { shallow } : {}),
     ...(options.length > 0 ? { options } : {}),
   };

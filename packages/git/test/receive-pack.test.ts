@@ -104,7 +104,8 @@ describe('the list of a push', () => {
       'push options',
       first(update, 'push-options atomic') + flush + packet('ci.skip\n') + packet('') + flush,
       {
-        ...{ commands: [command], capabilities: new Set(['push-options', 'atomic']) },
+        commands: [command],
+        capabilities: new Set(['push-options', 'atomic']),
         options: ['ci.skip', ''],
       },
     ],

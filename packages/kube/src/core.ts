@@ -35,7 +35,11 @@ export const core = <T extends KubeObject>(
   plural: string,
   differences: Partial<ResourceDefinition<T>> = {},
 ): ResourceDefinition<T> => ({
-  ...{ group: '', version: 'v1', kind, plural, namespaced: true },
+  group: '',
+  version: 'v1',
+  kind,
+  plural,
+  namespaced: true,
   ...differences,
 });
 

@@ -106,7 +106,9 @@ export class EventRecorder {
     this.#waiting.set(key, {
       ...details,
       object: { apiVersion, kind, metadata },
-      ...{ firstAt: at, lastAt: at, count: 1 },
+      firstAt: at,
+      lastAt: at,
+      count: 1,
       release: this.#buffer.take(holder),
     });
     this.#startWriter();

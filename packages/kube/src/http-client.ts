@@ -79,7 +79,10 @@ export class HttpKubeClient implements KubeClient {
     if (options.managedFields !== true) return this.#stored(resource, options, request);
     const { plural } = resource;
     return (await this.#transport.call({
-      ...{ ...request, resource: plural, parse: JSON.parse, ...sending(options) },
+      ...request,
+      resource: plural,
+      parse: JSON.parse,
+      ...sending(options),
     })) as T;
   };
 
@@ -284,7 +287,9 @@ export class HttpKubeClient implements KubeClient {
     let bytes = 0;
     try {
       const response = await this.#transport.call({
-        ...{ verb: 'list', resource: resource.plural, method: 'GET' },
+        verb: 'list',
+        resource: resource.plural,
+        method: 'GET',
         path: withQuery(collectionPath(resource, options.namespace), query),
         accept: metadataOnly ? metadataListAccept : undefined,
         // A single object may be as large as etcd permits.

@@ -79,7 +79,9 @@ async function fromKubeconfig(files: readonly string[]): Promise<LoadedConnectio
   return {
     connection: {
       server: cluster.server,
-      ...{ ca, cert, key },
+      ca,
+      cert,
+      key,
       serverName: cluster.tlsServerName,
       insecure: cluster.skipTLSVerify,
       token:

@@ -257,7 +257,8 @@ export class LeaderElection {
         apiVersion: apiVersionOf(leases),
         kind: leases.kind,
         metadata: {
-          ...{ namespace, name },
+          namespace,
+          name,
           ...(members === undefined ? {} : { annotations: members.joined(undefined) }),
         },
         spec: this.#spec(undefined),

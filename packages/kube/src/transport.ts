@@ -103,7 +103,10 @@ export class Transport {
       connect: {
         timeout: 10_000,
         rejectUnauthorized: insecure !== true,
-        ...{ ca, cert, key, servername: serverName },
+        ca,
+        cert,
+        key,
+        servername: serverName,
       },
     };
     this.#calls = dispatcher ?? new Pool(url.origin, { ...pool, connections });

@@ -13,7 +13,10 @@ const leaseWith = (annotations: Readonly<Record<string, string>>, by = holder): 
   apiVersion: 'coordination.k8s.io/v1',
   kind: 'Lease',
   metadata: {
-    ...{ namespace: 'system', name: 'operator', uid: 'lease', resourceVersion: '1' },
+    namespace: 'system',
+    name: 'operator',
+    uid: 'lease',
+    resourceVersion: '1',
     creationTimestamp: '2030-01-01T00:00:00Z',
     annotations,
   },

@@ -74,7 +74,12 @@ export async function callForCredentials(call: CredentialCall): Promise<HttpAnsw
   try {
     return await withDeadline({ clock, timeoutMs, subject: service }, (signal) =>
       sendHttp({
-        ...{ dispatcher, method, url, headers, body, signal },
+        dispatcher,
+        method,
+        url,
+        headers,
+        body,
+        signal,
         maxBytes: () => maxAnswerBytes,
       }),
     );

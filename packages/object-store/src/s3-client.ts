@@ -72,7 +72,12 @@ export function createS3Client(options: S3ClientOptions): S3Client {
       'x-amz-content-sha256': sha256,
     });
     return await sendHttp({
-      ...{ dispatcher, method, url, headers, body, signal },
+      dispatcher,
+      method,
+      url,
+      headers,
+      body,
+      signal,
       maxBytes: (status) => (status < 300 ? maxBytes : maxErrorBytes),
     });
   };
@@ -210,7 +215,13 @@ function signerFor(region: string) {
       derived.set(credentials, cache);
     }
     const signed = await new AwsV4Signer({
-      ...{ method, url: url.href, headers, accessKeyId, secretAccessKey, region, service: 's3' },
+      method,
+      url: url.href,
+      headers,
+      accessKeyId,
+      secretAccessKey,
+      region,
+      service: 's3',
       ...(sessionToken !== undefined && { sessionToken }),
       cache,
       datetime: new Date(time).toISOString().replaceAll(/[:-]|\.\d{3}/g, ''),

@@ -135,7 +135,11 @@ export function createS3Store(options: S3StoreOptions): ObjectStore {
         checkKey(key);
         checkBody(key, body);
         const answer = await client.call({
-          ...{ method: 'PUT', url: address.urlOf(key), headers: encryption, body, signal },
+          method: 'PUT',
+          url: address.urlOf(key),
+          headers: encryption,
+          body,
+          signal,
           maxBytes: maxPutAnswerBytes,
         });
         if (answer === undefined) throw unexpected('a put', answer);
@@ -145,7 +149,10 @@ export function createS3Store(options: S3StoreOptions): ObjectStore {
         checkKey(key);
         if (range !== undefined) checkRange(range);
         const answer = await client.call({
-          ...{ method: 'GET', url: address.urlOf(key), headers: rangeHeader(range), signal },
+          method: 'GET',
+          url: address.urlOf(key),
+          headers: rangeHeader(range),
+          signal,
           maxBytes: maxObjectBytes,
         });
         return answer === undefined ? undefined : bytesOf(answer, range);
@@ -158,7 +165,9 @@ export function createS3Store(options: S3StoreOptions): ObjectStore {
         for (const batch of inBatches(keys, deletionsOfBatch))
           await inParallel(batch, deletionsAtOnce, async (key) => {
             await client.call({
-              ...{ method: 'DELETE', url: address.urlOf(key), signal },
+              method: 'DELETE',
+              url: address.urlOf(key),
+              signal,
               maxBytes: maxPutAnswerBytes,
             });
           });
@@ -232,7 +241,9 @@ async function list(
   for (;;) {
     const continuing = token === undefined ? starting : { 'continuation-token': token };
     const answer = await client.call({
-      ...{ method: 'GET', url: address.listUrl({ ...first, ...continuing }), signal },
+      method: 'GET',
+      url: address.listUrl({ ...first, ...continuing }),
+      signal,
       maxBytes: maxListBytes,
     });
     if (answer?.status !== 200) throw unexpected('a list', answer);

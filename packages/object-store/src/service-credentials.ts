@@ -54,7 +54,13 @@ export function containerCredentials({
     const token = await tokenOf(environment);
     const headers = { accept: 'application/json', ...(token !== '' && { authorization: token }) };
     const { status, body } = await callForCredentials({
-      ...{ method: 'GET', url, headers, clock, timeoutMs, service: containerService, outward },
+      method: 'GET',
+      url,
+      headers,
+      clock,
+      timeoutMs,
+      service: containerService,
+      outward,
     });
     if (status !== 200)
       throw new StoreError(codeOfStatus(status), `${containerService} answers ${status}`);
@@ -114,7 +120,12 @@ export function instanceCredentials({
     if (url?.protocol !== 'http:' && url?.protocol !== 'https:')
       throw new StoreError('invalid', 'The URL of the metadata service is none of http or https');
     const { status, body } = await callForCredentials({
-      ...{ method, url, headers, clock, timeoutMs, service: metadataService },
+      method,
+      url,
+      headers,
+      clock,
+      timeoutMs,
+      service: metadataService,
       // The service is the machine's, whatever its address: a proxy would give others its role.
       outward: directly,
     });
@@ -173,14 +184,23 @@ export function webIdentityCredentials(
         `The file ${file} of AWS_WEB_IDENTITY_TOKEN_FILE has no token`,
       );
     const body = new URLSearchParams({
-      ...{ Action: 'AssumeRoleWithWebIdentity', Version: '2011-06-15', RoleArn: roleArn },
+      Action: 'AssumeRoleWithWebIdentity',
+      Version: '2011-06-15',
+      RoleArn: roleArn,
       RoleSessionName: environment['AWS_ROLE_SESSION_NAME'] ?? sessionName,
       WebIdentityToken: token,
       DurationSeconds: String(lifetimeSeconds),
     }).toString();
     const headers = { 'content-type': 'application/x-www-form-urlencoded' };
     const answer = await callForCredentials({
-      ...{ method: 'POST', url, headers, body, clock, timeoutMs, service, outward },
+      method: 'POST',
+      url,
+      headers,
+      body,
+      clock,
+      timeoutMs,
+      service,
+      outward,
     });
     const root = readXml(answer.body?.toString('utf8') ?? '');
     if (answer.status !== 200) throw errorOf(answer.status, root, token);

@@ -89,12 +89,17 @@ export async function startFakeS3(bucket = 'a-bucket'): Promise<FakeS3> {
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   const fake: FakeS3 = {
-    ...{ url: `http://127.0.0.1:${port}`, bucket },
+    url: `http://127.0.0.1:${port}`,
+    bucket,
     objects: new Map<string, Buffer>(),
     credentials: new Map([['AKIDEXAMPLE', { secretAccessKey: 'the-secret+of/tests' }]]),
     expired: new Set<string>(),
-    ...{ faults: [], seen: [], skewMs: 0 },
-    ...{ ignoresRanges: false, requiresChecksums: false, maxKeys: 1000 },
+    faults: [],
+    seen: [],
+    skewMs: 0,
+    ignoresRanges: false,
+    requiresChecksums: false,
+    maxKeys: 1000,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       server.close();

@@ -34,7 +34,8 @@ function movingClock() {
 }
 
 const credentials = (id: number, expiresAtMs?: number): Credentials => ({
-  ...{ accessKeyId: `KEY${id}`, secretAccessKey: `secret${id}` },
+  accessKeyId: `KEY${id}`,
+  secretAccessKey: `secret${id}`,
   ...(expiresAtMs !== undefined && { sessionToken: `token${id}`, expiresAtMs }),
 });
 
@@ -185,8 +186,11 @@ describe('credentials of the environment', () => {
   const expiration = new Date(startMs + 60 * minutes).toISOString();
   const json = (id: number, more: object = {}) =>
     JSON.stringify({
-      ...{ AccessKeyId: `KEY${id}`, SecretAccessKey: `secret${id}`, Token: `token${id}` },
-      ...{ Expiration: expiration, ...more },
+      AccessKeyId: `KEY${id}`,
+      SecretAccessKey: `secret${id}`,
+      Token: `token${id}`,
+      Expiration: expiration,
+      ...more,
     });
   const expected = (id: number) => credentials(id, startMs + 60 * minutes);
   const errorOf = async (call: Promise<unknown>): Promise<unknown> =>
@@ -281,9 +285,12 @@ describe('credentials of the environment', () => {
       const [request] = sts.requests;
       expect(request?.method).toBe('POST');
       expect(Object.fromEntries(new URLSearchParams(request?.body))).toEqual({
-        ...{ Action: 'AssumeRoleWithWebIdentity', Version: '2011-06-15' },
-        ...{ RoleArn: 'arn:aws:iam::1:role/x', RoleSessionName: 'conversation-operator' },
-        ...{ WebIdentityToken: 'header.claims.signature', DurationSeconds: '3600' },
+        Action: 'AssumeRoleWithWebIdentity',
+        Version: '2011-06-15',
+        RoleArn: 'arn:aws:iam::1:role/x',
+        RoleSessionName: 'conversation-operator',
+        WebIdentityToken: 'header.claims.signature',
+        DurationSeconds: '3600',
       });
       await file('token', 'another.token.now');
       await source(await source());
@@ -364,7 +371,9 @@ describe('credentials of the environment', () => {
       };
       expect(await credentialsOf({ environment, clock })()).toEqual(expected(1));
       expect(service.requests[0]).toMatchObject({
-        ...{ method: 'GET', url: '/v1/credentials', headers: { authorization: 'a.token' } },
+        method: 'GET',
+        url: '/v1/credentials',
+        headers: { authorization: 'a.token' },
       });
     });
 

@@ -21,7 +21,10 @@ const clock: Clock = {
 };
 const storeOf = (fake: FakeS3, options: Partial<S3StoreOptions> = {}): ObjectStore =>
   createS3Store({
-    ...{ endpoint: fake.url, region: 'eu-test-1', bucket: fake.bucket, clock },
+    endpoint: fake.url,
+    region: 'eu-test-1',
+    bucket: fake.bucket,
+    clock,
     outward: directly,
     credentials: () => Promise.resolve(credentials),
     ...options,
@@ -175,7 +178,8 @@ describe('a store in a bucket', () => {
     [{ status: 507, code: 'XMinioStorageFull' }, 'unavailable', '507 XMinioStorageFull'],
     [
       {
-        ...{ status: 301, code: 'PermanentRedirect' },
+        status: 301,
+        code: 'PermanentRedirect',
         headers: { 'x-amz-bucket-region': 'eu-west-9', location: 'http://127.0.0.1:1/' },
       },
       'invalid',
@@ -218,7 +222,8 @@ describe('a store in a bucket', () => {
 
   it('gets other credentials once when the store rejects those in use', async () => {
     const [first, second] = [1, 2].map((index) => ({
-      ...{ accessKeyId: `KEY${index}`, secretAccessKey: `secret${index}` },
+      accessKeyId: `KEY${index}`,
+      secretAccessKey: `secret${index}`,
       sessionToken: `token${index}`,
     })) as [Credentials, Credentials];
     for (const { accessKeyId, secretAccessKey, sessionToken } of [first, second])
@@ -408,7 +413,9 @@ describe('a store in a bucket', () => {
 
 describe('the settings of a store in a bucket', () => {
   const fine = {
-    ...{ region: 'eu-test-1', bucket: 'a-bucket', outward: directly },
+    region: 'eu-test-1',
+    bucket: 'a-bucket',
+    outward: directly,
     credentials: () => Promise.resolve(credentials),
   };
 

@@ -49,7 +49,8 @@ export const someKeys = (maxObjects: number): fc.Arbitrary<readonly string[]> =>
   const segment = fc
     .string({
       unit: fc.constantFrom('a', 'b', 'Z', '0', '-', '.', '_'),
-      ...{ minLength: 1, maxLength: 3 },
+      minLength: 1,
+      maxLength: 3,
     })
     .filter((text) => text !== '.' && text !== '..');
   const key = fc.array(segment, { minLength: 1, maxLength: 4 }).map((parts) => parts.join('/'));

@@ -13,6 +13,7 @@ import {
   textContent,
   type EventBody,
   type Stats,
+  stateEvent,
 } from '@conversation-operator/agent-server/events';
 import { failureOf } from '@conversation-operator/agent-server/drafts';
 import type { Draft } from '@conversation-operator/agent-server/event-log';
@@ -288,9 +289,7 @@ async function systemPrompt(run: Run): Promise<string> {
 
 function statsUpdate(stats: Stats, { usage }: ChatCompletion): EventBody {
   const before = stats.usage_to_metrics['default']?.accumulated_token_usage;
-  return {
-    kind: 'ConversationStateUpdateEvent',
-    source: 'environment',
+  return stateEvent({
     key: 'stats',
     value: {
       usage_to_metrics: {
@@ -304,5 +303,5 @@ function statsUpdate(stats: Stats, { usage }: ChatCompletion): EventBody {
         },
       },
     },
-  };
+  });
 }

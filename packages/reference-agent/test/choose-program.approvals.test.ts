@@ -15,7 +15,8 @@ class Bridge {
   constructor(env: Readonly<Record<string, string>> = {}) {
     this.#server = new AgentServer({
       settings: loadSettings(['--port', '0'], {
-        ...{ OH_SESSION_API_KEYS_0: 'key', PATH: process.env['PATH'] },
+        OH_SESSION_API_KEYS_0: 'key',
+        PATH: process.env['PATH'],
         OH_CONVERSATIONS_PATH: join(this.folder, 'conversations'),
         ...env,
       }),
@@ -94,11 +95,14 @@ describe('the routes of approvals', () => {
     await bridge.becomes(conversation, 'waiting_for_confirmation');
     const question = await bridge.question(conversation);
     expect(question).toEqual({
-      ...{ id: expect.any(String) as string },
-      ...{ tool_call_id: expect.stringMatching(/^call-/) as string },
-      ...{ title: 'Run touch x', tool_kind: 'execute', input: { command: 'touch x' } },
+      id: expect.any(String) as string,
+      tool_call_id: expect.stringMatching(/^call-/) as string,
+      title: 'Run touch x',
+      tool_kind: 'execute',
+      input: { command: 'touch x' },
       secret_marker: '<secret-hidden>',
-      ...{ call_hash: expect.stringMatching(/^[0-9a-f]{64}$/) as string, complete: true },
+      call_hash: expect.stringMatching(/^[0-9a-f]{64}$/) as string,
+      complete: true,
       options: [
         { option_id: 'no', name: 'No', kind: 'reject_once' },
         { option_id: 'yes', name: 'Yes', kind: 'allow_once' },

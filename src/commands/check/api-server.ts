@@ -26,7 +26,10 @@ export async function askApiServer(
     connect: {
       timeout: 8_000,
       rejectUnauthorized: insecure !== true,
-      ...{ ca, cert, key, servername: serverName },
+      ca,
+      cert,
+      key,
+      servername: serverName,
     },
   });
   try {
@@ -45,7 +48,10 @@ export async function askApiServer(
     const text = await body.text();
     const version = /"gitVersion":\s*"(v[^"]{1,60})"/.exec(text)?.[1];
     return {
-      ...{ status: statusCode, sentMs, receivedMs, version },
+      status: statusCode,
+      sentMs,
+      receivedMs,
+      version,
       date: typeof date === 'string' ? date : undefined,
     };
   } catch (error) {
@@ -81,7 +87,8 @@ export function apiServerFindings(answer: ServerAnswer, facts: ServerFacts): rea
     const { hostname, port } = new URL(server);
     return [
       errorOf(FindingCode.apiServerUnreachable, {
-        ...{ cause, breaks },
+        cause,
+        breaks,
         mend: inCluster
           ? withValue(facts, `--set-json 'networkPolicies.apiServer.ports=[${port || '443'}]'`)
           : `nc -vz ${hostname} ${port || '443'} # until the network lets this machine through`,

@@ -30,7 +30,11 @@ export function checkPod(options: CheckPodOptions) {
   return {
     labels,
     spec: {
-      ...{ nodeSelector, tolerations, affinity, priorityClassName, runtimeClassName },
+      nodeSelector,
+      tolerations,
+      affinity,
+      priorityClassName,
+      runtimeClassName,
       restartPolicy: 'Never',
       activeDeadlineSeconds,
       terminationGracePeriodSeconds: 0,

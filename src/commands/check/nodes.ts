@@ -46,13 +46,15 @@ export function architectureFindings(facts: ArchitectureFacts): readonly Finding
   return wrong.length === facts.nodes.length
     ? [
         errorOf(FindingCode.architectureUnsupported, {
-          ...{ cause, mend },
+          cause,
+          mend,
           breaks: 'No sandbox starts: images can not be pulled, or end with "exec format error".',
         }),
       ]
     : [
         warningOf(FindingCode.architectureUnsupported, {
-          ...{ cause, mend },
+          cause,
+          mend,
           breaks: 'Sandboxes on these nodes end in ImagePullFailed or CrashLoop.',
         }),
       ];

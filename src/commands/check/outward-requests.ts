@@ -127,7 +127,8 @@ export function connectFailureOf(error: unknown): ConnectFailure {
   const certificate = codes.find((code) => certificateCodes.test(code));
   if (certificate !== undefined)
     return {
-      ...{ kind: 'certificate', detail: certificate },
+      kind: 'certificate',
+      detail: certificate,
       of: proxyError === undefined ? 'host' : 'proxy',
     };
   if (proxyError !== undefined)

@@ -93,21 +93,28 @@ function proxyFinding(
   switch (detail) {
     case 'PROXY_AUTHENTICATION':
       return errorOf(FindingCode.proxyRefused, {
-        ...{ cause, breaks },
+        cause,
+        breaks,
         mend: withSecretProxy(origin, installation),
       });
     case 'PROXY_REFUSED':
       return errorOf(FindingCode.proxyRefused, {
-        ...{ cause, breaks, mend: withoutProxy(origin, installation) },
+        cause,
+        breaks,
+        mend: withoutProxy(origin, installation),
       });
     case 'PROXY_GATEWAY':
       return errorOf(FindingCode.hostUnreachable, {
-        ...{ cause, breaks, mend: withoutProxy(origin, installation) },
+        cause,
+        breaks,
+        mend: withoutProxy(origin, installation),
       });
     case 'PROXY_UNREACHABLE':
     case 'PROXY_TIMEOUT':
       return errorOf(FindingCode.proxyUnreachable, {
-        ...{ cause, breaks, mend: withProxy(origin, installation) },
+        cause,
+        breaks,
+        mend: withProxy(origin, installation),
       });
   }
 }
@@ -164,7 +171,8 @@ export const outwardCheck: Check = {
     const { gitHosts, bucket, outward } = scene;
     const hosts = [
       ...Object.entries(gitHosts).map(([provider, url]) => ({
-        ...{ url, what: `the git host ${provider}` },
+        url,
+        what: `the git host ${provider}`,
       })),
       ...(bucket === undefined ? [] : [{ url: bucket.url, what: `the bucket ${bucket.name}` }]),
     ].filter(({ url }) => /^https?:/.test(url));

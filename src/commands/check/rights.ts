@@ -31,10 +31,14 @@ interface Rule {
 }
 
 const ours = (resources: readonly string[], verbs: readonly string[]): Rule => ({
-  ...{ group, resources, verbs },
+  group,
+  resources,
+  verbs,
 });
 const core = (resources: readonly string[], verbs: readonly string[]): Rule => ({
-  ...{ group: '', resources, verbs },
+  group: '',
+  resources,
+  verbs,
 });
 const leases = (verbs: readonly string[], name?: string): Rule => ({
   group: 'coordination.k8s.io',
@@ -236,7 +240,10 @@ async function ofAccounts(scene: Scene, signal: AbortSignal): Promise<Outcome> {
                 user: `system:serviceaccount:${inNamespace}:${name}`,
                 groups,
                 resourceAttributes: {
-                  ...{ namespace, group, resource, verb },
+                  namespace,
+                  group,
+                  resource,
+                  verb,
                   ...(subresource === undefined ? {} : { subresource }),
                   ...(objectName === undefined ? {} : { name: objectName }),
                 },
@@ -269,7 +276,9 @@ async function ofPerson(scene: Scene, signal: AbortSignal): Promise<Outcome> {
           metadata: {},
           spec: {
             resourceAttributes: {
-              ...{ group: right.group, resource: right.resource, verb: 'create' },
+              group: right.group,
+              resource: right.resource,
+              verb: 'create',
               ...(place === undefined ? {} : { namespace: place }),
             },
           },

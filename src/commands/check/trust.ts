@@ -124,7 +124,9 @@ async function prepare(scene: Scene, trust: SandboxTrust, signal: AbortSignal) {
   const { metadata } = await objects.create(
     pods,
     checkPod({
-      ...{ image, template, command: ['/bin/true'] },
+      image,
+      template,
+      command: ['/bin/true'],
       pullSecrets: template.spec.podTemplate.spec?.imagePullSecrets ?? [],
       initContainers: [{ ...first, image }],
       volumes: trustVolumes(trust),

@@ -165,7 +165,10 @@ export const volumeCheck: Check = {
     const pod = await objects.create(
       pods,
       checkPod({
-        ...{ image, command: ['/bin/true'], pullSecrets, template },
+        image,
+        command: ['/bin/true'],
+        pullSecrets,
+        template,
         claim: claim.metadata.name,
       }),
       signal,
@@ -184,7 +187,9 @@ export const volumeCheck: Check = {
       return seen.status?.phase === 'Bound' ? true : undefined;
     });
     const findings = volumeFindings({
-      ...{ namespace, scheduler, phase: seen.status?.phase },
+      namespace,
+      scheduler,
+      phase: seen.status?.phase,
       storageClassName: seen.spec?.storageClassName,
     });
     if (typeof findings === 'string') throw new NotTried(findings);

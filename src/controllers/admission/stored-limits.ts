@@ -63,7 +63,9 @@ export class StoredLimits {
       if (deletionTimestamp !== undefined) ledger.removeConversation(uid);
       else
         ledger.putConversation({
-          ...{ uid, name, owner: conversation.spec.owner },
+          uid,
+          name,
+          owner: conversation.spec.owner,
           createdAt: Date.parse(creationTimestamp),
           bytes: conversation.storedBytes,
           isNew: startStatusOf(conversation) === 'WORKING',

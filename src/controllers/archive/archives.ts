@@ -100,7 +100,8 @@ export function createArchives(options: ArchivesOptions) {
   const ownerBytes = new OwnerBytes(options.stores);
   const namespaceUids = new NamespaceUids(options);
   const archiver = new Archiver({
-    ...{ ...options, namespaceUids },
+    ...options,
+    namespaceUids,
     ownerBytes: (conversation) => ownerBytes.leftFor(conversation),
   });
   const isStoreFailing = () => options.archive.store.isFailing;

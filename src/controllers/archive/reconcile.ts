@@ -91,7 +91,9 @@ export class ArchiveSchedule {
   begin(uid: string): void {
     const { reported, isRunning = false, isNew = false } = this.#entries.get(uid) ?? {};
     this.#entries.set(uid, {
-      ...{ readAt: this.#clock.monotonic(), isRunning, isNew },
+      readAt: this.#clock.monotonic(),
+      isRunning,
+      isNew,
       ...(reported === undefined ? {} : { reported, read: reported }),
     });
   }

@@ -99,7 +99,10 @@ export class SandboxSeal implements SandboxArchives {
     // A call that ends early does not wait for the snapshot.
     snapshot?.catch(() => undefined);
     const sealing: Sealing = {
-      ...{ target, isLast, bounded: bounded.signal, signal },
+      target,
+      isLast,
+      bounded: bounded.signal,
+      signal,
       snapshot: snapshot ?? Promise.resolve(undefined),
     };
     try {

@@ -110,7 +110,9 @@ export class ArchiveSweep {
     for await (const uid of archivesOf(archive.store, namespace, signal)) archived.push(uid);
     if (archived.length === 0) return { orphans: [], ripe: [], used: 0 };
     const { items } = await client.listMapped(conversations, ({ metadata }) => metadata.uid, {
-      ...{ namespace, metadataOnly: true, signal },
+      namespace,
+      metadataOnly: true,
+      signal,
     });
     const present = new Set(items);
     const missing = archived.filter((uid) => !present.has(uid));
@@ -118,7 +120,8 @@ export class ArchiveSweep {
     if (namespaceUid === undefined) {
       if (missing.length > 0)
         logger.warn('Archives without a conversation stay: the namespace can not be read', {
-          ...{ namespace, archives: missing.length },
+          namespace,
+          archives: missing.length,
         });
       return { orphans: [], ripe: [], used: archived.length };
     }

@@ -80,7 +80,10 @@ export function createConversations(options: ConversationsOptions): Conversation
   const configurations = new AgentConfigurations({ ...options, ownerSettings });
   const answers = new RecentAnswers(options);
   const start = new Start({
-    ...{ ...options, ownerSettings, configurations, answers },
+    ...options,
+    ownerSettings,
+    configurations,
+    answers,
     deadlines: new StepDeadlines({ ...options, limits }),
     preparation: new Preparation({ agent, gitHosts, ...limits }),
   });
@@ -90,7 +93,13 @@ export function createConversations(options: ConversationsOptions): Conversation
   const runs = new RunControl({ ...options, configurations });
   const delivery = new Delivery(options);
   const following = new Following({
-    ...{ ...options, configurations, approvals, poller, runs, delivery, writer },
+    ...options,
+    configurations,
+    approvals,
+    poller,
+    runs,
+    delivery,
+    writer,
   });
   return new ConversationReconciler({ ...options, start, following, poller, writer });
 }

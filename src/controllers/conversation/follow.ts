@@ -98,7 +98,10 @@ export class Following {
     const { state, target } = poll;
     if (state !== undefined)
       return {
-        ...{ state, sandbox, id, endpoint: target.endpoint },
+        state,
+        sandbox,
+        id,
+        endpoint: target.endpoint,
         shown: (text, maxLength) => configurations.shown(text, stored, maxLength),
         secrets: () => configurations.secretsOf(stored, signal),
       };

@@ -77,15 +77,18 @@ export class OwnerSettingsReader {
     const ofStart = stored?.metadata.uid === uid ? (stored.spec.secrets ?? []) : [];
     return [
       ...owned.map(({ name, sealed }) => ({
-        ...{ name, value: sealing.open(sealed, { scope: 'secret', owner, name }) },
+        name,
+        value: sealing.open(sealed, { scope: 'secret', owner, name }),
       })),
       ...ofStart.map(({ name, sealed }) => ({
-        ...{ name, value: sealing.open(sealed, { scope: 'start', owner, conversation: id, name }) },
+        name,
+        value: sealing.open(sealed, { scope: 'start', owner, conversation: id, name }),
       })),
       ...mcpServers
         .flatMap((server) =>
           Object.entries(mcpValuesOf(server, owner, sealing) ?? {}).map(([name, value]) => ({
-            ...{ name: `${name} of ${server.name}`, value },
+            name: `${name} of ${server.name}`,
+            value,
           })),
         )
         // The scheme of an Authorization header is no secret, and the token is one without it.

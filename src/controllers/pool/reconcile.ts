@@ -126,8 +126,13 @@ export class PoolReconciler {
     }
     const unseen = this.#unseenOf(pool);
     const status = poolStatus({
-      ...{ pool, plan, spares, refused, unseen },
-      ...{ failures: pace.failures, now: isoTime(clock) },
+      pool,
+      plan,
+      spares,
+      refused,
+      unseen,
+      failures: pace.failures,
+      now: isoTime(clock),
     });
     const writeAfterMs = await this.#write(memory, pool, status, signal);
     const waits = [

@@ -32,7 +32,8 @@ const askAgainMs = 1_000;
  */
 function nameInUse(what: CreatedKind, name: string, startingForMs: number): WaitingFor {
   const wait = (reason: string, message: string) => ({
-    ...{ reason, message },
+    reason,
+    message,
     requeueAfterMs: askAgainMs,
   });
   if (what === 'pod') return wait(SandboxReason.waitingForPod, 'Waiting for its pod.');

@@ -58,7 +58,8 @@ export class SandboxObserver {
       podBackoff.ended(uid, podUid, now - Date.parse(creationTimestamp));
     }
     const observed = {
-      ...{ ...scope, now },
+      ...scope,
+      now,
       startingForMs: since === undefined ? 0 : elapsed.elapsedMs(startKeyOf(sandbox), since),
       bindsInMs: claim === undefined || pod !== undefined ? 0 : this.#bindings.waitMs(claim),
       replaceInMs: podBackoff.waitMs(uid),

@@ -156,7 +156,8 @@ function schedulingFailure({ spec, status, metadata }: CachedPod): Failure | und
   if (scheduled.reason === 'SchedulingGated') return gated(spec?.schedulingGates ?? []);
   const text = scheduled.message ?? '';
   const failure = (code: FailureCode, message: string): Failure => ({
-    ...{ code, message },
+    code,
+    message,
     policy: FailurePolicy.transient,
   });
   // The scheduler has one reason for all of these, and only its text distinguishes them.

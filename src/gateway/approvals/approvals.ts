@@ -61,7 +61,8 @@ const answerSchema = z.union(
     z.strictObject({ option_id: optionId, reason, call_hash: callHash }),
     z.strictObject({
       decision: decision.describe('For this tool call alone.'),
-      ...{ reason, call_hash: callHash },
+      reason,
+      call_hash: callHash,
     }),
   ],
   `must be option_id, or decision with ${approvalDecisions.join(' or ')}, and at most a reason and a call_hash beside it`,
@@ -116,7 +117,10 @@ export function approvalRoutes(needs: ApprovalNeeds): readonly Route[] {
       responses: { 200: approvalPage },
       handle: ({ owner, query: { limit, page_id } }) => {
         const { items, next_page_id } = searchPage(asking.of(lookup.conversationsOf(owner)), {
-          ...{ order: 'approvals', descending: false, limit, page_id },
+          order: 'approvals',
+          descending: false,
+          limit,
+          page_id,
         });
         return { json: { items: items.flatMap((each) => record(each) ?? []), next_page_id } };
       },

@@ -108,7 +108,9 @@ export class SecretReads {
   #write({ requestId, sandbox, ...rest }: SecretRead, more: object = {}): void {
     const { owner } = sandbox.spec;
     this.#audit.info('SecretRead', {
-      ...{ requestId, owner, sandbox: sandbox.metadata.name },
+      requestId,
+      owner,
+      sandbox: sandbox.metadata.name,
       ...rest,
       ...more,
     });

@@ -137,7 +137,8 @@ export function createCallbackServer(options: CallbackServerOptions): CallbackSe
     perAddress: options.maxConnectionsPerAddress,
     proxies: trustedProxies([]),
     ownerOf: (address) => ownerOfPod(sandboxes, address),
-    ...{ metrics, logger },
+    metrics,
+    logger,
   });
 
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -155,7 +156,8 @@ export function createCallbackServer(options: CallbackServerOptions): CallbackSe
       throw noSuchEndpoint();
     if (handler.limitsBody !== true)
       arriveInTime(request, response, {
-        ...{ clock, requestMs: defaultTimeouts.requestMs },
+        clock,
+        requestMs: defaultTimeouts.requestMs,
         refuse: (refusal) => refuseConnection(request.socket, refusal, requestIdOf(request)),
       });
     const gone = new AbortController();

@@ -110,7 +110,9 @@ export class Transfer {
 
   #paceOf(moved: () => number): ClientPace {
     const pace = new ClientPace({
-      ...{ clock: this.#clock, periodMs: this.#idleMs, moved },
+      clock: this.#clock,
+      periodMs: this.#idleMs,
+      moved,
       tooSlow: () => this.#late.abort(new Error('the sandbox is too slow')),
     });
     this.#paces.push(pace);

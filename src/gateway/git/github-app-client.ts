@@ -52,7 +52,9 @@ const mintedSchema = z.object({
 export function newGithubAppClient(options: GithubAppClientOptions): GithubAppClient {
   const { appId, apiUrl, privateKey, timeoutMs = defaultTimeoutMs, outward } = options;
   const dispatcher = outward.pool({
-    ...{ connections: 8, connectTimeoutMs: 10_000, maxResponseBytes: maxBodyBytes },
+    connections: 8,
+    connectTimeoutMs: 10_000,
+    maxResponseBytes: maxBodyBytes,
   });
   const api = newJsonApi({
     baseUrl: apiUrl,

@@ -241,7 +241,10 @@ class ProblemLog {
     this.#repositories.set(repository, code);
     const { appId, logger } = this.#options;
     logger.warn('the GitHub App gets no token for a repository', {
-      ...{ appId, repository, code, reason },
+      appId,
+      repository,
+      code,
+      reason,
     });
   }
 

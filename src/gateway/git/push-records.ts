@@ -101,13 +101,24 @@ export class PushRecords {
     const id = randomUUID();
     const time = isoTime(this.#options.clock);
     const begun = commands.map(({ ref, oldId, newId }): PushRecord => ({
-      ...{ id, ref, oldId, newId, time, outcome: 'Unknown' },
+      id,
+      ref,
+      oldId,
+      newId,
+      time,
+      outcome: 'Unknown',
     }));
     await this.#write(conversation, (pushes) => [...pushes, ...begun].slice(-maxPushes));
     const { metadata, spec } = conversation;
     for (const { ref, oldId, newId } of begun)
       this.#options.audit.info('PushStarted', {
-        ...{ owner: spec.owner, conversation: metadata.name, ...grant, id, ref, oldId, newId },
+        owner: spec.owner,
+        conversation: metadata.name,
+        ...grant,
+        id,
+        ref,
+        oldId,
+        newId,
       });
     return { id, conversation, grant, commands };
   }
@@ -122,8 +133,15 @@ export class PushRecords {
       const outcome = outcomeOf(ref);
       const change = `${shortId(oldId)} to ${shortId(newId)} in ${grant.repository}`;
       audit.info('Push', {
-        ...{ owner: spec.owner, conversation: metadata.name, ...grant, id },
-        ...{ ref, oldId, newId, outcome, bytes },
+        owner: spec.owner,
+        conversation: metadata.name,
+        ...grant,
+        id,
+        ref,
+        oldId,
+        newId,
+        outcome,
+        bytes,
       });
       events.record(
         { apiVersion: conversation.apiVersion, kind: conversation.kind, metadata },
@@ -148,7 +166,8 @@ export class PushRecords {
   refuse({ sandbox, conversation, grant, push, reasons }: RefusedPush): void {
     const { commands = [], options } = push ?? {};
     this.#options.audit.info('PushRefused', {
-      ...{ owner: sandbox.spec.owner, sandbox: sandbox.metadata.name },
+      owner: sandbox.spec.owner,
+      sandbox: sandbox.metadata.name,
       ...(conversation === undefined ? {} : { conversation: conversation.metadata.name }),
       ...grant,
       refs: shownTexts(commands.map(({ ref }) => ref)),

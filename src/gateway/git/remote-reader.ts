@@ -174,7 +174,9 @@ export class RemoteReader {
     this.#options = options;
     const { total, queue } = sizeOf('hostReads');
     this.#http = new GitHttp({
-      ...{ connections: total, connectTimeoutMs: timeoutMs * connectShare, outward },
+      connections: total,
+      connectTimeoutMs: timeoutMs * connectShare,
+      outward,
     });
     this.#findings = new FindingCache(clock);
     this.#log = new HostLog(options);

@@ -281,7 +281,9 @@ export const historyQueryOf = ({
   ...filters
 }: EventSearch): HistoryQuery => ({
   ...historyFilterOf(filters),
-  ...{ descending: order === 'TIMESTAMP_DESC', pageId, limit },
+  descending: order === 'TIMESTAMP_DESC',
+  pageId,
+  limit,
 });
 
 const unknown = Buffer.from('null');

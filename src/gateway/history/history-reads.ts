@@ -295,7 +295,10 @@ interface ReadsNeeds {
 export function createReads({ places, firstByteMs = 10_000, ...needs }: ReadsNeeds) {
   const silentAgents = new CircuitBreakers({ clock: needs.clock });
   const agentReads = new AgentReads({
-    ...{ ...needs, firstByteMs, places: places.eventReads, silentAgents },
+    ...needs,
+    firstByteMs,
+    places: places.eventReads,
+    silentAgents,
   });
   return {
     agentReads,

@@ -174,7 +174,9 @@ async function searchPage(
       batch.map(async (conversation) => ({
         conversation,
         searched: await searchOne(history, conversation, {
-          ...{ query, room, left },
+          query,
+          room,
+          left,
           before: from?.id === conversationIdOf(conversation) ? from.before : undefined,
           isLate: () => clock.monotonic() >= endsAt,
         }),

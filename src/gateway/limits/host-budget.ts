@@ -34,7 +34,10 @@ export class HostBudget {
   ) {
     const bucketsOf = (perHour: number) =>
       new TokenBuckets({
-        ...{ clock, burst: perHour, perSecond: perHour / hourSeconds, capacity: maxNames },
+        clock,
+        burst: perHour,
+        perSecond: perHour / hourSeconds,
+        capacity: maxNames,
       });
     this.#owners = bucketsOf(perOwner);
     this.#sandboxes = bucketsOf(perSandbox);

@@ -32,7 +32,9 @@ type Codes = Readonly<Record<Bound, Code>>;
 
 const quarter = 1 / 4;
 const queue = (maxMs: number, total: number, perOwner: number): Required<PoolSize>['queue'] => ({
-  ...{ maxMs, total, perOwner },
+  maxMs,
+  total,
+  perOwner,
 });
 const mebibyte = 1_048_576;
 const connections = { total: 'too-many-connections', sandbox: 'too-many-connections' } as const;
@@ -44,7 +46,10 @@ const connections = { total: 'too-many-connections', sandbox: 'too-many-connecti
 const pools = {
   // Clients
   connections: {
-    ...{ what: 'connections', total: Infinity, perOwner: quarter, endsConnection: true },
+    what: 'connections',
+    total: Infinity,
+    perOwner: quarter,
+    endsConnection: true,
     codes: { sandbox: 'too-many-connections' },
   },
   requests: { what: 'requests', total: Infinity, perOwner: quarter },
@@ -52,79 +57,120 @@ const pools = {
   writes: { what: 'writes', total: Infinity, perOwner: quarter },
   /** While a body is parsed, checked and stored, it takes some eight times its bytes. */
   bodyBytes: {
-    ...{ what: 'large requests', total: 32 * mebibyte, perOwner: quarter },
+    what: 'large requests',
+    total: 32 * mebibyte,
+    perOwner: quarter,
     queue: queue(10_000, 1024, 256),
   },
   startStreams: { what: 'streams', total: 2000, perOwner: 250 },
   /** `perSandbox`: of one API key. */
   liveStreams: {
-    ...{ what: 'live streams', total: 2000, perOwner: 250, perSandbox: 100 },
+    what: 'live streams',
+    total: 2000,
+    perOwner: 250,
+    perSandbox: 100,
     codes: { sandbox: 'share-exceeded' },
   },
   /** Each has a part in memory. Every open stream may wait for as long as it is open. */
   snapshots: { what: 'snapshots', total: 32, perOwner: 4, queue: queue(Infinity, 2000, 250) },
   /** Long lists that are sent task by task: each holds a few tasks of up to 1.5 MiB. */
   taskLists: {
-    ...{ what: 'long lists of start tasks', total: 12, perOwner: 3, retryAfterSeconds: 2 },
+    what: 'long lists of start tasks',
+    total: 12,
+    perOwner: 3,
+    retryAfterSeconds: 2,
     queue: queue(20_000, 256, 32),
   },
   // The API server: fewer than its connections, so that the gateway's own calls find one
   apiCalls: {
-    ...{ what: 'calls to the API server', total: 12, perOwner: 6 },
+    what: 'calls to the API server',
+    total: 12,
+    perOwner: 6,
     queue: queue(10_000, 4096, 1024),
   },
   startTexts: { what: 'start requests', total: 8, perOwner: 4, queue: queue(10_000, 1024, 256) },
   // Agents
   agentRequests: {
-    ...{ what: 'requests and WebSockets to agents', total: 10_000, perOwner: quarter },
-    ...{ perSandbox: 256, codes: connections },
+    what: 'requests and WebSockets to agents',
+    total: 10_000,
+    perOwner: quarter,
+    perSandbox: 256,
+    codes: connections,
   },
   /** Clients without a key are unknown, and take nothing of the part for owners. */
   keylessAgentRequests: {
-    ...{ what: 'requests and WebSockets to agents', total: 1250, perOwner: quarter },
-    ...{ perSandbox: 64, codes: connections },
+    what: 'requests and WebSockets to agents',
+    total: 1250,
+    perOwner: quarter,
+    perSandbox: 64,
+    codes: connections,
   },
   eventReads: {
-    ...{ what: 'event reads', total: 64, perOwner: 16, perSandbox: 4 },
+    what: 'event reads',
+    total: 64,
+    perOwner: 16,
+    perSandbox: 4,
     queue: queue(5_000, 512, 128),
   },
   /** Secrets that agents read at the callback server. */
   secretReads: {
-    ...{ what: 'reads of secrets', total: 64, perOwner: 16, perSandbox: 4 },
+    what: 'reads of secrets',
+    total: 64,
+    perOwner: 16,
+    perSandbox: 4,
     queue: queue(5_000, 512, 128),
   },
   // Archives
   historyReads: {
-    ...{ what: 'reads of archived events', total: 64, perOwner: 16 },
+    what: 'reads of archived events',
+    total: 64,
+    perOwner: 16,
     queue: queue(5_000, 512, 128),
   },
   /** A client asks for the next page once it has one; the processor is what they share. */
   textSearches: {
-    ...{ what: 'searches', total: 2, perOwner: 1, retryAfterSeconds: 2 },
+    what: 'searches',
+    total: 2,
+    perOwner: 1,
+    retryAfterSeconds: 2,
     queue: queue(5_000, 256, 2),
   },
   /** Each has a part of a history in memory, and a record of each event of it. */
   downloads: { what: 'downloads', total: 8, perOwner: 2, retryAfterSeconds: 10 },
   // Git hosts
   clones: {
-    ...{ what: 'clones', total: 128, perOwner: 32, perSandbox: 4, retryAfterSeconds: 10 },
-    ...{ codes: connections, queue: queue(600_000, 1000, 200) },
+    what: 'clones',
+    total: 128,
+    perOwner: 32,
+    perSandbox: 4,
+    retryAfterSeconds: 10,
+    codes: connections,
+    queue: queue(600_000, 1000, 200),
   },
   /** Each has the beginning of a pack in memory, up to 4 MiB. */
   pushes: {
-    ...{ what: 'pushes', total: 16, perOwner: 8, perSandbox: 2, retryAfterSeconds: 10 },
-    ...{ codes: connections, queue: queue(600_000, 500, 100) },
+    what: 'pushes',
+    total: 16,
+    perOwner: 8,
+    perSandbox: 2,
+    retryAfterSeconds: 10,
+    codes: connections,
+    queue: queue(600_000, 500, 100),
   },
   /** A pool for each host. */
   hostReads: { what: 'reads of git hosts', total: 8, perOwner: 4, queue: queue(10_000, 512, 128) },
   /** Pull requests: each makes a few requests to the API of a host. */
   hostCalls: {
-    ...{ what: 'calls to git hosts', total: 16, perOwner: 4 },
+    what: 'calls to git hosts',
+    total: 16,
+    perOwner: 4,
     queue: queue(10_000, 512, 64),
   },
   /** Reads of the states of pull requests, which no client waits for. */
   hostStates: {
-    ...{ what: 'reads of pull requests', total: 4, perOwner: 1 },
+    what: 'reads of pull requests',
+    total: 4,
+    perOwner: 1,
     queue: queue(25_000, 1024, 128),
   },
 } as const satisfies Readonly<Record<string, Pool>>;
@@ -149,7 +195,8 @@ export function newPool(name: PoolName, clock: Clock, changes: Partial<PoolSize>
   const { what, codes, retryAfterSeconds = 1, endsConnection = false } = pool;
   const { total, perOwner, perSandbox = Infinity, queue: waiting } = pool;
   return new Shares({
-    ...{ total, perSandbox },
+    total,
+    perSandbox,
     perOwner: perOwner < 1 ? Math.ceil(total * perOwner) : perOwner,
     ...(waiting === undefined ? {} : { waiting: { ...waiting, clock } }),
     refuse: (bound) => {

@@ -113,7 +113,8 @@ export function gatewayCaches(options: GatewayCachesOptions) {
   const indexers = gatewayIndexers;
   return {
     conversations: new Reflector({
-      ...{ ...options, ...conversations },
+      ...options,
+      ...conversations,
       indexers: indexers.conversations,
     }),
     sandboxes: new Reflector({ ...options, ...sandboxes, indexers: indexers.sandboxes }),

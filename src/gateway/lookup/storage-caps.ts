@@ -167,7 +167,12 @@ export class StorageCaps {
     if (metadata.deletionTimestamp !== undefined) this.#ledger.removeConversation(uid);
     else
       this.#ledger.putConversation({
-        ...{ uid, name, owner: spec.owner, createdAt: 0, bytes: storedBytes, isNew: false },
+        uid,
+        name,
+        owner: spec.owner,
+        createdAt: 0,
+        bytes: storedBytes,
+        isNew: false,
         wantsSandbox: wantsOwnSandbox(conversation),
       });
     this.#unseen.get(`conversations/${name}`)?.();

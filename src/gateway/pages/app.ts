@@ -87,8 +87,14 @@ const icon =
 
 /** Makes the pages installable. Browsers take the drawing for all sizes. */
 const manifest = {
-  ...{ name: 'Conversations', short_name: 'Conversations', id: '/', start_url: '/', scope: '/' },
-  ...{ display: 'standalone', background_color: '#16181d', theme_color: '#1d5fc2' },
+  name: 'Conversations',
+  short_name: 'Conversations',
+  id: '/',
+  start_url: '/',
+  scope: '/',
+  display: 'standalone',
+  background_color: '#16181d',
+  theme_color: '#1d5fc2',
   icons: [{ src: 'icon.svg', sizes: 'any', type: 'image/svg+xml', purpose: 'any' }],
 };
 

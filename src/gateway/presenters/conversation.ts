@@ -47,7 +47,13 @@ const states = { Open: 'open', Closed: 'closed', Merged: 'merged' } as const;
 const presentPullRequests = ({ status }: CachedConversation): PullRequestView[] =>
   (status?.pullRequests ?? []).map(
     ({ number, url, provider, title, head, base, draft, state }) => ({
-      ...{ number, url, provider, title, head, base, draft },
+      number,
+      url,
+      provider,
+      title,
+      head,
+      base,
+      draft,
       state: states[state],
     }),
   );

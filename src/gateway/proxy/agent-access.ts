@@ -93,7 +93,11 @@ export class AgentAccess {
     });
     const find = (name: string) => this.#sandbox(name);
     this.upstreams = new Upstreams({
-      ...{ feed, keys: this.#keys, limits, clock, find },
+      feed,
+      keys: this.#keys,
+      limits,
+      clock,
+      find,
       ...places,
     });
     this.#sessions = new OpenSessions({ feed, keys: this.#keys, ring, find });

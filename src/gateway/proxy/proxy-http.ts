@@ -99,7 +99,11 @@ export async function proxyHttp(
       throw new ProblemError('malformed-request', 'Without its key nothing is sent to an agent.');
     response.once('close', upstreams.begin(agent, { isKeyless: !hasKey }));
     const { facts, headers } = forwardingOf(access, request, {
-      ...{ address, agent, requestId, hasKey, hidesLocations: isContained },
+      address,
+      agent,
+      requestId,
+      hasKey,
+      hidesLocations: isContained,
     });
     const forwarded = new ForwardedRequest({
       request,

@@ -91,7 +91,8 @@ export class HostAccesses {
     const sandbox =
       by === 'gateway' ? undefined : (conversation.status?.sandboxUID ?? metadata.uid);
     const target = {
-      ...{ repository: name, token: credential.token },
+      repository: name,
+      token: credential.token,
       charge: () => this.#budget.take({ owner, sandbox }),
       signal: AbortSignal.any([
         ...(signal === undefined ? [] : [signal]),
@@ -99,7 +100,9 @@ export class HostAccesses {
       ]),
     };
     return {
-      ...{ api, place: { provider, repository: name }, refused: credential.refused },
+      api,
+      place: { provider, repository: name },
+      refused: credential.refused,
       present: async () => {
         const { name: presentName, defaultBranch } = await api.repository(target);
         const policies = [policy, policyOf(presentName)];

@@ -95,9 +95,16 @@ const recordOf = (
   { provider, repository }: RecordedPlace,
   time: string,
 ): PullRequestRecord => ({
-  ...{ number, url, provider, repository, head, base, draft: isDraft },
+  number,
+  url,
+  provider,
+  repository,
+  head,
+  base,
+  draft: isDraft,
   title: plainText(title, maxTitleLength),
-  ...{ state: stateOf[state], stateTime: time },
+  state: stateOf[state],
+  stateTime: time,
 });
 
 type Identity = Pick<PullRequestRecord, 'number' | 'provider' | 'repository'>;

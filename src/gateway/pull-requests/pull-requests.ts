@@ -118,7 +118,8 @@ export class PullRequests {
     this.#accesses = new HostAccesses(options);
     this.#records = new PullRequestRecords(options);
     this.#details = new LRUCache({
-      ...{ maxSize: maxDetailsLength, ttl: detailsMs },
+      maxSize: maxDetailsLength,
+      ttl: detailsMs,
       sizeCalculation: (details) => JSON.stringify(details).length,
       ...expiryBy(options.clock),
     });
@@ -245,7 +246,8 @@ export class PullRequests {
     events.record(
       { apiVersion, kind, metadata },
       {
-        ...{ type: 'Normal', reason: 'PullRequestOpened' },
+        type: 'Normal',
+        reason: 'PullRequestOpened',
         message: `Opened pull request ${number} of ${head} to ${base} in ${repository}: ${url}`,
       },
     );
@@ -287,7 +289,9 @@ export class PullRequests {
   #audit(line: string, { conversation, by }: PullRequestCall, fields: object): void {
     const { metadata, spec } = conversation;
     this.#options.audit.info(line, {
-      ...{ owner: spec.owner, conversation: metadata.name, by },
+      owner: spec.owner,
+      conversation: metadata.name,
+      by,
       ...fields,
     });
   }

@@ -104,7 +104,9 @@ async function answer(
       typeof value === 'string' ? [[name, value] as const] : [],
     );
     const asked = new Request('http://gateway/', {
-      ...{ method: 'POST', headers: Object.fromEntries(headers), signal },
+      method: 'POST',
+      headers: Object.fromEntries(headers),
+      signal,
     });
     await send(response, await transport.handleRequest(asked, { parsedBody: body }));
   } finally {

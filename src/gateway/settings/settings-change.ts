@@ -24,7 +24,9 @@ export const mcpConfigSchema = z.record(
   z.union([
     z.object({ transport: z.enum(['http', 'sse']), url: z.string(), headers: hiddenValues }),
     z.object({
-      ...{ transport: z.literal('stdio'), command: z.string(), args: z.array(z.string()) },
+      transport: z.literal('stdio'),
+      command: z.string(),
+      args: z.array(z.string()),
       env: hiddenValues,
     }),
   ]),
@@ -246,7 +248,7 @@ function serverAfter({ name, known, patch, owner, sealing, path }: ServerChange)
   const isSame = known !== undefined && placeOf(known) === placeOf(placeAfter);
   const field = isRemote ? 'headers' : 'env';
   const sealed = sealedAfter(
-    { ...{ name, owner, sealing, patch }, known: isSame ? known : undefined, path },
+    { name, owner, sealing, patch, known: isSame ? known : undefined, path },
     field,
   );
   const type = patch.transport === 'sse' ? 'sse' : 'http';

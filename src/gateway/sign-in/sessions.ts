@@ -193,7 +193,12 @@ export class Sessions {
     const expiresAtMs = Math.min(clock.now() + Math.min(sessionMs, maxKeyLifetimeMs), makerEndMs);
     // The key itself is in no place: only the cookie acts for it.
     const { resource } = await issueKey({
-      ...{ client, namespace, random, owner, role, issuedBy },
+      client,
+      namespace,
+      random,
+      owner,
+      role,
+      issuedBy,
       description: 'The session of a person in a browser.',
       signIn: 'Session',
       expiresAt: new Date(expiresAtMs).toISOString(),

@@ -95,10 +95,18 @@ export function createLiveState(
   const { namespace, lookup, caps, exposure, clock, logger, random, scheduler } = needs;
   const responses = new ResponseCache({ lookup, exposure });
   const hubs = new OwnerHubs({
-    ...{ caches, namespace, lookup, clock, logger, random },
+    caches,
+    namespace,
+    lookup,
+    clock,
+    logger,
+    random,
     recordsOf: (owner) =>
       new OwnRecords({
-        ...{ owner, lookup, exposure, responses },
+        owner,
+        lookup,
+        exposure,
+        responses,
         quota: (whose) => quotaRecord({ lookup, clock, caps }, whose),
       }),
     charge: (owner, work) => scheduler.now(owner, work),

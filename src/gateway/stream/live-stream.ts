@@ -64,7 +64,14 @@ export const streamRoute = (
       if (staleness.isStale) throw unavailable();
       const forgets = [places.liveStreams.take({ owner, sandbox: keyUid })];
       const stream = new LiveStream({
-        ...{ owner, response, hubs, clock, logger, scheduler, slowReaders, metrics },
+        owner,
+        response,
+        hubs,
+        clock,
+        logger,
+        scheduler,
+        slowReaders,
+        metrics,
         snapshots: places.snapshots,
         ended: () => {
           for (const forget of forgets) forget();

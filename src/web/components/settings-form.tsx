@@ -15,7 +15,11 @@ interface FieldProps {
 export function Field(props: FieldProps) {
   const { id, label, value, isSecret = false, placeholder, required = false } = props;
   const common = {
-    ...{ id, required, value: value.value, autocomplete: 'off', spellcheck: false },
+    id,
+    required,
+    value: value.value,
+    autocomplete: 'off',
+    spellcheck: false,
     ...(placeholder === undefined ? {} : { placeholder }),
     onInput: ({ currentTarget }: { readonly currentTarget: HTMLInputElement }) => {
       value.value = currentTarget.value;

@@ -6,17 +6,19 @@ import type { ColouredLines, ColourKind, Piece, ToColour } from '../coloured-lin
 const maxPieces = 30_000;
 
 /** Endings of file names, or whole names, of the languages that do not have the same name. */
-const languages: Readonly<Record<string, string>> = {
-  ...{ bashrc: 'bash', zsh: 'bash', profile: 'bash' },
-  ...{ 'c++': 'cpp', cc: 'cpp', cxx: 'cpp', h: 'cpp', hh: 'cpp', hpp: 'cpp' },
-  ...{ cts: 'typescript', mts: 'typescript', tsx: 'typescript' },
-  ...{ cjs: 'javascript', mjs: 'javascript', jsx: 'javascript' },
-  ...{ geojson: 'json', jsonc: 'json', json5: 'json', webmanifest: 'json' },
-  ...{ htm: 'xml', html: 'xml', svg: 'xml', vue: 'xml', xhtml: 'xml', xsd: 'xml', xsl: 'xml' },
-  ...{ cfg: 'ini', conf: 'ini', editorconfig: 'ini', gitconfig: 'ini', toml: 'ini' },
-  ...{ gnumakefile: 'makefile', mk: 'makefile' },
-  ...{ gemfile: 'ruby', gemspec: 'ruby', rakefile: 'ruby' },
-};
+const languages = new Map(
+  Object.entries({
+    bash: ['bashrc', 'zsh', 'profile'],
+    cpp: ['c++', 'cc', 'cxx', 'h', 'hh', 'hpp'],
+    typescript: ['cts', 'mts', 'tsx'],
+    javascript: ['cjs', 'mjs', 'jsx'],
+    json: ['geojson', 'jsonc', 'json5', 'webmanifest'],
+    xml: ['htm', 'html', 'svg', 'vue', 'xhtml', 'xsd', 'xsl'],
+    ini: ['cfg', 'conf', 'editorconfig', 'gitconfig', 'toml'],
+    makefile: ['gnumakefile', 'mk'],
+    ruby: ['gemfile', 'gemspec', 'rakefile'],
+  }).flatMap(([language, endings]) => endings.map((ending) => [ending, language])),
+);
 
 const lowlight = createLowlight(common);
 
@@ -24,8 +26,8 @@ const lowlight = createLowlight(common);
 function languageOf(path: string): string | undefined {
   const name = path.slice(path.lastIndexOf('/') + 1).toLowerCase();
   const ending = name.slice(name.lastIndexOf('.') + 1);
-  const language = Object.hasOwn(languages, ending) ? languages[ending] : ending;
-  return language !== undefined && lowlight.registered(language) ? language : undefined;
+  const language = languages.get(ending) ?? ending;
+  return lowlight.registered(language) ? language : undefined;
 }
 
 /** As `Colouring` says. */

@@ -158,7 +158,9 @@ export class AcpAgents extends AgentService {
   /** Keeps one spare sandbox of a template, and waits until it is ready. `removeAll` ends that. */
   async keepSpare(templateName: string): Promise<void> {
     await this.apply({
-      ...{ apiVersion, kind: 'SandboxPool', metadata: { name: templateName } },
+      apiVersion,
+      kind: 'SandboxPool',
+      metadata: { name: templateName },
       spec: { templateName, replicas: 1, refill: { delay: '10m' } },
     });
     await eventually(

@@ -145,7 +145,8 @@ const chatCompletions: Api = {
     const { stream, messages, tools = [] } = chatSchema.parse(body);
     return {
       messages: messages.map(({ role, content: said }) => ({
-        ...{ by: byRole(role), text: textOf(said) },
+        by: byRole(role),
+        text: textOf(said),
       })),
       tools: tools.map((tool) => tool.function.name),
       isStream: stream === true,
@@ -168,7 +169,8 @@ const chatCompletions: Api = {
                     'input' in reply
                       ? reply.input
                       : {
-                          ...{ command: reply.command, description },
+                          command: reply.command,
+                          description,
                           ...(reply.tool === 'run_shell_command' ? { is_background: false } : {}),
                         },
                   ),
@@ -180,12 +182,16 @@ const chatCompletions: Api = {
     const about = { id, created: 1, model: 'm' };
     if (!isStream)
       return {
-        ...{ ...about, object: 'chat.completion', usage },
+        ...about,
+        object: 'chat.completion',
+        usage,
         choices: [{ index: 0, message, finish_reason }],
       };
     const delta = (choice: object, more: object = {}) =>
       chunk({
-        ...{ ...about, object: 'chat.completion.chunk', ...more },
+        ...about,
+        object: 'chat.completion.chunk',
+        ...more,
         choices: [{ index: 0, finish_reason: null, ...choice }],
       });
     return [
@@ -221,11 +227,16 @@ const responses: Api = {
     const item =
       'text' in reply
         ? {
-            ...{ id: `m_${id}`, type: 'message', role: 'assistant', status: 'completed' },
+            id: `m_${id}`,
+            type: 'message',
+            role: 'assistant',
+            status: 'completed',
             content: [{ type: 'output_text', text: reply.text, annotations: [] }],
           }
         : {
-            ...{ id: `f_${id}`, type: 'function_call', call_id: `call_${id}` },
+            id: `f_${id}`,
+            type: 'function_call',
+            call_id: `call_${id}`,
             ...functionOf(reply.tool),
             status: 'completed',
             arguments: JSON.stringify(
@@ -245,10 +256,17 @@ const responses: Api = {
           };
     const response = (status: string, output: readonly object[]) => ({
       response: {
-        ...{ id: `r_${id}`, object: 'response', created_at: 1, status, model: 'm', output },
+        id: `r_${id}`,
+        object: 'response',
+        created_at: 1,
+        status,
+        model: 'm',
+        output,
         usage: {
-          ...{ input_tokens: 10, input_tokens_details: { cached_tokens: 0 } },
-          ...{ output_tokens: 5, output_tokens_details: { reasoning_tokens: 0 } },
+          input_tokens: 10,
+          input_tokens_details: { cached_tokens: 0 },
+          output_tokens: 5,
+          output_tokens_details: { reasoning_tokens: 0 },
           total_tokens: 15,
         },
       },
@@ -259,7 +277,10 @@ const responses: Api = {
       ...('text' in reply
         ? [
             event('response.output_text.delta', {
-              ...{ item_id: item.id, output_index: 0, content_index: 0, delta: reply.text },
+              item_id: item.id,
+              output_index: 0,
+              content_index: 0,
+              delta: reply.text,
             }),
           ]
         : []),
@@ -278,7 +299,8 @@ const messages: Api = {
         typeof message.content === 'string'
           ? [{ by: byRole(message.role), text: message.content }]
           : (message.content ?? []).map(({ type, text = '' }) => ({
-              ...{ by: type === 'tool_result' ? 'tool' : byRole(message.role), text },
+              by: type === 'tool_result' ? 'tool' : byRole(message.role),
+              text,
             })),
       ),
       tools: tools.map(({ name }) => name),
@@ -325,7 +347,8 @@ const gemini: Api = {
     return {
       messages: contents.flatMap(({ role = 'user', parts: said }) =>
         said.map(({ text = '', functionResponse }) => ({
-          ...{ by: functionResponse === undefined ? byRole(role) : ('tool' as const), text },
+          by: functionResponse === undefined ? byRole(role) : ('tool' as const),
+          text,
         })),
       ),
       tools: tools.flatMap(({ functionDeclarations = [] }) =>

@@ -137,7 +137,9 @@ export class FakeService {
       if (method !== 'GET') {
         const { 'idempotency-key': key } = request.headers;
         this.calls.push({
-          ...{ method, path: pathname, body },
+          method,
+          path: pathname,
+          body,
           ...(typeof key === 'string' ? { key } : {}),
         });
       }

@@ -37,13 +37,17 @@ export async function startForgeOfCluster(
   const metadata = { name, namespace, labels: { app: name } };
   await apply(
     {
-      ...{ apiVersion: 'v1', kind: 'Pod', metadata },
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata,
       spec: {
         automountServiceAccountToken: false,
         terminationGracePeriodSeconds: 1,
         containers: [
           {
-            ...{ name, image, command: ['sleep', 'infinity'] },
+            name,
+            image,
+            command: ['sleep', 'infinity'],
             env: [{ name: 'XDG_CACHE_HOME', value: '/forge/cache' }],
             volumeMounts: [{ name, mountPath: '/forge' }],
           },
@@ -52,7 +56,9 @@ export async function startForgeOfCluster(
       },
     },
     {
-      ...{ apiVersion: 'v1', kind: 'Service', metadata },
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata,
       spec: { selector: { app: name }, ports: [{ port }] },
     },
   );
@@ -75,7 +81,8 @@ export async function startForgeOfCluster(
       forward?.close();
       await inTools(`delete pod/${name} service/${name} --wait=false`);
     }),
-    ...{ url, target: { namespace, pod: name, address, port } },
+    url,
+    target: { namespace, pod: name, address, port },
   };
 }
 

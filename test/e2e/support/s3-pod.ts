@@ -45,13 +45,17 @@ export async function startS3OfCluster(namespace: string, image: string): Promis
   ].join(' && ');
   await apply(
     {
-      ...{ apiVersion: 'v1', kind: 'Pod', metadata },
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata,
       spec: {
         automountServiceAccountToken: false,
         terminationGracePeriodSeconds: 1,
         containers: [
           {
-            ...{ name, image, command: ['/bin/sh', '-c', script] },
+            name,
+            image,
+            command: ['/bin/sh', '-c', script],
             env: [
               { name: 'ROOT_ACCESS_KEY', value: access },
               { name: 'ROOT_SECRET_KEY', value: secret },
@@ -65,7 +69,9 @@ export async function startS3OfCluster(namespace: string, image: string): Promis
       },
     },
     {
-      ...{ apiVersion: 'v1', kind: 'Service', metadata },
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata,
       spec: { selector: { app: name }, ports: [{ port }] },
     },
   );

@@ -93,7 +93,8 @@ export async function startAgent(up: Installation, repository: string): Promise<
     workspace,
     project: join(workspace, 'project'),
     run: scriptRunner({
-      ...{ user: up, conversation },
+      user: up,
+      conversation,
       read: (name) => {
         const file = join(workspace, name);
         return existsSync(file) ? readFileSync(file, 'utf8') : undefined;

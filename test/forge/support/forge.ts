@@ -168,7 +168,10 @@ export function forgeOf(
     async newRepository(owner, name, { private: isPrivate = true, files } = {}) {
       const repository = `${owner}/${name}`;
       await done('POST', `/admin/users/${owner}/repos`, {
-        ...{ name, private: isPrivate, default_branch: 'main', auto_init: false },
+        name,
+        private: isPrivate,
+        default_branch: 'main',
+        auto_init: false,
       });
       if (files !== undefined)
         await pushTree(files, `${url}/${repository}.git`, `token ${adminToken}`);
@@ -176,7 +179,8 @@ export function forgeOf(
     },
     async newToken(user, scopes) {
       const made = await withPassword('POST', `/users/${user}/tokens`, {
-        ...{ name: `token-${++tokens}`, scopes },
+        name: `token-${++tokens}`,
+        scopes,
       });
       const { id, sha1 } = tokenSchema.parse(made);
       return { user, id, text: sha1 };
@@ -243,8 +247,12 @@ async function pushTree(files: Tree, remote: string, authorization: string): Pro
   try {
     await run('git', ['-C', repositoryOf(folder, files), 'push', '--quiet', remote, 'main'], {
       env: {
-        ...{ PATH: process.env['PATH'], HOME: folder, no_proxy: '*' },
-        ...{ GIT_CONFIG_NOSYSTEM: '1', GIT_TERMINAL_PROMPT: '0', GIT_CONFIG_COUNT: '1' },
+        PATH: process.env['PATH'],
+        HOME: folder,
+        no_proxy: '*',
+        GIT_CONFIG_NOSYSTEM: '1',
+        GIT_TERMINAL_PROMPT: '0',
+        GIT_CONFIG_COUNT: '1',
         GIT_CONFIG_KEY_0: 'http.extraHeader',
         GIT_CONFIG_VALUE_0: `Authorization: ${authorization}`,
       },

@@ -9,7 +9,10 @@ import { githubExample } from '../../support/github-schema.ts';
 import type { Forge, ForgeAnswer } from './forge.ts';
 
 const repositorySchema = z.object({
-  ...{ id: z.number(), full_name: z.string(), html_url: z.string(), default_branch: z.string() },
+  id: z.number(),
+  full_name: z.string(),
+  html_url: z.string(),
+  default_branch: z.string(),
   private: z.boolean(),
 });
 const branchSchema = z.object({
@@ -18,7 +21,10 @@ const branchSchema = z.object({
   repo: z.object({ id: z.number() }),
 });
 const pullSchema = z.object({
-  ...{ number: z.number(), title: z.string(), body: z.string(), html_url: z.string() },
+  number: z.number(),
+  title: z.string(),
+  body: z.string(),
+  html_url: z.string(),
   state: z.enum(['open', 'closed']),
   draft: z.boolean().default(false),
   merged: z.boolean(),
@@ -28,7 +34,10 @@ const pullSchema = z.object({
   base: branchSchema,
 });
 const commentSchema = z.object({
-  ...{ id: z.number(), html_url: z.string(), body: z.string(), created_at: z.iso.datetime() },
+  id: z.number(),
+  html_url: z.string(),
+  body: z.string(),
+  created_at: z.iso.datetime(),
   user: z.object({ login: z.string() }),
 });
 
@@ -46,12 +55,15 @@ const pullExample = () => githubExample('pull') as PullExample;
 function pullOf({ head, base, draft, title, ...pull }: z.output<typeof pullSchema>): Fields {
   const example = pullExample();
   const branchOf = ({ ref, sha, repo }: z.output<typeof branchSchema>) => ({
-    ...{ ref, sha, repo: { ...example.base.repo, id: repo.id } },
+    ref,
+    sha,
+    repo: { ...example.base.repo, id: repo.id },
   });
   return {
     ...example,
     ...pull,
-    ...{ draft, title: draft ? title.slice(draftPrefix.length) : title },
+    draft,
+    title: draft ? title.slice(draftPrefix.length) : title,
     head: { ...example.head, ...branchOf(head) },
     base: { ...example.base, ...branchOf(base) },
   };
@@ -60,7 +72,10 @@ function pullOf({ head, base, draft, title, ...pull }: z.output<typeof pullSchem
 /** A repository of Gitea as GitHub shows it. */
 const repositoryOf = (repository: z.output<typeof repositorySchema>): Fields => ({
   ...pullExample().base.repo,
-  ...{ network_count: 0, subscribers_count: 0, language: null, allow_rebase_merge: true },
+  network_count: 0,
+  subscribers_count: 0,
+  language: null,
+  allow_rebase_merge: true,
   ...repository,
 });
 

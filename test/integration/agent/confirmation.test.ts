@@ -97,12 +97,17 @@ describe('a reference agent that confirms every action', () => {
     while (!existsSync(join(workingDir, 'log'))) await setImmediate();
     await volume.until(endpoint, wanted.id, 'waiting_for_confirmation');
     const message: LaterMessage = {
-      ...{ number: 1, id: 'm', role: 'user', run: true },
+      number: 1,
+      id: 'm',
+      role: 'user',
+      run: true,
       content: [{ type: 'text', text: 'Please be careful.' }],
     };
     const signal = AbortSignal.timeout(60_000);
     const recipient = {
-      ...{ endpoint, id: wanted.id, container: 'one' },
+      endpoint,
+      id: wanted.id,
+      container: 'one',
       conversation: testConversation({ spec: { messages: [message] } }),
       // The poll has found the approved action under way.
       state: { ...waiting, executionStatus: 'running' as const },
@@ -111,7 +116,9 @@ describe('a reference agent that confirms every action', () => {
       signal,
     };
     const options = {
-      ...{ agent: client, clock: systemClock, logger: silentLogger },
+      agent: client,
+      clock: systemClock,
+      logger: silentLogger,
       client: new FakeKubeClient(),
       events: { record: () => undefined },
     };

@@ -36,7 +36,9 @@ describe('the live activity of a reference agent', () => {
     expect(first.last_event_id).toBe(events.at(-1)?.id);
     expect(first.run_ms).toBeGreaterThanOrEqual(first.items[0]?.elapsed_ms ?? Infinity);
     await volume.client.execute(endpoint, {
-      ...{ command: 'touch go', cwd: volume.workingDir, timeoutSeconds: 5 },
+      command: 'touch go',
+      cwd: volume.workingDir,
+      timeoutSeconds: 5,
     });
     const cursor = first.cursor ?? '';
     const later = await eventually(async () => {

@@ -62,7 +62,9 @@ describe('a conversation with an MCP server and without a model', () => {
       tool_name: 'add',
       action_id: actions[1]?.id,
       observation: {
-        ...{ kind: 'MCPToolObservation', tool_name: 'add', is_error: false },
+        kind: 'MCPToolObservation',
+        tool_name: 'add',
+        is_error: false,
         content: [{ type: 'text', text: '3' }],
       },
     });

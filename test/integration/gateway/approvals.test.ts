@@ -16,8 +16,13 @@ const is = (type: string) => ({
 });
 
 const approval: Approval = {
-  ...{ id: 'a1', title: 'rm -rf build', kind: 'execute', tool: 'terminal' },
-  ...{ summary: 'rm -rf build', text: '', complete: true },
+  id: 'a1',
+  title: 'rm -rf build',
+  kind: 'execute',
+  tool: 'terminal',
+  summary: 'rm -rf build',
+  text: '',
+  complete: true,
   options: [
     { id: 'always', name: 'Always', kind: 'allow_always' },
     { id: 'yes', name: 'Yes', kind: 'allow_once' },

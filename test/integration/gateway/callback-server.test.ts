@@ -39,14 +39,12 @@ describe("the gateway's agent side", () => {
     side = createCallbackServer({
       handlers: [echo],
       sandboxes: quietCache(store),
-      ...{
-        namespace: 'agents',
-        host: '127.0.0.1',
-        port: 0,
-        clock: systemClock,
-        logger: silentLogger,
-        metrics: createMetrics(),
-      },
+      namespace: 'agents',
+      host: '127.0.0.1',
+      port: 0,
+      clock: systemClock,
+      logger: silentLogger,
+      metrics: createMetrics(),
     });
     url = `http://127.0.0.1:${(await side.listen()).port}`;
   });
@@ -104,7 +102,10 @@ describe("the gateway's agent side", () => {
     const lines: string[] = [];
     const at = (level: string) => () => void lines.push(level);
     const logger: Logger = {
-      ...{ error: at('error'), warn: at('warn'), info: at('info'), debug: at('debug') },
+      error: at('error'),
+      warn: at('warn'),
+      info: at('info'),
+      debug: at('debug'),
       enabled: () => true,
       child: () => logger,
     };
@@ -125,8 +126,12 @@ describe("the gateway's agent side", () => {
         addHandler: () => () => undefined,
         hasSynced: true,
       },
-      ...{ namespace: 'agents', host: '127.0.0.1', port: 0 },
-      ...{ clock: systemClock, logger, metrics: createMetrics() },
+      namespace: 'agents',
+      host: '127.0.0.1',
+      port: 0,
+      clock: systemClock,
+      logger,
+      metrics: createMetrics(),
     });
     const { port } = await server.listen();
     try {
@@ -150,19 +155,15 @@ describe("the gateway's agent side", () => {
     ] as const)
       store.set(aSandbox({ name, owner, status: { podIP } }));
     const small = createCallbackServer({
-      ...{
-        handlers: [],
-        sandboxes: quietCache(store),
-        maxConnections: 8,
-      },
-      ...{
-        namespace: 'agents',
-        host: '127.0.0.1',
-        port: 0,
-        clock: systemClock,
-        logger: silentLogger,
-        metrics: createMetrics(),
-      },
+      handlers: [],
+      sandboxes: quietCache(store),
+      maxConnections: 8,
+      namespace: 'agents',
+      host: '127.0.0.1',
+      port: 0,
+      clock: systemClock,
+      logger: silentLogger,
+      metrics: createMetrics(),
     });
     const { port } = await small.listen();
     const sockets: Socket[] = [];
@@ -198,7 +199,8 @@ describe("the gateway's agent side", () => {
     const reads: string[] = [];
     /** Reads the body of each request, for the sandbox that the request names. */
     const reader = (name: string, limitsBody: boolean) => ({
-      ...{ name, limitsBody },
+      name,
+      limitsBody,
       handle: async ({ request, response, sandbox, countFor }: CallbackRequest) => {
         if (sandbox !== undefined) countFor(sandbox);
         reads.push(name);
@@ -217,8 +219,14 @@ describe("the gateway's agent side", () => {
       clock = new HeldClock(requestMs);
       slow = createCallbackServer({
         handlers: [reader('mcp', false), reader('git', true)],
-        ...{ sandboxes: quietCache(store), namespace: 'default', maxConnections },
-        ...{ host: '127.0.0.1', port: 0, clock, logger: silentLogger, metrics: createMetrics() },
+        sandboxes: quietCache(store),
+        namespace: 'default',
+        maxConnections,
+        host: '127.0.0.1',
+        port: 0,
+        clock,
+        logger: silentLogger,
+        metrics: createMetrics(),
       });
       ({ port } = await slow.listen());
     });

@@ -9,12 +9,21 @@ import { TestGateway } from '../../support/gateway/test-gateway.ts';
 
 const time = '2026-01-01T00:00:00Z';
 const snapshot: WorkspaceSnapshot = {
-  ...{ version: 1, workingDir: '/workspace/project', takenAt: time },
-  ...{ files: ['of the snapshot'], filesTruncated: false },
-  ...{ changes: [], diffs: {}, diffsTruncated: false },
+  version: 1,
+  workingDir: '/workspace/project',
+  takenAt: time,
+  files: ['of the snapshot'],
+  filesTruncated: false,
+  changes: [],
+  diffs: {},
+  diffsTruncated: false,
 };
 const is = (type: string) => ({
-  ...{ type, status: 'True' as const, reason: type, message: '', lastTransitionTime: time },
+  type,
+  status: 'True' as const,
+  reason: type,
+  message: '',
+  lastTransitionTime: time,
 });
 
 describe('the files of a conversation', () => {
@@ -72,16 +81,20 @@ describe('the files of a conversation', () => {
     }[];
     expect(record?.workspace.working_dir).toBe(folder);
     expect(await gateway.get(`${base}/files?path=${folder}`)).toMatchObject({
-      ...{ status: 200, json: ['a/c', 'b'] },
+      status: 200,
+      json: ['a/c', 'b'],
     });
     expect(await gateway.get(`${base}/file?file_path=${folder}/a%20b`)).toMatchObject({
-      ...{ status: 200, json: 'the text' },
+      status: 200,
+      json: 'the text',
     });
     expect(await gateway.get(`${base}/git/changes?path=${folder}`)).toMatchObject({
-      ...{ status: 200, json: [{ status: 'ADDED', path: 'b' }] },
+      status: 200,
+      json: [{ status: 'ADDED', path: 'b' }],
     });
     expect(await gateway.get(`${base}/git/diff?path=${folder}/b`)).toMatchObject({
-      ...{ status: 200, json: { modified: 'new', original: null } },
+      status: 200,
+      json: { modified: 'new', original: null },
     });
     expect(agent.requests.map(({ route, query }) => [route, query['path']])).toEqual([
       [bash, undefined],
@@ -139,7 +152,8 @@ describe('the files of a conversation', () => {
   it('that do not exist are empty', async () => {
     await using _agent = await setUp({ [bash]: { body: { exit_code: 0, stdout: null } } });
     expect(await gateway.get(`${base}/file?file_path=/absent`)).toMatchObject({
-      ...{ status: 200, json: '' },
+      status: 200,
+      json: '',
     });
     expect(await gateway.get(`${base}/files?path=/absent`)).toMatchObject({ json: [] });
   });
@@ -170,7 +184,8 @@ describe('the files of a conversation', () => {
   ])('are not asked for by %.30s', async (query) => {
     await using _agent = await setUp();
     expect(await gateway.get(`${base}/${query}`)).toMatchObject({
-      ...{ status: 422, json: { code: 'invalid-request' } },
+      status: 422,
+      json: { code: 'invalid-request' },
     });
     expect(agent.requests).toEqual([]);
   });
@@ -226,7 +241,8 @@ describe('the files of a conversation', () => {
   ])('are refused with words: %s', async (_case, query, answers, detail) => {
     await using _agent = await setUp(answers);
     expect(await gateway.get(`${base}/${query}`)).toMatchObject({
-      ...{ status: 422, json: { code: 'workspace-unreadable', detail } },
+      status: 422,
+      json: { code: 'workspace-unreadable', detail },
     });
   });
 
@@ -237,7 +253,8 @@ describe('the files of a conversation', () => {
     await using _agent = await setUp({}, wish);
     for (const query of ['files?path=/a', 'file?file_path=/a', 'git/changes?path=/a'])
       expect(await gateway.get(`${base}/${query}`)).toMatchObject({
-        ...{ status: 409, json: { code: 'wrong-state' } },
+        status: 409,
+        json: { code: 'wrong-state' },
       });
     expect(agent.requests).toEqual([]);
   });
@@ -249,7 +266,8 @@ describe('the files of a conversation', () => {
   ])('are unavailable where the agent %s', async (_case, answer) => {
     await using _agent = await setUp({ 'GET /api/git/changes': answer });
     expect(await gateway.get(`${base}/git/changes?path=/a`)).toMatchObject({
-      ...{ status: 503, json: { code: 'unavailable' } },
+      status: 503,
+      json: { code: 'unavailable' },
     });
   });
 
@@ -258,7 +276,8 @@ describe('the files of a conversation', () => {
     gateway = await TestGateway.start({ eventsFirstByteMs: 100 });
     await using _agent = await setUp({ 'GET /api/git/changes': 'hang' });
     expect(await gateway.get(`${base}/git/changes?path=/a`)).toMatchObject({
-      ...{ status: 504, json: { code: 'agent-timeout' } },
+      status: 504,
+      json: { code: 'agent-timeout' },
     });
   });
 });

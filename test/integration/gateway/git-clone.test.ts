@@ -127,34 +127,31 @@ beforeAll(async () => {
     logger: silentLogger,
   });
   const handler = new GitHandler({
-    ...{
-      host: privateHost,
-      keys,
-      conversations: quietCache(conversations),
-      defaultProvider: 'forgejo',
-    },
+    host: privateHost,
+    keys,
+    conversations: quietCache(conversations),
+    defaultProvider: 'forgejo',
     templates: quietCache(new IndexedStore<SandboxTemplate>({})),
     records: {
       take: () => Promise.resolve(true),
       begin: () => Promise.reject(new Error('no push')),
-      ...{ end: () => Promise.resolve(), refuse: () => undefined },
+      end: () => Promise.resolve(),
+      refuse: () => undefined,
     },
-    ...{
-      limits: { idleMs, lagMs: 500 },
-      clock,
-      logger: silentLogger,
-      metrics: createMetrics(),
-    },
+    limits: { idleMs, lagMs: 500 },
+    clock,
+    logger: silentLogger,
+    metrics: createMetrics(),
   });
   side = createCallbackServer({
-    ...{
-      handlers: [handler],
-      sandboxes: quietCache(sandboxes),
-      namespace: 'default',
-      host: '127.0.0.1',
-      port: 0,
-    },
-    ...{ clock: systemClock, logger: silentLogger, metrics: createMetrics() },
+    handlers: [handler],
+    sandboxes: quietCache(sandboxes),
+    namespace: 'default',
+    host: '127.0.0.1',
+    port: 0,
+    clock: systemClock,
+    logger: silentLogger,
+    metrics: createMetrics(),
   });
   url = `http://127.0.0.1:${(await side.listen()).port}`;
 });
@@ -198,21 +195,16 @@ async function clone(sandbox: Sandbox, repository = 'acme/secret', ...more: stri
       env: {
         PATH: process.env['PATH'],
         HOME: to,
-        ...{
-          GIT_TERMINAL_PROMPT: '0',
-          GIT_CONFIG_NOSYSTEM: '1',
-          LC_ALL: 'C',
-          GIT_CONFIG_COUNT: '3',
-        },
-        ...{
-          GIT_CONFIG_KEY_0: `url.${base}.insteadOf`,
-          GIT_CONFIG_VALUE_0: `${host.url}/${repository}.git`,
-        },
-        ...{
-          GIT_CONFIG_KEY_1: `http.${base}.extraHeader`,
-          GIT_CONFIG_VALUE_1: `Authorization: Bearer ${ticketOf(sandbox, grantOf(repository))}`,
-        },
-        ...{ GIT_CONFIG_KEY_2: 'http.followRedirects', GIT_CONFIG_VALUE_2: 'false' },
+        GIT_TERMINAL_PROMPT: '0',
+        GIT_CONFIG_NOSYSTEM: '1',
+        LC_ALL: 'C',
+        GIT_CONFIG_COUNT: '3',
+        GIT_CONFIG_KEY_0: `url.${base}.insteadOf`,
+        GIT_CONFIG_VALUE_0: `${host.url}/${repository}.git`,
+        GIT_CONFIG_KEY_1: `http.${base}.extraHeader`,
+        GIT_CONFIG_VALUE_1: `Authorization: Bearer ${ticketOf(sandbox, grantOf(repository))}`,
+        GIT_CONFIG_KEY_2: 'http.followRedirects',
+        GIT_CONFIG_VALUE_2: 'false',
       },
       stdio: ['ignore', 'ignore', 'pipe'],
     },

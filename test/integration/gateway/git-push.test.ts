@@ -95,20 +95,32 @@ beforeAll(async () => {
     logger: silentLogger,
   });
   const handler = new GitHandler({
-    ...{ host: privateHost, keys, defaultProvider: 'forgejo' },
+    host: privateHost,
+    keys,
+    defaultProvider: 'forgejo',
     conversations: quietCache(stores.conversations),
     templates: quietCache(stores.templates),
     records: new PushRecords({
-      ...{ client, audit: audit.logger, clock: systemClock, logger: silentLogger },
+      client,
+      audit: audit.logger,
+      clock: systemClock,
+      logger: silentLogger,
       events: { record: (_object, event) => void events.push(event) },
     }),
-    ...{ clock, logger: silentLogger, metrics: createMetrics() },
+    clock,
+    logger: silentLogger,
+    metrics: createMetrics(),
     limits: { idleMs },
   });
   side = createCallbackServer({
-    ...{ handlers: [handler], sandboxes: quietCache(stores.sandboxes) },
-    ...{ namespace: 'default', host: '127.0.0.1', port: 0 },
-    ...{ clock: systemClock, logger: silentLogger, metrics: createMetrics() },
+    handlers: [handler],
+    sandboxes: quietCache(stores.sandboxes),
+    namespace: 'default',
+    host: '127.0.0.1',
+    port: 0,
+    clock: systemClock,
+    logger: silentLogger,
+    metrics: createMetrics(),
   });
   url = `http://127.0.0.1:${(await side.listen()).port}`;
 });
@@ -176,8 +188,12 @@ async function git(
   const child = spawn('git', args, {
     cwd,
     env: {
-      ...{ PATH: process.env['PATH'], HOME: folder, TOKEN: token, LC_ALL: 'C' },
-      ...{ GIT_TERMINAL_PROMPT: '0', GIT_CONFIG_NOSYSTEM: '1' },
+      PATH: process.env['PATH'],
+      HOME: folder,
+      TOKEN: token,
+      LC_ALL: 'C',
+      GIT_TERMINAL_PROMPT: '0',
+      GIT_CONFIG_NOSYSTEM: '1',
       GIT_CONFIG_COUNT: String(Object.keys(settings).length),
       ...Object.fromEntries(
         Object.entries(settings).flatMap(([key, value], index) => [
@@ -477,8 +493,10 @@ describe('a push by a client of its own', () => {
       {
         message: 'PushRefused',
         fields: {
-          ...{ owner: 'alice', conversation: conversation.metadata.name },
-          ...{ provider: 'forgejo', repository: 'acme/shop' },
+          owner: 'alice',
+          conversation: conversation.metadata.name,
+          provider: 'forgejo',
+          repository: 'acme/shop',
           refs: ['refs/heads/agent/x'],
           options: ['repo.private=false', 'merge_request.create'],
         },

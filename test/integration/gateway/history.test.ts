@@ -213,7 +213,8 @@ describe('the events of a conversation', () => {
 
   it("has a share of the places: an owner's slow reads delay no other owner's", async () => {
     gateway = await TestGateway.start({
-      ...{ history, clock: hasty },
+      history,
+      clock: hasty,
       pools: {
         historyReads: { total: 2, perOwner: 1, queue: { maxMs: 10, total: 8, perOwner: 8 } },
       },

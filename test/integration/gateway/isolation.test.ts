@@ -180,7 +180,8 @@ describe("another owner's ids behave exactly like unknown ones", () => {
     await gateway.addConversation(name, {
       status: {
         start: { status: 'READY', transitions: [] },
-        ...{ sandboxName: 'shared-name', sandboxUID: 'uid-of-the-deleted-one' },
+        sandboxName: 'shared-name',
+        sandboxUID: 'uid-of-the-deleted-one',
       },
     });
     expect((await gateway.get(`/api/v1/app-conversations?ids=${name}`)).json).toMatchObject([

@@ -5,12 +5,20 @@ import { fakeAgent, type FakeAgent } from '../../unit/agent/fake-agent.ts';
 
 const time = '2026-01-01T00:00:00Z';
 const is = (type: string, reason: string) => ({
-  ...{ type, status: 'True' as const, reason },
-  ...{ message: '', lastTransitionTime: time },
+  type,
+  status: 'True' as const,
+  reason,
+  message: '',
+  lastTransitionTime: time,
 });
 const item = {
-  ...{ id: 'tail-1', kind: 'output', tool_call_id: 'call-1', elapsed_ms: 1200 },
-  ...{ from: 0, end: 6, text: 'apple\n' },
+  id: 'tail-1',
+  kind: 'output',
+  tool_call_id: 'call-1',
+  elapsed_ms: 1200,
+  from: 0,
+  end: 6,
+  text: 'apple\n',
 };
 const answer = { items: [item], cursor: 'tail-1:6', last_event_id: 'e1', run_ms: 1500 };
 

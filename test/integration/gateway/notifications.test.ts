@@ -25,13 +25,11 @@ describe('notifications between gateways and operators', () => {
   async function anOperator(host = '127.0.0.1', port = 0, accepts: SandboxKeys = keys) {
     const seen: AgentNotification[] = [];
     const listener: NotificationListener = await startNotificationListener({
-      ...{
-        host,
-        port,
-        keys: accepts,
-        logger: silentLogger,
-        onNotification: (notification) => void seen.push(notification),
-      },
+      host,
+      port,
+      keys: accepts,
+      logger: silentLogger,
+      onNotification: (notification) => void seen.push(notification),
     });
     toEnd.push(() => listener.close());
     return { seen, port: listener.port, url: `http://${host}:${listener.port}` };

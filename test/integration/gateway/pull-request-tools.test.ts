@@ -40,7 +40,10 @@ let url: string;
 beforeAll(async () => {
   const common = { clock: systemClock, logger: silentLogger, metrics: createMetrics() };
   const pullRequests = new PullRequests({
-    ...{ client, ...common, audit: silentLogger, events: { record: () => undefined } },
+    client,
+    ...common,
+    audit: silentLogger,
+    events: { record: () => undefined },
     credentials: {
       of: () => Promise.resolve({ authorization: 'Basic x', token: 's3cret', name: 'forgejo' }),
     },
@@ -49,12 +52,19 @@ beforeAll(async () => {
     defaultProvider: 'forgejo',
   });
   const tools = pullRequestTools({
-    ...{ ...common, keys, pullRequests, version: '1.2.3' },
+    ...common,
+    keys,
+    pullRequests,
+    version: '1.2.3',
     conversations: quietCache(stores.conversations),
   });
   side = createCallbackServer({
-    ...{ handlers: [tools], sandboxes: quietCache(stores.sandboxes), ...common },
-    ...{ namespace: 'default', host: '127.0.0.1', port: 0 },
+    handlers: [tools],
+    sandboxes: quietCache(stores.sandboxes),
+    ...common,
+    namespace: 'default',
+    host: '127.0.0.1',
+    port: 0,
   });
   url = `http://127.0.0.1:${(await side.listen()).port}`;
 });
@@ -84,8 +94,12 @@ async function aWorkplace({
       start: { status: 'READY', transitions: [] },
       pushes: [
         {
-          ...{ id: 'p', ref: 'refs/heads/agent/fix', oldId: '0'.repeat(40), newId: '1'.repeat(40) },
-          ...{ time: noon, outcome: 'Accepted' },
+          id: 'p',
+          ref: 'refs/heads/agent/fix',
+          oldId: '0'.repeat(40),
+          newId: '1'.repeat(40),
+          time: noon,
+          outcome: 'Accepted',
         },
       ],
     },
@@ -137,8 +151,13 @@ it('opens, comments on and reads a pull request', async () => {
   const opened = await callTool(workplace, 'create_pull_request', { title: 'Fix', draft: true });
   expect(opened.isError).toBe(false);
   expect(JSON.parse(opened.text)).toEqual({
-    ...{ number: 1, url: 'https://git.example.com/acme/shop/pulls/1', state: 'Open' },
-    ...{ head: 'agent/fix', base: 'main', draft: true, created: true },
+    number: 1,
+    url: 'https://git.example.com/acme/shop/pulls/1',
+    state: 'Open',
+    head: 'agent/fix',
+    base: 'main',
+    draft: true,
+    created: true,
   });
   const again = await callTool(workplace, 'create_pull_request', { title: 'Fix' });
   expect(JSON.parse(again.text)).toMatchObject({ number: 1, created: false });
@@ -170,7 +189,8 @@ const post = (to: string, headers: Record<string, string>, body: unknown = listR
   fetch(to, {
     method: 'POST',
     headers: {
-      ...{ 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
       ...headers,
     },
     body: typeof body === 'string' ? body : JSON.stringify(body),

@@ -118,11 +118,20 @@ describe('GET /api/v1/quota', () => {
   it('says that nothing limits where there is no quota', async () => {
     await gateway.addSandbox('sbx-1', { status: runningSince('2026-03-01T10:00:00Z') });
     expect(await quotaOf()).toEqual({
-      ...{ active: 1, waiting: 0, queue: [], paused: 0, quotas: [] },
-      ...{ stored: { conversations: 0, stored_bytes: 0, sandboxes: 1 }, caps: [] },
+      active: 1,
+      waiting: 0,
+      queue: [],
+      paused: 0,
+      quotas: [],
+      stored: { conversations: 0, stored_bytes: 0, sandboxes: 1 },
+      caps: [],
       next_start: {
-        ...{ outcome: 'admitted', reason: 'No quota limits the start.', quota: null },
-        ...{ pauses: [], pauses_other_owner: false, not_before: null },
+        outcome: 'admitted',
+        reason: 'No quota limits the start.',
+        quota: null,
+        pauses: [],
+        pauses_other_owner: false,
+        not_before: null,
       },
     });
   });
@@ -142,7 +151,9 @@ describe('GET /api/v1/quota', () => {
         status: runningSince('2026-03-01T10:00:00Z'),
       });
     expect(await quotaOf()).toMatchObject({
-      ...{ active: 1, waiting: 0, paused: 1 },
+      active: 1,
+      waiting: 0,
+      paused: 1,
       quotas: [
         {
           name: 'default',
@@ -177,7 +188,10 @@ describe('GET /api/v1/quota', () => {
     expect(await quotaOf()).toMatchObject({
       active: 2,
       next_start: {
-        ...{ outcome: 'pauses', quota: 'default', pauses_other_owner: false, not_before: null },
+        outcome: 'pauses',
+        quota: 'default',
+        pauses_other_owner: false,
+        not_before: null,
         reason:
           'The start would pause sandbox sbx-2, the oldest that runs: at most 2 of yours may be active at once.',
         pauses: [{ sandbox_id: 'sbx-2', conversation_ids: [older] }],
@@ -283,7 +297,10 @@ describe('GET /api/v1/quota', () => {
           { name: 'default', scope: 'Owner', limit: 10, active: 1 },
         ],
         next_start: {
-          ...{ outcome: 'pauses', quota: 'all', pauses: [], pauses_other_owner: true },
+          outcome: 'pauses',
+          quota: 'all',
+          pauses: [],
+          pauses_other_owner: true,
           reason:
             'The start would pause a sandbox of another owner, the oldest that runs: at most 2 of all owners may be active at once.',
         },

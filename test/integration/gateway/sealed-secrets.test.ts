@@ -53,14 +53,24 @@ describe('secrets in the cluster', () => {
     side = createCallbackServer({
       handlers: [
         secretsHandler({
-          ...{ keys, clock: systemClock, lagMs: 50, reads },
+          keys,
+          clock: systemClock,
+          lagMs: 50,
+          reads,
           secrets: new SecretReader({
-            ...{ client: world.client, sealing: sealingUnder(keys), ...caches },
+            client: world.client,
+            sealing: sealingUnder(keys),
+            ...caches,
           }),
         }),
       ],
-      ...{ sandboxes: caches.sandboxes, namespace, host: '127.0.0.1', port: 0 },
-      ...{ clock: systemClock, logger: world.log.logger, metrics: world.metrics },
+      sandboxes: caches.sandboxes,
+      namespace,
+      host: '127.0.0.1',
+      port: 0,
+      clock: systemClock,
+      logger: world.log.logger,
+      metrics: world.metrics,
     });
     ({ port: sidePort } = await side.listen());
     await world.addSandbox('alice', `sbx-${running}`);
@@ -77,7 +87,9 @@ describe('secrets in the cluster', () => {
   const call = async (method: string, target: string, json?: object, key = world.keys.alice) => {
     const body = json === undefined ? undefined : Buffer.from(JSON.stringify(json));
     const got = await world.send({
-      ...{ method, target, body },
+      method,
+      target,
+      body,
       headers: {
         authorization: `Bearer ${key}`,
         ...(body === undefined
@@ -133,7 +145,8 @@ describe('secrets in the cluster', () => {
       agent_settings: { llm: { model: 'openai/small' }, mcp_config: { docs: {}, tool: {} } },
     });
     const started = await call('POST', '/api/v1/app-conversations', {
-      ...{ conversation_id: running, initial_message: null },
+      conversation_id: running,
+      initial_message: null,
       secrets: { REPLACED: values['secret of the start'] },
     });
     expect(started.status).toBe(200);
@@ -252,7 +265,8 @@ describe('secrets in the cluster', () => {
     await call('POST', '/api/v1/secrets', { name: 'TOKEN', value: values['secret of the owner'] });
     await call('POST', '/api/v1/secrets', { name: 'A B', value: values['secret of the owner'] });
     await call('POST', '/api/v1/app-conversations', {
-      ...{ conversation_id: running, initial_message: null },
+      conversation_id: running,
+      initial_message: null,
       secrets: { REPLACED: values['secret of the start'], 'A B': values.header },
     });
     const objects = JSON.stringify(await world.cluster());

@@ -164,7 +164,9 @@ describe('secrets of an owner', () => {
 
   it('of an object with another name, or another owner, count for nothing', async () => {
     const sealed = sealingUnder(gateway.keys).seal(value, {
-      ...{ scope: 'secret', owner: 'alice', name: 'TOKEN' },
+      scope: 'secret',
+      owner: 'alice',
+      name: 'TOKEN',
     });
     const secrets = [{ name: 'TOKEN', sealed, updatedTime: '2026-01-01T00:00:00Z' }];
     for (const [name, owner] of [
@@ -174,7 +176,9 @@ describe('secrets of an owner', () => {
       await gateway.seen(
         gateway.caches.ownerSettings,
         await gateway.client.create(ownerSettings, {
-          ...{ apiVersion, kind: 'OwnerSettings', metadata: { namespace, name } },
+          apiVersion,
+          kind: 'OwnerSettings',
+          metadata: { namespace, name },
           spec: { owner, secrets },
         }),
       );

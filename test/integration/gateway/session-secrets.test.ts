@@ -30,7 +30,12 @@ async function byKey(): Promise<CookieBrowser> {
 async function byLink(): Promise<CookieBrowser> {
   const { client, url } = gateway;
   const link = await createLoginLink({
-    ...{ client, namespace, url, clock: systemClock, owner: 'alice', role: 'user' },
+    client,
+    namespace,
+    url,
+    clock: systemClock,
+    owner: 'alice',
+    role: 'user',
   });
   const browser = new CookieBrowser(gateway);
   await browser.signInBy(link.slice(url.length));

@@ -133,7 +133,8 @@ it.each(signIns)(
     const [browser, other] = [await signIn(), await signIn()];
     const open = async ({ cookie = '', ownHeaders }: CookieBrowser) => {
       const response = await gateway.open('POST', '/api/v1/app-conversations/stream-start', {
-        ...{ key: null, headers: { ...ownHeaders, cookie } },
+        key: null,
+        headers: { ...ownHeaders, cookie },
         body: { initial_message: { content: [{ type: 'text', text: 'Hello' }] } },
       });
       const stream = new Stream(response);

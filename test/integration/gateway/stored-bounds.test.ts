@@ -86,7 +86,9 @@ const savingServer = (body: (size: number) => Body) =>
 const startingLegacy = (body: (size: number) => Body) => to('POST', '/api/conversations', body);
 
 const conversationRow = (field: string, path: string, request: Request, bound?: number): Row => ({
-  ...{ field: `conversations.spec.${field}`, path: `body.${path}`, request },
+  field: `conversations.spec.${field}`,
+  path: `body.${path}`,
+  request,
   ...(bound === undefined ? {} : { bound }),
 });
 const settingsRow = (field: string, path: string, request: Request, bound?: number): Row => ({
@@ -218,9 +220,11 @@ const rows: readonly Row[] = [
     startingLegacy((size) => ({ image_urls: [text(size)] })),
   ),
   {
-    ...{ field: 'conversations.spec.approvals[].reason', path: 'body' },
+    field: 'conversations.spec.approvals[].reason',
+    path: 'body',
     request: to('POST', `/api/v1/app-conversations/{id}/approvals/${openApproval.id}`, (size) => ({
-      ...{ decision: 'reject', reason: text(size) },
+      decision: 'reject',
+      reason: text(size),
     })),
   },
   settingsRow(

@@ -81,8 +81,13 @@ describe.each([false, true])('a search for a text, in archives encrypted: %s', (
       texts.map((text, index) => eventOf(eventJson(`${id}-${index}`, { text }))),
     );
     const { head } = await extendArchive({ namespace, uid }, undefined, {
-      ...{ store, codec, source: log.source, signal, installation: 'here' },
-      ...{ maxBytes: Infinity, maxEvents: Infinity },
+      store,
+      codec,
+      source: log.source,
+      signal,
+      installation: 'here',
+      maxBytes: Infinity,
+      maxEvents: Infinity,
     });
     const archive: ArchiveStatus = { events: texts.length, bytes: 1, ...(head && { head }) };
     const condition = { type: 'Archived', status: 'True' as const, message: '' };
@@ -120,8 +125,13 @@ describe.each([false, true])('a search for a text, in archives encrypted: %s', (
       { conversation_id: branch, where: 'branch', event_id: null, snippet: 'fix/retry' },
       { conversation_id: young, where: 'title', kind: null, timestamp: null, title: 'A retry' },
       {
-        ...{ conversation_id: young, where: 'event', event_id: `${young}-0`, snippet: 'retry now' },
-        ...{ kind: 'MessageEvent', timestamp: '2026-01-01T00:00:00', title: 'A retry' },
+        conversation_id: young,
+        where: 'event',
+        event_id: `${young}-0`,
+        snippet: 'retry now',
+        kind: 'MessageEvent',
+        timestamp: '2026-01-01T00:00:00',
+        title: 'A retry',
       },
       { conversation_id: old, where: 'repository', snippet: 'acme/retry' },
       { conversation_id: old, event_id: `${old}-2` },
@@ -249,7 +259,8 @@ describe.each([false, true])('a search for a text, in archives encrypted: %s', (
     await add(['needle']);
     failing = new StoreError('unavailable', 'away');
     expect(await gateway.get(path('needle'))).toMatchObject({
-      ...{ status: 503, json: { code: 'archive-unavailable' } },
+      status: 503,
+      json: { code: 'archive-unavailable' },
     });
   });
 

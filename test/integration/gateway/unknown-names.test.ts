@@ -64,15 +64,25 @@ describe('names that the service does not know', () => {
   it('are known where published clients send them, and change nothing', async () => {
     // The body of the official web UI.
     const web = {
-      ...{ initial_message, title: null, selected_repository: null, selected_branch: null },
-      ...{ git_provider: null, plugins: null, parent_conversation_id: null, sandbox_id: null },
-      ...{ agent_profile_id: null, trigger: 'gui' },
+      initial_message,
+      title: null,
+      selected_repository: null,
+      selected_branch: null,
+      git_provider: null,
+      plugins: null,
+      parent_conversation_id: null,
+      sandbox_id: null,
+      agent_profile_id: null,
+      trigger: 'gui',
     };
     const client = new CloudClient({ host: gateway.url, apiKey: gateway.alice });
     const task = await client.createConversation({
       ...web,
-      ...{ plugins: [{ source: 'x' }], processors: [], suggested_task: null },
-      ...{ observability_metadata: { a: 1 }, observability_tags: ['a'] },
+      plugins: [{ source: 'x' }],
+      processors: [],
+      suggested_task: null,
+      observability_metadata: { a: 1 },
+      observability_tags: ['a'],
       observability_span_name: 'a',
     });
     expect(task.request).not.toHaveProperty('plugins');
@@ -80,8 +90,12 @@ describe('names that the service does not know', () => {
       agent_settings_diff: { llm: { api_key: 'x', base_url: null }, condenser: { enabled: true } },
       conversation_settings_diff: { max_iterations: 5 },
       app_preferences: {
-        ...{ language: 'en', user_consents_to_analytics: false, disabled_skills: [] },
-        ...{ enable_sound_notifications: true, title_llm_profile: null, enabled_skills: [] },
+        language: 'en',
+        user_consents_to_analytics: false,
+        disabled_skills: [],
+        enable_sound_notifications: true,
+        title_llm_profile: null,
+        enabled_skills: [],
       },
     });
     await client.searchModels({ limit: 1, page_id: 'x', verified__eq: true, provider__eq: 'x' });

@@ -58,14 +58,12 @@ describe("the agents' webhooks", () => {
         }),
       ],
       sandboxes: quietCache(store),
-      ...{
-        namespace,
-        host: '127.0.0.1',
-        port: 0,
-        clock: systemClock,
-        logger: silentLogger,
-        metrics,
-      },
+      namespace,
+      host: '127.0.0.1',
+      port: 0,
+      clock: systemClock,
+      logger: silentLogger,
+      metrics,
     });
     ({ port } = await side.listen());
   });

@@ -359,11 +359,18 @@ describe('the chart', () => {
     };
     expect(codex?.spec).toMatchObject(shared);
     expect(codex?.spec.agent).toEqual({
-      ...{ kind: 'acp', port: 9000, workingDir: '/workspace', model: 'gpt-5' },
-      ...{ baseUrl: 'https://models.example/v1', credential: 'openai' },
-      ...{ allowedModels: ['gpt-5*'], confirmationPolicy: 'AlwaysConfirm' },
+      kind: 'acp',
+      port: 9000,
+      workingDir: '/workspace',
+      model: 'gpt-5',
+      baseUrl: 'https://models.example/v1',
+      credential: 'openai',
+      allowedModels: ['gpt-5*'],
+      confirmationPolicy: 'AlwaysConfirm',
       acp: {
-        ...{ agent: 'codex', mode: 'read-only', allowAlways: true },
+        agent: 'codex',
+        mode: 'read-only',
+        allowAlways: true,
         env: { HTTPS_PROXY: 'http://proxy:3128' },
         mcpServers: [{ name: 'docs', url: 'https://docs.example.com/mcp' }],
       },
@@ -376,7 +383,10 @@ describe('the chart', () => {
     });
     expect(gemini?.spec).toMatchObject(shared);
     expect(gemini?.spec.agent).toEqual({
-      ...{ kind: 'acp', port: 9000, workingDir: '/workspace', acp: { agent: 'gemini' } },
+      kind: 'acp',
+      port: 9000,
+      workingDir: '/workspace',
+      acp: { agent: 'gemini' },
     });
     expect(gemini?.spec.podTemplate.spec.containers[0]).toMatchObject({
       image: `acp-gemini@sha256:${'0'.repeat(64)}`,
@@ -692,7 +702,9 @@ describe('the chart', () => {
         const names = env.map(({ name }: Body) => name);
         expect(new Set(names).size).toBe(names.length);
         expect(volumeMounts).toContainEqual({
-          ...{ name: 'trust', mountPath: '/etc/conversation-operator/trust', readOnly: true },
+          name: 'trust',
+          mountPath: '/etc/conversation-operator/trust',
+          readOnly: true,
         });
         expect(spec.template.spec.volumes).toContainEqual({
           name: 'trust',
@@ -708,7 +720,8 @@ describe('the chart', () => {
         expect(spec.template.spec.volumes).toContainEqual({
           name: 'trust',
           secret: {
-            ...{ secretName: 'company-ca', defaultMode: 0o444 },
+            secretName: 'company-ca',
+            defaultMode: 0o444,
             items: [{ key: 'bundle.pem', path: 'ca.crt' }],
           },
         });
@@ -983,17 +996,27 @@ describe('the chart', () => {
         values: { archive: { claim: 'history' }, podSecurityContext: { fsGroup: 2000 } },
       });
       expect(podOf(rendered, 'operator').securityContext).toEqual({
-        ...{ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
-        ...{ runAsUser: 10001, runAsGroup: 10001, fsGroup: 2000 },
+        runAsNonRoot: true,
+        seccompProfile: { type: 'RuntimeDefault' },
+        runAsUser: 10001,
+        runAsGroup: 10001,
+        fsGroup: 2000,
       });
     });
 
     it('names the bucket to both, with the identities of their service accounts', async () => {
       const rendered = await render('an archive in a bucket of AWS');
       const place = {
-        ...{ kind: 's3', bucket: 'acme-history', region: 'eu-central-1', prefix: '' },
-        ...{ endpoint: undefined, pathStyle: false, encrypt: false, kmsKeyId: undefined },
-        ...{ serverSideEncryption: 'aws:kms', credentialsDirectory: undefined },
+        kind: 's3',
+        bucket: 'acme-history',
+        region: 'eu-central-1',
+        prefix: '',
+        endpoint: undefined,
+        pathStyle: false,
+        encrypt: false,
+        kmsKeyId: undefined,
+        serverSideEncryption: 'aws:kms',
+        credentialsDirectory: undefined,
       };
       expect(placesOf(rendered)).toEqual([place, place]);
       for (const [component, role] of [
@@ -1012,9 +1035,15 @@ describe('the chart', () => {
       const [config, same] = placesOf(rendered);
       expect(same).toEqual(config);
       expect(config).toEqual({
-        ...{ kind: 's3', bucket: 'history', region: 'eu-north-1', prefix: 'team/agents' },
-        ...{ endpoint: 'http://minio.storage.svc:9000', pathStyle: false, encrypt: true },
-        ...{ serverSideEncryption: 'aws:kms', kmsKeyId: 'alias/history' },
+        kind: 's3',
+        bucket: 'history',
+        region: 'eu-north-1',
+        prefix: 'team/agents',
+        endpoint: 'http://minio.storage.svc:9000',
+        pathStyle: false,
+        encrypt: true,
+        serverSideEncryption: 'aws:kms',
+        kmsKeyId: 'alias/history',
         credentialsDirectory: '/etc/conversation-operator/archive-credentials',
       });
       for (const component of ['operator', 'gateway']) {

@@ -58,8 +58,11 @@ describe.each(helmVersions)('by Helm %i, a quota that the release had', (version
   const helm = (...args: readonly string[]) =>
     run(helmPath(version), [...args, '--namespace', 'default'], {
       env: {
-        ...{ PATH: process.env['PATH'], HOME: '/nonexistent', GOGC: 'off' },
-        ...{ KUBECONFIG: api.kubeconfig, HELM_DRIVER: 'configmap' },
+        PATH: process.env['PATH'],
+        HOME: '/nonexistent',
+        GOGC: 'off',
+        KUBECONFIG: api.kubeconfig,
+        HELM_DRIVER: 'configmap',
       },
     });
   const k = async (...args: readonly string[]) => {

@@ -51,8 +51,10 @@ export async function check() {
     ],
     {
       env: {
-        ...{ PATH: process.env['PATH'], KUBECONFIG: kubeconfig },
-        ...{ GIT_HOSTS: '{}', SANDBOX_TRUST_CONFIG_MAP: 'company-ca' },
+        PATH: process.env['PATH'],
+        KUBECONFIG: kubeconfig,
+        GIT_HOSTS: '{}',
+        SANDBOX_TRUST_CONFIG_MAP: 'company-ca',
       },
     },
   );

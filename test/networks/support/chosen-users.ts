@@ -55,7 +55,8 @@ function admit({ spec }: Pod) {
     initContainers: withUsers(initContainers),
   }).map(([field, value]) => ({ op: 'add', path: `/spec/${field}`, value }));
   return {
-    ...{ allowed: true, patchType: 'JSONPatch' },
+    allowed: true,
+    patchType: 'JSONPatch',
     patch: Buffer.from(JSON.stringify(patch)).toString('base64'),
   };
 }
@@ -82,15 +83,19 @@ export async function chooseUsers(): Promise<() => Promise<void>> {
   const { port } = server.address() as AddressInfo;
   const name = 'users.platform.test';
   await apply({
-    ...{ apiVersion: 'admissionregistration.k8s.io/v1', kind: 'MutatingWebhookConfiguration' },
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'MutatingWebhookConfiguration',
     metadata: { name },
     webhooks: [
       {
-        ...{ name, admissionReviewVersions: ['v1'], sideEffects: 'None' },
+        name,
+        admissionReviewVersions: ['v1'],
+        sideEffects: 'None',
         namespaceSelector: {
           matchExpressions: [
             {
-              ...{ key: 'kubernetes.io/metadata.name', operator: 'In' },
+              key: 'kubernetes.io/metadata.name',
+              operator: 'In',
               values: [namespace, sandboxes],
             },
           ],

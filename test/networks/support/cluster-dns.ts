@@ -31,14 +31,17 @@ export async function startDns({ namespace, labels, port }: DnsPods): Promise<()
     { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
     { apiVersion: 'v1', kind: 'ServiceAccount', metadata },
     {
-      ...{ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRoleBinding' },
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'ClusterRoleBinding',
       metadata: { name: `${name}-${namespace}` },
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'view' },
       subjects: [{ kind: 'ServiceAccount', ...metadata }],
     },
     { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { 'dns-server.ts': program } },
     {
-      ...{ apiVersion: 'apps/v1', kind: 'Deployment', metadata },
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata,
       spec: {
         selector: { matchLabels: labels },
         template: {
@@ -67,12 +70,17 @@ export async function startDns({ namespace, labels, port }: DnsPods): Promise<()
       },
     },
     {
-      ...{ apiVersion: 'v1', kind: 'Service', metadata },
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata,
       spec: {
         clusterIP: addresses.dns,
         selector: labels,
         ports: ['UDP', 'TCP'].map((protocol) => ({
-          ...{ name: protocol.toLowerCase(), port: 53, targetPort: port, protocol },
+          name: protocol.toLowerCase(),
+          port: 53,
+          targetPort: port,
+          protocol,
         })),
       },
     },

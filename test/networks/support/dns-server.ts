@@ -48,7 +48,8 @@ async function list<T>(path: string): Promise<readonly T[]> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const headers = { authorization: `Bearer ${readFileSync(`${account}/token`, 'utf8')}` };
   const options = {
-    ...{ ca: readFileSync(`${account}/ca.crt`), headers },
+    ca: readFileSync(`${account}/ca.crt`),
+    headers,
     signal: AbortSignal.timeout(requestMs),
   };
   get(`${base}${path}`, options, (response) => {

@@ -49,7 +49,9 @@ export async function distributeAuthority(): Promise<() => Promise<void>> {
     { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
     { apiVersion: 'v1', kind: 'Namespace', metadata: { name: sandboxes, labels } },
     ...[namespace, sandboxes].map((of) => ({
-      ...{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: trustConfigMap, namespace: of } },
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: trustConfigMap, namespace: of },
       data: { 'ca.crt': authority },
     })),
   );
@@ -61,7 +63,10 @@ export const chosenUserValues = {
   podSecurityContext: { runAsUser: null, runAsGroup: null },
   defaultTemplate: {
     podSecurityContext: {
-      ...{ runAsUser: null, runAsGroup: null, fsGroup: null, fsGroupChangePolicy: null },
+      runAsUser: null,
+      runAsGroup: null,
+      fsGroup: null,
+      fsGroupChangePolicy: null,
     },
   },
 };
@@ -130,7 +135,9 @@ export async function startStranger(): Promise<void> {
   await apply(
     { apiVersion: 'v1', kind: 'Namespace', metadata: { name: stranger } },
     {
-      ...{ apiVersion: 'v1', kind: 'Pod', metadata },
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata,
       spec: {
         terminationGracePeriodSeconds: 0,
         containers: [

@@ -33,7 +33,9 @@ listen(gitPort, (client) => {
 });
 const authority = privateAuthority([hiddenHost]);
 const proxy = await startOutside({
-  ...{ authority, address: '::', port: proxyPort },
+  authority,
+  address: '::',
+  port: proxyPort,
   https: { [hiddenHost]: git.url },
 });
 writeFileSync(authorityFile, authority.ca);

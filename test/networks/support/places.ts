@@ -17,10 +17,14 @@ export const publicNames: readonly string[] = [
 /** Addresses of `run`, in the first family of the cluster. */
 export const addresses = isIPv6
   ? {
-      ...{ dns: 'fd00:96::a', metadata: 'fd00:ec2::254', privateHost: 'fd00:77::10' },
+      dns: 'fd00:96::a',
+      metadata: 'fd00:ec2::254',
+      privateHost: 'fd00:77::10',
       proxy: '2001:db8:1::3',
     }
   : {
-      ...{ dns: '10.96.0.10', metadata: '169.254.169.254', privateHost: '172.20.0.10' },
+      dns: '10.96.0.10',
+      metadata: '169.254.169.254',
+      privateHost: '172.20.0.10',
       proxy: '203.0.113.3',
     };

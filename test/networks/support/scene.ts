@@ -8,8 +8,14 @@ import { addresses, gitPort, proxyPort, publicHost } from './places.ts';
 import { probe, type Attempt } from './probe.ts';
 
 const ports = {
-  ...{ apiServer: 6443, kubelet: 10250, otherPublic: 9090, agent: 8000 },
-  ...{ rest: 3000, callback: 3001, metrics: 9464, notifications: 8082 },
+  apiServer: 6443,
+  kubelet: 10250,
+  otherPublic: 9090,
+  agent: 8000,
+  rest: 3000,
+  callback: 3001,
+  metrics: 9464,
+  notifications: 8082,
 };
 
 const callbackName = `${release}-agent-side.${namespace}.svc`;

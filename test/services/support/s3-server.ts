@@ -66,7 +66,11 @@ export async function startS3Server(): Promise<S3Server> {
     server = await start(new URL(url).port);
   };
   return {
-    ...{ url, region, folderOf, kill, restart },
+    url,
+    region,
+    folderOf,
+    kill,
+    restart,
     get credentials() {
       return credentials();
     },
@@ -75,7 +79,9 @@ export async function startS3Server(): Promise<S3Server> {
     },
     store: (options) =>
       createS3Store({
-        ...{ endpoint: url, region, outward: directly },
+        endpoint: url,
+        region,
+        outward: directly,
         credentials: () => Promise.resolve(credentials()),
         ...options,
       }),

@@ -312,7 +312,10 @@ class Run {
     const { world, random } = { world: this.#world, random: this.#random };
     this.#spawn(() =>
       walkHistory({
-        ...{ world, member, scheduler: this.#scheduler, findings: this.#findings },
+        world,
+        member,
+        scheduler: this.#scheduler,
+        findings: this.#findings,
         random: random.nextOf('walk'),
       }),
     );

@@ -32,7 +32,11 @@ export async function runTwoInstallations(seed: number, maxOrphanShare?: number)
   const worlds: readonly World[] = ['a', 'b'].map(
     (prefix, index) =>
       new World({
-        ...{ scheduler, trace, findings, store, prefix },
+        scheduler,
+        trace,
+        findings,
+        store,
+        prefix,
         random: random.fork(prefix),
         namespaceUid: `namespace-${prefix}`,
         isPlain: true,

@@ -124,14 +124,20 @@ export class World {
       now: () => scheduler.monotonic(),
     });
     this.store = new FaultyStore({
-      ...{ scheduler, trace, store, random: random.fork('store') },
+      scheduler,
+      trace,
+      store,
+      random: random.fork('store'),
       onWrite: (verb, keys) => {
         options.onWrite?.(keys);
         if (verb === 'delete') this.checks.onDeleted(keys);
       },
     });
     this.api = new FaultyApi({
-      ...{ scheduler, trace, client: this.#client, random: random.fork('api') },
+      scheduler,
+      trace,
+      client: this.#client,
+      random: random.fork('api'),
       onWrite: () => this.#publish(),
       onList: onListed,
     });
@@ -141,7 +147,8 @@ export class World {
     const { random } = this.#options;
     const metadata = { name: namespace, uid: this.#namespaceUid, resourceVersion: '1' };
     this.#client.put(namespaces, {
-      ...{ apiVersion: 'v1', kind: 'Namespace' },
+      apiVersion: 'v1',
+      kind: 'Namespace',
       metadata: { ...metadata, generation: 1, creationTimestamp: '2026-01-01T00:00:00Z' },
     });
     if (this.#isForeign) await this.#addForeign();
@@ -185,9 +192,16 @@ export class World {
     const name = `operator-${++this.#starts}`;
     trace.note(`${name} starts`);
     const operator = new ModelOperator({
-      ...{ name, scheduler, trace, random: random.fork(name) },
-      ...{ store: this.store, api: this.api, network: this.network },
-      ...{ codec: this.codec, keys: this.#keys, apiKey },
+      name,
+      scheduler,
+      trace,
+      random: random.fork(name),
+      store: this.store,
+      api: this.api,
+      network: this.network,
+      codec: this.codec,
+      keys: this.#keys,
+      apiKey,
       conversations: [...this.#known.values()],
       sandboxes: this.places.map(({ sandbox }) => sandbox),
       template: aTemplate({
@@ -344,7 +358,9 @@ export class World {
     const { sandbox } = place;
     const secrets = [apiKey, this.#keys.sessionKey(sandbox.metadata.uid)];
     const agent = new ModelAgent({
-      ...{ name: uid, scheduler, random: random.fork(uid) },
+      name: uid,
+      scheduler,
+      random: random.fork(uid),
       lies: random.chance(0.06) && this.#options.isPlain !== true,
       secrets,
       textLength: this.#textLength,

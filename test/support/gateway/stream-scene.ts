@@ -98,7 +98,9 @@ export class StreamScene {
   readonly #scheduler = new FairScheduler({ clock: this.clock });
   readonly #slowReaders = new SlowReaderGuard();
   readonly #caps = new StorageCaps({
-    ...{ caches: this.caches, namespace, clock: this.clock },
+    caches: this.caches,
+    namespace,
+    clock: this.clock,
     quotas: () => this.lookup.quotas(),
   });
   readonly #snapshots = newPool('snapshots', this.clock);
@@ -130,7 +132,10 @@ export class StreamScene {
     const reads = { lookup, clock, caps: this.#caps };
     const responses = new ResponseCache({ lookup, exposure: nothingExposed });
     return new OwnRecords({
-      ...{ owner, lookup, exposure: nothingExposed, responses },
+      owner,
+      lookup,
+      exposure: nothingExposed,
+      responses,
       quota: (whose) => quotaRecord(reads, whose),
     });
   }
@@ -154,7 +159,13 @@ export class StreamScene {
     const { clock, hubs } = this;
     const { logger } = this.#log;
     const stream = new LiveStream({
-      ...{ owner, response, hubs, clock, logger, metrics, snapshots: this.#snapshots },
+      owner,
+      response,
+      hubs,
+      clock,
+      logger,
+      metrics,
+      snapshots: this.#snapshots,
       scheduler: this.#scheduler,
       slowReaders: this.#slowReaders,
       ended: () => undefined,

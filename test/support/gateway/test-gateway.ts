@@ -94,8 +94,11 @@ export class TestGateway {
     this.client = client;
     this.caches = makeCaches(this.client);
     this.serviceCaches = serviceCaches({
-      ...{ client: this.client, namespace, clock: systemClock },
-      ...{ random: Math.random, logger: silentLogger },
+      client: this.client,
+      namespace,
+      clock: systemClock,
+      random: Math.random,
+      logger: silentLogger,
     });
     this.gateway = createGateway({
       client: this.client,
@@ -398,8 +401,13 @@ function makeCaches(client: FakeKubeClient) {
     });
   return {
     conversations: new Reflector({
-      ...{ client, namespace, clock: systemClock, random: Math.random, logger: silentLogger },
-      ...{ resource: conversations, indexers: gatewayIndexers.conversations },
+      client,
+      namespace,
+      clock: systemClock,
+      random: Math.random,
+      logger: silentLogger,
+      resource: conversations,
+      indexers: gatewayIndexers.conversations,
       transform: (object: Conversation) => cachedConversation(object),
     }),
     sandboxes: cache(sandboxes, gatewayIndexers.sandboxes),

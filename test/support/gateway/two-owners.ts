@@ -87,8 +87,15 @@ const openPullRequest: PullRequests['open'] = ({ conversation }, { title, head =
   Promise.resolve({
     isNew: true,
     pullRequest: {
-      ...{ number: 1, url: 'https://git.example/acme/shop/pull/1', provider: 'github' },
-      ...{ repository: 'acme/shop', title, head, base: 'main', draft: false, state: 'Open' },
+      number: 1,
+      url: 'https://git.example/acme/shop/pull/1',
+      provider: 'github',
+      repository: 'acme/shop',
+      title,
+      head,
+      base: 'main',
+      draft: false,
+      state: 'Open',
       stateTime: conversation.metadata.creationTimestamp,
     },
   });
@@ -130,7 +137,11 @@ export class TwoOwners {
     this.client = new HttpKubeClient({ transport: this.#transport });
     this.caches = cachesOf(this.client, logger);
     this.#serviceCaches = serviceCaches({
-      ...{ client: this.client, namespace, clock: systemClock, random: Math.random, logger },
+      client: this.client,
+      namespace,
+      clock: systemClock,
+      random: Math.random,
+      logger,
     });
     this.gateway = createGateway({
       client: this.client,
@@ -308,7 +319,9 @@ export class TwoOwners {
     const sandboxUID = await this.addSandbox(owner, `sbx-${id}`, status, replicas);
     await this.addConversation(owner, id, {
       ...ready,
-      ...{ sandboxName: `sbx-${id}`, sandboxUID, approval: openApproval },
+      sandboxName: `sbx-${id}`,
+      sandboxUID,
+      approval: openApproval,
     });
   }
 
@@ -344,9 +357,12 @@ export class TwoOwners {
   async addSecret(owner: Owner, name: string): Promise<void> {
     const body = Buffer.from(JSON.stringify({ name, value: canaries.secretValue }));
     await this.send({
-      ...{ method: 'POST', target: '/api/v1/secrets', body },
+      method: 'POST',
+      target: '/api/v1/secrets',
+      body,
       headers: {
-        ...{ authorization: `Bearer ${this.keys[owner]}`, 'content-type': 'application/json' },
+        authorization: `Bearer ${this.keys[owner]}`,
+        'content-type': 'application/json',
         'content-length': String(body.length),
       },
     });
@@ -448,8 +464,13 @@ function cachesOf(client: HttpKubeClient, logger: Logger) {
     });
   return {
     conversations: new Reflector({
-      ...{ client, namespace, clock: systemClock, random: Math.random, logger: logger },
-      ...{ resource: conversations, indexers: gatewayIndexers.conversations },
+      client,
+      namespace,
+      clock: systemClock,
+      random: Math.random,
+      logger: logger,
+      resource: conversations,
+      indexers: gatewayIndexers.conversations,
       transform: (object: Conversation) => cachedConversation(object),
     }),
     sandboxes: cache(sandboxes, gatewayIndexers.sandboxes),

@@ -6,7 +6,10 @@ import { fakeAgent } from './fake-agent.ts';
 const id = '0123456789abcdef0123456789abcdef';
 const own = '/api/conversations/01234567-89ab-cdef-0123-456789abcdef';
 const approval = {
-  ...{ id: 'q1', tool_call_id: 't1', title: 'rm -rf build', tool_kind: 'execute' },
+  id: 'q1',
+  tool_call_id: 't1',
+  title: 'rm -rf build',
+  tool_kind: 'execute',
   input: { command: 'rm -rf build' },
   options: [{ option_id: 'yes', name: 'Yes', kind: 'allow_once' }],
 };
@@ -27,7 +30,10 @@ describe('the client of the bridge', () => {
       'a command',
       {},
       {
-        ...{ id: 'q1', title: 'rm -rf build', kind: 'execute', tool: 'execute' },
+        id: 'q1',
+        title: 'rm -rf build',
+        kind: 'execute',
+        tool: 'execute',
         summary: 'Call 1 of 1: execute\nWords of the model: rm -rf build\ncommand: rm -rf build',
         options: [{ id: 'yes', name: 'Yes', kind: 'allow_once' }],
         complete: true,

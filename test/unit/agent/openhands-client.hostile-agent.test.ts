@@ -42,8 +42,13 @@ const endpoint = () => ({ baseUrl: `http://127.0.0.1:${agent.port}`, sessionKey:
 const message = { content: [{ type: 'text', text: 'do it' }] } as const;
 const init = { bootstrapKey: 'boot', sessionKey: 'session-key', secretKey: 'secret', env: {} };
 const reported: AgentConversation = {
-  ...{ id: conversationId, executionStatus: 'finished', reportedStatus: 'finished' },
-  ...{ title: undefined, updatedAt: undefined, lastUserMessageId: 'm', metrics: undefined },
+  id: conversationId,
+  executionStatus: 'finished',
+  reportedStatus: 'finished',
+  title: undefined,
+  updatedAt: undefined,
+  lastUserMessageId: 'm',
+  metrics: undefined,
 };
 const llm = { model: 'openai/m', apiKey: 'sk-secret-0123456789' };
 

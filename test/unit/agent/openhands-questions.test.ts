@@ -40,7 +40,10 @@ describe('questionOf', () => {
       'a command',
       [action({})],
       {
-        ...{ title: 'ls', kind: 'execute', tool: 'terminal', complete: true },
+        title: 'ls',
+        kind: 'execute',
+        tool: 'terminal',
+        complete: true,
         summary: 'Call 1 of 1: terminal\nkind: TerminalAction\ncommand: ls',
       },
     ],
@@ -58,14 +61,17 @@ describe('questionOf', () => {
       [action(edit)],
       {
         title: 'file_editor {"command":"create","path":"/workspace/x","file_text":"y"}',
-        ...{ kind: 'edit', tool: 'file_editor' },
+        kind: 'edit',
+        tool: 'file_editor',
       },
     ],
     [
       'two actions of one response, and none of an earlier one',
       [action(edit), action({}), action({ id: 'a0', llm_response_id: 'r0' })],
       {
-        ...{ title: 'ls and 1 more', kind: 'other', tool: 'terminal, file_editor' },
+        title: 'ls and 1 more',
+        kind: 'other',
+        tool: 'terminal, file_editor',
         summary: expect.stringMatching(
           /^Call 1 of 2: terminal\n[^]*\nCall 2 of 2: file_editor\n/,
         ) as unknown,
@@ -229,7 +235,8 @@ describe('openQuestion', () => {
   it('shows an action after large ones, which are too large together', async () => {
     const before = Array.from({ length: 20 }, () => withInput(large, earlier));
     expect(await shownBy(pagesOf(withInput('{"command":"ls"}'), ...before))).toMatchObject({
-      ...{ summary: 'Call 1 of 1: terminal\ncommand: ls', complete: true },
+      summary: 'Call 1 of 1: terminal\ncommand: ls',
+      complete: true,
     });
   });
 

@@ -7,7 +7,8 @@ const parsed = (items: readonly object[]): readonly RecentEvent[] =>
   recentEventsSchema.parse({ items }).items;
 
 const said = (source: 'user' | 'agent', text: string): object => ({
-  ...{ kind: 'MessageEvent', source },
+  kind: 'MessageEvent',
+  source,
   llm_message: { content: [{ type: 'text', text }] },
 });
 const asked = said('user', 'Do it.');

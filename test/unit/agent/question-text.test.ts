@@ -5,7 +5,8 @@ import { maxCachedTextBytes } from '../../../src/resources/cached-conversation.t
 import { questionTextOf, type AskedCall } from '../../../src/agent/question-text.ts';
 
 const call = (fields: Partial<AskedCall> = {}): AskedCall => ({
-  ...{ tool: 'terminal', kind: 'execute' },
+  tool: 'terminal',
+  kind: 'execute',
   input: { command: 'ls' },
   ...fields,
 });
@@ -60,8 +61,12 @@ describe('the text of a question', () => {
       'a command of OpenHands without its defaults',
       call({
         input: {
-          ...{ kind: 'ExecuteBashAction', command: 'ls', is_input: false, reset: false },
-          ...{ timeout: null, sandboxed: false },
+          kind: 'ExecuteBashAction',
+          command: 'ls',
+          is_input: false,
+          reset: false,
+          timeout: null,
+          sandboxed: false,
         },
       }),
       'ls (with sandboxed)',
@@ -286,7 +291,11 @@ describe('the text of a question', () => {
   it('is whole for each person who can approve its calls', () => {
     const options = [{ id: 'yes', name: 'Yes', kind: 'allow_once' as const }];
     const shown = (given: readonly AskedCall[], isWhole: boolean): Approval => ({
-      ...{ id: 'a', kind: 'other', callHash: 'hash', requestedTime: '', agentEpoch: 0 },
+      id: 'a',
+      kind: 'other',
+      callHash: 'hash',
+      requestedTime: '',
+      agentEpoch: 0,
       ...questionTextOf({ calls: given, isWhole, options }, []),
     });
     const isApproved = (approval: Approval, hash?: string) =>

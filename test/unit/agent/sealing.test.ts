@@ -14,7 +14,9 @@ const place = (): fc.Arbitrary<SealContext> =>
   fc.oneof(
     fc.record({ scope: fc.constantFrom('secret', 'mcp'), owner: word(), name: word() }),
     fc.record({
-      ...{ scope: fc.constant('start' as const), owner: word(), conversation: word() },
+      scope: fc.constant('start' as const),
+      owner: word(),
+      conversation: word(),
       name: word(),
     }),
   );

@@ -106,7 +106,10 @@ describe('agentSource', () => {
     const second = await source.page('large', options);
     expect(second.next).toBe('huge');
     expect(JSON.parse(String(second.events[0]?.json))).toEqual({
-      ...{ id: 'large', kind: 'MessageEvent', timestamp: '2026-01-01T00:00:00', source: 'agent' },
+      id: 'large',
+      kind: 'MessageEvent',
+      timestamp: '2026-01-01T00:00:00',
+      source: 'agent',
       archive_omitted_bytes: large.length,
     });
     expect(large.length).toBeGreaterThan(maxEventBytes);

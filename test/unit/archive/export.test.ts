@@ -27,11 +27,9 @@ describe('the name of the file of an event', () => {
 
 it('an export has each event, and the record with their number', async () => {
   const event = (position: number): HistoryEvent => ({
-    ...{
-      id: `e${position}`,
-      position,
-      json: Buffer.from(JSON.stringify({ id: `e${position}`, text: 'ü' })),
-    },
+    id: `e${position}`,
+    position,
+    json: Buffer.from(JSON.stringify({ id: `e${position}`, text: 'ü' })),
   });
   const parts = async function* () {
     yield await Promise.resolve([event(0), event(1)]);

@@ -148,7 +148,9 @@ describe('an agent with bad events', () => {
     const text = Buffer.from(`{"id":"a","kind":"MessageEvent",\n"numbers":[${numbers}]}`);
     const event = agentEventOf(text);
     expect(JSON.parse(event?.json.toString() ?? '')).toEqual({
-      ...{ id: 'a', kind: 'MessageEvent', archive_omitted_bytes: text.length },
+      id: 'a',
+      kind: 'MessageEvent',
+      archive_omitted_bytes: text.length,
     });
   });
 
@@ -259,7 +261,9 @@ describe('an agent with bad events', () => {
       const state = { ...address, head: last.head ?? '' };
       const page = await reader.search(state, { descending: true, limit: 1 });
       expect(JSON.parse(String(page.events[0]?.json))).toEqual({
-        ...{ id: 'e149', kind: 'k', archive_omitted_bytes: deep('e149').length },
+        id: 'e149',
+        kind: 'k',
+        archive_omitted_bytes: deep('e149').length,
       });
     },
   );
@@ -282,7 +286,10 @@ describe('an agent with bad events', () => {
       JSON.parse = parse;
       expect(Math.max(...lengths)).toBeLessThan(100);
       expect(JSON.parse(String(event?.json))).toEqual({
-        ...{ id: 'e1', kind: 'k', source: 'agent', archive_omitted_bytes: text.length },
+        id: 'e1',
+        kind: 'k',
+        source: 'agent',
+        archive_omitted_bytes: text.length,
       });
     },
   );
@@ -319,7 +326,12 @@ describe('an agent with bad events', () => {
     };
     const { store } = memoryStore();
     const extension = await extendArchive(address, undefined, {
-      ...{ store, codec: counting, source, signal, maxEvents: Infinity, maxBytes: Infinity },
+      store,
+      codec: counting,
+      source,
+      signal,
+      maxEvents: Infinity,
+      maxBytes: Infinity,
       installation: 'here',
     });
     expect(extension.events).toBe(ids.length);

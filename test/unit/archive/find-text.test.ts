@@ -36,8 +36,12 @@ function archiveOf(codec: Codec) {
       for (const text of texts)
         log.events.push(eventOf(eventJson(`e${log.events.length}`, { text })));
       const extension = await extendArchive(address, head, {
-        ...{ ...objects, source: log.source, signal, installation: 'here' },
-        ...{ maxBytes: Infinity, maxEvents: Infinity },
+        ...objects,
+        source: log.source,
+        signal,
+        installation: 'here',
+        maxBytes: Infinity,
+        maxEvents: Infinity,
       });
       head = extension.head ?? head;
     },

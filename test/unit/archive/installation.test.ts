@@ -22,8 +22,13 @@ async function archiveWith(change: (head: string, heads: string) => Promise<void
   const log = agentLog();
   log.events.push(eventOf(eventJson('e0')));
   const state = await extendArchive(address, undefined, {
-    ...{ store, codec, source: log.source, signal, installation: 'key/uid' },
-    ...{ maxBytes: Infinity, maxEvents: Infinity },
+    store,
+    codec,
+    source: log.source,
+    signal,
+    installation: 'key/uid',
+    maxBytes: Infinity,
+    maxEvents: Infinity,
   });
   await store.put(keyOf(address, 's', segment), Buffer.from('x'));
   const head = join(directory, keyOf(address, 'h', state.head ?? ''));

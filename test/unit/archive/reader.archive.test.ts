@@ -23,8 +23,12 @@ function archiveWith(codec: Codec, changes: Partial<ExtendOptions> = {}) {
   const objects = { store: memory.store, codec };
   const extend = (head: string | undefined) =>
     extendArchive(address, head, {
-      ...{ ...objects, source: log.source, signal },
-      ...{ maxBytes: Infinity, maxEvents: Infinity, installation: 'here' },
+      ...objects,
+      source: log.source,
+      signal,
+      maxBytes: Infinity,
+      maxEvents: Infinity,
+      installation: 'here',
       ...changes,
     });
   return { ...memory, log, extend, reader: createHistoryReader(objects) };
@@ -257,7 +261,9 @@ describe('a repeated or a strange extension', () => {
       ...Array.from({ length: 2_000 }, (_, index) =>
         eventOf(
           JSON.stringify({
-            ...{ id: `e${index}`, kind: 'MessageEvent', source: 'agent' },
+            id: `e${index}`,
+            kind: 'MessageEvent',
+            source: 'agent',
             llm_message: { content: [{ type: 'text', text: textOf(index) }] },
           }),
         ),

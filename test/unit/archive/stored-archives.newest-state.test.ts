@@ -20,8 +20,14 @@ async function storeWith(heads: readonly { readonly events: number; readonly sal
     const log = agentLog();
     for (let index = 0; index < events; index++) log.events.push(eventOf(eventJson(`e${index}`)));
     await extendArchive(address, undefined, {
-      ...{ store: memory.store, codec, source: log.source, signal, salt, installation: 'here' },
-      ...{ maxBytes: Infinity, maxEvents: Infinity },
+      store: memory.store,
+      codec,
+      source: log.source,
+      signal,
+      salt,
+      installation: 'here',
+      maxBytes: Infinity,
+      maxEvents: Infinity,
     });
   }
   return memory;

@@ -48,8 +48,12 @@ describe('a snapshot', () => {
     const changes = changesNamed(10);
     const { snapshot, calls } = await taken({ names: ['a', 'b'], changes });
     expect(snapshot).toMatchObject({
-      ...{ version: 1, workingDir: '/work', files: ['a', 'b'], changes },
-      ...{ filesTruncated: false, diffsTruncated: false },
+      version: 1,
+      workingDir: '/work',
+      files: ['a', 'b'],
+      changes,
+      filesTruncated: false,
+      diffsTruncated: false,
     });
     expect(snapshot.diffs['f3']).toEqual({ original: '', modified: '/work/f3' });
     expect(Object.keys(snapshot.diffs)).toHaveLength(10);
@@ -87,8 +91,11 @@ describe('a snapshot', () => {
     expect(snapshot).toMatchObject({ files: [], filesTruncated: true, diffsTruncated: false });
     const other = await taken({ names: ['a'], changes: failing('refused') });
     expect(other.snapshot).toMatchObject({
-      ...{ files: ['a'], filesTruncated: false },
-      ...{ changes: [], diffs: {}, diffsTruncated: true },
+      files: ['a'],
+      filesTruncated: false,
+      changes: [],
+      diffs: {},
+      diffsTruncated: true,
     });
   });
 

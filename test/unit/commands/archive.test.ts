@@ -15,12 +15,16 @@ import { FakeHistory, headOf, storedEvents } from '../../support/gateway/fake-hi
 const address = { namespace: 'agents', uid: 'u1' };
 const conversation = (more: Partial<ArchivedConversation> = {}): ArchivedConversation => ({
   ...address,
-  ...{ name: 'c1', head: headOf(3), events: 3, expiredTime: undefined },
+  name: 'c1',
+  head: headOf(3),
+  events: 3,
+  expiredTime: undefined,
   ...more,
 });
 const archive = (more: Partial<Archive> = {}): Archive => ({
   ...address,
-  ...{ conversation: conversation(), isStored: true },
+  conversation: conversation(),
+  isStored: true,
   ...more,
 });
 const accessTo = (...heads: readonly string[]) => {

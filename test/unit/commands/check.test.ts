@@ -110,7 +110,10 @@ describe('the API server', () => {
 describe('the clock', () => {
   const at = (serverMs: number) =>
     skewMs({
-      ...{ status: 200, version: undefined, sentMs: 1_000_000_000, receivedMs: 1_000_000_200 },
+      status: 200,
+      version: undefined,
+      sentMs: 1_000_000_000,
+      receivedMs: 1_000_000_200,
       date: new Date(serverMs).toUTCString(),
     });
   it.each([
@@ -717,14 +720,21 @@ it.each([
 
 describe('the report', () => {
   const finding = (severity: Finding['severity']): Finding => ({
-    ...{ code: 'ClockSkewed', severity, cause: 'A cause.', breaks: 'A loss.', mend: 'a command' },
+    code: 'ClockSkewed',
+    severity,
+    cause: 'A cause.',
+    breaks: 'A loss.',
+    mend: 'a command',
   });
   const result = (
     name: string,
     findings: readonly Finding[],
     notTried: readonly string[] = [],
   ) => ({
-    ...{ name, findings, notTried, observed: 'all is well' },
+    name,
+    findings,
+    notTried,
+    observed: 'all is well',
   });
   it.each([
     ['nothing is found', [result('a', [])], 0],

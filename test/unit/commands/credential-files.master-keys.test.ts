@@ -27,7 +27,9 @@ describe('mounted master keys', () => {
     const clock = new VirtualClock();
     const { logger, lines } = recordingLogger();
     const { keys, close } = mountedMasterKeys({
-      ...{ files: files.slice(0, given.length), logger, clock },
+      files: files.slice(0, given.length),
+      logger,
+      clock,
     });
     const next = async () => {
       await clock.advance(10_000);

@@ -129,7 +129,9 @@ describe('mounted credentials', () => {
       forgejo: 'https://forgejo.example',
     };
     const config = readGatewayConfig({
-      ...{ GIT_HOSTS: JSON.stringify(hosts), GIT_CREDENTIALS_DIR: folder, MASTER_KEY_FILES: 'x' },
+      GIT_HOSTS: JSON.stringify(hosts),
+      GIT_CREDENTIALS_DIR: folder,
+      MASTER_KEY_FILES: 'x',
     });
     const credentials = gitCredentials(
       config,

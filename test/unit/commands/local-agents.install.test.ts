@@ -162,8 +162,11 @@ describe('the table of agents', () => {
     const row = agentsDocument.split('\n').find((line) => line.startsWith(`| \`${name}\``)) ?? '';
     const cells = row.split('|').map((cell) => cell.trim());
     expect(cells).toMatchObject({
-      ...{ 2: `\`${packageName}\` ${version}`, 3: license, 5: mode(modes?.asks) },
-      ...{ 6: mode(modes?.free), 7: `\`${continues}\`` },
+      2: `\`${packageName}\` ${version}`,
+      3: license,
+      5: mode(modes?.asks),
+      6: mode(modes?.free),
+      7: `\`${continues}\``,
     });
   });
 

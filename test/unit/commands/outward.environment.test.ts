@@ -48,8 +48,10 @@ it('names a file with the certificates of TRUST_FILE beside the public ones', ()
   expect(text).toContain(rootCertificates[0]);
   expect(others).toEqual({
     TRUST_FILE: join(path, 'ca.crt'),
-    ...{ NODE_EXTRA_CA_CERTS: bundle, SSL_CERT_FILE: bundle },
-    ...{ CURL_CA_BUNDLE: bundle, REQUESTS_CA_BUNDLE: bundle },
+    NODE_EXTRA_CA_CERTS: bundle,
+    SSL_CERT_FILE: bundle,
+    CURL_CA_BUNDLE: bundle,
+    REQUESTS_CA_BUNDLE: bundle,
   });
 });
 

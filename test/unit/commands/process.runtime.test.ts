@@ -28,7 +28,11 @@ async function busyServer() {
   );
   while (stub.requests.length < 16) await new Promise((resolve) => setImmediate(resolve));
   return {
-    ...{ stub, connection, runtime, work, signal },
+    stub,
+    connection,
+    runtime,
+    work,
+    signal,
     close: async () => {
       ended.abort(new Error('the test is over'));
       await Promise.all(pending);

@@ -17,8 +17,11 @@ it.each([readGatewayConfig, readOperatorConfig, readArchiveToolConfig, readUpCon
   '%p reads the proxies and the file of certificates',
   (read) => {
     const config = read({
-      ...{ ...required, HTTPS_PROXY: 'http://proxy.test:3128', HTTP_PROXY: 'proxy.test' },
-      ...{ NO_PROXY: '.svc', TRUST_FILE: '/ca.crt' },
+      ...required,
+      HTTPS_PROXY: 'http://proxy.test:3128',
+      HTTP_PROXY: 'proxy.test',
+      NO_PROXY: '.svc',
+      TRUST_FILE: '/ca.crt',
     });
     expect(config.TRUST_FILE).toBe('/ca.crt');
     expect(proxiesOf(config)).toMatchObject({
@@ -31,8 +34,13 @@ it.each([readGatewayConfig, readOperatorConfig, readArchiveToolConfig, readUpCon
 
 it('takes a variable in lower case before its twin, unless it is empty', () => {
   const config = readGatewayConfig({
-    ...{ ...required, https_proxy: 'http://lower.test', HTTPS_PROXY: 'http://upper.test' },
-    ...{ http_proxy: '', HTTP_PROXY: 'http://upper.test', no_proxy: 'a.test', NO_PROXY: 'b.test' },
+    ...required,
+    https_proxy: 'http://lower.test',
+    HTTPS_PROXY: 'http://upper.test',
+    http_proxy: '',
+    HTTP_PROXY: 'http://upper.test',
+    no_proxy: 'a.test',
+    NO_PROXY: 'b.test',
   });
   expect(proxiesOf(config)).toMatchObject({
     https: { origin: 'http://lower.test' },

@@ -37,7 +37,11 @@ function anOperator() {
   ) as Record<(typeof kinds)[number], () => void>;
   const agent = new OpenHandsClient();
   const operator = new Operator({
-    ...{ client, caches, agent, keys: sceneKeys, gitHosts: {} },
+    client,
+    caches,
+    agent,
+    keys: sceneKeys,
+    gitHosts: {},
     ...runtime,
     metrics: createMetrics(),
   });

@@ -31,7 +31,8 @@ const specUnder = (key: Buffer, owner = 'alice'): OwnerSettingsSpec => {
     mcpServers: [
       { name: 'plain', url: 'https://example.com' },
       {
-        ...{ name: 'docs', url: 'https://example.com' },
+        name: 'docs',
+        url: 'https://example.com',
         sealed: sealing.seal('{"A":"1"}', { scope: 'mcp', owner, name: 'docs' }),
       },
     ],
@@ -69,8 +70,12 @@ describe('a resealer', () => {
     apiVersion: 'conversation-operator.dev/v1alpha1',
     kind: 'OwnerSettings',
     metadata: {
-      ...{ name: settingsNameOf(spec.owner), namespace, uid: spec.owner, generation: 1 },
-      ...{ resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' },
+      name: settingsNameOf(spec.owner),
+      namespace,
+      uid: spec.owner,
+      generation: 1,
+      resourceVersion: '1',
+      creationTimestamp: '2026-01-01T00:00:00Z',
     },
     spec,
   });
@@ -82,7 +87,11 @@ describe('a resealer', () => {
     const changed: string[] = [];
     let failures = 0;
     const resealer = new Resealer({
-      ...{ clock, keys, cache, namespace, sealing: sealingUnder(keys) },
+      clock,
+      keys,
+      cache,
+      namespace,
+      sealing: sealingUnder(keys),
       logger: recordingLogger().logger,
       settings: {
         change: (owner, change) => {

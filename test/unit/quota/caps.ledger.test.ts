@@ -9,7 +9,13 @@ import {
 import { aQuota } from '../../support/builders.ts';
 
 const aStored = (name: string, more: Partial<StoredConversation> = {}): StoredConversation => ({
-  ...{ uid: name, name, owner: 'alice', createdAt: 0, bytes: 1, isNew: true, wantsSandbox: false },
+  uid: name,
+  name,
+  owner: 'alice',
+  createdAt: 0,
+  bytes: 1,
+  isNew: true,
+  wantsSandbox: false,
   ...more,
 });
 interface Limits {

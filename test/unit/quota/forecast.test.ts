@@ -97,15 +97,13 @@ function settled(snapshot: Snapshot, now: number): ReadonlyMap<string, string> {
   const done = new Map<string, string>();
   for (let step = decide(snapshot, now); step !== undefined; step = decide(snapshot, now)) {
     const state: Readonly<Record<typeof step.kind, SlotState>> = {
-      ...{
-        release: 'none',
-        admit: 'starting',
-        evict: 'freeing',
-        expire: 'freeing',
-        reject: 'suspended',
-        fail: 'none',
-        wait: 'waiting',
-      },
+      release: 'none',
+      admit: 'starting',
+      evict: 'freeing',
+      expire: 'freeing',
+      reject: 'suspended',
+      fail: 'none',
+      wait: 'waiting',
     };
     const next = state[step.kind];
     done.set(step.slot.uid, step.kind);

@@ -50,7 +50,11 @@ function readingOf(snapshot: Snapshot, now: number): unknown {
   const { owners, resuming, all, spares, wanted, demand, dueAt } = snapshot.view(now);
   const { waiting, candidates, ...load } = all.load;
   return {
-    ...{ ...load, wanted, demand, dueAt, spares: spares.load.taken },
+    ...load,
+    wanted,
+    demand,
+    dueAt,
+    spares: spares.load.taken,
     owners: owners.map(({ name }) => name).sort(),
     resuming: resuming.map(({ name }) => name).sort(),
     waiting: waiting.map(({ uid }) => uid),

@@ -104,13 +104,11 @@ describe('a list and a watch that need no long texts', () => {
       readonly removedBytes: number;
     }[] = [];
     const reflector = new Reflector({
-      ...{
-        client,
-        resource: conversations,
-        clock: systemClock,
-        random: Math.random,
-        logger: silentLogger,
-      },
+      client,
+      resource: conversations,
+      clock: systemClock,
+      random: Math.random,
+      logger: silentLogger,
       maxTextBytes: maxCachedTextBytes,
       transform: (object: Conversation, removedBytes) => {
         seen.push({

@@ -41,25 +41,21 @@ describe('a cached conversation', () => {
 
   it('has no texts, and everything else that decisions need', () => {
     const whole = stored({
-      ...{
-        initialMessage: message('the first'),
-        messages: [later(1, 'the second')],
-        title: 'A title',
-        tags: { team: 'one' },
-      },
+      initialMessage: message('the first'),
+      messages: [later(1, 'the second')],
+      title: 'A title',
+      tags: { team: 'one' },
       agent: { model: 'm', systemMessageSuffix: 'the suffix' },
     });
     const cached = cachedConversation(whole);
     expect(cached).toEqual({
       ...whole,
       spec: {
-        ...{
-          owner: 'alice',
-          templateName: 'default',
-          title: 'A title',
-          tags: { team: 'one' },
-          agent: { model: 'm' },
-        },
+        owner: 'alice',
+        templateName: 'default',
+        title: 'A title',
+        tags: { team: 'one' },
+        agent: { model: 'm' },
         initialMessage: { role: 'user', run: true },
         messages: [{ number: 1, id: 'm1', role: 'user', run: true }],
       },

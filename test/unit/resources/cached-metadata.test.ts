@@ -47,24 +47,34 @@ describe('a cached pod', () => {
 
   it('has of its status what says whether it runs, and why not', () => {
     const container = {
-      ...{ name: 'agent', image: 'an-image', containerID: 'containerd://1', restartCount: 1 },
+      name: 'agent',
+      image: 'an-image',
+      containerID: 'containerd://1',
+      restartCount: 1,
       state: { waiting: { reason: 'CrashLoopBackOff' } },
       lastState: { terminated: { exitCode: 1, reason: 'Error' } },
     };
     const status = {
-      ...{ phase: 'Running', reason: 'Evicted', message: 'No room.', podIP: '127.70.0.1' },
+      phase: 'Running',
+      reason: 'Evicted',
+      message: 'No room.',
+      podIP: '127.70.0.1',
       conditions: [{ type: 'PodScheduled', status: 'True', lastTransitionTime: noon }],
       containerStatuses: [container],
       initContainerStatuses: [container],
     };
     const reported = {
       ...container,
-      ...{ imageID: 'sha256:1', ready: true, started: true },
+      imageID: 'sha256:1',
+      ready: true,
+      started: true,
       volumeMounts: [{ name: 'workspace', mountPath: '/workspace' }],
     };
     const made: Pod = aPod(aSandbox(), {
       ...status,
-      ...{ qosClass: 'BestEffort', hostIP: '10.0.0.1', podIPs: [{ ip: '127.70.0.1' }] },
+      qosClass: 'BestEffort',
+      hostIP: '10.0.0.1',
+      podIPs: [{ ip: '127.70.0.1' }],
       containerStatuses: [reported],
       initContainerStatuses: [reported],
     });
@@ -90,7 +100,8 @@ describe('a cached claim', () => {
     expect(cachedClaim(made, new Interner())).toEqual({
       ...whole,
       metadata: { ...whole.metadata, labels: { [retainedLabel]: 'true' }, annotations: own },
-      ...{ spec: { storageClassName: 'standard' }, status: { phase: 'Bound' } },
+      spec: { storageClassName: 'standard' },
+      status: { phase: 'Bound' },
     });
   });
 });

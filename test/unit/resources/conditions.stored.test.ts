@@ -20,8 +20,12 @@ async function sceneOf(more: (status: ConversationStatus) => ConversationStatus)
   const { metadata } = scene.client.put(sandboxes, aSandbox({ replicas: 0 }));
   const status: ConversationStatus = {
     start: { status: 'READY', transitions: [{ status: 'READY', time: noon }] },
-    ...{ observedGeneration: 1, sandboxName: metadata.name, sandboxUID: metadata.uid },
-    ...{ sandboxStatus: 'PAUSED', sandboxStatusReason: 'User', executionStatus: 'finished' },
+    observedGeneration: 1,
+    sandboxName: metadata.name,
+    sandboxUID: metadata.uid,
+    sandboxStatus: 'PAUSED',
+    sandboxStatusReason: 'User',
+    executionStatus: 'finished',
   };
   const made = aConversation({ status: more(status) });
   scene.client.put(conversations, made);
@@ -61,7 +65,9 @@ describe('a conversation in which nothing has changed', () => {
 
 it('a conversation of an earlier version gets all conditions with its next write', async () => {
   const { stored } = await sceneOf((status) => ({
-    ...{ ...status, sandboxStatus: 'RUNNING', sandboxStatusReason: 'Running' },
+    ...status,
+    sandboxStatus: 'RUNNING',
+    sandboxStatusReason: 'Running',
     conditions: [condition('Finished', 'True', 'Finished', later(-60_000))],
   }));
   const { status } = await stored();

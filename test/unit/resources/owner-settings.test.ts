@@ -7,8 +7,12 @@ import {
 const owner = 'alice@example.com';
 const object = {
   metadata: {
-    ...{ name: settingsNameOf(owner), namespace: 'default', uid: 'u', generation: 1 },
-    ...{ resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' },
+    name: settingsNameOf(owner),
+    namespace: 'default',
+    uid: 'u',
+    generation: 1,
+    resourceVersion: '1',
+    creationTimestamp: '2026-01-01T00:00:00Z',
   },
   spec: { owner },
 };

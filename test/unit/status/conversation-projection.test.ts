@@ -108,19 +108,23 @@ describe('the condition Finished', () => {
   it('is False while the agent works, and has another time when that ends', () => {
     const again = at(60_000, { ...at(0, finished), executionStatus: 'running' });
     expect(findCondition(again.conditions, 'Finished')).toMatchObject({
-      ...{ status: 'False', reason: 'Active', lastTransitionTime: later(60_000) },
+      status: 'False',
+      reason: 'Active',
+      lastTransitionTime: later(60_000),
     });
     expect(
       findCondition(at(90_000, { ...again, executionStatus: 'finished' }).conditions, 'Finished'),
     ).toMatchObject({
-      ...{ status: 'True', lastTransitionTime: later(90_000) },
+      status: 'True',
+      lastTransitionTime: later(90_000),
     });
   });
 
   it('says that the last command of the run failed', () => {
     const lastResult = { reason: 'ToolFailed', exitCode: 3 } as const;
     expect(shown('Finished', { ...finished, lastResult })).toMatchObject({
-      ...{ status: 'True', reason: 'Finished' },
+      status: 'True',
+      reason: 'Finished',
       message: 'The run is over. The last command failed: exit code 3.',
     });
   });
@@ -203,11 +207,9 @@ describe('the condition Ready', () => {
     expect(
       shown('Ready', ready({ sandboxStatus: 'RUNNING', sandboxStatusReason: 'Running' })),
     ).toMatchObject({
-      ...{
-        status: 'True',
-        reason: 'SandboxRunning',
-        message: 'The start is READY and the sandbox is RUNNING.',
-      },
+      status: 'True',
+      reason: 'SandboxRunning',
+      message: 'The start is READY and the sandbox is RUNNING.',
     });
   });
 });
@@ -290,8 +292,15 @@ describe('the condition Paused', () => {
 
 describe('the condition WaitingForApproval', () => {
   const question: Approval = {
-    ...{ id: 'q1', title: 'make', kind: 'execute', tool: 'terminal', summary: 'make' },
-    ...{ options: [], requestedTime: noon, callHash: 'h', agentEpoch: 1 },
+    id: 'q1',
+    title: 'make',
+    kind: 'execute',
+    tool: 'terminal',
+    summary: 'make',
+    options: [],
+    requestedTime: noon,
+    callHash: 'h',
+    agentEpoch: 1,
   };
   const asks = { executionStatus: 'waiting_for_confirmation' } as const;
   const closed = { id: 'q1', outcome: 'Withdrawn', time: noon, message: 'No effect.' } as const;

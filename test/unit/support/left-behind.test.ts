@@ -86,7 +86,10 @@ const works: Readonly<Record<string, (given: Outliving, fails: boolean) => Promi
   },
   'a call of the API server': async ({ clock, signal }, fails) => {
     const transport = new Transport({
-      ...{ connection: { server: server.url }, clock, random: Math.random, logger: silentLogger },
+      connection: { server: server.url },
+      clock,
+      random: Math.random,
+      logger: silentLogger,
     });
     const call = { verb: 'get', resource: 'pods', method: 'GET', path: '/', signal } as const;
     try {
@@ -97,7 +100,10 @@ const works: Readonly<Record<string, (given: Outliving, fails: boolean) => Promi
   },
   'a watch of the API server': async ({ clock, signal }, fails) => {
     const transport = new Transport({
-      ...{ connection: { server: server.url }, clock, random: Math.random, logger: silentLogger },
+      connection: { server: server.url },
+      clock,
+      random: Math.random,
+      logger: silentLogger,
     });
     const call = { verb: 'watch', resource: 'pods', method: 'GET', path: '/', signal } as const;
     try {
@@ -109,7 +115,10 @@ const works: Readonly<Record<string, (given: Outliving, fails: boolean) => Promi
   'a call of the object store': async ({ clock, signal }, fails) => {
     const store = createS3Store({
       outward: directly,
-      ...{ endpoint: server.url, region: 'eu-test-1', bucket: 'bucket', clock },
+      endpoint: server.url,
+      region: 'eu-test-1',
+      bucket: 'bucket',
+      clock,
       credentials: () => Promise.resolve({ accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 's3cret' }),
     });
     try {
@@ -133,12 +142,17 @@ const works: Readonly<Record<string, (given: Outliving, fails: boolean) => Promi
   'a read of an agent': async ({ clock, signal }, fails) => {
     const eventReads = newPool('eventReads', clock);
     const reads = new AgentReads({
-      ...{ clock, places: eventReads, silentAgents: new CircuitBreakers({ clock }) },
+      clock,
+      places: eventReads,
+      silentAgents: new CircuitBreakers({ clock }),
       firstByteMs: 10_000,
     } as unknown as ConstructorParameters<typeof AgentReads>[0]);
     const agent = {
-      ...{ endpoint: { baseUrl: server.url, sessionKey: '' }, id: 'c-1', owner: 'alice' },
-      ...{ sandbox: 'sbx-1', container: 'container-1' },
+      endpoint: { baseUrl: server.url, sessionKey: '' },
+      id: 'c-1',
+      owner: 'alice',
+      sandbox: 'sbx-1',
+      container: 'container-1',
     };
     try {
       await reads.ask(

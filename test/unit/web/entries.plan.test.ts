@@ -2,7 +2,9 @@ import type { AgentEvent } from '../../../src/agent/event-kinds.ts';
 import { lastRunMsOf, planOf } from '../../../src/web/entries.ts';
 
 const acp = (...value: readonly unknown[]): AgentEvent => ({
-  ...{ kind: 'ConversationStateUpdateEvent', key: 'plan', value },
+  kind: 'ConversationStateUpdateEvent',
+  key: 'plan',
+  value,
 });
 const tasks = [
   { title: 'Read', notes: '', status: 'done' },
@@ -83,7 +85,8 @@ describe('the plan of an agent', () => {
 
 describe('the time of the last run', () => {
   const status = (value: string, second: number): AgentEvent => ({
-    ...{ key: 'execution_status', value },
+    key: 'execution_status',
+    value,
     timestamp: `2026-01-01T00:00:${String(second).padStart(2, '0')}.000001`,
   });
   it.each<[string, readonly AgentEvent[], number | undefined]>([

@@ -28,12 +28,25 @@ const observation = (call: string, fields: object): AgentEvent => ({
   observation: { kind: 'TerminalObservation', ...fields },
 });
 const acp = (call: string, fields: object): AgentEvent => ({
-  ...{ kind: 'ACPToolCallEvent', id: `acp-${call}`, source: 'agent', tool_call_id: call },
-  ...{ title: '', status: 'in_progress', tool_kind: 'execute', raw_input: null },
-  ...{ raw_output: null, content: null, is_error: false, ...fields },
+  kind: 'ACPToolCallEvent',
+  id: `acp-${call}`,
+  source: 'agent',
+  tool_call_id: call,
+  title: '',
+  status: 'in_progress',
+  tool_kind: 'execute',
+  raw_input: null,
+  raw_output: null,
+  content: null,
+  is_error: false,
+  ...fields,
 });
 const update = (key: string, value: unknown): AgentEvent => ({
-  ...{ kind: 'ConversationStateUpdateEvent', id: `u-${key}`, source: 'environment', key, value },
+  kind: 'ConversationStateUpdateEvent',
+  id: `u-${key}`,
+  source: 'environment',
+  key,
+  value,
 });
 const run = { kind: 'TerminalAction', command: 'ls -l\npwd' };
 
@@ -57,7 +70,8 @@ const cases: [string, AgentEvent[], object[]][] = [
     [update('acp_session_lost', 'The agent has not answered within 60 s.')],
     [
       {
-        ...{ kind: 'notice', isProblem: true },
+        kind: 'notice',
+        isProblem: true,
         text: 'The agent could not open its session: The agent has not answered within 60 s.',
       },
     ],
@@ -276,8 +290,16 @@ describe('what a person reads of events', () => {
     for (const kind of kinds)
       for (const value of odd) {
         const event = {
-          ...{ kind, id: value, timestamp: value, tool_call_id: value, thought: value },
-          ...{ action: value, observation: value, llm_message: value, error: value, detail: value },
+          kind,
+          id: value,
+          timestamp: value,
+          tool_call_id: value,
+          thought: value,
+          action: value,
+          observation: value,
+          llm_message: value,
+          error: value,
+          detail: value,
         };
         const nested = {
           ...event,

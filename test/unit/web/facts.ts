@@ -30,16 +30,25 @@ export const withSandbox = (
 export const asking = (command: string): Fields => ({
   execution_status: 'waiting_for_confirmation',
   pending_approval: {
-    ...{ id: 'q1', conversation_id: idOf(1), title: command, kind: 'execute', tool: 'terminal' },
-    ...{ summary: command, complete: true, options: [], sandbox_status: 'RUNNING' },
-    ...{ requested_at: '2026-01-01T11:48:00.000000Z', notice: null },
+    id: 'q1',
+    conversation_id: idOf(1),
+    title: command,
+    kind: 'execute',
+    tool: 'terminal',
+    summary: command,
+    complete: true,
+    options: [],
+    sandbox_status: 'RUNNING',
+    requested_at: '2026-01-01T11:48:00.000000Z',
+    notice: null,
   },
 });
 
 /** Fields of a conversation whose last answer had no effect. */
 export const lostAnswer: Fields = {
   lost_answer: {
-    ...{ approval_id: 'q1', time: '2026-01-01T11:48:00.000000Z' },
+    approval_id: 'q1',
+    time: '2026-01-01T11:48:00.000000Z',
     message: 'The answer “approve” to “make” had no effect: the agent was stopped.',
   },
 };
@@ -48,14 +57,17 @@ type Result = NonNullable<ConversationRecord['last_result']>;
 
 /** Fields of a conversation whose run is over with this result. */
 export const ended = (result: Partial<Result>, fields: Fields = {}): Fields => ({
-  ...{ execution_status: 'finished', updated_at: '2026-01-01T10:00:00.000000Z' },
+  execution_status: 'finished',
+  updated_at: '2026-01-01T10:00:00.000000Z',
   last_result: { reason: null, detail: null, exit_code: null, message: null, ...result },
   ...fields,
 });
 
 /** The result of a run whose last command has failed. */
 export const failedCommand: Partial<Result> = {
-  ...{ reason: 'tool-failed', detail: 'The last command failed: exit code 3.', exit_code: 3 },
+  reason: 'tool-failed',
+  detail: 'The last command failed: exit code 3.',
+  exit_code: 3,
   message: 'Block 1 failed, so I stopped there.',
 };
 

@@ -3,15 +3,22 @@ import { closestPlace, hitIn, patternOf, surroundingsIn } from '../../../src/web
 import { outcomeOf } from '../../../src/web/sentences.ts';
 
 const message = (text: string) => ({
-  ...{ kind: 'MessageEvent', id: 'm', source: 'agent' },
+  kind: 'MessageEvent',
+  id: 'm',
+  source: 'agent',
   llm_message: { role: 'agent', content: [{ type: 'text', text }] },
 });
 const call = (id: string, command: string) => ({
-  ...{ kind: 'ActionEvent', id, tool_name: 'terminal', tool_call_id: `call-${id}` },
+  kind: 'ActionEvent',
+  id,
+  tool_name: 'terminal',
+  tool_call_id: `call-${id}`,
   action: { kind: 'TerminalAction', command },
 });
 const result = (id: string, text: string) => ({
-  ...{ kind: 'ObservationEvent', id: `${id}-result`, tool_call_id: `call-${id}` },
+  kind: 'ObservationEvent',
+  id: `${id}-result`,
+  tool_call_id: `call-${id}`,
   observation: { content: [{ type: 'text', text }] },
 });
 
@@ -36,8 +43,11 @@ describe('a text in an event', () => {
   it('has its surroundings, with a mark where these continue', () => {
     const long = `${'a'.repeat(100)}needle${'b'.repeat(100)}`;
     expect(hitIn(message(long), patternOf('needle'))).toEqual({
-      ...{ id: 'm', match: 'needle', isShown: true },
-      ...{ before: `…${'a'.repeat(60)}`, after: `${'b'.repeat(60)}…` },
+      id: 'm',
+      match: 'needle',
+      isShown: true,
+      before: `…${'a'.repeat(60)}`,
+      after: `${'b'.repeat(60)}…`,
     });
   });
 

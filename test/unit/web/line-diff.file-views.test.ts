@@ -154,7 +154,8 @@ describe('the steps in which rows are shown', () => {
   };
   it('are of 250 plain lines', () => {
     expect(sizes(Array.from({ length: 600 }, () => 'plain'))).toEqual({
-      ...{ steps: [250, 250, 100], hidden: 0 },
+      steps: [250, 250, 100],
+      hidden: 0,
     });
   });
 

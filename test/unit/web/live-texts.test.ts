@@ -7,8 +7,14 @@ import {
 } from '../../../src/web/live-texts.ts';
 
 const item = (from: number, text: string, fields: { readonly id?: string } = {}) => ({
-  ...{ id: 'a', kind: 'output' as const, tool_call_id: 'call', elapsed_ms: 5 },
-  ...{ from, end: from + text.length, text, ...fields },
+  id: 'a',
+  kind: 'output' as const,
+  tool_call_id: 'call',
+  elapsed_ms: 5,
+  from,
+  end: from + text.length,
+  text,
+  ...fields,
 });
 const joined = (...parts: readonly ReturnType<typeof item>[]): readonly LiveText[] =>
   parts.reduce<readonly LiveText[]>((known, part) => joinedTexts(known, { items: [part] }), []);
@@ -17,8 +23,13 @@ describe('the parts of a text that grows', () => {
   it('join', () => {
     expect(joined(item(0, 'one\n'), item(4, 'two\n'))).toEqual([
       {
-        ...{ id: 'a', kind: 'output', call: 'call', elapsedMs: 5 },
-        ...{ end: 8, skipped: 0, text: 'one\ntwo\n' },
+        id: 'a',
+        kind: 'output',
+        call: 'call',
+        elapsedMs: 5,
+        end: 8,
+        skipped: 0,
+        text: 'one\ntwo\n',
       },
     ]);
   });

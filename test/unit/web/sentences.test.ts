@@ -72,11 +72,19 @@ const cases: readonly (readonly [string, Facts, string])[] = [
   [
     'the end of a run with the state of its pull requests',
     running({
-      ...{ execution_status: 'finished', updated_at: at('10:00:00'), pr_number: [12, 13] },
+      execution_status: 'finished',
+      updated_at: at('10:00:00'),
+      pr_number: [12, 13],
       pull_requests: [
         {
-          ...{ number: 13, url: 'https://git.example.com/13', provider: 'forgejo', title: 'Fix' },
-          ...{ head: 'agent/fix', base: 'main', draft: false, state: 'merged' },
+          number: 13,
+          url: 'https://git.example.com/13',
+          provider: 'forgejo',
+          title: 'Fix',
+          head: 'agent/fix',
+          base: 'main',
+          draft: false,
+          state: 'merged',
         },
       ],
     }),
@@ -101,7 +109,8 @@ const cases: readonly (readonly [string, Facts, string])[] = [
     'once that the agent has no model and did nothing',
     running(
       ended({
-        ...{ reason: 'model-not-configured', detail: 'No model is configured.' },
+        reason: 'model-not-configured',
+        detail: 'No model is configured.',
         message: 'No model is configured. I can only run shell code blocks.',
       }),
     ),

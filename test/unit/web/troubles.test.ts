@@ -21,8 +21,17 @@ const cache = {
   news_age_seconds: 1,
 };
 const aQuota: Quota = {
-  ...{ name: 'default', scope: 'Owner', owner: null, limit: 10, on_exceeded: 'Queue' },
-  ...{ auto_resume: 'All', active: 0, waiting: 0, paused: 0, full_owners: 0, conflict: null },
+  name: 'default',
+  scope: 'Owner',
+  owner: null,
+  limit: 10,
+  on_exceeded: 'Queue',
+  auto_resume: 'All',
+  active: 0,
+  waiting: 0,
+  paused: 0,
+  full_owners: 0,
+  conflict: null,
 };
 const aPool = (fields: Partial<Pool>): Pool => ({
   name: 'warm',
@@ -36,12 +45,23 @@ const aPool = (fields: Partial<Pool>): Pool => ({
 });
 const list = <T>(...items: readonly T[]) => ({ total: items.length, items: [...items] });
 const quota = (conflict: string | null) => ({
-  ...{ name: 'all', scope: 'Owner' as const, owner: null, limit: 1 },
-  ...{ on_exceeded: 'Queue' as const, auto_resume: 'All' as const },
-  ...{ active: 1, waiting: 4, paused: 0, full_owners: 1, conflict },
+  name: 'all',
+  scope: 'Owner' as const,
+  owner: null,
+  limit: 1,
+  on_exceeded: 'Queue' as const,
+  auto_resume: 'All' as const,
+  active: 1,
+  waiting: 4,
+  paused: 0,
+  full_owners: 1,
+  conflict,
 });
 const template = (isValid: boolean | null) => ({
-  ...{ name: 'default', is_valid: isValid, reason: null, message: null },
+  name: 'default',
+  is_valid: isValid,
+  reason: null,
+  message: null,
 });
 
 describe('what is wrong with the service', () => {

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { agentMessage, textOf, type ApprovalRequest } from '../events.ts';
+import { agentMessage, stateEvent, textOf, type ApprovalRequest } from '../events.ts';
 import {
   ConfirmationRequested,
   PauseRequested,
@@ -20,7 +20,6 @@ import {
   AcpFailure,
   failureOf,
   questionDrafts,
-  stateEvent,
   statsDrafts,
   stopFailure,
   unreadText,
@@ -145,7 +144,7 @@ export class AcpProgram implements Program {
       if (approval?.answer !== undefined) {
         // Stored before it is given: after a crash in between, the agent asks again.
         await run.append({
-          event: stateEvent('approval_delivered', approval.request.id),
+          event: stateEvent({ key: 'approval_delivered', value: approval.request.id }),
         });
         const { option_id: optionId, reason } = approval.answer;
         if (child.answer(approval.request.id, optionId) === 'unknown')
@@ -181,14 +180,14 @@ export class AcpProgram implements Program {
         ? []
         : [
             {
-              event: stateEvent(
-                'acp_images_skipped',
-                unreadText(unreadImages, { readsImages: this.#readsImages }),
-              ),
+              event: stateEvent({
+                key: 'acp_images_skipped',
+                value: unreadText(unreadImages, { readsImages: this.#readsImages }),
+              }),
             },
           ]),
       {
-        event: stateEvent('acp_turn', 'begun'),
+        event: stateEvent({ key: 'acp_turn', value: 'begun' }),
         ...(last === undefined ? {} : { handledThrough: last + 1 }),
       },
     );
@@ -220,17 +219,16 @@ export class AcpProgram implements Program {
         }
         case 'refused':
           this.#undelivered = undefined;
-          await run.append({ event: stateEvent('acp_turn', 'refused') });
+          await run.append({ event: stateEvent({ key: 'acp_turn', value: 'refused' }) });
           throw new RunFailure('AcpPromptRefused', item.detail, {
             classification: { kind: 'config', retryable: true, user_action: 'settings' },
           });
         case 'stopped':
           // The agent knew of the answer in this turn, and has not asked for its call again.
           this.#undelivered = undefined;
-          await run.append(
-            ...statsDrafts(run, item.usage),
-            ...[{ event: stateEvent('acp_turn', this.#shown(item.reason)) }],
-          );
+          await run.append(...statsDrafts(run, item.usage), {
+            event: stateEvent({ key: 'acp_turn', value: this.#shown(item.reason) }),
+          });
           if (item.reason !== 'end_turn' && item.reason !== 'cancelled')
             throw stopFailure(this.#shown(item.reason));
           return;
@@ -274,7 +272,8 @@ export class AcpProgram implements Program {
     const { settings, model, home, env, guard, link, needles } = this.#options;
     const { vendor, allowAlways, mcpServers } = settings;
     const setUp = setUpOf(vendor, model, {
-      ...{ workingDir: run.workingDir, home },
+      workingDir: run.workingDir,
+      home,
       asks: run.confirmationPolicy !== 'NeverConfirm',
     });
     await mkdir(home, { recursive: true });
@@ -291,7 +290,8 @@ export class AcpProgram implements Program {
       cwd: setUp.folder,
       env: { ...env, ...secrets, ...setUp.env, ...settings.env, HOME: home },
       guard,
-      ...{ allowAlways, meta: setUp.meta },
+      allowAlways,
+      meta: setUp.meta,
       onWithdrawn: (id: string) => link.withdraw(id),
       live: link.live,
       needles,
@@ -334,10 +334,7 @@ export class AcpProgram implements Program {
     const missing = [...unread, ...skipped].sort();
     if (missing.length > 0 && missing.join() !== run.skippedSecrets.join())
       await run.append({
-        event: {
-          ...{ kind: 'ConversationStateUpdateEvent', source: 'environment' },
-          ...{ key: 'acp_secrets_skipped', value: missing },
-        },
+        event: stateEvent({ key: 'acp_secrets_skipped', value: missing }),
       });
     return env;
   }
@@ -366,9 +363,13 @@ export class AcpProgram implements Program {
     const session = await child.newSession(servers);
     if (acpSession !== undefined) this.#transcript = await transcriptOf(run.log);
     await run.append(
-      { event: stateEvent('acp_session', session) },
-      ...(lost === undefined ? [] : [{ event: stateEvent('acp_session_lost', lost) }]),
-      ...(acpSession === undefined ? [] : [{ event: stateEvent('acp_continued', 'transcript') }]),
+      { event: stateEvent({ key: 'acp_session', value: session }) },
+      ...(lost === undefined
+        ? []
+        : [{ event: stateEvent({ key: 'acp_session_lost', value: lost }) }]),
+      ...(acpSession === undefined
+        ? []
+        : [{ event: stateEvent({ key: 'acp_continued', value: 'transcript' }) }]),
     );
   }
 
@@ -391,10 +392,12 @@ export class AcpProgram implements Program {
       const replay = await open();
       this.#unopened = undefined;
       const lost = replay?.lostFrom(await lastMessages(run), this.#options.needles()) ?? [];
-      await run.append(
-        ...lost.map((text) => ({ event: agentMessage(text) })),
-        ...[{ event: stateEvent('acp_continued', replay === undefined ? 'resume' : 'load') }],
-      );
+      await run.append(...lost.map((text) => ({ event: agentMessage(text) })), {
+        event: stateEvent({
+          key: 'acp_continued',
+          value: replay === undefined ? 'resume' : 'load',
+        }),
+      });
       return true;
     } catch (error) {
       if (!(error instanceof AcpFailure)) throw error;
@@ -420,7 +423,9 @@ async function lastMessages({ log }: Run): Promise<readonly string[]> {
 /** Records each MCP server that the agent can't use once, whatever processes the agent has. */
 async function recordSkipped(run: Run, names: readonly string[]): Promise<void> {
   const unknown = names.filter((name) => !run.skippedMcpServers.has(name));
-  await run.append(...unknown.map((name) => ({ event: stateEvent('acp_mcp_skipped', name) })));
+  await run.append(
+    ...unknown.map((name) => ({ event: stateEvent({ key: 'acp_mcp_skipped', value: name }) })),
+  );
 }
 
 /** Mode of a session; undefined leaves the choice to the agent. */

@@ -1,6 +1,13 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod/mini';
-import { agentMessage, textContent, type AcpToolCall, type EventBody } from '../events.ts';
+import {
+  agentMessage,
+  stateEvent,
+  textContent,
+  type AcpToolCall,
+  type EventBody,
+  type StateUpdate,
+} from '../events.ts';
 import type { Said } from '../live-activity.ts';
 import {
   marker,
@@ -236,15 +243,12 @@ export class UpdateRecorder {
       }
     }
     const { data } = sessionUpdate === 'plan' ? plan.safeParse(given) : {};
-    this.#push({
-      ...{ kind: 'ConversationStateUpdateEvent', source: 'environment' },
-      ...(data === undefined
+    const entries = data?.entries.slice(0, maxPlanEntries).map((one) => shownEntry(one, needles));
+    this.#push(
+      entries === undefined
         ? { key: 'acp_update', value: bounded(maskJson(given, needles), maxUnknownCharacters) }
-        : {
-            key: 'plan',
-            value: data.entries.slice(0, maxPlanEntries).map((entry) => shownEntry(entry, needles)),
-          }),
-    });
+        : { key: 'plan', value: entries },
+    );
     return 'event';
   }
 
@@ -327,18 +331,20 @@ export class UpdateRecorder {
     };
     // Some agents have the command in the title alone.
     const parts = [raw?.title, raw?.kind, reportedPart, askedPart];
-    const sent = [
-      ...[raw?.title, raw?.kind, before?.input, before?.content],
-      ...[given.rawInput, givenContent, given.locations].map((part) => rawPart(part)),
-    ];
+    const added = [given.rawInput, givenContent, given.locations].map((part) => rawPart(part));
+    const sent = [raw?.title, raw?.kind, before?.input, before?.content, ...added];
     const isOmitted = hasOmission({
-      ...{ title: given.title ?? call.title, kind: call.tool_kind, locations: given.locations },
+      title: given.title ?? call.title,
+      kind: call.tool_kind,
+      locations: given.locations,
       inputs: [known?.raw_input, given.rawInput],
       contents: [known?.content, given.content],
     });
     const title = raw?.shownTitle ?? call.title;
     return {
-      ...{ call, title, input: withBeside(shown, title, beside) },
+      call,
+      title,
+      input: withBeside(shown, title, beside),
       call_hash: sha256(sent.map((part) => part?.hash ?? null)),
       complete:
         !isOmitted &&
@@ -373,10 +379,7 @@ export class UpdateRecorder {
       case 'message':
         return agentMessage(segment.text);
       case 'thought':
-        return {
-          ...{ kind: 'ConversationStateUpdateEvent', source: 'environment', key: 'thought' },
-          value: textContent(segment.text),
-        };
+        return stateEvent({ key: 'thought', value: textContent(segment.text) });
       case 'tool':
         return this.#calls.get(segment.id);
       case 'event':
@@ -429,7 +432,8 @@ export class UpdateRecorder {
     this.#segments.push({ kind: 'tool', id });
   }
 
-  #push(event: EventBody): void {
+  #push(update: StateUpdate): void {
+    const event = stateEvent(update);
     this.#segments.push({ kind: 'event', event });
     this.#size += JSON.stringify(event).length;
   }

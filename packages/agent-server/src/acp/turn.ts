@@ -1,6 +1,6 @@
 import type { PromptResponse, StopReason } from '@agentclientprotocol/sdk';
 import * as z from 'zod/mini';
-import type { ApprovalRequest, EventBody } from '../events.ts';
+import { stateEvent, type ApprovalRequest, type EventBody } from '../events.ts';
 import type { Draft } from '../event-log.ts';
 import { RunFailure, type Run } from '../program.ts';
 import { actionEvent } from '../tool-events.ts';
@@ -62,19 +62,6 @@ export const untilAborted = (promise: Promise<undefined>, signal: AbortSignal): 
     });
   });
 
-/** A step of the bridge that the log has, so that another process can continue the conversation. */
-export const stateEvent = (
-  key:
-    | 'acp_session'
-    | 'acp_session_lost'
-    | 'acp_turn'
-    | 'acp_continued'
-    | 'acp_mcp_skipped'
-    | 'acp_images_skipped'
-    | 'approval_delivered',
-  value: string,
-): EventBody => ({ kind: 'ConversationStateUpdateEvent', source: 'environment', key, value });
-
 /**
  * The question of an agent: an action that waits for a person, as for every agent, with the options
  * beside it.
@@ -89,11 +76,7 @@ export function questionDrafts(request: ApprovalRequest): readonly Draft[] {
   return [
     { id, event: { ...actionEvent(tool, origin, input, { ...fields, kind }), summary: title } },
     {
-      event: {
-        ...{ kind: 'ConversationStateUpdateEvent', source: 'environment' },
-        key: 'approval_request',
-        value: request,
-      },
+      event: stateEvent({ key: 'approval_request', value: request }),
     },
   ];
 }
@@ -147,10 +130,7 @@ export function statsDrafts({ stats }: Run, usage: AcpUsage | undefined): readon
   };
   return [
     {
-      event: {
-        ...{ kind: 'ConversationStateUpdateEvent', source: 'environment', key: 'stats' },
-        value: { usage_to_metrics: { default: metrics } },
-      },
+      event: stateEvent({ key: 'stats', value: { usage_to_metrics: { default: metrics } } }),
     },
   ];
 }

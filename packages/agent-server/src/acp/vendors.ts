@@ -65,7 +65,11 @@ export function acpVendorOf(
       throw new SettingsError('ACP_COMMAND must be a JSON list of texts, the program first');
     const [program = '', ...args] = command.data;
     return {
-      ...{ package: '', version: '', license: '', command: [program, ...args], env: {} },
+      package: '',
+      version: '',
+      license: '',
+      command: [program, ...args],
+      env: {},
       continues: 'resume',
     };
   }
@@ -193,7 +197,8 @@ export const acpVendors = {
             settingSources: ['user'],
             strictMcpConfig: true,
             managedSettings: {
-              ...{ allowManagedPermissionRulesOnly: true, allowManagedHooksOnly: true },
+              allowManagedPermissionRulesOnly: true,
+              allowManagedHooksOnly: true,
               sandbox: { autoAllowBashIfSandboxed: false },
             },
           },

@@ -103,15 +103,21 @@ async function runLine(line: string, sessionId: string, client: AgentContext): P
       const toolCallId = `call-${String(process.hrtime.bigint())}`;
       const rawInput = { command: text };
       await update({
-        ...{ sessionUpdate: 'tool_call', toolCallId, title: `Run ${text}`, kind: 'execute' },
-        ...{ status: 'pending', rawInput },
+        sessionUpdate: 'tool_call',
+        toolCallId,
+        title: `Run ${text}`,
+        kind: 'execute',
+        status: 'pending',
+        rawInput,
       });
       const chosen = await ask(client, sessionId, { toolCallId, text });
       note('answers.txt', `${text}: ${chosen}`);
       const isAllowed = chosen === 'yes' || chosen === 'always';
       if (isAllowed) note('tools.txt', text);
       return update({
-        ...{ sessionUpdate: 'tool_call_update', toolCallId, rawOutput: chosen },
+        sessionUpdate: 'tool_call_update',
+        toolCallId,
+        rawOutput: chosen,
         status: isAllowed ? 'completed' : 'failed',
       });
     }
@@ -120,7 +126,8 @@ async function runLine(line: string, sessionId: string, client: AgentContext): P
       const other = `${sessionId}-of-another`;
       const content = { type: 'text' as const, text: 'of another session' };
       await client.notify('session/update', {
-        ...{ sessionId: other, update: { sessionUpdate: 'agent_message_chunk', content } },
+        sessionId: other,
+        update: { sessionUpdate: 'agent_message_chunk', content },
       });
       note('answers.txt', `${text}: ${await ask(client, other, { text })}`);
       return;
@@ -144,7 +151,8 @@ async function runLine(line: string, sessionId: string, client: AgentContext): P
       let cancelled = 0;
       for (let index = 0; index < Number(text); index++)
         void ask(client, sessionId, {
-          ...{ toolCallId: `call-${index}`, text: 'x'.repeat(10_000) },
+          toolCallId: `call-${index}`,
+          text: 'x'.repeat(10_000),
         }).then((chosen) => {
           if (chosen === 'cancelled') cancelled += 1;
         });
@@ -156,7 +164,9 @@ async function runLine(line: string, sessionId: string, client: AgentContext): P
     }
     case 'ask-big': {
       const options = Array.from({ length: 10_000 }, (_none, index) => ({
-        ...{ optionId: `allow-${index}`, name: 'n'.repeat(500), kind: 'allow_once' as const },
+        optionId: `allow-${index}`,
+        name: 'n'.repeat(500),
+        kind: 'allow_once' as const,
       }));
       const no = { optionId: 'no', name: 'No', kind: 'reject_once' as const };
       const title = 't'.repeat(1_000_000);
@@ -206,12 +216,11 @@ async function runLine(line: string, sessionId: string, client: AgentContext): P
     case 'calls':
       for (let index = 0; index < Number(text); index++)
         await update({
-          ...{
-            sessionUpdate: 'tool_call',
-            toolCallId: `call-${index}`,
-            title: 'x'.repeat(100_000),
-          },
-          ...{ status: 'completed', rawInput: 'y'.repeat(100_000) },
+          sessionUpdate: 'tool_call',
+          toolCallId: `call-${index}`,
+          title: 'x'.repeat(100_000),
+          status: 'completed',
+          rawInput: 'y'.repeat(100_000),
         });
       return;
     case 'forget':
@@ -227,19 +236,22 @@ async function runLine(line: string, sessionId: string, client: AgentContext): P
       const whole = all.join('\n');
       for (let at = 0; at < whole.length; at += 3) await say(whole.slice(at, at + 3));
       await update({
-        ...{ sessionUpdate: 'agent_thought_chunk', content: { type: 'text', text: whole } },
+        sessionUpdate: 'agent_thought_chunk',
+        content: { type: 'text', text: whole },
       });
       const call = { toolCallId: 'leak', title: whole, kind: 'execute', status: 'in_progress' };
       const rawInput = { command: whole, deep: [{ json: JSON.stringify(process.env) }] };
       const content = [{ type: 'content', content: { type: 'text', text: whole } }];
-      await update({ ...{ sessionUpdate: 'tool_call', ...call }, rawInput, content });
+      await update({ sessionUpdate: 'tool_call', ...call, rawInput, content });
       const done = { toolCallId: 'leak', status: 'completed', rawOutput: process.env };
       await update({ sessionUpdate: 'tool_call_update', ...done });
       const entries = all.map((line) => ({ content: line, status: 'pending', priority: 'low' }));
       await update({ sessionUpdate: 'plan', entries });
       await update({ sessionUpdate: 'unheard', [whole]: process.env });
       const options = all.map((line, index) => ({
-        ...{ optionId: index === 0 ? 'yes' : line, name: line, kind: 'allow_once' as const },
+        optionId: index === 0 ? 'yes' : line,
+        name: line,
+        kind: 'allow_once' as const,
       }));
       await ask(client, sessionId, { text: whole, title: whole, options });
       process.stderr.write(`${whole}\n`);
@@ -261,7 +273,10 @@ async function runLine(line: string, sessionId: string, client: AgentContext): P
     }
     case 'open':
       return update({
-        ...{ sessionUpdate: 'tool_call', toolCallId: text, title: text, status: 'in_progress' },
+        sessionUpdate: 'tool_call',
+        toolCallId: text,
+        title: text,
+        status: 'in_progress',
       });
     case 'die':
       if (!isFirst(text)) return;

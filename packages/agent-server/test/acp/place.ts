@@ -77,7 +77,10 @@ export class Place {
     const { conversation } = await conversations.create(
       {
         createdAt: '2026-01-01T00:00:00.000000Z',
-        ...{ maxIterations: 50, tags: {}, loadProjectSkills: false, sealedSecrets: {} },
+        maxIterations: 50,
+        tags: {},
+        loadProjectSkills: false,
+        sealedSecrets: {},
         ...meta,
       },
       { role: 'user', content: [{ type: 'text', text }] },

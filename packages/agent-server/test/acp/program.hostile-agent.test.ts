@@ -208,9 +208,14 @@ describe('a process of an agent that misbehaves', () => {
     const commands = new Commands();
     const options = {
       command: [process.execPath, fake, 'hang-at-start'],
-      ...{ cwd: place.folder, env: { HOME: place.folder }, guard: commands.guard },
-      ...{ allowAlways: false, onWithdrawn: () => undefined },
-      ...{ live: new LiveText(), needles: () => noNeedles, callTimeoutMs: 1_000 },
+      cwd: place.folder,
+      env: { HOME: place.folder },
+      guard: commands.guard,
+      allowAlways: false,
+      onWithdrawn: () => undefined,
+      live: new LiveText(),
+      needles: () => noNeedles,
+      callTimeoutMs: 1_000,
     };
     await expect(AcpChild.start(options, new AbortController().signal)).rejects.toThrow(
       new AcpFailure('The agent has not answered within 1 s.'),

@@ -97,8 +97,12 @@ describe('the secrets of a conversation with an agent by the Agent Client Protoc
     lookups.answers.set('/t', 404);
     await using place = new Place({ ACP_ENV: '{"MODE":"bridge"}' });
     const secrets = {
-      ...{ PATH: { value: '/evil' }, HOME: { value: '/evil' }, LD_PRELOAD: { value: '/evil' } },
-      ...{ MODE: { value: 'evil' }, GONE: lookups.secret('/t'), TOKEN: { value: 'tttt' } },
+      PATH: { value: '/evil' },
+      HOME: { value: '/evil' },
+      LD_PRELOAD: { value: '/evil' },
+      MODE: { value: 'evil' },
+      GONE: lookups.secret('/t'),
+      TOKEN: { value: 'tttt' },
     };
     const text =
       'environment PATH\nenvironment HOME\nenvironment LD_PRELOAD\nenvironment MODE\nenvironment GONE\nenvironment TOKEN\ndie here';

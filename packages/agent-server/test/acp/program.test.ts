@@ -447,7 +447,8 @@ describe('an agent that speaks the Agent Client Protocol', () => {
     async (_how, args, before) => {
       const known = { name: 'known', command: '/bin/known', args: [], env: [] };
       await using place = new Place({
-        ...{ ACP_MCP_SERVERS: JSON.stringify([known]), ACP_MODE: 'careful' },
+        ACP_MCP_SERVERS: JSON.stringify([known]),
+        ACP_MODE: 'careful',
         ACP_ENV: '{"TOKEN":"t"}',
       });
       const command = [process.execPath, fake, 'mcp-http', ...args];

@@ -6,7 +6,10 @@ import type { Said } from '../../src/live-activity.ts';
 import { needlesOf } from '../../src/mask.ts';
 
 const aCall = (toolCallId: string, fields: object = {}) => ({
-  ...{ sessionUpdate: 'tool_call', toolCallId, title: 'Run', status: 'pending' },
+  sessionUpdate: 'tool_call',
+  toolCallId,
+  title: 'Run',
+  status: 'pending',
   ...fields,
 });
 
@@ -29,7 +32,9 @@ describe('the updates of a session', () => {
     const events = recorder.take(true);
     expect(events).toHaveLength(2);
     expect(events[0]).toMatchObject({
-      ...{ tool_call_id: 'a', title: 'Run', status: 'completed' },
+      tool_call_id: 'a',
+      title: 'Run',
+      status: 'completed',
       raw_input: { command: 'x' },
     });
   });
@@ -259,7 +264,9 @@ describe('the updates of a session', () => {
       { rawInput: { path: 'a', old: 'bc', new: 'bd' } },
       { content: [{ type: 'diff', path: 'a', oldText: 'abcd', newText: 'axcd' }] },
       {
-        ...{ path: 'a', old: 'bc', new: 'bd' },
+        path: 'a',
+        old: 'bc',
+        new: 'bd',
         '(content)': [{ type: 'diff', path: 'a', oldText: 'abcd', newText: 'axcd' }],
       },
     ],
@@ -408,7 +415,8 @@ describe('the updates of a session', () => {
   });
 
   const chunk = (text: string, kind = 'message') => ({
-    ...{ sessionUpdate: `agent_${kind}_chunk`, content: { type: 'text', text } },
+    sessionUpdate: `agent_${kind}_chunk`,
+    content: { type: 'text', text },
   });
   const hiding = (...values: readonly string[]) => {
     const said: Said[] = [];

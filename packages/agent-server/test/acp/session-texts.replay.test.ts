@@ -1,15 +1,18 @@
 import { Replay } from '../../src/acp/session-texts.ts';
 import { needlesOf } from '../../src/mask.ts';
 
+/** A chunk of a message, as an agent sends it. */
+const chunk = (sessionUpdate: string, text: string) => ({
+  sessionUpdate,
+  content: { type: 'text', text },
+});
+
 /** A replay of messages of the agent; `>` begins one of the user. */
 function aReplay(messages: readonly string[]): Replay {
   const replay = new Replay();
   for (const text of messages) {
     const isUser = text.startsWith('>');
-    replay.add({
-      sessionUpdate: isUser ? 'user_message_chunk' : 'agent_message_chunk',
-      ...{ content: { type: 'text', text } },
-    });
+    replay.add(chunk(isUser ? 'user_message_chunk' : 'agent_message_chunk', text));
     replay.add({ sessionUpdate: 'tool_call' });
   }
   return replay;
@@ -48,10 +51,7 @@ describe('the messages of a replay that the log does not have', () => {
     const replay = new Replay();
     for (let message = 0; message < 200; message++) {
       for (let index = 0; index < 3; index++)
-        replay.add({
-          sessionUpdate: 'agent_message_chunk',
-          ...{ content: { type: 'text', text: 'x'.repeat(50_000) } },
-        });
+        replay.add(chunk('agent_message_chunk', 'x'.repeat(50_000)));
       replay.add({ sessionUpdate: 'tool_call' });
     }
     const lost = replay.lostFrom([]);

@@ -11,7 +11,8 @@ describe('a client that reads a long response', () => {
     taken = 0;
     isEnded = false;
     pace = new ClientPace({
-      ...{ clock, minBytesPerSecond: 100 },
+      clock,
+      minBytesPerSecond: 100,
       moved: () => taken,
       tooSlow: () => (isEnded = true),
     });

@@ -273,7 +273,8 @@ function pathsOf(resource: ApiResource): Record<string, unknown> {
     'x-kubernetes-group-version-kind': groupVersionKind(resource),
   });
   const writing = (action: string) => ({
-    ...{ parameters: writeParameters, requestBody: { content } },
+    parameters: writeParameters,
+    requestBody: { content },
     ...reading(action),
   });
   return {

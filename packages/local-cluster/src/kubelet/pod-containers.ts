@@ -210,7 +210,14 @@ export class PodContainers {
     let run: ContainerRun | undefined;
     try {
       run = await ContainerRun.start({
-        ...{ runId, container, launch, podIP, runner, log, clock, graceMs: this.#graceMs() },
+        runId,
+        container,
+        launch,
+        podIP,
+        runner,
+        log,
+        clock,
+        graceMs: this.#graceMs(),
         onChange: () => {
           if (run === undefined || this.#runs.get(name) !== run) return;
           setRunning(run);

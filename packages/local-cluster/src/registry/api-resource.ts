@@ -177,7 +177,10 @@ export const columnOf = <T>(
   cell: (object: T, nowMs: number) => string | number | undefined,
   priority = 0,
 ): ColumnWithCell<T> => ({
-  ...{ name, type: 'string', description: name, priority },
+  name,
+  type: 'string',
+  description: name,
+  priority,
   cell: (object, nowMs) => cell(object, nowMs) ?? '',
 });
 

@@ -127,7 +127,10 @@ function columnsOf({ additionalPrinterColumns }: Version): readonly ColumnWithCe
   const columns = (additionalPrinterColumns ?? []).map(
     ({ name = '', type = 'string', description = '', priority = 0, jsonPath = '', format }) =>
       printerColumn(jsonPath, {
-        ...{ name, type, description, priority },
+        name,
+        type,
+        description,
+        priority,
         ...(format === undefined ? {} : { format }),
       }),
   );
@@ -242,7 +245,10 @@ function definitionDefaults(definition: Definition): Definition {
 function definitionInitial(definition: Definition): Definition {
   const { metadata, spec } = definition;
   const condition = (type: string, reason: string, message: string) => ({
-    ...{ type, status: 'True', reason, message },
+    type,
+    status: 'True',
+    reason,
+    message,
     lastTransitionTime: metadata.creationTimestamp,
   });
   return {

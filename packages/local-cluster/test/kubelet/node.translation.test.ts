@@ -123,8 +123,11 @@ describe('/proc/<pid>/stat', () => {
 
   it('ends before its children, which have lower pids once those of the system begin again', () => {
     const entry = (pid: number, startTicks: number) => ({
-      ...{ pid, startTicks, session: 32_760 },
-      ...{ node: undefined, run: undefined },
+      pid,
+      startTicks,
+      session: 32_760,
+      node: undefined,
+      run: undefined,
     });
     const [shell, child, next] = [entry(32_760, 500), entry(301, 501), entry(302, 501)];
     expect(parentsFirst([next, child, shell])).toEqual([shell, child, next]);

@@ -162,7 +162,9 @@ export class Approvals {
     if (isKnown) return known;
     const { id: questionId, kind, callHash } = question;
     return {
-      ...{ id: questionId, kind, callHash },
+      id: questionId,
+      kind,
+      callHash,
       ...questionTextOf(question, hidableSecrets(await secrets())),
       requestedTime: isoTime(clock),
       agentEpoch,

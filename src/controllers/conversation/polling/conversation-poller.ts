@@ -190,14 +190,12 @@ export class ConversationPoller {
     const { before, status, againAfterMs } = change;
     const notifiable = before.executionStatus !== status.executionStatus;
     return this.#schedule.record(requestKey(conversation.metadata), {
-      ...{
-        beganAt: poll.beganAt,
-        subject: poll.subject,
-        sandboxUid: metadata.uid,
-        agent: poll.target.agent,
-        status,
-        againAfterMs,
-      },
+      beganAt: poll.beganAt,
+      subject: poll.subject,
+      sandboxUid: metadata.uid,
+      agent: poll.target.agent,
+      status,
+      againAfterMs,
       isRunning: poll.state?.executionStatus === 'running',
       changed: notifiable || before.title !== status.title,
       notifiable,

@@ -229,12 +229,15 @@ export class PollSchedule {
     } = outcome;
     const now = this.#clock.monotonic();
     const entry: Entry = this.#entries.get(key) ?? {
-      ...{ subject, agent, notifies: false, changedAt: -Infinity, polledAt: beganAt, dueAt: now },
-      ...{
-        budget: new TokenBucket(notificationBudget),
-        attentiveUntil: -Infinity,
-        notification: undefined,
-      },
+      subject,
+      agent,
+      notifies: false,
+      changedAt: -Infinity,
+      polledAt: beganAt,
+      dueAt: now,
+      budget: new TokenBucket(notificationBudget),
+      attentiveUntil: -Infinity,
+      notification: undefined,
     };
     if (changed) entry.changedAt = now;
     const isExpected = entry.notification !== undefined || now < entry.attentiveUntil;

@@ -59,9 +59,12 @@ export const conversationExamples: Examples = {
       200: {
         items: [
           {
-            ...{ conversation_id: conversationId, title: 'Mend the upload', where: 'event' },
+            conversation_id: conversationId,
+            title: 'Mend the upload',
+            where: 'event',
             event_id: '5f0c2d4e-8c1b-4f0e-9d6a-3a1b7c0e2f11',
-            ...{ kind: 'MessageEvent', timestamp: '2026-11-27T10:15:30.120000' },
+            kind: 'MessageEvent',
+            timestamp: '2026-11-27T10:15:30.120000',
             snippet: '…so the client makes a retry after 5 s, and gives up after the third…',
           },
         ],

@@ -56,7 +56,11 @@ describe('the status of a quota', () => {
       aRun('z', 'bob'),
     ];
     expect(await statusOf({ first: { owner: 'alice', limit: 2 } }, slots)).toEqual({
-      ...{ observedGeneration: 1, active: 2, waiting: 0, paused: 1, nextToPause: 'b' },
+      observedGeneration: 1,
+      active: 2,
+      waiting: 0,
+      paused: 1,
+      nextToPause: 'b',
     });
   });
 
@@ -75,7 +79,9 @@ describe('the status of a quota', () => {
       aSlot('d', 'resumable', { owner: 'carol' }),
     ];
     expect(await statusOf({ first: { limit: 1 } }, slots)).toMatchObject({
-      ...{ active: 2, waiting: 1, paused: 1 },
+      active: 2,
+      waiting: 1,
+      paused: 1,
       fullOwners: [
         { owner: 'bob', active: 1, waiting: 1, paused: 0 },
         { owner: 'alice', active: 1, waiting: 0, paused: 0, nextToPause: 'a' },
@@ -105,7 +111,9 @@ describe('the status of a quota', () => {
     expect(
       await statusOf({ first: { limit: 1 }, bobs: { owner: 'bob', limit: 1 } }, slots),
     ).toMatchObject({
-      ...{ active: 1, nextToPause: 'a', fullOwners: [{ owner: 'alice' }] },
+      active: 1,
+      nextToPause: 'a',
+      fullOwners: [{ owner: 'alice' }],
     });
   });
 
@@ -122,7 +130,9 @@ describe('the status of a quota', () => {
     expect(await statusOf({ first: { limit: 5 }, second: { limit: 3 } }, [])).toMatchObject({
       conditions: [
         {
-          ...{ type: 'Conflicting', status: 'True', reason: 'SameScope' },
+          type: 'Conflicting',
+          status: 'True',
+          reason: 'SameScope',
           message: 'The quotas first, second are for the same; second, the strictest, decides.',
         },
       ],

@@ -27,7 +27,10 @@ describe.each([true, false])(
       const { metadata: _metadata, ...running } = aSandbox({
         owner: 'mallory',
         status: {
-          ...{ replicas: 1, activeSinceTime: noon, lastContainerID: 'c', agentEpoch: 1 },
+          replicas: 1,
+          activeSinceTime: noon,
+          lastContainerID: 'c',
+          agentEpoch: 1,
           conditions: [{ ...admitted, observedGeneration: 1 }, condition('Ready', 'True')],
         },
       });
@@ -53,7 +56,10 @@ it('a sandbox gives its slot although a start waits for an earlier sandbox of it
   await scene.addQuota(aQuota('default', { limit: 1 }));
   const sandbox = await scene.addSandbox('again', {
     status: {
-      ...{ replicas: 1, activeSinceTime: noon, lastContainerID: 'c', agentEpoch: 1 },
+      replicas: 1,
+      activeSinceTime: noon,
+      lastContainerID: 'c',
+      agentEpoch: 1,
       conditions: [{ ...admitted, observedGeneration: 1 }, condition('Ready', 'True')],
     },
   });
@@ -61,7 +67,8 @@ it('a sandbox gives its slot although a start waits for an earlier sandbox of it
     aConversation({
       status: {
         start: { status: 'WAITING_FOR_SANDBOX', transitions: [] },
-        ...{ sandboxName: sandbox.metadata.name, sandboxUID: 'earlier' },
+        sandboxName: sandbox.metadata.name,
+        sandboxUID: 'earlier',
       },
     }),
   );

@@ -28,7 +28,11 @@ it.each(turns)(
     const sandbox = aSandbox({ name: 'gone', status: { replicas: 1, conditions: [admitted] } });
     client.put(sandboxes, sandbox);
     const reflector = new Reflector<Sandbox>({
-      ...{ client, resource: sandboxes, clock, random: () => 0, logger: silentLogger },
+      client,
+      resource: sandboxes,
+      clock,
+      random: () => 0,
+      logger: silentLogger,
       indexers: sandboxIndexers,
     });
     reflector.start();
@@ -48,7 +52,12 @@ it.each(turns)(
     };
     const cache = new AdmissionCache({ stores, channels, clock, metrics: createMetrics() });
     const reads = new AdmissionReads({
-      ...{ client, stores, channels, cache, clock, logger: silentLogger },
+      client,
+      stores,
+      channels,
+      cache,
+      clock,
+      logger: silentLogger,
       podCreations: new PodCreations(clock),
     });
     // As the operator starts.

@@ -37,7 +37,10 @@ async function addWorking(): Promise<void> {
   scene.showConversation(conversation);
   await scene.addSandbox('sbx-works', {
     status: {
-      ...{ replicas: 1, activeSinceTime: noon, lastContainerID: 'c', agentEpoch: 1 },
+      replicas: 1,
+      activeSinceTime: noon,
+      lastContainerID: 'c',
+      agentEpoch: 1,
       conditions: [{ ...admitted, observedGeneration: 1 }, condition('Ready', 'True')],
     },
   });

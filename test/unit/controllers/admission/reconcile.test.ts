@@ -167,7 +167,10 @@ it('takes a start for over that has failed before it stored which sandbox it has
   });
   const made = aSandbox({
     status: {
-      ...{ replicas: 1, activeSinceTime: noon, lastContainerID: 'c', agentEpoch: 1 },
+      replicas: 1,
+      activeSinceTime: noon,
+      lastContainerID: 'c',
+      agentEpoch: 1,
       conditions: [admitted, condition('Ready', 'True')],
     },
   });

@@ -124,7 +124,9 @@ describe('a sandbox that is idle', () => {
       status: {
         start: started,
         executionStatus: 'finished',
-        ...{ sandboxName: 'sbx-1', sandboxUID, agentEpoch },
+        sandboxName: 'sbx-1',
+        sandboxUID,
+        agentEpoch,
       },
     });
 

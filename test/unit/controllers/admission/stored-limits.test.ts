@@ -269,7 +269,8 @@ describe('the counts in the status of a quota', () => {
     });
     expect(limits.countsFor(bobs)).toEqual({ conversations: 1 });
     expect(limits.countsFor(whole)).toEqual({
-      ...{ conversations: 3, sandboxes: 2 },
+      conversations: 3,
+      sandboxes: 2,
       storedBytes: everything,
     });
   });

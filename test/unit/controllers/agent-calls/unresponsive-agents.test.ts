@@ -48,22 +48,19 @@ function besideSilent(count: number, ownerOf: (index: number) => string) {
   stores.templates.set(aTemplate());
   const add = (name: string, owner: string) => {
     const sandbox = aSandbox({
-      ...{ name, owner },
+      name,
+      owner,
       status: {
         conditions: [admitted, condition('Ready', 'False', 'AgentSilent')],
-        ...{
-          observedGeneration: 1,
-          replicas: 1,
-          masterKeyId: sceneKeys.currentKeyId,
-          podIP: '127.70.0.1',
-          agentPort: 8000,
-        },
-        ...{
-          containerID: 'process://1',
-          lastContainerID: 'process://1',
-          agentEpoch: 1,
-          activeSinceTime: noon,
-        },
+        observedGeneration: 1,
+        replicas: 1,
+        masterKeyId: sceneKeys.currentKeyId,
+        podIP: '127.70.0.1',
+        agentPort: 8000,
+        containerID: 'process://1',
+        lastContainerID: 'process://1',
+        agentEpoch: 1,
+        activeSinceTime: noon,
       },
     });
     stores.sandboxes.set(sandbox);
@@ -93,22 +90,25 @@ function besideSilent(count: number, ownerOf: (index: number) => string) {
     updateStatus: (_resource: unknown, object: unknown) => Promise.resolve(object),
   });
   const reconciler = createSandboxes({
-    ...{
-      client,
-      stores,
-      agent,
-      clock,
-      unresponsiveAgents: silence,
-      keys: sceneKeys,
-      logger: silentLogger,
-      random: () => 0.5,
-    },
-    ...{ podCreations: new PodCreations(clock), events: { record: () => undefined } },
+    client,
+    stores,
+    agent,
+    clock,
+    unresponsiveAgents: silence,
+    keys: sceneKeys,
+    logger: silentLogger,
+    random: () => 0.5,
+    podCreations: new PodCreations(clock),
+    events: { record: () => undefined },
   });
   const done: number[] = [];
   const controller = new Controller({
-    ...{ name: 'sandbox', clock, random: () => 0.5, logger: silentLogger },
-    ...{ workers: workers.sandbox, maxPerShare: maxPerOwner('sandbox') },
+    name: 'sandbox',
+    clock,
+    random: () => 0.5,
+    logger: silentLogger,
+    workers: workers.sandbox,
+    maxPerShare: maxPerOwner('sandbox'),
     shareOf: ({ name }) =>
       name === 'healthy' ? 'default/healthy' : ownerShare(stores.sandboxes.get(namespace, name)),
     reconcile: (request, signal) => {

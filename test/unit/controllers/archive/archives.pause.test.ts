@@ -25,9 +25,16 @@ class RunningAgent extends OpenHandsClient {
 
 const paused: SandboxState = {
   conditions: [admitted, condition('Ready', 'True', 'Running')],
-  ...{ observedGeneration: 1, replicas: 1, masterKeyId: sceneKeys.currentKeyId, agentEpoch: 1 },
-  ...{ agentPort: 8000, containerID: 'process://1', lastContainerID: 'process://1' },
-  ...{ podIP: '127.70.0.1', activeSinceTime: later(-60_000), pauseTime: noon },
+  observedGeneration: 1,
+  replicas: 1,
+  masterKeyId: sceneKeys.currentKeyId,
+  agentEpoch: 1,
+  agentPort: 8000,
+  containerID: 'process://1',
+  lastContainerID: 'process://1',
+  podIP: '127.70.0.1',
+  activeSinceTime: later(-60_000),
+  pauseTime: noon,
 };
 
 /** A sandbox that is being paused, and the calls of its archive. */
@@ -35,7 +42,8 @@ function pausing(pauseBoundMs = 15_000, fails = () => false) {
   const agent = new RunningAgent();
   const seals: (Omit<SealOptions, 'signal'> & { readonly hasPod: boolean })[] = [];
   const scene: SandboxScene = new SandboxScene({
-    ...{ agent, pauseBoundMs },
+    agent,
+    pauseBoundMs,
     archives: {
       seal: async (_sandbox, { baseUrl }, { maxMs, isLast }) => {
         expect(baseUrl).toBe('http://127.70.0.1:8000');

@@ -48,19 +48,26 @@ import { VirtualClock } from '../../../support/virtual-clock.ts';
 const sandbox: Sandbox = aSandbox({
   status: {
     conditions: [admitted, condition('Ready', 'True', 'Running')],
-    ...{ observedGeneration: 1, replicas: 1, podIP: '127.70.0.1', agentPort: 8000 },
+    observedGeneration: 1,
+    replicas: 1,
+    podIP: '127.70.0.1',
+    agentPort: 8000,
     masterKeyId: sceneKeys.currentKeyId,
   },
 });
 const started: ConversationStatus = {
   start: { status: 'READY', transitions: [] },
-  ...{ sandboxName: 'sbx-1', sandboxUID: sandbox.metadata.uid, sandboxStatus: 'RUNNING' },
-  ...{ executionStatus: 'finished', workingDir: '/workspace/project' },
+  sandboxName: 'sbx-1',
+  sandboxUID: sandbox.metadata.uid,
+  sandboxStatus: 'RUNNING',
+  executionStatus: 'finished',
+  workingDir: '/workspace/project',
 };
 const { signal } = new AbortController();
 
 const aNamespace = (uid: string) => ({
-  ...{ apiVersion: 'v1', kind: 'Namespace' },
+  apiVersion: 'v1',
+  kind: 'Namespace',
   metadata: { name: 'default', uid, resourceVersion: '1', generation: 1, creationTimestamp: '' },
 });
 
@@ -133,7 +140,13 @@ function scene({
   const enqueued: number[] = [];
   const reported: string[] = [];
   const archives = createArchives({
-    ...{ client, clock, metrics, logger, stores, keys: sceneKeys, random: () => 0 },
+    client,
+    clock,
+    metrics,
+    logger,
+    stores,
+    keys: sceneKeys,
+    random: () => 0,
     archive: { store, codec, events: { search }, files },
     credentials: noAgentCredentials,
     enqueue: (_request, delayMs = 0) => void enqueued.push(delayMs),
@@ -165,8 +178,22 @@ function scene({
   };
   const reader = createHistoryReader({ store: memory.store, codec });
   return {
-    ...{ client, clock, archives, agent, faults, memory, lines, enqueued, metrics },
-    ...{ stores, reconcile, reconcileOnce, refresh, reader, known, reported },
+    client,
+    clock,
+    archives,
+    agent,
+    faults,
+    memory,
+    lines,
+    enqueued,
+    metrics,
+    stores,
+    reconcile,
+    reconcileOnce,
+    refresh,
+    reader,
+    known,
+    reported,
   };
 }
 
@@ -202,7 +229,8 @@ describe('an agent that runs', () => {
     const { metadata } = await client.get(conversations, 'default', known.metadata.name);
     expect((await reconcileOnce()).result).toEqual({ requeueAfterMs: 28_000 });
     archives.reconciler.observe(known, {
-      ...{ updatedAt: '2026-01-01T00:00:00Z', reportedStatus: 'running' },
+      updatedAt: '2026-01-01T00:00:00Z',
+      reportedStatus: 'running',
     } as AgentConversation);
     expect(enqueued).toEqual([28_000]);
     const later = await client.get(conversations, 'default', known.metadata.name);
@@ -346,7 +374,9 @@ describe('a status of a backup of the cluster', () => {
     stores.sandboxes.delete('default', 'sbx-1');
     await clock.advance(28_000);
     expect((await reconcile()).status?.archive).toMatchObject({
-      ...{ head: status?.archive?.head, events: 5, expiredTime: expired.expiredTime },
+      head: status?.archive?.head,
+      events: 5,
+      expiredTime: expired.expiredTime,
     });
     expect(memory.objects.size).toBe(1);
   });
@@ -360,7 +390,8 @@ describe('a status of a backup of the cluster', () => {
     await clock.advance(28_000);
     agent.events = events(20);
     expect((await reconcile()).status?.archive).toMatchObject({
-      ...{ head: status?.archive?.head, events: 50 },
+      head: status?.archive?.head,
+      events: 50,
     });
   });
 });
@@ -440,7 +471,8 @@ describe('a pause', () => {
     expect(await reader.count(state, {})).toBe(4);
     const snapshot = await reader.files(state);
     expect(snapshot).toMatchObject({
-      ...{ workingDir: '/workspace/project', files: ['README.md'] },
+      workingDir: '/workspace/project',
+      files: ['README.md'],
       diffs: { 'README.md': { original: 'old', modified: 'new <secret-hidden>' } },
     });
     const page = await reader.search(state, { descending: true, limit: 1 });
@@ -707,7 +739,8 @@ describe('a sweep', () => {
     await sweepFor(2 * aDayMs);
     expect([isThere('one'), isThere('two')]).toEqual([true, true]);
     expect(await conditionOf()).toMatchObject({
-      ...{ status: 'False', reason: 'TooManyOrphans' },
+      status: 'False',
+      reason: 'TooManyOrphans',
       message: expect.stringContaining('2 of 19 archives') as string,
     });
     // Archives that a person deletes by this text can not be restored with their conversations.

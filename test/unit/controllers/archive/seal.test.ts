@@ -42,7 +42,8 @@ async function sealed(
       aConversation({
         name: `c-${index + 1}`,
         status: {
-          ...{ sandboxName: name, sandboxUID: uid },
+          sandboxName: name,
+          sandboxUID: uid,
           start: { status: 'READY', transitions: [] },
         },
       }),
@@ -73,8 +74,12 @@ async function sealed(
     },
   } satisfies Pick<Archiver, 'conversation' | 'extend' | 'record'>;
   const seal = new SandboxSeal({
-    ...{ archiver, clock, metrics: createMetrics(), isStoreFailing: () => isStoreFailing },
-    ...{ archive: {}, stores: { conversations: store, templates: new IndexedStore({}) } },
+    archiver,
+    clock,
+    metrics: createMetrics(),
+    isStoreFailing: () => isStoreFailing,
+    archive: {},
+    stores: { conversations: store, templates: new IndexedStore({}) },
   } as never);
   const startedAt = clock.monotonic();
   const endpoint = agentEndpointOf(sandbox, sceneKeys);

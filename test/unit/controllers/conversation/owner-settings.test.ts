@@ -30,8 +30,12 @@ function aReader() {
       apiVersion,
       kind: 'OwnerSettings',
       metadata: {
-        ...{ namespace, name: settingsNameOf(owner), uid: `settings-of-${owner}` },
-        ...{ resourceVersion: '1', generation: 1, creationTimestamp: '2026-03-01T12:00:00Z' },
+        namespace,
+        name: settingsNameOf(owner),
+        uid: `settings-of-${owner}`,
+        resourceVersion: '1',
+        generation: 1,
+        creationTimestamp: '2026-03-01T12:00:00Z',
       },
       spec: { owner, model },
     });
@@ -79,14 +83,18 @@ describe('the settings of owners', () => {
   it('have the servers whose values open for their owner; the others are left out', () => {
     const { reader, lines } = aReader();
     const sealed = sealing.seal('{"authorization":"s3cret"}', {
-      ...{ scope: 'mcp', owner: 'alice', name: 'docs' },
+      scope: 'mcp',
+      owner: 'alice',
+      name: 'docs',
     });
     const mcpServers = [{ name: 'docs', url: 'https://docs.example/mcp', sealed }];
     const serversOf = (owner: string, more: Partial<OwnerSettingsSpec> = {}) =>
       reader.mcpServersOf({ owner, mcpServers, ...more });
     expect(serversOf('alice')).toEqual([
       {
-        ...{ name: 'docs', url: 'https://docs.example/mcp', transport: 'http' },
+        name: 'docs',
+        url: 'https://docs.example/mcp',
+        transport: 'http',
         headers: { authorization: 's3cret' },
       },
     ]);

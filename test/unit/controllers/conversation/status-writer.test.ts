@@ -86,7 +86,8 @@ describe('StatusCoalescer', () => {
 describe('the reason of a sandbox that starts', () => {
   const starting = (sandboxStatusReason: string): ConversationStatus => ({
     start: { status: 'WAITING_FOR_SANDBOX', transitions: [] },
-    ...{ sandboxStatus: 'STARTING', sandboxStatusReason },
+    sandboxStatus: 'STARTING',
+    sandboxStatusReason,
   });
   const next = starting('WaitingForAgent');
   const before = starting('WaitingForPod');

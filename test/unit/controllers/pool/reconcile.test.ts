@@ -73,7 +73,10 @@ class PoolScene {
     this.reads = new AdmissionReads({ ...options, stores, channels, cache, podCreations });
     lookups.start();
     this.reconciler = new PoolReconciler({
-      ...{ ...options, stores, reads: this.reads, random: Math.random },
+      ...options,
+      stores,
+      reads: this.reads,
+      random: Math.random,
       admission: { snapshot: () => ({ roomForSpares: this.room }) },
       events: { record: (_pool, { message }) => void this.events.push(message) },
     });

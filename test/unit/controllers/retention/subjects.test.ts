@@ -31,7 +31,8 @@ it.each<[string, string, 'Paused' | undefined]>([
     status: {
       start: { status: 'READY', transitions: [] },
       executionStatus: 'running',
-      ...{ sandboxName: 'sbx-1', sandboxUID },
+      sandboxName: 'sbx-1',
+      sandboxUID,
     },
   });
   const template = aTemplate({ retention: { paused: '1h' } });

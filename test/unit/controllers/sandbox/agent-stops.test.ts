@@ -68,19 +68,15 @@ class AskingAgent extends BusyAgent {
 const keys = new SandboxKeys([Buffer.alloc(32, 1)]);
 const running: SandboxState = {
   conditions: [admitted, condition('Ready', 'True', 'Running')],
-  ...{
-    observedGeneration: 1,
-    replicas: 1,
-    masterKeyId: keys.currentKeyId,
-    agentEpoch: 1,
-    agentPort: 8000,
-  },
-  ...{
-    containerID: 'process://1',
-    lastContainerID: 'process://1',
-    podIP: '127.70.0.1',
-    activeSinceTime: later(-60_000),
-  },
+  observedGeneration: 1,
+  replicas: 1,
+  masterKeyId: keys.currentKeyId,
+  agentEpoch: 1,
+  agentPort: 8000,
+  containerID: 'process://1',
+  lastContainerID: 'process://1',
+  podIP: '127.70.0.1',
+  activeSinceTime: later(-60_000),
 };
 const resumed = (status: SandboxState): Sandbox => {
   const sandbox = aSandbox({ status });
@@ -89,12 +85,10 @@ const resumed = (status: SandboxState): Sandbox => {
 const byOwner: SandboxState = {
   ...running,
   conditions: [admitted, condition('Ready', 'False', 'User')],
-  ...{
-    observedGeneration: 2,
-    pauseTime: noon,
-    lastInterruption: { reason: 'User', agentEpoch: 1 },
-    lastUserPauseEpoch: 1,
-  },
+  observedGeneration: 2,
+  pauseTime: noon,
+  lastInterruption: { reason: 'User', agentEpoch: 1 },
+  lastUserPauseEpoch: 1,
 };
 
 /** Reconciles until nothing more is to be done at once; says every phase on the way. */
@@ -123,7 +117,13 @@ async function settle(sandbox: Sandbox, agent: BusyAgent, silence?: Unresponsive
     };
     phases.push(viewOfSandbox(stores.sandboxes.get('default', 'sbx-1')).phase);
     const reconciler = createSandboxes({
-      ...{ client, stores, agent, clock, keys, random: () => 0, logger: recordingLogger().logger },
+      client,
+      stores,
+      agent,
+      clock,
+      keys,
+      random: () => 0,
+      logger: recordingLogger().logger,
       ...(silence === undefined ? {} : { unresponsiveAgents: silence }),
       podCreations: new PodCreations(clock),
       events: { record: () => undefined },

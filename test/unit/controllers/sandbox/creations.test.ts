@@ -150,9 +150,15 @@ it('a new claim of a sandbox that runs does not interrupt the sandbox', async ()
   const sandbox = aSandbox({
     status: {
       conditions: [admitted, condition('Ready', 'True', 'Running')],
-      ...{ observedGeneration: 1, replicas: 1, agentEpoch: 1, agentPort: 8000 },
-      ...{ containerID: 'process://1', lastContainerID: 'process://1', podIP: '127.70.0.1' },
-      ...{ masterKeyId: sceneKeys.currentKeyId, activeSinceTime: later(-60_000) },
+      observedGeneration: 1,
+      replicas: 1,
+      agentEpoch: 1,
+      agentPort: 8000,
+      containerID: 'process://1',
+      lastContainerID: 'process://1',
+      podIP: '127.70.0.1',
+      masterKeyId: sceneKeys.currentKeyId,
+      activeSinceTime: later(-60_000),
     },
   });
   begin(sandbox);

@@ -12,8 +12,11 @@ const anEvent = (reason: string, atMs: number, parts: Partial<KubeEvent> = {}): 
   apiVersion: 'v1',
   kind: 'Event',
   metadata: {
-    ...{ name: `${reason}-${atMs}`, namespace: 'default', uid: `${reason}-${atMs}` },
-    ...{ resourceVersion: '1', creationTimestamp: noon },
+    name: `${reason}-${atMs}`,
+    namespace: 'default',
+    uid: `${reason}-${atMs}`,
+    resourceVersion: '1',
+    creationTimestamp: noon,
   },
   involvedObject: { kind: 'Pod', name: 'sbx-1', namespace: 'default', uid: 'pod-1' },
   reason,

@@ -134,7 +134,8 @@ it.each(losses)('%s', (_sentence, status, code, words) => {
 
 it('a pod that a person deleted', () => {
   expect(podLoss(aPod(aSandbox(), { phase: 'Running' }, { deleting: true }))).toEqual({
-    ...{ code: 'PodLost', message: 'The pod of the sandbox was deleted.' },
+    code: 'PodLost',
+    message: 'The pod of the sandbox was deleted.',
     isDisruption: true,
   });
 });

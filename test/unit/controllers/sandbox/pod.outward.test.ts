@@ -45,7 +45,9 @@ function specOf(kind: AgentKind, wish: Wish) {
   const { container, pod, acp, outward, namespace = 'default' } = wish;
   const template = aTemplate({
     agent: {
-      ...{ port: 8000, workingDir: '/workspace', kind },
+      port: 8000,
+      workingDir: '/workspace',
+      kind,
       ...(kind === 'acp' ? { acp: { agent: 'codex', allowAlways: false, ...acp } } : {}),
     },
     podTemplate: {
@@ -106,8 +108,10 @@ describe.each(agentKinds)('the environment of an agent of the kind %s', (kind) =
       'has the proxy of all sandboxes in both spellings',
       { outward: company },
       {
-        ...{ HTTPS_PROXY: 'http://proxy:3128', https_proxy: 'http://proxy:3128' },
-        ...{ HTTP_PROXY: 'http://proxy:3129', http_proxy: 'http://proxy:3129' },
+        HTTPS_PROXY: 'http://proxy:3128',
+        https_proxy: 'http://proxy:3128',
+        HTTP_PROXY: 'http://proxy:3129',
+        http_proxy: 'http://proxy:3129',
         NODE_USE_ENV_PROXY: '1',
         ...both(`.corp.example,.svc,${inside}`),
       },
@@ -151,7 +155,8 @@ describe.each(agentKinds)('the environment of an agent of the kind %s', (kind) =
       'has the proxy of all sandboxes there too',
       { namespace: 'another', outward: { proxy: { https: 'http://p:1', noProxy: [] } } },
       {
-        ...{ HTTPS_PROXY: 'http://p:1', https_proxy: 'http://p:1' },
+        HTTPS_PROXY: 'http://p:1',
+        https_proxy: 'http://p:1',
         NODE_USE_ENV_PROXY: '1',
         ...both('localhost,127.0.0.1,::1'),
       },
@@ -240,21 +245,27 @@ describe.each(agentKinds)('certificates for an agent of the kind %s', (kind) => 
       'prepare',
     ]);
     expect(spec?.initContainers?.[0]).toMatchObject({
-      ...{ image: 'agent:1', imagePullPolicy: 'Never', resources },
+      image: 'agent:1',
+      imagePullPolicy: 'Never',
+      resources,
       securityContext: {
-        ...{ runAsUser: 7, allowPrivilegeEscalation: false },
+        runAsUser: 7,
+        allowPrivilegeEscalation: false,
         capabilities: { drop: ['ALL'] },
       },
     });
     expect(spec?.volumes).toContainEqual({
       name: 'conversation-operator-trust-source',
       configMap: {
-        ...{ name: 'company-ca', optional: true },
+        name: 'company-ca',
+        optional: true,
         items: [{ key: 'ca.crt', path: 'ca.crt' }],
       },
     });
     expect(spec?.containers[0]?.volumeMounts).toContainEqual({
-      ...{ name: 'conversation-operator-trust', mountPath: certificates, readOnly: true },
+      name: 'conversation-operator-trust',
+      mountPath: certificates,
+      readOnly: true,
     });
     const value = `${certificates}/all.crt`;
     expect(spec?.containers[0]?.env).toEqual(
@@ -286,7 +297,8 @@ describe.each(agentKinds)('certificates for an agent of the kind %s', (kind) => 
     expect(spec?.volumes).toContainEqual({
       name: 'conversation-operator-trust-source',
       secret: {
-        ...{ secretName: 'company-ca', optional: true },
+        secretName: 'company-ca',
+        optional: true,
         items: [{ key: 'ca.crt', path: 'ca.crt' }],
       },
     });
@@ -453,7 +465,9 @@ describe('the program that leaves the certificates', () => {
       { state: { waiting }, lastState: { terminated } },
     ])
       expect(failureOf(status)).toEqual({
-        ...{ code: 'ContainerConfigError', message: sentence, policy: 'environment' },
+        code: 'ContainerConfigError',
+        message: sentence,
+        policy: 'environment',
       });
     // The container has found the certificates since, or fails by something else.
     for (const status of [

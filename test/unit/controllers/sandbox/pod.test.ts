@@ -182,7 +182,8 @@ describe('the bridge to an agent of the Agent Client Protocol', () => {
   const codex: AcpSettings = { agent: 'codex', allowAlways: false };
   const command: AcpSettings = { command: ['my-agent', '--acp'], allowAlways: false };
   const ofCommand = {
-    ...{ ACP_AGENT: '', ACP_COMMAND: '["my-agent","--acp"]' },
+    ACP_AGENT: '',
+    ACP_COMMAND: '["my-agent","--acp"]',
     ACP_ALLOW_ALWAYS: 'false',
   };
 
@@ -219,7 +220,10 @@ describe('the bridge to an agent of the Agent Client Protocol', () => {
 
   it('has the settings of the template, and servers as session/new takes them', () => {
     const { ACP_ENV, ACP_MCP_SERVERS, ...rest } = settingsOf({
-      ...{ agent: 'codex', mode: 'read-only', env: { A: 'b' }, allowAlways: true },
+      agent: 'codex',
+      mode: 'read-only',
+      env: { A: 'b' },
+      allowAlways: true,
       mcpServers: [
         { name: 'docs', url: 'https://docs' },
         { name: 'events', url: 'https://events', type: 'sse' },

@@ -59,7 +59,9 @@ function putSandbox(more: Partial<SandboxState> = {}): void {
   const sandbox = aSandbox({
     status: {
       conditions: [admitted],
-      ...{ replicas: 1, masterKeyId: sceneKeys.currentKeyId, agentKind: 'openhands' },
+      replicas: 1,
+      masterKeyId: sceneKeys.currentKeyId,
+      agentKind: 'openhands',
       startingSinceTime: noon,
       ...more,
     },
@@ -75,7 +77,9 @@ async function connect() {
   if (pod === undefined) throw new Error('the sandbox has no pod');
   containers += 1;
   const running = aContainer({
-    ...{ containerID: `process://${containers}`, state: { running: {} }, ready: true },
+    containerID: `process://${containers}`,
+    state: { running: {} },
+    ready: true,
   });
   scene.client.put(pods, {
     ...pod,

@@ -16,14 +16,13 @@ import { SandboxScene, sceneKeys } from '../../../support/sandbox-scene.ts';
 
 const lived: NonNullable<Sandbox['status']> = {
   conditions: [admitted, condition('Ready', 'False', 'WaitingForAgent')],
-  ...{
-    observedGeneration: 1,
-    replicas: 1,
-    masterKeyId: sceneKeys.currentKeyId,
-    agentKind: 'openhands',
-    agentEpoch: 1,
-  },
-  ...{ lastContainerID: 'process://1', startingSinceTime: noon },
+  observedGeneration: 1,
+  replicas: 1,
+  masterKeyId: sceneKeys.currentKeyId,
+  agentKind: 'openhands',
+  agentEpoch: 1,
+  lastContainerID: 'process://1',
+  startingSinceTime: noon,
 };
 const crashes = (pod: Pod): Pod => ({
   ...pod,
@@ -160,7 +159,8 @@ describe('what an agent that crashes has printed', () => {
     scene.client.put(sandboxes, sandbox);
     const pod = crashes(aPod(sandbox, {}, { uid: 'first' }));
     const status = aContainer({
-      ...{ restartCount: 3, state: { waiting: { reason: 'CrashLoopBackOff' } } },
+      restartCount: 3,
+      state: { waiting: { reason: 'CrashLoopBackOff' } },
       lastState: { terminated: { exitCode: 1, message } },
     });
     scene.client.put(pods, { ...pod, status: { ...pod.status, containerStatuses: [status] } });

@@ -12,14 +12,14 @@ async function creations(reason: string, seconds: number): Promise<readonly numb
   const sandbox = aSandbox({
     status: {
       conditions: [admitted, condition('Ready', 'False', 'PodEvicted')],
-      ...{
-        observedGeneration: 1,
-        replicas: 1,
-        masterKeyId: sceneKeys.currentKeyId,
-        agentKind: 'openhands',
-        agentEpoch: 3,
-      },
-      ...{ startingSinceTime: noon, activeSinceTime: noon, lastContainerID: 'process://1' },
+      observedGeneration: 1,
+      replicas: 1,
+      masterKeyId: sceneKeys.currentKeyId,
+      agentKind: 'openhands',
+      agentEpoch: 3,
+      startingSinceTime: noon,
+      activeSinceTime: noon,
+      lastContainerID: 'process://1',
     },
   });
   scene.client.put(sandboxes, sandbox);

@@ -55,21 +55,18 @@ const waiting = aSandbox({ status: { conditions: [admitted] } });
 const running = aSandbox({
   status: {
     conditions: [admitted, condition('Ready', 'True', 'Running')],
-    ...{
-      observedGeneration: 1,
-      replicas: 1,
-      masterKeyId: sceneKeys.currentKeyId,
-      agentKind: 'openhands',
-      agentEpoch: 1,
-    },
-    ...{
-      podName: 'sbx-1',
-      podUID: 'uid-of-the-pod',
-      podIP: '127.70.0.1',
-      agentPort: 8000,
-      activeSinceTime: noon,
-    },
-    ...{ containerID: 'process://1', lastContainerID: 'process://1' },
+    observedGeneration: 1,
+    replicas: 1,
+    masterKeyId: sceneKeys.currentKeyId,
+    agentKind: 'openhands',
+    agentEpoch: 1,
+    podName: 'sbx-1',
+    podUID: 'uid-of-the-pod',
+    podIP: '127.70.0.1',
+    agentPort: 8000,
+    activeSinceTime: noon,
+    containerID: 'process://1',
+    lastContainerID: 'process://1',
   },
 });
 

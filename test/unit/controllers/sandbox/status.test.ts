@@ -102,13 +102,11 @@ describe('the last pause by its owner', () => {
     expect(
       statusOf({ ...ran, interruptedConversationIDs: ['c1'] }, stopping, { generation: 3 }),
     ).toMatchObject({
-      ...{
-        lastUserPauseEpoch: 1,
-        lastInterruption: { reason: 'User', agentEpoch: 1 },
-        pauseTime: noon,
-        agentEpoch: 1,
-        observedGeneration: 3,
-      },
+      lastUserPauseEpoch: 1,
+      lastInterruption: { reason: 'User', agentEpoch: 1 },
+      pauseTime: noon,
+      agentEpoch: 1,
+      observedGeneration: 3,
     });
     expect(
       statusOf({ ...ran, interruptedConversationIDs: ['c1'] }, stopping, { generation: 3 })

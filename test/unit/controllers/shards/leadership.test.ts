@@ -79,7 +79,12 @@ function aWorld() {
       {
         client: server.clientOf(identity, own, network),
         namespace: 'system',
-        ...{ name, identity, shards, clock: own, random, logger: silentLogger },
+        name,
+        identity,
+        shards,
+        clock: own,
+        random,
+        logger: silentLogger,
         ready: () => Promise.resolve(),
         onStartedLeading: begin,
       },

@@ -10,7 +10,11 @@ const sandboxIn = (namespace: string): Sandbox => ({
   apiVersion: 'conversation-operator.dev/v1alpha1',
   kind: 'Sandbox',
   metadata: {
-    ...{ namespace, name: 'one', uid: `uid-${namespace}`, resourceVersion: '1', generation: 1 },
+    namespace,
+    name: 'one',
+    uid: `uid-${namespace}`,
+    resourceVersion: '1',
+    generation: 1,
     creationTimestamp: '2030-01-01T00:00:00Z',
   },
   spec: { owner: 'alice', templateName: 'default', replicas: 1 },

@@ -19,7 +19,11 @@ const aKey = (
   apiVersion,
   kind: apiKeys.kind,
   metadata: {
-    ...{ name, namespace, uid: `uid-${name}`, generation: 1, resourceVersion: '1' },
+    name,
+    namespace,
+    uid: `uid-${name}`,
+    generation: 1,
+    resourceVersion: '1',
     creationTimestamp: noon,
     ...metadata,
   },

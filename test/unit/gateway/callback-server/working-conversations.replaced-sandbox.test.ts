@@ -15,7 +15,8 @@ const { name, uid, namespace } = started.metadata;
 const conversation = cachedConversation(
   aConversation({
     status: {
-      ...{ sandboxName: name, sandboxUID: uid },
+      sandboxName: name,
+      sandboxUID: uid,
       start: { status: 'READY', transitions: [] },
     },
   }),

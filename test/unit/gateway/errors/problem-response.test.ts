@@ -67,7 +67,10 @@ describe('what is thrown becomes', () => {
     const cause = new Error('what a log may have');
     const headers = { 'retry-after': '2' };
     expect(toProblem(new Refusal(code, 'Not now [x].', { headers, cause }))).toMatchObject({
-      ...{ code, status, headers, cause },
+      code,
+      status,
+      headers,
+      cause,
       message: 'Not now [x].',
     });
   });

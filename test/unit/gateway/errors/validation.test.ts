@@ -88,7 +88,9 @@ describe('a name that nothing reads', () => {
     ],
   ])('is refused %s', (_case, value, detail) => {
     expect(problemOf({ body }, { body: value })).toMatchObject({
-      ...{ status: 422, code: 'invalid-request', message: detail },
+      status: 422,
+      code: 'invalid-request',
+      message: detail,
     });
   });
 

@@ -20,7 +20,11 @@ describe('a credential that a git host refuses', () => {
         refusals += 1;
       };
       return Promise.resolve({
-        ...{ authorization: 'Basic eDp5', token: 'y', name: 'an app', identity: '1', refused },
+        authorization: 'Basic eDp5',
+        token: 'y',
+        name: 'an app',
+        identity: '1',
+        refused,
       });
     },
   };
@@ -43,7 +47,9 @@ describe('a credential that a git host refuses', () => {
   ])('by status %i is refused %i times in a clone', async (answer, expected) => {
     status = answer;
     const privateHost = new PrivateHost({
-      ...{ ...common, hosts: { github: host.url }, connections: 1 },
+      ...common,
+      hosts: { github: host.url },
+      connections: 1,
     });
     const { signal } = new AbortController();
     const relayed = { relaysOpen: false, headers: {}, signal };
@@ -60,7 +66,10 @@ describe('a credential that a git host refuses', () => {
   ])('by status %i is refused %i times in a check', async (answer, expected) => {
     status = answer;
     const checker = new RepositoryAccessChecker({
-      ...{ ...common, hosts: { github: host.url }, timeoutMs: 60_000, metrics: createMetrics() },
+      ...common,
+      hosts: { github: host.url },
+      timeoutMs: 60_000,
+      metrics: createMetrics(),
     });
     expect(await checker.access(wanted)).toBe('denied');
     expect(refusals).toBe(expected);

@@ -53,7 +53,8 @@ function aSandboxAtWork(wish: Wish = {}) {
         name: `c-${index}`,
         spec: { repository },
         status: {
-          ...{ sandboxName: sandbox.metadata.name, sandboxUID: sandbox.metadata.uid },
+          sandboxName: sandbox.metadata.name,
+          sandboxUID: sandbox.metadata.uid,
           start: { status: 'READY', transitions: [] },
         },
       }),
@@ -69,7 +70,11 @@ function aSandboxAtWork(wish: Wish = {}) {
       return Promise.resolve<HostAnswer>({ kind: 'denied' });
     };
   const handler = new GitHandler({
-    ...{ keys, clock, logger: silentLogger, metrics: createMetrics(), defaultProvider },
+    keys,
+    clock,
+    logger: silentLogger,
+    metrics: createMetrics(),
+    defaultProvider,
     host: {
       refs: pass('references'),
       pack: async (wanted, body) => {
@@ -123,8 +128,12 @@ function aSandboxAtWork(wish: Wish = {}) {
       return response;
     };
     await handler.handle({
-      ...{ request, response, sandbox, path: path.split('/') },
-      ...{ query: new URLSearchParams(query), signal: new AbortController().signal },
+      request,
+      response,
+      sandbox,
+      path: path.split('/'),
+      query: new URLSearchParams(query),
+      signal: new AbortController().signal,
       countFor: () => undefined,
     });
     status = response.statusCode;
@@ -161,7 +170,8 @@ describe.each<[string, Wish]>([
   [
     'a conversation without a repository, and no default host',
     {
-      ...{ repositories: [undefined], defaultProvider: undefined },
+      repositories: [undefined],
+      defaultProvider: undefined,
       git: settings({ readable: ['acme/lib'] }),
     },
   ],
@@ -183,7 +193,8 @@ describe.each<[string, Wish]>([
   [
     'a conversation about the repository on the default host, which is another one',
     {
-      ...{ repositories: [{ name: 'acme/lib' }], defaultProvider: 'github' },
+      repositories: [{ name: 'acme/lib' }],
+      defaultProvider: 'github',
     },
   ],
   ['a template that names no repository', { git: settings() }],

@@ -32,7 +32,11 @@ function aClone() {
   const response = new ServerResponse(request);
   const { signal } = new AbortController();
   const relay = new GitRelay({
-    ...{ host, limits, clock, logger: silentLogger, metrics: createMetrics() },
+    host,
+    limits,
+    clock,
+    logger: silentLogger,
+    metrics: createMetrics(),
   });
   const relayed = relay.relay({
     call: { request, response, signal } as unknown as RelayedRequest['call'],

@@ -37,7 +37,9 @@ beforeEach(async () => {
   });
   client = newGithubAppClient({
     outward: directly,
-    ...{ appId: '12', apiUrl: new URL(`${host.url}/api/v3/`), timeoutMs: 5_000 },
+    appId: '12',
+    apiUrl: new URL(`${host.url}/api/v3/`),
+    timeoutMs: 5_000,
     privateKey: () => Promise.resolve(privateKey),
   });
 });
@@ -124,7 +126,8 @@ function limited(status: number, name: string, value: string): JsonAnswer {
 it('a key that can not sign is denied, without its text', async () => {
   const other = newGithubAppClient({
     outward: directly,
-    ...{ appId: '12', apiUrl: new URL(host.url) },
+    appId: '12',
+    apiUrl: new URL(host.url),
     privateKey: () => Promise.resolve('s3cret that is no key'),
   });
   for (const request of [other.mint(7, 'acme/shop'), other.installationOf('acme/shop')]) {

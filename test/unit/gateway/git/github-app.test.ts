@@ -70,7 +70,12 @@ function anApp({ owners = { '*': ['acme/*'] } }: { readonly owners?: GithubAppOw
     },
   };
   const app = new GithubApp({
-    ...{ appId: '12', provider: 'github', owners, client, clock, logger },
+    appId: '12',
+    provider: 'github',
+    owners,
+    client,
+    clock,
+    logger,
   });
   const of = (owner: string, repository: string | undefined, provider = 'github') =>
     app.source(owner, provider, repository);

@@ -70,7 +70,9 @@ beforeEach(async () => {
   };
   host = new PrivateHost({
     outward: directly,
-    ...{ credentials, clock: systemClock, logger: silentLogger },
+    credentials,
+    clock: systemClock,
+    logger: silentLogger,
     hosts: { forgejo: `${url}/forgejo`, github: `${url}/github` },
     // The next request waits for ever where the connection of an earlier one is not released.
     connections: 1,
@@ -83,8 +85,12 @@ afterEach(async () => {
 });
 
 const wanted = (wish: Partial<Wanted> = {}): Wanted => ({
-  ...{ owner: 'alice', provider: 'forgejo', repository: 'acme/shop', headers: {} },
-  ...{ service: 'git-upload-pack', relaysOpen: true },
+  owner: 'alice',
+  provider: 'forgejo',
+  repository: 'acme/shop',
+  headers: {},
+  service: 'git-upload-pack',
+  relaysOpen: true,
   signal: AbortSignal.timeout(patienceMs),
   ...wish,
 });

@@ -15,7 +15,9 @@ function records() {
   const audit: string[] = [];
   const fields: unknown[] = [];
   const service = new PushRecords({
-    ...{ client, clock: new VirtualClock(noonMs), logger: silentLogger },
+    client,
+    clock: new VirtualClock(noonMs),
+    logger: silentLogger,
     events: { record: () => undefined },
     audit: {
       ...silentLogger,
@@ -64,8 +66,10 @@ describe('the record of a push', () => {
   it('of which the host gets nothing says how much of it the audit leaves out', () => {
     const { fields, service } = records();
     service.refuse({
-      ...{ sandbox: aSandbox(), conversation: cachedConversation(aStoredConversation()) },
-      ...{ grant, reasons: ['no'] },
+      sandbox: aSandbox(),
+      conversation: cachedConversation(aStoredConversation()),
+      grant,
+      reasons: ['no'],
       push: {
         commands: Array.from({ length: 23 }, (_none, at) => ({ ...command, ref: `refs/${at}` })),
         options: ['x'.repeat(301), 'y'.repeat(300)],

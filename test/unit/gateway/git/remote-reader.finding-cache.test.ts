@@ -66,7 +66,10 @@ describe('a cache of findings', () => {
   it('keeps what was found by a credential while its secret is renewed, for its repository', () => {
     const cache = newCache();
     const renewed = (secret: string) => ({
-      ...{ authorization: secret, token: secret, name: 'an app', identity: 'app 1' },
+      authorization: secret,
+      token: secret,
+      name: 'an app',
+      identity: 'app 1',
     });
     cache.set({ ...inquiry, credential: renewed('first') }, { access: 'granted' });
     expect(cache.get({ ...inquiry, credential: renewed('second') })).toEqual({ access: 'granted' });

@@ -34,7 +34,8 @@ describe('a time of a query', () => {
 
   it('is later as a text when it is later', () => {
     const time = fc.date({
-      ...{ min: new Date('1970-01-01T00:00:00Z'), max: new Date('2999-01-01T00:00:00Z') },
+      min: new Date('1970-01-01T00:00:00Z'),
+      max: new Date('2999-01-01T00:00:00Z'),
       noInvalidDate: true,
     });
     fc.assert(
@@ -82,12 +83,21 @@ describe('a page id', () => {
 describe('a query of an archive', () => {
   it('has what was asked for', () => {
     const query = historyQueryOf({
-      ...{ kind: 'A', kind__eq: 'B', sort_order: 'TIMESTAMP_DESC', page_id: 'e1@3', limit: 50 },
-      ...{ timestamp__gte: '2026-01-01', timestamp__lt: '2026-01-02T00:00:00+01:00' },
+      kind: 'A',
+      kind__eq: 'B',
+      sort_order: 'TIMESTAMP_DESC',
+      page_id: 'e1@3',
+      limit: 50,
+      timestamp__gte: '2026-01-01',
+      timestamp__lt: '2026-01-02T00:00:00+01:00',
     });
     expect(query).toEqual({
-      ...{ kind: 'B', from: '2026-01-01T00:00:00', before: '2026-01-01T23:00:00' },
-      ...{ descending: true, pageId: 'e1@3', limit: 50 },
+      kind: 'B',
+      from: '2026-01-01T00:00:00',
+      before: '2026-01-01T23:00:00',
+      descending: true,
+      pageId: 'e1@3',
+      limit: 50,
     });
   });
 

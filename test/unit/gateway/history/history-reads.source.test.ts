@@ -7,7 +7,11 @@ const head = '0000000007-0123456789abcdef01234567';
 const stored = { head, events: 7, bytes: 100 };
 const expired = { events: 0, bytes: 0, expiredTime: '2026-01-01T00:00:00Z' };
 const facts = (more: Partial<HistoryFacts>): HistoryFacts => ({
-  ...{ start: 'READY', phase: 'PAUSED', isStopping: false, readsArchives: true, archive: stored },
+  start: 'READY',
+  phase: 'PAUSED',
+  isStopping: false,
+  readsArchives: true,
+  archive: stored,
   ...more,
 });
 

@@ -9,7 +9,9 @@ const minute = 60_000;
 describe('a limit of an hour', () => {
   const at = (minutes: number) => new Date(noonMs + minutes * minute).toISOString();
   const use = (minutes: number, count: number, previousCount = 0) => ({
-    ...{ startTime: at(minutes), count, previousCount },
+    startTime: at(minutes),
+    count,
+    previousCount,
   });
 
   it.each([

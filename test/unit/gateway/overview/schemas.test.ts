@@ -58,12 +58,21 @@ function setUp({ elects = true } = {}) {
   // A read of the API server would fail.
   const lookup = new ResourceLookup({ client: {} as KubeClient, namespace, caches });
   const sources = {
-    ...{ lookup, caps, caches, namespace, clock, version: '1.2.3', metricsUrl: undefined },
+    lookup,
+    caps,
+    caches,
+    namespace,
+    clock,
+    version: '1.2.3',
+    metricsUrl: undefined,
     serviceCaches: elects ? serviceCaches : { pools: serviceCaches.pools },
     uptimeSeconds: () => 61.4,
   };
   return {
-    ...{ ...caches, ...serviceCaches, clock, sources },
+    ...caches,
+    ...serviceCaches,
+    clock,
+    sources,
     read: () => overviewSchema.parse(overviewOf(sources)),
   };
 }

@@ -255,7 +255,9 @@ describe('the reason why an agent is paused', () => {
 describe('the result of a run', () => {
   const lastResult = { reason: 'ToolFailed', exitCode: 3, message: 'It failed.' } as const;
   const expected = {
-    ...{ reason: 'tool-failed', exit_code: 3, message: 'It failed.' },
+    reason: 'tool-failed',
+    exit_code: 3,
+    message: 'It failed.',
     detail: 'The last command failed: exit code 3.',
   };
   it.each<[string, Partial<ConversationStatus>, Sandbox, unknown]>([

@@ -12,7 +12,11 @@ const anApiKey = (uid: string): ApiKey => ({
   apiVersion,
   kind: apiKeys.kind,
   metadata: {
-    ...{ namespace: 'default', name: uid, uid, resourceVersion: '1', generation: 1 },
+    namespace: 'default',
+    name: uid,
+    uid,
+    resourceVersion: '1',
+    generation: 1,
     creationTimestamp: '2026-01-01T00:00:00Z',
   },
   spec: { owner: 'alice', role: 'user', sha256: '' },

@@ -30,9 +30,16 @@ const aPullRequest = (
   number: number,
   state: PullRequestRecord['state'] = 'Open',
 ): PullRequestRecord => ({
-  ...{ number, url: `https://git.example.com/${number}`, provider: 'forgejo' },
-  ...{ repository: 'acme/shop', title: 'Fix', head: `agent/${number}`, base: 'main' },
-  ...{ draft: false, state, stateTime: noon },
+  number,
+  url: `https://git.example.com/${number}`,
+  provider: 'forgejo',
+  repository: 'acme/shop',
+  title: 'Fix',
+  head: `agent/${number}`,
+  base: 'main',
+  draft: false,
+  state,
+  stateTime: noon,
 });
 
 function setUp() {
@@ -53,7 +60,9 @@ function setUp() {
     if (failures.has(number)) throw new Error('away');
   };
   const states = new PullRequestStates({
-    ...{ clock, logger: silentLogger, pullRequests: { refresh } },
+    clock,
+    logger: silentLogger,
+    pullRequests: { refresh },
     conversations: quietCache(store),
   });
   const add = (name: string, owner: string, pullRequests: readonly PullRequestRecord[]) =>

@@ -21,8 +21,12 @@ import { quietCache } from '../../../support/gateway/quiet-cache.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 const pushOf = (branch: string, outcome: PushRecord['outcome'] = 'Accepted'): PushRecord => ({
-  ...{ id: branch, ref: `refs/heads/${branch}`, oldId: '0'.repeat(40), newId: '1'.repeat(40) },
-  ...{ time: noon, outcome },
+  id: branch,
+  ref: `refs/heads/${branch}`,
+  oldId: '0'.repeat(40),
+  newId: '1'.repeat(40),
+  time: noon,
+  outcome,
 });
 
 interface Wish {
@@ -51,7 +55,11 @@ async function setUp({
     status: { pushes: [...pushes] },
   });
   const service = new PullRequests({
-    ...{ client, clock, logger: silentLogger, metrics: createMetrics(), audit: audit.logger },
+    client,
+    clock,
+    logger: silentLogger,
+    metrics: createMetrics(),
+    audit: audit.logger,
     events: { record: (_object, event) => void events.push(event) },
     credentials: {
       of: (owner, ...wanted) => {
@@ -187,7 +195,11 @@ describe('open', () => {
   it('announces no older one whose title differs when the answer is lost', async () => {
     const { open, records, host, events } = await setUp();
     await host.create(target, {
-      ...{ title: 'By a person', body: '', head: 'agent/fix', base: 'main', draft: false },
+      title: 'By a person',
+      body: '',
+      head: 'agent/fix',
+      base: 'main',
+      draft: false,
     });
     host.faults.set('create', { code: 'unavailable', when: 'before' });
     expect(await open()).toMatchObject({ isNew: false, pullRequest: { title: 'By a person' } });
@@ -342,7 +354,8 @@ it('details and states of a renamed repository are kept under the name of the co
 });
 
 const target = {
-  ...{ repository: 'acme/shop', token: 's3cret' },
+  repository: 'acme/shop',
+  token: 's3cret',
   signal: new AbortController().signal,
 };
 
@@ -476,10 +489,8 @@ describe('refresh', () => {
     const { metadata, spec, status } = await client.get(conversations, 'default', 'c-1');
     await client.delete(conversations, 'default', 'c-1');
     await client.create(conversations, {
-      ...{
-        ...aStoredConversation({ name: 'c-1', spec }),
-        metadata: { ...metadata, uid: 'another' },
-      },
+      ...aStoredConversation({ name: 'c-1', spec }),
+      metadata: { ...metadata, uid: 'another' },
       ...(status === undefined ? {} : { status }),
     });
     host.change(1, { title: 'Fix all' });

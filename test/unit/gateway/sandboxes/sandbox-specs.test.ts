@@ -20,8 +20,11 @@ describe('presentSandboxSpec', () => {
     ['invalid', 'False', 'spec.containers: Required value'],
   ])('says why a template is invalid: %s', (_case, status, reason) => {
     const valid = {
-      ...{ type: 'Valid', status, reason: 'PodInvalid' },
-      ...{ message: 'spec.containers: Required\u001b value', lastTransitionTime: '' },
+      type: 'Valid',
+      status,
+      reason: 'PodInvalid',
+      message: 'spec.containers: Required\u001b value',
+      lastTransitionTime: '',
     };
     expect(presentSandboxSpec(template({}, { conditions: [valid] })).invalid_reason).toBe(reason);
   });

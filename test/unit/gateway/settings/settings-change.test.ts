@@ -64,7 +64,8 @@ describe('settings', () => {
     expect(headersOf(some, 'docs')).toEqual({ Authorization: 'Bearer 1', X: '2' });
     expect(shown(some)).toEqual({
       docs: {
-        ...{ transport: 'http', url: 'https://docs.example/mcp' },
+        transport: 'http',
+        url: 'https://docs.example/mcp',
         headers: { Authorization: hidden, X: hidden },
       },
       tool: { transport: 'stdio', command: 'npx', args: ['-y', 'tool'], env: { TOKEN: hidden } },
@@ -106,7 +107,10 @@ describe('settings', () => {
   it('give the values of one transport to no other', () => {
     const changed = change(some, mcp({ docs: { url: null, command: 'npx' } }));
     expect(shown(changed)['docs']).toEqual({
-      ...{ transport: 'stdio', command: 'npx', args: [], env: null },
+      transport: 'stdio',
+      command: 'npx',
+      args: [],
+      env: null,
     });
   });
 

@@ -29,15 +29,24 @@ class AskingAgent extends OpenHandsClient {
 
   override conversation(_endpoint: unknown, id: string): Promise<AgentConversation> {
     return Promise.resolve({
-      ...{ id, executionStatus: 'waiting_for_confirmation', reportedStatus: '' },
-      ...{ title: undefined, updatedAt: noon, lastUserMessageId: undefined, metrics: undefined },
+      id,
+      executionStatus: 'waiting_for_confirmation',
+      reportedStatus: '',
+      title: undefined,
+      updatedAt: noon,
+      lastUserMessageId: undefined,
+      metrics: undefined,
     });
   }
 
   override question(): Promise<AgentQuestion> {
     const input = { command: this.#command };
     return Promise.resolve({
-      ...{ id: 'a.1', kind: 'execute', options: [], callHash: '1', isWhole: true },
+      id: 'a.1',
+      kind: 'execute',
+      options: [],
+      callHash: '1',
+      isWhole: true,
       calls: [{ tool: 'terminal', kind: 'execute', input, words: undefined }],
     });
   }
@@ -52,20 +61,29 @@ async function summaryOf(command: string): Promise<string | undefined> {
     aSandbox({
       owner,
       status: {
-        ...{ podIP: '127.0.0.1', agentPort: 1, agentEpoch: 1, observedGeneration: 1 },
+        podIP: '127.0.0.1',
+        agentPort: 1,
+        agentEpoch: 1,
+        observedGeneration: 1,
         conditions: [admitted, condition('Ready', 'True'), condition('AgentReady', 'True')],
       },
     }),
   );
   const secret = (name: string, value: string) => ({
-    ...{ name, updatedTime: noon },
+    name,
+    updatedTime: noon,
     sealed: sealing.seal(value, { scope: 'secret', owner, name }),
   });
   scene.client.put(ownerSettings, {
-    ...{ apiVersion, kind: 'OwnerSettings' },
+    apiVersion,
+    kind: 'OwnerSettings',
     metadata: {
-      ...{ namespace: 'default', name: settingsNameOf(owner), uid: 'settings' },
-      ...{ resourceVersion: '1', generation: 1, creationTimestamp: noon },
+      namespace: 'default',
+      name: settingsNameOf(owner),
+      uid: 'settings',
+      resourceVersion: '1',
+      generation: 1,
+      creationTimestamp: noon,
     },
     spec: {
       owner,
@@ -76,9 +94,12 @@ async function summaryOf(command: string): Promise<string | undefined> {
       ],
       mcpServers: [
         {
-          ...{ name: 'docs', url: 'https://docs.example/mcp' },
+          name: 'docs',
+          url: 'https://docs.example/mcp',
           sealed: sealing.seal('{"authorization":"Bearer of-the-server"}', {
-            ...{ scope: 'mcp', owner, name: 'docs' },
+            scope: 'mcp',
+            owner,
+            name: 'docs',
           }),
         },
       ],
@@ -88,12 +109,17 @@ async function summaryOf(command: string): Promise<string | undefined> {
     spec: { owner },
     status: {
       start: { status: 'READY', transitions: [{ status: 'READY', time: noon }] },
-      ...{ observedGeneration: 1, sandboxName: metadata.name, sandboxUID: metadata.uid },
+      observedGeneration: 1,
+      sandboxName: metadata.name,
+      sandboxUID: metadata.uid,
     },
   });
   const { name } = made.metadata;
   const sealed = sealing.seal('of-the-start', {
-    ...{ scope: 'start', owner, conversation: name, name: 'PIN' },
+    scope: 'start',
+    owner,
+    conversation: name,
+    name: 'PIN',
   });
   scene.client.put(conversations, {
     ...made,

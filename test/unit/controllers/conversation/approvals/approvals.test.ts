@@ -32,7 +32,10 @@ const earlier = new Date(noonMs - 60_000).toISOString();
 const now = new Date(noonMs).toISOString();
 
 const question = (fields: Partial<AgentQuestion> = {}): AgentQuestion => ({
-  ...{ id: 'q1', kind: 'execute', callHash: 'h1', isWhole: true },
+  id: 'q1',
+  kind: 'execute',
+  callHash: 'h1',
+  isWhole: true,
   calls: [{ tool: 'terminal', kind: 'execute', input: { command: 'rm -rf build' } }],
   options: [
     { id: 'always', name: 'Always', kind: 'allow_always' },
@@ -273,7 +276,8 @@ describe('a question', () => {
     const after = withNothingAsked({ ...answered(yes), executionStatus: 'finished' }, 2, now);
     expect(eventsOfApproval(answered(yes), after)).toEqual([
       {
-        ...{ type: 'Warning', reason: 'ApprovalWithdrawn' },
+        type: 'Warning',
+        reason: 'ApprovalWithdrawn',
         message: after.closedApprovals?.at(-1)?.message,
       },
     ]);
@@ -359,11 +363,18 @@ class Bench {
     await operator.record(scope);
     const known = scope.status.approval?.id;
     const againAfterMs = await operator.follow(scope, {
-      ...{ sandbox, endpoint: { baseUrl: 'http://agent', sessionKey: 'k' }, id: 'c1' },
+      sandbox,
+      endpoint: { baseUrl: 'http://agent', sessionKey: 'k' },
+      id: 'c1',
       state: {
-        ...{ id: 'c1', executionStatus: this.executionStatus, reportedStatus: '' },
-        ...{ title: undefined, updatedAt: this.updatedAt, lastUserMessageId: undefined },
-        ...{ metrics: undefined, keepsQuestions: this.keepsQuestions },
+        id: 'c1',
+        executionStatus: this.executionStatus,
+        reportedStatus: '',
+        title: undefined,
+        updatedAt: this.updatedAt,
+        lastUserMessageId: undefined,
+        metrics: undefined,
+        keepsQuestions: this.keepsQuestions,
       },
       shown: (text) => Promise.resolve(text),
       secrets: () => Promise.resolve([{ name: 'key of the model', value: 'key-of-the-model' }]),
@@ -383,7 +394,8 @@ describe('an operator', () => {
     bench.asks = question({
       calls: [
         {
-          ...{ tool: 'terminal', kind: 'execute' },
+          tool: 'terminal',
+          kind: 'execute',
           input: { command: 'curl\n-H "Authorization: Bearer abcdefghijkl" key-of-the-model' },
         },
       ],

@@ -361,7 +361,9 @@ describe('when the agent is there', () => {
 
 describe('a run that was given up', () => {
   const abandonedReason: ConversationStatus = {
-    ...{ executionStatus: 'error', executionDetail: 'Because.', agentEpoch: 4 },
+    executionStatus: 'error',
+    executionDetail: 'Because.',
+    agentEpoch: 4,
     interruption: {
       reason: 'Loss',
       time: noon,
@@ -793,7 +795,8 @@ describe('the reason why a run was interrupted', () => {
   ];
   it.each(orders)('%s', (_sentence, more, agentEpoch, stops, expected) => {
     const resumed: ConversationStatus = {
-      ...{ executionStatus: 'paused', agentEpoch: 1 },
+      executionStatus: 'paused',
+      agentEpoch: 1,
       interruption: { reason: 'Loss', time: noon, containerLosses: 1, ...more },
     };
     const { status } = withAgentReport(resumed, agentSays('error'), {

@@ -12,7 +12,8 @@ import { noon, noonMs } from '../../../../support/builders.ts';
 import { VirtualClock } from '../../../../support/virtual-clock.ts';
 
 const paused: ConversationStatus = {
-  ...{ executionStatus: 'paused', agentEpoch: 1 },
+  executionStatus: 'paused',
+  agentEpoch: 1,
   interruption: { reason: 'Loss', time: noon, containerLosses: 1 },
 };
 
@@ -32,7 +33,9 @@ async function afterNextContainer(
 ): Promise<ConversationStatus> {
   const clock = new VirtualClock(noonMs);
   const options = {
-    ...{ agent: agent as AgentClient, clock, logger: silentLogger },
+    agent: agent as AgentClient,
+    clock,
+    logger: silentLogger,
     stuck: new StuckDetection({ clock }),
   };
   const run = { endpoint: { baseUrl: 'http://10.0.0.1:8000' }, id: 'c1' } as PolledRun;

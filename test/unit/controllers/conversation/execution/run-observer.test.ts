@@ -43,15 +43,13 @@ import { VirtualClock } from '../../../../support/virtual-clock.ts';
 const name = '019aa6a65c4d7b1e8f1f2f7f4f3a2b10';
 const keys = new SandboxKeys([Buffer.alloc(32, 1)]);
 const state = (executionStatus: ExecutionStatus): AgentConversation => ({
-  ...{
-    id: name,
-    executionStatus,
-    reportedStatus: executionStatus,
-    title: undefined,
-    createdAt: undefined,
-    updatedAt: undefined,
-  },
-  ...{ lastUserMessageId: undefined, metrics: undefined },
+  id: name,
+  executionStatus,
+  reportedStatus: executionStatus,
+  title: undefined,
+  updatedAt: undefined,
+  lastUserMessageId: undefined,
+  metrics: undefined,
 });
 const nonsense = () =>
   Promise.reject(
@@ -66,25 +64,22 @@ function followed(messages: LaterMessage[] = [], known: ConversationStatus = {})
   const sandbox = aSandbox({
     status: {
       conditions: [admitted, condition('Ready', 'True', 'Running')],
-      ...{
-        observedGeneration: 1,
-        replicas: 1,
-        masterKeyId: keys.currentKeyId,
-        agentEpoch: 1,
-        podIP: '127.70.0.1',
-      },
-      ...{ containerID: 'process://1', activeSinceTime: later(-60_000) },
+      observedGeneration: 1,
+      replicas: 1,
+      masterKeyId: keys.currentKeyId,
+      agentEpoch: 1,
+      podIP: '127.70.0.1',
+      containerID: 'process://1',
+      activeSinceTime: later(-60_000),
     },
   });
   const status: ConversationStatus = {
     start: { status: 'READY', transitions: [{ status: 'READY', time: later(-60_000) }] },
-    ...{
-      executionStatus: 'running',
-      agentEpoch: 1,
-      sandboxName: 'sbx-1',
-      sandboxUID: sandbox.metadata.uid,
-      sandboxStatus: 'RUNNING',
-    },
+    executionStatus: 'running',
+    agentEpoch: 1,
+    sandboxName: 'sbx-1',
+    sandboxUID: sandbox.metadata.uid,
+    sandboxStatus: 'RUNNING',
     ...known,
   };
   client.put(conversations, aConversation({ name, status, spec: { messages } }));
@@ -99,22 +94,18 @@ function followed(messages: LaterMessage[] = [], known: ConversationStatus = {})
   client.put(pods, aRunningPod(sandbox));
   stores.templates.set(aTemplate());
   const reconciler = createConversations({
-    ...{
-      client,
-      stores,
-      agent,
-      keys,
-      gitHosts: {},
-      clock,
-      logger: silentLogger,
-      metrics: createMetrics(),
-      random: () => 0,
-    },
-    ...{
-      credentials: noAgentCredentials,
-      events: { record: () => undefined },
-      unresponsiveAgents: new UnresponsiveAgents({ clock }),
-    },
+    client,
+    stores,
+    agent,
+    keys,
+    gitHosts: {},
+    clock,
+    logger: silentLogger,
+    metrics: createMetrics(),
+    random: () => 0,
+    credentials: noAgentCredentials,
+    events: { record: () => undefined },
+    unresponsiveAgents: new UnresponsiveAgents({ clock }),
     onUnresponsive: () => undefined,
   });
   let writes = 0;
@@ -416,7 +407,9 @@ describe('a sign of activity alone, which is not worth a write of its own yet', 
 
 describe('the result of a run', () => {
   const over = (time: number, lastUserMessageId: string): AgentConversation => ({
-    ...{ ...state('finished'), updatedAt: later(time), lastUserMessageId },
+    ...state('finished'),
+    updatedAt: later(time),
+    lastUserMessageId,
   });
 
   it('is written with the status of the run, and that of a run that no poll has seen with its activity', async () => {
@@ -425,7 +418,8 @@ describe('the result of a run', () => {
     agent.lastResult = () => Promise.resolve({ message: `Result ${(reads += 1)}.` });
     agent.conversation = () => Promise.resolve(over(-1_000, 'm1'));
     expect(await pass(120_000)).toMatchObject({
-      ...{ executionStatus: 'finished', lastResult: { message: 'Result 1.' } },
+      executionStatus: 'finished',
+      lastResult: { message: 'Result 1.' },
     });
     expect([reads, writes()]).toEqual([1, 1]);
     agent.conversation = () => Promise.resolve(over(0, 'm2'));

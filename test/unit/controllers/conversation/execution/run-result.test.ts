@@ -12,8 +12,13 @@ import { VirtualClock } from '../../../../support/virtual-clock.ts';
 const id = '019aa6a65c4d7b1e8f1f2f7f4f3a2b10';
 const key = 'sk-0123456789abcdef';
 const reported: AgentConversation = {
-  ...{ id, executionStatus: 'finished', reportedStatus: 'finished', title: undefined },
-  ...{ updatedAt: noon, lastUserMessageId: 'm1', metrics: undefined },
+  id,
+  executionStatus: 'finished',
+  reportedStatus: 'finished',
+  title: undefined,
+  updatedAt: noon,
+  lastUserMessageId: 'm1',
+  metrics: undefined,
 };
 const running: ConversationStatus = { executionStatus: 'running', lastActivityTime: later(-9_000) };
 const over: ConversationStatus = { executionStatus: 'finished', lastActivityTime: noon };

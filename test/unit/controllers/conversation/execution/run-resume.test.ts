@@ -265,15 +265,14 @@ describe('a run of which nothing is heard', () => {
 
 describe('the first message', () => {
   const says = (executionStatus: 'idle' | 'running' | 'finished') => ({
-    ...{
-      id: 'c1',
-      executionStatus,
-      reportedStatus: executionStatus,
-      title: undefined,
-      createdAt: undefined,
-      updatedAt: undefined,
-    },
-    ...{ lastUserMessageId: 'm', metrics: undefined },
+    id: 'c1',
+    executionStatus,
+    reportedStatus: executionStatus,
+    title: undefined,
+    createdAt: undefined,
+    updatedAt: undefined,
+    lastUserMessageId: 'm',
+    metrics: undefined,
   });
   const now = { agentEpoch: 1, now: noon };
 

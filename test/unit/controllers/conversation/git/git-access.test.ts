@@ -460,7 +460,10 @@ describe('the preparation of a repository', () => {
     aConversation({ spec: { repository: { name: 'acme/shop' } } }),
   );
   const git: GitAccess = {
-    ...{ gatewayUrl, token: 'the-git-token', repository: shop, readable: [] },
+    gatewayUrl,
+    token: 'the-git-token',
+    repository: shop,
+    readable: [],
   };
   const { signal } = new AbortController();
   const sceneOf = () => {
@@ -502,7 +505,10 @@ describe('the preparation of a repository', () => {
     for (const access of [undefined, { ...git, repository: undefined }]) {
       const { cwd, agent, preparation } = sceneOf();
       await preparation.clone(conversation, endpoint, {
-        ...{ isRunning: false, access: undefined, git: access, signal },
+        isRunning: false,
+        access: undefined,
+        git: access,
+        signal,
       });
       expect(agent.written).toEqual([]);
       expect(existsSync(join(cwd, '.agent/git/config'))).toBe(access !== undefined);
@@ -525,7 +531,10 @@ describe('the preparation of a repository', () => {
       `echo "fatal: unable to access '${gatewayUrl}github/acme/shop.git': gateway.operator"; exit 3`,
     );
     const { report, failure } = await preparation.setUp(conversation, endpoint, {
-      ...{ isRunning: false, identity: undefined, git, signal },
+      isRunning: false,
+      identity: undefined,
+      git,
+      signal,
     });
     for (const text of [report.output, failure?.message])
       expect(text).toContain("access 'https://github.example:8443/git/acme/shop.git': the gateway");

@@ -347,7 +347,8 @@ describe('the status after a message', () => {
           },
         },
         {
-          ...{ endpoint: { baseUrl: 'http://agent', sessionKey: 'k' }, id: 'c1' },
+          endpoint: { baseUrl: 'http://agent', sessionKey: 'k' },
+          id: 'c1',
           state: agentSays(polled),
         },
         {

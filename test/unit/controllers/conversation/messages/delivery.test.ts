@@ -108,15 +108,13 @@ class Bench {
       return status;
     };
     const recipient = {
-      ...{
-        conversation: seen,
-        endpoint: { baseUrl: 'http://agent', sessionKey: 's' },
-        id: 'c1',
-        container,
-        state,
-        save,
-        signal: new AbortController().signal,
-      },
+      conversation: seen,
+      endpoint: { baseUrl: 'http://agent', sessionKey: 's' },
+      id: 'c1',
+      container,
+      state,
+      save,
+      signal: new AbortController().signal,
       message: (number: number) =>
         Promise.resolve(
           this.conversation.spec.messages?.find((message) => message.number === number),
@@ -153,7 +151,8 @@ describe('messages are delivered', () => {
     expect(await bench.deliver()).toBeUndefined();
     expect(bench.heard).toEqual(['first', 'a', 'b', 'c']);
     expect(bench.conversation.status?.messages).toMatchObject({
-      ...{ lastDelivered: 3, runPending: true },
+      lastDelivered: 3,
+      runPending: true,
     });
     // A message with a run would confirm an action for which the agent waits by then.
     expect(bench.hasRun).toBe(false);

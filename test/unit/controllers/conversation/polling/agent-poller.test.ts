@@ -8,14 +8,13 @@ import { PollBulkhead } from '../../../../../src/controllers/agent-calls/poll-bu
 import { VirtualClock } from '../../../../support/virtual-clock.ts';
 
 const state = (id: string): AgentConversation => ({
-  ...{
-    id,
-    executionStatus: 'idle',
-    reportedStatus: 'idle',
-    title: undefined,
-    updatedAt: undefined,
-  },
-  ...{ lastUserMessageId: undefined, metrics: undefined },
+  id,
+  executionStatus: 'idle',
+  reportedStatus: 'idle',
+  title: undefined,
+  updatedAt: undefined,
+  lastUserMessageId: undefined,
+  metrics: undefined,
 });
 const target = {
   endpoint: { baseUrl: 'http://agent', sessionKey: 'k' },

@@ -10,16 +10,14 @@ function setUp() {
   const schedule = new PollSchedule({ clock });
   const poll = (seen: Partial<PollOutcome> = {}) =>
     schedule.record('a', {
-      ...{
-        beganAt: clock.monotonic(),
-        subject: 's',
-        sandboxUid: 'u',
-        agent: 'c',
-        status: { executionStatus: 'finished' },
-        isRunning: false,
-        changed: false,
-        notifiable: false,
-      },
+      beganAt: clock.monotonic(),
+      subject: 's',
+      sandboxUid: 'u',
+      agent: 'c',
+      status: { executionStatus: 'finished' },
+      isRunning: false,
+      changed: false,
+      notifiable: false,
       ...seen,
     });
   return { clock, schedule, poll };

@@ -46,15 +46,13 @@ const agent = new OpenHandsClient();
 afterAll(() => agent.close());
 
 const state = (id: string): AgentConversation => ({
-  ...{
-    id,
-    executionStatus: 'idle',
-    reportedStatus: 'idle',
-    title: undefined,
-    createdAt: undefined,
-    updatedAt: undefined,
-  },
-  ...{ lastUserMessageId: undefined, metrics: undefined },
+  id,
+  executionStatus: 'idle',
+  reportedStatus: 'idle',
+  title: undefined,
+  updatedAt: undefined,
+  lastUserMessageId: undefined,
+  metrics: undefined,
 });
 
 /**
@@ -77,22 +75,19 @@ function besideHanging(count: number) {
       client.put(
         sandboxes,
         aSandbox({
-          ...{ name, owner },
+          name,
+          owner,
           status: {
             conditions: [admitted, condition('Ready', 'True', 'Running')],
-            ...{
-              observedGeneration: 1,
-              replicas: 1,
-              masterKeyId: sceneKeys.currentKeyId,
-              podIP,
-              agentPort: 8000,
-              agentEpoch: 1,
-            },
-            ...{
-              containerID: 'process://1',
-              lastContainerID: 'process://1',
-              activeSinceTime: noon,
-            },
+            observedGeneration: 1,
+            replicas: 1,
+            masterKeyId: sceneKeys.currentKeyId,
+            podIP,
+            agentPort: 8000,
+            agentEpoch: 1,
+            containerID: 'process://1',
+            lastContainerID: 'process://1',
+            activeSinceTime: noon,
           },
         }),
       ),
@@ -106,7 +101,8 @@ function besideHanging(count: number) {
           status: 'WAITING_FOR_SANDBOX',
           transitions: [{ status: 'WAITING_FOR_SANDBOX', time: noon }],
         },
-        ...{ sandboxName, sandboxUID: `uid-of-${sandboxName}` },
+        sandboxName,
+        sandboxUID: `uid-of-${sandboxName}`,
       },
     });
     const stored = client.put(conversations, {
@@ -143,27 +139,27 @@ function besideHanging(count: number) {
   });
   const silent: string[] = [];
   const reconciler = createConversations({
-    ...{
-      client,
-      stores,
-      agent,
-      clock,
-      keys: sceneKeys,
-      gitHosts: {},
-      random: () => 0.5,
-      logger: silentLogger,
-      metrics: createMetrics(),
-    },
-    ...{
-      credentials: noAgentCredentials,
-      events: { record: () => undefined },
-      unresponsiveAgents: new UnresponsiveAgents({ clock }),
-    },
+    client,
+    stores,
+    agent,
+    clock,
+    keys: sceneKeys,
+    gitHosts: {},
+    random: () => 0.5,
+    logger: silentLogger,
+    metrics: createMetrics(),
+    credentials: noAgentCredentials,
+    events: { record: () => undefined },
+    unresponsiveAgents: new UnresponsiveAgents({ clock }),
     onUnresponsive: ({ metadata }) => void silent.push(metadata.name),
   });
   const controller = new Controller({
-    ...{ name: 'conversation', clock, random: () => 0.5, logger: silentLogger },
-    ...{ workers: workers.conversation, maxPerShare: maxPerOwner('conversation') },
+    name: 'conversation',
+    clock,
+    random: () => 0.5,
+    logger: silentLogger,
+    workers: workers.conversation,
+    maxPerShare: maxPerOwner('conversation'),
     shareOf: ({ namespace, name }) => ownerShare(stores.conversations.get(namespace, name)),
     reconcile: async (request, signal) => {
       const known = await client.get(conversations, request.namespace, request.name);

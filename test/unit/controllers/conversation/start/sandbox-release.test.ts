@@ -20,7 +20,8 @@ const started = (status: 'WORKING' | 'WAITING_FOR_SANDBOX' | 'READY' | 'ERROR') 
 /** The start got a spare, so the status names `spare`. */
 const inSpare = {
   ...started('READY'),
-  ...{ sandboxName: 'spare', sandboxUID: 'uid-of-spare' },
+  sandboxName: 'spare',
+  sandboxUID: 'uid-of-spare',
 } satisfies ConversationStatus;
 const isMaker = (conversation: Conversation) =>
   ownerReferenceTo(conversation, { controller: true });

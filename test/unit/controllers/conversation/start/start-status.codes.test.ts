@@ -22,7 +22,10 @@ it.each([
   const clock = new VirtualClock(noonMs);
   const metrics = createMetrics();
   const writer = new StatusWriter({
-    ...{ client, clock, metrics, logger: silentLogger },
+    client,
+    clock,
+    metrics,
+    logger: silentLogger,
     events: { record: () => undefined },
     answers: { remember: () => undefined, written: () => undefined },
   });

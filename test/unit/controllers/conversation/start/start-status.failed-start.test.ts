@@ -28,7 +28,8 @@ const conversationOf = (name: string, status: StartStatus): Conversation => {
         transitions: [{ status, time: noon }],
         ...(status === 'ERROR' ? { errorCode: 'BranchNotFound', error: 'None.' } : {}),
       },
-      ...{ sandboxName: 'sbx-1', sandboxUID: 'uid-of-sbx-1' },
+      sandboxName: 'sbx-1',
+      sandboxUID: 'uid-of-sbx-1',
     },
   });
   return { ...made, metadata: { ...made.metadata, uid: `uid-of-${name}` } };
@@ -87,7 +88,9 @@ it('stores why it has failed, then gives its sandbox back', async () => {
   expect(order).toEqual(['updateStatus conversations', 'delete sandboxes']);
   expect((await scene.conversation(own)).status).toMatchObject({
     start: { status: 'ERROR', errorCode: 'CrashLoop' },
-    ...{ sandboxStatus: 'ERROR', sandboxStatusReason: 'CrashLoop', sandboxName: 'sbx-1' },
+    sandboxStatus: 'ERROR',
+    sandboxStatusReason: 'CrashLoop',
+    sandboxName: 'sbx-1',
   });
   expect(await scene.sandboxes()).toEqual([]);
 });

@@ -8,9 +8,16 @@ const long = 'x'.repeat(100_000);
 
 it('the status of a conversation holds each address, title and name that is read', () => {
   const record = {
-    ...{ number: 1, url: pageUrl().parse(addressOf(2048)), title: title().parse(long) },
-    ...{ provider: 'forgejo', repository: 'acme/shop', draft: false, state: 'Open' },
-    ...{ head: name().parse(long), base: name().parse(long), stateTime: noon },
+    number: 1,
+    url: pageUrl().parse(addressOf(2048)),
+    title: title().parse(long),
+    provider: 'forgejo',
+    repository: 'acme/shop',
+    draft: false,
+    state: 'Open',
+    head: name().parse(long),
+    base: name().parse(long),
+    stateTime: noon,
   };
   expect(pullRequestsSchema.safeParse([record]).error).toBeUndefined();
 });

@@ -9,8 +9,14 @@ const aPull = ({
   base = {},
   ...fields
 }: { head?: object; base?: object; [field: string]: unknown } = {}) => ({
-  ...{ id: 900, number: 5, state: 'open', merged: false, draft: false },
-  ...{ title: 'Fix', body: 'Because.', comments: 0 },
+  id: 900,
+  number: 5,
+  state: 'open',
+  merged: false,
+  draft: false,
+  title: 'Fix',
+  body: 'Because.',
+  comments: 0,
   html_url: 'http://forge.example/acme/shop/pulls/5',
   head: { label: 'agent/fix', ref: 'agent/fix', repo_id: 3, ...head },
   base: { label: 'main', ref: 'main', repo_id: 3, ...base },
@@ -19,12 +25,18 @@ const aPull = ({
 const timeOf = (at: number) =>
   new Date(Date.UTC(2030, 0, 1) + at * 1000).toISOString().replace('.000Z', '+00:00');
 const aComment = (at: number, fields: object = {}) => ({
-  ...{ id: at, body: `comment ${at}`, user: { id: 1, login: 'alice' } },
+  id: at,
+  body: `comment ${at}`,
+  user: { id: 1, login: 'alice' },
   created_at: timeOf(at),
   ...fields,
 });
 const aReview = (id: number, fields: object = {}) => ({
-  ...{ id, user: { id: 2, login: 'bob' }, state: 'COMMENT', body: '', comments_count: 0 },
+  id,
+  user: { id: 2, login: 'bob' },
+  state: 'COMMENT',
+  body: '',
+  comments_count: 0,
   submitted_at: timeOf(id),
   ...fields,
 });
@@ -45,7 +57,8 @@ describe('pull requests of Forgejo and Gitea', () => {
   let apis: HostApis;
   let api: HostApi;
   const target = {
-    ...{ repository: 'acme/shop', token: 's3cret' },
+    repository: 'acme/shop',
+    token: 's3cret',
     signal: new AbortController().signal,
   };
 
@@ -110,7 +123,10 @@ describe('pull requests of Forgejo and Gitea', () => {
     const wish = { title, body: 'Because.', head: 'agent/fix', base: 'main', draft };
     expect(await api.create(target, wish)).toEqual({ ...found, title: sent, isDraft: draft });
     expect(forge.calls[0]?.body).toEqual({
-      ...{ title: sent, body: 'Because.', head: 'agent/fix', base: 'main' },
+      title: sent,
+      body: 'Because.',
+      head: 'agent/fix',
+      base: 'main',
     });
   });
 

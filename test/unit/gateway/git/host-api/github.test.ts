@@ -20,8 +20,15 @@ function aPull({
   const example = githubExample('pull') as { head: object; base: { repo: object } } & Fields;
   return {
     ...example,
-    ...{ number: 5, html_url: 'https://github.com/acme/shop/pull/5', title: 'Fix', draft: false },
-    ...{ state: 'open', merged: false, merged_at: null, comments: 0, body: 'Because.' },
+    number: 5,
+    html_url: 'https://github.com/acme/shop/pull/5',
+    title: 'Fix',
+    draft: false,
+    state: 'open',
+    merged: false,
+    merged_at: null,
+    comments: 0,
+    body: 'Because.',
     head: { ...example.head, ref: 'agent/fix', repo: example.base.repo, ...head },
     base: { ...example.base, ref: 'main', ...base },
     ...fields,
@@ -62,7 +69,8 @@ describe('pull requests of GitHub', () => {
   let apis: HostApis;
   let api: HostApi;
   const target = {
-    ...{ repository: 'acme/shop', token: 's3cret' },
+    repository: 'acme/shop',
+    token: 's3cret',
     signal: new AbortController().signal,
   };
 
@@ -71,8 +79,12 @@ describe('pull requests of GitHub', () => {
     created = { status: 201, body: aPull() };
     const { repo } = aPull().base as unknown as { repo: Fields };
     repository.full = {
-      ...{ ...repo, default_branch: 'trunk', network_count: 0, subscribers_count: 0 },
-      ...{ language: null, allow_rebase_merge: true },
+      ...repo,
+      default_branch: 'trunk',
+      network_count: 0,
+      subscribers_count: 0,
+      language: null,
+      allow_rebase_merge: true,
     };
     github = await startGithubApi({
       'GET /repos/{owner}/{repo}': ({ params }) =>
@@ -228,12 +240,18 @@ describe('pull requests of GitHub', () => {
       comments: [
         { author: 'octocat', body: 'comment 1', time: '2030-01-01T00:00:01Z' },
         {
-          ...{ author: 'octocat', body: 'comment 2', time: '2030-01-01T00:00:02Z' },
-          ...{ path: 'src/a.ts', line: 7 },
+          author: 'octocat',
+          body: 'comment 2',
+          time: '2030-01-01T00:00:02Z',
+          path: 'src/a.ts',
+          line: 7,
         },
         {
-          ...{ author: 'octocat', body: 'comment 3', time: '2030-01-01T00:00:03Z' },
-          ...{ path: 'src/b.ts', line: 9 },
+          author: 'octocat',
+          body: 'comment 3',
+          time: '2030-01-01T00:00:03Z',
+          path: 'src/b.ts',
+          line: 9,
         },
         { author: 'ghost', body: 'comment 4', time: '2030-01-01T00:00:04Z' },
       ],

@@ -5,16 +5,30 @@ import { startJsonHost, type JsonAnswer, type JsonHost } from '../../../../suppo
 
 /** A merge request as GitLab shows it, in part. */
 const aRequest = (fields: object = {}) => ({
-  ...{ id: 900, iid: 5, project_id: 3, state: 'opened', draft: false, work_in_progress: false },
-  ...{ title: 'Fix', description: 'Because.', user_notes_count: 0, merge_status: 'can_be_merged' },
-  ...{ source_branch: 'agent/fix', target_branch: 'main' },
-  ...{ source_project_id: 3, target_project_id: 3 },
+  id: 900,
+  iid: 5,
+  project_id: 3,
+  state: 'opened',
+  draft: false,
+  work_in_progress: false,
+  title: 'Fix',
+  description: 'Because.',
+  user_notes_count: 0,
+  merge_status: 'can_be_merged',
+  source_branch: 'agent/fix',
+  target_branch: 'main',
+  source_project_id: 3,
+  target_project_id: 3,
   web_url: 'https://gitlab.example/group/sub/lib/-/merge_requests/5',
   ...fields,
 });
 const aNote = (at: number, fields: object = {}) => ({
-  ...{ id: at, type: null, body: `note ${at}`, system: false, resolvable: false },
-  ...{ author: { id: 1, username: 'alice', name: 'Alice' } },
+  id: at,
+  type: null,
+  body: `note ${at}`,
+  system: false,
+  resolvable: false,
+  author: { id: 1, username: 'alice', name: 'Alice' },
   created_at: new Date(Date.UTC(2030, 0, 1) + at * 1000).toISOString(),
   ...fields,
 });
@@ -35,7 +49,8 @@ describe('merge requests of GitLab', () => {
   let apis: HostApis;
   let api: HostApi;
   const target = {
-    ...{ repository: 'group/sub/lib', token: 's3cret' },
+    repository: 'group/sub/lib',
+    token: 's3cret',
     signal: new AbortController().signal,
   };
 
@@ -104,8 +119,10 @@ describe('merge requests of GitLab', () => {
     const wish = { title, body: 'Because.', head: 'agent/fix', base: 'main', draft };
     expect(await api.create(target, wish)).toEqual({ ...found, title: sent, isDraft: draft });
     expect(gitlab.calls[0]?.body).toEqual({
-      ...{ title: sent, description: 'Because.' },
-      ...{ source_branch: 'agent/fix', target_branch: 'main' },
+      title: sent,
+      description: 'Because.',
+      source_branch: 'agent/fix',
+      target_branch: 'main',
     });
   });
 
@@ -162,8 +179,11 @@ describe('merge requests of GitLab', () => {
       comments: [
         { author: 'alice', body: 'note 2', time: '2030-01-01T00:00:02.000Z' },
         {
-          ...{ author: 'alice', body: 'note 4', time: '2030-01-01T00:00:04.000Z' },
-          ...{ path: 'src/a.ts', line: 7 },
+          author: 'alice',
+          body: 'note 4',
+          time: '2030-01-01T00:00:04.000Z',
+          path: 'src/a.ts',
+          line: 7,
         },
       ],
     });
