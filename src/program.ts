@@ -65,10 +65,7 @@ export async function runProgram({
     .command('gateway')
     .description('the REST service, against a cluster')
     .action(async () =>
-      (await import('./commands/gateway.ts')).gateway({
-        version,
-        programFolder,
-      }),
+      (await import('./commands/gateway.ts')).gateway({ version, programFolder }),
     );
 
   const keys = program.command('keys').description('keys for the REST service');

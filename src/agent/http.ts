@@ -248,9 +248,7 @@ function errorOf(status: number, text: string, secrets: readonly string[] = []):
       (said === undefined
         ? `The agent answered ${status}.`
         : `The agent answered ${status}: ${said}`),
-    {
-      status,
-    },
+    { status },
   );
 }
 

@@ -71,11 +71,7 @@ const maxArguments = maxApprovalText / '\na: '.length;
 const special = /(?! )[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800⏎⟨⟩…]/gu;
 const specialOrBackslash = new RegExp(`\\\\|${special.source}`, special.flags);
 
-const escapes: Readonly<Record<string, string>> = {
-  '\\': '\\\\',
-  '\t': '\\t',
-  '\r': '\\r',
-};
+const escapes: Readonly<Record<string, string>> = { '\\': '\\\\', '\t': '\\t', '\r': '\\r' };
 
 function escapeOf(character: string): string {
   const code = character.codePointAt(0) ?? 0;

@@ -159,13 +159,7 @@ export const acpApprovalSchema = z.object({
       complete: accessory(z.boolean()),
       secret_marker: accessory(z.literal('<secret-hidden>')),
       options: z
-        .array(
-          z.object({
-            option_id: z.string(),
-            name: z.string(),
-            kind: z.string(),
-          }),
-        )
+        .array(z.object({ option_id: z.string(), name: z.string(), kind: z.string() }))
         .transform((options) =>
           options.flatMap(({ kind, ...option }) => {
             const known = optionKinds.find((each) => each === kind);

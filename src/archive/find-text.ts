@@ -21,10 +21,9 @@ export async function* findText(
   const segments = archive.manifest.segments.filter(({ start }) => start < before).toReversed();
   for (let at = 0; at < segments.length; at += segmentsAtOnce) {
     const batch = await Promise.all(
-      segments.slice(at, at + segmentsAtOnce).map(async (segment) => ({
-        segment,
-        words: await archive.words(segment, signal),
-      })),
+      segments
+        .slice(at, at + segmentsAtOnce)
+        .map(async (segment) => ({ segment, words: await archive.words(segment, signal) })),
     );
     for (const { segment, words } of batch)
       if (words !== undefined && !query.words.every((word) => words.includes(word)))

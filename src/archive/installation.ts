@@ -80,10 +80,7 @@ export type ArchiveOrigin = 'own' | 'foreign' | 'headless';
  */
 export function originOf(
   writer: ArchiveWriter,
-  here: {
-    readonly keys: Pick<SandboxKeys, 'knows'>;
-    readonly namespaceUid: string | undefined;
-  },
+  here: { readonly keys: Pick<SandboxKeys, 'knows'>; readonly namespaceUid: string | undefined },
 ): ArchiveOrigin {
   if (writer.kind === 'headless') return 'headless';
   if (writer.kind === 'unreadable' || writer.namespaceUid === undefined) return 'foreign';

@@ -56,11 +56,7 @@ export function faultOf(
 export async function verified(access: ArchiveAccess, archive: ArchiveSource): Promise<Verified> {
   const { conversation } = archive;
   const ids = new Set<string>();
-  const damaged = (detail: string): Verified => ({
-    verdict: 'damaged',
-    events: ids.size,
-    detail,
-  });
+  const damaged = (detail: string): Verified => ({ verdict: 'damaged', events: ids.size, detail });
   try {
     const state = await stateOf(access, archive);
     if (state === undefined) return { verdict: 'empty', events: 0, detail: '' };

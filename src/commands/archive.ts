@@ -79,12 +79,9 @@ export async function archivesIn(
   const { items } = await client.listMapped(conversations, archivedConversation, { namespace });
   const byUid = new Map(items.map((conversation) => [conversation.uid, conversation]));
   const named = items.filter(({ head }) => head !== undefined).map(({ uid }) => uid);
-  return [...new Set([...stored, ...named])].sort().map((uid) => ({
-    namespace,
-    uid,
-    conversation: byUid.get(uid),
-    isStored: stored.has(uid),
-  }));
+  return [...new Set([...stored, ...named])]
+    .sort()
+    .map((uid) => ({ namespace, uid, conversation: byUid.get(uid), isStored: stored.has(uid) }));
 }
 
 export type ArchiveSource = Omit<Archive, 'isStored'>;

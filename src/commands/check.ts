@@ -168,10 +168,7 @@ async function credentialsOf(config: CheckConfig): Promise<readonly GitHostCrede
     return {
       provider,
       userUrl: api === undefined ? undefined : new URL(`${api.href.replace(/\/+$/, '')}/user`),
-      headers: {
-        accept: 'application/json',
-        authorization: apiAuthorization(provider, token),
-      },
+      headers: { accept: 'application/json', authorization: apiAuthorization(provider, token) },
     };
   });
 }

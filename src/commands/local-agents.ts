@@ -56,12 +56,7 @@ export async function installAcpAgent(
         ...(['npm', 'install', '--prefix', attempt, '--ignore-scripts', '--no-audit'] as const),
         ...['--no-fund', '--no-package-lock', `${packageName}@${version}`],
       ],
-      {
-        agent: `the agent ${name}`,
-        environment,
-        signal,
-        missing: 'npm, which is not on the PATH',
-      },
+      { agent: `the agent ${name}`, environment, signal, missing: 'npm, which is not on the PATH' },
     ),
   );
   return programs;
@@ -75,10 +70,7 @@ export const acpProgram = (
   bridge: ImageProgram,
   programs: string,
   { PATH = '' }: NodeJS.ProcessEnv,
-): ImageProgram => ({
-  ...bridge,
-  env: { ...bridge.env, PATH: [programs, PATH].join(delimiter) },
-});
+): ImageProgram => ({ ...bridge, env: { ...bridge.env, PATH: [programs, PATH].join(delimiter) } });
 
 /**
  * Initial template for an agent on this machine. Later starts keep the changes of users, except the

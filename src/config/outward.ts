@@ -50,10 +50,7 @@ export const proxyUrlsOf = ({
   HTTPS_PROXY,
   http_proxy,
   HTTP_PROXY,
-}: OutwardConfig) => ({
-  https: https_proxy ?? HTTPS_PROXY,
-  http: http_proxy ?? HTTP_PROXY,
-});
+}: OutwardConfig) => ({ https: https_proxy ?? HTTPS_PROXY, http: http_proxy ?? HTTP_PROXY });
 
 /** NO_PROXY of the settings, in either spelling; empty: none. */
 export const noProxyTextOf = ({ no_proxy, NO_PROXY }: OutwardConfig): string =>

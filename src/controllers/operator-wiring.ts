@@ -85,7 +85,7 @@ export interface OperatorWiring {
 
 /** Creates the parts of the operator, each with what it states to need. */
 export function wireOperator(options: OperatorOptions): OperatorWiring {
-  const { caches, client, clock, random, logger, metrics, archive } = options;
+  const { client, clock, random, logger, metrics, caches, archive } = options;
   const stores = storesOf(caches);
   const channels = {
     admission: new Channel(),
@@ -109,43 +109,53 @@ export function wireOperator(options: OperatorOptions): OperatorWiring {
     shareOf: objectShare,
   });
   const credentials = options.agentCredentials ?? noAgentCredentials;
-  const { keys, agent, gitHosts, namespace, agentSide, outward } = options;
+  const { namespace, keys, agent, gitHosts, agentSide, outward } = options;
   const { maxPollMs, preparation, pauseBoundMs } = options;
-  const shared = {
+  const podCreations = new PodCreations(clock);
+  const unresponsiveAgents = new UnresponsiveAgents({ clock });
+  const cache = new AdmissionCache({ clock, metrics, stores, channels });
+  const reads = new AdmissionReads({
+    client,
+    clock,
+    logger,
+    namespace,
+    stores,
+    cache,
+    podCreations,
+    channels,
+  });
+  const spares = new SpareClaims({ client, clock, logger, metrics, stores, admission: cache });
+  const archives =
+    archive === undefined
+      ? undefined
+      : createArchives({
+          client,
+          clock,
+          random,
+          logger,
+          metrics,
+          events,
+          stores,
+          keys,
+          credentials,
+          archive,
+          enqueue: (request, delayMs) => channels.archive.enqueue(request, delayMs),
+        });
+  const conversations = createConversations({
     client,
     clock,
     random,
     logger,
     metrics,
-    caches,
-    stores,
     events,
-    credentials,
+    stores,
     keys,
     agent,
+    credentials,
     gitHosts,
-    namespace,
     agentSide,
-    outward,
-    maxPollMs,
     preparation,
-    pauseBoundMs,
-  };
-  const podCreations = new PodCreations(clock);
-  const unresponsiveAgents = new UnresponsiveAgents({ clock });
-  const cache = new AdmissionCache({ ...shared, channels });
-  const reads = new AdmissionReads({ ...shared, cache, podCreations, channels });
-  const spares = new SpareClaims({ ...shared, admission: cache });
-  const archives =
-    archive === undefined
-      ? undefined
-      : createArchives({
-          ...shared,
-          archive,
-          enqueue: (request, delayMs) => channels.archive.enqueue(request, delayMs),
-        });
-  const conversations = createConversations({
-    ...shared,
+    maxPollMs,
     unresponsiveAgents,
     onReport: (conversation, state) => archives?.reconciler.observe(conversation, state),
     onUnresponsive: (sandbox) => channels.unresponsive.enqueue(requestOf(sandbox)),
@@ -153,13 +163,28 @@ export function wireOperator(options: OperatorOptions): OperatorWiring {
     claimSpare: (conversation, signal) => spares.claim(conversation, signal),
   });
   const sandboxes = createSandboxes({
-    ...shared,
+    client,
+    clock,
+    random,
+    logger,
+    events,
+    stores,
+    keys,
+    agent,
+    pauseBoundMs,
+    agentSide,
+    outward,
     podCreations,
     unresponsiveAgents,
     archives: archives?.seal,
   });
   const retention = new RetentionReconciler({
-    ...shared,
+    client,
+    clock,
+    logger,
+    metrics,
+    events,
+    stores,
     times: options.retention,
     enqueue: (request) => channels.retention.enqueue(request),
   });
@@ -168,8 +193,19 @@ export function wireOperator(options: OperatorOptions): OperatorWiring {
       caches,
       cache,
       reads,
-      admission: new AdmissionReconciler({ ...shared, cache, reads, podCreations }),
-      quotas: new QuotaStatusReconciler({ ...shared, cache }),
+      admission: new AdmissionReconciler({
+        client,
+        clock,
+        logger,
+        metrics,
+        events,
+        stores,
+        keys,
+        cache,
+        reads,
+        podCreations,
+      }),
+      quotas: new QuotaStatusReconciler({ client, clock, stores, cache }),
       requested: {
         admission: channels.admission.source,
         lookup: channels.lookup.source,
@@ -188,8 +224,21 @@ export function wireOperator(options: OperatorOptions): OperatorWiring {
         reconciler: conversations,
         notified: channels.notified.source,
       }),
-      templateController(caches, new TemplateReconciler(shared)),
-      poolController(caches, new PoolReconciler({ ...shared, admission: cache, reads }), cache),
+      templateController(caches, new TemplateReconciler({ client, clock, stores, outward })),
+      poolController(
+        caches,
+        new PoolReconciler({
+          client,
+          clock,
+          random,
+          logger,
+          events,
+          stores,
+          admission: cache,
+          reads,
+        }),
+        cache,
+      ),
       retentionController(caches, retention, channels.retention.source),
       ...(archives === undefined
         ? []
@@ -197,7 +246,7 @@ export function wireOperator(options: OperatorOptions): OperatorWiring {
             archiveController({ caches, archives, requested: channels.archive.source }),
             archiveSweepController({ caches, archives }),
           ]),
-      disruptionController(caches, new DisruptionReconciler(shared)),
+      disruptionController(caches, new DisruptionReconciler({ client, clock, stores })),
     ],
     reads,
     events,

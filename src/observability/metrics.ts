@@ -229,10 +229,7 @@ export function createMetrics(registry: Registry = new Registry()) {
     archiveStoreRequests: counter(
       'archive_store_requests_total',
       'Requests to the store of archives by operation and result.',
-      {
-        operation: ['put', 'get', 'delete', 'list'],
-        result: storeResults,
-      },
+      { operation: ['put', 'get', 'delete', 'list'], result: storeResults },
     ),
     archiveStoreSeconds: histogram(
       'archive_store_request_duration_seconds',

@@ -44,10 +44,7 @@ const maxCount = 1_000;
 export const resumedAgain = (
   before: AutomaticResumes | undefined,
   now: string,
-): AutomaticResumes => ({
-  count: Math.min(maxCount, (before?.count ?? 0) + 1),
-  lastTime: now,
-});
+): AutomaticResumes => ({ count: Math.min(maxCount, (before?.count ?? 0) + 1), lastTime: now });
 
 /** Delay between two automatic resumes: 1 min after the first, doubled with each, at most 1 h. */
 export const resumeDelayMs = ({ count }: AutomaticResumes): number =>

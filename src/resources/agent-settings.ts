@@ -14,10 +14,12 @@ export const confirmationPolicies = ['NeverConfirm', 'AlwaysConfirm', 'ConfirmRi
 export type ConfirmationPolicy = (typeof confirmationPolicies)[number];
 
 export const confirmationPolicy = (error?: string) =>
-  z.enum(confirmationPolicies, error).meta({
-    description:
-      'NeverConfirm: it acts. AlwaysConfirm: it asks before each tool call. ConfirmRisky: before those that its model takes for risky.',
-  });
+  z
+    .enum(confirmationPolicies, error)
+    .meta({
+      description:
+        'NeverConfirm: it acts. AlwaysConfirm: it asks before each tool call. ConfirmRisky: before those that its model takes for risky.',
+    });
 
 /** The name of a tool, as an agent lists it. */
 const toolName = () =>

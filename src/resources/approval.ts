@@ -203,10 +203,7 @@ export const isForgotten = (
   {
     approval,
     executionStatus,
-  }: {
-    readonly approval?: Approval | undefined;
-    readonly executionStatus?: string | undefined;
-  },
+  }: { readonly approval?: Approval | undefined; readonly executionStatus?: string | undefined },
   sandboxStatus: string,
 ): boolean =>
   approval !== undefined &&

@@ -43,12 +43,7 @@ export const conditionUpdate = (
   isTrue: boolean,
   reason: string,
   message: string,
-): ConditionUpdate => ({
-  type,
-  status: isTrue ? 'True' : 'False',
-  reason,
-  message,
-});
+): ConditionUpdate => ({ type, status: isTrue ? 'True' : 'False', reason, message });
 
 /**
  * The conditions with some of them set. `lastTransitionTime` changes with the status of a condition

@@ -47,10 +47,7 @@ const pushSchema = z.object({
   maxPerHour: described(pushFields.maxPerHour.default(60), descriptions.maxPerHour),
 });
 
-const pullRequestFields = {
-  enabled: z.boolean(),
-  maxPerHour: z.int().min(1).max(1_000),
-};
+const pullRequestFields = { enabled: z.boolean(), maxPerHour: z.int().min(1).max(1_000) };
 
 const pullRequestDescriptions = {
   enabled:

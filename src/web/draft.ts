@@ -129,9 +129,7 @@ export class Draft {
       return value === '' ? [] : [[requestFields[name], value] as const];
     });
     return {
-      initial_message: {
-        content: contentOf(this.message.value.trim(), this.images.list.value),
-      },
+      initial_message: { content: contentOf(this.message.value.trim(), this.images.list.value) },
       ...Object.fromEntries(chosen),
     };
   }

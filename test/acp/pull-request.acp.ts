@@ -63,10 +63,7 @@ describe('codex', () => {
       'shop',
       { command: 'git checkout -qb agent/work && git commit -q --allow-empty -m Work' },
       { command: 'git push origin agent/work' },
-      {
-        call: 'create_pull_request',
-        input: { title: 'Work', body: 'By an agent.' },
-      },
+      { call: 'create_pull_request', input: { title: 'Work', body: 'By an agent.' } },
       { command: 'printf %s "$SHOP_TOKEN" | sha256sum' },
       { command: `echo "$SHOP_TOKEN"; echo ${secret}` },
       { text: `The value is ${secret}.` },

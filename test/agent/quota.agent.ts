@@ -134,10 +134,7 @@ describe('an agent that waits for a confirmation', () => {
     await answer(asking.id, toApprove, { decision: 'approve' });
     expect(await agents.file(asking.sandbox, 'approved.txt')).toBe('approved\n');
     const toReject = await asked(asking.id, 'echo rejected > rejected.txt');
-    await answer(asking.id, toReject, {
-      decision: 'reject',
-      reason: 'Not this one.',
-    });
+    await answer(asking.id, toReject, { decision: 'reject', reason: 'Not this one.' });
     // A rejection leaves the run idle; the model learns of it with the next message.
     await agents.reaches(asking.id, { execution_status: 'idle' });
     expect(await agents.fileNow(asking.sandbox, 'rejected.txt')).toBeUndefined();

@@ -50,10 +50,12 @@ function descendants(root: number): readonly { readonly pid: number; readonly li
     const parent = parents.get(pid);
     return parent !== undefined && (parent === root || isBelow(parent));
   };
-  return [...parents.keys()].filter(isBelow).map((pid) => ({
-    pid,
-    line: readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' '),
-  }));
+  return [...parents.keys()]
+    .filter(isBelow)
+    .map((pid) => ({
+      pid,
+      line: readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' '),
+    }));
 }
 
 /** One bridge alone: a turn of the agent with the bridge, and the bridge's memory. */

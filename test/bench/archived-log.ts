@@ -73,11 +73,7 @@ export async function addArchive(
     id,
     events,
     text = eventText,
-  }: {
-    readonly id: string;
-    readonly events: number;
-    readonly text?: (index: number) => string;
-  },
+  }: { readonly id: string; readonly events: number; readonly text?: (index: number) => string },
 ): Promise<void> {
   const { metadata } = await client.get(conversations, namespace, id);
   const codec = createCodec({ keys: new SandboxKeys([masterKey]), encrypt: false });

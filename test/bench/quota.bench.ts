@@ -228,11 +228,7 @@ const options = {
 const ignored = { enqueue: () => undefined };
 const channels = { admission: ignored, lookup: ignored, quota: ignored };
 const podCreations = new PodCreations(systemClock);
-const newAdmission = (): AdmissionCache =>
-  new AdmissionCache({
-    ...options,
-    channels,
-  });
+const newAdmission = (): AdmissionCache => new AdmissionCache({ ...options, channels });
 const readsOf = (cache: AdmissionCache): AdmissionReads =>
   new AdmissionReads({ ...options, cache, channels, podCreations });
 const { signal } = new AbortController();

@@ -126,10 +126,7 @@ it('shows hostile texts of all records as texts in the list, its forms and its m
   await page.locator('#repository-values option').first().waitFor({ state: 'attached' });
   service.answers.set('POST /api/v1/app-conversations', {
     status: 422,
-    json: {
-      detail: hostile,
-      errors: [{ path: 'body.selected_repository', message: hostile }],
-    },
+    json: { detail: hostile, errors: [{ path: 'body.selected_repository', message: hostile }] },
   });
   await page.getByLabel('Message').fill(hostile);
   await page.getByRole('button', { name: 'Start', exact: true }).click();

@@ -194,10 +194,7 @@ describe('a repository', () => {
         ...saying('Hello.'),
         selected_repository: 'acme/none',
       }),
-    ).toMatchObject({
-      status: 403,
-      body: { code: 'repository-access-denied' },
-    });
+    ).toMatchObject({ status: 403, body: { code: 'repository-access-denied' } });
     expect(
       await up.k('get conversations -o jsonpath={.items[*].spec.repository.name}'),
     ).not.toContain('acme/none');

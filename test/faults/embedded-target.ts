@@ -28,9 +28,7 @@ export async function startEmbeddedTarget(): Promise<Target> {
         String(port),
         token,
       ],
-      {
-        stdio: ['ignore', 'pipe', 'inherit'],
-      },
+      { stdio: ['ignore', 'pipe', 'inherit'] },
     );
     const { stdout } = child;
     if (stdout === null) throw new Error('the API server has no output');

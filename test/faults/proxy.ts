@@ -29,11 +29,7 @@ export type Treatment =
   /** The body comes in pieces of `bytes` bytes, one a turn. */
   | { readonly kind: 'trickle'; readonly bytes: number }
   /** The body is truncated: by a reset, in good order as far as HTTP can see, or inside a chunk. */
-  | {
-      kind: 'truncate';
-      readonly afterBytes: number;
-      readonly how: 'reset' | 'end' | 'half-chunk';
-    };
+  | { kind: 'truncate'; readonly afterBytes: number; readonly how: 'reset' | 'end' | 'half-chunk' };
 
 export type WatchEnd = 'properly' | 'half-json' | 'half-chunk' | { readonly event: string };
 

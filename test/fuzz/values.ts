@@ -141,9 +141,7 @@ export class Values {
     const further = fc.dictionary(
       fc.string({ unit: 'grapheme', maxLength: 70 }),
       this.valid(additionalProperties as Schema),
-      {
-        maxKeys: 4,
-      },
+      { maxKeys: 4 },
     );
     return fc.tuple(known, further).map(([left, right]) => ({ ...right, ...left }));
   }

@@ -179,18 +179,14 @@ describe("the official client's CloudClient, against the built program", () => {
     }
     expect(
       await client.searchRepositories({ provider: 'github', query: 'acme/shop' }),
-    ).toMatchObject({
-      items: [{ full_name: 'acme/shop' }],
-    });
+    ).toMatchObject({ items: [{ full_name: 'acme/shop' }] });
     expect(
       await client.getRepositoryBranches({
         provider: 'github',
         repository: 'acme/shop',
         query: 'main',
       }),
-    ).toMatchObject({
-      items: [{ name: 'main' }],
-    });
+    ).toMatchObject({ items: [{ name: 'main' }] });
     expect(await client.searchConversations()).toEqual({ items: [], next_page_id: null });
   });
 

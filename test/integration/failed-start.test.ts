@@ -68,9 +68,7 @@ it('gives slot, pod and volume back, and keeps the record with what went wrong',
     await up.call('POST', `/api/v1/app-conversations/${conversation}/send-message`, {
       content: [{ type: 'text', text: 'Continue.' }],
     }),
-  ).toMatchObject({
-    status: 409,
-  });
+  ).toMatchObject({ status: 409 });
   expect(await up.call('POST', `/api/v1/sandboxes/${task.sandbox_id ?? ''}/resume`)).toMatchObject({
     status: 404,
   });

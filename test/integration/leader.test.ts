@@ -107,9 +107,7 @@ function join(identity: string, times: object): Candidate {
   const child = spawn(
     process.execPath,
     [script, api.server.url, api.token, identity, JSON.stringify(times)],
-    {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    },
+    { stdio: ['ignore', 'pipe', 'inherit'] },
   );
   const candidate: Candidate = {
     identity,

@@ -23,10 +23,7 @@ beforeAll(async () => {
     readers: { 'acme/secret': [`bot:${token}`] },
   });
   api = await startApi();
-  outside = await startBehindProxy({
-    'git.example.test': host.url,
-    'api.example.test': api.url,
-  });
+  outside = await startBehindProxy({ 'git.example.test': host.url, 'api.example.test': api.url });
   up = await Installation.start({
     env: {
       ...outside.env,

@@ -184,9 +184,7 @@ describe('an installation with a git host', () => {
         `git push origin ${branch}; echo "code $?"`,
         '```',
       ].join('\n');
-    const { id } = await up.start(commit('agent/first'), {
-      selected_repository: 'acme/secret',
-    });
+    const { id } = await up.start(commit('agent/first'), { selected_repository: 'acme/secret' });
     const task = await up.over(id);
     const conversation = task.app_conversation_id ?? '';
     const pushes = async (): Promise<readonly (readonly [string, string])[]> => {

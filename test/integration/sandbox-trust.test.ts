@@ -76,10 +76,7 @@ it('a start names the ConfigMap that is missing, and with it clones from a host 
     '```sh\nenv | grep -E "_CA|SSL_CERT|JAVA" | sort; grep -c BEGIN "$NODE_EXTRA_CA_CERTS"\n```';
   const repository = { selected_repository: 'acme/open' };
   const without = await user.start(message, repository);
-  expect(await user.over(without.id, patientMs)).toMatchObject({
-    status: 'ERROR',
-    error: missing,
-  });
+  expect(await user.over(without.id, patientMs)).toMatchObject({ status: 'ERROR', error: missing });
   await kubectl(up.kubeconfig, ['create', 'configmap', 'company-ca', `--from-file=${certificate}`]);
   const { id } = await user.start(message, repository);
   const task = await user.over(id, patientMs);

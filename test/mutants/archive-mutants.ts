@@ -9,10 +9,7 @@ const newest = {
   test: 'test/unit/archive/stored-archives.newest-state.test.ts',
 };
 
-const find = {
-  file: 'src/archive/find-text.ts',
-  test: 'test/unit/archive/find-text.test.ts',
-};
+const find = { file: 'src/archive/find-text.ts', test: 'test/unit/archive/find-text.test.ts' };
 const textSearch = 'test/integration/gateway/text-search.test.ts';
 
 /** Mistakes about copies of a cluster, restored backups and searches. Each name is the mistake. */

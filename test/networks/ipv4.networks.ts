@@ -79,23 +79,13 @@ describeWorld(
 // The proxy alone knows the host of the repository.
 describeWorld(
   'a cluster where a proxy is the only way out',
-  {
-    dns: usualDns,
-    rangesMatchCluster: true,
-    prepare: distributeAuthority,
-    values: proxiedValues,
-  },
+  { dns: usualDns, rangesMatchCluster: true, prepare: distributeAuthority, values: proxiedValues },
   proxiedConnections,
 );
 
 describeWorld(
   'a cluster with the DNS of OpenShift, which chooses the user of each pod',
-  {
-    dns: openShiftDns,
-    rangesMatchCluster: true,
-    prepare: chooseUsers,
-    values: chosenUserValues,
-  },
+  { dns: openShiftDns, rangesMatchCluster: true, prepare: chooseUsers, values: chosenUserValues },
   connections,
   (scene) =>
     it.each([

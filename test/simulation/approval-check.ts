@@ -123,10 +123,7 @@ export class ApprovalCheck {
       // A question may have the answer of an earlier one about the same call.
       const isFirst = status?.approval?.id === id && status.approval.answer === undefined;
       if (isFirst && sandbox !== undefined && !isOn(sandbox))
-        this.#toResume.set(sandbox.metadata.uid, {
-          name: sandbox.metadata.name,
-          questionId: id,
-        });
+        this.#toResume.set(sandbox.metadata.uid, { name: sandbox.metadata.name, questionId: id });
     }
   }
 

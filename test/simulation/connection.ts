@@ -363,11 +363,4 @@ const quotaFull =
   'pods is forbidden: exceeded quota: full, requested: pods=1, used: pods=9, limited: pods=9';
 
 const status = (code: number, reason: string, message = `simulated ${reason}`): string =>
-  JSON.stringify({
-    kind: 'Status',
-    apiVersion: 'v1',
-    status: 'Failure',
-    code,
-    reason,
-    message,
-  });
+  JSON.stringify({ kind: 'Status', apiVersion: 'v1', status: 'Failure', code, reason, message });

@@ -63,9 +63,7 @@ export type Focus = (typeof focusNames)[number];
  */
 const focuses: Readonly<Record<Focus, Emphasis>> = {
   /** Messages and pauses while nothing goes wrong, in agents that are busy. */
-  use: {
-    actions: ['pause', 'resume', 'message', 'message', 'message', 'start', 'crash'],
-  },
+  use: { actions: ['pause', 'resume', 'message', 'message', 'message', 'start', 'crash'] },
   /** The same where agents send webhooks. */
   webhooks: { actions: ['pause', 'resume', 'start', 'start'], traits: { notifications: true } },
   /** Pauses of agents that do not stop. */

@@ -158,13 +158,7 @@ async function main(): Promise<boolean> {
     Number(values.seeds),
     Number(values.workers),
   ];
-  return runMany({
-    first,
-    count,
-    workers,
-    options,
-    keepGoing: values['keep-going'],
-  });
+  return runMany({ first, count, workers, options, keepGoing: values['keep-going'] });
 }
 
 if (isMainThread) {

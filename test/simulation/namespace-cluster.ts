@@ -84,11 +84,7 @@ export class NamespaceCluster implements Cluster {
     return this.#options.whole.onChange((change) => {
       if (!this.#has(change.object, change.plural)) return;
       const { object, before } = change;
-      listener({
-        ...change,
-        object: this.#rename(object),
-        before: before && this.#rename(before),
-      });
+      listener({ ...change, object: this.#rename(object), before: before && this.#rename(before) });
     });
   }
 

@@ -144,12 +144,7 @@ export class OperatorProcess {
       if (work === undefined) leading.delete(shard);
       else leading.set(shard, { work, since: scheduler.monotonic() });
     };
-    const run: Run = {
-      machine,
-      stop,
-      leading,
-      ended: this.#operate(machine, stop.signal, leads),
-    };
+    const run: Run = { machine, stop, leading, ended: this.#operate(machine, stop.signal, leads) };
     this.#run = run;
   }
 

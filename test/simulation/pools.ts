@@ -51,10 +51,7 @@ export class Pools {
     this.#options = options;
     if (!options.enabled) return;
     options.cluster.onChange((change) => this.#observe(change));
-    this.#claims = new ClaimsCheck({
-      ...options,
-      isOutdated: (spare) => this.#isOutdated(spare),
-    });
+    this.#claims = new ClaimsCheck({ ...options, isOutdated: (spare) => this.#isOutdated(spare) });
   }
 
   start(): void {

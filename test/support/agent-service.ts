@@ -17,10 +17,7 @@ const eventsSchema = z.object({ items: z.array(z.looseObject({ kind: z.string() 
 export type AgentEvent = z.output<typeof eventsSchema>['items'][number];
 
 const install = (folder: string, env: Readonly<Record<string, string>>): Promise<Installation> =>
-  Installation.start({
-    dataDir: join(folder, 'data'),
-    env: { AGENTS_DIR: agentsFolder, ...env },
-  });
+  Installation.start({ dataDir: join(folder, 'data'), env: { AGENTS_DIR: agentsFolder, ...env } });
 
 export interface Started {
   readonly id: string;

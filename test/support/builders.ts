@@ -41,13 +41,7 @@ export const condition = (
   status: Condition['status'],
   reason = 'Because',
   time = noon,
-): Condition => ({
-  type,
-  status,
-  reason,
-  message: `${reason}.`,
-  lastTransitionTime: time,
-});
+): Condition => ({ type, status, reason, message: `${reason}.`, lastTransitionTime: time });
 
 export const admitted = condition(SandboxCondition.admitted, 'True', 'Admitted');
 

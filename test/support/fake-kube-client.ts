@@ -192,9 +192,7 @@ export class FakeKubeClient implements KubeClient {
    */
   put<T extends KubeObject>(resource: ResourceDefinition<T>, object: T): T {
     const key = this.#key(resource, object.metadata.namespace ?? '', object.metadata.name);
-    const stored = this.#admitted(resource, object, {
-      validation: 'Ignore',
-    });
+    const stored = this.#admitted(resource, object, { validation: 'Ignore' });
     return this.#typed(resource, this.#store('ADDED', resource, key, stored));
   }
 

@@ -7,10 +7,7 @@ import { Ajv, type ErrorObject } from 'ajv';
  */
 const { schema, examples } = JSON.parse(
   readFileSync('test/support/github-schema.json', 'utf8'),
-) as {
-  readonly schema: object;
-  readonly examples: Readonly<Record<GithubExample, object>>;
-};
+) as { readonly schema: object; readonly examples: Readonly<Record<GithubExample, object>> };
 
 export type GithubExample = 'installation' | 'pull' | 'reviewComment' | 'comment';
 export type SchemaSide = 'query' | 'in' | 'out';

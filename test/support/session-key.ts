@@ -10,11 +10,7 @@ export function sessionKeyFor(
     apiKey,
     apiKeys,
     keys,
-  }: {
-    readonly apiKey: string;
-    readonly apiKeys: readonly ApiKey[];
-    readonly keys: SandboxKeys;
-  },
+  }: { readonly apiKey: string; readonly apiKeys: readonly ApiKey[]; readonly keys: SandboxKeys },
 ): string {
   const known = apiKeys.find(({ spec }) => spec.sha256 === hashKey(apiKey));
   if (known === undefined) throw new Error('no ApiKey has this hash');

@@ -23,11 +23,7 @@ export const isAllowing = (kind: string): boolean => kind.startsWith('allow');
 /** Returns the event of a decision. Throws the 422 of an option that the question does not have. */
 export function answerDraft({ id, options }: ApprovalRequest, decision: Decision): Draft {
   const { accept, reason } = decision;
-  const value = {
-    id,
-    option_id: optionOf(options, decision),
-    reason: accept ? null : reason,
-  };
+  const value = { id, option_id: optionOf(options, decision), reason: accept ? null : reason };
   return { event: stateEvent({ key: 'approval_answer', value }) };
 }
 

@@ -46,11 +46,13 @@ const secret = z.union([
 ]);
 /** The protocol takes a plain text for a value in a later request only. */
 const secretsOf = <T extends z.ZodMiniType>(type: T) =>
-  z.record(z.string().check(z.maxLength(200)), type).check(
-    z.refine((secrets) => Object.keys(secrets).length <= maxSecrets, {
-      error: `at most ${maxSecrets} secrets are allowed`,
-    }),
-  );
+  z
+    .record(z.string().check(z.maxLength(200)), type)
+    .check(
+      z.refine((secrets) => Object.keys(secrets).length <= maxSecrets, {
+        error: `at most ${maxSecrets} secrets are allowed`,
+      }),
+    );
 
 const tags = z.record(z.string().check(z.regex(/^[a-z0-9]+$/)), z.string());
 

@@ -282,10 +282,7 @@ const reserved =
 export function agentVariablesOf(
   values: ReadonlyMap<string, string>,
   taken: ReadonlySet<string>,
-): {
-  readonly env: Readonly<Record<string, string>>;
-  readonly skipped: readonly string[];
-} {
+): { readonly env: Readonly<Record<string, string>>; readonly skipped: readonly string[] } {
   const env: [string, string][] = [];
   const skipped: string[] = [];
   let bytes = 0;

@@ -46,9 +46,7 @@ describe('a command', () => {
       await run('cat; env | cut -d= -f1 | grep -v -e PWD -e _ -e SHLVL | sort', {
         env: { PATH: process.env['PATH'], A: '1' },
       }),
-    ).toMatchObject({
-      stdout: 'A\nPATH\n',
-    });
+    ).toMatchObject({ stdout: 'A\nPATH\n' });
   });
 
   it('ends when its time is up, with what it has printed so far', async () => {

@@ -71,10 +71,7 @@ describe('the tools of MCP servers', () => {
   it('fail with a text and without secrets', async () => {
     await using server = await TestMcpServer.start();
     using tools = toolsOf(entry('one', server));
-    expect(await tools.call('fail')).toEqual({
-      text: 'no, Bearer <secret-hidden>',
-      isError: true,
-    });
+    expect(await tools.call('fail')).toEqual({ text: 'no, Bearer <secret-hidden>', isError: true });
     expect(await tools.call('throw')).toMatchObject({
       text: 'broken, Bearer <secret-hidden>',
       isError: true,

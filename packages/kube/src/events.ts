@@ -192,7 +192,9 @@ export class EventRecorder {
     this.#written.set(key, { namespace, name, count: event.count });
   }
 
-  #eventFor(event: Recorded): NewObject<KubeEvent> & {
+  #eventFor(
+    event: Recorded,
+  ): NewObject<KubeEvent> & {
     readonly metadata: { readonly namespace: string; readonly name: string };
   } {
     const { component, random } = this.#options;

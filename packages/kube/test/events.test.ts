@@ -207,10 +207,7 @@ describe('EventRecorder', () => {
     expect({
       written: calls.length,
       dropped: lines.filter(({ message }) => message === 'Event is dropped').length,
-    }).toEqual({
-      written: 2000,
-      dropped: 100,
-    });
+    }).toEqual({ written: 2000, dropped: 100 });
   });
 
   it('drops what is more than one share of its buffer holds, and keeps room for the others', async () => {

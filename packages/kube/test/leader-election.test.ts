@@ -142,10 +142,7 @@ describe('LeaderElection', () => {
     await clock.advance(100);
     let messages = 0;
     // The next renewal is answered after four seconds, and then nothing any more.
-    one.network.faults = {
-      delayMs: () => (messages === 2 ? 4000 : 1),
-      lost: () => ++messages > 2,
-    };
+    one.network.faults = { delayMs: () => (messages === 2 ? 4000 : 1), lost: () => ++messages > 2 };
     await clock.runUntil(() => !one.election.isLeading);
     // Sent at 2004.
     expect(clock.monotonic()).toBe(12_004);
@@ -306,10 +303,7 @@ describe('LeaderElection', () => {
               candidate.network.faults = allLost;
               break;
             case 'rain':
-              candidate.network.faults = {
-                delayMs: () => draw() * 6000,
-                lost: () => draw() < 0.2,
-              };
+              candidate.network.faults = { delayMs: () => draw() * 6000, lost: () => draw() < 0.2 };
               break;
             case 'fair':
               candidate.network.faults = noFaults;

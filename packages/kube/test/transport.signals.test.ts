@@ -22,11 +22,13 @@ async function heapBytes(): Promise<number> {
 
 it('leaves nothing of a call at a signal of its caller that outlives it', async () => {
   const server = createServer((_request, response) =>
-    response.writeHead(200, { 'content-type': 'application/json' }).end(
-      JSON.stringify({
-        metadata: { name: 'x', namespace: 'default', uid: 'x', resourceVersion: '1' },
-      }),
-    ),
+    response
+      .writeHead(200, { 'content-type': 'application/json' })
+      .end(
+        JSON.stringify({
+          metadata: { name: 'x', namespace: 'default', uid: 'x', resourceVersion: '1' },
+        }),
+      ),
   ).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const connection = { server: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };

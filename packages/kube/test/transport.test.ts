@@ -244,9 +244,7 @@ describe('Transport', () => {
     let first: (() => void) | undefined;
     const { stub, transport } = await transportTo(
       [(response, request) => (first = () => fine(response, request)), fine],
-      {
-        connections: 1,
-      },
+      { connections: 1 },
     );
     const order: string[] = [];
     const calls = ['one', 'two'].map((name) =>
@@ -276,9 +274,7 @@ describe('Transport', () => {
     let first: (() => void) | undefined;
     const { stub, transport } = await transportTo(
       [(response, request) => (first = () => fine(response, request)), fine],
-      {
-        connections: 1,
-      },
+      { connections: 1 },
     );
     const busy = transport.call(read);
     await eventually('the first request arrives', () => first !== undefined);
@@ -294,9 +290,7 @@ describe('Transport', () => {
   it('keeps connections and bounds how many there are', async () => {
     const { stub, transport } = await transportTo(
       [(response, request) => setTimeout(() => fine(response, request), 5)],
-      {
-        connections: 2,
-      },
+      { connections: 2 },
     );
     await Promise.all(Array.from({ length: 20 }, () => transport.call(read)));
     await transport.call(read);

@@ -119,9 +119,7 @@ it('nothing that was acknowledged is lost by a kill', async () => {
   const child = spawn(
     process.execPath,
     [fileURLToPath(new URL('../../../test/support/plane-process.ts', import.meta.url)), file],
-    {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    },
+    { stdio: ['ignore', 'pipe', 'inherit'] },
   );
   const acknowledged: string[] = [];
   const exited = once(child, 'exit');

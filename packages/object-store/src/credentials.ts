@@ -73,15 +73,7 @@ export async function callForCredentials(call: CredentialCall): Promise<HttpAnsw
   const dispatcher = outward.pool({ connections: 1, connectTimeoutMs: timeoutMs });
   try {
     return await withDeadline({ clock, timeoutMs, subject: service }, (signal) =>
-      sendHttp({
-        dispatcher,
-        method,
-        url,
-        headers,
-        body,
-        signal,
-        maxBytes: () => maxAnswerBytes,
-      }),
+      sendHttp({ dispatcher, method, url, headers, body, signal, maxBytes: () => maxAnswerBytes }),
     );
   } catch (error) {
     if (error instanceof StoreError) throw error;

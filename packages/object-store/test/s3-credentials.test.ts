@@ -467,10 +467,7 @@ describe('credentials of the environment', () => {
   });
 
   it('are taken from the first source that there is', async () => {
-    const service = await serve(({ url }) => ({
-      status: 403,
-      body: url,
-    }));
+    const service = await serve(({ url }) => ({ status: 403, body: url }));
     const errors: unknown[] = [];
     let environment: Readonly<Record<string, string>> = {
       AWS_ROLE_ARN: 'arn:aws:iam::1:role/x',

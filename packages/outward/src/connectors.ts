@@ -104,11 +104,7 @@ export const absoluteForm =
         ...options,
         origin: proxy.origin,
         path: `${origin.origin}${options.path}`,
-        headers: {
-          ...fieldsOf(options.headers),
-          host: origin.host,
-          ...authorizationOf(proxy),
-        },
+        headers: { ...fieldsOf(options.headers), host: origin.host, ...authorizationOf(proxy) },
       },
       refusing(handler),
     );

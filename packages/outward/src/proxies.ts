@@ -90,11 +90,7 @@ export interface Proxies {
   readonly noProxy: NoProxy;
 }
 
-export const withoutProxies: Proxies = {
-  https: undefined,
-  http: undefined,
-  noProxy: () => false,
-};
+export const withoutProxies: Proxies = { https: undefined, http: undefined, noProxy: () => false };
 
 /** A text without a scheme is a URL of http, as curl has it. */
 export const withScheme = (text: string): string =>

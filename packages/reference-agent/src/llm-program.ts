@@ -157,9 +157,7 @@ export class LlmProgram implements Program {
     throw new RunFailure(
       'MaxIterationsReached',
       `The agent has reached the limit of ${run.maxIterations} steps without finishing.`,
-      {
-        classification: { kind: 'agent_action', retryable: true, user_action: 'none' },
-      },
+      { classification: { kind: 'agent_action', retryable: true, user_action: 'none' } },
     );
   }
 

@@ -136,10 +136,7 @@ async function handleMessage(run: Run, position: number): Promise<void> {
     }
     if (isFailed(outcomes.get(index))) break;
   }
-  const last = {
-    event: agentMessage(summaryOf(blocks, outcomes)),
-    handledThrough: position + 1,
-  };
+  const last = { event: agentMessage(summaryOf(blocks, outcomes)), handledThrough: position + 1 };
   const lost = numbersOf(outcomes, isLost);
   // The last message decides how a run ends.
   if (lost.length === 0 || run.pendingMessages().length > 1) await run.append(last);

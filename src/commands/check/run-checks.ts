@@ -43,11 +43,7 @@ async function within<T>(
     limitMs,
     clock,
     interrupted,
-  }: {
-    readonly limitMs: number;
-    readonly clock: Clock;
-    readonly interrupted: AbortSignal;
-  },
+  }: { readonly limitMs: number; readonly clock: Clock; readonly interrupted: AbortSignal },
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const controller = new AbortController();

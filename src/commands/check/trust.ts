@@ -29,11 +29,7 @@ const prepareMs = 90_000;
 /** End of the container that prepares the certificates of a sandbox; undefined: none yet. */
 export type TrustState =
   | { readonly kind: 'prepared' }
-  | {
-      readonly kind: 'missing' | 'failed';
-      readonly code: FailureCode;
-      readonly message: string;
-    }
+  | { readonly kind: 'missing' | 'failed'; readonly code: FailureCode; readonly message: string }
   | { readonly kind: 'held'; readonly message: string };
 
 /** Pure. */

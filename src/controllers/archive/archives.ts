@@ -97,19 +97,70 @@ export type Archives = ReturnType<typeof createArchives>;
 
 /** The parts of the operator that write archives and delete them. */
 export function createArchives(options: ArchivesOptions) {
+  const {
+    client,
+    clock,
+    random,
+    logger,
+    metrics,
+    events,
+    stores,
+    keys,
+    credentials,
+    archive,
+    enqueue,
+    sweep,
+  } = options;
   const ownerBytes = new OwnerBytes(options.stores);
   const namespaceUids = new NamespaceUids(options);
   const archiver = new Archiver({
-    ...options,
+    client,
+    clock,
+    logger,
+    metrics,
+    stores,
+    keys,
+    credentials,
+    archive,
     namespaceUids,
     ownerBytes: (conversation) => ownerBytes.leftFor(conversation),
   });
   const isStoreFailing = () => options.archive.store.isFailing;
   return {
     ownerBytes,
-    reconciler: new ArchiveReconciler({ ...options, archiver }),
-    seal: new SandboxSeal({ ...options, archiver, isStoreFailing }),
-    sweep: new ArchiveSweep({ ...options, namespaceUids }),
+    reconciler: new ArchiveReconciler({
+      clock,
+      random,
+      logger,
+      metrics,
+      stores,
+      keys,
+      archive,
+      enqueue,
+      archiver,
+    }),
+    seal: new SandboxSeal({
+      clock,
+      metrics,
+      stores,
+      keys,
+      credentials,
+      archive,
+      archiver,
+      isStoreFailing,
+    }),
+    sweep: new ArchiveSweep({
+      client,
+      clock,
+      logger,
+      metrics,
+      events,
+      stores,
+      keys,
+      archive,
+      sweep,
+      namespaceUids,
+    }),
   };
 }
 

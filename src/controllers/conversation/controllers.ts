@@ -74,26 +74,59 @@ const defaultLimits: PreparationLimits = {
 
 /** Creates the reconciler of conversations, and the parts that it shares with their start. */
 export function createConversations(options: ConversationsOptions): ConversationReconciler {
-  const { agent, gitHosts, keys } = options;
+  const {
+    client,
+    clock,
+    logger,
+    metrics,
+    events,
+    stores,
+    keys,
+    agent,
+    credentials,
+    gitHosts,
+    onUnresponsive,
+    refusalOf,
+    claimSpare,
+    unresponsiveAgents,
+    agentSide,
+  } = options;
   const limits = { ...defaultLimits, ...options.preparation };
-  const ownerSettings = new OwnerSettingsReader({ ...options, sealing: sealingUnder(keys) });
-  const configurations = new AgentConfigurations({ ...options, ownerSettings });
+  const ownerSettings = new OwnerSettingsReader({
+    client,
+    clock,
+    logger,
+    sealing: sealingUnder(keys),
+  });
+  const configurations = new AgentConfigurations({ stores, credentials, ownerSettings });
   const answers = new RecentAnswers(options);
   const start = new Start({
-    ...options,
+    client,
+    clock,
+    logger,
+    stores,
+    keys,
+    agent,
+    onUnresponsive,
+    refusalOf,
+    claimSpare,
+    unresponsiveAgents,
+    gitHosts,
+    agentSide,
     ownerSettings,
     configurations,
     answers,
-    deadlines: new StepDeadlines({ ...options, limits }),
+    deadlines: new StepDeadlines({ clock, stores, limits }),
     preparation: new Preparation({ agent, gitHosts, ...limits }),
   });
   const poller = new ConversationPoller(options);
-  const writer = new StatusWriter({ ...options, answers });
+  const writer = new StatusWriter({ client, clock, logger, metrics, events, answers });
   const approvals = new Approvals(options);
-  const runs = new RunControl({ ...options, configurations });
+  const runs = new RunControl({ client, clock, logger, stores, agent, configurations });
   const delivery = new Delivery(options);
   const following = new Following({
-    ...options,
+    clock,
+    logger,
     configurations,
     approvals,
     poller,
@@ -101,7 +134,7 @@ export function createConversations(options: ConversationsOptions): Conversation
     delivery,
     writer,
   });
-  return new ConversationReconciler({ ...options, start, following, poller, writer });
+  return new ConversationReconciler({ client, clock, stores, start, following, poller, writer });
 }
 
 /** Delay before a conversation is reconciled on which the other controller still works. */
@@ -200,7 +233,17 @@ export function conversationControllers(
   /** Uids of the conversations that one of the two controllers works on. */
   const inWork = new Set<string>();
   return [
-    conversationController('conversation', { ...options, inWork, more: [] }),
-    conversationController('status', { ...options, inWork, more: [options.notified] }),
+    conversationController('conversation', {
+      caches: options.caches,
+      reconciler: options.reconciler,
+      inWork,
+      more: [],
+    }),
+    conversationController('status', {
+      caches: options.caches,
+      reconciler: options.reconciler,
+      inWork,
+      more: [options.notified],
+    }),
   ];
 }

@@ -267,10 +267,7 @@ export class SpareClaims {
       sandboxes,
       namespace,
       name,
-      {
-        metadata: { resourceVersion, ownerReferences },
-        spec: { owner: conversation.spec.owner },
-      },
+      { metadata: { resourceVersion, ownerReferences }, spec: { owner: conversation.spec.owner } },
       { signal },
     );
   }

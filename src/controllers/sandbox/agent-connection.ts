@@ -98,7 +98,14 @@ export class AgentConnections {
 
   constructor(options: AgentConnectionsOptions) {
     this.#options = options;
-    this.#lane = new PollBulkhead({ ...options, quick: 256, slow: 64, waits: false, maxDelayMs });
+    this.#lane = new PollBulkhead({
+      clock: options.clock,
+      random: options.random,
+      quick: 256,
+      slow: 64,
+      waits: false,
+      maxDelayMs,
+    });
   }
 
   /**

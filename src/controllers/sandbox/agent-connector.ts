@@ -123,9 +123,7 @@ export class AgentConnector {
         const stopping = await stops.carryThrough(scope, { containerID, endpoint }, signal);
         const { introduction } = connection;
         return (
-          stopping ?? {
-            progress: { ...observed, ...runningProgress, containerID, introduction },
-          }
+          stopping ?? { progress: { ...observed, ...runningProgress, containerID, introduction } }
         );
       }
       // Within a container that has had the keys of the operator, the files of its owner are at

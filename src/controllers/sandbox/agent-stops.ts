@@ -283,10 +283,7 @@ export class AgentStops {
       if (signal.aborted || this.#leftMs(sandbox, pauseTime) > 0) throw error;
       this.#options.logger.warn(
         'The pause of a sandbox has ended before its archive was complete',
-        {
-          sandbox: sandbox.metadata.name,
-          error,
-        },
+        { sandbox: sandbox.metadata.name, error },
       );
     }
     if (!isBusy) this.#archivedPauses.set(uid, { pauseTime, isLast: true });

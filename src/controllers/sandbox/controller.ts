@@ -55,14 +55,54 @@ export interface SandboxesOptions extends CreationsOptions {
 
 /** Creates the reconciler of sandboxes, and the parts that share what this process has measured. */
 export function createSandboxes(options: SandboxesOptions): SandboxReconciler {
+  const {
+    client,
+    clock,
+    logger,
+    events,
+    stores,
+    keys,
+    agent,
+    archives,
+    pauseBoundMs,
+    unresponsiveAgents,
+  } = options;
   const elapsed = new ElapsedTimes(options);
   const podBackoff = new PodBackoff(options);
   const connections = new AgentConnections(options);
-  const stops = new AgentStops({ ...options, elapsed, connections });
-  const connector = new AgentConnector({ ...options, elapsed, connections, stops, podBackoff });
-  const observer = new SandboxObserver({ ...options, elapsed, podBackoff });
+  const stops = new AgentStops({
+    client,
+    clock,
+    logger,
+    keys,
+    agent,
+    archives,
+    pauseBoundMs,
+    elapsed,
+    connections,
+  });
+  const connector = new AgentConnector({
+    client,
+    logger,
+    keys,
+    unresponsiveAgents,
+    elapsed,
+    connections,
+    stops,
+    podBackoff,
+  });
+  const observer = new SandboxObserver({ client, clock, logger, elapsed, podBackoff });
   const creations = new Creations(options);
-  return new SandboxReconciler({ ...options, creations, connector, observer });
+  return new SandboxReconciler({
+    client,
+    clock,
+    logger,
+    events,
+    stores,
+    creations,
+    connector,
+    observer,
+  });
 }
 
 /** Creates, connects, stops and replaces the pods and volumes of sandboxes. */

@@ -155,7 +155,13 @@ export class RepositoryAccessChecker implements GitDirectory {
     this.#hosts = hostsOf(options.hosts);
     [this.#default] = Object.keys(options.hosts);
     this.#static = staticDirectory(options.hosts);
-    this.#reader = new RemoteReader({ ...options, providers: this.#hosts.keys() });
+    this.#reader = new RemoteReader({
+      timeoutMs: options.timeoutMs,
+      clock: options.clock,
+      logger: options.logger,
+      outward: options.outward,
+      providers: this.#hosts.keys(),
+    });
   }
 
   async access(wish: GitWish): Promise<GitCheck> {

@@ -108,8 +108,20 @@ export class GitHandler implements CallbackHandler {
     const limits = { ...defaults, ...options.limits };
     this.#options = options;
     this.#lagMs = limits.lagMs;
-    this.#relay = new GitRelay({ ...options, limits });
-    this.#pushRelay = new PushRelay({ ...options, relay: this.#relay });
+    this.#relay = new GitRelay({
+      host: options.host,
+      clock: options.clock,
+      logger: options.logger,
+      metrics: options.metrics,
+      limits,
+    });
+    this.#pushRelay = new PushRelay({
+      host: options.host,
+      records: options.records,
+      clock: options.clock,
+      metrics: options.metrics,
+      relay: this.#relay,
+    });
     this.#budget = new HostBudget(options.clock, gitBudget);
     this.#reads = newPool('clones', options.clock);
     this.#pushes = newPool('pushes', options.clock);

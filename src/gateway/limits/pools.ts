@@ -160,12 +160,7 @@ const pools = {
   /** A pool for each host. */
   hostReads: { what: 'reads of git hosts', total: 8, perOwner: 4, queue: queue(10_000, 512, 128) },
   /** Pull requests: each makes a few requests to the API of a host. */
-  hostCalls: {
-    what: 'calls to git hosts',
-    total: 16,
-    perOwner: 4,
-    queue: queue(10_000, 512, 64),
-  },
+  hostCalls: { what: 'calls to git hosts', total: 16, perOwner: 4, queue: queue(10_000, 512, 64) },
   /** Reads of the states of pull requests, which no client waits for. */
   hostStates: {
     what: 'reads of pull requests',

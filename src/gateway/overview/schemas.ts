@@ -21,10 +21,7 @@ export type ConversationState = (typeof conversationStates)[number];
 export const maxItems = 200;
 
 const listOf = <T extends z.ZodType>(item: T) =>
-  z.object({
-    total: countSchema,
-    items: z.array(item).describe(`At most ${maxItems}.`),
-  });
+  z.object({ total: countSchema, items: z.array(item).describe(`At most ${maxItems}.`) });
 
 const useSchema = z.object({
   active: countSchema.describe('Sandboxes that take a slot; also those that start or stop.'),

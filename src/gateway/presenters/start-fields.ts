@@ -103,9 +103,9 @@ export type StartRequest = z.output<typeof startRequestSchema>;
 type Repository = NonNullable<ConversationSpec['repository']>;
 type Agent = NonNullable<ConversationSpec['agent']>;
 /** The fields of the spec of a Conversation by their places in it. */
-type Places = ConversationSpec & {
-  [K in keyof Repository as `repository.${K}`]: Repository[K];
-} & { [K in keyof Agent as `agent.${K}`]: Agent[K] };
+type Places = ConversationSpec & { [K in keyof Repository as `repository.${K}`]: Repository[K] } & {
+  [K in keyof Agent as `agent.${K}`]: Agent[K];
+};
 
 interface Field {
   readonly place: keyof Places;

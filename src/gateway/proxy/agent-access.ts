@@ -92,14 +92,7 @@ export class AgentAccess {
       keys: this.#keys,
     });
     const find = (name: string) => this.#sandbox(name);
-    this.upstreams = new Upstreams({
-      feed,
-      keys: this.#keys,
-      limits,
-      clock,
-      find,
-      ...places,
-    });
+    this.upstreams = new Upstreams({ feed, keys: this.#keys, limits, clock, find, ...places });
     this.#sessions = new OpenSessions({ feed, keys: this.#keys, ring, find });
   }
 

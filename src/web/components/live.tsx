@@ -9,11 +9,9 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 import { plainOf } from '../live-texts.ts';
 import { Markdown } from './markdown.tsx';
 
-const stepStates = {
-  done: 'Done',
-  doing: 'In progress',
-  open: 'Open',
-} as const satisfies Readonly<Record<PlanStep['state'], string>>;
+const stepStates = { done: 'Done', doing: 'In progress', open: 'Open' } as const satisfies Readonly<
+  Record<PlanStep['state'], string>
+>;
 
 interface RunFactsProps {
   readonly history: History;

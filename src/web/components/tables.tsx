@@ -14,11 +14,7 @@ import type { ComponentChildren } from 'preact';
 import { usePage } from '../page-state.ts';
 import { Icon, type IconName } from './icon.tsx';
 
-const icons: Readonly<Record<string, IconName>> = {
-  good: 'done',
-  bad: 'alert',
-  waits: 'wait',
-};
+const icons: Readonly<Record<string, IconName>> = { good: 'done', bad: 'alert', waits: 'wait' };
 
 interface StateWordProps {
   readonly state: 'good' | 'bad' | 'waits';

@@ -43,12 +43,7 @@ function PullRequestForm({ id, title, onMessage }: PullRequestFormProps) {
       const value = fields.get(name);
       return typeof value === 'string' && value.trim() !== '' ? { [name]: value.trim() } : {};
     };
-    const body = {
-      ...text('title'),
-      ...text('body'),
-      ...text('base'),
-      draft: fields.has('draft'),
-    };
+    const body = { ...text('title'), ...text('body'), ...text('base'), draft: fields.has('draft') };
     try {
       opened.value = await api.post<OpenedRequest>(
         `/api/v1/app-conversations/${id}/pull-request`,

@@ -146,10 +146,7 @@ export class FakeService {
       const fallback = json(200, method === 'GET' ? readsOf(pathname) : { success: true });
       const given = this.answers.get(`${method} ${pathname}`) ?? fallback;
       const answer = await (typeof given === 'function' ? given(searchParams) : given);
-      response.writeHead(answer.status, {
-        'content-type': 'application/json',
-        ...answer.headers,
-      });
+      response.writeHead(answer.status, { 'content-type': 'application/json', ...answer.headers });
       response.end(JSON.stringify(answer.json));
     }
   }

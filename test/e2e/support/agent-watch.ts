@@ -58,9 +58,7 @@ export class AgentWatch {
     const child = spawn(
       kubectlPath(),
       ['--kubeconfig', kubeconfig, '--namespace', this.#namespace, ...args],
-      {
-        stdio: ['ignore', 'pipe', 'pipe'],
-      },
+      { stdio: ['ignore', 'pipe', 'pipe'] },
     );
     this.#child = child;
     createInterface(child.stdout).on('line', (text) => this.#note(text));

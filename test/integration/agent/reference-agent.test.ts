@@ -37,10 +37,7 @@ describe('a reference agent that starts dormant', () => {
     const { endpoint } = await volume.startReady();
     expect(
       await call({ ...endpoint, sessionKey: 'wrong' }, 'GET /api/conversations/count'),
-    ).toEqual({
-      status: 401,
-      body: { detail: 'Unauthorized' },
-    });
+    ).toEqual({ status: 401, body: { detail: 'Unauthorized' } });
     expect(await call(endpoint, 'GET /api/unknown')).toEqual({
       status: 404,
       body: { detail: 'Not Found' },

@@ -197,8 +197,6 @@ describe("the reference agent's webhooks", () => {
         ...volume.init,
         webhooks: [{ baseUrl: 'file:///etc' }],
       }),
-    ).rejects.toMatchObject({
-      code: 'refused',
-    });
+    ).rejects.toMatchObject({ code: 'refused' });
   });
 });

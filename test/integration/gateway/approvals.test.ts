@@ -276,9 +276,7 @@ describe('approvals', () => {
       status: 422,
     });
     // The turn of the agent is cancelled.
-    expect(await gateway.post(`${path}/a1`, { decision: 'reject' })).toMatchObject({
-      status: 200,
-    });
+    expect(await gateway.post(`${path}/a1`, { decision: 'reject' })).toMatchObject({ status: 200 });
   });
 
   const long = { summary: 'a … b', text: `a${'x'.repeat(9_000)}b` };
@@ -325,9 +323,7 @@ describe('approvals', () => {
   it('replace an answer of kubectl that names no option', async () => {
     await setUp({ replicas: 0, answers: [{ id: 'a1', option: 'certainly' }] });
     expect(await gateway.get(path)).toMatchObject({ json: [{ id: 'a1' }] });
-    expect(await gateway.post(`${path}/a1`, { decision: 'reject' })).toMatchObject({
-      status: 200,
-    });
+    expect(await gateway.post(`${path}/a1`, { decision: 'reject' })).toMatchObject({ status: 200 });
     expect(await stored()).toEqual([{ id: 'a1', decision: 'reject', by: 'alice' }]);
   });
 

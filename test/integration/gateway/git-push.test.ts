@@ -82,11 +82,7 @@ beforeAll(async () => {
       of: (owner) =>
         Promise.resolve(
           owner === 'alice'
-            ? {
-                authorization: basicAuthorization('bot', 's3cret'),
-                token: 's3cret',
-                name: 'alice',
-              }
+            ? { authorization: basicAuthorization('bot', 's3cret'), token: 's3cret', name: 'alice' }
             : undefined,
         ),
     },
@@ -508,10 +504,7 @@ describe('a push by a client of its own', () => {
     const workplace = await aWorkplace();
     host.taken();
     const answer = await post(workplace, creation('agent/x', 'side-band-64k'));
-    expect(answer).toEqual({
-      status: 403,
-      text: 'a push must ask for a report (report-status)\n',
-    });
+    expect(answer).toEqual({ status: 403, text: 'a push must ask for a report (report-status)\n' });
     expect(passed()).toEqual([]);
   });
 

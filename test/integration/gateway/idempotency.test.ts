@@ -124,10 +124,7 @@ describe('starts with an Idempotency-Key', () => {
     expect(isDerivedForm(next)).toBe(true);
     expect(
       await gateway.post(base, { ...hello, conversation_id: next }, { key: gateway.bob }),
-    ).toMatchObject({
-      status: 409,
-      json: { code: 'conversation-id-taken' },
-    });
+    ).toMatchObject({ status: 409, json: { code: 'conversation-id-taken' } });
     expect((await started('k2')).metadata.name).toBe(next);
   });
 

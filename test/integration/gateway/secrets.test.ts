@@ -9,10 +9,7 @@ import { namespace, TestGateway, type Answer } from '../../support/gateway/test-
 
 const path = '/api/v1/secrets';
 const value = 'hunter2-hunter2';
-const ready = {
-  start: { status: 'READY' as const, transitions: [] },
-  sandboxName: 'sbx-one',
-};
+const ready = { start: { status: 'READY' as const, transitions: [] }, sandboxName: 'sbx-one' };
 
 describe('secrets of an owner', () => {
   let gateway: TestGateway;

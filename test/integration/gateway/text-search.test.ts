@@ -147,9 +147,7 @@ describe.each([false, true])('a search for a text, in archives encrypted: %s', (
     for (let index = 0; index < 5; index++)
       await add(
         [...Array.from({ length: 150 }, (_, event) => `text ${event}`), 'needle', 'needle'],
-        {
-          spec: { title: index % 2 === 0 ? 'A needle' : 'Hay' },
-        },
+        { spec: { title: index % 2 === 0 ? 'A needle' : 'Hay' } },
       );
     const whole = (await search('needle')).items;
     expect(whole).toHaveLength(13);

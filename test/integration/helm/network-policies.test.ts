@@ -476,20 +476,14 @@ describe('where the values ask for policies of Cilium', () => {
     ];
     const chart = await renderCilium({ dns, dnsPorts: [53] });
     const toPorts = [
-      {
-        ports: [{ port: '53', protocol: 'ANY' }],
-        rules: { dns: [{ matchPattern: '*' }] },
-      },
+      { ports: [{ port: '53', protocol: 'ANY' }], rules: { dns: [{ matchPattern: '*' }] } },
     ];
     for (const name of names)
       expect(chart.one('CiliumNetworkPolicy', name).spec.egress.slice(1, 4)).toEqual([
         {
           toEndpoints: [
             {
-              matchLabels: {
-                'k8s:app': 'dns',
-                'k8s:io.cilium.k8s.namespace.labels.team': 'names',
-              },
+              matchLabels: { 'k8s:app': 'dns', 'k8s:io.cilium.k8s.namespace.labels.team': 'names' },
               matchExpressions: [{ key: 'k8s:tier', operator: 'In', values: ['a'] }],
             },
           ],

@@ -107,10 +107,7 @@ describe('the client layer on a real API server', () => {
     );
     expect(
       await failureOf(clientOf(server.secureUrl).create(sandboxes, aSandbox('two'))),
-    ).toMatchObject({
-      name: 'TransportError',
-      sent: false,
-    });
+    ).toMatchObject({ name: 'TransportError', sent: false });
   });
 
   it('binds a pod', async () => {

@@ -93,11 +93,7 @@ export async function chooseUsers(): Promise<() => Promise<void>> {
         sideEffects: 'None',
         namespaceSelector: {
           matchExpressions: [
-            {
-              key: 'kubernetes.io/metadata.name',
-              operator: 'In',
-              values: [namespace, sandboxes],
-            },
+            { key: 'kubernetes.io/metadata.name', operator: 'In', values: [namespace, sandboxes] },
           ],
         },
         clientConfig: {

@@ -8,10 +8,7 @@ export const admissionKills: Readonly<Record<AdmissionMutantName, Kill>> = {
   'sandboxes that start are not counted': { rule: exceeded },
   'a pod that is being deleted counts as gone': { rule: 'only a sandbox with a slot has a pod' },
   'the pods of deleted sandboxes are forgotten': { rule: exceeded },
-  'a write of unknown outcome counts as not executed': {
-    rule: exceeded,
-    faults: 'of handovers',
-  },
+  'a write of unknown outcome counts as not executed': { rule: exceeded, faults: 'of handovers' },
   'an admission is written regardless of the version': {
     seeds: rareSeeds,
     focus: 'lag',
@@ -28,9 +25,7 @@ export const admissionKills: Readonly<Record<AdmissionMutantName, Kill>> = {
   'pod creations of unknown outcome are forgotten': {
     rule: 'only a sandbox with a slot has a pod',
   },
-  'sandboxes that start may be evicted': {
-    rule: 'a sandbox that still starts is not evicted',
-  },
+  'sandboxes that start may be evicted': { rule: 'a sandbox that still starts is not evicted' },
   'an automatic resume evicts other sandboxes': { rule: 'newcomers come first' },
   'no sandbox resumes automatically': { focus: 'resumes', rule: 'everything settles' },
   'a sandbox that its owner has paused resumes automatically': {

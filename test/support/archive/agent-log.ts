@@ -28,11 +28,7 @@ export function agentLog(events: AgentEvent[] = [], pageSize = 100) {
         0,
       );
       const next = order[start + pageSize]?.id;
-      return Promise.resolve({
-        events: order.slice(start, start + pageSize),
-        invalid: 0,
-        next,
-      });
+      return Promise.resolve({ events: order.slice(start, start + pageSize), invalid: 0, next });
     },
   };
   return { events, source, pages: () => pages };

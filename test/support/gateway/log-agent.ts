@@ -23,9 +23,6 @@ export const answerFromLog =
       response.end(JSON.stringify(event ?? { detail: 'Not Found' }));
       return;
     }
-    const page = {
-      items: ordered.slice(start, end),
-      next_page_id: ordered[end]?.id ?? null,
-    };
+    const page = { items: ordered.slice(start, end), next_page_id: ordered[end]?.id ?? null };
     response.end(JSON.stringify(pathname.endsWith('/count') ? ordered.length : page));
   };

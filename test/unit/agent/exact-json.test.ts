@@ -18,9 +18,7 @@ const { anyJson } = fc.letrec<{ anyJson: string }>((tie) => ({
       .dictionary(
         fc.oneof(fc.constantFrom('__proto__', 'a'), fc.stringMatching(/^x\d{1,3}$/)),
         tie('anyJson'),
-        {
-          maxKeys: 3,
-        },
+        { maxKeys: 3 },
       )
       .map(
         (fields) =>

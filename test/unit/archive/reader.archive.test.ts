@@ -288,9 +288,7 @@ describe('a repeated or a strange extension', () => {
     await expect(reader.count(elsewhere, {})).rejects.toMatchObject({ code: 'damaged' });
     await expect(
       reader.count({ ...address, head: `0000000001-${'f'.repeat(24)}` }, {}),
-    ).rejects.toMatchObject({
-      code: 'gone',
-    });
+    ).rejects.toMatchObject({ code: 'gone' });
     for (const place of [20, body.length - 30, body.length - 2]) {
       const damaged = Buffer.from(body);
       damaged.writeUInt8(damaged.readUInt8(place) ^ 0x55, place);

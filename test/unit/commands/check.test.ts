@@ -514,10 +514,7 @@ describe('the dry run of a pod', () => {
       '',
     ],
   ])('%s', (_name, dryRun, codes, mend) => {
-    const findings = admissionFindings({
-      ...here,
-      dryRun: { sent, ...dryRun },
-    });
+    const findings = admissionFindings({ ...here, dryRun: { sent, ...dryRun } });
     expect(short(findings)).toEqual(codes);
     expect(mendOf(findings)).toContain(mend);
   });
@@ -730,12 +727,7 @@ describe('the report', () => {
     name: string,
     findings: readonly Finding[],
     notTried: readonly string[] = [],
-  ) => ({
-    name,
-    findings,
-    notTried,
-    observed: 'all is well',
-  });
+  ) => ({ name, findings, notTried, observed: 'all is well' });
   it.each([
     ['nothing is found', [result('a', [])], 0],
     ['a warning is found', [result('a', [finding('warning')])], 0],

@@ -275,10 +275,7 @@ describe('a sandbox that resumed automatically', () => {
   it('comes back at once the first time, whatever it was doing', () => {
     expect(
       is({ sandbox: was({ conditions: [seen('Quota')] }), conversations: [finished] }),
-    ).toMatchObject({
-      state: 'resumable',
-      resumesAt: 0,
-    });
+    ).toMatchObject({ state: 'resumable', resumesAt: 0 });
   });
 });
 

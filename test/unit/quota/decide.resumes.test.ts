@@ -248,9 +248,7 @@ describe('automatic resumes', () => {
         comesBack('b', { owner: 'bob', unfinished: true }),
         comesBack('c', { owner: 'bob', unfinished: true }),
       ],
-      {
-        limit: 9,
-      },
+      { limit: 9 },
     );
     expect(drain(snapshot, 1_000_000)).toEqual(['b', 'c', 'a']);
   });

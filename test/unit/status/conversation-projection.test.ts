@@ -114,10 +114,7 @@ describe('the condition Finished', () => {
     });
     expect(
       findCondition(at(90_000, { ...again, executionStatus: 'finished' }).conditions, 'Finished'),
-    ).toMatchObject({
-      status: 'True',
-      lastTransitionTime: later(90_000),
-    });
+    ).toMatchObject({ status: 'True', lastTransitionTime: later(90_000) });
   });
 
   it('says that the last command of the run failed', () => {

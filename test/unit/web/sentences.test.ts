@@ -14,15 +14,10 @@ import {
 const now = Date.parse('2026-01-01T12:00:00Z');
 const at = (time: string) => `2026-01-01T${time}.000000Z`;
 const other = '0'.repeat(31) + '2';
-const around = {
-  now,
-  titleOf: (id: string) => (id === other ? 'Fix login' : undefined),
-};
+const around = { now, titleOf: (id: string) => (id === other ? 'Fix login' : undefined) };
 
 const { pending_approval: question = null } = asking('make');
-const forgotten = {
-  pending_approval: question && { ...question, notice: 'It has to ask again.' },
-};
+const forgotten = { pending_approval: question && { ...question, notice: 'It has to ask again.' } };
 
 const cases: readonly (readonly [string, Facts, string])[] = [
   [
@@ -189,9 +184,6 @@ it('states the place of a sandbox that waits', () => {
 });
 
 it('is the start of a conversation, as long as that is under way in a sandbox that runs', () => {
-  const facts: Facts = {
-    ...running(),
-    task: aTask(1, { status: 'PREPARING_REPOSITORY' }),
-  };
+  const facts: Facts = { ...running(), task: aTask(1, { status: 'PREPARING_REPOSITORY' }) };
   expect(sentenceOf(facts, { now: Date.now() })).toMatch(/^(?:Cloning|Preparing)/);
 });

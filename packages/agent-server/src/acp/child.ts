@@ -99,10 +99,7 @@ export class AcpChild {
   static async start(
     options: AcpChildOptions,
     signal: AbortSignal,
-  ): Promise<{
-    readonly child: AcpChild;
-    readonly agent: InitializeResponse;
-  }> {
+  ): Promise<{ readonly child: AcpChild; readonly agent: InitializeResponse }> {
     const child = new AcpChild(options, signal);
     try {
       return { child, agent: await child.#connect() };

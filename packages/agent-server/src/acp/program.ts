@@ -333,9 +333,7 @@ export class AcpProgram implements Program {
     const { env, skipped } = agentVariablesOf(values, taken);
     const missing = [...unread, ...skipped].sort();
     if (missing.length > 0 && missing.join() !== run.skippedSecrets.join())
-      await run.append({
-        event: stateEvent({ key: 'acp_secrets_skipped', value: missing }),
-      });
+      await run.append({ event: stateEvent({ key: 'acp_secrets_skipped', value: missing }) });
     return env;
   }
 

@@ -136,9 +136,7 @@ export function maskedParts(parts: ToolCallParts, needles: Needles): ToolCallPar
   };
 }
 
-const chunk = z.object({
-  content: z.object({ type: z.string(), text: z.optional(z.string()) }),
-});
+const chunk = z.object({ content: z.object({ type: z.string(), text: z.optional(z.string()) }) });
 const plan = z.object({
   entries: z.array(z.object({ content: z.string(), status: z.string(), priority: z.string() })),
 });

@@ -26,10 +26,7 @@ export type TurnItem =
 /** An update of the session from the agent; one can come between turns too. */
 export const updateSchema = z.object({
   method: z.literal('session/update'),
-  params: z.object({
-    sessionId: z.string(),
-    update: z.looseObject({ sessionUpdate: z.string() }),
-  }),
+  params: z.object({ sessionId: z.string(), update: z.looseObject({ sessionUpdate: z.string() }) }),
 });
 
 export type AcpUpdate = z.output<typeof updateSchema>['params'];
@@ -75,9 +72,7 @@ export function questionDrafts(request: ApprovalRequest): readonly Draft[] {
   const origin = { toolCallId, responseId: id, thought: '' };
   return [
     { id, event: { ...actionEvent(tool, origin, input, { ...fields, kind }), summary: title } },
-    {
-      event: stateEvent({ key: 'approval_request', value: request }),
-    },
+    { event: stateEvent({ key: 'approval_request', value: request }) },
   ];
 }
 
@@ -129,8 +124,6 @@ export function statsDrafts({ stats }: Run, usage: AcpUsage | undefined): readon
     },
   };
   return [
-    {
-      event: stateEvent({ key: 'stats', value: { usage_to_metrics: { default: metrics } } }),
-    },
+    { event: stateEvent({ key: 'stats', value: { usage_to_metrics: { default: metrics } } }) },
   ];
 }

@@ -211,11 +211,7 @@ export const acpVendors = {
     version: '0.24.4',
     license: 'Apache-2.0',
     command: ['qwen', '--acp', '--auth-type', 'openai'],
-    env: {
-      OPENAI_API_KEY: '{apiKey}',
-      OPENAI_BASE_URL: '{baseUrl}',
-      OPENAI_MODEL: '{model}',
-    },
+    env: { OPENAI_API_KEY: '{apiKey}', OPENAI_BASE_URL: '{baseUrl}', OPENAI_MODEL: '{model}' },
     authMethod: 'openai',
     modes: { asks: 'default', free: 'yolo' },
     continues: 'load',

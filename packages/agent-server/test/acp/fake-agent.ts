@@ -150,12 +150,11 @@ async function runLine(line: string, sessionId: string, client: AgentContext): P
     case 'ask-many': {
       let cancelled = 0;
       for (let index = 0; index < Number(text); index++)
-        void ask(client, sessionId, {
-          toolCallId: `call-${index}`,
-          text: 'x'.repeat(10_000),
-        }).then((chosen) => {
-          if (chosen === 'cancelled') cancelled += 1;
-        });
+        void ask(client, sessionId, { toolCallId: `call-${index}`, text: 'x'.repeat(10_000) }).then(
+          (chosen) => {
+            if (chosen === 'cancelled') cancelled += 1;
+          },
+        );
       // Ends its turn when a hundred questions are left, without waiting for their answers.
       const isOver = () => cancelled >= Number(text) - 100;
       for (let waits = 0; waits < 1_000 && !isOver(); waits++) await sleep(20);

@@ -469,9 +469,7 @@ describe('an agent that speaks the Agent Client Protocol', () => {
   it('continues in the last of its sessions, of which only the first prompt repeats what was said', async () => {
     await using place = new Place();
     const suffix = 'Push to agent/*.';
-    const conversation = await place.start('forget\ndie here', {
-      systemMessageSuffix: suffix,
-    });
+    const conversation = await place.start('forget\ndie here', { systemMessageSuffix: suffix });
     await becomes(conversation, 'finished', 'error');
     for (const text of ['die there', 'say Two.']) {
       await conversation.post(message(text), { run: true });

@@ -118,9 +118,7 @@ describe('the updates of a session', () => {
       false,
     ],
   ])('identify a tool call that has %s', (_case, one, other, isSame) => {
-    const recorder = new UpdateRecorder({
-      needles: () => needlesOf(['one-secret', 'two-secret']),
-    });
+    const recorder = new UpdateRecorder({ needles: () => needlesOf(['one-secret', 'two-secret']) });
     const hashOf = (fields: object) => {
       const parts = { toolCallId: 'a', title: 'Run', kind: 'execute', rawInput: 'x', ...fields };
       return recorder.ask(parts).call_hash;
@@ -304,10 +302,7 @@ describe('the updates of a session', () => {
       'the beginning of a long content beside its input',
       {},
       { content: ['y'.repeat(40_000)] },
-      {
-        command: 'ls',
-        '(content)': `["${'y'.repeat(3_998)}… (the rest is omitted)`,
-      },
+      { command: 'ls', '(content)': `["${'y'.repeat(3_998)}… (the rest is omitted)` },
     ],
   ])('ask with %s', (_case, reported, asked, input) => {
     const recorder = new UpdateRecorder();

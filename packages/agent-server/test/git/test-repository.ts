@@ -68,11 +68,7 @@ export class TestRepository implements AsyncDisposable {
   }
 
   newGit(options: Partial<GitOptions> = {}): Git {
-    return new Git({
-      guard: { add: () => undefined, remove: () => undefined },
-      env,
-      ...options,
-    });
+    return new Git({ guard: { add: () => undefined, remove: () => undefined }, env, ...options });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -111,11 +111,7 @@ describe('turns on the event loop', () => {
   const owners = ['alice', 'bob', 'carol'];
   const works = fc.array(
     fc.record({ owner: fc.constantFrom(...owners), costMs: fc.integer({ min: 1, max: 20 }) }),
-    {
-      minLength: 30,
-      maxLength: 120,
-      size: 'max',
-    },
+    { minLength: 30, maxLength: 120, size: 'max' },
   );
 
   it('give all who wait the same time, but for one piece of work of each', async () => {

@@ -7,10 +7,7 @@ const metrics = { rateLimited: { inc: () => undefined } };
 describe('the rate limits of an owner', () => {
   const setUp = (limits = { readsPerSecond: 100, writesPerSecond: 100 }) => {
     const clock = new VirtualClock();
-    return {
-      clock,
-      limits: new RateLimits({ limits, clock, metrics, logger: silentLogger }),
-    };
+    return { clock, limits: new RateLimits({ limits, clock, metrics, logger: silentLogger }) };
   };
   /** How many requests are let through at once. */
   const allowed = (limits: RateLimits, owner: string, kind: 'reads' | 'writes') => {

@@ -139,9 +139,7 @@ describe('headers to a client', () => {
     });
     expect(
       toClient(['Content-Security-Policy', "default-src 'self'"], { prefix: '' }),
-    ).toMatchObject({
-      'content-security-policy': "default-src 'self'",
-    });
+    ).toMatchObject({ 'content-security-policy': "default-src 'self'" });
   });
 
   it('have one length at most', () => {

@@ -150,9 +150,7 @@ function dryRunOf(values: readonly string[], kind: Kind): boolean {
 export const writeOptions = (
   query: URLSearchParams,
   method: string,
-): { readonly dryRun: boolean } => ({
-  dryRun: dryRunOf(query.getAll('dryRun'), kindOf(method)),
-});
+): { readonly dryRun: boolean } => ({ dryRun: dryRunOf(query.getAll('dryRun'), kindOf(method)) });
 
 /** @throws StatusError 422 for an invalid value */
 export function validationOf(query: URLSearchParams, method: string): FieldValidation {

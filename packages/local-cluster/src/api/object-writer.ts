@@ -111,9 +111,7 @@ export class ObjectWriter {
     if (namespace !== undefined) this.#checkNamespace(resource, namespace, name);
     const present = this.#store.get(resource.key, namespace ?? '', name)?.object.metadata;
     if (present !== undefined)
-      throw alreadyExists(resource, name, {
-        deleting: present.deletionTimestamp !== undefined,
-      });
+      throw alreadyExists(resource, name, { deleting: present.deletionTimestamp !== undefined });
     return options.dryRun === true
       ? withMeta(initial, { resourceVersion: undefined })
       : this.#store.put(resource.key, initial).object;

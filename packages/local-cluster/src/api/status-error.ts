@@ -62,11 +62,7 @@ const qualified = (plural: string, group: string): string =>
 export const detailsOf = (
   { group, plural }: Pick<Subject, 'group' | 'plural'>,
   name: string,
-): StatusDetails => ({
-  name,
-  ...(group === '' ? {} : { group }),
-  kind: plural,
-});
+): StatusDetails => ({ name, ...(group === '' ? {} : { group }), kind: plural });
 
 /** Returns the constructor of an error about an object, whose message names the object. */
 const objectError =

@@ -225,14 +225,16 @@ export interface Writer {
 }
 
 export const readManagers = (managedFields: JsonArray | undefined): readonly ManagerEntry[] =>
-  (managedFields ?? []).filter(isObject).map((entry) => ({
-    manager: stringAt(entry, 'manager') ?? '',
-    operation: stringAt(entry, 'operation') === 'Apply' ? 'Apply' : 'Update',
-    apiVersion: stringAt(entry, 'apiVersion') ?? '',
-    time: stringAt(entry, 'time') ?? '',
-    subresource: stringAt(entry, 'subresource') ?? '',
-    fields: fromFieldsV1(entry['fieldsV1']),
-  }));
+  (managedFields ?? [])
+    .filter(isObject)
+    .map((entry) => ({
+      manager: stringAt(entry, 'manager') ?? '',
+      operation: stringAt(entry, 'operation') === 'Apply' ? 'Apply' : 'Update',
+      apiVersion: stringAt(entry, 'apiVersion') ?? '',
+      time: stringAt(entry, 'time') ?? '',
+      subresource: stringAt(entry, 'subresource') ?? '',
+      fields: fromFieldsV1(entry['fieldsV1']),
+    }));
 
 export const writeManagers = (entries: readonly ManagerEntry[]): JsonArray =>
   entries

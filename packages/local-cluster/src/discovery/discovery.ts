@@ -296,11 +296,7 @@ function pathsOf(resource: ApiResource): Record<string, unknown> {
         ...(resource.scale === undefined ? [] : ['scale']),
       ].map((part) => [
         `${collection}/{name}/${part}`,
-        {
-          get: reading('get'),
-          put: writing('put'),
-          patch: writing('patch'),
-        },
+        { get: reading('get'), put: writing('put'), patch: writing('patch') },
       ]),
     ),
   };

@@ -207,8 +207,5 @@ function cellOf(
 /** Creates a column of a CustomResourceDefinition. @throws SyntaxError for an unsupported path */
 export function printerColumn(jsonPath: string, column: Column): ColumnWithCell {
   const path = parseJsonPath(jsonPath);
-  return {
-    ...column,
-    cell: (object, nowMs) => cellOf(findAll(object, path), column.type, nowMs),
-  };
+  return { ...column, cell: (object, nowMs) => cellOf(findAll(object, path), column.type, nowMs) };
 }

@@ -55,10 +55,7 @@ describe('creating', () => {
     ).toBeUndefined();
     expect(
       (await plane.post(pods, { ...aPod('p'), status: { phase: 'Running' } })).body.status,
-    ).toEqual({
-      phase: 'Pending',
-      qosClass: 'BestEffort',
-    });
+    ).toEqual({ phase: 'Pending', qosClass: 'BestEffort' });
   });
 
   it('makes a name of generateName', async () => {
@@ -200,9 +197,7 @@ describe('creating', () => {
       'POST',
       conversations,
       'apiVersion: conversation-operator.dev/v1alpha1\nkind: Conversation\nmetadata: {name: a}\nspec: {owner: alice}',
-      {
-        'content-type': 'application/yaml',
-      },
+      { 'content-type': 'application/yaml' },
     );
     expect(status).toBe(201);
   });

@@ -26,10 +26,7 @@ describe("the product's definitions", () => {
         path(manifest.metadata.name),
         manifest,
         'conformance',
-        {
-          force: true,
-          fieldValidation: 'Strict',
-        },
+        { force: true, fieldValidation: 'Strict' },
       );
       expect([status, warnings, body.message]).toEqual([200, [], undefined]);
       const conditions = conditionsOf((await server().get(path(manifest.metadata.name))).body);

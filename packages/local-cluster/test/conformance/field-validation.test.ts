@@ -116,9 +116,7 @@ describe('fieldValidation', () => {
         server().widgets('applied'),
         server().widget('applied', { bogus: 1 }),
         'me',
-        {
-          fieldValidation,
-        },
+        { fieldValidation },
       );
       expect([status, body.message]).toEqual([
         500,

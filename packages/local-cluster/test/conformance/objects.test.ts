@@ -245,9 +245,7 @@ describe('creating', () => {
     const { status, body } = await server().post(
       server().core('configmaps'),
       'metadata:\n  name: yaml\ndata: {a: "1"}\n',
-      {
-        contentType: 'application/yaml',
-      },
+      { contentType: 'application/yaml' },
     );
     expect([status, body.metadata.name]).toEqual([201, 'yaml']);
   });
@@ -415,9 +413,7 @@ describe('deleting', () => {
     const { status, body } = await server().delete(
       server().core('configmaps', 'asked'),
       undefined,
-      {
-        query: { propagationPolicy: 'Foreground' },
-      },
+      { query: { propagationPolicy: 'Foreground' } },
     );
     expect(status).toBe(200);
     expect(body.metadata.finalizers).toEqual(['foregroundDeletion']);

@@ -249,20 +249,13 @@ describe('what a node makes of the status an earlier process has left', () => {
     const state = { waiting: { reason: 'CrashLoopBackOff' } };
     expect(
       from({ containerStatuses: [{ ...containerStatus, state, lastState: last }] }),
-    ).toMatchObject({
-      ran: true,
-      state: { kind: 'terminated', run: { exitCode: 1 } },
-    });
+    ).toMatchObject({ ran: true, state: { kind: 'terminated', run: { exitCode: 1 } } });
   });
 
   it('a container that the node has stopped is started again, whatever its policy', () => {
     const state = { waiting: { reason: 'NodeStopped' } };
     expect(
       from({ containerStatuses: [{ ...containerStatus, state, lastState: last }] }),
-    ).toMatchObject({
-      ran: true,
-      state: { kind: 'waiting' },
-      last: { exitCode: 1 },
-    });
+    ).toMatchObject({ ran: true, state: { kind: 'waiting' }, last: { exitCode: 1 } });
   });
 });

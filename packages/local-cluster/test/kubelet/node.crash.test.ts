@@ -30,9 +30,7 @@ async function crashedHost(
   const host = spawn(
     process.execPath,
     [join(import.meta.dirname, 'processes/host.ts'), dataDir, JSON.stringify(pod)],
-    {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    },
+    { stdio: ['ignore', 'pipe', 'inherit'] },
   );
   const ended = once(host, 'exit');
   // The process would outlive a test that times out.

@@ -178,7 +178,12 @@ export class RunControl {
   constructor(options: RunControlOptions) {
     this.#options = options;
     this.#stuck = new StuckDetection(options);
-    this.#observer = new RunObserver({ ...options, stuck: this.#stuck });
+    this.#observer = new RunObserver({
+      client: options.client,
+      agent: options.agent,
+      clock: options.clock,
+      stuck: this.#stuck,
+    });
     this.#keyRotation = new KeyRotation(options);
   }
 

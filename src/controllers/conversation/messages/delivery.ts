@@ -244,10 +244,7 @@ export class Delivery {
     }
     if (mark === undefined) return { status, isDone: false };
     if (mark === 'stored')
-      return {
-        status: withDelivered(status, message, { now: isoTime(clock) }),
-        isDone: true,
-      };
+      return { status: withDelivered(status, message, { now: isoTime(clock) }), isDone: true };
     if (mark.attempt > maxAttempts)
       return this.#reject(recipient, { status, message, verb: 'did not take' });
     const began = clock.monotonic();
@@ -327,10 +324,7 @@ export class Delivery {
         { signal: timeout.signal },
       );
       return {
-        status: withDelivered(status, message, {
-          now: isoTime(clock),
-          was: state.executionStatus,
-        }),
+        status: withDelivered(status, message, { now: isoTime(clock), was: state.executionStatus }),
         isDone: true,
       };
     } catch (error) {

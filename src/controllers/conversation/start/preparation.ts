@@ -150,11 +150,7 @@ export class Preparation {
     const failure = cloneFailure(report, repository, this.#options);
     if (report.state === 'done' && failure === undefined && git?.repository !== undefined)
       await this.#leaveToken(endpoint, { folder: report.folder, token: git.token, signal });
-    return {
-      report,
-      failure,
-      workingDir: workingDirOf(report),
-    };
+    return { report, failure, workingDir: workingDirOf(report) };
   }
 
   /** Sets the author of commits, and runs the set-up script of the repository. */

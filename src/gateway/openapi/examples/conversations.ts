@@ -45,11 +45,7 @@ export const conversationExamples: Examples = {
   getStartTasks: { answers: { 200: [readyTask] } },
   searchStartTasks: { answers: { 200: pageOf(readyTask) } },
   countStartTasks: { answers: { 200: 12 } },
-  streamState: {
-    answers: {
-      200: `id: 1.7\nevent: quota\ndata: ${JSON.stringify(quota)}\n\n`,
-    },
-  },
+  streamState: { answers: { 200: `id: 1.7\nevent: quota\ndata: ${JSON.stringify(quota)}\n\n` } },
   searchEvents: { answers: { 200: pageOf(event) } },
   countEvents: { answers: { 200: 57 } },
   getEvents: { answers: { 200: [event, null] } },
@@ -84,18 +80,14 @@ export const conversationExamples: Examples = {
   },
   searchApprovals: { answers: { 200: pageOf(approval) } },
   getApprovals: { answers: { 200: [approval] } },
-  getApproval: {
-    answers: { 200: { ...approval, text: approval.summary, call_hash: 'f3a1c9' } },
-  },
+  getApproval: { answers: { 200: { ...approval, text: approval.summary, call_hash: 'f3a1c9' } } },
   answerApproval: {
     body: { decision: 'reject', reason: 'Run the tests of the cart alone.' },
     answers: { 200: { success: true, state: 'delivered', notice: null } },
   },
   openPullRequest: {
     body: { title: 'Fix the flaky test of the cart', draft: true },
-    answers: {
-      201: { number: 7, url: 'https://github.com/acme/shop/pull/7', provider: 'github' },
-    },
+    answers: { 201: { number: 7, url: 'https://github.com/acme/shop/pull/7', provider: 'github' } },
   },
   getLive: {
     answers: {

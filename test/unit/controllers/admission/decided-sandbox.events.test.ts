@@ -217,11 +217,7 @@ it('an admission reserves the slot in the same write', () => {
     undefined,
     reservation,
   );
-  expect(status).toMatchObject({
-    replicas: 1,
-    masterKeyId: 'key',
-    startingSinceTime: noon,
-  });
+  expect(status).toMatchObject({ replicas: 1, masterKeyId: 'key', startingSinceTime: noon });
 });
 
 describe('the automatic resumes that are stored', () => {

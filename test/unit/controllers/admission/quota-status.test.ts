@@ -110,11 +110,7 @@ describe('the status of a quota', () => {
     const slots = [aRun('a', 'alice'), aRun('b', 'bob')];
     expect(
       await statusOf({ first: { limit: 1 }, bobs: { owner: 'bob', limit: 1 } }, slots),
-    ).toMatchObject({
-      active: 1,
-      nextToPause: 'a',
-      fullOwners: [{ owner: 'alice' }],
-    });
+    ).toMatchObject({ active: 1, nextToPause: 'a', fullOwners: [{ owner: 'alice' }] });
   });
 
   it('of a quota for an owner who has nothing is all zeros', async () => {

@@ -41,11 +41,7 @@ async function sealed(
     cachedConversation(
       aConversation({
         name: `c-${index + 1}`,
-        status: {
-          sandboxName: name,
-          sandboxUID: uid,
-          start: { status: 'READY', transitions: [] },
-        },
+        status: { sandboxName: name, sandboxUID: uid, start: { status: 'READY', transitions: [] } },
       }),
     ),
   );

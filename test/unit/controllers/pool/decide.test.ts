@@ -168,11 +168,7 @@ describe('a pool', () => {
     ],
     [
       'says that its spares do not boot',
-      {
-        pool: { ...aPool(), status: { failures: 3 } },
-        spares: [booting('a')],
-        allowance: 0,
-      },
+      { pool: { ...aPool(), status: { failures: 3 } }, spares: [booting('a')], allowance: 0 },
       { ...nothing, held: 1, ready: 0, reason: 'SpareFailed' },
     ],
     [

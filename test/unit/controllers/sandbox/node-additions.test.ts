@@ -62,11 +62,7 @@ it.each<[string, readonly KubeEvent[], number | undefined]>([
   ],
   [
     'the time of a repetition',
-    [
-      anEvent('Nominated', 0, {
-        series: { count: 2, lastObservedTime: later(4 * minute) },
-      }),
-    ],
+    [anEvent('Nominated', 0, { series: { count: 2, lastObservedTime: later(4 * minute) } })],
     4 * minute,
   ],
   ['no time but that of the creation', [withoutTimes(anEvent('Nominated', minute))], 0],
@@ -82,10 +78,7 @@ describe('a first start without a node', () => {
     const scene = new SandboxScene();
     const sandbox = aSandbox({ status: { conditions: [admitted], replicas: 1 } });
     scene.client.put(sandboxes, sandbox);
-    scene.client.put(persistentVolumeClaims, {
-      ...aClaim(sandbox),
-      status: { phase: 'Bound' },
-    });
+    scene.client.put(persistentVolumeClaims, { ...aClaim(sandbox), status: { phase: 'Bound' } });
     const pod = scene.client.put(
       pods,
       aPod(sandbox, {

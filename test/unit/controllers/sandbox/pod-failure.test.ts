@@ -21,11 +21,7 @@ const crashing = (
   waiting(
     'CrashLoopBackOff',
     'back-off 40s restarting failed container=agent pod=sbx-1_default(0a1b)',
-    {
-      restartCount,
-      lastState: { terminated: { exitCode: 1, ...terminated } },
-      ...more,
-    },
+    { restartCount, lastState: { terminated: { exitCode: 1, ...terminated } }, ...more },
   );
 const unscheduled = (message: string, reason = 'Unschedulable'): Status => ({
   phase: 'Pending',

@@ -256,11 +256,7 @@ describe.each(agentKinds)('certificates for an agent of the kind %s', (kind) => 
     });
     expect(spec?.volumes).toContainEqual({
       name: 'conversation-operator-trust-source',
-      configMap: {
-        name: 'company-ca',
-        optional: true,
-        items: [{ key: 'ca.crt', path: 'ca.crt' }],
-      },
+      configMap: { name: 'company-ca', optional: true, items: [{ key: 'ca.crt', path: 'ca.crt' }] },
     });
     expect(spec?.containers[0]?.volumeMounts).toContainEqual({
       name: 'conversation-operator-trust',
@@ -274,10 +270,7 @@ describe.each(agentKinds)('certificates for an agent of the kind %s', (kind) => 
         ...['SSL_CERT_FILE', 'CURL_CA_BUNDLE', 'GIT_SSL_CAINFO', 'REQUESTS_CA_BUNDLE'].map(
           (name) => ({ name, value }),
         ),
-        {
-          name: 'JAVA_TOOL_OPTIONS',
-          value: `-Djavax.net.ssl.trustStore=${certificates}/cacerts`,
-        },
+        { name: 'JAVA_TOOL_OPTIONS', value: `-Djavax.net.ssl.trustStore=${certificates}/cacerts` },
       ]),
     );
   });

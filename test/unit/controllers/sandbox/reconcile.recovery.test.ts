@@ -96,10 +96,7 @@ it('comes back from a crash loop when a person asks for it, once admission has l
   expect(await settle()).toMatchObject({ phase: 'ERROR', requeueAfterMs: undefined });
   expect(
     viewOfSandbox(await scene.sandbox((sandbox) => asks(sandbox, later(1_000)))),
-  ).toMatchObject({
-    phase: 'STARTING',
-    reason: 'CrashLoop',
-  });
+  ).toMatchObject({ phase: 'STARTING', reason: 'CrashLoop' });
   expect(await settle()).toMatchObject({
     phase: 'STARTING',
     reason: 'CrashLoop',

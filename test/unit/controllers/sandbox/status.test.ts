@@ -168,9 +168,7 @@ describe('the runs that a stop has interrupted', () => {
         lastInterruption: { reason: 'User', agentEpoch: 1 },
       },
       paused,
-      {
-        replicas: 0,
-      },
+      { replicas: 0 },
     );
     expect(statusOf(resumed, paused, { replicas: 0 }).interruptedConversationIDs).toEqual(['c1']);
     expect(

@@ -243,10 +243,7 @@ describe('lead', () => {
               };
               break;
             case 'slow':
-              replica.network.faults = {
-                delayMs: () => draw() * 4_000,
-                lost: () => draw() < 0.1,
-              };
+              replica.network.faults = { delayMs: () => draw() * 4_000, lost: () => draw() < 0.1 };
               break;
             case 'fair':
               replica.network.faults = noFaults;

@@ -14,11 +14,7 @@ const started = aSandbox();
 const { name, uid, namespace } = started.metadata;
 const conversation = cachedConversation(
   aConversation({
-    status: {
-      sandboxName: name,
-      sandboxUID: uid,
-      start: { status: 'READY', transitions: [] },
-    },
+    status: { sandboxName: name, sandboxUID: uid, start: { status: 'READY', transitions: [] } },
   }),
 );
 

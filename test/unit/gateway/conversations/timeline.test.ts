@@ -14,12 +14,7 @@ const conversation = (status: Conversation['status'] = {}) =>
   cachedConversation({
     apiVersion: 'conversation-operator.dev/v1alpha1',
     kind: 'Conversation',
-    metadata: {
-      name: '0'.repeat(32),
-      namespace: 'default',
-      uid: 'c1',
-      creationTimestamp: at(0),
-    },
+    metadata: { name: '0'.repeat(32), namespace: 'default', uid: 'c1', creationTimestamp: at(0) },
     spec: { owner: 'alice', templateName: 'default' },
     status,
   } as Conversation);
@@ -141,12 +136,7 @@ describe('the time line of a conversation', () => {
     ]);
     const events = [
       event({}),
-      event({
-        reason: 'Running',
-        firstTimestamp: at(5),
-        lastTimestamp: at(15),
-        count: 3,
-      }),
+      event({ reason: 'Running', firstTimestamp: at(5), lastTimestamp: at(15), count: 3 }),
       event({ involvedObject: { kind: 'Conversation', uid: 'c1' }, reason: 'Ready' }),
     ];
     expect(linesOf({ sandbox: paused, events }).slice(1)).toEqual([

@@ -46,11 +46,7 @@ describe('a credential that a git host refuses', () => {
     [404, 0],
   ])('by status %i is refused %i times in a clone', async (answer, expected) => {
     status = answer;
-    const privateHost = new PrivateHost({
-      ...common,
-      hosts: { github: host.url },
-      connections: 1,
-    });
+    const privateHost = new PrivateHost({ ...common, hosts: { github: host.url }, connections: 1 });
     const { signal } = new AbortController();
     const relayed = { relaysOpen: false, headers: {}, signal };
     const service = 'git-upload-pack';

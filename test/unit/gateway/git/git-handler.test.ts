@@ -192,10 +192,7 @@ describe.each<[string, Wish]>([
   ],
   [
     'a conversation about the repository on the default host, which is another one',
-    {
-      repositories: [{ name: 'acme/lib' }],
-      defaultProvider: 'github',
-    },
+    { repositories: [{ name: 'acme/lib' }], defaultProvider: 'github' },
   ],
   ['a template that names no repository', { git: settings() }],
   ['a template with an empty list', { git: settings({ readable: [] }) }],

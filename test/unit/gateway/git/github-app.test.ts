@@ -69,14 +69,7 @@ function anApp({ owners = { '*': ['acme/*'] } }: { readonly owners?: GithubAppOw
       return { token: `s3cret-${++count}`, expiresAt };
     },
   };
-  const app = new GithubApp({
-    appId: '12',
-    provider: 'github',
-    owners,
-    client,
-    clock,
-    logger,
-  });
+  const app = new GithubApp({ appId: '12', provider: 'github', owners, client, clock, logger });
   const of = (owner: string, repository: string | undefined, provider = 'github') =>
     app.source(owner, provider, repository);
   return { clock, lines, asked, github, of };

@@ -148,10 +148,7 @@ describe.each<[string, Reply, Reply, string, readonly string[]]>([
   });
 
   it('keeps no connection, however its answer is used', async () => {
-    repositories = {
-      'forgejo/acme/shop': { anonymous, credential },
-      'forgejo/acme/other': closed,
-    };
+    repositories = { 'forgejo/acme/shop': { anonymous, credential }, 'forgejo/acme/other': closed };
     const uses = [refs, pack, () => pack({ repository: 'acme/other' })];
     for (const use of [...uses, ...uses, ...uses]) expect(await use()).not.toBe('failed: timeout');
     expect(await refs({ repository: 'acme/other' })).toBe('stream');

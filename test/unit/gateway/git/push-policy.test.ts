@@ -116,10 +116,7 @@ describe('gitPolicyOf', () => {
   ])(
     'of %s for %s has the fields of the first exception that fits',
     (owner, repository, fields) => {
-      expect(gitPolicyOf(settings, { owner, repository }).push).toEqual({
-        ...defaults,
-        ...fields,
-      });
+      expect(gitPolicyOf(settings, { owner, repository }).push).toEqual({ ...defaults, ...fields });
     },
   );
 

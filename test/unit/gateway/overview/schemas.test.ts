@@ -49,10 +49,7 @@ function setUp({ elects = true } = {}) {
     apiKeys: new TestCache<ApiKey>(gatewayIndexers.apiKeys),
     ownerSettings: new TestCache<OwnerSettings>(),
   };
-  const serviceCaches = {
-    pools: new TestCache<SandboxPool>(),
-    leases: new TestCache<Lease>(),
-  };
+  const serviceCaches = { pools: new TestCache<SandboxPool>(), leases: new TestCache<Lease>() };
   const caps = new StorageCaps({ caches, namespace, clock, quotas: () => lookup.quotas() });
   caps.open();
   // A read of the API server would fail.

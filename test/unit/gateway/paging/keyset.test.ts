@@ -17,10 +17,7 @@ const positions = fc.uniqueArray(
       maxLength: 3,
     }),
   }),
-  {
-    selector: ({ id }) => id,
-    maxLength: 40,
-  },
+  { selector: ({ id }) => id, maxLength: 40 },
 );
 
 const sorted = (items: readonly Position[], descending: boolean) => {

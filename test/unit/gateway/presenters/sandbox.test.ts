@@ -314,10 +314,7 @@ describe('a conversation', () => {
     });
     expect(
       record(aConversation(ready), aSandbox(running, { replicas: 0 }), exposure),
-    ).toMatchObject({
-      conversation_url: null,
-      session_api_key: null,
-    });
+    ).toMatchObject({ conversation_url: null, session_api_key: null });
     expect(record(aConversation(ready), aSandbox(running))).toMatchObject({
       conversation_url: null,
       session_api_key: null,

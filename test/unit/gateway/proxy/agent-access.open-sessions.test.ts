@@ -53,9 +53,7 @@ class Bench {
       },
     },
     ring: this.ring,
-    feed: {
-      on: (name, listener) => this.listeners.on(name, listener),
-    },
+    feed: { on: (name, listener) => this.listeners.on(name, listener) },
     find: () => this.sandbox,
   });
 

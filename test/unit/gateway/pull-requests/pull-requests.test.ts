@@ -353,11 +353,7 @@ it('details and states of a renamed repository are kept under the name of the co
   expect(await records()).toEqual([{ ...expected, title: 'Fix more' }]);
 });
 
-const target = {
-  repository: 'acme/shop',
-  token: 's3cret',
-  signal: new AbortController().signal,
-};
+const target = { repository: 'acme/shop', token: 's3cret', signal: new AbortController().signal };
 
 describe('the budget of an hour', () => {
   it('bounds the requests of a sandbox to the host, and comes back with time', async () => {

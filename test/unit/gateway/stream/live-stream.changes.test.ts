@@ -68,10 +68,7 @@ const step = fc.oneof(
   },
   {
     weight: 6,
-    arbitrary: fc.record({
-      do: fc.constantFrom(...clientSteps),
-      client: fc.nat({ max: 2 }),
-    }),
+    arbitrary: fc.record({ do: fc.constantFrom(...clientSteps), client: fc.nat({ max: 2 }) }),
   },
 );
 

@@ -87,18 +87,12 @@ describe('the table of policies', () => {
     ],
     [
       'permits nothing to a peer whose namespaces do not exist',
-      {
-        podSelector,
-        egress: [{ to: [{ namespaceSelector: { matchLabels: { team: 'b' } } }] }],
-      },
+      { podSelector, egress: [{ to: [{ namespaceSelector: { matchLabels: { team: 'b' } } }] }] },
       [],
     ],
     [
       'permits nothing at a port whose name the pod does not have',
-      {
-        podSelector,
-        egress: [{ to: [{ podSelector: {} }], ports: [{ port: 'metrics' }] }],
-      },
+      { podSelector, egress: [{ to: [{ podSelector: {} }], ports: [{ port: 'metrics' }] }] },
       [],
     ],
   ])('%s', (_name, spec, lines) => {

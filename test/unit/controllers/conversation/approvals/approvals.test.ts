@@ -116,9 +116,7 @@ describe('a question', () => {
   const answered = (
     answer: RecordedAnswer,
     fields: Partial<Approval> = {},
-  ): ConversationStatus => ({
-    approval: asked({ answer, ...fields }),
-  });
+  ): ConversationStatus => ({ approval: asked({ answer, ...fields }) });
   const next = asked({ id: 'q2', agentEpoch: 2 });
 
   it.each<[string, ConversationStatus, Approval, object]>([

@@ -344,9 +344,7 @@ describe('when the agent is there', () => {
       withAgentReport(interruptedBy('Quota'), agentSays('running'), {
         agentEpoch: 2,
         nowMs: noonMs,
-        interruptions: {
-          activeSinceTime: later(60_000),
-        },
+        interruptions: { activeSinceTime: later(60_000) },
       }).status.executionStatus,
     ).toBe('running');
   });
@@ -392,9 +390,7 @@ describe('a run that was given up', () => {
     const { status } = withAgentReport(abandonedReason, agentSays('running'), {
       agentEpoch: 4,
       nowMs: noonMs,
-      interruptions: {
-        activeSinceTime: noon,
-      },
+      interruptions: { activeSinceTime: noon },
     });
     expect(status).toEqual({ executionStatus: 'running', agentEpoch: 4 });
   });
@@ -564,10 +560,7 @@ describe('the reason why a run was interrupted', () => {
       withAgentReport(running, agentSays('paused'), {
         agentEpoch: 3,
         nowMs: noonMs,
-        interruptions: {
-          ...byQuota(2),
-          lastUserPauseEpoch: 1,
-        },
+        interruptions: { ...byQuota(2), lastUserPauseEpoch: 1 },
       }).resume,
     ).toBe(false);
     const waiting = aSandbox({ status: { interruptedConversationIDs: ['c1'], ...byOwner(1) } });
@@ -678,22 +671,14 @@ describe('the reason why a run was interrupted', () => {
       withAgentReport({ ...running, agentEpoch: 2 }, agentSays('error'), {
         agentEpoch: 3,
         nowMs: noonMs,
-        interruptions: {
-          lastDisruptionEpoch: 1,
-        },
+        interruptions: { lastDisruptionEpoch: 1 },
       }).status.interruption,
-    ).toMatchObject({
-      reason: 'Loss',
-      containerLosses: 1,
-    });
+    ).toMatchObject({ reason: 'Loss', containerLosses: 1 });
     expect(
       withAgentReport(running, agentSays('error'), {
         agentEpoch: 3,
         nowMs: noonMs,
-        interruptions: {
-          lastDisruptionEpoch: 2,
-          lastUserPauseEpoch: 2,
-        },
+        interruptions: { lastDisruptionEpoch: 2, lastUserPauseEpoch: 2 },
       }).resume,
     ).toBe(false);
   });
@@ -828,10 +813,7 @@ describe('the reason why a run was interrupted', () => {
       withAgentReport(resumed, agentSays('running'), {
         agentEpoch: 2,
         nowMs: noonMs + 60_000,
-        interruptions: {
-          ...byQuota(1),
-          activeSinceTime: now,
-        },
+        interruptions: { ...byQuota(1), activeSinceTime: now },
       }).status,
     ).toMatchObject({
       executionStatus: 'paused',

@@ -290,23 +290,15 @@ describe('the first message', () => {
   it('lets nothing run that is only to be kept', () => {
     expect(
       withFirstMessage({}, { message: { run: false }, state: says('idle'), created: true, ...now }),
-    ).toEqual({
-      executionStatus: 'idle',
-      agentEpoch: 1,
-    });
+    ).toEqual({ executionStatus: 'idle', agentEpoch: 1 });
     expect(
       withFirstMessage({}, { message: undefined, state: says('idle'), created: true, ...now }),
-    ).toEqual({
-      executionStatus: 'idle',
-      agentEpoch: 1,
-    });
+    ).toEqual({ executionStatus: 'idle', agentEpoch: 1 });
   });
   it('has to be begun with where it was there before, and the agent is idle', () => {
     const there = { created: false, ...now };
     expect(withFirstMessage({}, { message: { run: true }, state: says('idle'), ...there })).toEqual(
-      {
-        messages: { lastDelivered: 0, lastDeliveredTime: noon, runPending: true },
-      },
+      { messages: { lastDelivered: 0, lastDeliveredTime: noon, runPending: true } },
     );
     expect(
       withFirstMessage({}, { message: { run: true }, state: says('finished'), ...there }),

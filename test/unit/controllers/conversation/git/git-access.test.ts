@@ -459,12 +459,7 @@ describe('the preparation of a repository', () => {
   const conversation = cachedConversation(
     aConversation({ spec: { repository: { name: 'acme/shop' } } }),
   );
-  const git: GitAccess = {
-    gatewayUrl,
-    token: 'the-git-token',
-    repository: shop,
-    readable: [],
-  };
+  const git: GitAccess = { gatewayUrl, token: 'the-git-token', repository: shop, readable: [] };
   const { signal } = new AbortController();
   const sceneOf = () => {
     const cwd = workspace();

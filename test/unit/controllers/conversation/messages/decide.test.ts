@@ -156,9 +156,7 @@ describe('a message of unknown outcome', () => {
         isRunning: false,
         now: seconds(20),
       }),
-    ).toMatchObject({
-      since: seconds(20),
-    });
+    ).toMatchObject({ since: seconds(20) });
   });
 });
 
@@ -277,10 +275,7 @@ describe('the status after a message', () => {
     });
     expect(
       withDelivered(waiting, aMessage(2, 'y', false), { now: later(1) }).messages,
-    ).toMatchObject({
-      lastDelivered: 2,
-      runPending: true,
-    });
+    ).toMatchObject({ lastDelivered: 2, runPending: true });
   });
 
   it.each<[ExecutionStatus, number, 'run' | 'later' | 'none']>([
@@ -313,10 +308,7 @@ describe('the status after a message', () => {
       lastDeliveredTime: noon,
     });
     // The next message says anew what it was.
-    const next = withDelivered(status, aMessage(2, 'y'), {
-      now: noon,
-      was: 'idle',
-    });
+    const next = withDelivered(status, aMessage(2, 'y'), { now: noon, was: 'idle' });
     expect(next.messages).toEqual({ lastDelivered: 2, lastDeliveredTime: noon, runPending: true });
   });
 

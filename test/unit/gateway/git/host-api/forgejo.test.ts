@@ -56,11 +56,7 @@ describe('pull requests of Forgejo and Gitea', () => {
   let forge: JsonHost;
   let apis: HostApis;
   let api: HostApi;
-  const target = {
-    repository: 'acme/shop',
-    token: 's3cret',
-    signal: new AbortController().signal,
-  };
+  const target = { repository: 'acme/shop', token: 's3cret', signal: new AbortController().signal };
 
   beforeEach(async () => {
     answers = { 'GET ': { body: { full_name: 'acme/shop', default_branch: 'main' } } };

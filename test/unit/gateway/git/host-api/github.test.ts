@@ -68,11 +68,7 @@ describe('pull requests of GitHub', () => {
   let github: GithubApi;
   let apis: HostApis;
   let api: HostApi;
-  const target = {
-    repository: 'acme/shop',
-    token: 's3cret',
-    signal: new AbortController().signal,
-  };
+  const target = { repository: 'acme/shop', token: 's3cret', signal: new AbortController().signal };
 
   beforeEach(async () => {
     [pulls, pull, comments, reviewComments] = [[], aPull(), [], []];
