@@ -15,10 +15,7 @@ import type { OutwardRuntime } from './outward.ts';
 import type { SandboxKeys } from '../agent/keys.ts';
 import { sealingUnder } from '../agent/sealing.ts';
 import { SecretReads } from '../gateway/auth/secret-reads.ts';
-import {
-  createCallbackServer,
-  type CallbackServerOptions,
-} from '../gateway/callback-server/callback-server.ts';
+import { createCallbackServer } from '../gateway/callback-server/callback-server.ts';
 import { secretsHandler } from '../gateway/callback-server/secrets.ts';
 import { webhooks, type WebhooksOptions } from '../gateway/callback-server/webhooks.ts';
 import { GitHandler } from '../gateway/git/git-handler.ts';
@@ -119,10 +116,13 @@ export function pullRequestService(
   return pullRequests;
 }
 
-interface AgentSideOptions
-  extends
-    Pick<CallbackServerOptions, 'namespace' | 'host' | 'port' | 'maxConnectionsPerAddress'>,
-    Pick<WebhooksOptions, 'notify'> {
+interface AgentSideOptions {
+  readonly namespace: string;
+  readonly host: string;
+  /** 0 means any free port. */
+  readonly port: number;
+  readonly maxConnectionsPerAddress?: number;
+  readonly notify: WebhooksOptions['notify'];
   readonly credentials: GitCredentials;
   readonly keys: SandboxKeys;
   readonly caches: Pick<Caches, 'conversations' | 'sandboxes' | 'templates' | 'ownerSettings'>;

@@ -44,7 +44,9 @@ export const proxyConnector = (direct: Connector): Connector => {
     );
 };
 
-export interface TunnelOptions extends Pick<ConnectorOptions, 'timeoutMs'> {
+export interface TunnelOptions {
+  /** Maximum time of each of: a connection, the answer of a proxy, a TLS handshake through it. */
+  readonly timeoutMs: number;
   readonly proxy: ProxyServer;
   readonly direct: Connector;
 }

@@ -6,6 +6,7 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import { gitPolicyOf } from '../../resources/git-settings.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
+import type { MeasuredRuntime } from '../../observability/metrics.ts';
 import {
   noSuchEndpoint,
   type CallbackHandler,
@@ -16,13 +17,7 @@ import { ProblemError } from '../errors/problem-error.ts';
 import { HostBudget } from '../limits/host-budget.ts';
 import { newPool } from '../limits/pools.ts';
 import type { Cache } from '../lookup/cache.ts';
-import {
-  GitRelay,
-  refuseWithText,
-  type GitRelayOptions,
-  type RelayedRequest,
-  type RelayLimits,
-} from './git-relay.ts';
+import { GitRelay, refuseWithText, type RelayedRequest, type RelayLimits } from './git-relay.ts';
 import type { PrivateHost } from './private-host.ts';
 import { PushRelay, type PushAccess } from './push-relay.ts';
 import type { PushRecords } from './push-records.ts';
@@ -32,7 +27,7 @@ export interface GitLimits extends RelayLimits {
   readonly lagMs: number;
 }
 
-export interface GitHandlerOptions extends Omit<GitRelayOptions, 'limits' | 'host'> {
+export interface GitHandlerOptions extends Pick<MeasuredRuntime, 'clock' | 'logger' | 'metrics'> {
   readonly host: Pick<PrivateHost, 'refs' | 'pack' | 'references'>;
   readonly keys: Pick<SandboxKeys, 'acceptsCloneTicket' | 'acceptsGitToken'>;
   /** A cache that has the index `sandboxName` of `gatewayIndexers`. */

@@ -1,6 +1,7 @@
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { LRUCache } from 'lru-cache';
 import type { Runtime } from '@conversation-operator/base/runtime';
+import type { Logger } from '@conversation-operator/base/logger';
 import { TokenBucket } from '@conversation-operator/base/token-bucket';
 import { matchesPattern } from '../../resources/agent-settings.ts';
 import { forgeName, withoutGitEnding } from '../../resources/git-settings.ts';
@@ -212,11 +213,11 @@ const none = (renewAt: number): State => ({ kind: 'none', renewAt });
 
 /** Logs each change once, without keys, tokens and texts of repositories that are not served. */
 class ProblemLog {
-  readonly #options: Pick<GithubAppOptions, 'logger' | 'appId'>;
+  readonly #options: { readonly logger: Logger; readonly appId: string };
   #problem: string | undefined;
   readonly #repositories = recentlyUsed<string>(maxLogged);
 
-  constructor(options: Pick<GithubAppOptions, 'logger' | 'appId'>) {
+  constructor(options: { readonly logger: Logger; readonly appId: string }) {
     this.#options = options;
   }
 

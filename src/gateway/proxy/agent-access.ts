@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { ClientAddress } from '@conversation-operator/http/limits/client-address';
 import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
@@ -13,19 +14,23 @@ import type { KeyChain, KeyRing } from '../auth/key-ring.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/problem-response.ts';
 import { refuseConnection } from '../http/send-bytes.ts';
+import type { Cache } from '../lookup/cache.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import { exposedBy, type Exposure } from '../presenters/sandbox.ts';
 import { type ProxyAddress, Addressing, HostTemplate } from './addressing.ts';
 import { unauthorized, Upstreams, type AgentUpstream, type UpstreamsOptions } from './upstreams.ts';
-import { LoopbackOrigins, type LoopbackOriginsOptions, type Memory } from './loopback-origins.ts';
+import { LoopbackOrigins, type Memory } from './loopback-origins.ts';
 import { keysOfRequest } from './request-keys.ts';
 import { SessionKeys } from '../auth/session-keys.ts';
 import type { MeasuredRuntime } from '../../observability/metrics.ts';
 
-export interface AgentAccessOptions
-  extends
-    Pick<MeasuredRuntime, 'clock' | 'logger' | 'metrics'>,
-    Omit<LoopbackOriginsOptions, 'memory'> {
+export interface AgentAccessOptions extends Pick<MeasuredRuntime, 'clock' | 'logger' | 'metrics'> {
+  readonly sandboxes: Cache<Sandbox>;
+  readonly namespace: string;
+  /** Called with every connection to one of the loopback addresses. */
+  readonly accept: (socket: Socket) => void;
+  /** The port that the service itself listens on. */
+  readonly port: () => number;
   readonly feed: ObjectFeed<Sandbox>;
   readonly keys: Pick<SandboxKeys, 'sessionKey' | 'clientKey' | 'knows'>;
   readonly ring: KeyRing;

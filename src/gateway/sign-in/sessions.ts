@@ -11,13 +11,7 @@ import {
   type KeyRing,
   type ValidKey,
 } from '../auth/key-ring.ts';
-import {
-  issueKey,
-  hashKey,
-  isWellFormedKey,
-  type RandomBytes,
-  type IssueKeyOptions,
-} from '../auth/key.ts';
+import { issueKey, hashKey, isWellFormedKey, type RandomBytes } from '../auth/key.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
@@ -35,9 +29,11 @@ import {
 /** How long a link is valid. */
 export const linkMinutes = 10;
 
-interface LoginLinkOptions extends Required<
-  Pick<IssueKeyOptions, 'client' | 'namespace' | 'owner' | 'role'>
-> {
+interface LoginLinkOptions {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly owner: string;
+  readonly role: NonNullable<ApiKeySpec['role']>;
   readonly clock: Pick<Clock, 'now'>;
   /** URL of the gateway. */
   readonly url: string;

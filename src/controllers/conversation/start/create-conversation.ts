@@ -150,7 +150,8 @@ async function create(
   }
 }
 
-interface AgentSecretsOptions extends Pick<GitAccessOptions, 'agentSide'> {
+interface AgentSecretsOptions {
+  readonly agentSide?: GitAccessOptions['agentSide'];
   readonly keys: Pick<SandboxKeys, 'secretsToken'>;
 }
 

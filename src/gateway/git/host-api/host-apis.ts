@@ -9,14 +9,18 @@ import { forgejoApi } from './forgejo.ts';
 import { githubApi, githubHeaders } from './github.ts';
 import { gitlabApi } from './gitlab.ts';
 import type { HostApi } from './host-api.ts';
-import { newApiDispatcher, newJsonApi, type JsonApi, type JsonApiOptions } from './json-api.ts';
+import { newApiDispatcher, newJsonApi, type JsonApi } from './json-api.ts';
 
-export interface HostApisOptions extends Pick<JsonApiOptions, 'timeoutMs' | 'maxBodyBytes'> {
+export interface HostApisOptions {
   /** Base URLs of git hosts by provider. */
   readonly hosts: GitHosts;
   /** Base URLs of APIs by provider, where they are not those of the host's kind. */
   readonly apiUrls: GitHosts;
   readonly outward: Outward;
+  /** Maximum duration of one request with its redirects. Default: 15 s. */
+  readonly timeoutMs?: number;
+  /** Maximum size of an answer. Default: 4 MiB. */
+  readonly maxBodyBytes?: number;
 }
 
 export interface HostApis {
