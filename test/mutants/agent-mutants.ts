@@ -156,8 +156,8 @@ export const agentMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'the archive misses the end of a run that had no other report since the last read': {
     file: 'src/controllers/archive/reconcile.ts',
-    from: 'readAt: this.#clock.monotonic(), isRunning, isNew }',
-    to: 'readAt: this.#clock.monotonic(), isNew }',
+    from: 'readAt: this.#clock.monotonic(), isRunning, isNew,',
+    to: 'readAt: this.#clock.monotonic(), isNew,',
     test: 'test/unit/controllers/archive/reconcile.schedule.test.ts',
     name: 'makes a read due soon also when',
   },
