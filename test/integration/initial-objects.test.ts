@@ -245,52 +245,68 @@ describe('Objects of a release from before', () => {
     'app.kubernetes.io/instance': 'conversation-operator',
     'app.kubernetes.io/managed-by': 'Helm',
   };
-  /** As Helm 4 writes them. */
-  const applied = async (spec: object, its: object = ofHelm) => {
+  type Fields = Readonly<Record<string, object>>;
+  const fieldsOf = (part: string, names: readonly string[]): Fields => ({
+    [part]: Object.fromEntries(names.map((name) => [`f:${name}`, {}])),
+  });
+  const labelFields = (names: readonly string[]) => ({ 'f:metadata': fieldsOf('f:labels', names) });
+  const specFields = (...names: readonly string[]) => fieldsOf('f:spec', names);
+  const chartLabels = labelFields(Object.keys(ofHelm));
+  const everything = specFields('limit', 'minActiveSeconds', 'onExceeded', 'scope');
+  /** An object with the managed fields of a real API server, which the embedded one only keeps. */
+  const stored = async (
+    managers: Readonly<Record<string, Fields>>,
+    { spec = { limit: 10 }, its = ofHelm }: { readonly spec?: object; readonly its?: object } = {},
+  ) => {
     const { metadata, ...rest } = quota(spec);
-    const object = { ...rest, metadata: { ...metadata, labels: its } };
+    const managedFields = Object.entries(managers).map(([manager, fieldsV1]) => ({
+      apiVersion: rest.apiVersion,
+      fieldsType: 'FieldsV1',
+      fieldsV1,
+      manager,
+      operation: manager === 'helm' ? 'Apply' : 'Update',
+      time: '2026-01-01T00:00:00Z',
+    }));
+    const object = { ...rest, metadata: { ...metadata, labels: its, managedFields } };
     const { code, stderr } = await kubectl(
       api.kubeconfig,
-      ['apply', '--server-side', '--field-manager=helm', '-f', '-'],
+      ['create', '-f', '-'],
       JSON.stringify(object),
     );
     if (code !== 0) throw new Error(stderr);
   };
 
   it('follow the values', async () => {
-    await applied({ limit: 10 });
-    await k('label', 'conversationquota', 'default', 'team=a');
+    const helm = { ...chartLabels, ...specFields('limit', 'scope') };
+    await stored({ helm, 'kubectl-label': labelFields(['team']) });
     await operatorWith(quota({ limit: 20 }));
     expect(await limit()).toBe('20');
     await operatorWith(quota({ limit: 30 }));
     expect(await limit()).toBe('30');
   });
 
-  it('are left alone where people have changed them', async () => {
-    await applied({ limit: 10 });
-    await patch('conversationquota', '--type', 'merge', '-p', '{"spec":{"limit":3}}');
-    await operatorWith(quota({ limit: 20 }));
-    expect(await limit()).toBe('3');
-  });
-
-  it.each([
-    ['kubectl replace', ['replace', '-f', '-']],
-    ['a tool of GitOps', ['apply', '--server-side', '--force-conflicts', '-f', '-']],
-  ])('are left alone where %s has changed all that the chart had said', async (_name, args) => {
-    await applied({ limit: 10 });
-    const text = await k('get', 'conversationquota', 'default', '-o', 'json');
-    const { apiVersion, kind, metadata } = JSON.parse(text) as Record<string, object>;
-    const { name, labels: its } = metadata as { readonly name: string; readonly labels: object };
-    const spec = { scope: 'Namespace', limit: 3, onExceeded: 'Queue', minActiveSeconds: 7 };
-    const own = { apiVersion, kind, metadata: { name, namespace, labels: its }, spec };
-    const { code, stderr } = await kubectl(api.kubeconfig, args, JSON.stringify(own));
-    if (code !== 0) throw new Error(stderr);
+  it.each<[string, Readonly<Record<string, Fields>>]>([
+    [
+      'kubectl patch has changed a field',
+      { helm: { ...chartLabels, ...specFields('scope') }, 'kubectl-patch': specFields('limit') },
+    ],
+    [
+      'kubectl replace has changed all that the chart had said',
+      { helm: chartLabels, 'kubectl-replace': everything },
+    ],
+    [
+      'a tool of GitOps has changed all that the chart had said',
+      { helm: chartLabels, kubectl: { ...chartLabels, ...everything } },
+    ],
+  ])('are left alone where %s', async (_name, managers) => {
+    await stored(managers, { spec: { limit: 3 } });
     await operatorWith(quota({ limit: 20 }));
     expect(await limit()).toBe('3');
   });
 
   it('are left alone where they are not of the chart', async () => {
-    await applied({ limit: 3 }, { team: 'a' });
+    const helm = { ...labelFields(['team']), ...specFields('limit', 'scope') };
+    await stored({ helm }, { spec: { limit: 3 }, its: { team: 'a' } });
     await operatorWith(quota({ limit: 20 }));
     expect(await limit()).toBe('3');
   });

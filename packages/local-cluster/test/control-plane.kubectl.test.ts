@@ -178,33 +178,6 @@ describe.each(programs)('%s', (program) => {
     expect(await failing('get', 'nothing')).toContain(`doesn't have a resource type "nothing"`);
   });
 
-  it('applies on the server', async () => {
-    writeFileSync(
-      join(running.folder, 'applied.yaml'),
-      conversation('mine').replace('name: x', 'name: second'),
-    );
-    expect(
-      await kubectl('apply', '--server-side', '--field-manager=one', '-f', 'applied.yaml'),
-    ).toContain('serverside-applied');
-    writeFileSync(
-      join(running.folder, 'other.yaml'),
-      conversation('theirs').replace('name: x', 'name: second'),
-    );
-    expect(
-      await failing('apply', '--server-side', '--field-manager=two', '-f', 'other.yaml'),
-    ).toContain('conflict with "one": .spec.title');
-    await kubectl(
-      'apply',
-      '--server-side',
-      '--field-manager=two',
-      '--force-conflicts',
-      '-f',
-      'other.yaml',
-    );
-    expect(await kubectl('get', 'conv', 'second', '-o', 'jsonpath={.spec.title}')).toBe('theirs');
-    await kubectl('delete', 'conv', 'second');
-  });
-
   it('scales', async () => {
     writeFileSync(
       join(running.folder, 'sandbox.yaml'),

@@ -184,17 +184,6 @@ export function fieldManagerOf(query: URLSearchParams, method: string): string {
   return name;
 }
 
-/** Returns the field manager of an apply, which requires one. */
-export function applyManagerOf(query: URLSearchParams): string {
-  const manager = fieldManagerOf(query, 'PATCH');
-  if (manager === '')
-    throw invalidOption(
-      'PatchOptions',
-      'fieldManager: Required value: is required for apply patch',
-    );
-  return manager;
-}
-
 export function rejectForce(query: URLSearchParams): void {
   if (query.get('force') !== null)
     throw invalidOption(

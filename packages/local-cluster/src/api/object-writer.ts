@@ -6,7 +6,6 @@ import {
   objectAt,
   stringAt,
   without,
-  type JsonArray,
   type JsonObject,
   numberAt,
   valueAt,
@@ -40,8 +39,6 @@ import {
 
 export interface WriteOptions {
   readonly dryRun?: boolean;
-  /** managedFields after this write. Absent: unchanged. */
-  readonly managedFields?: JsonArray;
   /** Whether the sent object is the result of a patch. */
   readonly isPatch?: boolean;
 }
@@ -84,20 +81,13 @@ export class ObjectWriter {
       );
     const name = this.#nameOf(resource, namespace, sent);
     const metadata: Meta = {
-      ...withoutEmpty(
-        sent,
-        'selfLink',
-        'deletionTimestamp',
-        'deletionGracePeriodSeconds',
-        'managedFields',
-      ),
+      ...withoutEmpty(sent, 'selfLink', 'deletionTimestamp', 'deletionGracePeriodSeconds'),
       ...(namespace === undefined ? {} : { namespace }),
       name,
       uid: randomUuid(this.#random),
       resourceVersion: '',
       ...(resource.hasGeneration ? { generation: 1 } : {}),
       creationTimestamp: timestampOf(this.#clock.now()),
-      ...(options.managedFields === undefined ? {} : { managedFields: options.managedFields }),
     };
     const parts = resource.hasStatus ? without(object, 'status') : object;
     const complete: ApiObject = {
@@ -161,10 +151,8 @@ export class ObjectWriter {
     part: Part,
     options: WriteOptions = {},
   ): ApiObject {
-    const { managedFields, isPatch = false } = options;
-    const merged = this.#merge(resource, old, sent, { part, isPatch });
-    // An empty list removes all managers.
-    const next = managedFields === undefined ? merged : withMeta(merged, { managedFields });
+    const { isPatch = false } = options;
+    const next = this.#merge(resource, old, sent, { part, isPatch });
     if (equal(next, old)) return old;
     const changed =
       resource.hasGeneration &&

@@ -13,7 +13,6 @@ import {
 } from '../json/json.ts';
 import type { ApiResource } from '../registry/api-resource.ts';
 import { badRequest, StatusError, tooLarge, unsupportedMediaType } from './status-error.ts';
-import { builtinListKeys } from '../apply/managed-fields.ts';
 
 /** Properties of a JSON text that JSON.parse does not report: duplicate keys and the depth. */
 interface TextShape {
@@ -74,8 +73,30 @@ export const patchTypes = {
   json: 'application/json-patch+json',
   merge: 'application/merge-patch+json',
   strategic: 'application/strategic-merge-patch+json',
-  apply: 'application/apply-patch+yaml',
 } as const;
+
+/**
+ * Keys of the items of lists that are not atomic in the OpenAPI of Kubernetes, for the built-in
+ * kinds and metadata. The keys depend only on the name of the field, except for `ports`.
+ */
+const builtinListKeys: Readonly<Record<string, readonly string[]>> = {
+  containers: ['name'],
+  initContainers: ['name'],
+  ephemeralContainers: ['name'],
+  env: ['name'],
+  volumes: ['name'],
+  volumeMounts: ['mountPath'],
+  volumeDevices: ['devicePath'],
+  conditions: ['type'],
+  ownerReferences: ['uid'],
+  imagePullSecrets: ['name'],
+  secrets: ['name'],
+  hostAliases: ['ip'],
+  podIPs: ['ip'],
+  addresses: ['type'],
+  topologySpreadConstraints: ['topologyKey', 'whenUnsatisfiable'],
+  resourceClaims: ['name'],
+};
 
 /** Maximum depth of a body: beyond any useful object, and safe for recursive functions. */
 const maxDepth = 1000;
@@ -114,7 +135,7 @@ export const parseYamlBody = (text: string): Json =>
   parsed(() => parseYaml(text, { maxAliasCount: 100 }) as Json);
 
 /**
- * Returns the object after a patch other than apply. @throws StatusError 415 for a patch type that
+ * Returns the object after a patch. @throws StatusError 415 for a patch type that
  * the kind does not support, 422 for a JSON patch that does not apply
  */
 export function patched(
@@ -127,8 +148,7 @@ export function patched(
     case patchTypes.merge:
       return mergeObject(object, objectIn(text));
     case patchTypes.strategic:
-      if (!resource.builtin)
-        throw unsupportedMediaType([patchTypes.json, patchTypes.merge, patchTypes.apply]);
+      if (!resource.builtin) throw unsupportedMediaType([patchTypes.json, patchTypes.merge]);
       return strategicMergePatch(object, objectIn(text));
     case patchTypes.json:
       return jsonPatched(object, parseJson(text));

@@ -3,12 +3,11 @@ import { negotiatedSerializer, negotiate } from './serializer.ts';
 import type { ApiResource } from '../registry/api-resource.ts';
 import { isObject, objectAt, stringAt, type Json, type JsonObject, arrayAt } from '../json/json.ts';
 import type { ApiObject } from './api-object.ts';
-import { scaleOf, withScale, checkName, type Part, checkUid } from './object-writer.ts';
+import { scaleOf, withScale, type Part, checkUid } from './object-writer.ts';
 import type { PlaneContext } from './context.ts';
 import {
   decode,
   unknownFields,
-  applyManagerOf,
   checkListOptions,
   checkWatchOptions,
   deleteOptions,
@@ -18,10 +17,8 @@ import {
   validationOf,
   writeOptions,
 } from './decode.ts';
-import { applied, checkTyped } from '../apply/server-side-apply.ts';
-import { managersAfterUpdate } from '../apply/managed-fields.ts';
 import { finalizerWarnings } from './metadata.ts';
-import { parseJson, parseYamlBody, patched, patchTypes, shapeOf } from './patch.ts';
+import { parseJson, parseYamlBody, patched, shapeOf } from './patch.ts';
 import {
   type PlaneRequest,
   type PlaneResponse,
@@ -33,7 +30,6 @@ import {
   badRequest,
   invalid,
   methodNotAllowed,
-  notFound,
   unsupportedMediaType,
   conflict,
 } from './status-error.ts';
@@ -55,14 +51,6 @@ const minWatchSeconds = 1800;
 
 const contentTypeOf = ({ headers }: PlaneRequest): string =>
   headers?.['content-type']?.split(';')[0]?.trim() ?? '';
-
-/** Returns the field manager of a write: the given name, or the program of the user agent. */
-const managerOf = ({ query, request }: ResourceRequest): string => {
-  const named = fieldManagerOf(query, request.method);
-  return named !== ''
-    ? named
-    : (request.headers?.['user-agent']?.split('/')[0]?.slice(0, 128) ?? 'unknown');
-};
 
 export function bodyOf({ request }: ResourceRequest): Json {
   const { body = '' } = request;
@@ -197,15 +185,8 @@ const partOf = ({ path }: ResourceRequest): Part =>
 
 function update(scope: ResourceRequest, old: ApiObject, sent: JsonObject, part: Part): ApiObject {
   const { context, resource } = scope;
-  const managedFields = managersAfterUpdate(old, sent, {
-    manager: managerOf(scope),
-    resource,
-    part,
-    nowMs: context.clock.now(),
-  });
   const updated = context.writer.update(resource, old, sent, part, {
     ...writeOptions(scope.query, scope.request.method),
-    ...(managedFields === undefined ? {} : { managedFields }),
     isPatch: scope.request.method === 'PATCH',
   });
   warnOfFinalizers(scope, updated, old);
@@ -225,7 +206,6 @@ export function replace(scope: ResourceRequest): PlaneResponse {
 export function patch(scope: ResourceRequest): PlaneResponse {
   const { resource } = scope;
   const type = contentTypeOf(scope.request);
-  if (type === patchTypes.apply) return apply(scope);
   rejectForce(scope.query);
   const old = objectIn(scope);
   const result = patched(old, type, scope.request.body ?? '', resource);
@@ -239,50 +219,6 @@ export function patch(scope: ResourceRequest): PlaneResponse {
   }
   const sent = decoded(scope, result);
   return objectResponse(scope, 200, update(scope, old, sent, partOf(scope)));
-}
-
-/** Handles server-side apply, which creates a missing object. */
-function apply(scope: ResourceRequest): PlaneResponse {
-  const { context, resource, path, query } = scope;
-  const manager = applyManagerOf(query);
-  const body = parseYamlBody(scope.request.body ?? '');
-  if (!isObject(body)) throw badRequest('the configuration must be an object');
-  const name = nameIn(scope);
-  checkName(name, objectAt(body, 'metadata') ?? {});
-  if (objectAt(body, 'metadata')?.['managedFields'] !== undefined)
-    throw badRequest('metadata.managedFields must be nil');
-  // The configuration is checked as sent, so that an error in the configuration is not attributed
-  // to the merged object.
-  if (stringAt(body, 'kind') === undefined || stringAt(body, 'apiVersion') === undefined)
-    throw badRequest(
-      `the object provided is unrecognized (must be of type ${resource.kind}): apiVersion and kind are required`,
-    );
-  checkTyped(body, resource);
-  decoded(scope, body);
-  const part = partOf(scope);
-  const old = context.store.get(resource.key, path.namespace ?? '', name)?.object;
-  if (old === undefined && part === 'status') throw notFound(resource, name);
-  const force = isTrue(query.get('force') ?? 'false');
-  const { object, managedFields } = applied({
-    old,
-    config: body,
-    manager,
-    force,
-    resource,
-    part,
-    nowMs: context.clock.now(),
-  });
-  const complete = decoded(scope, object);
-  const options = { ...writeOptions(query, scope.request.method), managedFields, isPatch: true };
-  if (old !== undefined)
-    return objectResponse(
-      scope,
-      200,
-      context.writer.update(resource, old, complete, part, options),
-    );
-  const metadata = { ...objectAt(complete, 'metadata'), name };
-  const made = context.writer.create(resource, path.namespace, { ...complete, metadata }, options);
-  return objectResponse(scope, 201, made);
 }
 
 const deleteBody = (scope: ResourceRequest): Json =>

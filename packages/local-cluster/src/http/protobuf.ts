@@ -2,10 +2,10 @@ import { badRequest, unsupportedMediaType } from '../api/status-error.ts';
 import { isArray, isObject, type Json } from '../json/json.ts';
 
 /**
- * Decoder for the requests that kubectl and helm send as protobuf without a fallback to JSON:
- * `kubectl create` of the small kinds, `kubectl drain`, and helm's records of releases, which are
- * Secrets. A message is an envelope (`runtime.Unknown`, after four magic bytes) around one
- * of the types below, with the field numbers of the .proto files of Kubernetes.
+ * Decoder for the requests that kubectl sends as protobuf without a fallback to JSON:
+ * `kubectl create` of the small kinds, and `kubectl drain`. A message is an envelope
+ * (`runtime.Unknown`, after four magic bytes) around one of the types below, with the field numbers
+ * of the .proto files of Kubernetes.
  */
 export const protobufType = 'application/vnd.kubernetes.protobuf';
 

@@ -22,11 +22,10 @@ describe("the product's definitions", () => {
   it.each(crds().map((definition) => [definition.spec.names.plural, definition] as const))(
     '%s is accepted without a warning',
     async (_, manifest) => {
-      const { status, warnings, body } = await server().apply(
+      const { status, warnings, body } = await server().mergePatch(
         path(manifest.metadata.name),
         manifest,
-        'conformance',
-        { force: true, fieldValidation: 'Strict' },
+        { query: { fieldValidation: 'Strict' } },
       );
       expect([status, warnings, body.message]).toEqual([200, [], undefined]);
       const conditions = conditionsOf((await server().get(path(manifest.metadata.name))).body);

@@ -9,7 +9,7 @@ const exception = (why: string) => ({ why, it: isReal ? it : it.failing });
 /** Where the embedded API server differs from a real one, and is meant to: five at most. */
 export const exceptions = {
   managedFields: exception(
-    'Managed fields are kept from the first server-side apply of an object on. Before, only managers that updated it would be in them: no client needs that, and recording it would cost every write more than all of its other work.',
+    'The server has no server-side apply and keeps managed fields as a client has sent them: kubectl apply and the other everyday verbs need neither, and recording who has written a field would cost every write more than all of its other work.',
   ),
   ruleTypes: exception(
     "Rules of a definition are parsed when it is stored, but not checked for their types and their cost: the evaluator has only values to go by, and a rule that fails on them refuses the object. The product's own definitions are tried on a real server by this suite.",

@@ -108,20 +108,4 @@ describe('fieldValidation', () => {
     const warned = await server().mergePatch(server().widgets('patched'), patch);
     expect([warned.status, warned.warnings]).toEqual([200, ['unknown field "spec.bogus"']]);
   });
-
-  it.each([['Strict'], ['Ignore']])(
-    '%s does not matter to apply: who owns an unknown field can not be written down',
-    async (fieldValidation) => {
-      const { status, body } = await server().apply(
-        server().widgets('applied'),
-        server().widget('applied', { bogus: 1 }),
-        'me',
-        { fieldValidation },
-      );
-      expect([status, body.message]).toEqual([
-        500,
-        `failed to create typed patch object (/applied; ${server().widgetGroup}/v1, Kind=Widget): .spec.bogus: field not declared in schema`,
-      ]);
-    },
-  );
 });

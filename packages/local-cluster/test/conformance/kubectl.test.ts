@@ -16,23 +16,6 @@ it('applies, changes what has changed, and says so', async () => {
   expect(body.spec).not.toHaveProperty('label');
 });
 
-it('applies on the server, and reports conflicts', async () => {
-  const apply = (manager: string, spec: object, ...more: string[]) =>
-    server().kubectl(
-      ['apply', '--server-side', `--field-manager=${manager}`, ...more, '-f', '-'],
-      JSON.stringify(server().widget('cli-server', spec)),
-    );
-  expect((await apply('one', { size: 7 })).stdout.trim()).toBe(
-    `widget.${server().widgetGroup}/cli-server serverside-applied`,
-  );
-  const conflict = await apply('two', { size: 8 });
-  expect([conflict.code, conflict.stderr]).toEqual([
-    1,
-    expect.stringContaining('Apply failed with 1 conflict: conflict with "one": .spec.size'),
-  ]);
-  expect((await apply('two', { size: 8 }, '--force-conflicts')).code).toBe(0);
-});
-
 it('finds mistakes before they are stored', async () => {
   const { code, stderr } = await server().kubectl(
     ['apply', '-f', '-'],

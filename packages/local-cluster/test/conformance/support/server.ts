@@ -88,17 +88,6 @@ export class Server {
       contentType: 'application/strategic-merge-patch+json',
       ...options,
     });
-  apply = (
-    path: string,
-    body: unknown,
-    fieldManager: string,
-    query: RequestOptions['query'] = {},
-  ): Promise<Reply> =>
-    this.#client.send('PATCH', path, {
-      body,
-      contentType: 'application/apply-patch+yaml',
-      query: { fieldManager, ...query },
-    });
 
   watch = (path: string, query?: RequestOptions['query']): Promise<Watch> =>
     this.#client.watch(path, query);
@@ -183,9 +172,8 @@ const definitionsPath = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions
 /** Creates a definition or brings it up to date, and waits until its kind is served. */
 export async function install(server: Server, definition: Definition): Promise<void> {
   const { metadata, spec } = definition;
-  await expectOk(
-    server.apply(`${definitionsPath}/${metadata.name}`, definition, 'conformance', { force: true }),
-  );
+  await expectOk(server.post(definitionsPath, definition), 409);
+  await expectOk(server.mergePatch(`${definitionsPath}/${metadata.name}`, definition));
   const version = spec.versions[0]?.name ?? '';
   await eventually(`${metadata.name} is served`, async () => {
     const { status } = await server.get(`/apis/${spec.group}/${version}/${spec.names.plural}`);
