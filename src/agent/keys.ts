@@ -11,10 +11,10 @@ import { uuidOfBytes } from '../resources/ids.ts';
 type Purpose =
   'session' | 'client' | 'secret' | 'bootstrap' | 'clone' | 'git' | 'tools' | 'secrets';
 
-/** Scope of a clone token: read access to one repository. */
-export interface CloneGrant {
+/** A repository of a git host, as a conversation or a request of git names it. */
+export interface RepositoryAddress {
   readonly provider: string;
-  /** Repository as the conversation names it: owner/name, without `.git`. */
+  /** owner/name, without `.git`. */
   readonly repository: string;
 }
 
@@ -224,33 +224,33 @@ export class SandboxKeys {
   }
 
   /**
-   * Token with which a sandbox clones one repository through the gateway, which adds the owner's
+   * Ticket with which a sandbox clones one repository through the gateway, which adds the owner's
    * credential: `<expiry in seconds since 1970>.<MAC>`.
    */
   cloneTicket(
     sandboxUid: string,
-    grant: CloneGrant,
+    address: RepositoryAddress,
     endMs: number,
     keyId = this.currentKeyId,
   ): string {
     const end = String(Math.ceil(endMs / 1000));
-    return `${end}.${ticketMac(this.#derive(sandboxUid, 'clone', keyId), grant, end)}`;
+    return `${end}.${ticketMac(this.#derive(sandboxUid, 'clone', keyId), address, end)}`;
   }
 
   /**
-   * Whether the token belongs to the sandbox and the repository and has not expired. The comparison
+   * Whether the ticket belongs to the sandbox and the repository and has not expired. The comparison
    * takes constant time.
    */
   acceptsCloneTicket(
     sandboxUid: string,
-    grant: CloneGrant,
+    address: RepositoryAddress,
     ticket: string,
     nowMs: number,
   ): boolean {
     const end = /^(\d{1,12})\./.exec(ticket)?.[1] ?? '0';
     const accepted = this.#isAny(ticket, (keyId) => {
       const key = this.#derive(sandboxUid, 'clone', keyId);
-      return `${end}.${ticketMac(key, grant, end)}`;
+      return `${end}.${ticketMac(key, address, end)}`;
     });
     return accepted && nowMs < Number(end) * 1000;
   }
@@ -329,7 +329,7 @@ export class SandboxKeys {
 }
 
 /** A provider contains no separator, so that two scopes never have the same text. */
-const ticketMac = (key: string, { provider, repository }: CloneGrant, end: string): string =>
+const ticketMac = (key: string, { provider, repository }: RepositoryAddress, end: string): string =>
   createHmac('sha256', key).update(`${end}/${provider}/${repository}`).digest('base64url');
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();

@@ -17,8 +17,8 @@ export interface HistoryQuery extends HistoryFilter {
   /** Whether the newest events come first. */
   readonly descending: boolean;
   /**
-   * `nextPageId` of an earlier page, or the id of an event. An unknown one is of an event behind
-   * those of the archive: no page, or the first one where the newest events come first.
+   * `nextPageId` of an earlier page, or the id of an event. An unknown id counts as newer than the
+   * archive: the page is empty, or the first one where the newest events come first.
    */
   readonly pageId?: string | undefined;
   /** 1 to 100. */

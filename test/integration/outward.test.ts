@@ -166,7 +166,7 @@ const calls: Readonly<Record<string, () => Promise<unknown>>> = {
       relaysOpen: true,
       signal: AbortSignal.timeout(20_000),
     };
-    const answer = await host.refs(wanted);
+    const answer = await host.advertisement(wanted);
     if (answer.kind !== 'stream') return answer;
     const bytes = Buffer.concat(await Array.fromAsync(answer.stream.body));
     return bytes.includes('refs/heads/main');

@@ -119,19 +119,19 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a template without a list of readable repositories opens all of them': {
     ...handler,
-    from: 'settings?.readable?.includes(grant.repository) === true',
-    to: 'settings?.readable?.includes(grant.repository) !== false',
+    from: 'settings?.readable?.includes(address.repository) === true',
+    to: 'settings?.readable?.includes(address.repository) !== false',
     name: 'a template that names no repository',
   },
   'a sandbox without a conversation reads what its template names': {
     ...handler,
-    from: 'found?.some((each) => this.#providerOf(each) === grant.provider) === true',
-    to: 'found?.every((each) => this.#providerOf(each) === grant.provider) === true',
+    from: 'found?.some((each) => this.#providerOf(each) === address.provider) === true',
+    to: 'found?.every((each) => this.#providerOf(each) === address.provider) === true',
     name: 'no conversation',
   },
   'a repository that the template names is read from any host': {
     ...handler,
-    from: 'found?.some((each) => this.#providerOf(each) === grant.provider) === true',
+    from: 'found?.some((each) => this.#providerOf(each) === address.provider) === true',
     to: 'found !== undefined',
     name: 'a conversation whose repository is on another host',
   },
@@ -155,8 +155,8 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a sandbox without a template pushes': {
     ...handler,
-    from: 'template === undefined || !policyOf(grant.repository).enabled',
-    to: '!policyOf(grant.repository).enabled',
+    from: 'template === undefined || !policyOf(address.repository).enabled',
+    to: '!policyOf(address.repository).enabled',
     name: 'there is no template, a push begins',
   },
   'a request of git keeps its place after a good end': {
@@ -203,8 +203,8 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a renamed repository evades the exceptions of its new name': {
     file: 'src/gateway/git/push-relay.ts',
-    from: '[grant.repository, refs.repository]',
-    to: '[grant.repository]',
+    from: '[address.repository, refs.repository]',
+    to: '[address.repository]',
     test: 'test/integration/gateway/git-push.test.ts',
     name: 'under each of its names',
   },
@@ -296,7 +296,7 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a refused push is not in the audit': {
     file: 'src/gateway/git/push-relay.ts',
-    from: 'records.refuse({ sandbox, conversation, grant, push, reasons: textsOf(reasons) });',
+    from: 'records.refuse({ sandbox, conversation, address, push, reasons: textsOf(reasons) });',
     to: 'void records;',
     test: 'test/unit/gateway/git/git-handler.test.ts',
     name: 'is in the audit',

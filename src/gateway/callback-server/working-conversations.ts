@@ -10,7 +10,7 @@ const working: ReadonlySet<string | undefined> = new Set([
 ]);
 
 /**
- * The conversations whose agent may work in a sandbox; none while the sandbox is paused.
+ * The conversations whose agent may work in a sandbox; none once a user has paused it.
  * @param conversations A cache that has the index `sandboxName` of `gatewayIndexers`.
  */
 export function workingConversations(

@@ -1,7 +1,7 @@
 import { readSmartRequest, type SmartRequest } from '@conversation-operator/git/smart-http';
 import { sleep } from '@conversation-operator/base/clock';
 import type { Shares } from '@conversation-operator/base/shares';
-import type { CloneGrant, SandboxKeys } from '../../agent/keys.ts';
+import type { RepositoryAddress, SandboxKeys } from '../../agent/keys.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { gitPolicyOf } from '../../resources/git-settings.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
@@ -28,7 +28,7 @@ export interface GitLimits extends RelayLimits {
 }
 
 export interface GitHandlerOptions extends Pick<MeasuredRuntime, 'clock' | 'logger' | 'metrics'> {
-  readonly host: Pick<PrivateHost, 'refs' | 'pack' | 'references'>;
+  readonly host: Pick<PrivateHost, 'advertisement' | 'pack' | 'branches'>;
   readonly keys: Pick<SandboxKeys, 'acceptsCloneTicket' | 'acceptsGitToken'>;
   /** A cache that has the index `sandboxName` of `gatewayIndexers`. */
   readonly conversations: Cache<CachedConversation>;
@@ -69,7 +69,7 @@ interface Credential {
 interface GitRequest {
   readonly call: CallbackRequest;
   readonly sandbox: Sandbox | undefined;
-  readonly grant: CloneGrant;
+  readonly address: RepositoryAddress;
   readonly asked: SmartRequest;
 }
 
@@ -130,45 +130,46 @@ export class GitHandler implements CallbackHandler {
       refuseWithText(call.response, 501, 'The gateway does not serve Git LFS');
       return;
     }
-    const grant = { provider, repository: asked.repository };
+    const address = { provider, repository: asked.repository };
     const credential = credentialOf(call.request.headers.authorization);
     if (credential === undefined) {
       refuseWithText(call.response, 401, 'The sandbox has a token for this', askForPassword);
       return;
     }
-    const sandbox = this.#holder(call, grant, credential);
+    const sandbox = this.#holder(call, address, credential);
     if (sandbox !== undefined) call.countFor(sandbox);
-    const wanted = { call, sandbox, grant, asked };
+    const wanted = { call, sandbox, address, asked };
     await (credential.kind === 'ticket' ? this.#prepare(wanted) : this.#work(wanted));
   }
 
   /** A clone, while the operator prepares it. */
   async #prepare({ sandbox, ...wanted }: GitRequest): Promise<void> {
-    const { call, grant, asked } = wanted;
+    const { call, address, asked } = wanted;
     if (sandbox === undefined) throw refusedTicket();
     if (asked.service !== 'git-upload-pack')
       throw new ProblemError('clone-ticket-refused', 'The ticket is for reading.');
     const relayed = { ...wanted, sandbox, relaysOpen: false };
     await this.#inTurn(relayed, async () => {
-      if (!(await this.#isPreparing(sandbox, grant, call.signal))) throw refusedTicket();
+      if (!(await this.#isPreparing(sandbox, address, call.signal))) throw refusedTicket();
       await this.#relay.relay(relayed);
     });
   }
 
   /** A read or a push of an agent at work. */
   async #work({ sandbox, ...wanted }: GitRequest): Promise<void> {
-    const { call, grant, asked } = wanted;
+    const { call, address, asked } = wanted;
     const { service, part } = asked;
     const found = sandbox && workingConversations(this.#options.conversations, sandbox);
-    const conversation = found?.find((each) => this.#isAbout(each, grant));
+    // The first of them: the token does not say which conversation of the sandbox pushes.
+    const conversation = found?.find((each) => this.#isAbout(each, address));
     const { templates } = this.#options;
     const template =
       sandbox && templates.store.get(sandbox.metadata.namespace, sandbox.spec.templateName);
     const settings = template?.spec.git;
     const isReadable =
       service === 'git-upload-pack' &&
-      settings?.readable?.includes(grant.repository) === true &&
-      found?.some((each) => this.#providerOf(each) === grant.provider) === true;
+      settings?.readable?.includes(address.repository) === true &&
+      found?.some((each) => this.#providerOf(each) === address.provider) === true;
     const isPush = service === 'git-receive-pack';
     if (sandbox === undefined || (!isPush && conversation === undefined && !isReadable)) {
       refuseWithText(call.response, 403, notOwn);
@@ -185,7 +186,7 @@ export class GitHandler implements CallbackHandler {
   }
 
   #pushAccess(
-    { sandbox, grant }: RelayedRequest,
+    { sandbox, address }: RelayedRequest,
     conversation: CachedConversation | undefined,
     template: SandboxTemplate | undefined,
   ): PushAccess {
@@ -194,7 +195,7 @@ export class GitHandler implements CallbackHandler {
       gitPolicyOf(template?.spec.git, { owner, repository }).push;
     if (conversation === undefined) return { conversation, closed: notOwn };
     // Without the template nothing says what may be pushed.
-    return template === undefined || !policyOf(grant.repository).enabled
+    return template === undefined || !policyOf(address.repository).enabled
       ? { conversation, closed: 'Pushes are not allowed here' }
       : { conversation, policyOf };
   }
@@ -228,14 +229,14 @@ export class GitHandler implements CallbackHandler {
    */
   #holder(
     { sandbox }: CallbackRequest,
-    grant: CloneGrant,
+    address: RepositoryAddress,
     { kind, text }: Credential,
   ): Sandbox | undefined {
     const { keys, clock } = this.#options;
     const uid = sandbox?.metadata.uid ?? 'none';
     const isGood =
       kind === 'ticket'
-        ? keys.acceptsCloneTicket(uid, grant, text, clock.now())
+        ? keys.acceptsCloneTicket(uid, address, text, clock.now())
         : keys.acceptsGitToken(uid, text);
     return isGood && sandbox?.metadata.deletionTimestamp === undefined ? sandbox : undefined;
   }
@@ -244,14 +245,18 @@ export class GitHandler implements CallbackHandler {
    * Whether the operator still prepares the repository. The ticket ends with this step, long before
    * it expires.
    */
-  async #isPreparing(sandbox: Sandbox, grant: CloneGrant, signal: AbortSignal): Promise<boolean> {
+  async #isPreparing(
+    sandbox: Sandbox,
+    address: RepositoryAddress,
+    signal: AbortSignal,
+  ): Promise<boolean> {
     const { clock } = this.#options;
     const lateMs = clock.monotonic() + this.#lagMs;
     for (;;) {
       const found = workingConversations(this.#options.conversations, sandbox).some(
         (conversation) =>
           conversation.status?.start?.status === 'PREPARING_REPOSITORY' &&
-          this.#isAbout(conversation, grant),
+          this.#isAbout(conversation, address),
       );
       if (found) return true;
       if (clock.monotonic() >= lateMs) return false;
@@ -259,7 +264,7 @@ export class GitHandler implements CallbackHandler {
     }
   }
 
-  #isAbout(conversation: CachedConversation, { provider, repository }: CloneGrant): boolean {
+  #isAbout(conversation: CachedConversation, { provider, repository }: RepositoryAddress): boolean {
     return (
       conversation.spec.repository?.name === repository &&
       this.#providerOf(conversation) === provider

@@ -7,7 +7,7 @@ import { withoutCapabilities } from '@conversation-operator/git/advertisement';
 import { pushOptions } from '@conversation-operator/git/receive-pack';
 import type { GitService, SmartRequest } from '@conversation-operator/git/smart-http';
 import { type Clock, type Timer, IdleTimer } from '@conversation-operator/base/clock';
-import type { CloneGrant } from '../../agent/keys.ts';
+import type { RepositoryAddress } from '../../agent/keys.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { CallbackRequest } from '../callback-server/callback-server.ts';
 import type { HostAnswer, PrivateHost, Wanted } from './private-host.ts';
@@ -132,7 +132,7 @@ export interface RelayLimits extends TransferLimits {
 }
 
 export interface GitRelayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger' | 'metrics'> {
-  readonly host: Pick<PrivateHost, 'refs' | 'pack'>;
+  readonly host: Pick<PrivateHost, 'advertisement' | 'pack'>;
   readonly limits: RelayLimits;
 }
 
@@ -168,7 +168,7 @@ const refusals = {
 export interface RelayedRequest {
   readonly call: CallbackRequest;
   readonly sandbox: Sandbox;
-  readonly grant: CloneGrant;
+  readonly address: RepositoryAddress;
   readonly asked: Pick<SmartRequest, 'service' | 'part'>;
   /** Whether reads of repositories that need no credential are relayed too. */
   readonly relaysOpen: boolean;
@@ -194,7 +194,7 @@ export class GitRelay {
     const { request, response } = relayed.call;
     await this.within(relayed, async (transfer, wanted) => {
       const answer = await (relayed.asked.part === 'references'
-        ? host.refs(wanted)
+        ? host.advertisement(wanted)
         : host.pack(wanted, bodyOf(request, transfer, limits.maxBodyBytes)));
       await this.answer(response, offered(answer, wanted.service), transfer);
     });
@@ -202,7 +202,7 @@ export class GitRelay {
 
   /** Does the work of a request within the limits of time. */
   async within(
-    { call: { request, response, signal }, sandbox, grant, asked, relaysOpen }: RelayedRequest,
+    { call: { request, response, signal }, sandbox, address, asked, relaysOpen }: RelayedRequest,
     work: (transfer: Transfer, wanted: Wanted) => Promise<void>,
   ): Promise<void> {
     const { limits, clock, logger } = this.#options;
@@ -211,7 +211,7 @@ export class GitRelay {
     try {
       await work(transfer, {
         owner: spec.owner,
-        ...grant,
+        ...address,
         service: asked.service,
         relaysOpen,
         headers: headersOf(request, asked.service),

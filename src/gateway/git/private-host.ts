@@ -119,8 +119,8 @@ export class PrivateHost {
     return this.#http.close();
   }
 
-  /** The answer to `info/refs`. */
-  refs(wanted: Wanted): Promise<HostAnswer> {
+  /** The answer to `info/refs`: the references that the host offers for the wanted service. */
+  advertisement(wanted: Wanted): Promise<HostAnswer> {
     return this.#guarded(wanted, async (host, credential) => {
       if (wanted.service === 'git-upload-pack' && (await this.#isOpen(host, wanted)))
         return wanted.relaysOpen ? this.#refs(host, undefined, wanted) : { kind: 'open' };
@@ -131,7 +131,7 @@ export class PrivateHost {
   /**
    * The answer to the service.
    *
-   * @param at The place that `references` has found. Absent: where the host redirects to, or has
+   * @param at The place that `branches` has found. Absent: where the host redirects to, or has
    *   redirected to in the last minutes.
    */
   pack(wanted: Wanted, body: Readable, at?: URL): Promise<HostAnswer> {
@@ -139,7 +139,7 @@ export class PrivateHost {
       let found =
         at === undefined ? this.#locationOf(credential, wanted) : { location: at, credential };
       if (found === undefined) {
-        const first = await this.refs({ ...wanted, headers: {} });
+        const first = await this.advertisement({ ...wanted, headers: {} });
         if (first.kind !== 'stream') return first;
         first.stream.body.destroy();
         found = this.#locationOf(credential, wanted);
@@ -157,10 +157,11 @@ export class PrivateHost {
   }
 
   /**
-   * The branches of the repository as its owner sees them; undefined where they are not known, or
+   * The branches of the repository as its owner sees them, read by git-upload-pack also for a
+   * push; undefined where they are not known, or
    * the place where they were read has no name.
    */
-  async references(
+  async branches(
     wanted: Omit<Wanted, 'service' | 'headers' | 'relaysOpen'>,
   ): Promise<RepositoryRefs | undefined> {
     const host = this.#hosts.get(wanted.provider);

@@ -4,7 +4,7 @@ import type { Logger } from '@conversation-operator/base/logger';
 import type { EventDetails, EventRecorder } from '@conversation-operator/kube/events';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Push, RefCommand } from '@conversation-operator/git/receive-pack';
-import type { CloneGrant } from '../../agent/keys.ts';
+import type { RepositoryAddress } from '../../agent/keys.ts';
 import type { MeasuredRuntime } from '../../observability/metrics.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations } from '../../resources/conversation.ts';
@@ -26,7 +26,7 @@ export interface PushRecordsOptions extends Pick<MeasuredRuntime, 'clock' | 'log
 export interface BegunPush {
   readonly id: string;
   readonly conversation: CachedConversation;
-  readonly grant: CloneGrant;
+  readonly address: RepositoryAddress;
   readonly commands: readonly RefCommand[];
 }
 
@@ -41,7 +41,7 @@ export interface RefusedPush {
   readonly sandbox: Sandbox;
   /** Undefined: no conversation of the sandbox is about the repository. */
   readonly conversation: CachedConversation | undefined;
-  readonly grant: CloneGrant;
+  readonly address: RepositoryAddress;
   /** Undefined: its beginning was not read, or is malformed. */
   readonly push: Pick<Push, 'commands' | 'options'> | undefined;
   /** The reasons, each once. */
@@ -95,7 +95,7 @@ export class PushRecords {
   /** Rejects where the push can't be stored: the host must not get it then. */
   async begin(
     conversation: CachedConversation,
-    grant: CloneGrant,
+    address: RepositoryAddress,
     commands: readonly RefCommand[],
   ): Promise<BegunPush> {
     const id = randomUUID();
@@ -114,28 +114,28 @@ export class PushRecords {
       this.#options.audit.info('PushStarted', {
         owner: spec.owner,
         conversation: metadata.name,
-        ...grant,
+        ...address,
         id,
         ref,
         oldId,
         newId,
       });
-    return { id, conversation, grant, commands };
+    return { id, conversation, address, commands };
   }
 
   async end(
-    { id, conversation, grant, commands }: BegunPush,
+    { id, conversation, address, commands }: BegunPush,
     { outcomeOf, bytes }: PushResult,
   ): Promise<void> {
     const { events, audit, logger } = this.#options;
     const { metadata, spec } = conversation;
     for (const { ref, oldId, newId } of commands) {
       const outcome = outcomeOf(ref);
-      const change = `${shortId(oldId)} to ${shortId(newId)} in ${grant.repository}`;
+      const change = `${shortId(oldId)} to ${shortId(newId)} in ${address.repository}`;
       audit.info('Push', {
         owner: spec.owner,
         conversation: metadata.name,
-        ...grant,
+        ...address,
         id,
         ref,
         oldId,
@@ -163,13 +163,13 @@ export class PushRecords {
   }
 
   /** Records a push of which the host gets nothing, in the audit alone. */
-  refuse({ sandbox, conversation, grant, push, reasons }: RefusedPush): void {
+  refuse({ sandbox, conversation, address, push, reasons }: RefusedPush): void {
     const { commands = [], options } = push ?? {};
     this.#options.audit.info('PushRefused', {
       owner: sandbox.spec.owner,
       sandbox: sandbox.metadata.name,
       ...(conversation === undefined ? {} : { conversation: conversation.metadata.name }),
-      ...grant,
+      ...address,
       refs: shownTexts(commands.map(({ ref }) => ref)),
       ...(options === undefined ? {} : { options: shownTexts(options) }),
       reasons: shownTexts(reasons),

@@ -20,7 +20,7 @@ import { notFastForward, optionsRefusal, pushRefusals } from './push-policy.ts';
 import type { PushRecords } from './push-records.ts';
 
 export interface PushRelayOptions extends Pick<MeasuredRuntime, 'clock' | 'metrics'> {
-  readonly host: Pick<PrivateHost, 'pack' | 'references'>;
+  readonly host: Pick<PrivateHost, 'pack' | 'branches'>;
   readonly relay: Pick<GitRelay, 'within' | 'answer'>;
   readonly records: Pick<PushRecords, 'begin' | 'end' | 'take' | 'refuse'>;
 }
@@ -96,7 +96,7 @@ export class PushRelay {
       const isClosed = access.closed !== undefined;
       const maxBytes = isClosed
         ? maxDiscardedBytes
-        : access.policyOf(relayed.grant.repository).maxMebibytes * mebibyte;
+        : access.policyOf(relayed.address.repository).maxMebibytes * mebibyte;
       const incoming = new IncomingPush(request, transfer, maxBytes);
       const pieces = incoming.read();
       let push: Push | undefined;
@@ -122,19 +122,19 @@ export class PushRelay {
 
   /** Answers a push of which the host gets nothing, and records it. */
   refuse(
-    { call: { response }, sandbox, grant }: RelayedRequest,
+    { call: { response }, sandbox, address }: RelayedRequest,
     { conversation, ...refused }: Answer & Pick<PushAccess, 'conversation'>,
   ): void {
     const { metrics, records } = this.#options;
     const { push, reasons } = refused;
     metrics.gitPushes.inc({ result: 'refused' });
-    records.refuse({ sandbox, conversation, grant, push, reasons: textsOf(reasons) });
+    records.refuse({ sandbox, conversation, address, push, reasons: textsOf(reasons) });
     respond(response, refused);
   }
 
   /** Checks everything that may be refused before the host gets the push. Throws `Refusal`. */
   async #allowed(
-    { grant }: RelayedRequest,
+    { address }: RelayedRequest,
     access: PushAccess,
     { push, body, incoming, wanted: { owner, signal } }: ArrivingPush,
   ): Promise<Destination> {
@@ -142,7 +142,7 @@ export class PushRelay {
     if (access.closed !== undefined || refusal !== '') throw new Refusal(refusal);
     const { conversation, policyOf } = access;
     if (push.commands.length === 0) return { conversation };
-    const refs = await this.#options.host.references({ owner, ...grant, signal });
+    const refs = await this.#options.host.branches({ owner, ...address, signal });
     if (refs === undefined)
       throw new Refusal('the git host does not say which branch is the default one; try again');
     const isEmpty = refs.branches.length === 0;
@@ -150,7 +150,7 @@ export class PushRelay {
     if (!isEmpty && defaultBranch === undefined)
       throw new Refusal('the git host does not say which branch is the default one');
     // A renamed repository has the exceptions of both names, so that neither evades one.
-    const policies = [grant.repository, refs.repository].map(policyOf);
+    const policies = [address.repository, refs.repository].map(policyOf);
     for (const policy of policies) {
       const reasons = pushRefusals(push.commands, { policy, defaultBranch });
       if (reasons.size > 0) throw new Refusal(reasons);
@@ -167,14 +167,14 @@ export class PushRelay {
 
   /** Returns false where the push has turned out to be too large, and nothing was answered. */
   async #pass(
-    { call: { response }, grant }: RelayedRequest,
+    { call: { response }, address }: RelayedRequest,
     { conversation, at }: Destination,
     { push, body, incoming, transfer, wanted }: ArrivingPush,
   ): Promise<boolean> {
     const { host, relay, records, metrics } = this.#options;
     const { commands } = push;
     const begun =
-      commands.length === 0 ? undefined : await records.begin(conversation, grant, commands);
+      commands.length === 0 ? undefined : await records.begin(conversation, address, commands);
     const report = new ReportReader(push);
     let isDenied = false;
     const outcomeOf = (ref: string): PushRecord['outcome'] => {
@@ -183,7 +183,8 @@ export class PushRelay {
     };
     try {
       const answer = await host.pack(wanted, Readable.from(body, { objectMode: false }), at);
-      // The host may have the pack nevertheless, where more bytes follow its end.
+      // The error of `read` has become an answer, because `host.pack` reads the body. The host may
+      // have the pack nevertheless, where more bytes follow its end.
       if (incoming.isTooLarge) return false;
       isDenied = answer.kind === 'denied' || answer.kind === 'locked';
       await relay.answer(response, answer, transfer, {
@@ -269,7 +270,7 @@ class IncomingPush {
     return `a push may have ${this.#maxBytes / mebibyte} MiB`;
   }
 
-  /** Throws `Refusal` after the maximum of bytes. */
+  /** Throws `Refusal` after the maximum of bytes; whoever reads then looks at `isTooLarge`. */
   async *read(): AsyncGenerator<Buffer> {
     for await (const piece of this.#pieces()) {
       if (this.isTooLarge) throw new Refusal(this.tooLarge, 413);

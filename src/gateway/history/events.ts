@@ -53,7 +53,7 @@ type EventTexts = ReadonlyMap<string, Buffer>;
 
 const base = '/api/v1/conversation/{id}/events';
 const { get } = endpoints('events');
-/** Maximum bytes of one page. */
+/** Maximum bytes of one page of an agent, which is forwarded. */
 const maxPageBytes = 32 * 1024 * 1024;
 
 const eventSchema = z.looseObject({
@@ -92,13 +92,14 @@ export function eventRoutes(needs: EventNeeds): readonly Route[] {
             await agentReads.ask(
               agent,
               left,
-              ({ endpoint, id }, signal) => events.search(endpoint, id, queryOf(query), signal),
+              ({ endpoint, id }, signal) =>
+                events.search(endpoint, id, agentQueryOf(query), signal),
               (answer) => passOn(answer, call.response),
             );
             return 'sent';
           },
           archive: async (conversation, left) => {
-            const wanted = historyQueryOf(query);
+            const wanted = archiveQueryOf(query);
             const page = await history.archive(conversation, left, (reader, state, signal) =>
               reader.search(state, wanted, signal),
             );
@@ -119,7 +120,7 @@ export function eventRoutes(needs: EventNeeds): readonly Route[] {
             agentReads.ask(
               agent,
               left,
-              ({ endpoint, id }, signal) => events.count(endpoint, id, queryOf(query), signal),
+              ({ endpoint, id }, signal) => events.count(endpoint, id, agentQueryOf(query), signal),
               (count) => count,
             ),
           archive: (conversation, left) => {
@@ -159,7 +160,7 @@ export function eventRoutes(needs: EventNeeds): readonly Route[] {
   ];
 }
 
-/** Maximum bytes of the events of one answer, all of which are in memory. */
+/** Maximum bytes of the events of one answer by ids, all of which are in memory. */
 const maxBytes = 8 * 1024 * 1024;
 /** Events that an agent is asked for at once, each of which has up to `maxBytes` in memory. */
 const readsAtOnce = 2;
@@ -239,12 +240,13 @@ const dateTime =
 const [beforeAll, afterAll] = ['0', '9999-12-31T23:59:59.999999'];
 
 /**
- * The time of a query as the agent compares it with the times of its events: in UTC, which is the
+ * The time of a query as an agent compares it with the times of its events, so that the archive
+ * finds the same events: in UTC, which is the
  * zone of every agent, as the text of Python's `isoformat` without a zone. An agent drops digits
  * behind the microseconds, and a plus sign may have become a space on its way.
  * @param text As `timeText` accepts it.
  */
-export function agentTime(text: string): string {
+export function archiveTime(text: string): string {
   const { local = '', fraction = '', offset = 'Z' } = dateTime.exec(text)?.groups ?? {};
   const time = local.length === 10 ? `${local}T00:00:00` : local.replace(' ', 'T');
   const ms = Date.parse(`${time}${offset.replace(' ', '+')}`);
@@ -269,12 +271,12 @@ export function historyFilterOf({
     throw invalidField('query.source', 'is a filter for agents whose sandbox runs alone');
   return {
     kind: kindEq ?? kind,
-    from: from === undefined ? undefined : agentTime(from),
-    before: before === undefined ? undefined : agentTime(before),
+    from: from === undefined ? undefined : archiveTime(from),
+    before: before === undefined ? undefined : archiveTime(before),
   };
 }
 
-export const historyQueryOf = ({
+export const archiveQueryOf = ({
   sort_order: order,
   page_id: pageId,
   limit,
@@ -294,7 +296,7 @@ const pageText = ({ events, nextPageId }: HistoryPage): Buffer[] =>
     events.map(({ json }) => json),
   );
 
-const queryOf = ({ kind, kind__eq, page_id, ...others }: Partial<EventSearch>): EventQuery =>
+const agentQueryOf = ({ kind, kind__eq, page_id, ...others }: Partial<EventSearch>): EventQuery =>
   compact({
     kind: kind__eq ?? kind,
     page_id: page_id === undefined ? undefined : agentPageId(page_id),
@@ -326,7 +328,7 @@ async function passOn(page: Readable, response: Response): Promise<void> {
   }
 }
 
-const query = z.object({
+const liveQuery = z.object({
   after: liveCursor.default('').describe('cursor of the answer before; absent: from the beginning'),
 });
 
@@ -342,7 +344,7 @@ export const liveRoute = ({ agentReads, events }: Omit<EventNeeds, 'history'>): 
     summary:
       'What the agent of a conversation does now and no event has yet: the output of running commands and text that is being written, since a cursor',
     params: conversationParams,
-    query,
+    query: liveQuery,
     responses: { 200: liveSchema },
     problems: agentProblems,
     handle: async ({ query: { after }, ...call }) => ({

@@ -76,7 +76,7 @@ interface HistoryReadsNeeds {
 
 /**
  * The events of conversations: from the agent while the sandbox runs or stops, else from the
- * archive. `historySourceOf` decides which. Every method throws problems alone.
+ * archive. `historySourceOf` decides which it asks first. Every method throws problems alone.
  */
 export class HistoryReads {
   readonly #needs: HistoryReadsNeeds;

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { SandboxKeys, type CloneGrant } from '../../../src/agent/keys.ts';
+import { SandboxKeys, type RepositoryAddress } from '../../../src/agent/keys.ts';
 import {
   createCallbackServer,
   type CallbackServer,
@@ -167,7 +167,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const grantOf = (repository = 'acme/secret', provider = 'forgejo'): CloneGrant => ({
+const grantOf = (repository = 'acme/secret', provider = 'forgejo'): RepositoryAddress => ({
   provider,
   repository,
 });

@@ -50,7 +50,9 @@ describe('a credential that a git host refuses', () => {
     const { signal } = new AbortController();
     const relayed = { relaysOpen: false, headers: {}, signal };
     const service = 'git-upload-pack';
-    expect(await privateHost.refs({ ...wanted, ...relayed, service })).toEqual({ kind: 'denied' });
+    expect(await privateHost.advertisement({ ...wanted, ...relayed, service })).toEqual({
+      kind: 'denied',
+    });
     expect(refusals).toBe(expected);
     expect(asked).toEqual([['alice', 'github', 'acme/shop']]);
     await privateHost.close();

@@ -76,20 +76,20 @@ function aSandboxAtWork(wish: Wish = {}) {
     metrics: createMetrics(),
     defaultProvider,
     host: {
-      refs: pass('references'),
+      advertisement: pass('references'),
       pack: async (wanted, body) => {
         for await (const _piece of body);
         return pass('service')(wanted);
       },
-      references: ({ repository }) =>
+      branches: ({ repository }) =>
         Promise.resolve(
           refs && { ...refs, repository, location: new URL(`https://git.example/${repository}`) },
         ),
     },
     records: {
       take: () => Promise.resolve(true),
-      begin: (conversation, grant, commands) =>
-        Promise.resolve({ id: 'push', conversation, grant, commands }),
+      begin: (conversation, address, commands) =>
+        Promise.resolve({ id: 'push', conversation, address, commands }),
       end: () => Promise.resolve(),
       refuse: (push) => void refused.push(push),
     },
@@ -370,7 +370,7 @@ it.each<[string, RefusedRow]>([
   for (const text of [says, ...(row.options ?? [])]) expect(lastText()).toContain(text);
   const [only, ...others] = refused;
   expect(others).toEqual([]);
-  expect(only).toMatchObject({ grant: { provider: 'forgejo', repository } });
+  expect(only).toMatchObject({ address: { provider: 'forgejo', repository } });
   expect(only?.push?.commands.map(({ ref }) => ref)).toEqual(row.refs);
   expect(only?.push?.options).toEqual(row.options);
   expect(only?.reasons.join('; ')).toContain(says);
@@ -384,7 +384,7 @@ it.each<[string, Wish, string, string]>([
   await beginPush(`forgejo/${repository}`);
   expect(lastText()).toContain(says);
   expect(refused).toMatchObject([
-    { grant: { repository }, reasons: [expect.stringContaining(says)] },
+    { address: { repository }, reasons: [expect.stringContaining(says)] },
   ]);
 });
 

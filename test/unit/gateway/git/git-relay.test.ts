@@ -27,7 +27,10 @@ function aClone() {
       repository: new URL('https://git.example/a/b'),
     },
   };
-  const host = { refs: () => Promise.resolve(answer), pack: () => Promise.resolve(answer) };
+  const host = {
+    advertisement: () => Promise.resolve(answer),
+    pack: () => Promise.resolve(answer),
+  };
   const request = new IncomingMessage(new Socket());
   const response = new ServerResponse(request);
   const { signal } = new AbortController();
@@ -41,7 +44,7 @@ function aClone() {
   const relayed = relay.relay({
     call: { request, response, signal } as unknown as RelayedRequest['call'],
     sandbox: aSandbox(),
-    grant: { provider: 'github', repository: 'a/b' },
+    address: { provider: 'github', repository: 'a/b' },
     asked: { service: 'git-upload-pack', part: 'references' },
     relaysOpen: false,
   });

@@ -104,7 +104,7 @@ async function shown(answer: Promise<HostAnswer>): Promise<string> {
   for await (const chunk of known.stream.body as AsyncIterable<Buffer>) bytes += chunk.length;
   return bytes > 0 ? 'stream' : 'empty stream';
 }
-const refs = (wish?: Partial<Wanted>) => shown(host.refs(wanted(wish)));
+const refs = (wish?: Partial<Wanted>) => shown(host.advertisement(wanted(wish)));
 const pack = (wish?: Partial<Wanted>) => shown(host.pack(wanted(wish), Readable.from(['0000'])));
 
 const asked = 'GET forgejo/acme/shop';
@@ -267,8 +267,8 @@ describe('a pack', () => {
 it('knows no branches of a host that is not configured, and none where the host gives none', async () => {
   repositories = { 'forgejo/acme/shop': { anonymous: smart, credential: status(500) } };
   const { service: _service, headers: _headers, relaysOpen: _open, ...asker } = wanted();
-  expect(await host.references({ ...asker, provider: 'gitlab' })).toBe(undefined);
+  expect(await host.branches({ ...asker, provider: 'gitlab' })).toBe(undefined);
   expect(seen).toEqual([]);
-  expect(await host.references(asker)).toBe(undefined);
+  expect(await host.branches(asker)).toBe(undefined);
   expect(seen).toEqual([askedWith]);
 });

@@ -7,7 +7,7 @@ import { aSandbox, aStoredConversation, noonMs } from '../../../support/builders
 import { FakeKubeClient } from '../../../support/fake-kube-client.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
-const grant = { repository: 'acme/shop', provider: 'github' } as const;
+const address = { repository: 'acme/shop', provider: 'github' } as const;
 const command = { ref: 'refs/heads/agent/fix', oldId: '0'.repeat(40), newId: '1'.repeat(40) };
 
 function records() {
@@ -43,7 +43,7 @@ describe('the record of a push', () => {
     const stored = client.put(conversations, aStoredConversation());
     const refs = Array.from({ length: maxPushes + 3 }, (_none, index) => `refs/heads/${index}`);
     for (const ref of refs) {
-      const push = await service.begin(cachedConversation(stored), grant, [{ ...command, ref }]);
+      const push = await service.begin(cachedConversation(stored), address, [{ ...command, ref }]);
       const isLast = ref === refs.at(-1);
       if (!isLast) await service.end(push, { outcomeOf: () => 'Accepted', bytes: 1 });
     }
@@ -56,7 +56,7 @@ describe('the record of a push', () => {
     const { client, audit, service, pushes } = records();
     const old = aStoredConversation();
     client.put(conversations, recreated(old));
-    await expect(service.begin(cachedConversation(old), grant, [command])).rejects.toMatchObject({
+    await expect(service.begin(cachedConversation(old), address, [command])).rejects.toMatchObject({
       code: 'not-found',
     });
     expect(await pushes(old.metadata.name)).toEqual([]);
@@ -68,7 +68,7 @@ describe('the record of a push', () => {
     service.refuse({
       sandbox: aSandbox(),
       conversation: cachedConversation(aStoredConversation()),
-      grant,
+      address,
       reasons: ['no'],
       push: {
         commands: Array.from({ length: 23 }, (_none, at) => ({ ...command, ref: `refs/${at}` })),

@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { timeText } from '../../../../src/gateway/http/fields.ts';
 import {
   agentPageId,
-  agentTime,
+  archiveTime,
   historyFilterOf,
-  historyQueryOf,
+  archiveQueryOf,
 } from '../../../../src/gateway/history/events.ts';
 
 describe('a time of a query', () => {
@@ -29,7 +29,7 @@ describe('a time of a query', () => {
     ['9999-12-31T23:59:59-01:00', '9999-12-31T23:59:59.999999'],
     ['0000-01-01T00:00:00+01:00', '0'],
   ])('%s becomes %s', (text, local) => {
-    expect(agentTime(text)).toBe(local);
+    expect(archiveTime(text)).toBe(local);
   });
 
   it('is later as a text when it is later', () => {
@@ -44,7 +44,7 @@ describe('a time of a query', () => {
         const offset = `${sign}${String(Math.abs(hours)).padStart(2, '0')}:00`;
         const local = new Date(other.getTime() + hours * 3_600_000).toISOString();
         const [first, second] = [one.toISOString(), local.replace('Z', offset)];
-        expect(Math.sign(Number(agentTime(first) > agentTime(second)))).toBe(
+        expect(Math.sign(Number(archiveTime(first) > archiveTime(second)))).toBe(
           Number(one.getTime() > other.getTime()),
         );
       }),
@@ -61,7 +61,7 @@ describe('a time of a query', () => {
     fc.assert(
       fc.property(text, (time) => {
         if (!timeText().safeParse(time).success) return;
-        expect(agentTime(time)).toMatch(/^(?:0|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{6})?)$/);
+        expect(archiveTime(time)).toMatch(/^(?:0|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{6})?)$/);
       }),
       { numRuns: 2000 },
     );
@@ -82,7 +82,7 @@ describe('a page id', () => {
 
 describe('a query of an archive', () => {
   it('has what was asked for', () => {
-    const query = historyQueryOf({
+    const query = archiveQueryOf({
       kind: 'A',
       kind__eq: 'B',
       sort_order: 'TIMESTAMP_DESC',
@@ -102,7 +102,7 @@ describe('a query of an archive', () => {
   });
 
   it('begins with the oldest event by default', () => {
-    expect(historyQueryOf({ limit: 100 })).toMatchObject({ descending: false, pageId: undefined });
+    expect(archiveQueryOf({ limit: 100 })).toMatchObject({ descending: false, pageId: undefined });
   });
 
   it('has no source, and says so', () => {
