@@ -238,8 +238,8 @@ export class SandboxKeys {
   }
 
   /**
-   * Whether the ticket belongs to the sandbox and the repository and has not expired. The comparison
-   * takes constant time.
+   * Whether the ticket belongs to the sandbox and the repository and has not expired. The
+   * comparison takes constant time.
    */
   acceptsCloneTicket(
     sandboxUid: string,

@@ -270,7 +270,7 @@ class IncomingPush {
     return `a push may have ${this.#maxBytes / mebibyte} MiB`;
   }
 
-  /** Throws `Refusal` after the maximum of bytes; whoever reads then looks at `isTooLarge`. */
+  /** Throws `Refusal` after the maximum of bytes, where `isTooLarge` is true as well. */
   async *read(): AsyncGenerator<Buffer> {
     for await (const piece of this.#pieces()) {
       if (this.isTooLarge) throw new Refusal(this.tooLarge, 413);
