@@ -59,7 +59,7 @@ export function createSandboxes(options: SandboxesOptions): SandboxReconciler {
   const podBackoff = new PodBackoff(options);
   const connections = new AgentConnections(options);
   const stops = new AgentStops({ ...options, elapsed, connections });
-  const connector = new AgentConnector({ ...options, elapsed, connections, stops, podBackoff });
+  const connector = new AgentConnector({ ...options, connections, stops, podBackoff });
   const observer = new SandboxObserver({ ...options, elapsed, podBackoff });
   const creations = new Creations(options);
   return new SandboxReconciler({ ...options, creations, connector, observer });
