@@ -176,7 +176,7 @@ export function classify(facts: SlotFacts): Slot {
     sandbox,
     conversations,
     now,
-    steady = (ms: number): number => ms,
+    steady = (_name: string, ms: number): number => ms,
     hasForeignMakers = false,
   } = facts;
   const { metadata, spec, status } = sandbox;
@@ -207,7 +207,7 @@ export function classify(facts: SlotFacts): Slot {
     unfinished: isUnfinishedIn(facts),
     resumesAt:
       state === 'resumable' && automaticResumes !== undefined
-        ? steady(time(automaticResumes.lastTime, now)) + resumeDelayMs(automaticResumes)
+        ? steady('resumed', time(automaticResumes.lastTime, now)) + resumeDelayMs(automaticResumes)
         : 0,
     releasable:
       state === 'freeing' &&

@@ -86,11 +86,20 @@ interface InSandbox {
   readonly conversations: readonly CachedConversation[];
 }
 
+/**
+ * Translates a stored time, in milliseconds since 1970, to the clock by which ages are compared.
+ * The name says which time of the sandbox it is.
+ */
+export type Steady = (name: string, ms: number) => number;
+
 /** Times of the last known activity of the agent of a sandbox. */
-const lastActivity = (conversations: readonly CachedConversation[]): readonly number[] =>
-  conversations.flatMap(({ status: { start, lastActivityTime } = {} }) => [
-    time(lastActivityTime, 0),
-    time(start?.transitions.at(-1)?.time, 0),
+const lastActivity = (
+  conversations: readonly CachedConversation[],
+  steady: Steady,
+): readonly number[] =>
+  conversations.flatMap(({ metadata: { uid }, status: { start, lastActivityTime } = {} }) => [
+    steady(`activity of ${uid}`, time(lastActivityTime, 0)),
+    steady(`step of ${uid}`, time(start?.transitions.at(-1)?.time, 0)),
   ]);
 
 /**
@@ -107,7 +116,7 @@ const lastActivity = (conversations: readonly CachedConversation[]): readonly nu
 export function idleSince(
   { sandbox, conversations }: InSandbox,
   activeSince: number,
-  steady: (ms: number) => number,
+  steady: Steady,
 ): number {
   const isHeld = conversations.some(
     (conversation) =>
@@ -115,5 +124,5 @@ export function idleSince(
       isUnasked(conversation, sandbox) ||
       conversation.status?.executionStatus === 'waiting_for_confirmation',
   );
-  return isHeld ? Infinity : Math.max(activeSince, ...lastActivity(conversations).map(steady));
+  return isHeld ? Infinity : Math.max(activeSince, ...lastActivity(conversations, steady));
 }

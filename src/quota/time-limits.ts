@@ -6,7 +6,7 @@ import {
   durationMs,
   type SandboxTemplate,
 } from '../resources/sandbox-template.ts';
-import { idleSince, isUnderWay, time } from './idleness.ts';
+import { idleSince, isUnderWay, time, type Steady } from './idleness.ts';
 
 export type TimeLimits = Pick<SandboxTemplate['spec'], 'idleTimeout' | 'maxActiveTime'> &
   Partial<Pick<SandboxTemplate['spec'], 'startDeadline'>>;
@@ -32,10 +32,8 @@ export interface SlotFacts {
   readonly hasForeignMakers?: boolean;
   readonly limits?: TimeLimits | undefined;
   readonly now: number;
-  /**
-   * Translates a stored time to the clock by which ages are compared. By default the wall clock.
-   */
-  readonly steady?: (ms: number) => number;
+  /** Default: the wall clock. */
+  readonly steady?: Steady;
 }
 
 export interface Expiry {
@@ -93,11 +91,7 @@ function expiryOf(
  * The time since when an admitted sandbox that has run has no usable agent; undefined for any other
  * sandbox.
  */
-function unreadySince(
-  { status }: Sandbox,
-  steady: (ms: number) => number,
-  now: number,
-): number | undefined {
+function unreadySince({ status }: Sandbox, steady: Steady, now: number): number | undefined {
   const ready = findCondition(status?.conditions, SandboxCondition.ready);
   const admitted = findCondition(status?.conditions, SandboxCondition.admitted);
   if (
@@ -108,8 +102,8 @@ function unreadySince(
     return undefined;
   // A resumed sandbox was not ready all the time that it was paused.
   return Math.max(
-    steady(time(admitted.lastTransitionTime, now)),
-    steady(time(ready?.lastTransitionTime, 0)),
+    steady('admitted', time(admitted.lastTransitionTime, now)),
+    steady('ready', time(ready?.lastTransitionTime, 0)),
   );
 }
 
@@ -152,11 +146,11 @@ export function timingOf(facts: SlotFacts, state: 'running' | 'starting' | undef
     unknownStart = false,
     limits,
     now,
-    steady = (ms: number): number => ms,
+    steady = (_name: string, ms: number): number => ms,
   } = facts;
   const { status } = sandbox;
   if (state === 'running') {
-    const activeSince = steady(time(status?.activeSinceTime, now));
+    const activeSince = steady('active', time(status?.activeSinceTime, now));
     const ages = { activeSince, idleSince: idleSince(facts, activeSince, steady) };
     return { ...ages, stalledAt: Infinity, expiry: expiryOf(ages, limits) };
   }
@@ -164,7 +158,7 @@ export function timingOf(facts: SlotFacts, state: 'running' | 'starting' | undef
   if (since === undefined) return timeless;
   const startsInIt = unknownStart || conversations.some(isUnderWay);
   const wasActive = status?.activeSinceTime !== undefined;
-  const activeSince = wasActive ? steady(time(status.activeSinceTime, now)) : since;
+  const activeSince = wasActive ? steady('active', time(status.activeSinceTime, now)) : since;
   const startDeadlineMs = durationMs(limits?.startDeadline ?? defaultStartDeadline);
   // A sandbox that starts or comes back has the time of a start: on nodes slower than the grace,
   // none would ever come up.

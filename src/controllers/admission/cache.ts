@@ -13,7 +13,7 @@ import { slotTaken } from '../../status/sandbox-phase.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { byNamed, byTemplate, type Stores } from '../caches.ts';
 import type { Channel } from '../controller-spec.ts';
-import { SandboxClassifier, SteadyTimes } from './sandbox-classifier.ts';
+import { SandboxClassifier } from './sandbox-classifier.ts';
 import { StoredLimits } from './stored-limits.ts';
 
 /** The state that a sandbox counts with until the outcome of a write is known. */
@@ -85,7 +85,8 @@ const stateOf = ({ state, taken }: Slot): (typeof states)[number] | undefined =>
  */
 export class AdmissionCache {
   readonly #options: AdmissionCacheOptions;
-  readonly #times: SteadyTimes;
+  /** Difference between the wall clock and the monotonic clock when this process began. */
+  readonly #offsetMs: number;
   readonly #classifier: SandboxClassifier;
   readonly #namespaces = new Map<string, Namespace>();
   /** Sandboxes by uid. */
@@ -100,8 +101,8 @@ export class AdmissionCache {
   constructor(options: AdmissionCacheOptions) {
     const { stores, clock, metrics } = options;
     this.#options = options;
-    this.#times = new SteadyTimes(clock);
-    this.#classifier = new SandboxClassifier({ stores, clock, times: this.#times });
+    this.#offsetMs = clock.now() - clock.monotonic();
+    this.#classifier = new SandboxClassifier({ stores, clock, offsetMs: this.#offsetMs });
     for (const state of states) metrics.quotaSlots.set({ state }, 0);
     this.limits = new StoredLimits({
       snapshot: (namespace) => this.snapshot(namespace),
@@ -109,9 +110,9 @@ export class AdmissionCache {
     });
   }
 
-  /** Milliseconds since 1970, by a clock that never goes back. */
+  /** Milliseconds since 1970, by a clock that never jumps. */
   now(): number {
-    return this.#times.now();
+    return this.#options.clock.monotonic() + this.#offsetMs;
   }
 
   /** The snapshot of a namespace, under the rules of the quotas that are known now. */
@@ -343,7 +344,6 @@ export class AdmissionCache {
     if (before !== undefined) {
       this.#count(before, undefined);
       this.#slotChanged(before, { isGone: true });
-      this.#times.forget(before.sandbox.metadata.uid);
     }
     this.#prune(namespace);
   }

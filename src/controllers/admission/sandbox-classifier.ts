@@ -6,59 +6,13 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { isInSandbox, makerReferencesOf } from '../../resources/sandbox-makers.ts';
 import { bySandbox, type Stores } from '../caches.ts';
-
-/**
- * The wall clock without its jumps. A stored time is translated when this process first sees it, by
- * what the wall clock had jumped until then, and keeps that translation: so a jump ripens and
- * expires nothing, whether the time was stored before it or after. A time in the future, of a clock
- * that is ahead, counts as the time when it was first seen.
- */
-export class SteadyTimes {
-  readonly #clock: Clock;
-  /**
-   * Difference between the wall clock and the monotonic clock at the construction of this object.
-   */
-  readonly #offsetMs: number;
-  /** Translations of stored times, by the key of their object. */
-  readonly #translations = new Map<string, ReadonlyMap<number, number>>();
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-    this.#offsetMs = clock.now() - clock.monotonic();
-  }
-
-  now(): number {
-    return this.#clock.monotonic() + this.#offsetMs;
-  }
-
-  /**
-   * Calls `work` with the translator for the stored times of one object. A translation that this
-   * call does not use is forgotten.
-   */
-  translate<T>(key: string, work: (steady: (ms: number) => number) => T): T {
-    const before = this.#translations.get(key);
-    const now = this.now();
-    const jumpedMs = this.#clock.now() - now;
-    const translated = new Map<number, number>();
-    const result = work((ms) => {
-      const steady = before?.get(ms) ?? Math.min(ms - jumpedMs, now);
-      translated.set(ms, steady);
-      return steady;
-    });
-    if (translated.size === 0) this.#translations.delete(key);
-    else this.#translations.set(key, translated);
-    return result;
-  }
-
-  forget(key: string): void {
-    this.#translations.delete(key);
-  }
-}
+import { ElapsedTimes } from '../elapsed-times.ts';
 
 export interface SandboxClassifierOptions {
   readonly stores: Pick<Stores, 'conversations' | 'templates'>;
   readonly clock: Clock;
-  readonly times: SteadyTimes;
+  /** Difference between the clock by which ages are compared and the monotonic clock. */
+  readonly offsetMs: number;
 }
 
 /**
@@ -76,11 +30,13 @@ type Maker = CachedConversation | 'deleted' | undefined;
 /** Puts together the facts of the caches by which a sandbox is classified. */
 export class SandboxClassifier {
   readonly #options: SandboxClassifierOptions;
+  readonly #elapsed: ElapsedTimes;
   /** Uids of conversations whose deletion the cache has shown. */
   readonly #deleted = recentlyUsed<true>(maxRemembered);
 
   constructor(options: SandboxClassifierOptions) {
     this.#options = options;
+    this.#elapsed = new ElapsedTimes(options);
   }
 
   /**
@@ -92,22 +48,20 @@ export class SandboxClassifier {
   }
 
   classify(sandbox: Sandbox): Slot {
-    const { stores, clock, times } = this.#options;
+    const { stores, clock, offsetMs } = this.#options;
     const { uid, namespace } = sandbox.metadata;
     const makers = this.#makersOf(sandbox);
-    return times.translate(uid, (steady) =>
-      classify({
-        sandbox,
-        conversations: this.conversationsOf(sandbox, makers),
-        // A conversation that the cache does not show may exist, because the cache may be behind.
-        unknownStart: makers.includes(undefined),
-        orphaned: makers.length > 0 && makers.every(isGone),
-        hasForeignMakers: makers.length === 0,
-        limits: stores.templates.get(namespace, sandbox.spec.templateName)?.spec,
-        now: clock.now(),
-        steady,
-      }),
-    );
+    return classify({
+      sandbox,
+      conversations: this.conversationsOf(sandbox, makers),
+      // A conversation that the cache does not show may exist, because the cache may be behind.
+      unknownStart: makers.includes(undefined),
+      orphaned: makers.length > 0 && makers.every(isGone),
+      hasForeignMakers: makers.length === 0,
+      limits: stores.templates.get(namespace, sandbox.spec.templateName)?.spec,
+      now: clock.now(),
+      steady: (name, ms) => offsetMs + this.#elapsed.beganAt(`${uid}/${name}`, ms),
+    });
   }
 
   /**

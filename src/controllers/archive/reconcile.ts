@@ -19,7 +19,7 @@ import { archiveRulesOf } from '../../resources/sandbox-template.ts';
 import { abortedAfter } from '../agent-calls/aborted-after.ts';
 import type { Stores } from '../caches.ts';
 import { requestKey, requestOf } from '../controller-spec.ts';
-import { LastingValues } from '../elapsed-times.ts';
+import { ElapsedTimes } from '../elapsed-times.ts';
 import type { Archiver, ArchiveWriting } from './archiver.ts';
 import { ArchiveReason, reasonOf } from './archive-status.ts';
 
@@ -134,15 +134,6 @@ const againMs = 1_000;
 const failureBackoff = { baseMs: 5_000, capMs: 60_000, jitter: 0.2 };
 /** Maximum time between two checks of a retention, in milliseconds. */
 const retentionCheckMs = 3_600_000;
-/**
- * Time for which this process has to see an archive as expired before it deletes it, in
- * milliseconds: a wall clock that was set for a moment deletes nothing.
- */
-const expiredForMs = 120_000;
-/** Maximum time between two checks meanwhile, so that one of them sees the clock right again. */
-const expiryCheckMs = 20_000;
-/** Maximum time between two checks that count as one period, in milliseconds. */
-const expiryGapMs = 60_000;
 
 /**
  * ArchiveReconciler copies the events of agents that run, deletes the archives of conversations
@@ -155,12 +146,12 @@ export class ArchiveReconciler {
   readonly #deleted = new Map<string, Set<string>>();
   /** Consecutive failures, by the UID of the conversation. */
   readonly #failures = new Map<string, number>();
-  readonly #expired: LastingValues;
+  readonly #expired: ElapsedTimes;
 
   constructor(options: ArchiveReconcilerOptions) {
     this.#options = options;
     this.#schedule = new ArchiveSchedule(options);
-    this.#expired = new LastingValues(options);
+    this.#expired = new ElapsedTimes(options);
   }
 
   /** Takes a report of an agent about one of its conversations. */
@@ -295,10 +286,8 @@ export class ArchiveReconciler {
       this.#expired.forget(uid);
       return { requeueAfterMs: Math.min(leftMs, retentionCheckMs) };
     }
-    const expiredMs = this.#expired.lastsMs(uid, lastMs, expiryGapMs);
-    if (expiredMs < expiredForMs)
-      return { requeueAfterMs: Math.min(expiredForMs - expiredMs, expiryCheckMs) };
-    return this.#removeExpired(conversation, signal);
+    const waitMs = this.#expired.deletionWaitMs(uid, lastMs);
+    return waitMs > 0 ? { requeueAfterMs: waitMs } : this.#removeExpired(conversation, signal);
   }
 
   /**

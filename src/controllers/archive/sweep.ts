@@ -11,7 +11,7 @@ import { findCondition, setConditions } from '../../resources/conditions.ts';
 import { conversations } from '../../resources/conversation.ts';
 import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { Stores } from '../caches.ts';
-import { LastingValues } from '../elapsed-times.ts';
+import { ElapsedTimes } from '../elapsed-times.ts';
 import type { ArchiveWriting, NamespaceUids } from './archiver.ts';
 import { archivesSweptCondition, sweptUpdate, tooManyOrphans } from './archive-status.ts';
 
@@ -60,13 +60,13 @@ export class ArchiveSweep {
   /** UIDs of archives that the log has named. */
   readonly #foreign = new Set<string>();
   /** Origins of the archives without a Conversation, by namespace and UID. */
-  readonly #orphans: LastingValues;
+  readonly #orphans: ElapsedTimes;
   /** Monotonic time of the last sweep, by namespace. */
   readonly #sweptAt = new Map<string, number>();
 
   constructor(options: ArchiveSweepOptions) {
     this.#options = options;
-    this.#orphans = new LastingValues(options);
+    this.#orphans = new ElapsedTimes(options);
   }
 
   async reconcile({ namespace }: Request, signal: AbortSignal): Promise<Result> {

@@ -7,7 +7,7 @@ import { isOwnedBy } from '@conversation-operator/kube/object';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { isInSandbox } from '../../resources/sandbox-makers.ts';
 import { bySandbox, type Stores, type WatchedCaches } from '../caches.ts';
-import { LastingValues } from '../elapsed-times.ts';
+import { ElapsedTimes } from '../elapsed-times.ts';
 import { hasEnded } from '../sandbox/decide.ts';
 import { isUnderWay, isWorking } from '../../quota/idleness.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
@@ -91,11 +91,11 @@ export interface DisruptionReconcilerOptions {
  */
 export class DisruptionReconciler {
   readonly #options: DisruptionReconcilerOptions;
-  readonly #needs: LastingValues;
+  readonly #needs: ElapsedTimes;
 
   constructor(options: DisruptionReconcilerOptions) {
     this.#options = options;
-    this.#needs = new LastingValues(options);
+    this.#needs = new ElapsedTimes(options);
   }
 
   async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {

@@ -12,7 +12,7 @@ import type { Sandbox } from '../../resources/sandbox.ts';
 import { viewOfSandbox } from '../../status/sandbox-phase.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { bySandbox, byTemplate, type WatchedCaches } from '../caches.ts';
-import { type RetentionRule, DueWatch, decideRetention, type RetentionStep } from './countdown.ts';
+import { type RetentionRule, decideRetention, type RetentionStep } from './countdown.ts';
 import {
   RetentionSubjects,
   isConversation,
@@ -20,6 +20,7 @@ import {
   type RetentionSubject,
   type RetentionSubjectsOptions,
 } from './subjects.ts';
+import { ElapsedTimes } from '../elapsed-times.ts';
 import { observe, type ControllerSpec, type EventSource, workers } from '../controller-spec.ts';
 
 /** Times that make sure that no deletion comes by surprise, in milliseconds. */
@@ -27,8 +28,8 @@ export interface RetentionTimes {
   /** Minimum time between the announcement and the deletion. Default 60,000. */
   readonly minLeadMs: number;
   /**
-   * Minimum time for which an object is due, by the monotonic clock of this process, before its
-   * deletion. Default 120,000.
+   * Minimum time for which checks see an object as due, by the monotonic clock of this process,
+   * before its deletion. Default 120,000.
    */
   readonly confirmMs: number;
 }
@@ -66,14 +67,13 @@ const requestOf = (object: CachedConversation | Sandbox): Request => ({
  */
 export class RetentionReconciler {
   readonly #options: RetentionReconcilerOptions;
-  readonly #due: DueWatch;
+  readonly #due: ElapsedTimes;
   readonly #subjects: RetentionSubjects;
 
   constructor(options: RetentionReconcilerOptions) {
     this.#options = options;
-    const { clock, times } = options;
     this.#subjects = new RetentionSubjects(options);
-    this.#due = new DueWatch({ clock, confirmMs: times?.confirmMs ?? 120_000 });
+    this.#due = new ElapsedTimes(options);
   }
 
   observeConversation(conversation: CachedConversation): void {
@@ -125,10 +125,9 @@ export class RetentionReconciler {
       case 'wait':
         return { requeueAfterMs: Math.min(step.forMs, maxWaitMs) };
       case 'due': {
-        const remainingMs = this.#due.remainingMs(uid, step.atMs);
-        return remainingMs > 0
-          ? { requeueAfterMs: remainingMs }
-          : this.#act(cached, step.atMs, signal);
+        const { confirmMs } = this.#options.times ?? {};
+        const waitMs = this.#due.deletionWaitMs(uid, step.atMs, confirmMs);
+        return waitMs > 0 ? { requeueAfterMs: waitMs } : this.#act(cached, step.atMs, signal);
       }
       case 'withdraw':
       case 'announce':
@@ -138,7 +137,7 @@ export class RetentionReconciler {
 
   /**
    * Takes the step for the API server's version of the object, because a cache may be behind.
-   * Deletes only what is due since `dueAtMs`, for which DueWatch has waited.
+   * Deletes only what is due since `dueAtMs`, which `ElapsedTimes` has confirmed.
    */
   async #act(
     cached: RetentionSubject,

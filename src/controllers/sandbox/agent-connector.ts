@@ -1,3 +1,4 @@
+import type { Clock } from '@conversation-operator/base/clock';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
@@ -9,7 +10,7 @@ import { isSpare, type Sandbox } from '../../resources/sandbox.ts';
 import { withoutSecrets } from '../../agent/redaction.ts';
 import { lastWords } from './readable-output.ts';
 import { hasStopToFinish, viewOfSandbox } from '../../status/sandbox-phase.ts';
-import type { ElapsedTimes } from '../elapsed-times.ts';
+import { isWithin } from '../elapsed-times.ts';
 import type { UnresponsiveAgents } from '../agent-calls/unresponsive-agents.ts';
 import type { AgentConnections } from './agent-connection.ts';
 import type { AgentStops } from './agent-stops.ts';
@@ -19,7 +20,6 @@ import {
   failed,
   observedOf,
   patientIntervalMs,
-  startKeyOf,
   waiting,
   type Outcome,
   type SandboxStep,
@@ -32,7 +32,7 @@ export interface AgentConnectorOptions {
   readonly client: KubeClient;
   readonly keys: SandboxKeys;
   readonly logger: Logger;
-  readonly elapsed: ElapsedTimes;
+  readonly clock: Pick<Clock, 'now'>;
   readonly connections: AgentConnections;
   readonly stops: AgentStops;
   readonly podBackoff: PodBackoff;
@@ -95,7 +95,7 @@ export class AgentConnector {
     { podIP, containerID }: AgentStep,
     signal: AbortSignal,
   ): Promise<Outcome> {
-    const { keys, logger, elapsed, connections, stops, unresponsiveAgents } = this.#options;
+    const { keys, logger, clock, connections, stops, unresponsiveAgents } = this.#options;
     const { sandbox } = scope;
     const observed = observedOf(scope);
     const endpoint = agentEndpointOf(
@@ -105,12 +105,12 @@ export class AgentConnector {
     if (endpoint !== undefined && isSpare(sandbox))
       return this.#bootSpare(scope, { endpoint, containerID }, signal);
     const { startingSinceTime } = sandbox.status ?? {};
-    const startingFor =
-      startingSinceTime === undefined ? 0 : elapsed.paceMs(startKeyOf(sandbox), startingSinceTime);
     // The agent has answered before in this very container: the kubelet, and no deadline of a
     // start, ends its silence.
     const isSilent = sandbox.status?.lastContainerID === containerID;
-    const soonMs = !isSilent && startingFor < eagerMs ? eagerIntervalMs : patientIntervalMs;
+    const isEager =
+      startingSinceTime === undefined || isWithin(eagerMs, startingSinceTime, clock.now());
+    const soonMs = !isSilent && isEager ? eagerIntervalMs : patientIntervalMs;
     let laterMs: number | undefined;
     try {
       const connection =

@@ -20,7 +20,7 @@ import type { CachedPod, CachedClaim } from '../../resources/cached-core.ts';
 import { FailurePolicy, FailureCode, type Failure } from './failure.ts';
 import type { Clock } from '@conversation-operator/base/clock';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
-import { LastingValues } from '../elapsed-times.ts';
+import { ElapsedTimes } from '../elapsed-times.ts';
 
 /** Label of a claim that stays when its sandbox is deleted; the value is always "true". */
 export const retainedLabel = 'conversation-operator.dev/retained';
@@ -143,12 +143,12 @@ const maxClasses = 1_000;
  * class once, and no more where that was in vain.
  */
 export class ClaimBindings {
-  readonly #seen: LastingValues;
+  readonly #seen: ElapsedTimes;
   /** Storage classes that have not bound a claim before there was a pod. */
   readonly #late = recentlyUsed<true>(maxClasses);
 
   constructor(options: { readonly clock: Clock }) {
-    this.#seen = new LastingValues(options);
+    this.#seen = new ElapsedTimes(options);
   }
 
   /** Milliseconds for which the pod of this claim still waits. */

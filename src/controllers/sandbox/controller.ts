@@ -83,10 +83,10 @@ export function createSandboxes(options: SandboxesOptions): SandboxReconciler {
   });
   const connector = new AgentConnector({
     client,
+    clock,
     logger,
     keys,
     unresponsiveAgents,
-    elapsed,
     connections,
     stops,
     podBackoff,

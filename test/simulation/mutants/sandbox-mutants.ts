@@ -89,8 +89,8 @@ export const sandboxMutants = {
   },
   'a jump of the wall clock ends a start': {
     file: 'src/controllers/elapsed-times.ts',
-    from: 'return Math.floor(wallMs >= 0 ? Math.min(wallMs, observedMs) : observedMs);',
-    to: 'return Math.floor(wallMs);',
+    from: 'return Math.floor(this.lastsMs(key, since));',
+    to: 'return Math.floor(this.#clock.now() - Date.parse(since));',
     rule: 'a first start gets its whole start deadline',
     focus: 'clocks',
   },

@@ -13,7 +13,7 @@ import {
 } from '../../../resources/approval.ts';
 import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { abortedAfter } from '../../agent-calls/aborted-after.ts';
-import { LastingValues } from '../../elapsed-times.ts';
+import { ElapsedTimes } from '../../elapsed-times.ts';
 import { runKey, type PolledRun } from '../execution/run-observer.ts';
 import type { Scope } from '../scope.ts';
 import { keepsQuestions } from '../../../agent/kinds.ts';
@@ -71,11 +71,11 @@ export class Approvals {
   readonly #options: ApprovalsOptions;
   /** Last update of the agent's conversation whose question was read, by conversation. */
   readonly #read = recentlyUsed<string>(maxRead);
-  readonly #sent: LastingValues;
+  readonly #sent: ElapsedTimes;
 
   constructor(options: ApprovalsOptions) {
     this.#options = options;
-    this.#sent = new LastingValues(options);
+    this.#sent = new ElapsedTimes(options);
   }
 
   /** Records the answer to the agent's question, before anything else follows from it. */

@@ -8,7 +8,7 @@ import { hasAnswerToGive } from '../../../resources/approval.ts';
 import type { ConversationStatus, MessageState } from '../../../resources/conversation-status.ts';
 import { isRunRequested, type Sandbox } from '../../../resources/sandbox.ts';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
-import { isWithin, LastingValues } from '../../elapsed-times.ts';
+import { ElapsedTimes, isWithin } from '../../elapsed-times.ts';
 import { storedObject } from '../../stored-object.ts';
 import {
   withAgentError,
@@ -54,13 +54,13 @@ const lastSignOf = ({
  */
 export class StuckDetection {
   readonly #clock: Clock;
-  readonly #lastSigns: LastingValues;
+  readonly #lastSigns: ElapsedTimes;
   /** Time of the last interrupt of each run, successful or not. */
   readonly #interruptedAt = recentlyUsed<number>(maxRemembered);
 
   constructor({ clock }: { readonly clock: Clock }) {
     this.#clock = clock;
-    this.#lastSigns = new LastingValues({ clock });
+    this.#lastSigns = new ElapsedTimes({ clock });
   }
 
   /** Milliseconds for which the agent has reported nothing new, including this poll. */
@@ -175,11 +175,11 @@ async function isContainerRunning(
 export class RunObserver {
   readonly #options: RunObserverOptions;
   /** Epochs of errors without a cause. */
-  readonly #unexplained: LastingValues;
+  readonly #unexplained: ElapsedTimes;
 
   constructor(options: RunObserverOptions) {
     this.#options = options;
-    this.#unexplained = new LastingValues(options);
+    this.#unexplained = new ElapsedTimes(options);
   }
 
   /**

@@ -108,8 +108,8 @@ export const archiveMutants: Readonly<Record<string, ArchiveMutant>> = {
   },
   'an archive expires by a clock that was wrong for a moment': {
     file: reconcile,
-    from: 'const expiredForMs = 120_000;',
-    to: 'const expiredForMs = 0;',
+    from: 'const waitMs = this.#expired.deletionWaitMs(uid, lastMs);',
+    to: 'const waitMs = this.#expired.deletionWaitMs(uid, lastMs, 0);',
     rules: ['no archive expires before its time'],
   },
   'the sweep deletes nothing': {

@@ -1,14 +1,12 @@
 import fc from 'fast-check';
 import {
   type Countdown,
-  DueWatch,
   decideRetention,
   leadMs,
   type RetentionStep,
 } from '../../../../src/controllers/retention/countdown.ts';
 import type { Condition } from '../../../../src/resources/conditions.ts';
 import { condition, later, noonMs } from '../../../support/builders.ts';
-import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
@@ -102,44 +100,6 @@ describe('the announcement of a deletion', () => {
   it('is made again when a clock that was ahead has made it', () => {
     const announced = stored(decide(99 * dayMs, countdown(dayMs)), 99 * dayMs);
     expect(decide(dayMs, countdown(dayMs), announced)).toMatchObject({ kind: 'announce' });
-  });
-});
-
-describe('what has been seen as due', () => {
-  const confirmMs = 2 * minuteMs;
-  const watching = () => {
-    const clock = new VirtualClock();
-    return { clock, watch: new DueWatch({ clock, confirmMs }) };
-  };
-
-  it('counts after the process has seen that for two minutes, not before', async () => {
-    const { clock, watch } = watching();
-    expect(watch.remainingMs('a', 0)).toBe(confirmMs);
-    await clock.advance(minuteMs);
-    expect([watch.remainingMs('a', 0), watch.remainingMs('b', 0)]).toEqual([minuteMs, confirmMs]);
-    await clock.advance(minuteMs);
-    expect(watch.remainingMs('a', 0)).toBe(0);
-  });
-
-  it('begins anew when it was not due in between, when it is due since another time, and when the wall clock was set', async () => {
-    const { clock, watch } = watching();
-    watch.remainingMs('a', 0);
-    await clock.advance(minuteMs);
-    clock.jumpWallClock(dayMs);
-    expect(watch.remainingMs('a', 0)).toBe(confirmMs);
-    await clock.advance(minuteMs);
-    watch.forget('a');
-    expect(watch.remainingMs('a', 0)).toBe(confirmMs);
-    await clock.advance(minuteMs);
-    expect(watch.remainingMs('a', 1)).toBe(confirmMs);
-  });
-
-  it('does not begin anew because a clock drifts', async () => {
-    const { clock, watch } = watching();
-    watch.remainingMs('a', 0);
-    await clock.advance(confirmMs);
-    clock.jumpWallClock(-1_000);
-    expect(watch.remainingMs('a', 0)).toBe(0);
   });
 });
 
