@@ -1,3 +1,5 @@
+import type { SandboxTemplate } from './sandbox-template.ts';
+
 /**
  * Annotations of a pod that state whether the programs that empty nodes of their own accord may:
  * the cluster autoscaler and Karpenter. Neither API has a field for that.
@@ -24,6 +26,15 @@ export const letsNodeGo: DisruptionValues = {
   [safeToEvictAnnotation]: 'true',
   [doNotDisruptAnnotation]: undefined,
 };
+
+/** The annotations that keep the node of a pod; those of its template win. */
+export function annotationsToKeepNode(
+  template: SandboxTemplate | undefined,
+): Readonly<Record<string, string>> {
+  const { annotations = {} } = template?.spec.podTemplate.metadata ?? {};
+  const values = Object.entries(presentValues(keepsNode));
+  return Object.fromEntries(values.filter(([key]) => annotations[key] === undefined));
+}
 
 /** The values that are present. */
 export const presentValues = (

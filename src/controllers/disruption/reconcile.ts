@@ -16,6 +16,7 @@ import {
   disruptionAnnotations,
   keepsNode,
   letsNodeGo,
+  safeToEvictAnnotation,
   type DisruptionAnnotation,
 } from '../../resources/pod-disruption.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
@@ -111,7 +112,11 @@ export class DisruptionReconciler {
       pod,
       template: stores.templates.get(namespace, sandbox.spec.templateName),
       isNeeded,
-      quietForMs: this.#needs.lastsMs(uid, isNeeded),
+      // A claim makes the pod of a spare keep its node before any conversation is in the sandbox.
+      quietForMs: this.#needs.lastsMs(
+        uid,
+        `${isNeeded} ${pod.metadata.annotations?.[safeToEvictAnnotation]}`,
+      ),
     });
     if (change === undefined) return requeueAfterMs === undefined ? undefined : { requeueAfterMs };
     // A pod that is gone, or another one of its name, needs no write.

@@ -6,6 +6,7 @@ import { ownerReferenceTo } from '@conversation-operator/kube/object';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
+import { annotationsToKeepNode } from '../../resources/pod-disruption.ts';
 import { isMadeFor } from '../../resources/sandbox-makers.ts';
 import { ownerAnnotation, sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { isReadySpare } from '../../status/sandbox-phase.ts';
@@ -227,7 +228,7 @@ export class SpareClaims {
   ): Promise<Sandbox | undefined> {
     const { client, admission, clock, settleMs = 10_000 } = this.#options;
     const { owner } = conversation.spec;
-    await this.#nameOwner(spare, owner, signal);
+    await this.#claimPod(spare, owner, signal);
     // From here to the call of `sent` nothing else can take the room.
     if (!admission.snapshot(spare.metadata.namespace).mayClaim(owner) || !admission.isNewest(spare))
       return undefined;
@@ -274,11 +275,14 @@ export class SpareClaims {
 
   /**
    * Names the owner on the spare's pod, before the claim: a pod that outlives its sandbox counts
-   * for the owner that the pod names. On an unclaimed spare the name has no effect.
+   * for the owner that the pod names. On an unclaimed spare the name has no effect. The pod keeps
+   * its node from then on; that of a spare that stays unclaimed lets it go after the quiet time.
    */
-  async #nameOwner(spare: Sandbox, owner: string, signal: AbortSignal): Promise<void> {
+  async #claimPod(spare: Sandbox, owner: string, signal: AbortSignal): Promise<void> {
     const { namespace, name } = spare.metadata;
-    const metadata = { uid: spare.status?.podUID, annotations: { [ownerAnnotation]: owner } };
+    const template = this.#options.stores.templates.get(namespace, spare.spec.templateName);
+    const annotations = { ...annotationsToKeepNode(template), [ownerAnnotation]: owner };
+    const metadata = { uid: spare.status?.podUID, annotations };
     await this.#options.client.mergePatch(pods, namespace, name, { metadata }, { signal });
   }
 }

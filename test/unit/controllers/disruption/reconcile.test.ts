@@ -196,6 +196,18 @@ describe('the annotations of a pod', () => {
     expect(scene.patches).toHaveLength(2);
   });
 
+  it('of a spare that was claimed stay until its conversation is in it, and cost no write', async () => {
+    const scene = new Scene();
+    const spare = scene.put(podWith(letsGo));
+    await scene.reconcile();
+    await scene.clock.advance(quietMs * 2);
+    scene.put({ ...spare, metadata: { ...spare.metadata, annotations: keeps } });
+    expect(await scene.reconcile()).toBe(quietMs);
+    scene.stores.conversations.set(inSandbox({ executionStatus: 'running' }));
+    await scene.reconcile();
+    expect(scene.patches).toEqual([]);
+  });
+
   it('are written once more by another leader only where they differ', async () => {
     const scene = new Scene();
     scene.put(podWith(keeps));

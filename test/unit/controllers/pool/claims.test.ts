@@ -84,11 +84,15 @@ it('gives a start the oldest spare, which then belongs to the conversation alone
   expect(await scene.results()).toEqual({ claimed: 1 });
 });
 
-it('names the owner on the pod', async () => {
+it('names the owner on the pod, which keeps its node from then on, by one write', async () => {
   await scene.spare('a');
   await scene.claim('one');
   const pod = await scene.client.get(pods, 'default', 'a');
-  expect(pod.metadata.annotations?.[ownerAnnotation]).toBe('alice');
+  expect(pod.metadata.annotations).toMatchObject({
+    [ownerAnnotation]: 'alice',
+    'cluster-autoscaler.kubernetes.io/safe-to-evict': 'false',
+    'karpenter.sh/do-not-disrupt': 'true',
+  });
 });
 
 it('gives no spare to two starts, however many ask at once', async () => {
