@@ -9,7 +9,7 @@ import { conversations, type Conversation } from '../resources/conversation.ts';
 import { CommandError } from './terminal.ts';
 import { mkdirSync, existsSync } from 'node:fs';
 import { createFolderStore } from '@conversation-operator/object-store/folder-store';
-import { credentialsFromEnvironment } from '@conversation-operator/object-store/s3-credentials';
+import { directoryCredentials } from '@conversation-operator/object-store/s3-credentials';
 import { createS3Store } from '@conversation-operator/object-store/s3-store';
 import { createCodec, type Codec } from '../archive/codec.ts';
 import { measuredStore, type MeasuredStore } from '../archive/measured-store.ts';
@@ -199,20 +199,12 @@ export function openStore(
 
 function storeOf(
   config: NonNullable<ArchiveConfig>,
-  { clock, random, logger, outward }: OutwardRuntime,
+  { clock, outward }: OutwardRuntime,
 ): ObjectStore {
   if (config.kind === 'folder') return createFolderStore({ directory: config.directory, clock });
-  const { region, credentialsDirectory } = config;
-  const credentials = credentialsFromEnvironment({
-    directory: credentialsDirectory,
-    environment: process.env,
-    region,
-    clock,
-    random,
-    logger,
-    outward,
-  });
-  return createS3Store({ ...config, credentials, clock, random, outward });
+  const { credentialsDirectory: directory } = config;
+  const credentials = directory === undefined ? undefined : directoryCredentials(directory);
+  return createS3Store({ ...config, credentials, clock, outward });
 }
 
 /** Creates the folder of a local archive, readable by this user alone. */

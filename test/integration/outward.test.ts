@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '@conversation-operator/base/clock';
-import { credentialsFromEnvironment } from '@conversation-operator/object-store/s3-credentials';
+import { createS3Store } from '@conversation-operator/object-store/s3-store';
 import { SandboxKeys } from '../../src/agent/keys.ts';
 import { openArchive } from '../../src/commands/archive.ts';
 import { gitCredentials, gitDirectory } from '../../src/commands/git-directory.ts';
@@ -98,6 +98,8 @@ beforeAll(async () => {
   world.defer(() => api.close());
   s3 = world.use(await startFakeS3());
   s3.credentials.set('AKIDOUTSIDE', { secretAccessKey: 's3-s3cret' });
+  s3.credentials.set('KEY', { secretAccessKey: 'secret', sessionToken: 'token' });
+  s3.credentials.set('OWN', { secretAccessKey: 'x', sessionToken: 'y' });
   const sts = await startSts();
   proxy = await startOutside({
     authority,
@@ -141,6 +143,26 @@ beforeEach(() => {
   runtime = withOutward(config, { clock: systemClock, random: () => 0, logger, metrics });
 });
 afterEach(() => stack.disposeAsync());
+
+/** Gets an object with credentials of the environment, and returns their access key. */
+async function keyOfEnvironment(
+  { outward }: Pick<OutwardRuntime, 'outward'>,
+  environment: Readonly<Record<string, string>>,
+): Promise<unknown> {
+  const before = { ...process.env };
+  stack.defer(() => void (process.env = before));
+  Object.assign(process.env, environment);
+  const store = createS3Store({
+    endpoint: s3.url,
+    region: 'eu-test-1',
+    bucket: s3.bucket,
+    timeoutMs: 5000,
+    outward,
+  });
+  stack.defer(() => store.close());
+  await store.get('none');
+  return /Credential=(\w+)/.exec(s3.seen.at(-1)?.headers.authorization ?? '')?.[1];
+}
 
 /** The calls of a gateway and an operator to hosts outside the cluster, each with its result. */
 const calls: Readonly<Record<string, () => Promise<unknown>>> = {
@@ -195,13 +217,13 @@ const calls: Readonly<Record<string, () => Promise<unknown>>> = {
     await archive?.store.put('a', Buffer.from('b'));
     return (await archive?.store.get('a'))?.toString();
   },
-  'the security token service': async () => {
+  'the security token service': () => {
     const environment = {
       AWS_ROLE_ARN: 'arn:aws:iam::1:role/x',
       AWS_WEB_IDENTITY_TOKEN_FILE: join(folder, 'token'),
       AWS_ENDPOINT_URL_STS: 'https://sts.example.test',
     };
-    return (await credentialsFromEnvironment({ environment, ...runtime })()).accessKeyId;
+    return keyOfEnvironment(runtime, environment);
   },
 };
 const call = (name: string) => calls[name]?.();
@@ -266,16 +288,11 @@ it('credentials of a container and of an instance never come by the proxy', asyn
   await once(service, 'listening');
   stack.defer(() => void service.close());
   const url = `http://127.0.0.1:${(service.address() as AddressInfo).port}/v1`;
-  const environment = { AWS_CONTAINER_CREDENTIALS_FULL_URI: url };
-  const found = await credentialsFromEnvironment({ environment, ...plain })();
-  expect(found.accessKeyId).toBe('OWN');
-  const instance = credentialsFromEnvironment({
-    environment: {},
-    metadataUrl: 'http://metadata.example.test',
-    ...plain,
-    timeoutMs: 2000,
-  });
-  await expect(instance()).rejects.toThrow('The metadata service of the instance');
+  expect(await keyOfEnvironment(plain, { AWS_CONTAINER_CREDENTIALS_FULL_URI: url })).toBe('OWN');
+  await stack.disposeAsync();
+  stack = new AsyncDisposableStack();
+  const instance = { AWS_EC2_METADATA_SERVICE_ENDPOINT: 'http://metadata.example.test' };
+  await expect(keyOfEnvironment(plain, instance)).rejects.toThrow('There are no credentials');
   expect(proxy.requests).toEqual([]);
 });
 

@@ -41,11 +41,6 @@ const pullRequestRecords = {
 const outcomes = {
   test: 'test/unit/gateway/conversations/messages.unknown-outcomes.test.ts',
 } as const;
-const storeRetries = {
-  file: 'packages/object-store/src/s3-client.ts',
-  test: 'packages/object-store/test/s3-store.test.ts',
-  name: 'waits as a Retry-After',
-} as const;
 const proxies = {
   file: 'packages/outward/src/proxies.ts',
   test: 'packages/outward/test/proxies.test.ts',
@@ -499,16 +494,6 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
     to: 'body.details.retryAfterSeconds',
     test: 'packages/kube/test/transport.test.ts',
     name: 'takes a Status',
-  },
-  'the seconds of the object store are milliseconds': {
-    ...storeRetries,
-    from: 'Math.min(Number(value) * 1000, maxRetryAfterMs)',
-    to: 'Math.min(Number(value), maxRetryAfterMs)',
-  },
-  'the object store decides how long a call waits': {
-    ...storeRetries,
-    from: 'Math.min(Number(value) * 1000, maxRetryAfterMs)',
-    to: 'Number(value) * 1000',
   },
   'a call of the API server keeps the timer of its deadline': {
     ...leftBehind,

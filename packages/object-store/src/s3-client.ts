@@ -1,231 +1,243 @@
 import { createHash } from 'node:crypto';
-import { crc32 } from 'node:zlib';
-import { AwsV4Signer } from 'aws4fetch';
-import { backoffDelayMs } from '@conversation-operator/base/backoff';
-import { sleep, type Clock } from '@conversation-operator/base/clock';
+import { Readable } from 'node:stream';
+import {
+  DeleteObjectCommand,
+  GetObjectCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+  S3Client,
+  type GetObjectCommandOutput,
+  type ListObjectsV2CommandInput,
+  type ListObjectsV2CommandOutput,
+  type PutObjectCommandInput,
+} from '@aws-sdk/client-s3';
+import type { HttpHandlerOptions, HttpRequest, HttpResponse, RequestHandler } from '@smithy/types';
+import type { Clock } from '@conversation-operator/base/clock';
 import type { Outward } from '@conversation-operator/outward/outward';
-import { withDeadline, sendHttp, type HttpAnswer } from './calls.ts';
-import type { CredentialSource, Credentials } from './credentials.ts';
-import { maxErrorBytes, s3FailureOf, type S3Failure } from './s3-errors.ts';
-import { StoreError, unreachable } from './object-store.ts';
+import { request, type Dispatcher } from 'undici';
+import { readBounded, withDeadline } from './calls.ts';
+import { maxObjectBytes, StoreError, unreachable } from './object-store.ts';
+import type { CredentialSource } from './s3-credentials.ts';
+import { credentialFailureOf, s3FailureOf, statusOf, type S3Failure } from './s3-errors.ts';
 
-export interface S3Call {
-  readonly method: 'GET' | 'PUT' | 'DELETE';
-  readonly url: URL;
-  readonly headers?: Readonly<Record<string, string>> | undefined;
-  readonly body?: Uint8Array | undefined;
-  /** Maximum size of the body of a success, in bytes. */
-  readonly maxBytes: number;
-  readonly signal: AbortSignal | undefined;
+export interface S3ClientOptions {
+  readonly region: string;
+  readonly bucket: string;
+  /** Undefined: that of AWS in the region. */
+  readonly endpoint: string | undefined;
+  readonly pathStyle: boolean;
+  /** Undefined: those that AWS's tools find: variables, a profile, a web identity, and so on. */
+  readonly credentials: CredentialSource | undefined;
+  readonly timeoutMs: number;
+  readonly clock: Pick<Clock, 'after'>;
+  readonly outward: Outward;
 }
 
-export interface S3Answer {
-  readonly status: number;
-  readonly header: HttpAnswer['header'];
-  readonly body: Buffer;
-}
+type In<C> = Omit<C, 'Bucket'>;
 
-export interface S3Client {
-  /**
-   * Returns a success, or 416 for a range behind the end; undefined: there is no such object.
-   * Rejects with a `StoreError`, or the reason of the signal. Requests are repeated, so that each
-   * must be one whose second execution has the effect of the first.
-   */
-  call(call: S3Call): Promise<S3Answer | undefined>;
+/**
+ * Calls of a bucket. Each rejects with a `StoreError`, or the reason of the signal. Requests are
+ * repeated, so that each must be one whose second execution has the effect of the first.
+ */
+export interface S3Calls {
+  put(input: In<PutObjectCommandInput>, signal: AbortSignal | undefined): Promise<void>;
+  /** Undefined: there is no such object. Without an output the range is behind its end. */
+  get(
+    key: string,
+    range: string | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<S3Object | undefined>;
+  delete(key: string, signal: AbortSignal | undefined): Promise<void>;
+  list(
+    input: In<ListObjectsV2CommandInput>,
+    signal: AbortSignal | undefined,
+  ): Promise<ListObjectsV2CommandOutput>;
   /** Ends all connections. */
   close(): Promise<void>;
 }
 
-export interface S3ClientOptions {
-  readonly region: string;
-  readonly credentials: CredentialSource;
-  readonly timeoutMs: number;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly outward: Outward;
+export interface S3Object {
+  readonly output: GetObjectCommandOutput | undefined;
+  readonly body: Buffer;
 }
 
 const maxAttempts = 3;
-const retryDelay = { baseMs: 100, capMs: 2000, jitter: 1 };
-const maxRetryAfterMs = 5000;
 const maxConnectMs = 3000;
 const connections = 32;
 
-/** A client of S3 that signs its requests with Signature Version 4 in their headers. */
-export function createS3Client(options: S3ClientOptions): S3Client {
-  const { region, credentials, timeoutMs, clock, random, outward } = options;
+/** The client of AWS, over the connections of `outward`. */
+export function createS3Client(options: S3ClientOptions): S3Calls {
+  const { region, bucket: Bucket, endpoint, pathStyle, credentials } = options;
+  const { timeoutMs, clock, outward } = options;
   const dispatcher = outward.pool({
     connections,
     connectTimeoutMs: Math.min(maxConnectMs, Math.ceil(timeoutMs / 3)),
   });
-  const sign = signerFor(region);
-  /** Time of the server less the time of this machine. */
-  let skewMs = 0;
+  const client = new S3Client({
+    region,
+    ...(endpoint !== undefined && { endpoint }),
+    forcePathStyle: pathStyle,
+    ...(credentials !== undefined && { credentials }),
+    requestHandler: handlerOver(dispatcher, timeoutMs),
+    maxAttempts,
+    // Servers differ about checksums, and undici about this header.
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    expectContinueHeader: false,
+  });
   /** Whether the bucket has required checksums of a request. */
   let isWithChecksums = false;
 
-  const send = async (call: S3Call, using: Credentials, sha256: string, signal: AbortSignal) => {
-    const { method, url, body, maxBytes } = call;
-    const headers = await sign(using, clock.now() + skewMs, method, url, {
-      ...call.headers,
-      ...(isWithChecksums && body !== undefined && checksumsOf(body)),
-      'x-amz-content-sha256': sha256,
-    });
-    return await sendHttp({
-      dispatcher,
-      method,
-      url,
-      headers,
-      body,
-      signal,
-      maxBytes: (status) => (status < 300 ? maxBytes : maxErrorBytes),
-    });
-  };
-
-  /** One attempt. `rejected`: credentials that the store has rejected in this call. */
-  const attempt = async (
-    call: S3Call,
-    sha256: string,
-    rejected: Credentials | undefined,
-    signal: AbortSignal,
-  ): Promise<Attempt> => {
-    let using: Credentials | undefined;
+  const identity = async (forceRefresh = false) => {
     try {
-      using = await credentials(rejected);
-      const answer = await send(call, using, sha256, signal);
-      const { status, header, body } = answer;
-      if (status >= 200 && status < 300)
-        return body === undefined
-          ? failed(new StoreError('invalid', 'The answer of the object store is too large'))
-          : { answer: { status, header, body } };
-      if (status === 416 && call.headers?.['range'] !== undefined)
-        return { answer: { status, header, body: Buffer.alloc(0) } };
-      const failure = s3FailureOf(answer, secretsOf(using));
-      if (status === 404 && noSuchObject.has(failure.s3Code)) return { answer: undefined };
-      const { next } = failure;
-      if (next === 'correct-clock') {
-        const serverTime = Date.parse(header('date') ?? '');
-        if (Number.isNaN(serverTime)) return failed(failure.error);
-        return { ...failed(failure.error, next), serverTime };
-      }
-      return { ...failed(failure.error, next), using, retryAfterMs: retryAfterMs(answer) };
+      return await client.config.credentials({ forceRefresh });
     } catch (error) {
-      signal.throwIfAborted();
-      // The source of the credentials has failed.
-      if (error instanceof StoreError)
-        return failed(error, passing.has(error.code) ? 'retry' : 'fail');
-      return failed(unreachable('The object store', error), 'retry');
+      throw credentialFailureOf(error);
     }
   };
 
-  const callUntil = async (
-    call: S3Call,
-    endsAt: number,
-    signal: AbortSignal,
-  ): Promise<S3Answer | undefined> => {
-    const sha256 = createHash('sha256')
-      .update(call.body ?? '')
-      .digest('hex');
+  const callUntil = async <T>(call: (signal: AbortSignal) => Promise<T>, signal: AbortSignal) => {
     const done = new Set<S3Failure['next']>();
-    let rejected: Credentials | undefined;
-    for (let failures = 1; ;) {
-      const result = await attempt(call, sha256, rejected, signal);
-      if (!('error' in result)) return result.answer;
-      const { next, error } = result;
-      if (next === 'fail') throw error;
-      if (next === 'retry') {
-        const delayMs = Math.max(
-          backoffDelayMs(retryDelay, failures, random),
-          result.retryAfterMs ?? 0,
-        );
-        failures += 1;
-        // The error says more than the deadline that the next attempt would meet.
-        if (failures > maxAttempts || clock.monotonic() + delayMs >= endsAt) throw error;
-        await sleep(clock, delayMs, signal);
-        continue;
+    for (;;) {
+      const using = await identity();
+      try {
+        return await call(signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        const failure = s3FailureOf(error, using);
+        if (failure.next === 'fail' || done.has(failure.next)) throw failure.error;
+        done.add(failure.next);
+        if (failure.next === 'refresh-credentials') await identity(true);
+        else isWithChecksums = true;
       }
-      if (done.has(next)) throw error;
-      done.add(next);
-      if (next === 'refresh-credentials') rejected = result.using;
-      else if (next === 'add-checksums') isWithChecksums = true;
-      else skewMs = (result.serverTime ?? clock.now()) - clock.now();
     }
   };
+  const run = <T>(
+    signal: AbortSignal | undefined,
+    call: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> =>
+    withDeadline({ clock, timeoutMs, signal, subject: 'The object store' }, (within) =>
+      callUntil(call, within),
+    );
 
   return {
-    call: (call) =>
-      withDeadline(
-        { clock, timeoutMs, signal: call.signal, subject: 'The object store' },
-        (signal) => callUntil(call, clock.monotonic() + timeoutMs, signal),
+    put: (input, signal) =>
+      run(signal, async (abortSignal) => {
+        const checksums = isWithChecksums ? checksumsOf(input.Body) : {};
+        await client.send(new PutObjectCommand({ Bucket, ...input, ...checksums }), { abortSignal });
+      }),
+    get: (Key, Range, signal) =>
+      run(signal, async (abortSignal) => {
+        try {
+          const output = await client.send(new GetObjectCommand({ Bucket, Key, Range }), {
+            abortSignal,
+          });
+          return { output, body: await bytesOf(output.Body) };
+        } catch (error) {
+          if (isMissing(error)) return undefined;
+          if (Range === undefined || !isBehindEnd(error)) throw error;
+          return { output: undefined, body: Buffer.alloc(0) };
+        }
+      }),
+    delete: (Key, signal) =>
+      run(signal, async (abortSignal) => {
+        try {
+          await client.send(new DeleteObjectCommand({ Bucket, Key }), { abortSignal });
+        } catch (error) {
+          if (!isMissing(error)) throw error;
+        }
+      }),
+    list: (input, signal) =>
+      run(signal, (abortSignal) =>
+        client.send(new ListObjectsV2Command({ Bucket, ...input }), { abortSignal }),
       ),
-    close: () => dispatcher.destroy(),
+    async close() {
+      client.destroy();
+      await dispatcher.destroy();
+    },
   };
 }
 
-type Attempt =
-  | { readonly answer: S3Answer | undefined }
-  | {
-      readonly error: StoreError;
-      readonly next: S3Failure['next'];
-      readonly using?: Credentials;
-      readonly serverTime?: number;
-      readonly retryAfterMs?: number | undefined;
-    };
+const isMissing = (error: unknown): boolean =>
+  error instanceof Error && ['NoSuchKey', 'NoSuchVersion'].includes(error.name);
 
-const noSuchObject: ReadonlySet<string> = new Set(['NoSuchKey', 'NoSuchVersion']);
-const passing: ReadonlySet<string> = new Set(['unavailable', 'throttled', 'timeout']);
+const isBehindEnd = (error: unknown): boolean => statusOf(error) === 416;
 
-const failed = (error: StoreError, next: S3Failure['next'] = 'fail') => ({ error, next });
+/** Parameters of a put into a bucket with an object lock; servers accept different ones. */
+const checksumsOf = (body: PutObjectCommandInput['Body']) => ({
+  ...(body instanceof Uint8Array && {
+    ContentMD5: createHash('md5').update(body).digest('base64'),
+  }),
+  ChecksumAlgorithm: 'CRC32' as const,
+});
 
-const secretsOf = ({ accessKeyId, secretAccessKey, sessionToken = '' }: Credentials) => [
-  ...[secretAccessKey, sessionToken, accessKeyId],
-];
-
-/** Seconds of the header alone; S3 sends no dates there. */
-function retryAfterMs({ header }: HttpAnswer): number | undefined {
-  const value = header('retry-after') ?? '';
-  return /^\d{1,6}$/.test(value) ? Math.min(Number(value) * 1000, maxRetryAfterMs) : undefined;
+/** The handler has read the body, so that the stream has one chunk. */
+async function bytesOf(body: GetObjectCommandOutput['Body']): Promise<Buffer> {
+  const bytes = body instanceof Readable ? await readBounded(body, maxObjectBytes) : undefined;
+  return bytes ?? Buffer.alloc(0);
 }
 
-/** Headers of a put into a bucket with an object lock; servers accept different ones. */
-function checksumsOf(body: Uint8Array): Readonly<Record<string, string>> {
-  const crc = Buffer.alloc(4);
-  crc.writeUInt32BE(crc32(body));
+/** Maximum size of an answer that is neither an object nor a list, in bytes. */
+const maxAnswerBytes = 64 * 1024;
+const maxListBytes = 4 * 1024 * 1024;
+
+function maxBytesOf({ method, query = {} }: HttpRequest, status: number): number {
+  if (method !== 'GET' || status >= 300) return maxAnswerBytes;
+  return 'list-type' in query ? maxListBytes : maxObjectBytes;
+}
+
+/**
+ * Sends the requests of the client. The whole body is read here, where a transfer that fails is
+ * repeated. A request without a signal, for credentials, has the deadline of a call.
+ */
+function handlerOver(
+  dispatcher: Dispatcher,
+  timeoutMs: number,
+): RequestHandler<HttpRequest, HttpResponse, HttpHandlerOptions> {
   return {
-    'content-md5': createHash('md5').update(body).digest('base64'),
-    'x-amz-checksum-crc32': crc.toString('base64'),
+    metadata: { handlerProtocol: 'http/1.1' },
+    handle: async (sent, { abortSignal } = {}) => {
+      const { method, headers } = sent;
+      const signal = (abortSignal as AbortSignal | undefined) ?? AbortSignal.timeout(timeoutMs);
+      const body = sent.body as string | Uint8Array | undefined;
+      try {
+        const response = await request(urlOf(sent), {
+          dispatcher,
+          method: method as Dispatcher.HttpMethod,
+          headers,
+          body: body ?? null,
+          signal,
+        });
+        const { statusCode } = response;
+        const bytes = await readBounded(response.body, maxBytesOf(sent, statusCode));
+        if (bytes === undefined && statusCode < 300)
+          throw new StoreError('invalid', 'The answer of the object store is too large');
+        const received = Object.entries(response.headers).map(([name, value]) => [
+          ...[name, [value].flat().join(', ')],
+        ]);
+        return {
+          response: {
+            statusCode,
+            headers: Object.fromEntries(received) as Record<string, string>,
+            body: Readable.from([bytes ?? Buffer.alloc(0)]),
+          },
+        };
+      } catch (error) {
+        if (error instanceof StoreError || abortSignal?.aborted === true) throw error;
+        // The client of AWS sends a request again whose error has this property.
+        throw Object.assign(unreachable(subjectOf(sent), error), { $retryable: {} });
+      }
+    },
   };
 }
 
-/** Signs headers. Keys that are derived from a secret are kept for as long as it is in use. */
-function signerFor(region: string) {
-  const derived = new WeakMap<Credentials, Map<string, ArrayBuffer>>();
-  return async (
-    credentials: Credentials,
-    time: number,
-    method: string,
-    url: URL,
-    headers: Readonly<Record<string, string>>,
-  ): Promise<Readonly<Record<string, string>>> => {
-    const { accessKeyId, secretAccessKey, sessionToken } = credentials;
-    let cache = derived.get(credentials);
-    // One key for each day.
-    if (cache === undefined || cache.size > 2) {
-      cache = new Map();
-      derived.set(credentials, cache);
-    }
-    const signed = await new AwsV4Signer({
-      method,
-      url: url.href,
-      headers,
-      accessKeyId,
-      secretAccessKey,
-      region,
-      service: 's3',
-      ...(sessionToken !== undefined && { sessionToken }),
-      cache,
-      datetime: new Date(time).toISOString().replaceAll(/[:-]|\.\d{3}/g, ''),
-    }).sign();
-    return Object.fromEntries(signed.headers);
-  };
+const subjectOf = ({ method }: HttpRequest): string =>
+  method === 'POST' ? 'The security token service' : 'The object store';
+
+function urlOf({ protocol, hostname, port, path, query = {} }: HttpRequest): string {
+  const pairs = Object.entries(query).map(([name, value]) =>
+    [name, String(value ?? '')].map(encodeURIComponent).join('='),
+  );
+  const origin = `${protocol}//${hostname}${port === undefined ? '' : `:${port}`}`;
+  return `${origin}${path}${pairs.length === 0 ? '' : `?${pairs.join('&')}`}`;
 }

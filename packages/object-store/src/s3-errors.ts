@@ -1,18 +1,13 @@
-import type { HttpAnswer } from './calls.ts';
 import { StoreError, type StoreErrorCode } from './object-store.ts';
-import { readXml, textAt } from './xml.ts';
+import type { Credentials } from './s3-credentials.ts';
 
-/** Meaning of an answer of S3 other than a success for the call. */
+/** Meaning of an error of the client of AWS. */
 export interface S3Failure {
-  /** `retry`: the same request may succeed soon. The others are done once for each call. */
-  readonly next: 'fail' | 'retry' | 'refresh-credentials' | 'correct-clock' | 'add-checksums';
-  /** `Code` of S3's error, or empty where the body has none. */
-  readonly s3Code: string;
+  /** All but `fail` are done once for each call. */
+  readonly next: 'fail' | 'refresh-credentials' | 'add-checksums';
   readonly error: StoreError;
 }
 
-/** Maximum size of the body of an error, in bytes. */
-export const maxErrorBytes = 64 * 1024;
 const maxMessageLength = 200;
 
 const throttled: ReadonlySet<string> = new Set([
@@ -21,77 +16,125 @@ const throttled: ReadonlySet<string> = new Set([
   'SlowDownWrite',
 ]);
 /**
- * Codes of credentials that another credential may replace. AWS answers some with 400, and the
- * Versity gateway an unknown access key with 404 and a code of its own.
+ * Codes of credentials that others may replace. AWS answers some with 400, and the Versity gateway
+ * an unknown access key with 404 and a code of its own. Files of a mounted Secret change one after
+ * the other, so that a signature may have been that of an earlier secret.
  */
 const rejectedCredentials: ReadonlySet<string> = new Set([
   ...['ExpiredToken', 'InvalidToken', 'TokenRefreshRequired', 'InvalidAccessKeyId'],
-  ...['ExpiredTokenException', 'XAdminUserNotFound'],
+  ...['ExpiredTokenException', 'XAdminUserNotFound', 'SignatureDoesNotMatch'],
 ]);
 /** Failures of a transfer, and conflicts with another request, that end by themselves. */
 const passing: ReadonlySet<string> = new Set([
   ...['RequestTimeout', 'IncompleteBody', 'BadDigest', 'XAmzContentSHA256Mismatch'],
   ...['OperationAborted', 'ConditionalRequestConflict', 'InternalError'],
+  ...['XMinioStorageFull', 'InsufficientStorage', 'IDPCommunicationErrorException'],
 ]);
-const isFull: ReadonlySet<string> = new Set(['XMinioStorageFull', 'InsufficientStorage']);
+const elsewhere: ReadonlySet<string> = new Set([
+  ...['AuthorizationHeaderMalformed', 'IllegalLocationConstraintException'],
+]);
 
-/**
- * Returns the failure that an answer means. The message contains the code and the message of S3's
- * error, without `secrets`, which a hostile server may repeat.
- */
-export function s3FailureOf(answer: HttpAnswer, secrets: readonly string[]): S3Failure {
-  const { code: s3Code, message, region: named } = errorOf(answer, secrets);
-  const region = answer.header('x-amz-bucket-region') ?? named;
-  const failure = (
-    code: StoreErrorCode,
-    next: S3Failure['next'] = 'fail',
-    more = '',
-  ): S3Failure => {
-    const detail = [s3Code, message].filter((text) => text !== '').join(': ');
-    const text = `The object store answers ${answer.status}${detail === '' ? '' : ` ${detail}`}${more}`;
-    return { next, s3Code, error: new StoreError(code, text) };
-  };
-
-  const { status } = answer;
-  const isRedirect =
-    [301, 302, 307, 308].includes(status) ||
-    s3Code === 'AuthorizationHeaderMalformed' ||
-    s3Code === 'IllegalLocationConstraintException';
-  if (isRedirect) {
-    const hasRegion = region !== undefined && /^[A-Za-z0-9-]{1,64}$/.test(region);
-    const more = hasRegion ? `; the bucket is in the region ${region}` : '';
-    return failure('invalid', 'fail', more);
-  }
-  if (throttled.has(s3Code) || status === 429) return failure('throttled', 'retry');
-  if (rejectedCredentials.has(s3Code)) return failure('denied', 'refresh-credentials');
-  if (s3Code === 'RequestTimeTooSkewed') return failure('denied', 'correct-clock');
-  if (status === 401 || status === 403) return failure('denied');
-  if (status === 404) return failure('missing');
-  if (isFull.has(s3Code) || status === 507) return failure('unavailable');
-  if (status === 501) return failure('invalid');
-  if (passing.has(s3Code) || status >= 500 || status === 408 || status === 409)
-    return failure('unavailable', 'retry');
-  const wantsChecksum =
-    status === 400 && /content-md5|x-amz-checksum/i.test(`${s3Code} ${message}`);
-  return failure('invalid', wantsChecksum ? 'add-checksums' : 'fail');
+/** The code for an answer other than a success. */
+function codeOf(status: number, code: string): StoreErrorCode {
+  if (elsewhere.has(code)) return 'invalid';
+  if (throttled.has(code) || status === 429) return 'throttled';
+  const isDenied = status === 401 || status === 403 || code === 'RequestTimeTooSkewed';
+  if (rejectedCredentials.has(code) || isDenied) return 'denied';
+  if (status === 404) return 'missing';
+  if (status === 501) return 'invalid';
+  const isPassing = passing.has(code) || status >= 500 || status === 408 || status === 409;
+  return isPassing ? 'unavailable' : 'invalid';
 }
 
-function errorOf({ body }: HttpAnswer, secrets: readonly string[]) {
-  const root = body === undefined ? undefined : readXml(body.toString('utf8'));
-  // STS has `ErrorResponse` around its error.
-  const error =
-    root?.name === 'ErrorResponse' ? root.children.find(({ name }) => name === 'Error') : root;
-  if (error?.name !== 'Error') return { code: '', message: '', region: undefined };
-  const code = textAt(error, 'Code')?.trim() ?? '';
+/**
+ * Returns the failure that an error means. The message contains the code and the message of S3's
+ * error, without the credentials, which a hostile server may repeat.
+ */
+export function s3FailureOf(error: unknown, using: Credentials): S3Failure {
+  if (error instanceof StoreError) return { next: 'fail', error };
+  const { status, code, message, region } = answerOf(error);
+  if (status === undefined) {
+    const text = 'The client of the object store has failed';
+    return { next: 'fail', error: new StoreError('invalid', text, { cause: error }) };
+  }
+  const { accessKeyId, secretAccessKey, sessionToken = '' } = using;
+  const text = textOf('The object store', { status, code, message }, [
+    ...[secretAccessKey, sessionToken, accessKeyId],
+  ]);
+  const isRedirect = status < 400 || elsewhere.has(code);
+  const hasRegion = isRedirect && region !== undefined && /^[A-Za-z0-9-]{1,64}$/.test(region);
+  const wantsChecksum = status === 400 && /content-md5|x-amz-checksum/i.test(`${code} ${message}`);
   return {
-    code: /^[\w.-]{1,64}$/.test(code) ? code : '',
-    message: oneLine(withoutSecrets(textAt(error, 'Message') ?? '', secrets)),
-    region: textAt(error, 'Region')?.trim(),
+    next: rejectedCredentials.has(code)
+      ? 'refresh-credentials'
+      : wantsChecksum
+        ? 'add-checksums'
+        : 'fail',
+    error: new StoreError(
+      codeOf(status, code),
+      hasRegion ? `${text}; the bucket is in the region ${region}` : text,
+    ),
   };
+}
+
+/** The error of a source of credentials. */
+export function credentialFailureOf(error: unknown): StoreError {
+  if (error instanceof StoreError) return error;
+  const { status, code, message } = answerOf(error);
+  if (status === undefined)
+    return new StoreError(
+      'denied',
+      'There are no credentials of the object store in the environment',
+      { cause: error },
+    );
+  return new StoreError(
+    codeOf(status, code),
+    textOf('The security token service', { status, code, message }, []),
+  );
+}
+
+interface Answer {
+  /** Undefined: the error is no answer of a server. */
+  readonly status: number | undefined;
+  /** Empty where the body has none. */
+  readonly code: string;
+  readonly message: string;
+  readonly region?: string | undefined;
+}
+
+export const statusOf = (error: unknown): number | undefined => answerOf(error).status;
+
+function answerOf(error: unknown): Answer {
+  const { $metadata, $fault, $response, name, message, Region } = error as {
+    readonly $metadata?: { readonly httpStatusCode?: number };
+    readonly $fault?: unknown;
+    readonly $response?: { readonly headers?: Readonly<Record<string, string>> };
+    readonly name?: string;
+    readonly message?: string;
+    readonly Region?: unknown;
+  };
+  const region = $response?.headers?.['x-amz-bucket-region'] ?? Region;
+  // A body that is no error of S3 has an error of the parser.
+  const isCode = $fault !== undefined && /^[\w.-]{1,64}$/.test(name ?? '') && name !== 'Unknown';
+  return {
+    status: $metadata?.httpStatusCode,
+    code: isCode ? (name ?? '') : '',
+    message: isCode && message !== 'UnknownError' ? (message ?? '') : '',
+    region: typeof region === 'string' ? region.trim() : undefined,
+  };
+}
+
+function textOf(
+  subject: string,
+  { status, code, message }: Answer,
+  secrets: readonly string[],
+): string {
+  const detail = [code, oneLine(withoutSecrets(message, secrets))].filter((text) => text !== '');
+  return `${subject} answers ${status}${detail.length === 0 ? '' : ` ${detail.join(': ')}`}`;
 }
 
 /** The text on one line, of limited length. */
-export function oneLine(text: string): string {
+function oneLine(text: string): string {
   const line = text
     .slice(0, 4 * maxMessageLength)
     .replaceAll(/[\p{C}\s]+/gu, ' ')
@@ -101,9 +144,10 @@ export function oneLine(text: string): string {
 
 /** Shorter texts are no secrets of any server, and parts of ordinary words. */
 const minSecretLength = 4;
+/** A token of a service account. */
+const jwt = /eyJ[\w-]+\.[\w-]+\.[\w-]*/g;
 
-/** The text without the secrets. */
-export const withoutSecrets = (text: string, secrets: readonly string[]): string =>
+const withoutSecrets = (text: string, secrets: readonly string[]): string =>
   secrets
     .filter(({ length }) => length >= minSecretLength)
-    .reduce((rest, secret) => rest.replaceAll(secret, '***'), text);
+    .reduce((rest, secret) => rest.replaceAll(secret, '***'), text.replaceAll(jwt, '***'));

@@ -1,3 +1,5 @@
+import type { ListObjectsV2CommandOutput } from '@aws-sdk/client-s3';
+import { isIP } from 'node:net';
 import { systemClock, type Clock } from '@conversation-operator/base/clock';
 import type { Outward } from '@conversation-operator/outward/outward';
 import { inBatches, inParallel, runningCalls } from './calls.ts';
@@ -8,16 +10,14 @@ import {
   checkRange,
   isBeginning,
   isKey,
-  maxObjectBytes,
   type ByteRange,
   type ListPage,
   type ObjectStore,
   type StoredName,
   StoreError,
 } from './object-store.ts';
-import { createS3Client, type S3Answer, type S3Client } from './s3-client.ts';
-import type { CredentialSource } from './credentials.ts';
-import { childrenOf, readXml, textAt, type XmlElement } from './xml.ts';
+import type { S3Calls, S3ClientOptions, S3Object } from './s3-client.ts';
+import type { CredentialSource } from './s3-credentials.ts';
 
 interface S3AddressOptions {
   /** Default: the endpoint of AWS in the region. */
@@ -33,63 +33,37 @@ interface S3AddressOptions {
   readonly pathStyle?: boolean | undefined;
 }
 
-interface S3Address {
-  /** Beginning of all keys in the bucket; empty, or with a `/` at its end. */
-  readonly prefix: string;
-  urlOf(key: string): URL;
-  /** URL of the bucket with these parameters. */
-  listUrl(query: Readonly<Record<string, string>>): URL;
-}
-
 const maxPrefixLength = 200;
 
-/** Returns the URLs of a bucket. Throws an `invalid` error that names the option. */
-export function s3Address(options: S3AddressOptions): S3Address {
-  const { region, bucket, endpoint = endpointOf(region) } = options;
+/** The settings with their defaults. Throws an `invalid` error that names the option. */
+function checkedAddress(options: S3AddressOptions) {
+  const { region, bucket, endpoint } = options;
   check(/^[A-Za-z0-9-]{1,64}$/.test(region), 'region is no name of a region');
   check(
     /^[A-Za-z0-9][A-Za-z0-9._-]{1,62}$/.test(bucket) && !bucket.includes('..'),
     'bucket is no name of a bucket',
   );
-  const base = URL.parse(endpoint);
-  check(
-    base !== null && ['http:', 'https:'].includes(base.protocol),
-    'endpoint is no URL of http or https',
-  );
-  check(
-    `${base.username}${base.password}${base.search}${base.hash}` === '',
-    'endpoint has more than an origin and a path',
-  );
+  const { pathStyle = endpoint !== undefined || bucket.includes('.') } = options;
+  if (endpoint !== undefined) {
+    const base = URL.parse(endpoint);
+    check(
+      base !== null && ['http:', 'https:'].includes(base.protocol),
+      'endpoint is no URL of http or https',
+    );
+    check(
+      `${base.username}${base.password}${base.search}${base.hash}` === '',
+      'endpoint has more than an origin and a path',
+    );
+    const isAddress = isIP(base.hostname.replace(/^\[(.*)\]$/, '$1')) !== 0;
+    check(pathStyle || !isAddress, 'endpoint is an address');
+  }
   const prefix = (options.prefix ?? '').replace(/\/$/, '');
   check(
     prefix === '' || (isKey(prefix) && prefix.length <= maxPrefixLength),
     `prefix is not the beginning of keys, or longer than ${maxPrefixLength} characters`,
   );
-
-  const { pathStyle = options.endpoint !== undefined || bucket.includes('.') } = options;
-  const path = base.pathname.replace(/\/+$/, '');
-  if (!pathStyle) base.hostname = `${bucket}.${base.hostname}`;
-  check(
-    pathStyle || base.hostname.startsWith(`${bucket.toLowerCase()}.`),
-    'endpoint is an address',
-  );
-  const root = `${base.origin}${path}${pathStyle ? `/${bucket}` : ''}`;
-  const beginning = prefix === '' ? '' : `${prefix}/`;
-  return {
-    prefix: beginning,
-    urlOf: (key) => new URL(`${root}/${beginning}${key}`),
-    listUrl: (query) => new URL(`${root}${pathStyle ? '' : '/'}?${queryOf(query)}`),
-  };
+  return { region, bucket, endpoint, pathStyle, prefix: prefix === '' ? '' : `${prefix}/` };
 }
-
-const endpointOf = (region: string): string =>
-  `https://s3.${region}.amazonaws.com${region.startsWith('cn-') ? '.cn' : ''}`;
-
-/** Spaces are `%20`, as the signature has them. */
-const queryOf = (query: Readonly<Record<string, string>>): string =>
-  Object.entries(query)
-    .map((pair) => pair.map(encodeURIComponent).join('='))
-    .join('&');
 
 function check(condition: boolean, problem: string): asserts condition {
   if (!condition) throw new StoreError('invalid', `Settings of the object store: ${problem}`);
@@ -100,18 +74,15 @@ export interface S3StoreOptions extends S3AddressOptions {
   readonly serverSideEncryption?: 'AES256' | 'aws:kms' | undefined;
   /** Id or ARN of the key; with `aws:kms` alone. Default: the key of the account. */
   readonly kmsKeyId?: string | undefined;
-  readonly credentials: CredentialSource;
+  /** Default: those that the tools of AWS find in the environment. */
+  readonly credentials?: CredentialSource | undefined;
   /** Maximum time of a request with its retries, in milliseconds. Default 10,000. */
   readonly timeoutMs?: number | undefined;
   /** Default: the clock of the system. */
   readonly clock?: Clock | undefined;
-  /** Random numbers from 0 to below 1. Default: `Math.random`. */
-  readonly random?: (() => number) | undefined;
   readonly outward: Outward;
 }
 
-const maxListBytes = 4 * 1024 * 1024;
-const maxPutAnswerBytes = 64 * 1024;
 const deletionsAtOnce = 16;
 const deletionsOfBatch = 1000;
 
@@ -122,11 +93,19 @@ const deletionsOfBatch = 1000;
  * error for settings that no bucket can have.
  */
 export function createS3Store(options: S3StoreOptions): ObjectStore {
-  const { timeoutMs = 10_000, clock = systemClock, random = Math.random } = options;
-  const { region, credentials, outward } = options;
-  const address = s3Address(options);
+  const { timeoutMs = 10_000, clock = systemClock, credentials, outward } = options;
+  const { region, bucket, endpoint, pathStyle, prefix } = checkedAddress(options);
   const encryption = encryptionOf(options);
-  const client = createS3Client({ region, credentials, timeoutMs, clock, random, outward });
+  const client = lazily({
+    region,
+    bucket,
+    endpoint,
+    pathStyle,
+    credentials,
+    timeoutMs,
+    clock,
+    outward,
+  });
   const calls = runningCalls();
 
   return {
@@ -134,59 +113,48 @@ export function createS3Store(options: S3StoreOptions): ObjectStore {
       calls.run(async () => {
         checkKey(key);
         checkBody(key, body);
-        const answer = await client.call({
-          method: 'PUT',
-          url: address.urlOf(key),
-          headers: encryption,
-          body,
-          signal,
-          maxBytes: maxPutAnswerBytes,
-        });
-        if (answer === undefined) throw unexpected('a put', answer);
+        const s3 = await client();
+        await s3.put({ Key: `${prefix}${key}`, Body: body, ...encryption }, signal);
       }),
     get: (key, { range, signal } = {}) =>
       calls.run(async () => {
         checkKey(key);
         if (range !== undefined) checkRange(range);
-        const answer = await client.call({
-          method: 'GET',
-          url: address.urlOf(key),
-          headers: rangeHeader(range),
-          signal,
-          maxBytes: maxObjectBytes,
-        });
-        return answer === undefined ? undefined : bytesOf(answer, range);
+        const s3 = await client();
+        const found = await s3.get(`${prefix}${key}`, rangeHeader(range), signal);
+        return found === undefined ? undefined : bytesOf(found, range);
       }),
     delete: (keys, { signal } = {}) =>
       calls.run(async () => {
         keys.forEach(checkKey);
+        const s3 = await client();
         // A request for each object: the one for several objects needs checksums, about which
         // servers differ, and some do not have it.
         for (const batch of inBatches(keys, deletionsOfBatch))
-          await inParallel(batch, deletionsAtOnce, async (key) => {
-            await client.call({
-              method: 'DELETE',
-              url: address.urlOf(key),
-              signal,
-              maxBytes: maxPutAnswerBytes,
-            });
-          });
+          await inParallel(batch, deletionsAtOnce, (key) => s3.delete(`${prefix}${key}`, signal));
       }),
     list: (listOptions) =>
-      calls.run(() =>
-        list(client, address, { ...checkedList(listOptions), signal: listOptions.signal }),
+      calls.run(async () =>
+        list(await client(), prefix, { ...checkedList(listOptions), signal: listOptions.signal }),
       ),
     async close() {
       await calls.close();
-      await client.close();
+      await (await client()).close();
     },
   };
+}
+
+/** The client of AWS is 20 MiB of a process: one without a bucket does not load it. */
+function lazily(options: S3ClientOptions): () => Promise<S3Calls> {
+  let loading: Promise<S3Calls> | undefined;
+  return () =>
+    (loading ??= import('./s3-client.ts').then(({ createS3Client }) => createS3Client(options)));
 }
 
 function encryptionOf({
   serverSideEncryption,
   kmsKeyId,
-}: S3StoreOptions): Readonly<Record<string, string>> {
+}: S3StoreOptions) {
   if (kmsKeyId !== undefined) {
     const isKeyId = /^[\w:/.-]{1,2048}$/.test(kmsKeyId);
     if (serverSideEncryption !== 'aws:kms' || !isKeyId)
@@ -196,132 +164,85 @@ function encryptionOf({
       );
   }
   return {
-    ...(serverSideEncryption !== undefined && {
-      'x-amz-server-side-encryption': serverSideEncryption,
-    }),
-    ...(kmsKeyId !== undefined && { 'x-amz-server-side-encryption-aws-kms-key-id': kmsKeyId }),
+    ...(serverSideEncryption !== undefined && { ServerSideEncryption: serverSideEncryption }),
+    ...(kmsKeyId !== undefined && { SSEKMSKeyId: kmsKeyId }),
   };
 }
 
 const rangeHeader = (range: ByteRange | undefined) =>
-  range === undefined
-    ? undefined
-    : { range: `bytes=${range.offset}-${range.offset + range.length - 1}` };
+  range === undefined ? undefined : `bytes=${range.offset}-${range.offset + range.length - 1}`;
 
 /** The bytes of the range, also of a server that ignores ranges and answers the whole object. */
-function bytesOf(answer: S3Answer, range: ByteRange | undefined): Buffer {
-  const { status, header, body } = answer;
-  if (range === undefined) {
-    if (status !== 200) throw unexpected('a read', answer);
-    return body;
-  }
+function bytesOf({ output, body }: S3Object, range: ByteRange | undefined): Buffer {
+  if (range === undefined || output === undefined) return body;
   const { offset, length } = range;
-  if (status === 416) return body;
-  if (status === 200) return Buffer.from(body.subarray(offset, offset + length));
-  const start = /^bytes (\d{1,16})-/.exec(header('content-range') ?? '')?.[1];
-  if (status !== 206 || Number(start) !== offset || body.length > length)
-    throw unexpected('a range', answer);
+  if (output.$metadata.httpStatusCode === 200)
+    return Buffer.from(body.subarray(offset, offset + length));
+  const start = /^bytes (\d{1,16})-/.exec(output.ContentRange ?? '')?.[1];
+  if (Number(start) !== offset || body.length > length)
+    throw new StoreError('invalid', 'The object store has answered another range');
   return body;
 }
 
 async function list(
-  client: S3Client,
-  address: ReturnType<typeof s3Address>,
+  client: S3Calls,
+  root: string,
   options: ReturnType<typeof checkedList> & { readonly signal: AbortSignal | undefined },
 ): Promise<ListPage> {
   const { prefix, summed, after, limit, signal } = options;
-  const first: Readonly<Record<string, string>> = {
-    'list-type': '2',
-    'max-keys': String(limit),
-    ...(`${address.prefix}${prefix}` !== '' && { prefix: `${address.prefix}${prefix}` }),
-    ...(summed && { delimiter: '/' }),
+  const first = {
+    MaxKeys: limit,
+    ...(`${root}${prefix}` !== '' && { Prefix: `${root}${prefix}` }),
+    ...(summed && { Delimiter: '/' }),
   };
-  const starting = after === '' ? {} : { 'start-after': `${address.prefix}${after}` };
+  const starting = after === '' ? {} : { StartAfter: `${root}${after}` };
   let token: string | undefined;
   for (;;) {
-    const continuing = token === undefined ? starting : { 'continuation-token': token };
-    const answer = await client.call({
-      method: 'GET',
-      url: address.listUrl({ ...first, ...continuing }),
-      signal,
-      maxBytes: maxListBytes,
-    });
-    if (answer?.status !== 200) throw unexpected('a list', answer);
-    const page = readS3List(answer.body);
+    const continuing = token === undefined ? starting : { ContinuationToken: token };
+    const page = await client.list({ ...first, ...continuing }, signal);
     // The keys of a prefix are behind it, so that a page that starts after it has it again.
-    const found = page.names.flatMap((name): readonly StoredName[] => {
-      const key = name.key.slice(address.prefix.length);
-      const isWanted = name.key.startsWith(`${address.prefix}${prefix}`) && key > after;
+    const found = namesOf(page).flatMap((name): readonly StoredName[] => {
+      const key = name.key.slice(root.length);
+      const isWanted = name.key.startsWith(`${root}${prefix}`) && key > after;
       const isName = summed && key.endsWith('/') ? key !== prefix && isBeginning(key) : isKey(key);
       return isWanted && isName ? [{ ...name, key }] : [];
     });
     const names = found.slice(0, limit);
-    const isLast = !page.isTruncated && found.length <= limit;
+    const isLast = page.IsTruncated !== true && found.length <= limit;
     // A page of nothing but such keys has no name after which the next one begins.
     if (isLast || names.length > 0) return { names, next: isLast ? undefined : names.at(-1)?.key };
-    if (page.token === undefined || page.token === token)
-      throw new StoreError('invalid', 'A list of the object store does not continue');
-    token = page.token;
+    const { NextContinuationToken: next } = page;
+    if (next === undefined || next === token) throw invalid('does not continue');
+    token = next;
   }
 }
 
-const unexpected = (call: string, answer: S3Answer | undefined): StoreError =>
-  new StoreError(
-    'invalid',
-    `The object store has answered ${call} with an unexpected ${answer?.status ?? 404}`,
-  );
-
-/** A page of ListObjectsV2, with keys of the bucket. */
-interface S3ListPage {
-  /** Objects and prefixes in ascending order, also those whose keys no store has. */
-  readonly names: readonly StoredName[];
-  readonly isTruncated: boolean;
-  readonly token: string | undefined;
-}
-
 /**
- * Reads an answer to ListObjectsV2. Throws an `invalid` error for one that is no such answer, or
- * whose keys are not in ascending order, as those of S3's directory buckets: a list by pages would
- * miss keys there.
+ * Objects and prefixes in ascending order, also those whose keys no store has. Throws an `invalid`
+ * error for an answer that is no list, or whose keys are not in ascending order, as those of S3's
+ * directory buckets: a list by pages would miss keys there.
  */
-function readS3List(body: Buffer): S3ListPage {
-  const root = readXml(body.toString('utf8'));
-  if (root?.name !== 'ListBucketResult') throw invalid('is not the answer to ListObjectsV2');
-  const objects = childrenOf(root, 'Contents').map((object) => ({
-    key: textOf(object, 'Key'),
-    bytes: sizeOf(object),
-  }));
-  const prefixes = childrenOf(root, 'CommonPrefixes').map((prefix) => ({
-    key: textOf(prefix, 'Prefix'),
-    bytes: 0,
-  }));
+function namesOf(page: ListObjectsV2CommandOutput): readonly StoredName[] {
+  // Every list has this element, and the page of a proxy does not.
+  if (page.IsTruncated === undefined) throw invalid('is not the answer to ListObjectsV2');
+  const objects = (page.Contents ?? []).map(({ Key, Size }) => nameOf(Key, Size));
+  const prefixes = (page.CommonPrefixes ?? []).map(({ Prefix }) => nameOf(Prefix, 0));
   for (const names of [objects, prefixes])
     if (names.some(({ key }, index) => index > 0 && isBefore(key, names[index - 1]?.key ?? '')))
       throw invalid('does not have the keys in ascending order');
-  const isTruncated = textAt(root, 'IsTruncated')?.trim() === 'true';
-  const token = textAt(root, 'NextContinuationToken');
-  return {
-    names: [...objects, ...prefixes].sort((a, b) => (a.key < b.key ? -1 : Number(a.key > b.key))),
-    isTruncated,
-    token,
-  };
+  return [...objects, ...prefixes].sort((a, b) => (a.key < b.key ? -1 : Number(a.key > b.key)));
+}
+
+function nameOf(key: string | undefined, bytes: number | undefined): StoredName {
+  if (key === undefined) throw invalid('has no key of an entry');
+  if (bytes === undefined || !Number.isSafeInteger(bytes) || bytes < 0)
+    throw invalid('has no valid size of an object');
+  return { key, bytes };
 }
 
 /** Keys that are not ASCII have another order in UTF-16 than in UTF-8. */
 const isBefore = (a: string, b: string): boolean =>
   Buffer.compare(Buffer.from(a), Buffer.from(b)) < 0;
-
-function textOf(element: XmlElement, name: string): string {
-  const text = textAt(element, name);
-  if (text === undefined) throw invalid(`has no ${name} of an entry`);
-  return text;
-}
-
-function sizeOf(object: XmlElement): number {
-  const text = textOf(object, 'Size').trim();
-  if (!/^\d{1,15}$/.test(text)) throw invalid('has no valid Size of an object');
-  return Number(text);
-}
 
 const invalid = (problem: string): StoreError =>
   new StoreError('invalid', `A list of the object store ${problem}`);

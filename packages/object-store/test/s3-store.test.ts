@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { systemClock, type Clock } from '@conversation-operator/base/clock';
+import { MockAgent } from 'undici';
 import { directly } from '@conversation-operator/outward/outward';
 import { type ObjectStore, StoreError } from '../src/object-store.ts';
-import { s3Address, createS3Store, type S3StoreOptions } from '../src/s3-store.ts';
+import { createS3Store, type S3StoreOptions } from '../src/s3-store.ts';
 import type { Credentials } from '../src/s3-credentials.ts';
 import { startFakeS3, type FakeS3, type Fault } from './fake-s3.ts';
 import { codeOf, describeStoreContract, keysOf, listAll } from './store-contract.ts';
@@ -14,17 +14,11 @@ const credentials: Credentials = {
   accessKeyId: 'AKIDEXAMPLE',
   secretAccessKey: 'the-secret+of/tests',
 };
-/** Time of back-offs passes at once. */
-const clock: Clock = {
-  ...systemClock,
-  after: (delayMs, callback) => systemClock.after(delayMs > 2500 ? delayMs : 0, callback),
-};
 const storeOf = (fake: FakeS3, options: Partial<S3StoreOptions> = {}): ObjectStore =>
   createS3Store({
     endpoint: fake.url,
     region: 'eu-test-1',
     bucket: fake.bucket,
-    clock,
     outward: directly,
     credentials: () => Promise.resolve(credentials),
     ...options,
@@ -46,6 +40,15 @@ describeStoreContract('a bucket', {
   },
   maxObjects: 20,
   numRuns: 60,
+});
+
+/** Back-offs of the client of AWS have no length. */
+const { random } = Math;
+beforeAll(() => {
+  Math.random = () => 0;
+});
+afterAll(() => {
+  Math.random = random;
 });
 
 describe('a store in a bucket', () => {
@@ -70,10 +73,7 @@ describe('a store in a bucket', () => {
     ['504', { status: 504 }],
     ['429', { status: 429 }],
     ['SlowDown', { status: 503, code: 'SlowDown' }],
-    ['SlowDown with a time', { status: 503, code: 'SlowDown', headers: { 'retry-after': '1' } }],
     ['RequestTimeout', { status: 400, code: 'RequestTimeout' }],
-    ['a transfer that has changed bytes', { status: 400, code: 'XAmzContentSHA256Mismatch' }],
-    ['a conflict', { status: 409, code: 'OperationAborted' }],
     ['a connection that ends', 'drop'],
     ['a connection that ends after the effect', 'drop-after-effect'],
     ['a response that ends early', 'truncate'],
@@ -89,33 +89,6 @@ describe('a store in a bucket', () => {
     await store.delete(['a/b']);
     expect(fake.objects.size).toBe(0);
     expect(fake.faults).toEqual([]);
-  });
-
-  it.each<[string, number]>([
-    ['2', 2_000],
-    ['0', 100],
-    // Longer than a call is to wait.
-    ['5', 5_000],
-    ['6', 5_000],
-    ['3600', 5_000],
-    ['Wed, 21 Oct 2026 07:28:00 GMT', 100],
-    ['-2', 100],
-    ['', 100],
-  ])('waits as a Retry-After of %j wants, %d ms', async (value, expected) => {
-    const timeoutMs = 60_000;
-    const delays: number[] = [];
-    const recording: Clock = {
-      ...systemClock,
-      after: (delayMs, callback) => {
-        if (delayMs !== timeoutMs) delays.push(delayMs);
-        return systemClock.after(delayMs === timeoutMs ? delayMs : 0, callback);
-      },
-    };
-    const patient = storeOf(fake, { clock: recording, timeoutMs, random: () => 0 });
-    fake.faults.push({ status: 503, code: 'SlowDown', headers: { 'retry-after': value } });
-    await patient.put('a/b', body);
-    expect(delays).toEqual([expected]);
-    await patient.close();
   });
 
   it('deletes an object once, though a proxy does so twice', async () => {
@@ -168,7 +141,6 @@ describe('a store in a bucket', () => {
 
   it.each<[Fault, string, string]>([
     [{ status: 403, code: 'AccessDenied' }, 'denied', '403 AccessDenied'],
-    [{ status: 403, code: 'SignatureDoesNotMatch' }, 'denied', '403 SignatureDoesNotMatch'],
     [{ status: 403 }, 'denied', '403'],
     [{ status: 401 }, 'denied', '401'],
     [{ status: 404, code: 'NoSuchBucket' }, 'missing', '404 NoSuchBucket'],
@@ -221,30 +193,27 @@ describe('a store in a bucket', () => {
   });
 
   it('gets other credentials once when the store rejects those in use', async () => {
-    const [first, second] = [1, 2].map((index) => ({
+    const known = [1, 2].map((index) => ({
       accessKeyId: `KEY${index}`,
       secretAccessKey: `secret${index}`,
       sessionToken: `token${index}`,
-    })) as [Credentials, Credentials];
-    for (const { accessKeyId, secretAccessKey, sessionToken } of [first, second])
+    }));
+    for (const { accessKeyId, secretAccessKey, sessionToken } of known)
       fake.credentials.set(accessKeyId, { secretAccessKey, sessionToken });
-    const rejected: (Credentials | undefined)[] = [];
+    let calls = 0;
     await store.close();
     store = storeOf(fake, {
-      credentials: (before) => {
-        rejected.push(before);
-        return Promise.resolve(before === undefined ? first : second);
-      },
+      credentials: () => Promise.resolve(known[Math.min(calls++, 1)] ?? credentials),
     });
     await put();
-    fake.expired.add('KEY1');
-    rejected.length = 0;
     await put();
-    expect(rejected).toEqual([undefined, first]);
+    expect(calls).toBe(1);
+    fake.expired.add('KEY1');
+    await put();
+    expect(calls).toBe(2);
     fake.expired.add('KEY2');
-    rejected.length = 0;
     expect(await codeOf(put())).toBe('denied');
-    expect(rejected).toEqual([undefined, first]);
+    expect(calls).toBe(3);
   });
 
   it.each([-3_600_000, 3_600_000])('corrects its clock by the server: %d ms', async (skewMs) => {
@@ -256,13 +225,10 @@ describe('a store in a bucket', () => {
   });
 
   it('does not correct its clock for ever', async () => {
-    const fault = { status: 403, code: 'RequestTimeTooSkewed', headers: { date: 'yesterday' } };
-    fake.faults.push(fault);
+    const fault = { status: 403, code: 'RequestTimeTooSkewed' };
+    fake.faults.push(fault, fault, fault);
     expect(await codeOf(put())).toBe('denied');
-    const again = { status: 403, code: 'RequestTimeTooSkewed' };
-    fake.faults.push(again, again);
-    expect(await codeOf(put())).toBe('denied');
-    expect(fake.seen).toHaveLength(3);
+    expect(fake.seen).toHaveLength(1);
   });
 
   it('sends checksums to a bucket that requires them', async () => {
@@ -310,11 +276,11 @@ describe('a store in a bucket', () => {
     ['half a document', '<ListBucketResult><Contents>'],
     [
       'an object without a size',
-      '<ListBucketResult><Contents><Key>a</Key></Contents></ListBucketResult>',
+      '<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>a</Key></Contents></ListBucketResult>',
     ],
     [
       'keys in another order',
-      '<ListBucketResult><Contents><Key>b</Key><Size>1</Size></Contents><Contents><Key>a</Key><Size>1</Size></Contents></ListBucketResult>',
+      '<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>b</Key><Size>1</Size></Contents><Contents><Key>a</Key><Size>1</Size></Contents></ListBucketResult>',
     ],
     [
       'a page without an end',
@@ -332,7 +298,7 @@ describe('a store in a bucket', () => {
     );
     fake.faults.push({
       status: 200,
-      body: `<ListBucketResult>${keys.join('')}</ListBucketResult>`,
+      body: `<ListBucketResult><IsTruncated>false</IsTruncated>${keys.join('')}</ListBucketResult>`,
     });
     const { names, next } = await store.list({ prefix: '', limit: 2 });
     expect(keysOf(names)).toEqual(['a', 'b']);
@@ -348,7 +314,7 @@ describe('a store in a bucket', () => {
 
   it('ends a call at the deadline, and for a signal', async () => {
     await store.close();
-    store = storeOf(fake, { timeoutMs: 100, clock: systemClock });
+    store = storeOf(fake, { timeoutMs: 100 });
     fake.faults.push('silence', 'silence');
     await expect(put()).rejects.toThrow('The object store has not answered within 100 ms');
     const controller = new AbortController();
@@ -356,14 +322,6 @@ describe('a store in a bucket', () => {
     const reason = new Error('no longer wanted');
     controller.abort(reason);
     await expect(reading).rejects.toBe(reason);
-  });
-
-  it('reports the failure instead of a wait beyond the deadline', async () => {
-    await store.close();
-    // Less than the longest wait of a client.
-    store = storeOf(fake, { timeoutMs: 4500, clock: systemClock });
-    fake.faults.push({ status: 503, code: 'SlowDown', headers: { 'retry-after': '3600' } });
-    expect(await codeOf(put())).toBe('throttled');
   });
 
   it('is unavailable while no server listens', async () => {
@@ -437,34 +395,27 @@ describe('the settings of a store in a bucket', () => {
   });
 
   it.each<[Partial<S3StoreOptions>, string, string]>([
-    [
-      {},
-      'https://a-bucket.s3.eu-test-1.amazonaws.com/k/1',
-      'https://a-bucket.s3.eu-test-1.amazonaws.com/?a=b%20c',
-    ],
+    [{}, 'https://a-bucket.s3.eu-test-1.amazonaws.com', '/k/1'],
     [
       { region: 'cn-north-1', bucket: 'with.dot' },
-      'https://s3.cn-north-1.amazonaws.com.cn/with.dot/k/1',
-      'https://s3.cn-north-1.amazonaws.com.cn/with.dot?a=b%20c',
+      'https://s3.cn-north-1.amazonaws.com.cn',
+      '/with.dot/k/1',
     ],
-    [
-      { endpoint: 'http://127.0.0.1:9000/' },
-      'http://127.0.0.1:9000/a-bucket/k/1',
-      'http://127.0.0.1:9000/a-bucket?a=b%20c',
-    ],
-    [
-      { endpoint: 'http://host/s3/', prefix: 'p/q/' },
-      'http://host/s3/a-bucket/p/q/k/1',
-      'http://host/s3/a-bucket?a=b%20c',
-    ],
+    [{ endpoint: 'http://127.0.0.1:9000/' }, 'http://127.0.0.1:9000', '/a-bucket/k/1'],
+    [{ endpoint: 'http://host/s3/', prefix: 'p/q/' }, 'http://host', '/s3/a-bucket/p/q/k/1'],
     [
       { endpoint: 'https://host:1', pathStyle: false, prefix: 'p' },
-      'https://a-bucket.host:1/p/k/1',
-      'https://a-bucket.host:1/?a=b%20c',
+      'https://a-bucket.host:1',
+      '/p/k/1',
     ],
-  ])('%j have these URLs', (options, object, list) => {
-    const address = s3Address({ ...fine, ...options });
-    expect(address.urlOf('k/1').href).toBe(object);
-    expect(address.listUrl({ a: 'b c' }).href).toBe(list);
+  ])('%j have the URL %s%s', async (options, origin, path) => {
+    const agent = new MockAgent();
+    agent.disableNetConnect();
+    agent.destroy = () => agent.close();
+    const asked = (sent: string) => sent.split('?')[0] === path;
+    agent.get(origin).intercept({ method: 'GET', path: asked }).reply(200, 'found');
+    const store = createS3Store({ ...fine, ...options, outward: { pool: () => agent } });
+    expect(String(await store.get('k/1'))).toBe('found');
+    await store.close();
   });
 });
