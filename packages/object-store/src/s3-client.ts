@@ -124,7 +124,9 @@ export function createS3Client(options: S3ClientOptions): S3Calls {
     put: (input, signal) =>
       run(signal, async (abortSignal) => {
         const checksums = isWithChecksums ? checksumsOf(input.Body) : {};
-        await client.send(new PutObjectCommand({ Bucket, ...input, ...checksums }), { abortSignal });
+        await client.send(new PutObjectCommand({ Bucket, ...input, ...checksums }), {
+          abortSignal,
+        });
       }),
     get: (Key, Range, signal) =>
       run(signal, async (abortSignal) => {

@@ -151,10 +151,7 @@ function lazily(options: S3ClientOptions): () => Promise<S3Calls> {
     (loading ??= import('./s3-client.ts').then(({ createS3Client }) => createS3Client(options)));
 }
 
-function encryptionOf({
-  serverSideEncryption,
-  kmsKeyId,
-}: S3StoreOptions) {
+function encryptionOf({ serverSideEncryption, kmsKeyId }: S3StoreOptions) {
   if (kmsKeyId !== undefined) {
     const isKeyId = /^[\w:/.-]{1,2048}$/.test(kmsKeyId);
     if (serverSideEncryption !== 'aws:kms' || !isKeyId)

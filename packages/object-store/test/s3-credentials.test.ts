@@ -25,11 +25,17 @@ beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 's3-credentials-'));
   fake = await startFakeS3();
   for (const id of [1, 2])
-    fake.credentials.set(`KEY${id}`, { secretAccessKey: `secret${id}`, sessionToken: `token${id}` });
+    fake.credentials.set(`KEY${id}`, {
+      secretAccessKey: `secret${id}`,
+      sessionToken: `token${id}`,
+    });
   // Nothing of this machine.
-  for (const name of Object.keys(process.env)) if (name.startsWith('AWS_')) delete process.env[name];
-  process.env['AWS_SHARED_CREDENTIALS_FILE'] = join(folder, 'none');
-  process.env['AWS_CONFIG_FILE'] = join(folder, 'none');
+  const none = join(folder, 'none');
+  process.env = {
+    ...Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('AWS_'))),
+    AWS_SHARED_CREDENTIALS_FILE: none,
+    AWS_CONFIG_FILE: none,
+  };
   Math.random = () => 0;
 });
 afterEach(async () => {
@@ -48,7 +54,10 @@ const file = async (name: string, text: string) => {
 /** Puts an object into a bucket by these credentials. */
 const put = async (options: Partial<S3StoreOptions> = {}) => {
   store ??= createS3Store({
-    ...{ endpoint: fake.url, region: 'eu-test-1', bucket: fake.bucket, outward: directly },
+    endpoint: fake.url,
+    region: 'eu-test-1',
+    bucket: fake.bucket,
+    outward: directly,
     ...options,
   });
   await store.put('a', Buffer.from('b'));
