@@ -190,7 +190,8 @@ function maxBytesOf({ method, query = {} }: HttpRequest, status: number): number
 
 /**
  * Sends the requests of the client. The whole body is read here, where a transfer that fails is
- * repeated. A request without a signal, for credentials, has the deadline of a call.
+ * repeated. A request without a signal is one for credentials; it has half the time of a call, so
+ * that the call outlives one without an answer.
  */
 function handlerOver(
   dispatcher: Dispatcher,
@@ -200,7 +201,7 @@ function handlerOver(
     metadata: { handlerProtocol: 'http/1.1' },
     handle: async (sent, { abortSignal } = {}) => {
       const { method, headers } = sent;
-      const signal = (abortSignal as AbortSignal | undefined) ?? AbortSignal.timeout(timeoutMs);
+      const signal = (abortSignal as AbortSignal | undefined) ?? AbortSignal.timeout(timeoutMs / 2);
       const body = sent.body as string | Uint8Array | undefined;
       try {
         const response = await request(urlOf(sent), {

@@ -84,7 +84,7 @@ export function credentialFailureOf(error: unknown): StoreError {
   if (status === undefined)
     return new StoreError(
       'denied',
-      'There are no credentials of the object store in the environment',
+      'There are no credentials of the object store: the variables and files of AWS, a web identity, the service of the container and that of the instance give none',
       { cause: error },
     );
   return new StoreError(

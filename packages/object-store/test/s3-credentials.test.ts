@@ -222,13 +222,13 @@ describe('credentials of a web identity', () => {
     expect(fake.seen).toEqual([]);
   });
 
-  it('are got once the service answers again', async () => {
-    let isSilent = true;
-    const sts = await serve(() => (isSilent ? { isSilent } : { body: answer(1) }));
+  it('are got in spite of one request without an answer', async () => {
+    const sts = await serve(() =>
+      sts.requests.length === 1 ? { isSilent: true } : { body: answer(1) },
+    );
     await setEnvironment(sts.url);
-    expect(await errorOf(put({ timeoutMs: 500 }))).toMatchObject({ code: 'timeout' });
-    isSilent = false;
-    await put();
+    await put({ timeoutMs: 2000 });
+    expect(sts.requests).toHaveLength(2);
     expect(keysSeen()).toEqual(['KEY1']);
   });
 
@@ -284,7 +284,7 @@ describe('credentials of a machine', () => {
     Object.assign(process.env, environment);
     expect(await errorOf(put())).toMatchObject({
       code: 'denied',
-      message: 'There are no credentials of the object store in the environment',
+      message: expect.stringContaining('There are no credentials of the object store') as string,
     });
     expect(fake.seen).toEqual([]);
   });
