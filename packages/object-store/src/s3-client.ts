@@ -206,7 +206,7 @@ function handlerOver(
       try {
         const response = await request(urlOf(sent), {
           dispatcher,
-          method: method as Dispatcher.HttpMethod,
+          method,
           headers,
           body: body ?? null,
           signal,

@@ -32,7 +32,7 @@ export function directoryCredentials(directory: string): CredentialSource {
     const path = join(directory, name);
     const text = await textOf(path);
     const problem = text === undefined ? 'does not exist' : 'contains no credential';
-    // What may be in a header.
+    // Other characters may not be in a header.
     if (text !== undefined && /^[\x21-\x7e]{1,16384}$/.test(text)) return text;
     throw new StoreError('denied', `The file ${path} ${problem}`);
   };
