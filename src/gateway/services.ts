@@ -55,7 +55,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     ownerSettings: new ObjectFeed({ cache: caches.ownerSettings, clock, namespace }),
   };
   const ring = new KeyRing({ cache: caches.apiKeys, namespace, clock });
-  const caps = new StorageCaps({ caches, namespace, clock, quotas: () => lookup.quotas() });
+  const caps = new StorageCaps({ caches, namespace, quotas: () => lookup.quotas() });
   const limits = createLimits(options, { logger, proxies, bytesOf: (name) => caps.bytesOf(name) });
   const { client, pool, slowReaders, scheduler, rateLimits, connections } = limits;
   const agents = new AgentAccess({

@@ -251,15 +251,11 @@ export class Ledger {
     this.#countSandbox(old, -1);
   }
 
-  /** Counts what is about to be stored, until the returned function is called. */
+  /** Counts what is about to be stored, until the returned function is called, once. */
   reserve(owner: string, growth: Partial<Totals>): () => void {
     const reserved = { ...none, ...growth };
     this.#add(owner, reserved, 1);
-    let isOver = false;
-    return () => {
-      if (!isOver) this.#add(owner, reserved, -1);
-      isOver = true;
-    };
+    return () => this.#add(owner, reserved, -1);
   }
 
   /** The use of every cap that holds for an owner. */

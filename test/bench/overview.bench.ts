@@ -39,7 +39,7 @@ const caches = {
   apiKeys: new TestCache<ApiKey>(gatewayIndexers.apiKeys),
   ownerSettings: new TestCache<OwnerSettings>(),
 };
-const caps = new StorageCaps({ caches, namespace, clock: systemClock, quotas: () => [] });
+const caps = new StorageCaps({ caches, namespace, quotas: () => [] });
 caps.open();
 const statuses = [
   { replicas: 1, conditions: [admitted, condition('Ready', 'True')] },

@@ -144,9 +144,7 @@ export const conversationRoutes = (
       problems: ['not-found', 'conflict', 'stored-bytes-limit-exceeded'],
       handle: async ({ body, reader, ...call }) => {
         const conversation = await ownConversation(needs.lookup, call);
-        const { written, reservation } = await update(needs, conversation, body);
-        await needs.feeds.conversations.shows(written);
-        reservation.release();
+        const written = await update(needs, conversation, body);
         return { jsonText: await responses.freshConversation(written, reader) };
       },
     }),
@@ -200,7 +198,7 @@ async function update(
 }
 
 async function store(
-  { client, caps }: StartNeeds,
+  { client, caps, feeds }: StartNeeds,
   conversation: Pick<CachedConversation, 'metadata' | 'spec'>,
   change: UpdateRequest,
   precondition: { readonly resourceVersion?: string } = {},
@@ -213,11 +211,14 @@ async function store(
     metadata: { ...precondition, uid: metadata.uid },
     spec: changesTo(conversation, change),
   };
-  return caps.during(spec.owner, { storedBytes }, async () =>
-    cachedConversation(
-      await client.mergePatch(conversations, metadata.namespace, metadata.name, patch),
-    ),
-  );
+  return caps.during(spec.owner, { storedBytes }, async () => {
+    const { namespace, name } = metadata;
+    const written = cachedConversation(
+      await client.mergePatch(conversations, namespace, name, patch),
+    );
+    await feeds.conversations.shows(written);
+    return written;
+  });
 }
 
 /** The fields that an update may change. */

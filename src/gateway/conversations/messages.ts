@@ -1,5 +1,4 @@
 import { conversationParams } from '../http/fields.ts';
-import type { Reservation } from '../lookup/storage-caps.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { z } from 'zod';
 import {
@@ -41,16 +40,6 @@ const maxBytes = 384 * 1024;
 const maxKeptDelivered = 8;
 const maxAttempts = 12;
 const retryAfterSeconds = 10;
-
-interface QueuedMessage {
-  readonly conversation: Conversation;
-  readonly number: number;
-  /**
-   * The caller releases it when the caches show the message; undefined where the message was stored
-   * already.
-   */
-  readonly reservation: Reservation | undefined;
-}
 
 const bytesOf = (message: LaterMessage): number => Buffer.byteLength(JSON.stringify(message));
 
@@ -95,9 +84,8 @@ function withMessage(conversation: Conversation, message: LaterMessage): readonl
 const isTooLarge = (message: Message): boolean =>
   bytesOf({ ...message, id: 'x'.repeat(64), number: 1_000_000_000 }) > maxBytes;
 
-/** Takes room for bytes that are to be stored; throws where there is none. */
-type TakeRoom = (bytes: number) => Reservation;
-const unlimited: TakeRoom = () => ({ release: () => undefined, releaseWhenShown: () => undefined });
+/** Makes a write that stores this number of bytes more; throws where there is no room for them. */
+type Store = (bytes: number, write: () => Promise<Conversation>) => Promise<Conversation>;
 
 const totalBytes = (messages: readonly LaterMessage[]): number =>
   messages.reduce((total, one) => total + bytesOf(one), 0);
@@ -106,16 +94,16 @@ const totalBytes = (messages: readonly LaterMessage[]): number =>
  * Stores a message for the agent: after the stored ones, and once, however often it is called with
  * the same id. `otherIds` are ids that the same message may have had before. The write names the
  * version that was read, so that a write whose outcome is unknown either shows in the next read or
- * never takes effect after it.
+ * never takes effect after it. Returns the number of the message.
  */
 export async function queueMessage(
   client: KubeClient,
   { metadata: { namespace, name, uid } }: Conversation,
   id: string,
   message: Message,
-  takeRoom: TakeRoom = unlimited,
+  store: Store = (_bytes, write) => write(),
   otherIds: readonly string[] = [],
-): Promise<QueuedMessage> {
+): Promise<number> {
   let lost: Error | undefined;
   for (let attempt = 1; attempt <= maxAttempts; attempt++) {
     const stored = await found(client.get(conversations, namespace, name));
@@ -123,8 +111,7 @@ export async function queueMessage(
       throw notFound('conversation');
     const { messages = [] } = stored.spec;
     const same = messages.find((known) => known.id === id || otherIds.includes(known.id));
-    if (same !== undefined)
-      return { conversation: stored, number: sameAs(same, message), reservation: undefined };
+    if (same !== undefined) return sameAs(same, message);
     const number =
       Math.max(
         stored.status?.messages?.lastDelivered ?? 0,
@@ -132,15 +119,12 @@ export async function queueMessage(
       ) + 1;
     const { resourceVersion } = stored.metadata;
     const spec = { messages: withMessage(stored, { ...message, id, number }) };
-    const reservation = takeRoom(totalBytes(spec.messages) - totalBytes(messages));
+    const write = () =>
+      client.mergePatch(conversations, namespace, name, { metadata: { resourceVersion }, spec });
     try {
-      const conversation = await client.mergePatch(conversations, namespace, name, {
-        metadata: { resourceVersion },
-        spec,
-      });
-      return { conversation, number, reservation };
+      await store(totalBytes(spec.messages) - totalBytes(messages), write);
+      return number;
     } catch (error) {
-      reservation.release();
       if (mayBeExecuted(error)) lost = error;
       else if (!isConflict(error)) throw error;
     }
@@ -225,15 +209,13 @@ export const sendMessageRoute = (needs: StartNeeds): Route =>
       const key = headers['idempotency-key'];
       const [id = newUuid(clock.now(), random), ...otherIds] =
         key === undefined ? [] : messageIdsOf(keys, owner, name, key);
-      const takeRoom = (storedBytes: number) => caps.reserve(owner, { storedBytes });
-      const {
-        number,
-        conversation: updated,
-        reservation,
-      } = await queueMessage(client, conversation, id, message, takeRoom, otherIds);
-      void feeds.conversations
-        .shows(cachedConversation(updated))
-        .then(() => reservation?.release());
+      const store: Store = (storedBytes, write) =>
+        caps.during(owner, { storedBytes }, async () => {
+          const written = await write();
+          await feeds.conversations.shows(cachedConversation(written));
+          return written;
+        });
+      const number = await queueMessage(client, conversation, id, message, store, otherIds);
       const isDelivered = (seen: CachedConversation | undefined) =>
         (seen?.status?.messages?.lastDelivered ?? 0) >= number;
       if (phase === 'RUNNING') await feeds.conversations.settled(name, isDelivered, deliveryMs);

@@ -194,10 +194,12 @@ export async function startConversation(
         return present;
       });
   };
-  const { written: created, reservation } = await caps.during(owner, growth, create);
-  startTexts.keep(created);
-  reservation.releaseWhenShown('conversations', id);
-  const shown = await feeds.conversations.settled(id, (conversation) => conversation !== undefined);
+  const { created, shown } = await caps.during(owner, growth, async () => {
+    const created = await create();
+    startTexts.keep(created);
+    const isShown = (conversation: CachedConversation | undefined) => conversation !== undefined;
+    return { created, shown: await feeds.conversations.settled(id, isShown) };
+  });
   if (references.paused && references.sandbox !== undefined)
     await requestResume(needs, references.sandbox);
   return shown ?? cachedConversation(created);

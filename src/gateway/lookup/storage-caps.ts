@@ -1,4 +1,3 @@
-import type { Clock } from '@conversation-operator/base/clock';
 import {
   Ledger,
   type CapUse,
@@ -28,27 +27,9 @@ const capKinds = {
 /** The problems that may refuse one more start, or a message. */
 export const capProblems = Object.values(capKinds).map(({ problem }) => problem);
 
-/** A reservation counts as stored before its object is. */
-export interface Reservation {
-  /** Ends the reservation. Further calls do nothing. */
-  release(): void;
-  /**
-   * Ends the reservation as soon as the cache shows the object, which then counts itself; after one
-   * minute at the latest.
-   */
-  releaseWhenShown(kind: Kind, name: string): void;
-}
-
-/**
- * Maximum lifetime of a reservation. A cache that does not show the object by then has lost its
- * watch, and lists again.
- */
-const maxReservedMs = 60_000;
-
 export interface StorageCapsOptions {
   readonly caches: Pick<Caches, Kind>;
   readonly namespace: string;
-  readonly clock: Clock;
   /** The quotas of the namespace; the same array as long as they do not change. */
   readonly quotas: () => readonly ConversationQuota[];
 }
@@ -61,8 +42,6 @@ export interface StorageCapsOptions {
 export class StorageCaps {
   readonly #options: StorageCapsOptions;
   readonly #ledger = new Ledger();
-  /** The ends of reservations by the object that the cache does not show yet. */
-  readonly #unseen = new Map<string, () => void>();
   readonly #removers: (() => void)[] = [];
   readonly #caps = new Derived((quotas: readonly ConversationQuota[]) => quotaCaps(quotas));
 
@@ -90,7 +69,6 @@ export class StorageCaps {
 
   close(): void {
     for (const remove of this.#removers.splice(0)) remove();
-    for (const release of this.#unseen.values()) release();
   }
 
   /** The totals of an owner. */
@@ -115,49 +93,19 @@ export class StorageCaps {
   }
 
   /**
-   * Counts what is about to be stored. Throws where a limit has no room for it; what is stored
-   * already is never refused.
+   * Counts what a write is about to store, until it has ended: a write waits for the cache, which
+   * counts the object itself. Throws where a limit has no room; what is stored already is never
+   * refused.
    */
-  reserve(owner: string, growth: Partial<Totals>): Reservation {
-    const caps = this.#caps.of(this.#options.quotas());
-    const exceeded = this.#ledger.exceeded(caps, owner, growth);
+  async during<T>(owner: string, growth: Partial<Totals>, write: () => Promise<T>): Promise<T> {
+    const exceeded = this.#ledger.exceeded(this.#caps.of(this.#options.quotas()), owner, growth);
     if (exceeded !== undefined) throw problemOf(exceeded);
     const release = this.#ledger.reserve(owner, growth);
-    return { release, releaseWhenShown: (kind, name) => this.#whenShown(kind, name, release) };
-  }
-
-  /**
-   * Counts what a write is about to store, as `reserve` does; a write that fails stores nothing.
-   * @returns The result of the write. The caller releases the reservation when the caches show it.
-   */
-  async during<T>(
-    owner: string,
-    growth: Partial<Totals>,
-    write: () => Promise<T>,
-  ): Promise<{ readonly written: T; readonly reservation: Reservation }> {
-    const reservation = this.reserve(owner, growth);
     try {
-      return { written: await write(), reservation };
-    } catch (error) {
-      reservation.release();
-      throw error;
-    }
-  }
-
-  #whenShown(kind: Kind, name: string, release: () => void): void {
-    const { caches, namespace, clock } = this.#options;
-    if (caches[kind].store.get(namespace, name) !== undefined) {
+      return await write();
+    } finally {
       release();
-      return;
     }
-    const key = `${kind}/${name}`;
-    const end = (): void => {
-      timer.cancel();
-      this.#unseen.delete(key);
-      release();
-    };
-    const timer = clock.after(maxReservedMs, end);
-    this.#unseen.set(key, end);
   }
 
   #seenConversation(conversation: CachedConversation): void {
@@ -175,7 +123,6 @@ export class StorageCaps {
         isNew: false,
         wantsSandbox: wantsOwnSandbox(conversation),
       });
-    this.#unseen.get(`conversations/${name}`)?.();
   }
 
   #seenSandbox(sandbox: Sandbox): void {
@@ -189,7 +136,6 @@ export class StorageCaps {
       counts: metadata.deletionTimestamp === undefined && !isCapExceeded(failure),
       madeFor: madeForReferenceOf(sandbox)?.uid,
     });
-    this.#unseen.get(`sandboxes/${metadata.name}`)?.();
   }
 }
 

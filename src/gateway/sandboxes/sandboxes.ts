@@ -255,8 +255,9 @@ async function startSandbox(
       if (present === undefined) throw error;
       return present;
     });
-  const { written, reservation } = await caps.during(owner, { sandboxes: 1 }, create);
-  reservation.releaseWhenShown('sandboxes', name);
-  await feeds.sandboxes.settled(name, (seen) => seen !== undefined);
-  return written;
+  return caps.during(owner, { sandboxes: 1 }, async () => {
+    const written = await create();
+    await feeds.sandboxes.settled(name, (seen) => seen !== undefined);
+    return written;
+  });
 }

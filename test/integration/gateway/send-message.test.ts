@@ -325,7 +325,7 @@ describe('sending a message', () => {
               return result;
             },
           });
-          const { number } = await queueMessage(gateway.client, conversation, message_id, {
+          const number = await queueMessage(gateway.client, conversation, message_id, {
             role: 'user',
             content: [{ type: 'text', text: message_id }],
             run: true,

@@ -100,7 +100,6 @@ export class StreamScene {
   readonly #caps = new StorageCaps({
     caches: this.caches,
     namespace,
-    clock: this.clock,
     quotas: () => this.lookup.quotas(),
   });
   readonly #snapshots = newPool('snapshots', this.clock);

@@ -39,7 +39,7 @@ describe.each(unknownOutcomes)('a write that ends with %s', (_sentence, errorOf)
 
   it.each([true, false])('stores a message once, whether it was stored: %s', async (isStored) => {
     const { client, conversation, writes } = await aClient('mergePatch', errorOf(), isStored);
-    const { number } = await queueMessage(client, conversation, 'm-1', message);
+    const number = await queueMessage(client, conversation, 'm-1', message);
     const { spec } = await client.get(conversations, 'default', 'c-1');
     expect(spec.messages).toMatchObject([{ id: 'm-1', number }]);
     expect(writes()).toBe(isStored ? 1 : 2);

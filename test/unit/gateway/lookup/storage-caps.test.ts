@@ -1,7 +1,8 @@
 import { ownerReferenceTo } from '@conversation-operator/kube/object';
 import { ownSandboxName } from '../../../../src/resources/ids.ts';
 import fc from 'fast-check';
-import { StorageCaps, type Reservation } from '../../../../src/gateway/lookup/storage-caps.ts';
+import { StorageCaps } from '../../../../src/gateway/lookup/storage-caps.ts';
+import type { Totals } from '../../../../src/quota/caps.ts';
 import {
   cachedConversation,
   type CachedConversation,
@@ -14,32 +15,37 @@ import type {
 import type { Sandbox } from '../../../../src/resources/sandbox.ts';
 import { aConversation, aSandbox, aSpare, condition, noon } from '../../../support/builders.ts';
 import { TestCache } from '../../../support/test-cache.ts';
-import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 const namespace = 'default';
 const setUp = () => {
-  const clock = new VirtualClock();
   const caches = {
     conversations: new TestCache<CachedConversation>(),
     sandboxes: new TestCache<Sandbox>(),
   };
-  const totals = new StorageCaps({ caches, namespace, clock, quotas: () => [] });
+  const totals = new StorageCaps({ caches, namespace, quotas: () => [] });
   totals.open();
-  return { clock, ...caches, totals };
+  const reserve = (owner: string, growth: Partial<Totals>) => {
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    const ended = totals.during(owner, growth, () => promise);
+    return async () => {
+      resolve(undefined);
+      await ended;
+    };
+  };
+  return { ...caches, totals, reserve };
 };
 const id = (index: number) => String(index).padStart(32, '0');
 const at = (status: StartStatus): ConversationStatus => ({ start: { status, transitions: [] } });
 
 describe('what owners have stored', () => {
-  it('counts what is reserved until the cache shows it, and not twice', () => {
-    const { totals, conversations } = setUp();
+  it('counts what is written until the write has ended, which waits for the cache', async () => {
+    const { totals, conversations, reserve } = setUp();
     const conversation = cachedConversation(aConversation({ name: id(1), status: at('READY') }));
     const { storedBytes } = conversation;
-    totals
-      .reserve('alice', { conversations: 1, storedBytes })
-      .releaseWhenShown('conversations', id(1));
+    const end = reserve('alice', { conversations: 1, storedBytes });
     expect(totals.stored('alice')).toMatchObject({ conversations: 1, storedBytes });
     conversations.set(conversation);
+    await end();
     expect(totals.stored('alice')).toMatchObject({ conversations: 1, storedBytes });
     conversations.delete(conversation);
     expect(totals.all).toEqual({ conversations: 0, storedBytes: 0, sandboxes: 0 });
@@ -83,15 +89,6 @@ describe('what owners have stored', () => {
     expect(totals.stored('alice').sandboxes).toBe(1);
   });
 
-  it('forgets after a minute what no cache has shown', async () => {
-    const { totals, clock } = setUp();
-    totals.reserve('alice', { sandboxes: 1 }).releaseWhenShown('sandboxes', 'sbx');
-    await clock.advance(59_000);
-    expect(totals.stored('alice').sandboxes).toBe(1);
-    await clock.advance(1_000);
-    expect([totals.all.sandboxes, clock.timers]).toEqual([0, 0]);
-  });
-
   const indexes = fc.integer({ min: 0, max: 4 });
   const owner = fc.constantFrom('alice', 'bob');
   const step = fc.oneof(
@@ -119,11 +116,11 @@ describe('what owners have stored', () => {
     fc.record({ kind: fc.constant('release' as const) }),
   );
 
-  it('is what a count of everything gives, whatever happens', () => {
-    fc.assert(
-      fc.property(fc.array(step, { maxLength: 60, size: 'max' }), (steps) => {
-        const { totals, conversations, sandboxes } = setUp();
-        const reserved: { readonly owner: string; readonly reservation: Reservation }[] = [];
+  it('is what a count of everything gives, whatever happens', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 60, size: 'max' }), async (steps) => {
+        const { totals, conversations, sandboxes, reserve } = setUp();
+        const reserved: { readonly owner: string; readonly end: () => Promise<void> }[] = [];
         for (const each of steps) {
           if (each.kind === 'conversation') {
             const conversation = cachedConversation(
@@ -159,14 +156,10 @@ describe('what owners have stored', () => {
           } else if (each.kind === 'reserve') {
             reserved.push({
               owner: each.owner,
-              reservation: totals.reserve(each.owner, {
-                conversations: 1,
-                storedBytes: 7,
-                sandboxes: 1,
-              }),
+              end: reserve(each.owner, { conversations: 1, storedBytes: 7, sandboxes: 1 }),
             });
           } else {
-            reserved.shift()?.reservation.release();
+            await reserved.shift()?.end();
           }
           for (const name of ['alice', 'bob']) {
             const live = conversations.store
@@ -199,7 +192,7 @@ describe('what owners have stored', () => {
             );
           }
         }
-        for (const { reservation } of reserved) reservation.release();
+        for (const { end } of reserved) await end();
         for (const one of conversations.store.list()) conversations.delete(one);
         for (const one of sandboxes.store.list()) sandboxes.delete(one);
         expect(totals.all).toEqual({ conversations: 0, storedBytes: 0, sandboxes: 0 });

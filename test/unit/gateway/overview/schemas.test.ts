@@ -50,7 +50,7 @@ function setUp({ elects = true } = {}) {
     ownerSettings: new TestCache<OwnerSettings>(),
   };
   const serviceCaches = { pools: new TestCache<SandboxPool>(), leases: new TestCache<Lease>() };
-  const caps = new StorageCaps({ caches, namespace, clock, quotas: () => lookup.quotas() });
+  const caps = new StorageCaps({ caches, namespace, quotas: () => lookup.quotas() });
   caps.open();
   // A read of the API server would fail.
   const lookup = new ResourceLookup({ client: {} as KubeClient, namespace, caches });
