@@ -6,7 +6,6 @@ import type { FairScheduler } from '@conversation-operator/http/limits/fair-sche
 import type { Logger } from '@conversation-operator/base/logger';
 import type { GatewayOptions } from '../gateway-options.ts';
 import { quotaRecord } from '../quota/quota.ts';
-import { ResponseCache } from '../presenters/conversation-records.ts';
 import { OwnRecords } from './own-records.ts';
 import { every, type Clock, type Timer } from '@conversation-operator/base/clock';
 import type { Freshness } from '@conversation-operator/kube/reflector';
@@ -85,7 +84,7 @@ interface LiveStateNeeds {
   readonly scheduler: FairScheduler;
 }
 
-/** State that the streams of one gateway share, and the texts of records, which reads use too. */
+/** State that the streams of one gateway share. */
 export type LiveState = ReturnType<typeof createLiveState>;
 
 export function createLiveState(
@@ -93,7 +92,6 @@ export function createLiveState(
   { caches, liveStreams = {} }: Pick<GatewayOptions, 'caches' | 'liveStreams'>,
 ) {
   const { namespace, lookup, caps, exposure, clock, logger, random, scheduler } = needs;
-  const responses = new ResponseCache({ lookup, exposure });
   const hubs = new OwnerHubs({
     caches,
     namespace,
@@ -106,7 +104,6 @@ export function createLiveState(
         owner,
         lookup,
         exposure,
-        responses,
         quota: (whose) => quotaRecord({ lookup, clock, caps }, whose),
       }),
     charge: (owner, work) => scheduler.now(owner, work),
@@ -114,7 +111,7 @@ export function createLiveState(
   });
   const { conversations, sandboxes } = caches;
   const staleness = new Staleness({ caches: [conversations, sandboxes], clock });
-  return { responses, hubs, staleness };
+  return { hubs, staleness };
 }
 
 /** Delay before a hub without streams is dropped, in which its last client may connect again. */

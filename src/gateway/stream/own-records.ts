@@ -6,7 +6,7 @@ import { creationOf, sortedBy } from '../paging/keyset.ts';
 import { type Exposure, presentSandbox } from '../presenters/sandbox.ts';
 import type { StartTexts } from '../lookup/start-texts.ts';
 import { startTaskRecord } from '../presenters/start-task.ts';
-import type { ResponseCache } from '../presenters/conversation-records.ts';
+import { conversationRecord } from '../presenters/conversation-records.ts';
 
 export const subjectKinds = ['conversation', 'start_task', 'sandbox'] as const;
 export type SubjectKind = (typeof subjectKinds)[number];
@@ -38,7 +38,6 @@ export interface OwnRecordsOptions {
   readonly owner: string;
   readonly lookup: ResourceLookup;
   readonly exposure: Exposure;
-  readonly responses: Pick<ResponseCache, 'conversationText'>;
   /** The record of GET /api/v1/quota. */
   readonly quota: (owner: string) => unknown;
 }
@@ -89,7 +88,7 @@ export class OwnRecords {
   #conversation(conversation: CachedConversation): OwnRecord {
     return {
       id: conversationIdOf(conversation),
-      json: this.#options.responses.conversationText(conversation),
+      json: JSON.stringify(conversationRecord(this.#options, conversation)),
       isOver: false,
     };
   }

@@ -11,7 +11,6 @@ import { OwnRecords } from '../../../src/gateway/stream/own-records.ts';
 import { OwnerHubs } from '../../../src/gateway/stream/live-state.ts';
 import { newPool } from '../../../src/gateway/limits/pools.ts';
 import { quotaRecord } from '../../../src/gateway/quota/quota.ts';
-import { ResponseCache } from '../../../src/gateway/presenters/conversation-records.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import type { ApiKey } from '../../../src/resources/api-key.ts';
 import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
@@ -130,12 +129,10 @@ export class StreamScene {
   recordsOf(owner: string): OwnRecords {
     const { lookup, clock } = this;
     const reads = { lookup, clock, caps: this.#caps };
-    const responses = new ResponseCache({ lookup, exposure: nothingExposed });
     return new OwnRecords({
       owner,
       lookup,
       exposure: nothingExposed,
-      responses,
       quota: (whose) => quotaRecord(reads, whose),
     });
   }
