@@ -6,7 +6,7 @@ import { ResourceLookup } from '../../../src/gateway/lookup/resource-lookup.ts';
 import { StorageCaps } from '../../../src/gateway/lookup/storage-caps.ts';
 import { nothingExposed } from './nothing-exposed.ts';
 import { LiveStream } from '../../../src/gateway/stream/live-stream.ts';
-import type { EventMemory } from '../../../src/gateway/stream/event-ring.ts';
+import type { StreamLimits } from '../../../src/gateway/stream/stream-events.ts';
 import { OwnRecords } from '../../../src/gateway/stream/own-records.ts';
 import { OwnerHubs } from '../../../src/gateway/stream/live-state.ts';
 import { newPool } from '../../../src/gateway/limits/pools.ts';
@@ -103,9 +103,8 @@ export class StreamScene {
     quotas: () => this.lookup.quotas(),
   });
   readonly #snapshots = newPool('snapshots', this.clock);
-  #tokens = 0;
 
-  constructor(memory: Partial<EventMemory> = {}) {
+  constructor(limits: Partial<StreamLimits> = {}) {
     this.hubs = new OwnerHubs({
       caches: this.caches,
       namespace,
@@ -113,9 +112,8 @@ export class StreamScene {
       recordsOf: (owner) => this.recordsOf(owner),
       clock: this.clock,
       logger: this.#log.logger,
-      random: (bytes) => Buffer.alloc(bytes, (this.#tokens += 1)),
       charge: (owner, work) => this.#scheduler.now(owner, work),
-      memory,
+      limits,
     });
     this.#caps.open();
     this.hubs.open();
@@ -150,7 +148,7 @@ export class StreamScene {
     return state.contents;
   }
 
-  connect(owner: string, state = new StreamState(), lastEventId = state.lastEventId) {
+  connect(owner: string, state = new StreamState()) {
     const response = new TestResponse(state);
     state.connect();
     const { clock, hubs } = this;
@@ -167,7 +165,7 @@ export class StreamScene {
       slowReaders: this.#slowReaders,
       ended: () => undefined,
     });
-    stream.begin(lastEventId);
+    stream.begin();
     return { state, response, stream };
   }
 
