@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { endOfString } from '@conversation-operator/base/json-depth';
+import { endOfString } from '@conversation-operator/base/json-text';
 
 /** Source text access of ECMAScript, which the types of TypeScript lack. */
 interface SourceTextJson {

@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { isDeeperThan } from '@conversation-operator/base/json-depth';
+import { isDeeperThan } from '@conversation-operator/base/json-text';
 import {
   BoundedClient,
   type BoundedCall,
@@ -85,12 +85,14 @@ export class AgentHttp {
         throw agentErrorOf(error, { timeoutMs, maxBodyBytes });
       });
     if (!isSuccess(status)) throw errorOf(status, text, secrets);
-    const parsed = answer.safeParse(parseJson(text, hasExactNumbers ? parseExactly : JSON.parse));
+    const json = parseJson(text, hasExactNumbers ? parseExactly : JSON.parse);
+    // JSON.stringify would fail for a part of a value of too many levels.
+    if (isDeeperThan(json, maxDepth))
+      throw new AgentError('malformed', `The agent's answer has more than ${maxDepth} levels.`, {
+        status,
+      });
+    const parsed = answer.safeParse(json);
     if (!parsed.success) {
-      if (isDeeperThan(text, maxDepth))
-        throw new AgentError('malformed', `The agent's answer has more than ${maxDepth} levels.`, {
-          status,
-        });
       // Only the first issue: all issues may be longer than the answer.
       const [issue] = parsed.error.issues;
       const why = `${issue?.path.map(String).join('.') ?? ''}: ${issue?.message ?? ''}`;
@@ -198,13 +200,10 @@ function agentErrorOf(
   }
 }
 
-/**
- * Undefined for invalid JSON, which no schema accepts, and for JSON that is nested so deeply that
- * JSON.stringify would fail for a part of it.
- */
+/** Undefined for invalid JSON, which no schema accepts. */
 function parseJson(text: string, parse: (text: string) => unknown = JSON.parse): unknown {
   try {
-    return isDeeperThan(text, maxDepth) ? undefined : parse(text);
+    return parse(text);
   } catch {
     return undefined;
   }

@@ -55,8 +55,8 @@ export interface QuestionText {
 }
 
 /**
- * Maximum characters of a summary. Caches keep 8 KiB of a text, and a character takes up to three
- * bytes, because the text has no control characters but line feeds.
+ * Maximum characters of a summary, which caches keep: 8 KiB at most, because a character takes up
+ * to three bytes.
  */
 const maxSummary = 2_600;
 /**

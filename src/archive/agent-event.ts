@@ -1,4 +1,4 @@
-import { isDeeperThan } from '@conversation-operator/base/json-depth';
+import { isDeeperThan } from '@conversation-operator/base/json-text';
 import { isEvent, isSearched } from '../agent/event-kinds.ts';
 
 /** A part of the log of an agent. */
@@ -60,10 +60,10 @@ interface Fields {
  * name it, and `archive_omitted_bytes` has its size.
  */
 export function agentEventOf(text: Buffer): AgentEvent | undefined {
-  const string = text.toString();
+  const parsed = text.length > maxEventBytes ? undefined : parse(text.toString());
   // Readers of the archive walk its events by recursion, as JSON.stringify below.
-  const isOmitted = text.length > maxEventBytes || isDeeperThan(string, maxDepth);
-  const fields = isOmitted ? outerFields(text) : parse(string);
+  const isOmitted = text.length > maxEventBytes || isDeeperThan(parsed, maxDepth);
+  const fields = isOmitted ? outerFields(text) : parsed;
   const { id, kind, timestamp, source } = fields ?? {};
   if (typeof id !== 'string' || id === '' || id.length > maxIdLength) return undefined;
   const known = {

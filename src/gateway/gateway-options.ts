@@ -13,7 +13,6 @@ import type { GitDirectory } from './git/directory.ts';
 import type { GitHosts } from './git/hosts.ts';
 import type { PoolSizes } from './limits/pools.ts';
 import type { PullRequests } from './pull-requests/pull-requests.ts';
-import type { EventMemory } from './stream/event-ring.ts';
 import type { Memory } from './proxy/loopback-origins.ts';
 
 export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger' | 'metrics'> {
@@ -65,8 +64,6 @@ export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'
   readonly eventsFirstByteMs?: number;
   /** Reads the archives of conversations; without it a conversation has events while it runs. */
   readonly history?: HistoryReader;
-  /** Limits of the memory of live streams that replace the defaults. */
-  readonly liveStreams?: Partial<EventMemory>;
   /** Whether the deprecated interface under /api answers; otherwise its status is 410. */
   readonly legacyApi: boolean;
   /** Origins whose pages may use the service; none by default. */

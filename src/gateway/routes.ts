@@ -30,7 +30,7 @@ export function routesOf(
 ): readonly Route[] {
   const search = new ConversationSearch();
   const documented = [
-    ...conversationRoutes(services, search, live.responses),
+    ...conversationRoutes(services, search),
     ...startTaskRoutes(services, search),
     streamRoute(services, live),
     ...historyRoutes(services),

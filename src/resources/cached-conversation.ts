@@ -15,26 +15,13 @@ import type { CachedMetadata } from '@conversation-operator/kube/object';
 
 /**
  * Size in bytes of what is stored of a conversation for its owner: the JSON of metadata and spec in
- * UTF-8, without managedFields. The bytes that were removed before the object was parsed count too,
- * as the API server has sent them. An API server that escapes `<`, `>` and `&` sends five bytes
- * more for each than this JSON has; caches, which alone remove bytes, agree with one another.
+ * UTF-8, without managedFields.
  */
-export function storedBytesOf(
-  { metadata, spec }: Pick<Conversation, 'spec'> & { readonly metadata: object },
-  removedBytes = 0,
-): number {
-  return (
-    Buffer.byteLength(
-      JSON.stringify({ metadata: { ...metadata, managedFields: undefined }, spec }),
-    ) + removedBytes
-  );
-}
-
-/**
- * Maximum bytes of a text that caches parse, as JSON, where a character may take six: more than any
- * text has that caches keep, and than the first words are made of.
- */
-export const maxCachedTextBytes = 8192;
+export const storedBytesOf = ({
+  metadata,
+  spec,
+}: Pick<Conversation, 'spec'> & { readonly metadata: object }): number =>
+  Buffer.byteLength(JSON.stringify({ metadata: { ...metadata, managedFields: undefined }, spec }));
 
 /** A message without its content. */
 export type CachedMessage = Omit<Message, 'content'>;
@@ -81,20 +68,18 @@ export const lacksStepsInCaches = (stored: Conversation): boolean =>
   stored.status?.start?.steps?.some(({ output }) => output !== undefined) === true;
 
 /**
- * The transform of every cache of conversations, whose texts may have lost their ends behind
- * `maxCachedTextBytes`: `removedBytes` in all. Texts that many of them have share one place.
+ * The transform of every cache of conversations. Texts that many of them have share one place.
  */
 export function cachedConversation(
   stored: Conversation,
   interner = new Interner(),
-  removedBytes = 0,
 ): CachedConversation {
   const { status } = stored;
   interner.share(stored, 'apiVersion', 'kind');
   const { apiVersion, kind } = stored;
   const metadata = cachedMetadata(stored.metadata, interner);
   const spec = cachedSpec(stored.spec, interner);
-  const storedBytes = storedBytesOf(stored, removedBytes);
+  const storedBytes = storedBytesOf(stored);
   const beginning = beginningOf(stored.spec.initialMessage);
   // Literals of all fields: objects that are put together piece by piece take a quarter more
   // memory.

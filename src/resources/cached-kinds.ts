@@ -1,6 +1,6 @@
 import type { ResourceDefinition } from '@conversation-operator/kube/object';
 import { apiKeys } from './api-key.ts';
-import { cachedConversation, maxCachedTextBytes } from './cached-conversation.ts';
+import { cachedConversation } from './cached-conversation.ts';
 import { conversationQuotas } from './conversation-quota.ts';
 import { conversations, type Conversation } from './conversation.ts';
 import type { CustomObject } from './group.ts';
@@ -52,9 +52,7 @@ export function cachedKinds(interner = new Interner()) {
   return {
     conversations: {
       resource: conversations,
-      maxTextBytes: maxCachedTextBytes,
-      transform: (object: Conversation, removedBytes: number) =>
-        cachedConversation(object, interner, removedBytes),
+      transform: (object: Conversation) => cachedConversation(object, interner),
     },
     sandboxes: {
       resource: sandboxes,

@@ -18,8 +18,8 @@ type News =
   | { readonly type: 'signed-out' };
 
 /**
- * The stream of the service. The browser connects again by itself after a lost connection, with the
- * id of the last event; after an answer that is no stream, this class does.
+ * The stream of the service. The browser connects again by itself after a lost connection; after
+ * an answer that is no stream, this class does.
  */
 class StreamSource {
   readonly #deliver: (news: News) => void;

@@ -106,12 +106,12 @@ export const ownerMutants: Readonly<Record<string, TestedMutant>> = {
     test: 'test/unit/controllers/conversation/polling/agent-notifications.test.ts',
     name: 'has a budget for each owner',
   },
-  'the events of the first owner keep all the memory when others come': {
+  'what waits for the clients of one owner may fill the memory of all': {
     file: 'src/gateway/stream/live-state.ts',
-    from: 'for (const { ring } of this.#hubs.values()) ring.limit(limits);',
-    to: 'hub.ring.limit(limits);',
+    from: 'return Math.min(maxBytes, totalBytes / this.#hubs.size);',
+    to: 'return Math.min(maxBytes, totalBytes);',
     test: 'test/unit/gateway/stream/live-state.hubs.test.ts',
-    name: 'who share the memory for what it has missed',
+    name: 'its part of what may wait for all owners is full',
   },
   'a push beyond the maximum of an hour is passed on': {
     file: 'src/gateway/limits/host-budget.ts',

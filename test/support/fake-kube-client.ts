@@ -126,7 +126,7 @@ export class FakeKubeClient implements KubeClient {
   ) {
     const { items, resourceVersion } = await this.list(resource, options);
     return {
-      items: items.map((item) => map(item, 0)).filter((item) => item !== undefined),
+      items: items.map((item) => map(item)).filter((item) => item !== undefined),
       resourceVersion,
     };
   }

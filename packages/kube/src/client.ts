@@ -30,18 +30,8 @@ export interface MetadataOptions {
   readonly metadataOnly?: boolean;
 }
 
-/** Options for readers that need only the beginning of long texts. */
-export interface ShorteningOptions {
-  /**
-   * Maximum bytes of a text in metadata or spec, as JSON. The client removes the end of a longer
-   * text before it parses the object, because parsing that text takes nearly all of the time and
-   * memory that a large object costs. Absent: objects arrive whole.
-   */
-  readonly maxTextBytes?: number;
-}
-
-/** Converts one object, of which `maxTextBytes` has removed `removedBytes` bytes. */
-export type Mapping<T, R> = (object: T, removedBytes: number) => R | undefined;
+/** Converts one object; undefined leaves it out. */
+export type Mapping<T, R> = (object: T) => R | undefined;
 
 export interface ListResult<T> {
   readonly items: readonly T[];
@@ -78,12 +68,10 @@ export type WatchEvent<T> =
   | {
       readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
       readonly object: T;
-      /** Number of bytes that `maxTextBytes` has removed from the object. Absent: 0. */
-      readonly removedBytes?: number;
     }
   | { readonly type: 'BOOKMARK'; readonly resourceVersion: string };
 
-export interface WatchOptions extends ListOptions, ShorteningOptions {
+export interface WatchOptions extends ListOptions {
   readonly resourceVersion: string;
   /** The server ends the stream without an error after this many seconds. */
   readonly timeoutSeconds: number;
@@ -131,7 +119,7 @@ export interface KubeClient {
   listMapped<T extends KubeObject, R>(
     resource: ResourceDefinition<T>,
     map: Mapping<T, R>,
-    options?: ListOptions & CallOptions & ShorteningOptions & MetadataOptions,
+    options?: ListOptions & CallOptions & MetadataOptions,
   ): Promise<ListResult<R>>;
   /** Ends with the server's stream. Throws `ApiError` for an ERROR event; 410: list again. */
   watch<T extends KubeObject>(

@@ -7,7 +7,6 @@ import type {
   ListResult,
   Mapping,
   MetadataOptions,
-  ShorteningOptions,
   Subresource,
   WatchEvent,
   WatchOptions,
@@ -15,7 +14,6 @@ import type {
 import { ResponseTooLargeError, DeadlineError, TransportError, isExpired } from './errors.ts';
 import {
   Flattened,
-  linesIn,
   linesOf,
   wholeLines,
   parseObject,
@@ -24,12 +22,11 @@ import {
   ScratchBuffer,
 } from './watch-stream.ts';
 import { PageSize, maxLimit } from './page-size.ts';
-import { shortenTexts } from './shortened-texts.ts';
 import { statusPatch } from './status-patch.ts';
 import type { Transport, TransportRequest } from './transport.ts';
 
 type Resource<T extends KubeObject> = ResourceDefinition<T>;
-type Listing = ListOptions & CallOptions & ShorteningOptions & MetadataOptions;
+type Listing = ListOptions & CallOptions & MetadataOptions;
 type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
 interface ListPage<T> {
@@ -216,7 +213,7 @@ export class HttpKubeClient implements KubeClient {
     resource: Resource<T>,
     options: WatchOptions,
   ): AsyncGenerator<Iterable<WatchEvent<T>>, void, undefined> {
-    const { resourceVersion, timeoutSeconds, signal, maxTextBytes = Infinity } = options;
+    const { resourceVersion, timeoutSeconds, signal } = options;
     const query = {
       ...selectors(options),
       watch: true,
@@ -233,12 +230,8 @@ export class HttpKubeClient implements KubeClient {
       signal,
     });
     options.onOpen?.();
-    for await (const lines of wholeLines(stream, maxWatchLineBytes)) {
-      const hasLongText = lines.length > maxTextBytes;
-      yield hasLongText
-        ? shortenedEventsOf(resource, lines, maxTextBytes)
-        : eventsOf(resource, lines.toString('utf8'));
-    }
+    for await (const lines of wholeLines(stream, maxWatchLineBytes))
+      yield eventsOf(resource, lines.toString('utf8'));
   }
 
   async #pages<T extends KubeObject, R>(
@@ -255,9 +248,9 @@ export class HttpKubeClient implements KubeClient {
       const limit = mode === 'in pages' ? size.limit : undefined;
       const page = await this.#page(resource, options, limit, next, scratch);
       if (page === 'too large') continue;
-      for (const [index, item] of (page.items ?? []).entries()) {
+      for (const item of page.items ?? []) {
         const part = options.metadataOnly === true ? { metadata: item.metadata } : item;
-        const mapped = map(withoutManagedFields(resource, part), page.removed[index] ?? 0);
+        const mapped = map(withoutManagedFields(resource, part));
         if (mapped !== undefined) items.push(mapped);
       }
       next = page.metadata.continue;
@@ -272,17 +265,9 @@ export class HttpKubeClient implements KubeClient {
     limit: number | undefined,
     next: string | undefined,
     scratch: ScratchBuffer,
-  ): Promise<(ListPage<T> & { readonly removed: readonly number[] }) | 'too large'> {
+  ): Promise<ListPage<T> | 'too large'> {
     const size = this.#pageSize(resource, options);
-    const { maxTextBytes, metadataOnly = false } = options;
-    let removed: readonly number[] = [];
-    const gather = (chunks: readonly Uint8Array[], count: number): Buffer => {
-      const response = scratch.gather(chunks, count);
-      if (maxTextBytes === undefined) return response;
-      const shortened = shortenTexts(response, { within: 'items', maxTextBytes });
-      ({ removed } = shortened);
-      return shortened.json;
-    };
+    const { metadataOnly = false } = options;
     const query: Query = { ...selectors(options), limit, continue: next };
     let bytes = 0;
     try {
@@ -295,12 +280,12 @@ export class HttpKubeClient implements KubeClient {
         // A single object may be as large as etcd permits.
         maxResponseBytes: limit === 1 ? undefined : maxPageBytes,
         onResponseBytes: (count) => (bytes = count),
-        gather,
+        gather: (chunks, count) => scratch.gather(chunks, count),
         ...sending(options),
       });
       const page = response as ListPage<T>;
       if (limit !== undefined) size.record(page.items?.length ?? 0, bytes);
-      return { ...page, removed };
+      return page;
     } catch (error) {
       if (limit === undefined) throw error;
       const isTooLarge = error instanceof ResponseTooLargeError;
@@ -384,16 +369,4 @@ function* eventsOf<T extends KubeObject>(
   text: string,
 ): Generator<WatchEvent<T>, void, undefined> {
   for (const line of linesOf(text)) yield watchEvent(resource, line);
-}
-
-/** Truncates texts line by line, because a line holds exactly one event. */
-function* shortenedEventsOf<T extends KubeObject>(
-  resource: Resource<T>,
-  lines: Buffer,
-  maxTextBytes: number,
-): Generator<WatchEvent<T>, void, undefined> {
-  for (const line of linesIn(lines)) {
-    const { json, removed } = shortenTexts(line, { within: 'object', maxTextBytes });
-    yield watchEvent(resource, json.toString('utf8'), removed[0]);
-  }
 }

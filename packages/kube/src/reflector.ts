@@ -2,7 +2,7 @@ import { IdleTimer, sleep } from '@conversation-operator/base/clock';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { KubeObject, ResourceDefinition } from './object.ts';
 import { backoffDelayMs, type BackoffOptions } from '@conversation-operator/base/backoff';
-import type { KubeClient, ListOptions, ShorteningOptions, WatchEvent } from './client.ts';
+import type { KubeClient, ListOptions, WatchEvent } from './client.ts';
 import { TransportError, ApiError, isExpired } from './errors.ts';
 import type { RuntimeOptions } from './runtime-options.ts';
 import { IndexedStore, type Indexers, type Store } from './store.ts';
@@ -52,8 +52,7 @@ export interface Handler<T> {
   deleted?(object: T, finality: Finality): void;
 }
 
-interface CommonOptions<S extends KubeObject, T extends KubeObject>
-  extends RuntimeOptions, ShorteningOptions {
+interface CommonOptions<S extends KubeObject, T extends KubeObject> extends RuntimeOptions {
   readonly client: KubeClient;
   readonly resource: ResourceDefinition<S>;
   /** Absent: all namespaces. */
@@ -74,10 +73,9 @@ interface CommonOptions<S extends KubeObject, T extends KubeObject>
  * SetTransform, and removes parts that take memory and that no reader of the store needs. The
  * reflector calls the transform for accepted objects, once for each version and page by page, so
  * that at most one page of whole objects is in memory. The transform is pure and keeps namespace,
- * name, uid and resourceVersion. With the option `maxTextBytes` the object lacks the ends of long
- * texts, and `removedBytes` is the number of missing bytes.
+ * name, uid and resourceVersion.
  */
-type Transform<S, T> = (object: S, removedBytes: number) => T;
+type Transform<S, T> = (object: S) => T;
 
 export type ReflectorOptions<S extends KubeObject, T extends KubeObject = S> = CommonOptions<S, T> &
   // Without a transform, the store holds the objects as the server sends them.
@@ -224,10 +222,8 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
   async #list(signal: AbortSignal): Promise<string> {
     const { client, resource } = this.#options;
     const refused = new Map<string, string>();
-    const take = (object: S, removedBytes: number) =>
-      this.#accepts(object, this.#refused, refused)
-        ? this.#transform(object, removedBytes)
-        : undefined;
+    const take = (object: S) =>
+      this.#accepts(object, this.#refused, refused) ? this.#transform(object) : undefined;
     // A list without a version is a consistent read and never older than the known state.
     const list = await client.listMapped(resource, take, { signal, ...this.#selection() });
     this.#refused = refused;
@@ -249,12 +245,11 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     this.#isInterrupted = false;
   }
 
-  #selection(): ListOptions & ShorteningOptions {
-    const { namespace, labelSelector, maxTextBytes } = this.#options;
+  #selection(): ListOptions {
+    const { namespace, labelSelector } = this.#options;
     return {
       ...(namespace === undefined ? {} : { namespace }),
       ...(labelSelector === undefined ? {} : { labelSelector }),
-      ...(maxTextBytes === undefined ? {} : { maxTextBytes }),
     };
   }
 
@@ -308,7 +303,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
       const known = this.#store.get(namespace, name);
       if (known?.metadata.uid === uid) this.#remove(known, 'observed');
     } else if (this.#accepts(object, this.#refused, this.#refused)) {
-      this.#put(this.#transform(object, event.removedBytes ?? 0));
+      this.#put(this.#transform(object));
     } else {
       const known = this.#store.get(namespace, name);
       if (known !== undefined) this.#remove(known, 'assumed');

@@ -8,25 +8,19 @@ interface RawEvent {
 }
 
 /**
- * Parses one line of a watch as an event without `managedFields`. `removedBytes` is the number of
- * bytes that were removed from the line. Throws an `ApiError` for an ERROR event, and a
- * `TransportError` for a line that is not an event.
+ * Parses one line of a watch as an event without `managedFields`. Throws an `ApiError` for an ERROR
+ * event, and a `TransportError` for a line that is not an event.
  */
 export function watchEvent<T extends KubeObject>(
   resource: ResourceDefinition<T>,
   line: string,
-  removedBytes = 0,
 ): WatchEvent<T> {
   const event = parseLine(line);
   switch (event.type) {
     case 'ADDED':
     case 'MODIFIED':
-    case 'DELETED': {
-      const object = withoutManagedFields(resource, event.object);
-      return removedBytes === 0
-        ? { type: event.type, object }
-        : { type: event.type, object, removedBytes };
-    }
+    case 'DELETED':
+      return { type: event.type, object: withoutManagedFields(resource, event.object) };
     case 'BOOKMARK':
       return {
         type: 'BOOKMARK',
@@ -149,16 +143,6 @@ export function* linesOf(text: string): Generator<string, void, undefined> {
     start = end + 1;
   }
   if (start < text.length) yield text.slice(start);
-}
-
-/** Yields the same lines as views of the bytes. */
-export function* linesIn(bytes: Buffer): Generator<Buffer, void, undefined> {
-  let start = 0;
-  for (let end = bytes.indexOf(newline); end !== -1; end = bytes.indexOf(newline, start)) {
-    if (end > start) yield bytes.subarray(start, end);
-    start = end + 1;
-  }
-  if (start < bytes.length) yield bytes.subarray(start);
 }
 
 /**

@@ -109,13 +109,10 @@ export class ScriptedServer {
   /** Only for what a reflector calls. */
   get client(): KubeClient {
     const partial: Pick<KubeClient, 'listMapped' | 'watch'> = {
-      listMapped: async <R>(
-        _resource: unknown,
-        map: (object: never, removedBytes: number) => R | undefined,
-      ) => {
+      listMapped: async <R>(_resource: unknown, map: (object: never) => R | undefined) => {
         const { items, resourceVersion } = (await this.#list()) as unknown as ListResult<never>;
         return {
-          items: items.map((item) => map(item, 0)).filter((item) => item !== undefined),
+          items: items.map((item) => map(item)).filter((item) => item !== undefined),
           resourceVersion,
         };
       },

@@ -99,8 +99,7 @@ export class ShardClient extends InterceptedClient {
     this.listMapped = (resource, map, options) =>
       client.listMapped(
         resource,
-        (object, removedBytes) =>
-          owns(object.metadata.namespace ?? '') ? map(object, removedBytes) : undefined,
+        (object) => (owns(object.metadata.namespace ?? '') ? map(object) : undefined),
         options,
       );
   }

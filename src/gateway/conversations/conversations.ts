@@ -34,7 +34,12 @@ import {
 } from '../http/fields.ts';
 import { maxTitleLength } from '../../resources/conversation-status.ts';
 import { idempotencyHeaders } from './idempotency.ts';
-import { type ResponseCache, accessTo, startTextsOf } from '../presenters/conversation-records.ts';
+import {
+  accessTo,
+  conversationRecord,
+  freshRecord,
+  startTextsOf,
+} from '../presenters/conversation-records.ts';
 import { startRequestSchema, type StartRequest } from '../presenters/start-fields.ts';
 import {
   conversationFilter,
@@ -71,7 +76,6 @@ type ConversationNeeds = StartNeeds &
 export const conversationRoutes = (
   needs: ConversationNeeds,
   search: ConversationSearch,
-  responses: ResponseCache,
 ): readonly Route[] => {
   return [
     post(base, 'startConversation', {
@@ -113,7 +117,7 @@ export const conversationRoutes = (
         refuseTooMany(query.ids);
         const found = await needs.lookup.conversations(owner, query.ids);
         const present = found.filter((conversation) => conversation !== undefined);
-        return { jsonText: await responses.freshConversations(present, reader) };
+        return { json: await Promise.all(present.map((each) => freshRecord(needs, each, reader))) };
       },
     }),
     get(`${base}/search`, 'searchConversations', {
@@ -123,8 +127,9 @@ export const conversationRoutes = (
       handle: ({ owner, query: { sort_order, limit, page_id, ...filters }, reader }) => {
         const matches = conversationFilter(filters);
         const wanted = { of: 'conversations', matches, sort_order, limit, page_id } as const;
-        const page = search.page(needs.lookup.conversationsOf(owner), wanted);
-        return { jsonText: responses.conversationPage(page, reader) };
+        const { items, ...page } = search.page(needs.lookup.conversationsOf(owner), wanted);
+        const records = items.map((each) => conversationRecord(needs, each, { reader }));
+        return { json: { items: records, ...page } };
       },
     }),
     get(`${base}/count`, 'countConversations', {
@@ -145,7 +150,7 @@ export const conversationRoutes = (
       handle: async ({ body, reader, ...call }) => {
         const conversation = await ownConversation(needs.lookup, call);
         const written = await update(needs, conversation, body);
-        return { jsonText: await responses.freshConversation(written, reader) };
+        return { json: await freshRecord(needs, written, reader) };
       },
     }),
     remove(`${base}/{id}`, 'deleteConversation', {

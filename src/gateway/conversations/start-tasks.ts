@@ -156,14 +156,11 @@ export function streamStart(
 
 /**
  * Maximum stored bytes of what one answer is made of in memory; a larger one is sent task by task.
+ * A page of 100 tasks may have 100 MiB, which a process of 512 MiB would not survive twice.
  */
 const maxGatheredBytes = 262_144;
-/** Maximum reads ahead of what is sent or gathered, for each answer. */
-const readAhead = 4;
-/**
- * Start tasks as JSON. The texts that their clients have sent with them are read where they are
- * needed.
- */
+
+/** Start tasks as JSON, with the texts that their clients have sent, which no cache has. */
 class StartTaskResponses {
   readonly #needs: StartTaskNeeds;
   readonly #large: Shares;
@@ -173,6 +170,7 @@ class StartTaskResponses {
     this.#large = newPool('taskLists', needs.clock);
   }
 
+  /** Responds with the tasks in the given order; tasks that no longer exist are left out. */
   async list(
     owner: string,
     conversations: readonly CachedConversation[],
@@ -180,8 +178,15 @@ class StartTaskResponses {
     frame: ListFrame = plainFrame,
   ): Promise<HandlerResult> {
     const bytes = conversations.reduce((sum, { storedBytes }) => sum + storedBytes, 0);
-    if (bytes <= maxGatheredBytes)
-      return { jsonText: listText(frame, await Array.fromAsync(this.#texts(conversations))) };
+    if (bytes <= maxGatheredBytes) {
+      const texts = await Promise.all(conversations.map((each) => this.#text(each)));
+      return {
+        jsonText: listText(
+          frame,
+          texts.filter((text) => text !== undefined),
+        ),
+      };
+    }
     const gone = new AbortController();
     response.once('close', () => gone.abort(new Error('the client has gone')));
     const { clock } = this.#needs;
@@ -193,19 +198,11 @@ class StartTaskResponses {
     }
   }
 
-  /** Returns the tasks in the given order; tasks that no longer exist are left out. */
-  async *#texts(
-    conversations: readonly CachedConversation[],
-  ): AsyncGenerator<string, void, undefined> {
-    const ahead: Promise<string | undefined>[] = [];
+  async *#texts(conversations: readonly CachedConversation[]): AsyncGenerator<string> {
     for (const conversation of conversations) {
-      const text = this.#text(conversation);
-      // The text is awaited later, where its failure is handled.
-      text.catch(() => undefined);
-      ahead.push(text);
-      if (ahead.length >= readAhead) yield* present(await ahead.shift());
+      const text = await this.#text(conversation);
+      if (text !== undefined) yield text;
     }
-    for (const text of ahead) yield* present(await text);
   }
 
   async #text(conversation: CachedConversation): Promise<string | undefined> {
@@ -215,8 +212,6 @@ class StartTaskResponses {
     return JSON.stringify(startTaskRecord(conversation, texts, access));
   }
 }
-
-const present = (text: string | undefined): readonly string[] => (text === undefined ? [] : [text]);
 
 const base = '/api/v1/app-conversations/start-tasks';
 const { get } = endpoints('start tasks');

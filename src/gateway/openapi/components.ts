@@ -1,7 +1,7 @@
 import { resumeRequestSchema } from '../sandboxes/sandboxes.ts';
 import { z } from 'zod';
 import { problemSchema } from '../errors/problem-response.ts';
-import { streamEventSchema } from '../stream/event-ring.ts';
+import { streamEventSchema } from '../stream/stream-events.ts';
 import { successSchema } from '../http/route.ts';
 import { eventPage } from '../history/events.ts';
 import { keyRequestSchema, apiKeySchema, issuedApiKeySchema } from '../keys/keys.ts';

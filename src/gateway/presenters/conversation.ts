@@ -256,7 +256,6 @@ export function presentConversation(
     created_at: wireTime(metadata.creationTimestamp),
     updated_at: wireTime(updatedAt(conversation)),
     conversation_url: access === undefined ? null : `${access.agentUrl}/api/conversations/${id}`,
-    // The last field: the text before it is the same for every reader.
     session_api_key: (reader && access?.sessionKeyFor(reader)) ?? null,
   };
 }

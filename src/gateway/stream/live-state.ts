@@ -1,12 +1,10 @@
 import type { StorageCaps } from '../lookup/storage-caps.ts';
 import type { Exposure } from '../presenters/sandbox.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
-import type { RandomBytes } from '../auth/key.ts';
 import type { FairScheduler } from '@conversation-operator/http/limits/fair-scheduler';
 import type { Logger } from '@conversation-operator/base/logger';
 import type { GatewayOptions } from '../gateway-options.ts';
 import { quotaRecord } from '../quota/quota.ts';
-import { ResponseCache } from '../presenters/conversation-records.ts';
 import { OwnRecords } from './own-records.ts';
 import { every, type Clock, type Timer } from '@conversation-operator/base/clock';
 import type { Freshness } from '@conversation-operator/kube/reflector';
@@ -15,7 +13,7 @@ import type { Runtime } from '@conversation-operator/base/runtime';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { Caches } from '../lookup/cache.ts';
-import { defaultEventMemory, type EventMemory } from './event-ring.ts';
+import { defaultStreamLimits, type StreamLimits } from './stream-events.ts';
 import { OwnerHub, type Follower } from './owner-hub.ts';
 
 interface StalenessOptions {
@@ -81,55 +79,41 @@ interface LiveStateNeeds {
   readonly exposure: Exposure;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly random: RandomBytes;
   readonly scheduler: FairScheduler;
 }
 
-/** State that the streams of one gateway share, and the texts of records, which reads use too. */
+/** State that the streams of one gateway share. */
 export type LiveState = ReturnType<typeof createLiveState>;
 
-export function createLiveState(
-  needs: LiveStateNeeds,
-  { caches, liveStreams = {} }: Pick<GatewayOptions, 'caches' | 'liveStreams'>,
-) {
-  const { namespace, lookup, caps, exposure, clock, logger, random, scheduler } = needs;
-  const responses = new ResponseCache({ lookup, exposure });
+export function createLiveState(needs: LiveStateNeeds, { caches }: Pick<GatewayOptions, 'caches'>) {
+  const { namespace, lookup, caps, exposure, clock, logger, scheduler } = needs;
   const hubs = new OwnerHubs({
     caches,
     namespace,
     lookup,
     clock,
     logger,
-    random,
     recordsOf: (owner) =>
       new OwnRecords({
         owner,
         lookup,
         exposure,
-        responses,
         quota: (whose) => quotaRecord({ lookup, clock, caps }, whose),
       }),
     charge: (owner, work) => scheduler.now(owner, work),
-    memory: liveStreams,
   });
   const { conversations, sandboxes } = caches;
   const staleness = new Staleness({ caches: [conversations, sandboxes], clock });
-  return { responses, hubs, staleness };
+  return { hubs, staleness };
 }
-
-/** Delay before a hub without streams is dropped, in which its last client may connect again. */
-const lingerMs = 30_000;
-/** Length of the token of a hub in bytes. */
-const tokenBytes = 9;
 
 interface OwnerHubsOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly caches: Pick<Caches, 'conversations' | 'sandboxes' | 'quotas' | 'templates'>;
   readonly namespace: string;
   readonly lookup: ResourceLookup;
   readonly recordsOf: (owner: string) => OwnRecords;
-  readonly random: (bytes: number) => Buffer;
   readonly charge: (owner: string, work: () => void) => void;
-  readonly memory?: Partial<EventMemory> | undefined;
+  readonly limits?: Partial<StreamLimits>;
 }
 
 /**
@@ -138,18 +122,23 @@ interface OwnerHubsOptions extends Pick<Runtime, 'clock' | 'logger'> {
  */
 export class OwnerHubs {
   readonly #options: OwnerHubsOptions;
-  readonly #memory: EventMemory;
+  readonly #limits: StreamLimits;
   readonly #hubs = new Map<string, OwnerHub>();
-  readonly #lingering = new Map<OwnerHub, Timer>();
   #removers: readonly (() => void)[] = [];
 
   constructor(options: OwnerHubsOptions) {
     this.#options = options;
-    this.#memory = { ...defaultEventMemory, ...options.memory };
+    this.#limits = { ...defaultStreamLimits, ...options.limits };
   }
 
   get size(): number {
     return this.#hubs.size;
+  }
+
+  /** Maximum bytes that may wait for a client. */
+  get maxBytes(): number {
+    const { maxBytes, totalBytes } = this.#limits;
+    return Math.min(maxBytes, totalBytes / this.#hubs.size);
   }
 
   open(): void {
@@ -182,8 +171,6 @@ export class OwnerHubs {
   close(): void {
     for (const remove of this.#removers) remove();
     this.#removers = [];
-    for (const timer of this.#lingering.values()) timer.cancel();
-    this.#lingering.clear();
     for (const hub of this.#hubs.values()) hub.close();
     this.#hubs.clear();
   }
@@ -191,39 +178,28 @@ export class OwnerHubs {
   /** The hub of an owner for one more stream. */
   join(owner: string, follower: Follower): OwnerHub {
     const hub = this.#hubs.get(owner) ?? this.#create(owner);
-    this.#lingering.get(hub)?.cancel();
-    this.#lingering.delete(hub);
     hub.join(follower);
     return hub;
   }
 
   leave(hub: OwnerHub, follower: Follower): void {
     hub.leave(follower);
-    if (hub.size > 0 || this.#lingering.has(hub) || this.#hubs.get(hub.owner) !== hub) return;
-    const timer = this.#options.clock.after(lingerMs, () => {
-      this.#lingering.delete(hub);
-      this.#hubs.delete(hub.owner);
-      hub.close();
-    });
-    this.#lingering.set(hub, timer);
+    if (hub.size > 0 || this.#hubs.get(hub.owner) !== hub) return;
+    this.#hubs.delete(hub.owner);
+    hub.close();
   }
 
   #create(owner: string): OwnerHub {
-    const { recordsOf, random, clock, logger, charge } = this.#options;
+    const { recordsOf, clock, logger, charge } = this.#options;
     const hub = new OwnerHub({
       records: recordsOf(owner),
-      token: random(tokenBytes).toString('hex'),
-      ringLimits: this.#memory,
-      recordsPerTurn: this.#memory.recordsPerTurn,
+      recordsPerTurn: this.#limits.recordsPerTurn,
       hubs: () => this.#hubs.size,
       clock,
       logger,
       charge,
     });
     this.#hubs.set(owner, hub);
-    const { maxBytes, maxBatches, totalBytes } = this.#memory;
-    const limits = { maxBytes: Math.min(maxBytes, totalBytes / this.#hubs.size), maxBatches };
-    for (const { ring } of this.#hubs.values()) ring.limit(limits);
     return hub;
   }
 

@@ -16,10 +16,10 @@ import {
   openingText,
   type CloseCode,
   type EventKind,
-  lastEventIdHeaders,
-  lastEventIdQuery,
+  streamQuery,
   streamResponse,
-} from './event-ring.ts';
+  type Batch,
+} from './stream-events.ts';
 import type { SubjectKind } from './own-records.ts';
 import type { KeyRing } from '../auth/key-ring.ts';
 import type { OpenStreams } from '@conversation-operator/http/server/listen';
@@ -49,12 +49,11 @@ export const streamRoute = (
   get('/api/v1/stream', 'streamState', {
     summary:
       'Conversations, start tasks, sandboxes and the quota, and each of their changes as it happens',
-    query: lastEventIdQuery,
-    headers: lastEventIdHeaders,
+    query: streamQuery,
     responses: { 200: streamResponse },
     mediaType: 'text/event-stream',
     problems: ['share-exceeded'],
-    handle: ({ principal, owner, query, headers, response }) => {
+    handle: ({ principal, owner, response }) => {
       const { clock, logger, scheduler, slowReaders, metrics, streams, ring, places } = needs;
       const { keyName, keyUid } = principal;
       if (response.req.method === 'HEAD') {
@@ -77,7 +76,7 @@ export const streamRoute = (
           for (const forget of forgets) forget();
         },
       });
-      stream.begin(headers['last-event-id'] ?? query.last_event_id);
+      stream.begin();
       // A shutdown that has begun, or a key that has ended meanwhile, closes the stream at once.
       forgets.push(streams.add(() => stream.close('shutdown')));
       forgets.push(ring.untilEnd(keyName, keyUid, () => stream.close('key-invalid')));
@@ -165,18 +164,15 @@ export interface LiveStreamOptions extends Pick<Runtime, 'clock' | 'logger'> {
 }
 
 /**
- * One open stream: a snapshot, or what a client has missed, then the batches of the hub. The stream
- * keeps its position alone, and writes no more than the client takes; a client that the hub's
- * events do not wait for is closed.
+ * One open stream: a snapshot, then the batches of the hub, which all its streams share. The stream
+ * writes no more than the client takes, and closes a client for which too much waits.
  */
 export class LiveStream implements Follower {
   readonly #options: LiveStreamOptions;
   readonly #hub: OwnerHub;
-  /**
-   * Sequence of the batch up to which everything was written, or is part of the snapshot; undefined
-   * until the snapshot begins.
-   */
+  /** Sequence of the newest batch that the snapshot contains; undefined until it begins. */
   #sequence: number | undefined;
+  readonly #waiting: Batch[] = [];
   readonly #over = new AbortController();
   #hasSnapshot = false;
   #stall: Timer | undefined;
@@ -201,38 +197,32 @@ export class LiveStream implements Follower {
     return this.#over.signal.aborted;
   }
 
-  /** Begins to write. @param lastEventId What the client says that it has. */
-  begin(lastEventId: string | undefined): void {
+  begin(): void {
     const { response, logger } = this.#options;
     response.statusCode = 200;
     response.setHeader('content-type', contentType);
     response.setHeader('cache-control', 'no-store');
     response.setHeader('x-accel-buffering', 'no');
     this.#write(openingText);
-    const known = lastEventId === undefined ? undefined : this.#hub.ring.sequenceOf(lastEventId);
-    if (known === undefined) {
-      void this.#sendSnapshot().catch((error: unknown) => {
-        if (this.isOver) return;
-        logger.error('The snapshot of a stream can not be sent', { error });
-        response.destroy();
-      });
-    } else {
-      this.#sequence = known;
-      this.#hasSnapshot = true;
-      this.advance();
-    }
+    void this.#sendSnapshot().catch((error: unknown) => {
+      if (this.isOver) return;
+      logger.error('The snapshot of a stream can not be sent', { error });
+      response.destroy();
+    });
   }
 
-  advance(): void {
-    const { ring } = this.#hub;
-    while (!this.isOver && this.#sequence !== undefined) {
-      if (!ring.holdsAllAfter(this.#sequence)) {
-        this.close('slow-reader');
-        return;
-      }
-      const batch = this.#hasSnapshot && !this.#isFull ? ring.after(this.#sequence) : undefined;
+  send(batch: Batch): void {
+    if (this.isOver || this.#sequence === undefined || batch.sequence <= this.#sequence) return;
+    this.#waiting.push(batch);
+    this.#advance();
+    const bytes = this.#waiting.reduce((sum, { bytes: { length } }) => sum + length, 0);
+    if (this.#waiting.length > 1 && bytes > this.#options.hubs.maxBytes) this.close('slow-reader');
+  }
+
+  #advance(): void {
+    while (this.#hasSnapshot && !this.#isFull && !this.isOver) {
+      const batch = this.#waiting.shift();
       if (batch === undefined) return;
-      this.#sequence = batch.sequence;
       this.#write(batch.bytes, batch.kinds);
     }
   }
@@ -256,20 +246,18 @@ export class LiveStream implements Follower {
       leave();
     }
     this.#hasSnapshot = true;
-    this.advance();
+    this.#advance();
   }
 
   async #sendParts(): Promise<void> {
     const { scheduler, owner } = this.#options;
-    const { ring } = this.#hub;
-    const sequence = ring.last;
+    const { sequence } = this.#hub;
     this.#sequence = sequence;
     const parts = snapshotParts(this.#hub);
     const next = async () => (await scheduler.run(owner, () => parts.next())).value;
     for (let part = await next(); part !== undefined && !this.isOver; part = await next()) {
-      const id = part.isLast ? ring.idOf(sequence) : ring.idOfNothing;
       // Bytes that wait for a client take no room in the heap.
-      this.#write(Buffer.from(eventText(id, 'snapshot', part.json)), ['snapshot']);
+      this.#write(Buffer.from(eventText(sequence, 'snapshot', part.json)), ['snapshot']);
       scheduler.chargeBytes(owner, part.json.length);
       await (this.#isFull ? this.#roomForMore() : setImmediate());
     }
@@ -299,7 +287,7 @@ export class LiveStream implements Follower {
   #drained(): void {
     this.#stall?.cancel();
     this.#stall = undefined;
-    this.advance();
+    this.#advance();
   }
 
   #beat(): void {

@@ -6,7 +6,8 @@ import { creationOf, sortedBy } from '../paging/keyset.ts';
 import { type Exposure, presentSandbox } from '../presenters/sandbox.ts';
 import type { StartTexts } from '../lookup/start-texts.ts';
 import { startTaskRecord } from '../presenters/start-task.ts';
-import type { ResponseCache } from '../presenters/conversation-records.ts';
+import { sourcesOf } from '../presenters/conversation-records.ts';
+import { presentConversation, type ConversationSources } from '../presenters/conversation.ts';
 
 export const subjectKinds = ['conversation', 'start_task', 'sandbox'] as const;
 export type SubjectKind = (typeof subjectKinds)[number];
@@ -31,6 +32,18 @@ export interface OwnRecord {
  */
 const withoutTexts: StartTexts = { message: undefined, systemMessageSuffix: undefined, steps: [] };
 
+interface MadeRecord {
+  readonly sources: ConversationSources;
+  readonly agentUrl: string | undefined;
+  readonly record: OwnRecord;
+}
+
+const isSame = (one: ConversationSources, other: ConversationSources): boolean =>
+  one.sandbox === other.sandbox &&
+  one.parent === other.parent &&
+  one.children.length === other.children.length &&
+  one.children.every((child, index) => child === other.children[index]);
+
 const isReady = (conversation: CachedConversation): boolean =>
   startStatusOf(conversation) === 'READY';
 
@@ -38,7 +51,6 @@ export interface OwnRecordsOptions {
   readonly owner: string;
   readonly lookup: ResourceLookup;
   readonly exposure: Exposure;
-  readonly responses: Pick<ResponseCache, 'conversationText'>;
   /** The record of GET /api/v1/quota. */
   readonly quota: (owner: string) => unknown;
 }
@@ -49,6 +61,11 @@ export interface OwnRecordsOptions {
  */
 export class OwnRecords {
   readonly #options: OwnRecordsOptions;
+  /**
+   * The last record of each conversation: 500 snapshots of 1,000 conversations otherwise take twice
+   * the memory.
+   */
+  readonly #made = new WeakMap<CachedConversation, MadeRecord>();
 
   constructor(options: OwnRecordsOptions) {
     this.#options = options;
@@ -87,11 +104,16 @@ export class OwnRecords {
   }
 
   #conversation(conversation: CachedConversation): OwnRecord {
-    return {
-      id: conversationIdOf(conversation),
-      json: this.#options.responses.conversationText(conversation),
-      isOver: false,
-    };
+    const { lookup, exposure } = this.#options;
+    const sources = sourcesOf(lookup, conversation);
+    const agentUrl = exposure.accessTo(sources.sandbox)?.agentUrl;
+    const known = this.#made.get(conversation);
+    if (known !== undefined && isSame(known.sources, sources) && known.agentUrl === agentUrl)
+      return known.record;
+    const json = JSON.stringify(presentConversation(sources, exposure));
+    const record = { id: conversationIdOf(conversation), json, isOver: false };
+    this.#made.set(conversation, { sources, agentUrl, record });
+    return record;
   }
 
   #startTask(conversation: CachedConversation): OwnRecord {

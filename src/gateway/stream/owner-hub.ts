@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { every, type Timer } from '@conversation-operator/base/clock';
 import type { Runtime } from '@conversation-operator/base/runtime';
-import { EventRing, type StreamEvent, type RingLimits } from './event-ring.ts';
+import { eventText, type Batch, type StreamEvent } from './stream-events.ts';
 import type { OwnRecord, OwnRecords, Subject, SubjectKind } from './own-records.ts';
 
 /** Maximum streams that write in one turn of the event loop. */
@@ -17,8 +17,8 @@ const quotaShare = 20;
 
 /** A stream of the hub. */
 export interface Follower {
-  /** Called after new batches. */
-  advance(): void;
+  /** Called with each batch, in order. */
+  send(batch: Batch): void;
 }
 
 interface Shown {
@@ -29,9 +29,6 @@ interface Shown {
 
 export interface OwnerHubOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly records: Pick<OwnRecords, 'owner' | 'recordOf' | 'quotaJson' | 'subjects'>;
-  /** Differs for each hub of any process, and has no dash. */
-  readonly token: string;
-  readonly ringLimits: RingLimits;
   readonly recordsPerTurn: number;
   /** Number of hubs, which share the time for quotas. */
   readonly hubs: () => number;
@@ -52,7 +49,6 @@ const digestOf = (json: string): string => hash('sha1', json, 'base64');
  * snapshot has shown before its event.
  */
 export class OwnerHub {
-  readonly ring: EventRing;
   readonly #options: OwnerHubOptions;
   readonly #followers = new Set<Follower>();
   readonly #changed = new Map<string, Subject>();
@@ -66,13 +62,19 @@ export class OwnerHub {
   #quotaCostMs = 0;
   #quotaTimer: Timer | undefined;
 
+  /** Sequence of the newest batch. */
+  #sequence = 0;
+
   constructor(options: OwnerHubOptions) {
     this.#options = options;
-    this.ring = new EventRing(options.token, options.ringLimits);
   }
 
   get owner(): string {
     return this.#options.records.owner;
+  }
+
+  get sequence(): number {
+    return this.#sequence;
   }
 
   get recordsPerTurn(): number {
@@ -170,18 +172,24 @@ export class OwnerHub {
     }
     const quotaDelayMs = this.#quotaDelayMs();
     if (this.#changed.size === 0 && quotaDelayMs === 0) events.push(...this.#quotaEvents());
-    this.ring.append(events);
-    if (events.length > 0) this.#advance([...this.#followers]);
+    if (events.length > 0) this.#send(events);
     if (this.#changed.size > 0) this.#schedule(0);
     else if (quotaDelayMs !== undefined && quotaDelayMs > 0) this.#schedule(quotaDelayMs);
   }
 
-  /** Each stream writes what it lacks, some streams in one turn of the event loop. */
-  #advance(followers: readonly Follower[]): void {
-    for (const follower of followers.slice(0, streamsPerTurn)) follower.advance();
+  #send(events: readonly StreamEvent[]): void {
+    const sequence = ++this.#sequence;
+    const text = events.map(({ kind, json }) => eventText(sequence, kind, json)).join('');
+    const kinds = events.map(({ kind }) => kind);
+    this.#pass({ sequence, kinds, bytes: Buffer.from(text) }, [...this.#followers]);
+  }
+
+  /** Some streams get the batch in one turn of the event loop. */
+  #pass(batch: Batch, followers: readonly Follower[]): void {
+    for (const follower of followers.slice(0, streamsPerTurn)) follower.send(batch);
     const others = followers.slice(streamsPerTurn);
     if (others.length === 0) return;
-    setImmediate(() => this.#options.charge(this.owner, () => this.#advance(others)));
+    setImmediate(() => this.#options.charge(this.owner, () => this.#pass(batch, others)));
   }
 
   #eventsOf(key: string, subject: Subject): readonly StreamEvent[] {

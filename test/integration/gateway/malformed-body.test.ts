@@ -253,8 +253,7 @@ describe('a body', () => {
     });
     expect(answer.json).toMatchObject({
       code: 'malformed-json',
-      detail:
-        'The name "type" occurs twice in the same object, at body.initial_message.content[1].type.',
+      detail: 'The body has the same name twice in one object: initial_message.content[1].type',
     });
   });
 

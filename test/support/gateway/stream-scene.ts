@@ -6,12 +6,11 @@ import { ResourceLookup } from '../../../src/gateway/lookup/resource-lookup.ts';
 import { StorageCaps } from '../../../src/gateway/lookup/storage-caps.ts';
 import { nothingExposed } from './nothing-exposed.ts';
 import { LiveStream } from '../../../src/gateway/stream/live-stream.ts';
-import type { EventMemory } from '../../../src/gateway/stream/event-ring.ts';
+import type { StreamLimits } from '../../../src/gateway/stream/stream-events.ts';
 import { OwnRecords } from '../../../src/gateway/stream/own-records.ts';
 import { OwnerHubs } from '../../../src/gateway/stream/live-state.ts';
 import { newPool } from '../../../src/gateway/limits/pools.ts';
 import { quotaRecord } from '../../../src/gateway/quota/quota.ts';
-import { ResponseCache } from '../../../src/gateway/presenters/conversation-records.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import type { ApiKey } from '../../../src/resources/api-key.ts';
 import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
@@ -103,9 +102,8 @@ export class StreamScene {
     quotas: () => this.lookup.quotas(),
   });
   readonly #snapshots = newPool('snapshots', this.clock);
-  #tokens = 0;
 
-  constructor(memory: Partial<EventMemory> = {}) {
+  constructor(limits: Partial<StreamLimits> = {}) {
     this.hubs = new OwnerHubs({
       caches: this.caches,
       namespace,
@@ -113,9 +111,8 @@ export class StreamScene {
       recordsOf: (owner) => this.recordsOf(owner),
       clock: this.clock,
       logger: this.#log.logger,
-      random: (bytes) => Buffer.alloc(bytes, (this.#tokens += 1)),
       charge: (owner, work) => this.#scheduler.now(owner, work),
-      memory,
+      limits,
     });
     this.#caps.open();
     this.hubs.open();
@@ -129,12 +126,10 @@ export class StreamScene {
   recordsOf(owner: string): OwnRecords {
     const { lookup, clock } = this;
     const reads = { lookup, clock, caps: this.#caps };
-    const responses = new ResponseCache({ lookup, exposure: nothingExposed });
     return new OwnRecords({
       owner,
       lookup,
       exposure: nothingExposed,
-      responses,
       quota: (whose) => quotaRecord(reads, whose),
     });
   }
@@ -152,7 +147,7 @@ export class StreamScene {
     return state.contents;
   }
 
-  connect(owner: string, state = new StreamState(), lastEventId = state.lastEventId) {
+  connect(owner: string, state = new StreamState()) {
     const response = new TestResponse(state);
     state.connect();
     const { clock, hubs } = this;
@@ -169,7 +164,7 @@ export class StreamScene {
       slowReaders: this.#slowReaders,
       ended: () => undefined,
     });
-    stream.begin(lastEventId);
+    stream.begin();
     return { state, response, stream };
   }
 

@@ -7,7 +7,7 @@ import {
   closedSchema,
   removedSchema,
   snapshotSchema,
-} from '../../../src/gateway/stream/event-ring.ts';
+} from '../../../src/gateway/stream/stream-events.ts';
 
 export interface SentEvent {
   readonly id: string | undefined;
@@ -32,7 +32,6 @@ export class StreamState {
   readonly startTasks = new Map<string, z.output<typeof startTaskSchema>>();
   readonly sandboxes = new Map<string, z.output<typeof sandboxSchema>>();
   quota: unknown;
-  lastEventId: string | undefined;
   closed: string | undefined;
   comments = 0;
   snapshots = 0;
@@ -79,7 +78,6 @@ export class StreamState {
     const sent = { id, event, data: JSON.parse(data) as unknown };
     this.events.push(sent);
     this.#apply(sent);
-    if (id !== undefined) this.lastEventId = id;
   }
 
   #apply({ event, data }: SentEvent): void {

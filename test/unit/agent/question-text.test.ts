@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { refuseUnread } from '../../../src/gateway/approvals/approvals.ts';
 import { maxApprovalText, type Approval } from '../../../src/resources/approval.ts';
-import { maxCachedTextBytes } from '../../../src/resources/cached-conversation.ts';
 import { questionTextOf, type AskedCall } from '../../../src/agent/question-text.ts';
 
 const call = (fields: Partial<AskedCall> = {}): AskedCall => ({
@@ -341,7 +340,7 @@ describe('the text of a question', () => {
           isWhole &&
           !/(?! )[\p{C}\p{Z}]/u.test(title + tool) &&
           !/(?![ \n])[\p{C}\p{Z}]/u.test(summary + text) &&
-          Buffer.byteLength(JSON.stringify(summary)) < maxCachedTextBytes
+          Buffer.byteLength(JSON.stringify(summary)) < 8192
         );
       }),
       { numRuns: 10_000 },

@@ -1,4 +1,4 @@
-import { isDeeperThan } from '@conversation-operator/base/json-depth';
+import { isDeeperThan } from '@conversation-operator/base/json-text';
 import * as fc from 'fast-check';
 import { bounded } from '../../src/acp/tool-calls.ts';
 import { UpdateRecorder } from '../../src/acp/recorder.ts';
@@ -354,7 +354,7 @@ describe('the updates of a session', () => {
 
   it('ask about too many levels in as few as a client reads', () => {
     const { input } = new UpdateRecorder().ask({ toolCallId: 'a', rawInput: nested(1_000) });
-    expect(isDeeperThan(JSON.stringify(input), 201)).toBe(false);
+    expect(isDeeperThan(input, 201)).toBe(false);
   });
 
   it.each(['one-secret', '<secret-hidden>', '<\\secret-hidden>'])(

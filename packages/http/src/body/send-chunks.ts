@@ -66,19 +66,8 @@ export interface ListFrame {
 
 export const plainFrame: ListFrame = { head: '[', tail: ']' };
 
-/** An item in pieces, which are joined once, with the other items of a response. */
-export type Pieces = readonly string[];
-
-export function listText({ head, tail }: ListFrame, items: readonly (string | Pieces)[]): string {
-  const all = [head];
-  for (const item of items) {
-    if (all.length > 1) all.push(',');
-    if (typeof item === 'string') all.push(item);
-    else all.push(...item);
-  }
-  all.push(tail);
-  return all.join('');
-}
+export const listText = ({ head, tail }: ListFrame, items: readonly string[]): string =>
+  `${head}${items.join(',')}${tail}`;
 
 const separator = Buffer.from(',');
 

@@ -1,5 +1,6 @@
 import jsonPatch, { type Operation } from 'fast-json-patch';
 import { parse as parseYaml } from 'yaml';
+import { isDeeperThan } from '@conversation-operator/base/json-text';
 import {
   isArray,
   isObject,
@@ -13,61 +14,6 @@ import {
 } from '../json/json.ts';
 import type { ApiResource } from '../registry/api-resource.ts';
 import { badRequest, StatusError, tooLarge, unsupportedMediaType } from './status-error.ts';
-
-/** Properties of a JSON text that JSON.parse does not report: duplicate keys and the depth. */
-interface TextShape {
-  /** Paths of duplicate keys as in strict decoding (`spec.ports[0].name`), each once. */
-  readonly duplicates: readonly string[];
-  readonly depth: number;
-}
-
-interface Level {
-  readonly path: string;
-  /** Undefined: the level is a list. */
-  readonly keys: Set<string> | undefined;
-  key: string;
-  index: number;
-}
-
-const tokens = /"(?:[^"\\]|\\.)*"|[{}[\],:]/g;
-
-const pathAt = ({ path, keys, key, index }: Level): string => {
-  if (keys === undefined) return `${path}[${index}]`;
-  return path === '' ? key : `${path}.${key}`;
-};
-
-/** Returns the shape of a text that JSON.parse has accepted. */
-export function shapeOf(text: string): TextShape {
-  const duplicates = new Set<string>();
-  const levels: Level[] = [];
-  let depth = 0;
-  let awaitsKey = false;
-  for (const [token] of text.matchAll(tokens)) {
-    const level = levels.at(-1);
-    if (token === '{' || token === '[') {
-      levels.push({
-        path: level === undefined ? '' : pathAt(level),
-        keys: token === '{' ? new Set() : undefined,
-        key: '',
-        index: 0,
-      });
-      depth = Math.max(depth, levels.length);
-      awaitsKey = token === '{';
-    } else if (token === '}' || token === ']') {
-      levels.pop();
-      awaitsKey = false;
-    } else if (token === ',') {
-      if (level !== undefined) level.index += 1;
-      awaitsKey = level?.keys !== undefined;
-    } else if (token !== ':' && awaitsKey && level?.keys !== undefined) {
-      level.key = token.includes('\\') ? (JSON.parse(token) as string) : token.slice(1, -1);
-      if (level.keys.has(level.key)) duplicates.add(pathAt(level));
-      level.keys.add(level.key);
-      awaitsKey = false;
-    }
-  }
-  return { duplicates: [...duplicates], depth };
-}
 
 export const patchTypes = {
   json: 'application/json-patch+json',
@@ -101,19 +47,6 @@ const builtinListKeys: Readonly<Record<string, readonly string[]>> = {
 /** Maximum depth of a body: beyond any useful object, and safe for recursive functions. */
 const maxDepth = 1000;
 
-/**
- * Returns whether a body exceeds the maximum depth. A count of brackets, which includes brackets
- * within strings, selects the bodies that need the exact check.
- */
-function isTooDeep(text: string): boolean {
-  let depth = 0;
-  for (const [bracket] of text.matchAll(/[{}[\]]/g)) {
-    depth += bracket === '{' || bracket === '[' ? 1 : -1;
-    if (depth > maxDepth) return shapeOf(text).depth > maxDepth;
-  }
-  return false;
-}
-
 function parsed(parse: () => Json): Json {
   try {
     return parse();
@@ -127,7 +60,7 @@ function parsed(parse: () => Json): Json {
 export const parseJson = (text: string): Json =>
   parsed(() => {
     const value = JSON.parse(text) as Json;
-    if (isTooDeep(text)) throw new RangeError('exceeded max depth');
+    if (isDeeperThan(value, maxDepth)) throw new RangeError('exceeded max depth');
     return value;
   });
 

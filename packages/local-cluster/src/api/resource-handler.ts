@@ -18,7 +18,8 @@ import {
   writeOptions,
 } from './decode.ts';
 import { finalizerWarnings } from './metadata.ts';
-import { parseJson, parseYamlBody, patched, shapeOf } from './patch.ts';
+import { repeatedNames } from '@conversation-operator/base/json-text';
+import { parseJson, parseYamlBody, patched } from './patch.ts';
 import {
   type PlaneRequest,
   type PlaneResponse,
@@ -73,7 +74,7 @@ function duplicatesIn({ request, query }: ResourceRequest): readonly string[] {
   const { body = '', method } = request;
   if (method === 'PATCH' || validationOf(query, method) === 'Ignore' || !body.startsWith('{'))
     return [];
-  return shapeOf(body).duplicates;
+  return [...new Set(repeatedNames(body))];
 }
 
 const serializerOf = ({ resource, context, query, request }: ResourceRequest) =>

@@ -27,7 +27,7 @@ function aClient(): KubeClient {
       Promise.resolve({
         resourceVersion: '1',
         items: (plural === sandboxes.plural ? ['mine', 'theirs'] : []).flatMap((namespace) => {
-          const mapped = map(sandboxIn(namespace), 0);
+          const mapped = map(sandboxIn(namespace));
           return mapped === undefined ? [] : [mapped];
         }),
       }),

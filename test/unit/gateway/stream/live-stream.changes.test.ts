@@ -75,7 +75,6 @@ const step = fc.oneof(
 it('a client that applies snapshots and changes shows exactly what the caches have', async () => {
   const memory = fc.record({
     maxBytes: fc.constantFrom(1, 2_000, 1_048_576),
-    maxBatches: fc.integer({ min: 1, max: 8 }),
     recordsPerTurn: fc.integer({ min: 1, max: 4 }),
   });
   await fc.assert(

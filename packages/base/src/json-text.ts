@@ -1,0 +1,86 @@
+/**
+ * Whether parsed JSON has more levels of lists and objects than allowed. The parser of V8 takes any
+ * number of them, and everything that then walks the value by recursion ends with a RangeError:
+ * JSON.stringify after some thousand levels.
+ */
+export function isDeeperThan(value: unknown, maxDepth: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (maxDepth === 0) return true;
+  const values: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
+  return values.some((each) => isDeeperThan(each, maxDepth - 1));
+}
+
+interface Level {
+  readonly path: string;
+  /** The names that an object has so far; undefined for a list. */
+  readonly names: Set<string> | undefined;
+  /** The name or the index at which the reader is. */
+  name: string;
+  index: number;
+  expectsName: boolean;
+}
+
+const pathAt = ({ path, names, name, index }: Level): string => {
+  if (names === undefined) return `${path}[${index}]`;
+  return path === '' ? name : `${path}.${name}`;
+};
+
+/**
+ * Yields the place of each name that occurs again in the same object, as `spec.ports[0].name`. Of
+ * two, JSON.parse silently takes the last one.
+ * @param text JSON that JSON.parse has accepted.
+ */
+export function* repeatedNames(text: string): Generator<string, void, undefined> {
+  const levels: Level[] = [];
+  for (let at = 0; at < text.length; at++) {
+    const level = levels.at(-1);
+    switch (text[at]) {
+      case '{':
+      case '[': {
+        const isObject = text[at] === '{';
+        levels.push({
+          path: level === undefined ? '' : pathAt(level),
+          names: isObject ? new Set() : undefined,
+          name: '',
+          index: 0,
+          expectsName: isObject,
+        });
+        break;
+      }
+      case '}':
+      case ']':
+        levels.pop();
+        break;
+      case ',':
+        if (level === undefined) break;
+        level.index += 1;
+        level.expectsName = level.names !== undefined;
+        break;
+      case '"': {
+        const end = endOfString(text, at);
+        if (level?.names !== undefined && level.expectsName) {
+          const token = text.slice(at, end + 1);
+          level.name = token.includes('\\') ? (JSON.parse(token) as string) : token.slice(1, -1);
+          level.expectsName = false;
+          if (level.names.has(level.name)) yield pathAt(level);
+          level.names.add(level.name);
+        }
+        at = end;
+        break;
+      }
+    }
+  }
+}
+
+/** The index of the quote that ends the string of JSON which begins at `start`; the length without one. */
+export function endOfString(json: string, start: number): number {
+  for (let at = start + 1; at < json.length; at++) {
+    const code = json.charCodeAt(at);
+    if (code === quote) return at;
+    if (code === backslash) at++;
+  }
+  return json.length;
+}
+
+const quote = 0x22;
+const backslash = 0x5c;
