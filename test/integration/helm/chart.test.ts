@@ -1154,7 +1154,7 @@ describe('the chart', () => {
     );
     const documented = read('docs/security.md')
       .split('\n')
-      .filter((line) => /^\| (operator|gateway|check) +\| [a-z]+(\.| |\/)/.test(line))
+      .filter((line) => /^\| (operator|gateway|check) +\| [a-z]+[. ,/]/.test(line))
       .flatMap((line) => {
         const [, account, resources = '', verbs] = line.split('|').map((cell) => cell.trim());
         return resources.split(', ').map((resource) => `${account} ${resource} ${verbs}`);
