@@ -81,6 +81,50 @@ export function chartValues(): {
 /** Kubernetes' own structure, known to everybody who sets it. */
 const isLeaf = (name: string): boolean => name === 'resources';
 
+/** A row of a table: the paths of the values that it is about, their defaults, and a description. */
+interface Row {
+  readonly path: string;
+  readonly shown: string;
+  readonly about: string;
+}
+
+const code = (text: string): string => (text === '""' ? '' : `\`${text}\``);
+
+/** The rows of `agents`, whose values are alike: one for the same value of all agents. */
+function agentRows(values: readonly Value[]): readonly Row[] {
+  const rests = new Map<string, Value[]>();
+  for (const value of values) {
+    const rest = value.path.slice(2).join('.');
+    rests.set(rest, [...(rests.get(rest) ?? []), value]);
+  }
+  return [...rests].map(([rest, alike]) => {
+    const fallbacks = [...new Set(alike.map(({ fallback }) => fallback))];
+    return {
+      path: `agents.NAME.${rest}`,
+      shown:
+        fallbacks.length === 1
+          ? code(fallbacks[0] ?? '')
+          : alike.map(({ path, fallback }) => `${path[1] ?? ''}: ${code(fallback)}`).join(', '),
+      about: alike[0]?.description ?? '',
+    };
+  });
+}
+
+/** The rows of a section. A group within it has a row of its own where it has a description. */
+function rowsOf(values: readonly Value[], groups: ReadonlyMap<string, string>): readonly Row[] {
+  const shownGroups = new Set<string>();
+  return values.flatMap(({ path, fallback, description }) => {
+    const parents = path.slice(1, -1).flatMap((_, index): readonly Row[] => {
+      const group = path.slice(0, index + 2).join('.');
+      const about = groups.get(group) ?? '';
+      if (about === '' || shownGroups.has(group)) return [];
+      shownGroups.add(group);
+      return [{ path: group, shown: '', about }];
+    });
+    return [...parents, { path: path.join('.'), shown: code(fallback), about: description }];
+  });
+}
+
 /** docs/values.md. */
 export async function valuesDocument(): Promise<string> {
   const { values, groups } = chartValues();
@@ -91,31 +135,17 @@ export async function valuesDocument(): Promise<string> {
     '',
     'A name that is not here is refused before anything is changed. Set them in a file of your own: `helm upgrade --install … -f values.yaml`.',
   ];
-  let section: string | undefined;
-  for (const { path, fallback, description } of values) {
-    const [top = ''] = path;
-    const group = path.length === 1 ? 'General' : top;
-    if (group !== section) {
-      section = group;
-      lines.push(
-        '',
-        `## ${group}`,
-        '',
-        ...(groups.get(group) ? [groups.get(group) ?? '', ''] : []),
-      );
-      lines.push('| value | default | |', '| --- | --- | --- |');
-    }
-    const parents = path
-      .slice(0, -1)
-      .map((_, index) => path.slice(0, index + 1).join('.'))
-      .filter((parent) => parent !== top);
-    const about = [...parents.map((parent) => groups.get(parent) ?? ''), description]
-      .filter((each) => each !== '')
-      .join(' ');
-    const shown = fallback === '""' ? '' : `\`${fallback}\``;
-    lines.push(
-      `| \`${path.join('.')}\` | ${shown.replaceAll('|', '\\|')} | ${about.replaceAll('|', '\\|')} |`,
-    );
+  const sections = Map.groupBy(values, ({ path: [top = ''], path }) =>
+    path.length === 1 ? 'General' : top,
+  );
+  for (const [section, itsValues] of sections) {
+    const about = groups.get(section) ?? '';
+    lines.push('', `## ${section}`, '', ...(about === '' ? [] : [about, '']));
+    lines.push('| value | default | |', '| --- | --- | --- |');
+    const rows = section === 'agents' ? agentRows(itsValues) : rowsOf(itsValues, groups);
+    const escaped = (text: string) => text.replaceAll('|', '\\|');
+    for (const row of rows)
+      lines.push(`| \`${row.path}\` | ${escaped(row.shown)} | ${escaped(row.about)} |`);
   }
   const style = await resolveConfig(join(chartFolder, '../../docs/values.md'));
   return format(`${lines.join('\n')}\n`, { ...style, parser: 'markdown' });
