@@ -125,6 +125,14 @@ function rowsOf(values: readonly Value[], groups: ReadonlyMap<string, string>): 
   });
 }
 
+/** The names of the values that another section has too, with the same default and description. */
+function namesOfSame(values: readonly Value[], others: readonly Value[]): readonly string[] {
+  const keyOf = ({ path, fallback, description }: Value) =>
+    JSON.stringify([path.slice(1), fallback, description]);
+  const known = new Set(others.map(keyOf));
+  return values.filter((value) => known.has(keyOf(value))).map(({ path }) => path.join('.'));
+}
+
 /** docs/values.md. */
 export async function valuesDocument(): Promise<string> {
   const { values, groups } = chartValues();
@@ -140,9 +148,14 @@ export async function valuesDocument(): Promise<string> {
   );
   for (const [section, itsValues] of sections) {
     const about = groups.get(section) ?? '';
+    const same =
+      section === 'gateway' ? namesOfSame(itsValues, sections.get('operator') ?? []) : [];
     lines.push('', `## ${section}`, '', ...(about === '' ? [] : [about, '']));
+    if (same.length > 0)
+      lines.push(`As with \`operator\`: ${same.map((name) => code(name)).join(', ')}.`, '');
     lines.push('| value | default | |', '| --- | --- | --- |');
-    const rows = section === 'agents' ? agentRows(itsValues) : rowsOf(itsValues, groups);
+    const shown = itsValues.filter(({ path }) => !same.includes(path.join('.')));
+    const rows = section === 'agents' ? agentRows(shown) : rowsOf(shown, groups);
     const escaped = (text: string) => text.replaceAll('|', '\\|');
     for (const row of rows)
       lines.push(`| \`${row.path}\` | ${escaped(row.shown)} | ${escaped(row.about)} |`);
