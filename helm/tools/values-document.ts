@@ -81,6 +81,9 @@ export function chartValues(): {
 /** Kubernetes' own structure, known to everybody who sets it. */
 const isLeaf = (name: string): boolean => name === 'resources';
 
+/** A group with fewer values has no section of its own. */
+const minSectionValues = 8;
+
 /** A row of a table: the paths of the values that it is about, their defaults, and a description. */
 interface Row {
   readonly path: string;
@@ -110,15 +113,19 @@ function agentRows(values: readonly Value[]): readonly Row[] {
   });
 }
 
-/** The rows of a section. A group within it has a row of its own where it has a description. */
-function rowsOf(values: readonly Value[], groups: ReadonlyMap<string, string>): readonly Row[] {
-  const shownGroups = new Set<string>();
+/** The rows of a section. Each group that the heading does not describe has a row of its own. */
+function rowsOf(
+  section: string,
+  values: readonly Value[],
+  groups: ReadonlyMap<string, string>,
+): readonly Row[] {
+  const described = new Set([section]);
   return values.flatMap(({ path, fallback, description }) => {
-    const parents = path.slice(1, -1).flatMap((_, index): readonly Row[] => {
-      const group = path.slice(0, index + 2).join('.');
+    const parents = path.slice(0, -1).flatMap((_, index): readonly Row[] => {
+      const group = path.slice(0, index + 1).join('.');
       const about = groups.get(group) ?? '';
-      if (about === '' || shownGroups.has(group)) return [];
-      shownGroups.add(group);
+      if (about === '' || described.has(group)) return [];
+      described.add(group);
       return [{ path: group, shown: '', about }];
     });
     return [...parents, { path: path.join('.'), shown: code(fallback), about: description }];
@@ -143,8 +150,9 @@ export async function valuesDocument(): Promise<string> {
     '',
     'A name that is not here is refused before anything is changed. Set them in a file of your own: `helm upgrade --install … -f values.yaml`.',
   ];
-  const sections = Map.groupBy(values, ({ path: [top = ''], path }) =>
-    path.length === 1 ? 'General' : top,
+  const sizes = Map.groupBy(values, ({ path: [top = ''] }) => top);
+  const sections = Map.groupBy(values, ({ path: [top = ''] }) =>
+    (sizes.get(top)?.length ?? 0) < minSectionValues ? 'General' : top,
   );
   for (const [section, itsValues] of sections) {
     const about = groups.get(section) ?? '';
@@ -155,7 +163,7 @@ export async function valuesDocument(): Promise<string> {
       lines.push(`As with \`operator\`: ${same.map((name) => code(name)).join(', ')}.`, '');
     lines.push('| value | default | |', '| --- | --- | --- |');
     const shown = itsValues.filter(({ path }) => !same.includes(path.join('.')));
-    const rows = section === 'agents' ? agentRows(shown) : rowsOf(shown, groups);
+    const rows = section === 'agents' ? agentRows(shown) : rowsOf(section, shown, groups);
     const escaped = (text: string) => text.replaceAll('|', '\\|');
     for (const row of rows)
       lines.push(`| \`${row.path}\` | ${escaped(row.shown)} | ${escaped(row.about)} |`);
