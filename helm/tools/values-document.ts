@@ -81,6 +81,65 @@ export function chartValues(): {
 /** Kubernetes' own structure, known to everybody who sets it. */
 const isLeaf = (name: string): boolean => name === 'resources';
 
+/** A group with fewer values has no section of its own. */
+const minSectionValues = 8;
+
+/** A row of a table: the paths of the values that it is about, their defaults, and a description. */
+interface Row {
+  readonly path: string;
+  readonly shown: string;
+  readonly about: string;
+}
+
+const code = (text: string): string => (text === '""' ? '' : `\`${text}\``);
+
+/** The rows of `agents`, whose values are alike: one for the same value of all agents. */
+function agentRows(values: readonly Value[]): readonly Row[] {
+  const rests = new Map<string, Value[]>();
+  for (const value of values) {
+    const rest = value.path.slice(2).join('.');
+    rests.set(rest, [...(rests.get(rest) ?? []), value]);
+  }
+  return [...rests].map(([rest, alike]) => {
+    const fallbacks = [...new Set(alike.map(({ fallback }) => fallback))];
+    return {
+      path: `agents.NAME.${rest}`,
+      shown:
+        fallbacks.length === 1
+          ? code(fallbacks[0] ?? '')
+          : alike.map(({ path, fallback }) => `${path[1] ?? ''}: ${code(fallback)}`).join(', '),
+      about: alike[0]?.description ?? '',
+    };
+  });
+}
+
+/** The rows of a section. Each group that the heading does not describe has a row of its own. */
+function rowsOf(
+  section: string,
+  values: readonly Value[],
+  groups: ReadonlyMap<string, string>,
+): readonly Row[] {
+  const described = new Set([section]);
+  return values.flatMap(({ path, fallback, description }) => {
+    const parents = path.slice(0, -1).flatMap((_, index): readonly Row[] => {
+      const group = path.slice(0, index + 1).join('.');
+      const about = groups.get(group) ?? '';
+      if (about === '' || described.has(group)) return [];
+      described.add(group);
+      return [{ path: group, shown: '', about }];
+    });
+    return [...parents, { path: path.join('.'), shown: code(fallback), about: description }];
+  });
+}
+
+/** The names of the values that another section has too, with the same default and description. */
+function namesOfSame(values: readonly Value[], others: readonly Value[]): readonly string[] {
+  const keyOf = ({ path, fallback, description }: Value) =>
+    JSON.stringify([path.slice(1), fallback, description]);
+  const known = new Set(others.map(keyOf));
+  return values.filter((value) => known.has(keyOf(value))).map(({ path }) => path.join('.'));
+}
+
 /** docs/values.md. */
 export async function valuesDocument(): Promise<string> {
   const { values, groups } = chartValues();
@@ -91,31 +150,23 @@ export async function valuesDocument(): Promise<string> {
     '',
     'A name that is not here is refused before anything is changed. Set them in a file of your own: `helm upgrade --install … -f values.yaml`.',
   ];
-  let section: string | undefined;
-  for (const { path, fallback, description } of values) {
-    const [top = ''] = path;
-    const group = path.length === 1 ? 'General' : top;
-    if (group !== section) {
-      section = group;
-      lines.push(
-        '',
-        `## ${group}`,
-        '',
-        ...(groups.get(group) ? [groups.get(group) ?? '', ''] : []),
-      );
-      lines.push('| value | default | |', '| --- | --- | --- |');
-    }
-    const parents = path
-      .slice(0, -1)
-      .map((_, index) => path.slice(0, index + 1).join('.'))
-      .filter((parent) => parent !== top);
-    const about = [...parents.map((parent) => groups.get(parent) ?? ''), description]
-      .filter((each) => each !== '')
-      .join(' ');
-    const shown = fallback === '""' ? '' : `\`${fallback}\``;
-    lines.push(
-      `| \`${path.join('.')}\` | ${shown.replaceAll('|', '\\|')} | ${about.replaceAll('|', '\\|')} |`,
-    );
+  const sizes = Map.groupBy(values, ({ path: [top = ''] }) => top);
+  const sections = Map.groupBy(values, ({ path: [top = ''] }) =>
+    (sizes.get(top)?.length ?? 0) < minSectionValues ? 'General' : top,
+  );
+  for (const [section, itsValues] of sections) {
+    const about = groups.get(section) ?? '';
+    const same =
+      section === 'gateway' ? namesOfSame(itsValues, sections.get('operator') ?? []) : [];
+    lines.push('', `## ${section}`, '', ...(about === '' ? [] : [about, '']));
+    if (same.length > 0)
+      lines.push(`As with \`operator\`: ${same.map((name) => code(name)).join(', ')}.`, '');
+    lines.push('| value | default | |', '| --- | --- | --- |');
+    const shown = itsValues.filter(({ path }) => !same.includes(path.join('.')));
+    const rows = section === 'agents' ? agentRows(shown) : rowsOf(section, shown, groups);
+    const escaped = (text: string) => text.replaceAll('|', '\\|');
+    for (const row of rows)
+      lines.push(`| \`${row.path}\` | ${escaped(row.shown)} | ${escaped(row.about)} |`);
   }
   const style = await resolveConfig(join(chartFolder, '../../docs/values.md'));
   return format(`${lines.join('\n')}\n`, { ...style, parser: 'markdown' });

@@ -128,9 +128,9 @@ export const serving = {
   }).default(0),
   /** Where people find the metrics, for a link on the page /operate. Default: none. */
   METRICS_URL: httpUrl.optional(),
-  /** Reads a second of one API key, on one replica; 0: no limit. */
+  /** Reads a second of one owner, on one replica; 0: no limit. */
   RATE_LIMIT_READS: countOrNoLimit(minReads).default(1000),
-  /** Writes a second of one API key, on one replica; 0: no limit. */
+  /** Writes a second of one owner, on one replica; 0: no limit. */
   RATE_LIMIT_WRITES: countOrNoLimit().default(100),
   /** Requests a minute without a valid key of one client address, on one replica; 0: no limit. */
   RATE_LIMIT_FAILED_KEYS: countOrNoLimit().default(120),

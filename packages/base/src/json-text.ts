@@ -34,7 +34,7 @@ export function* repeatedNames(text: string): Generator<string, void, undefined>
   const levels: Level[] = [];
   for (let at = 0; at < text.length; at++) {
     const level = levels.at(-1);
-    switch (text[at]) {
+    switch (text.charAt(at)) {
       case '{':
       case '[': {
         const isObject = text[at] === '{';

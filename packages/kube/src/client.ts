@@ -65,10 +65,7 @@ export interface DeleteOptions extends CallOptions {
 }
 
 export type WatchEvent<T> =
-  | {
-      readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
-      readonly object: T;
-    }
+  | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: T }
   | { readonly type: 'BOOKMARK'; readonly resourceVersion: string };
 
 export interface WatchOptions extends ListOptions {

@@ -55,8 +55,8 @@ it.each(
 
 describe('the sentences for the owner of a failed start', () => {
   it('are those of docs/reasons.md', () => {
-    const section = page.split('### What its owner can mend')[1]?.split('\n## ')[0] ?? '';
-    const rows = [...section.matchAll(/^\| (?<code>[A-Z]\w+) +\| (?<mend>.+?) +\|$/gm)];
+    const section = page.split('## Why a start is in ERROR')[1]?.split('\n## ')[0] ?? '';
+    const rows = [...section.matchAll(/^\| (?<code>[A-Z]\w+) +\|.*“(?<mend>.+?)”/gm)];
     expect(Object.fromEntries(rows.map(([, code = '', mend]) => [code, mend]))).toEqual(ownerMends);
   });
 
