@@ -63,7 +63,7 @@ const schema = z.object({
   OWNER: z.string().default('local'),
 });
 
-/** Names of the settings, each of which README.md describes. */
+/** Names of the settings, each of which docs/local.md describes. */
 export const upSettings: readonly string[] = Object.keys(schema.shape);
 
 /** The settings of `conversation-operator up`. */
