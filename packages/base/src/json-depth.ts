@@ -1,7 +1,6 @@
 /**
- * Whether the JSON has more levels of lists and objects than allowed. The parser of V8 takes any
- * number of them, and everything that then walks the value by recursion ends with a RangeError:
- * JSON.stringify after some thousand levels. Other texts than JSON may have either answer.
+ * Whether JSON has more levels than allowed, which V8 parses, and on which JSON.stringify and other
+ * recursion throws a RangeError. Texts that are no JSON may have either answer.
  */
 export function isDeeperThan(json: string, maxDepth: number): boolean {
   let depth = 0;
@@ -23,7 +22,7 @@ export function isDeeperThan(json: string, maxDepth: number): boolean {
   return false;
 }
 
-/** The index of the quote that ends the string of JSON which begins at `start`; the length without one. */
+/** The index of the quote that ends the JSON string at `start`; the text's length without one. */
 export function endOfString(json: string, start: number): number {
   for (let at = start + 1; at < json.length; at++) {
     const code = json.charCodeAt(at);

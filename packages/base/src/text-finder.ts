@@ -32,8 +32,7 @@ export class TextFinder {
   }
 
   /**
-   * Returns what was found, in order. Wanted texts that overlap are one part, with the place of the
-   * one that begins first, and of the longest of those.
+   * Returns the finds in order. Overlaps are one part: the text that begins first, then the longest.
    */
   in(text: string): readonly Found[] {
     const parts: Found[] = [];
@@ -53,7 +52,6 @@ export class TextFinder {
     return parts;
   }
 
-  /** Adds the states of a text, and returns the new ones. */
   #add(text: string, index: number) {
     const added = [];
     let from = 0;
