@@ -6,12 +6,10 @@ interface Host {
   readonly port: number;
 }
 
-/** Whether a host is called without a proxy. */
 type NoProxy = (host: Host) => boolean;
 
 const familyOf = (address: string) => (isIP(address) === 6 ? 'ipv6' : 'ipv4');
 
-/** Whether an address is in a list of addresses and ranges; false for a name. */
 const isListed = (list: BlockList, name: string): boolean =>
   isIP(name) !== 0 && list.check(name, familyOf(name));
 
@@ -73,7 +71,6 @@ export function noProxyOf(text: string): NoProxy | undefined {
   return (host) => matchers.some((matches) => matches(host));
 }
 
-/** A forward proxy. */
 export interface ProxyServer {
   /** Scheme, host and port, without credentials: for logs. */
   readonly origin: string;
@@ -81,11 +78,8 @@ export interface ProxyServer {
   readonly authorization: string | undefined;
 }
 
-/** The proxies of a process. */
 export interface Proxies {
-  /** Proxy of https URLs; undefined: none. */
   readonly https: ProxyServer | undefined;
-  /** Proxy of http URLs; undefined: none. */
   readonly http: ProxyServer | undefined;
   readonly noProxy: NoProxy;
 }
@@ -117,9 +111,8 @@ export function proxyServerOf(text: string): ProxyServer | undefined {
 }
 
 /**
- * This machine, link-local addresses, and the addresses at which AWS serves instances and
- * containers: from the place of a proxy they are others, and credentials of this machine would go
- * there.
+ * Loopback, link-local and AWS metadata addresses: a proxy would reach others, with credentials of
+ * this machine.
  */
 const ownAddresses = new BlockList();
 ownAddresses.addSubnet('127.0.0.0', 8);
