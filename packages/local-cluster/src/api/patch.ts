@@ -14,7 +14,6 @@ import {
 import type { ApiResource } from '../registry/api-resource.ts';
 import { badRequest, StatusError, tooLarge, unsupportedMediaType } from './status-error.ts';
 
-/** Properties of a JSON text that JSON.parse does not report: duplicate keys and the depth. */
 interface TextShape {
   /** Paths of duplicate keys as in strict decoding (`spec.ports[0].name`), each once. */
   readonly duplicates: readonly string[];
@@ -36,7 +35,6 @@ const pathAt = ({ path, keys, key, index }: Level): string => {
   return path === '' ? key : `${path}.${key}`;
 };
 
-/** Returns the shape of a text that JSON.parse has accepted. */
 export function shapeOf(text: string): TextShape {
   const duplicates = new Set<string>();
   const levels: Level[] = [];
@@ -299,7 +297,6 @@ function mergeList(mergeKey: string, present: JsonArray, patch: JsonArray): Json
   return result;
 }
 
-/** Sorts the list in the order of the patch; items that it does not name go to the end. */
 function reorder(result: Record<string, Json | undefined>, key: string, order: JsonArray): void {
   const items = result[key];
   if (!isArray(items)) return;
