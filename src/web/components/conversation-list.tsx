@@ -41,7 +41,6 @@ const tasks: readonly Task[] = [
 const messageOf = ({ name, commands }: Task): string =>
   `${name}:\n\n\`\`\`sh\n${commands}\n\`\`\`\n`;
 
-/** The content of a list that has no conversations yet. */
 function FirstTasks() {
   const page = usePage();
   return (
@@ -112,7 +111,6 @@ function useViewport(element: RefObject<HTMLElement | null>): ReadonlySignal<Vie
   return viewport;
 }
 
-/** The text in the place of a list without rows. */
 function EmptyList() {
   const page = usePage();
   if (page.store.rows.size > 0 && page.filter.value !== noFilter)

@@ -7,10 +7,8 @@ import { InOrder } from './text-block.tsx';
 const bitmap = /\.(?:png|jpe?g|gif|webp)$/i;
 const drawing = /\.svg$/i;
 
-/** Whether a file is an image without a text, by its name. */
 export const isBitmap = (path: string): boolean => bitmap.test(path);
 
-/** Whether a file is shown as an image too, by its name. */
 export const isImage = (path: string): boolean => isBitmap(path) || drawing.test(path);
 
 interface ImageProps {
@@ -60,7 +58,6 @@ function Drawing({ text, label }: DrawingProps) {
 
 interface FileImageProps {
   readonly path: string;
-  /** The address of the bytes of the file as it is. */
   readonly address: string;
   readonly versions?: GitDiff;
 }
@@ -104,7 +101,6 @@ export const SourceText = ({ children }: { readonly children: string }) => (
   </>
 );
 
-/** Most texts need no element of their own. */
 const isPlain = (text: string): boolean => /^[\t -~]*$/.test(text);
 
 const Text = ({ children }: { readonly children: string }) =>
@@ -112,11 +108,9 @@ const Text = ({ children }: { readonly children: string }) =>
 
 interface SourceLineProps {
   readonly text: string;
-  /** The same line in colours, maybe with further characters at its end. */
   readonly pieces?: readonly Piece[] | undefined;
 }
 
-/** A line of a file, in colours where they are known. */
 export const SourceLine = ({ text, pieces }: SourceLineProps) =>
   pieces === undefined ? (
     <Text>{text}</Text>
@@ -134,7 +128,6 @@ export const SourceLine = ({ text, pieces }: SourceLineProps) =>
     </>
   );
 
-/** A line by its number from 1. */
 export const lineAt = (
   lines: ColouredLines | undefined,
   number: number | undefined,

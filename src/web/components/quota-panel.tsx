@@ -15,7 +15,6 @@ interface UseProps {
   readonly text: string;
 }
 
-/** A bar of what is used of a limit. */
 function Use({ isMinor = false, label, used, limit, text }: UseProps) {
   const part = limit === 0 ? 1 : Math.min(1, used / limit);
   return (
@@ -71,7 +70,6 @@ function Waiting({ waiting, paused }: Pick<QuotaRecord, 'waiting' | 'paused'>) {
   return parts.length === 0 ? null : <p class="quiet-text">{parts.join(' · ')}</p>;
 }
 
-/** The part of each limit that is used, and the outcome of one more start. */
 export function QuotaPanel() {
   const { store, now } = usePage();
   const quota = store.quota.value;

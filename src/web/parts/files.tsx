@@ -42,7 +42,6 @@ const FileButton = ({ path, label, opened }: FileButtonProps) => (
 
 interface FolderListProps extends OpenProps {
   readonly paths: readonly string[];
-  /** The path of the folder; '' for that of all files. */
   readonly folder: string;
 }
 
@@ -290,7 +289,6 @@ function Tree({ row, folder, onMessage }: FilesProps & { readonly folder: string
   );
 }
 
-/** The files in the working folder of a conversation. */
 export function Files({ row, onMessage }: FilesProps) {
   const folder = row.current.value.conversation?.workspace?.working_dir;
   useEffect(() => scrollTo({ top: 0 }), []);
