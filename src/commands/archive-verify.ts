@@ -19,17 +19,10 @@ import {
 import { withClient, type ClusterOptions } from './process.ts';
 import { textTable } from './terminal.ts';
 
-type Verdict =
-  | 'intact'
-  /** No Conversation has the archive. */
-  | 'orphaned'
-  /** The archive has no head. */
-  | 'empty'
-  | 'damaged';
+type Verdict = 'intact' | 'orphaned' | 'empty' | 'damaged';
 
 export interface Verified {
   readonly verdict: Verdict;
-  /** Number of events that were read. */
   readonly events: number;
   /** Cause of the damage, or the head that was read in place of another one; empty without one. */
   readonly detail: string;
@@ -83,9 +76,8 @@ export async function verified(access: ArchiveAccess, archive: ArchiveSource): P
 }
 
 /**
- * The same for an archive that the operator may extend meanwhile: damage counts only where the
- * Conversation still names the head that was read. Where that one is gone, the newest head in the
- * store is read: the operator continues it.
+ * The same while the operator may extend the archive: damage counts only where the Conversation
+ * still names the head that was read. Where the head is gone, the newest one is read.
  */
 async function verifiedLive(
   access: ArchiveAccess,
