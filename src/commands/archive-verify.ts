@@ -86,7 +86,10 @@ async function verifiedLive(
 ): Promise<Verified> {
   const result = await verified(access, archive);
   if (result.verdict !== 'damaged' || archive.conversation === undefined) return result;
-  const now = await storedConversation(client, archive.namespace, archive.conversation.name);
+  const stored = await found(
+    client.get(conversations, archive.namespace, archive.conversation.name),
+  );
+  const now = stored === undefined ? undefined : archivedConversation(stored);
   const isChanged = now?.uid === archive.uid && now.head !== archive.conversation.head;
   if (isChanged) return verified(access, { ...archive, conversation: now });
   let newest: ArchiveState | undefined;
@@ -103,11 +106,6 @@ async function verifiedLive(
   if (ofNewest.verdict !== 'intact') return ofNewest;
   const detail = `the Conversation names a head that does not exist; ${head} is the newest one`;
   return { ...ofNewest, detail };
-}
-
-async function storedConversation(client: KubeClient, namespace: string, name: string) {
-  const stored = await found(client.get(conversations, namespace, name));
-  return stored === undefined ? undefined : archivedConversation(stored);
 }
 
 /** Reads whole archives, and shows their state. The exit code is 1 where one is damaged. */

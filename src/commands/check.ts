@@ -13,11 +13,7 @@ import { accountName, readCheckConfig, type CheckConfig } from '../config/check.
 import { apiUrlOf } from '../gateway/git/host-api/host-apis.ts';
 import { apiAuthorization } from '../resources/git-providers.ts';
 import type { MeasuredRuntime } from '../observability/metrics.ts';
-import {
-  agentContainerOf,
-  sandboxTemplates,
-  type SandboxTemplate,
-} from '../resources/sandbox-template.ts';
+import { agentContainerOf, sandboxTemplates } from '../resources/sandbox-template.ts';
 import { openStore } from './archive.ts';
 import { askApiServer, apiServerCheck, clockCheck } from './check/api-server.ts';
 import { dryRunOf, plannedTemplate } from './check/dry-run.ts';
@@ -186,9 +182,6 @@ function outwardOf(
 const isMissing = (client: KubeClient, name: string, signal: AbortSignal): Promise<boolean> =>
   client.get(namespaces, '', name, { signal }).then(() => false, isNotFound);
 
-const agentImageOf = (template: SandboxTemplate): string | undefined =>
-  agentContainerOf(template)?.image;
-
 /** Tries everything, and reports it. Throws `CommandError` and `ConfigError`. */
 export async function check(options: CheckOptions): Promise<void> {
   const config = readCheckConfig(process.env);
@@ -277,7 +270,7 @@ async function createScene(
       operator: options.image ?? config.IMAGE,
       runsOperator:
         options.image === undefined && process.env['KUBERNETES_SERVICE_HOST'] !== undefined,
-      agent: options.agentImage ?? (stored === undefined ? undefined : agentImageOf(stored)),
+      agent: options.agentImage ?? (stored && agentContainerOf(stored)?.image),
       pullSecrets: listed(config.IMAGE_PULL_SECRETS),
       architectures: listed(options.architectures),
     },

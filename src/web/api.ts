@@ -36,8 +36,6 @@ interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
-const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
-
 /**
  * One call with the session's cookie. Rejects with an ApiError; without a session, goes to sign-in.
  */
@@ -64,7 +62,7 @@ async function respond(
   const answer: unknown = await response.json().catch(() => undefined);
   if (response.ok) return { answer, headers: response.headers };
   if (response.status === 401) signIn();
-  const problem: Partial<Problem> = isObject(answer) ? answer : {};
+  const problem: Partial<Problem> = typeof answer === 'object' && answer !== null ? answer : {};
   throw new ApiError({ status: response.status, ...problem });
 }
 

@@ -52,7 +52,7 @@ export class ChangedFiles {
       this.problem.value = undefined;
       this.absence.value = undefined;
     } catch (error) {
-      const absence = absenceOf(error);
+      const absence = error instanceof ApiError ? absences[error.problem.code ?? ''] : undefined;
       this.absence.value = absence;
       this.problem.value = absence === undefined ? messageOf(error) : undefined;
     } finally {
@@ -69,7 +69,3 @@ const absences: Readonly<Record<string, string>> = {
   'archive-empty': 'No changes of this conversation are stored: its next pause stores them.',
   'archive-expired': 'The stored changes were deleted, because their retention was over.',
 };
-
-/** The sentence for a conversation without changes to read; undefined for every other failure. */
-const absenceOf = (error: unknown): string | undefined =>
-  error instanceof ApiError ? absences[error.problem.code ?? ''] : undefined;

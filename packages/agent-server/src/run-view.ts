@@ -130,12 +130,11 @@ export function runViewOf({ run, host, state, conversation }: RunViewOptions): R
           needles: () => conversation.needles,
           signal,
         });
-        return { ...result, stdout: unread.map(unreadLine).join('') + result.stdout };
+        const lines = unread.map((name) => `The secret ${name} could not be read.\n`);
+        return { ...result, stdout: lines.join('') + result.stdout };
       } finally {
         run.inCommand = false;
       }
     },
   };
 }
-
-const unreadLine = (name: string): string => `The secret ${name} could not be read.\n`;

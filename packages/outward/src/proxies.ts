@@ -126,8 +126,6 @@ ownAddresses.addSubnet('fd00:ec2::', 32, 'ipv6');
 /** Services of the cluster have the same names in every cluster, and no proxy outside finds them. */
 const ownNames = /(?:^|\.)(?:localhost|svc|cluster\.local)$/;
 
-const isOwn = (name: string): boolean => ownNames.test(name) || isListed(ownAddresses, name);
-
 const hostOf = ({ hostname, port, protocol }: URL): Host => ({
   name: hostname.replace(/^\[(.*)\]$/, '$1').replace(/(.)\.$/, '$1'),
   port: port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port),
@@ -138,5 +136,6 @@ export function proxyOf(proxies: Proxies, url: URL): ProxyServer | undefined {
   const proxy = url.protocol === 'https:' ? proxies.https : proxies.http;
   if (proxy === undefined) return undefined;
   const host = hostOf(url);
-  return isOwn(host.name) || proxies.noProxy(host) ? undefined : proxy;
+  const isOwn = ownNames.test(host.name) || isListed(ownAddresses, host.name);
+  return isOwn || proxies.noProxy(host) ? undefined : proxy;
 }

@@ -38,9 +38,6 @@ const tasks: readonly Task[] = [
   },
 ];
 
-const messageOf = ({ name, commands }: Task): string =>
-  `${name}:\n\n\`\`\`sh\n${commands}\n\`\`\`\n`;
-
 function FirstTasks() {
   const page = usePage();
   return (
@@ -55,7 +52,7 @@ function FirstTasks() {
             <button
               type="button"
               onClick={() => {
-                page.draft.message.value = messageOf(task);
+                page.draft.message.value = `${task.name}:\n\n\`\`\`sh\n${task.commands}\n\`\`\`\n`;
                 page.openForm();
               }}
             >

@@ -37,9 +37,6 @@ function Image({ src, label }: ImageProps) {
 const maxDrawing = 100_000;
 const repeats = /<(?:\w+:)?use\b|<!ENTITY|<!DOCTYPE|<(?:\w+:)?pattern\b|<(?:\w+:)?filter\b/i;
 
-const ofText = (text: string): string =>
-  `data:image/svg+xml,${encodeURIComponent(text.toWellFormed())}`;
-
 interface DrawingProps {
   readonly text: string | null;
   readonly label: string;
@@ -53,7 +50,8 @@ function Drawing({ text, label }: DrawingProps) {
         {label}: the drawing is too large, or repeats parts, to show it here.
       </p>
     );
-  return <Image src={ofText(text)} label={label} />;
+  const src = `data:image/svg+xml,${encodeURIComponent(text.toWellFormed())}`;
+  return <Image src={src} label={label} />;
 }
 
 interface FileImageProps {
@@ -101,10 +99,8 @@ export const SourceText = ({ children }: { readonly children: string }) => (
   </>
 );
 
-const isPlain = (text: string): boolean => /^[\t -~]*$/.test(text);
-
 const Text = ({ children }: { readonly children: string }) =>
-  isPlain(children) ? <>{children}</> : <SourceText>{children}</SourceText>;
+  /^[\t -~]*$/.test(children) ? <>{children}</> : <SourceText>{children}</SourceText>;
 
 interface SourceLineProps {
   readonly text: string;

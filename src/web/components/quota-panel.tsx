@@ -36,9 +36,8 @@ function Use({ isMinor = false, label, used, limit, text }: UseProps) {
   );
 }
 
-const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 const amount = (of: QuotaRecord['caps'][number]['of'], value: number): string =>
-  of === 'stored_bytes' ? mebibytes(value) : String(value);
+  of === 'stored_bytes' ? `${(value / 2 ** 20).toFixed(1)} MiB` : String(value);
 const capNames = {
   conversations: 'Stored conversations',
   stored_bytes: 'Stored text',

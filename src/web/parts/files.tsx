@@ -177,15 +177,12 @@ interface FilesProps {
   readonly onMessage?: ((text: string) => void) | undefined;
 }
 
-const pathOfAddress = (): string | undefined =>
-  new URLSearchParams(location.search).get('path') ?? undefined;
-
 function Tree({ row, folder, onMessage }: FilesProps & { readonly folder: string }) {
   const paths = useSignal<readonly string[] | undefined>(undefined);
   const problem = useSignal<string | undefined>(undefined);
   const attempt = useSignal(0);
   const filter = useSignal('');
-  const opened = useSignal(pathOfAddress());
+  const opened = useSignal(new URLSearchParams(location.search).get('path') ?? undefined);
   const status = sandboxStatusOf(row.current.value);
   const run = row.current.value.conversation?.execution_status;
   const isLive = status === 'RUNNING';

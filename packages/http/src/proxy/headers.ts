@@ -204,8 +204,6 @@ const withoutContent: ReadonlySet<number> = new Set([204, 205, 304]);
 
 export const hasContent = (status: number): boolean => !withoutContent.has(status);
 
-const isText = (value: unknown): value is string => typeof value === 'string';
-
 /**
  * Headers for the client, as names and values in turn, of an upstream's headers `raw` and `status`.
  */
@@ -215,7 +213,9 @@ export function responseHeaders(
   status: number,
 ): string[] {
   const { requestId, prefix } = facts;
-  const texts = raw.every(isText) ? raw : raw.map((part) => part.toString('latin1'));
+  const texts = raw.every((part) => typeof part === 'string')
+    ? raw
+    : raw.map((part) => part.toString('latin1'));
   const ofConnection = connectionOptions(texts);
   const headers = ['x-request-id', requestId, 'x-content-type-options', 'nosniff'];
   // Under the proxy's own origin nothing of an upstream's may act in the proxy's name.
