@@ -19,17 +19,10 @@ import {
 import { withClient, type ClusterOptions } from './process.ts';
 import { textTable } from './terminal.ts';
 
-type Verdict =
-  | 'intact'
-  /** No Conversation has the archive. */
-  | 'orphaned'
-  /** The archive has no head. */
-  | 'empty'
-  | 'damaged';
+type Verdict = 'intact' | 'orphaned' | 'empty' | 'damaged';
 
 export interface Verified {
   readonly verdict: Verdict;
-  /** Number of events that were read. */
   readonly events: number;
   /** Cause of the damage, or the head that was read in place of another one; empty without one. */
   readonly detail: string;
@@ -83,9 +76,8 @@ export async function verified(access: ArchiveAccess, archive: ArchiveSource): P
 }
 
 /**
- * The same for an archive that the operator may extend meanwhile: damage counts only where the
- * Conversation still names the head that was read. Where that one is gone, the newest head in the
- * store is read: the operator continues it.
+ * The same while the operator may extend the archive: damage counts only where the Conversation
+ * still names the head that was read. Where the head is gone, the newest one is read.
  */
 async function verifiedLive(
   access: ArchiveAccess,
@@ -94,7 +86,10 @@ async function verifiedLive(
 ): Promise<Verified> {
   const result = await verified(access, archive);
   if (result.verdict !== 'damaged' || archive.conversation === undefined) return result;
-  const now = await storedConversation(client, archive.namespace, archive.conversation.name);
+  const stored = await found(
+    client.get(conversations, archive.namespace, archive.conversation.name),
+  );
+  const now = stored === undefined ? undefined : archivedConversation(stored);
   const isChanged = now?.uid === archive.uid && now.head !== archive.conversation.head;
   if (isChanged) return verified(access, { ...archive, conversation: now });
   let newest: ArchiveState | undefined;
@@ -111,11 +106,6 @@ async function verifiedLive(
   if (ofNewest.verdict !== 'intact') return ofNewest;
   const detail = `the Conversation names a head that does not exist; ${head} is the newest one`;
   return { ...ofNewest, detail };
-}
-
-async function storedConversation(client: KubeClient, namespace: string, name: string) {
-  const stored = await found(client.get(conversations, namespace, name));
-  return stored === undefined ? undefined : archivedConversation(stored);
 }
 
 /** Reads whole archives, and shows their state. The exit code is 1 where one is damaged. */

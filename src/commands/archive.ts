@@ -27,32 +27,25 @@ import { DataFolder } from './data-folder.ts';
 import { localMasterKey, readMasterKeys } from './credential-files.ts';
 import { createRuntime, loggerOf } from './process.ts';
 
-/** The archive that the settings of the environment name. */
 export interface ArchiveAccess {
   readonly store: Pick<ObjectStore, 'list' | 'delete'>;
   readonly reader: Pick<HistoryReader, 'search' | 'all' | 'count' | 'newest'>;
   /** The writer of the newest head of an archive. Throws `StoreError`. */
   readonly writerOf: (address: ArchiveAddress) => Promise<ArchiveWriter>;
-  /** The master keys of the settings. */
   readonly keys: Pick<SandboxKeys, 'knows'>;
 }
 
-/** A Conversation, as far as its archive is concerned. */
 export interface ArchivedConversation extends ArchiveAddress {
   readonly name: string;
-  /** `status.archive.head`. Undefined: nothing is archived. */
+  /** Undefined: nothing is archived. */
   readonly head: string | undefined;
-  /** `status.archive.events`. Undefined: the status does not describe the head. */
+  /** Undefined: the status does not describe the head. */
   readonly events: number | undefined;
-  /** `status.archive.expiredTime`. */
   readonly expiredTime: string | undefined;
 }
 
-/** An archive, and the Conversation that it belongs to. */
 export interface Archive extends ArchiveAddress {
-  /** Undefined: no Conversation has this UID. */
   readonly conversation: ArchivedConversation | undefined;
-  /** Whether the store has an object of the archive. */
   readonly isStored: boolean;
 }
 
@@ -66,9 +59,8 @@ export const archivedConversation = ({ metadata, status }: Conversation): Archiv
 });
 
 /**
- * The archives of a namespace, by UID, and the Conversations whose archive is not there. Archives
- * come first: a Conversation is older than its archive, so that none of these archives lacks a
- * Conversation that comes later.
+ * The archives of a namespace by UID, and Conversations without theirs. Lists archives first, which
+ * are younger than their Conversations, so that none lacks one.
  */
 export async function archivesIn(
   client: KubeClient,
@@ -87,9 +79,8 @@ export async function archivesIn(
 export type ArchiveSource = Omit<Archive, 'isStored'>;
 
 /**
- * The state of an archive that its Conversation names; of an orphan, that of its newest head. For a
- * Conversation without a head, the newest state that belongs to it. Throws `StoreError`, and
- * `ArchiveError` where that one can't be read.
+ * The state of the archive that the Conversation names; without a head, or for an orphan, the
+ * newest. Throws `StoreError` and `ArchiveError`.
  */
 export async function stateOf(
   { store, reader }: ArchiveAccess,
@@ -102,9 +93,8 @@ export async function stateOf(
 }
 
 /**
- * The same with the newest head in the store where the one that the Conversation names is gone: its
- * status is that of a backup. Throws `StoreError`, and `ArchiveError` where the newest head can't
- * be read.
+ * The same with the store's newest head where the named one is gone, as after a restored backup.
+ * Throws `StoreError` and `ArchiveError`.
  */
 export async function presentStateOf(
   access: ArchiveAccess,
@@ -159,7 +149,6 @@ export async function withStore<R>(work: Promise<R>): Promise<R> {
   }
 }
 
-/** An archive as a process writes and reads it. */
 export interface OpenArchive {
   readonly store: MeasuredStore;
   readonly codec: Codec;
@@ -186,7 +175,6 @@ export function openArchive(
   return { store, codec, reader: createHistoryReader({ store, codec }) };
 }
 
-/** Opens the store of an archive alone, until the stack ends. */
 export function openStore(
   config: NonNullable<ArchiveConfig>,
   runtime: OutwardRuntime,
@@ -235,8 +223,7 @@ export function openArchiveAccess(): Promise<ArchiveAccess & AsyncDisposable> {
 }
 
 /**
- * The keys of the server; without any a random one, which opens what is not encrypted, and by which
- * no archive is known as that of this installation.
+ * The server's keys, or a random one, which opens only what is not encrypted, and knows no archive.
  */
 function keysOf({ MASTER_KEY_FILES: files, DATA_DIR: directory }: ArchiveToolConfig): SandboxKeys {
   if (files !== undefined) return readMasterKeys(files);

@@ -13,11 +13,7 @@ import { accountName, readCheckConfig, type CheckConfig } from '../config/check.
 import { apiUrlOf } from '../gateway/git/host-api/host-apis.ts';
 import { apiAuthorization } from '../resources/git-providers.ts';
 import type { MeasuredRuntime } from '../observability/metrics.ts';
-import {
-  agentContainerOf,
-  sandboxTemplates,
-  type SandboxTemplate,
-} from '../resources/sandbox-template.ts';
+import { agentContainerOf, sandboxTemplates } from '../resources/sandbox-template.ts';
 import { openStore } from './archive.ts';
 import { askApiServer, apiServerCheck, clockCheck } from './check/api-server.ts';
 import { dryRunOf, plannedTemplate } from './check/dry-run.ts';
@@ -79,7 +75,6 @@ export interface CheckOptions extends ClusterOptions {
   readonly agentImage?: string;
   readonly storageClass?: string;
   readonly runtimeClass?: string;
-  /** Name of the SandboxTemplate whose sandboxes are tried. */
   readonly template: string;
   readonly release?: string;
   readonly releaseNamespace?: string;
@@ -87,13 +82,11 @@ export interface CheckOptions extends ClusterOptions {
   readonly gatewayAccount?: string;
   /** Architectures of the images, separated by commas. */
   readonly architectures: string;
-  /** Names of checks that do not run, separated by commas. */
   readonly skip?: string;
   /** Delay between two readings of a pod; for tests. */
   readonly pollMs?: number;
 }
 
-/** Texts of a list that commas separate. */
 const listed = (text: string): readonly string[] =>
   text
     .split(',')
@@ -149,7 +142,6 @@ export function installationOf(options: CheckOptions, config: CheckConfig, names
   };
 }
 
-/** Base URLs without their users, for messages. */
 const plainUrls = (hosts: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
   Object.fromEntries(
     Object.entries(hosts).map(([provider, text]) => {
@@ -187,12 +179,8 @@ function outwardOf(
   }
 }
 
-/** Whether a namespace certainly does not exist. */
 const isMissing = (client: KubeClient, name: string, signal: AbortSignal): Promise<boolean> =>
   client.get(namespaces, '', name, { signal }).then(() => false, isNotFound);
-
-const agentImageOf = (template: SandboxTemplate): string | undefined =>
-  agentContainerOf(template)?.image;
 
 /** Tries everything, and reports it. Throws `CommandError` and `ConfigError`. */
 export async function check(options: CheckOptions): Promise<void> {
@@ -282,7 +270,7 @@ async function createScene(
       operator: options.image ?? config.IMAGE,
       runsOperator:
         options.image === undefined && process.env['KUBERNETES_SERVICE_HOST'] !== undefined,
-      agent: options.agentImage ?? (stored === undefined ? undefined : agentImageOf(stored)),
+      agent: options.agentImage ?? (stored && agentContainerOf(stored)?.image),
       pullSecrets: listed(config.IMAGE_PULL_SECRETS),
       architectures: listed(options.architectures),
     },

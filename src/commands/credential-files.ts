@@ -14,9 +14,8 @@ import type { DataFolder } from './data-folder.ts';
 const maxLength = 8192;
 
 /**
- * An owner as part of a file's name. Entries of a Secret have letters, digits, `-`, `_` and `.`
- * only, so each other byte, and `_`, is written as `_` and two hex digits: alice@example.com is
- * alice_40example.com.
+ * An owner in a file's name: bytes other than letters, digits, `-` and `.`, which Secrets permit,
+ * become `_` and two hex digits, as in alice_40example.com.
  */
 export const fileNameOf = (owner: string): string =>
   owner.replaceAll(/[^A-Za-z0-9.-]/gu, (character) =>
@@ -36,26 +35,18 @@ export function secretLineOf(text: string): string | undefined {
 
 export interface CredentialFilesOptions {
   readonly folder: string;
-  /** The setting that names the folder. */
   readonly setting: string;
-  /** Name of one credential in logs: "a git credential". */
   readonly what: string;
-  /** Expected content of a file, for logs. */
   readonly expected: string;
   readonly logger: Logger;
 }
 
-/**
- * - absent: there is no such file.
- * - unusable: there is one of no use, which is logged.
- */
 export type CredentialFile<T> =
   { readonly file: string; readonly value: T } | 'absent' | 'unusable';
 
 /**
- * Credentials from the files of a mounted folder: NAME is for everybody, NAME.OWNER for one owner
- * instead. They are read when they are needed, so a change counts at once. The content of a file is
- * never logged.
+ * Credentials in a mounted folder: NAME is for everybody, NAME.OWNER for one owner instead. Read
+ * when needed, so a change counts at once; the content is never logged.
  */
 export class CredentialFiles {
   readonly #options: CredentialFilesOptions;
@@ -148,8 +139,7 @@ export function mountedAgentCredentials(
     what: 'a model credential',
     expected: 'it has to be one line with the key',
   });
-  // The folder is checked at the start, so that a missing folder shows before the first
-  // conversation needs it.
+  // Shows a missing folder at the start, before the first conversation needs it.
   files.list();
   return { of: async (owner, name) => (await files.of(name, owner, secretLineOf))?.value };
 }

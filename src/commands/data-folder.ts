@@ -19,7 +19,6 @@ import { defaultDataDir } from '../config/environment.ts';
 import { hashKey, type IssuedKey } from '../gateway/auth/key.ts';
 import { apiKeys } from '../resources/api-key.ts';
 
-/** The folder that holds all state of an embedded installation. */
 export class DataFolder {
   readonly path: string;
 
@@ -56,7 +55,6 @@ export class DataFolder {
     }
   }
 
-  /** Writes a file that only this user can read, whole or not at all. */
   write(name: string, text: string): void {
     const unfinished = this.file(`.${name}.new`);
     writeFileSync(unfinished, `${text}\n`, { mode: 0o600 });
@@ -91,22 +89,18 @@ const isFree = (port: number): Promise<boolean> =>
     probe.listen(port, loopback, () => probe.close(() => resolve(true)));
   });
 
-/** Namespace of everything in an embedded installation. */
 export const localNamespace = 'default';
 
-/** Name of the file in the data folder by which kubectl reaches the embedded API server. */
 export const localKubeconfig = 'kubeconfig';
 
 const file = 'service.json';
 const schema = z.object({ url: z.url(), owner: z.string() });
 
-/** A service that runs on this machine, for other commands. */
 type LocalService = z.output<typeof schema>;
 
 /**
- * The folder of a service of this machine among these, if they name one: DATA_DIR, else the folder
- * of the kubeconfig that the service has written, else the default folder. A KUBECONFIG of anything
- * else names a cluster.
+ * The folder of a service of this machine: DATA_DIR, or that of the service's kubeconfig, or the
+ * default one. Any other KUBECONFIG names a cluster.
  */
 export function localServiceFolder({
   DATA_DIR = '',
@@ -124,7 +118,6 @@ export function announceService(folder: DataFolder, service: LocalService): () =
   return () => rmSync(folder.file(file), { force: true });
 }
 
-/** The service that uses the data folder; undefined where none does. */
 export function localService(folder: DataFolder): LocalService | undefined {
   const text = folder.read(file);
   return text === undefined ? undefined : schema.parse(JSON.parse(text));

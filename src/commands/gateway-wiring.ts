@@ -31,7 +31,6 @@ const dayMs = 24 * 60 * 60 * 1000;
 export const auditOf = (config: GatewayConfig | UpConfig) =>
   loggerOf({ ...config, LOG_LEVEL: 'info' }).child({ component: 'audit' });
 
-/** Options of a gateway that follow from the settings, on a cluster and locally. */
 export const gatewaySettings = (config: GatewayConfig | UpConfig) =>
   ({
     legacyApi: config.LEGACY_API,
@@ -119,7 +118,6 @@ export function pullRequestService(
 interface AgentSideOptions {
   readonly namespace: string;
   readonly host: string;
-  /** 0 means any free port. */
   readonly port: number;
   readonly maxConnectionsPerAddress?: number;
   readonly notify: WebhooksOptions['notify'];
@@ -131,12 +129,10 @@ interface AgentSideOptions {
   readonly version: string;
 }
 
-/** To one git host, of all the sandboxes. */
 const hostConnections = 128;
 
 /**
- * Serves what sandboxes may ask of the gateway until the stack ends: git, tools for pull requests,
- * and webhooks. Returns the port.
+ * Serves git, pull request tools and webhooks to sandboxes until the stack ends. Returns the port.
  */
 export async function serveAgentSide(
   config: GatewayConfig | UpConfig,

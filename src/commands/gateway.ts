@@ -16,7 +16,6 @@ import { interrupted, clusterProcess, serveTelemetry, startReflectors } from './
 
 export interface GatewayProgram {
   readonly version: string;
-  /** Folder of the program file, which the built pages are beside. */
   readonly programFolder: string;
 }
 

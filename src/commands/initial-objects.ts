@@ -41,7 +41,6 @@ export const defaultQuota = (namespace: string): NewObject<ConversationQuota> =>
   },
 });
 
-/** Image name of the reference agent on the local cluster. */
 export const referenceAgentImage = 'conversation-operator/reference-agent';
 
 /** Idle time of agents before their sandboxes are paused; the chart has the same. */

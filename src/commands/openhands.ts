@@ -9,10 +9,7 @@ import type { DataFolder } from './data-folder.ts';
 /** The versions of Python that the OpenHands agent runs with, as pyenv names its folders. */
 const suitable = /^3\.(12|13)\.(\d+)$/;
 
-/**
- * Returns the newest suitable Python that pyenv has installed; undefined where there is none. uv
- * does not find such a Python: of pyenv's Pythons only the chosen one is on the PATH.
- */
+/** The newest suitable Python of pyenv, of which uv finds only the chosen one; else undefined. */
 function pyenvPython({
   PYENV_ROOT = '',
   HOME = '',
@@ -53,15 +50,12 @@ const packages = ['openhands-agent-server', 'openhands-sdk', 'openhands-tools'];
 const pythonVersions = '>=3.12,<3.14';
 
 export interface InstallOptions {
-  /** Folder of all installed agents, each version in a folder of its own. */
   readonly folder: string;
-  /** The file that pins every package, the agent among them. */
   readonly constraints: string;
   readonly environment: NodeJS.ProcessEnv;
   readonly signal: AbortSignal;
 }
 
-/** The version that a constraints file pins. */
 export function pinnedVersion(constraints: string): string {
   const version = /^openhands-agent-server==(\S+)$/m.exec(constraints)?.[1];
   if (version === undefined)
@@ -109,22 +103,15 @@ const uv = (args: readonly string[], { environment, signal }: InstallOptions): P
     missing: 'uv, which is not on the PATH: pip install uv, or https://docs.astral.sh/uv',
   });
 
-/** Image name of the OpenHands agent-server on the local cluster. */
 export const openHandsImage = 'conversation-operator/openhands-agent';
 
 /** The program listens on its pod's address; arguments of the pod's spec override these. */
 const script = 'exec "$0" -m openhands.agent_server --host "$HOST" --port 8000 "$@"';
 
-/**
- * A socket's path has 107 bytes at most, of which tmux and the agent need these:
- * /tmux-4294967295/openhands-<32 hex digits>.
- */
+/** A socket's path has at most 107 bytes, with /tmux-4294967295/openhands-<32 hex digits>. */
 const longestTmuxFolder = 107 - 16 - 43;
 
-/**
- * Folder of the sockets of all processes, whose names differ. A process whose path would be too
- * long creates a folder in /tmp.
- */
+/** Folder of all processes' sockets; one whose path would be too long creates one in /tmp. */
 function tmuxEnvironment(folder: DataFolder): Readonly<Record<string, string>> {
   const path = folder.file('tmux');
   if (Buffer.byteLength(path) > longestTmuxFolder) return {};
@@ -132,7 +119,6 @@ function tmuxEnvironment(folder: DataFolder): Readonly<Record<string, string>> {
   return { TMUX_TMPDIR: path };
 }
 
-/** The agent-server of a virtual environment as a program of the embedded node. */
 export const openHandsProgram = (python: string, folder: DataFolder): ImageProgram => ({
   command: ['/bin/sh', '-c', script, python],
   env: {

@@ -15,7 +15,6 @@ import { getCACertificates } from 'node:tls';
 import type { ImageProgram } from '@conversation-operator/local-cluster/kubelet/options';
 import type { DataFolder } from './data-folder.ts';
 
-/** The parts of a process that calls hosts outside the cluster. */
 export interface OutwardRuntime extends MeasuredRuntime {
   readonly outward: Outward;
 }
@@ -59,10 +58,7 @@ type Environment = Readonly<Record<string, string>>;
 /** This machine, where agents reach each other and the callback server. */
 const inside = ['localhost', '127.0.0.1', '127.0.0.0/8', '::1'];
 
-/**
- * Environment by which the agents of this machine, and the programs that they start, reach hosts
- * outside as this process does. Programs differ in the spelling that they read.
- */
+/** The environment of agents for hosts outside the cluster, in all spellings that programs read. */
 export const outwardEnvironment = (config: OutwardConfig, folder: DataFolder): Environment => ({
   ...proxyEnvironment(config),
   ...trustEnvironment(config, folder),

@@ -31,7 +31,6 @@ export function createRuntime(logger: Logger): MeasuredRuntime {
   return { clock: systemClock, random: () => randomInt(resolution) / resolution, logger, metrics };
 }
 
-/** A client and what it holds open. */
 export function connect(
   connection: Connection,
   runtime: MeasuredRuntime,
@@ -45,9 +44,8 @@ export function connect(
 const leaseConnections = 2;
 
 /**
- * The client of a lease. The client shares no connections with the leader's work, because calls
- * wait in one queue for a free one: a renewal behind some hundred slow writes would come too late,
- * and the leader would lose its lease although the API server answers everything.
+ * A lease's client shares no connections with the leader's work: a renewal that queues behind some
+ * hundred slow writes would lose the lease.
  */
 export const connectForLease = (connection: Connection, runtime: MeasuredRuntime) =>
   connect(connection, runtime, { connections: leaseConnections });
@@ -103,7 +101,6 @@ export async function clusterProcess(
   return { runtime, connection, namespace: config.NAMESPACE ?? ownNamespace, keys, client };
 }
 
-/** Fills caches until the stack ends. */
 export function startReflectors(
   reflectors: readonly { start(): void; stop(): Promise<void> }[],
   stack: AsyncDisposableStack,

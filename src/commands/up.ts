@@ -83,14 +83,12 @@ function sandboxOrigins(
 
 interface Facts {
   readonly link: string;
-  /** The line for a shell that prints another link, in every folder and with every Node. */
   readonly linkCommand: string;
   readonly url: string;
   readonly key: string;
   readonly kubeconfig: string;
   readonly metricsUrl: string;
   readonly dataDir: string;
-  /** Lines about the agents. */
   readonly notes: readonly string[];
   readonly example: string;
 }
@@ -133,7 +131,6 @@ function banner({ url, key, kubeconfig, ...facts }: Facts): string {
 
 export interface UpOptions {
   readonly version: string;
-  /** Where the program lies, and the reference agent with it. */
   readonly programFolder: string;
 }
 

@@ -70,7 +70,6 @@ export function checkSandboxTrust(
   });
 }
 
-/** The settings as the operator takes them. */
 export function sandboxOutwardOf({
   SANDBOX_HTTPS_PROXY: https,
   SANDBOX_HTTP_PROXY: http,
@@ -94,15 +93,9 @@ const cluster = {
   ...archiveSettings,
   /** The namespace that is served; by default the one of the kubeconfig or of the pod. */
   NAMESPACE: z.string().optional(),
-  /**
-   * Files with master keys, the current one first, separated by commas. Each holds at least 32
-   * bytes.
-   */
+  /** Files with master keys of at least 32 bytes, the current one first, separated by commas. */
   MASTER_KEY_FILES: fileList,
-  /**
-   * Address at which the servers of the process listen: `::` is every address of both families, or
-   * of IPv4 where the system has no IPv6.
-   */
+  /** Address of the servers: `::` is all of both families, or of IPv4 where there is no IPv6. */
   HOST: z.string().default('::'),
   METRICS_PORT: port().default(9464),
 };
@@ -126,8 +119,7 @@ const operatorSchema = z
     /** Port of /alive and /ready. */
     HEALTH_PORT: port().default(8081),
     /**
-     * Where sandboxes of NAMESPACE reach the gateway's agent side; absent: they don't, and agents
-     * are polled only.
+     * Where sandboxes of NAMESPACE reach the gateway's agent side; absent: agents are only polled.
      */
     AGENT_SIDE_URL: httpUrl.optional(),
     ...sandboxOutward,
@@ -139,14 +131,10 @@ const operatorSchema = z
     NOTIFICATION_PORT: port().optional(),
     /** The name of this process among those that want to lead; by default the host's. */
     POD_NAME: z.string().optional(),
-    /**
-     * How long the others leave a leader alone that does not renew its lease. The same for all of
-     * them.
-     */
+    /** How long the others spare a leader that does not renew its lease. The same for all. */
     LEASE_DURATION_SECONDS: seconds().default(15),
     /**
-     * Maximum time that a leader works without a renewal. The remaining time of the lease is the
-     * deadline of each write.
+     * Maximum time that a leader works without a renewal. Each write ends before its lease does.
      */
     LEASE_RENEW_DEADLINE_SECONDS: seconds().default(10),
     /** Between renewals. */
@@ -181,14 +169,10 @@ const gatewaySettings = z.object({
   ...serving,
   PORT: port().default(3000),
   /**
-   * Port of the callback server, which only sandboxes need: webhooks and clones of private
-   * repositories. Absent: no such server.
+   * Port for what only sandboxes need: webhooks and clones of private repositories. Absent: none.
    */
   AGENT_SIDE_PORT: port().optional(),
-  /**
-   * URLs of the operators' notification ports: one name for all of them, or several URLs. Default:
-   * none, and operators only poll.
-   */
+  /** URLs of the operators' notification ports, as one name or several. Default: operators poll. */
   OPERATOR_NOTIFICATION_URLS: listOf(
     (text) => httpUrl.safeParse(text).success,
     'must be an http or https URL',
@@ -198,15 +182,9 @@ const gatewaySettings = z.object({
   PROXY_CONNECTIONS: count().default(10_000),
   /** How long an agent may take to begin an answer; some of its calls last as long as a command. */
   PROXY_FIRST_BYTE_SECONDS: seconds().default(600),
-  /**
-   * How long nothing may come from an agent in the middle of an answer, or in either direction of a
-   * WebSocket.
-   */
+  /** Maximum silence of an agent within an answer, or of both sides of a WebSocket. */
   PROXY_IDLE_SECONDS: seconds().default(600),
-  /**
-   * Time that a terminating gateway still serves requests after /ready fails, so that no client
-   * sends one to a closed port.
-   */
+  /** How long a terminating gateway serves after /ready fails, before it closes its port. */
   DRAIN_SECONDS: numberFrom({
     from: 0,
     to: 15,
@@ -217,9 +195,7 @@ const gatewaySettings = z.object({
 
 const gatewaySchema = gatewaySettings.superRefine(checkGithubApp).superRefine(checkArchive);
 
-/** The settings of `conversation-operator operator`. */
 export type OperatorConfig = z.output<typeof operatorSchema>;
-/** The settings of `conversation-operator gateway`. */
 export type GatewayConfig = z.output<typeof gatewaySchema>;
 
 export const readOperatorConfig = (environment: NodeJS.ProcessEnv): OperatorConfig =>

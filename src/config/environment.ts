@@ -54,7 +54,6 @@ export const count = () => numberFrom({ from: 1, to: maxCount });
 /** The same, or 0 for no limit. */
 export const countOrNoLimit = (from = 1) => numberFrom({ from, to: maxCount, zeroIsNoLimit: true });
 
-/** One of these texts. */
 export const oneOf = <const T extends readonly [string, ...string[]]>(...texts: T) =>
   z.enum(texts, `must be ${texts.slice(0, -1).join(', ')} or ${texts.at(-1) ?? ''}`);
 
@@ -91,10 +90,7 @@ export const logging = {
 
 export const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' });
 
-/**
- * An origin for each port of each sandbox. Both are in the first label, so that one wildcard covers
- * them all.
- */
+/** An origin for each port of each sandbox, in one label, so that one wildcard covers them. */
 const sandboxUrl = z
   .string()
   .regex(
@@ -121,7 +117,6 @@ export const urlsByProvider = (fallback: string, url: z.ZodType<string>, example
     .pipe(z.record(z.string(), url, form));
 };
 
-/** Files, separated by commas. */
 export const fileList = z
   .string('must name at least one file')
   .transform((text) => text.split(','));
@@ -149,24 +144,19 @@ export const cloneTimeout = { CLONE_TIMEOUT_SECONDS: wholeSeconds().default(600)
 /** Settings of every process with the controllers. */
 export const operating = {
   ...cloneTimeout,
-  /**
-   * How long a pause waits for the agent to stop its runs before its pod is deleted all the same.
-   */
+  /** How long a pause waits for the agent's runs to stop before the pod is deleted. */
   PAUSE_TIMEOUT_SECONDS: seconds().default(15),
   /** How long a repository's set-up script may take. */
   SETUP_TIMEOUT_SECONDS: wholeSeconds().default(600),
   /** Maximum size of a repository on its sandbox's volume, with its history. */
   REPOSITORY_MAX_MIB: count().default(10_240),
   /**
-   * A folder with a file for each API key of a model: NAME is everybody's, NAME.OWNER that of one
-   * owner. By default there are none.
+   * A folder with API keys of models: NAME is everybody's, NAME.OWNER one owner's. Default: none.
    */
   AGENT_CREDENTIALS_DIR: z.string().optional(),
 };
 
-/**
- * Settings whose values errors never repeat: those with a key, and with URLs in which one may be.
- */
+/** Settings that errors never repeat: those with a key, and URLs that may have one. */
 const secrets: ReadonlySet<string> = new Set([
   'LLM_API_KEY',
   'LLM_BASE_URL',

@@ -62,7 +62,6 @@ export const noProxyListOf = (config: OutwardConfig): readonly string[] =>
     .split(/[,\s]+/)
     .filter((entry) => entry !== '');
 
-/** The proxies that checked settings name. */
 export function proxiesOf(config: OutwardConfig): Proxies {
   const { https = '', http = '' } = proxyUrlsOf(config);
   return {

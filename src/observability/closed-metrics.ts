@@ -4,7 +4,6 @@ import { STATUS_CODES } from 'node:http';
 /** Values of a label: a closed set, or a function with bounded results for others' values. */
 export type LabelRule = readonly string[] | ((value: string) => string);
 
-/** Value of a label in the place of all values that its rule does not know. */
 const otherValue = 'other';
 
 /** Function that returns a value of the closed set as it is, and `other` for the rest. */
@@ -14,8 +13,7 @@ export function oneOf(values: readonly string[]): (value: string) => string {
 }
 
 /**
- * Function that returns the first `max` values as they are, and `other` for later ones. Only for
- * names that the code of other rooms defines, for example routes.
+ * The first `max` values as they are, and `other` for later ones. Only for names that code defines.
  */
 export function firstValues(max: number): (value: string) => string {
   const known = new Set<string>();
@@ -31,8 +29,7 @@ export const httpMethod = oneOf([
 ]);
 
 /**
- * A status that Node knows as it is, `0` for a missing response, another status from 100 to 599 by
- * its class, such as `4xx`, and `other` for the rest.
+ * Node's statuses and `0` (no response) as they are, others from 100 to 599 as `4xx`, else `other`.
  */
 export function httpStatus(status: string): string {
   if (status === '0' || Object.hasOwn(STATUS_CODES, status)) return status;
@@ -47,7 +44,6 @@ export interface PlainGauge<L extends string> {
   labels(labels: Readonly<Partial<Record<L, string>>>): { set(value: number): void };
 }
 
-/** A rule for each label of a metric. */
 export type LabelRules = Readonly<Record<string, LabelRule>>;
 type ValueOf<R extends LabelRule> = R extends readonly (infer V extends string)[] ? V : string;
 type Labels<R extends LabelRules> = { readonly [L in keyof R]: ValueOf<R[L]> };
@@ -60,7 +56,6 @@ export interface ClosedMetricOptions<R extends LabelRules> {
   readonly registers: Registry[];
 }
 
-/** Applies the rules of a metric to the labels of each call. */
 class ClosedLabels {
   readonly labelNames: string[];
   readonly #rules: ReadonlyMap<string, (value: string) => string>;
@@ -86,7 +81,6 @@ class ClosedLabels {
   }
 }
 
-/** A counter whose labels have closed sets of values. */
 export class ClosedCounter<const R extends LabelRules> extends ClosedLabels {
   readonly #counter: Counter;
 
@@ -104,7 +98,6 @@ export class ClosedCounter<const R extends LabelRules> extends ClosedLabels {
   }
 }
 
-/** A histogram whose labels have closed sets of values. */
 export class ClosedHistogram<const R extends LabelRules> extends ClosedLabels {
   readonly #histogram: Histogram;
 
@@ -122,7 +115,6 @@ export class ClosedHistogram<const R extends LabelRules> extends ClosedLabels {
   }
 }
 
-/** A gauge whose labels have closed sets of values. */
 export class ClosedGauge<L extends string> extends ClosedLabels implements PlainGauge<L> {
   readonly #gauge: Gauge;
 

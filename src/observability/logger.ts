@@ -29,7 +29,6 @@ const pretty = format.printf(({ timestamp, level, message, ...fields }) => {
   return `${String(timestamp).slice(11, 23)} ${level.padEnd(5)} ${String(message)}${rest.length > 0 ? `  ${rest.join(' ')}` : ''}`;
 });
 
-/** The fields that a reader needs first come first. */
 const json = format.printf(({ timestamp, level, message, ...fields }) =>
   JSON.stringify({ timestamp, level, message, ...fields }),
 );

@@ -257,14 +257,12 @@ export type Metrics = ReturnType<typeof createMetrics>;
 export const collectProcessMetrics = (metrics: Metrics): void =>
   collectDefaultMetrics({ register: metrics.registry });
 
-/** Common parts of every long-running command. */
 export interface MeasuredRuntime extends Runtime {
   readonly metrics: Metrics;
 }
 
 /**
- * The part of one leader in a gauge of its process: leaders of several shards set the same gauge,
- * which shows the sum of their parts.
+ * The part of one leader in a gauge that leaders of several shards share as the sum of their parts.
  */
 class GaugeShare<L extends string> implements PlainGauge<L> {
   readonly #gauge: PlainGauge<L>;
@@ -293,7 +291,6 @@ class GaugeShare<L extends string> implements PlainGauge<L> {
     return { set: (value: number) => this.set(labels, value) };
   }
 
-  /** Removes the part from the gauge. */
   end(): void {
     for (const key of this.#parts.keys())
       this.set(JSON.parse(key) as Readonly<Partial<Record<L, string>>>, 0);

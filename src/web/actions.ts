@@ -33,7 +33,6 @@ export const pause = (row: Row, progress: string): Promise<boolean> =>
 export const interrupt = (row: Row, progress: string): Promise<boolean> =>
   perform(row, progress, () => api.post(`${conversationPath(row)}/interrupt`, {}));
 
-/** A run that was interrupted continues. */
 export const resume = (row: Row, progress: string): Promise<boolean> =>
   perform(row, progress, () =>
     api.post(`${sandboxPath(row)}/resume`, {

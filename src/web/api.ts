@@ -36,11 +36,8 @@ interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
-const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
-
 /**
- * One call of the service with the cookie of the session. Rejects with an ApiError; a call without
- * a session leaves for the sign-in.
+ * One call with the session's cookie. Rejects with an ApiError; without a session, goes to sign-in.
  */
 async function respond(
   method: string,
@@ -65,7 +62,7 @@ async function respond(
   const answer: unknown = await response.json().catch(() => undefined);
   if (response.ok) return { answer, headers: response.headers };
   if (response.status === 401) signIn();
-  const problem: Partial<Problem> = isObject(answer) ? answer : {};
+  const problem: Partial<Problem> = typeof answer === 'object' && answer !== null ? answer : {};
   throw new ApiError({ status: response.status, ...problem });
 }
 
@@ -85,7 +82,6 @@ export const api = {
       ...(query === undefined ? {} : { query }),
       ...(signal === undefined ? {} : { signal }),
     })) as T,
-  /** A list whose header Link names the next page. */
   getPage: async <T>(path: string, query: NonNullable<CallOptions['query']>): Promise<Page<T>> => {
     const { answer, headers } = await respond('GET', path, { query });
     return { items: answer as readonly T[], next: nextPageOf(headers.get('link')) };

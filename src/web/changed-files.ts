@@ -3,7 +3,6 @@ import { api, ApiError, messageOf } from './api.ts';
 import { Refresher } from './reading.ts';
 import type { GitChange, GitDiff } from './wire.ts';
 
-/** The absolute path of a file in a folder. */
 export const absolutePath = (folder: string, path: string): string =>
   `${folder.replace(/\/+$/, '')}/${path}`;
 
@@ -11,9 +10,7 @@ export const absolutePath = (folder: string, path: string): string =>
 export const contentAddress = (conversation: string, absolute: string): string =>
   `${conversation}/file/content?file_path=${encodeURIComponent(absolute)}`;
 
-/** The files of one conversation that differ from the base of their repository. */
 export class ChangedFiles {
-  /** Undefined until they were read once. */
   readonly list = signal<readonly GitChange[] | undefined>(undefined);
   readonly isReading = signal(false);
   readonly problem = signal<string | undefined>(undefined);
@@ -42,7 +39,6 @@ export class ChangedFiles {
     return api.get<GitDiff>(`${this.#path}/git/diff`, { path: absolute }, aborting);
   }
 
-  /** The address of the bytes of a file. */
   contentOf(path: string): string {
     return contentAddress(this.#path, absolutePath(this.#folder, path));
   }
@@ -56,7 +52,7 @@ export class ChangedFiles {
       this.problem.value = undefined;
       this.absence.value = undefined;
     } catch (error) {
-      const absence = absenceOf(error);
+      const absence = error instanceof ApiError ? absences[error.problem.code ?? ''] : undefined;
       this.absence.value = absence;
       this.problem.value = absence === undefined ? messageOf(error) : undefined;
     } finally {
@@ -73,7 +69,3 @@ const absences: Readonly<Record<string, string>> = {
   'archive-empty': 'No changes of this conversation are stored: its next pause stores them.',
   'archive-expired': 'The stored changes were deleted, because their retention was over.',
 };
-
-/** The sentence for a conversation without changes to read; undefined for every other failure. */
-const absenceOf = (error: unknown): string | undefined =>
-  error instanceof ApiError ? absences[error.problem.code ?? ''] : undefined;

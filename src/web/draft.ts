@@ -24,7 +24,6 @@ export async function requestOf(taskId: string): Promise<StartTask['request']> {
 export const draftFields = ['repository', 'branch', 'template', 'model'] as const;
 export type DraftField = (typeof draftFields)[number];
 
-/** The fields of the request by those of the form. */
 const requestFields = {
   message: 'initial_message',
   repository: 'selected_repository',
@@ -33,7 +32,6 @@ const requestFields = {
   model: 'llm_model',
 } as const;
 
-/** The start form: its fields, and the request that it becomes. */
 export class Draft {
   readonly message = signal('');
   readonly repository = signal('');
@@ -43,7 +41,6 @@ export class Draft {
   readonly isSending = signal(false);
   readonly problem = signal<string | undefined>(undefined);
   readonly images = new Images(maxImageCharacters, this.problem);
-  /** Problems of single fields, by the names of the form. */
   readonly fieldProblems = signal<Readonly<Record<string, string>>>({});
   readonly #store: Store;
   /** The last request with its key, so that a second attempt starts nothing twice. */
@@ -64,7 +61,7 @@ export class Draft {
     this.message.value = isOwn ? `${text}\n\n${saved}` : saved;
   }
 
-  /** Fills the form with the request of an earlier start, whose message and images only REST has. */
+  /** Fills the form with the request of an earlier start, whose text and images only REST has. */
   async fillFrom(taskId: string): Promise<void> {
     this.problem.value = undefined;
     try {
@@ -85,7 +82,6 @@ export class Draft {
     }
   }
 
-  /** Whether a conversation was started. */
   async send(): Promise<boolean> {
     if (this.isSending.value) return false;
     this.isSending.value = true;

@@ -20,7 +20,6 @@ export interface MessageEntry extends EntryBase {
   readonly kind: 'message';
   readonly source: 'user' | 'agent';
   readonly text: string;
-  /** Images as data URLs. */
   readonly images: readonly string[];
 }
 /** lost: the run has ended, and there is no result. apart: it may be among events not shown. */
@@ -28,12 +27,10 @@ export type ToolState = 'running' | 'done' | 'failed' | 'rejected' | 'lost' | 'a
 export interface ToolEntry extends EntryBase {
   readonly kind: 'tool';
   readonly tool: string;
-  /** One line that says what the tool does. */
   readonly summary: string;
   readonly input: string;
   readonly output: string;
   readonly state: ToolState;
-  /** The id of the call. */
   readonly call: string;
 }
 export interface NoticeEntry extends EntryBase {
@@ -263,7 +260,6 @@ export function entriesOf(events: readonly AgentEvent[]): readonly Entry[] {
   const entries: Entry[] = [];
   /** Places of the calls whose result may still come, by their ids. */
   const open = new Map<string, number>();
-  /** Adds to the entry of the call, or a new one. */
   const add = (call: string, news: ToolEntry): void => {
     const place = open.get(call);
     const known = place === undefined ? undefined : entries[place];
@@ -304,7 +300,6 @@ const fenced = (text: string): string => {
   return `${fence}\n${text}\n${fence}`;
 };
 
-/** The entries as Markdown, for the clipboard. */
 export const markdownOf = (entries: readonly Entry[]): string =>
   entries
     .map((entry) => {
@@ -346,7 +341,6 @@ function stepOf(given: unknown): PlanStep {
   };
 }
 
-/** The list of an event that has the whole plan; undefined for other events. */
 function listIn(event: AgentEvent): unknown {
   if (event['key'] === 'plan') return event['value'];
   const { kind, command, task_list: tasks } = objectOf(event['action'] ?? event['observation']);

@@ -2,10 +2,7 @@ import { maxColoured, type ColouredLines } from './coloured-lines.ts';
 import { addressOf } from './part.ts';
 import type { GitDiff } from './wire.ts';
 
-/**
- * Maximum time for one text. A text can be made for which the library takes minutes, so that it
- * works beside the page, and is ended.
- */
+/** Maximum time for one text: some take the library minutes, so a worker runs it, and is ended. */
 const timeoutMs = 1_000;
 
 let worker: Worker | undefined;
@@ -41,7 +38,6 @@ export function coloursOfText(
   return lines.catch(() => undefined);
 }
 
-/** Both versions of a file in colours. */
 export async function coloursOf(path: string, { original, modified }: GitDiff) {
   return { old: await coloursOfText(path, original), new: await coloursOfText(path, modified) };
 }

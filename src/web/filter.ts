@@ -47,7 +47,6 @@ export const searchTextOf = (facts: Facts): string =>
     .join('\n')
     .toLowerCase();
 
-/** One conversation, as a filter reads it. */
 export interface Searchable {
   readonly searchText: string;
   readonly facts: Facts;

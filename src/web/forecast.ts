@@ -1,6 +1,5 @@
 import type { QuotaRecord } from './wire.ts';
 
-/** The title of a conversation by its id. */
 export type TitleOf = (id: string) => string | undefined;
 
 /** The conversations that a start would pause, by title; undefined where it pauses none. */
@@ -40,7 +39,6 @@ export function placeOf(
   return `${place} Next place when ${full.scope === 'Owner' ? mine : 'one of all owners'} ends or is paused.`;
 }
 
-/** The outcome of one more start as a sentence. */
 export function forecastOf(quota: QuotaRecord, titleOf: TitleOf, now: number): string {
   const { next_start: next, quotas, waiting } = quota;
   const limit = quotas.find(({ name }) => name === next.quota);

@@ -1,7 +1,6 @@
 import { ownerMendOf } from '../resources/owner-mends.ts';
 import { sandboxStatusOf, type Facts } from './facts.ts';
 
-/** The groups of the list in their order. */
 export const groups = ['needs-you', 'working', 'waiting', 'paused', 'finished', 'failed'] as const;
 export type Group = (typeof groups)[number];
 
@@ -96,7 +95,6 @@ const runPills: Readonly<Record<string, PillText>> = {
 /** Statuses of an agent that waits for its owner where an answer was lost. */
 const atRest: ReadonlySet<unknown> = new Set(['finished', 'idle', 'paused']);
 
-/** The icon and the label of the present state. */
 export function pillOf(facts: Facts): PillText {
   switch (sandboxStatusOf(facts)) {
     case 'STARTING':

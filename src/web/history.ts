@@ -13,15 +13,11 @@ interface Answer {
 
 const pageSize = 50;
 
-/** An entry of the list to which the page goes. */
 export interface Target {
-  /** The id of the entry. */
   readonly entry: string;
-  /** Whether the entry gets the focus. */
   readonly takesFocus: boolean;
 }
 
-/** The state of the search for one event. */
 export interface Lookup {
   readonly text: string;
   readonly retry?: () => void;
@@ -33,11 +29,9 @@ const withoutResults = (entries: readonly Entry[]): readonly Entry[] =>
     entry.kind === 'tool' && entry.state === 'running' ? { ...entry, state: 'apart' } : entry,
   );
 
-/** The events of one conversation: the newest page first, others on demand. */
 export class History {
   readonly #log = new EventLog((from, order) => this.page(from, { order }));
   readonly events = this.#log.events;
-  /** The plan of the agent. */
   readonly plan = computed(() => planOf(this.events.value));
   readonly entries = computed(() => entriesOf(this.events.value));
   readonly excerpt = this.#log.excerpt;
@@ -51,7 +45,6 @@ export class History {
   });
   /** Number of events between the excerpt and the latest ones; undefined where it is unknown. */
   readonly hidden = signal<number | undefined>(undefined);
-  /** The button whose page is being read. */
   readonly loading = signal<'older' | 'first' | 'newer' | undefined>(undefined);
   readonly problem = signal<string | undefined>(undefined);
   /** Why there are no further events to read; undefined where there may be. */
@@ -77,7 +70,6 @@ export class History {
     return this.#refresher.run();
   }
 
-  /** Whether the event of this id has been read. */
   has(id: string): boolean {
     return this.#log.has(id);
   }
@@ -86,7 +78,6 @@ export class History {
     return this.#load('older', () => this.#log.readOlder());
   }
 
-  /** Goes to the oldest event. */
   loadFirst(): Promise<void> {
     return this.#load('first', async () => {
       await this.#log.readFirst();
@@ -105,8 +96,7 @@ export class History {
   }
 
   /**
-   * Goes to the entry of an event, which need not be loaded. The last call wins. Never rejects:
-   * `lookup` says what has failed.
+   * Goes to an event, loaded or not. The last call wins. Never rejects: `lookup` has the failure.
    */
   show(id: string, takesFocus = true): Promise<void> {
     const before = this.#showing;

@@ -1,9 +1,7 @@
 import type { AgentEvent } from '../agent/event-kinds.ts';
 import { entriesOf, idOf, maxTextLength, type Entry } from './entries.ts';
 
-/** An event that has a text. */
 export interface Hit {
-  /** The id of the event. */
   readonly id: string;
   /** The surroundings of the first place of the text, and the text as the event has it. */
   readonly before: string;
@@ -16,11 +14,9 @@ export interface Hit {
 /** Maximum characters of a hit on each side of its text. */
 const maxAround = 60;
 
-/** Finds a text as it is, in small and capital letters. */
 export const patternOf = (text: string): RegExp =>
   new RegExp(text.replaceAll(/[\\^$.*+?()[\]{}|/]/g, String.raw`\$&`), 'iu');
 
-/** The text around a place. */
 export interface Surroundings {
   readonly before: string;
   readonly after: string;

@@ -10,7 +10,6 @@ interface IssuedKey extends ApiKeyRecord {
   readonly key: string;
 }
 
-/** A record in a list, with what is under way about it. */
 export class Entry<T> {
   readonly record: T;
   readonly action = signal<ActionState | undefined>(undefined);
@@ -26,7 +25,6 @@ export class KeyList {
   readonly rows = signal<readonly KeyRow[] | undefined>(undefined);
   readonly next = signal<string | undefined>(undefined);
   readonly problem = signal<string | undefined>(undefined);
-  /** The key of this session. */
   readonly own = signal<string | undefined>(undefined);
   readonly #query: { readonly owner?: '*' };
 

@@ -12,7 +12,6 @@ interface Shortcut {
   readonly on?: 'home' | 'conversation';
 }
 
-/** The keys of the pages, each with what it does. */
 const shortcuts: readonly Shortcut[] = [
   { keys: ['/'], text: 'Search', on: 'home' },
   { keys: ['n'], text: 'New conversation', on: 'home' },
@@ -34,7 +33,6 @@ const shortcuts: readonly Shortcut[] = [
 const pageOf = (path: string): Shortcut['on'] =>
   path === '/' ? 'home' : path.startsWith('/c/') ? 'conversation' : undefined;
 
-/** The keys that act on the page with this path. */
 export const shortcutsOn = (path: string): readonly Shortcut[] =>
   shortcuts.filter(({ on }) => on === undefined || on === pageOf(path));
 
@@ -92,7 +90,7 @@ function act(page: PageState, key: string): boolean {
   return true;
 }
 
-/** Escape leaves a field, which keeps its text: a search remains while a person moves in the list. */
+/** Escape leaves a field, whose text remains: a search stays while a person moves in the list. */
 function leaves({ key, target }: KeyboardEvent): boolean {
   if (key !== 'Escape' || !(target instanceof HTMLElement)) return false;
   if (target.closest('dialog, .row') !== null || !isTyping(target)) return false;
@@ -100,7 +98,7 @@ function leaves({ key, target }: KeyboardEvent): boolean {
   return true;
 }
 
-/** Single keys act wherever nothing takes text. A browser itself opens the focused link on Enter. */
+/** Single keys act wherever nothing takes text. Browsers open the focused link on Enter. */
 export function listenToKeys(page: PageState): void {
   addEventListener('keydown', (event) => {
     // A menu or a question has its own meaning of Escape.

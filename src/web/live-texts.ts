@@ -1,13 +1,11 @@
 import type { LiveActivity } from './wire.ts';
 
-/** A text that grows, as far as this page has read it. */
 export interface LiveText {
   readonly id: string;
   readonly kind: 'output' | 'message' | 'thought';
   /** The tool call whose output it is. */
   readonly call: string | null;
   readonly elapsedMs: number;
-  /** Place of the next part. */
   readonly end: number;
   /** UTF-16 units before the text that the page does not show. */
   readonly skipped: number;
@@ -36,7 +34,6 @@ export const joinedTexts = (
     return { id, kind, call, elapsedMs, end, skipped, text: shown };
   });
 
-/** The last thought and the last message. */
 export const writtenIn = (texts: readonly LiveText[]): readonly LiveText[] =>
   ['thought', 'message'].flatMap(
     (wanted) => texts.findLast(({ kind, text }) => kind === wanted && text !== '') ?? [],

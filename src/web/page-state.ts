@@ -29,7 +29,6 @@ function soughtBefore(): string | undefined {
   return kept !== null && kept === text?.trim() ? kept : undefined;
 }
 
-/** Everything that the components of one page share. */
 export class PageState {
   readonly store = new Store();
   readonly changes = new ChangeQueue(this.store);
@@ -40,9 +39,7 @@ export class PageState {
   readonly savedMessages = new SavedTexts('messages');
   /** The present time of the service; changes every second while the page is visible. */
   readonly now = signal(serviceTime());
-  /** The row that the keyboard is at. */
   readonly active = signal<string | undefined>(undefined);
-  /** The text whose places in the conversations are shown; undefined: none. */
   readonly sought = signal(soughtBefore());
   /** The title of the page, without the number of conversations that need a person. */
   readonly title = signal('Conversations');
@@ -115,13 +112,11 @@ export class PageState {
     this.selection.add([before, this.active.peek()].filter((id) => id !== undefined));
   }
 
-  /** Searches in the conversations for the text of the filter. */
   seek(): void {
     const text = this.filter.peek().text.trim();
     if (text.length >= minSought) this.sought.value = text;
   }
 
-  /** Opens the form of a start. Small windows show it with the next frame. */
   openForm(): void {
     const focus = () => document.getElementById('message')?.focus();
     this.isFormOpen.value = true;

@@ -4,7 +4,6 @@ export class Refresher {
   #running: Promise<void> | undefined;
   #isAskedAgain = false;
 
-  /** @param read Never rejects. */
   constructor(read: () => Promise<void>) {
     this.#read = read;
   }

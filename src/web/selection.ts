@@ -1,12 +1,10 @@
 import { signal } from '@preact/signals';
 
-/** The actions on all selected conversations at once, by their keys. */
 export const manyKeys = { p: 'pause', r: 'resume', t: 'retry', d: 'delete' } as const;
 export type ManyAction = (typeof manyKeys)[keyof typeof manyKeys];
 export const isManyKey = (key: string): key is keyof typeof manyKeys =>
   Object.hasOwn(manyKeys, key);
 
-/** The conversations that a person has selected, by id. */
 export class Selection {
   readonly ids = signal<ReadonlySet<string>>(new Set());
   /** The action that a key or a button asks for, until the bar of the selection has taken it. */

@@ -7,7 +7,6 @@ const kinds = ['snapshot', 'conversation', 'start_task', 'sandbox', 'quota', 're
 const delaysMs = [1_000, 2_000, 5_000, 10_000, 30_000];
 const path = '/api/v1/stream';
 
-/** An event of the stream, or a change of its state. */
 type News =
   | { readonly type: 'open' }
   /** `attempts` counts the failed ones since the stream last was open. */
@@ -72,7 +71,6 @@ class StreamSource {
     if (this.#source !== undefined) this.#failed(this.#source);
   }
 
-  /** Tries again at once. */
   #retry = (): void => {
     if (this.#attempts > 0) this.open();
   };
@@ -126,10 +124,9 @@ export interface StreamState {
 }
 
 /**
- * The changes of everything that the page shows. A browser has six connections to a service over
- * HTTP/1.1, so all of its tabs share one stream: one of those that are visible holds it, and passes
- * everything on to the others. Browsers have no locks in pages of another machine without TLS;
- * there each tab that is visible has a stream of its own.
+ * The changes of everything shown. A browser has six connections to a service over HTTP/1.1, so one
+ * visible tab holds the stream for all. Without TLS, pages of other machines have no locks, and
+ * each visible tab has its own.
  */
 export class ChangeStream {
   readonly state = signal<StreamState>({ isOpen: false, attempts: 0 });

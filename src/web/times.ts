@@ -11,13 +11,9 @@ export function duration(ms: number): string {
   return unit === undefined ? `${seconds} s` : `${Math.floor(seconds / unit.seconds)} ${unit.name}`;
 }
 
-/** The duration from a time of a record until now. */
 export const since = (time: string, now: number): string => duration(now - Date.parse(time));
 
-/**
- * The same for a change that is not urgent: durations below a minute are `just now`, so that a list
- * does not change its texts every second.
- */
+/** The same, with `just now` below a minute, so that a list does not change every second. */
 export const ago = (time: string, now: number): string =>
   now - Date.parse(time) < 60_000 ? 'just now' : `${since(time, now)} ago`;
 

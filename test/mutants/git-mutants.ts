@@ -64,8 +64,8 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a host of NO_PROXY is called by the proxy': {
     ...proxies,
-    from: 'isOwn(host.name) || proxies.noProxy(host) ?',
-    to: 'isOwn(host.name) ?',
+    from: 'isOwn || proxies.noProxy(host) ?',
+    to: 'isOwn ?',
     name: 'the proxy of a URL',
   },
   'a tunnel that the proxy has refused counts as the host': {

@@ -2,7 +2,6 @@ import type { Draft } from './event-log.ts';
 import { stateEvent, type ApprovalAnswer, type ApprovalRequest } from './events.ts';
 import { HttpError } from './router.ts';
 
-/** The decision of a person about a question. */
 export interface Decision {
   readonly accept: boolean;
   readonly reason: string;
@@ -12,7 +11,6 @@ export interface Decision {
   readonly optionId?: string | undefined;
 }
 
-/** An answer that was stored, with the options that the question had. */
 export interface Answered {
   readonly answer: ApprovalAnswer;
   readonly options: ApprovalRequest['options'];
@@ -27,7 +25,6 @@ export function answerDraft({ id, options }: ApprovalRequest, decision: Decision
   return { event: stateEvent({ key: 'approval_answer', value }) };
 }
 
-/** Returns the event of a question that the agent itself has cancelled. */
 export const withdrawal = (id: string): Draft => ({
   event: stateEvent({ key: 'approval_withdrawn', value: id }),
 });
@@ -50,10 +47,7 @@ export function assertSameAnswer(
   throw new HttpError(409, `The question ${approvalId} has another answer already.`);
 }
 
-/**
- * The option of a decision. A rejection without an option to reject has none: the agent learns that
- * its question was cancelled.
- */
+/** The option of a decision; without one to reject, the question is cancelled. */
 function optionOf(
   options: ApprovalRequest['options'],
   { accept, optionId }: Decision,

@@ -8,9 +8,8 @@ import { maskText, noNeedles, type Needles } from './mask.ts';
 const program = readFileSync(new URL('./process-guard.sh', import.meta.url), 'utf8');
 
 /**
- * Kills the process groups of commands when the server ends, even by SIGKILL: a small shell reads
- * from a pipe, and kills the remaining groups at the end of its input. The shell starts with the
- * first command.
+ * Kills the process groups of commands when the server ends, even by SIGKILL: a shell, started with
+ * the first command, kills the rest at the end of its input.
  */
 export class ProcessGuard {
   #shell: ChildProcess | undefined;
@@ -23,7 +22,6 @@ export class ProcessGuard {
     this.#send(`- ${processGroup}\n`);
   }
 
-  /** Kills the registered process groups. */
   close(): void {
     this.#shell?.stdin?.end();
     this.#shell = undefined;
@@ -35,8 +33,7 @@ export class ProcessGuard {
   }
 
   #start(): ChildProcess {
-    // The shell has a session of its own, so that a signal to the process group of the server does
-    // not end the guard.
+    // In a session of its own, no signal to the server's process group ends the guard.
     const shell = spawn('/bin/sh', ['-c', program], {
       detached: true,
       stdio: ['pipe', 'ignore', 'ignore'],
@@ -53,10 +50,7 @@ export class ProcessGuard {
   }
 }
 
-/**
- * Keeps the beginning and the end of the output of a command, with the number of bytes that are
- * omitted between them.
- */
+/** Keeps the beginning and the end of an output, and the number of bytes omitted between them. */
 export class BoundedOutput {
   readonly #half: number;
   #head = Buffer.alloc(0);
@@ -115,18 +109,12 @@ export interface CommandOptions {
   readonly onOutput?: OutputListener | undefined;
   /** Returns the texts to hide in the output; called when the command has ended. */
   readonly needles?: () => Needles;
-  /**
-   * Kills the command; `run` then rejects with the reason of the signal as soon as the command has
-   * ended.
-   */
+  /** Kills the command, after whose end `run` rejects with the signal's reason. */
   readonly signal?: AbortSignal;
 }
 
 export interface CommandResult {
-  /**
-   * Exit code; 128 + n when signal n ended the command, and -1 after a timeout or when the shell
-   * could not be started.
-   */
+  /** 128 + n after signal n; -1 after a timeout, or where the shell could not be started. */
   readonly exitCode: number;
   readonly stdout: string;
   readonly stderr: string;
@@ -135,16 +123,10 @@ export interface CommandResult {
 
 /** Delay before SIGKILL, after a timeout has sent SIGTERM. */
 const killDelayMs = 1000;
-/**
- * Maximum wait for output after the end of the shell; a descendant in another session may keep the
- * pipe open.
- */
+/** Maximum wait for output of descendants in other sessions after the shell's end. */
 const drainMs = 250;
 
-/**
- * Runs shell commands, each in a process group of its own. Background processes of a command end
- * with the command.
- */
+/** Runs each command in a process group of its own, which ends with the command. */
 export class Commands {
   readonly guard = new ProcessGuard();
   readonly #running = new Set<number>();
@@ -196,17 +178,13 @@ export class Commands {
     };
   }
 
-  /** Kills all running commands immediately. */
   close(): void {
     for (const group of this.#running) kill(group, 'SIGKILL');
     this.guard.close();
   }
 }
 
-/**
- * Sends SIGTERM after the timeout and SIGKILL soon afterwards. `cancel` returns whether the timeout
- * has passed.
- */
+/** SIGTERM after the timeout, then SIGKILL. `cancel` returns whether the timeout has passed. */
 function killAfter(group: number, timeoutMs: number): { cancel(): boolean } {
   let passed = false;
   let timer = setTimeout(() => {

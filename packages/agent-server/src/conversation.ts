@@ -32,8 +32,7 @@ const logFile = 'events.jsonl';
 const interruptText = 'Tool call interrupted before completion. The conversation was paused.';
 
 /**
- * One conversation and its run. The whole state is derived from the log, so that another process
- * can continue the conversation.
+ * A conversation and its run, whose state derives from the log, so that any process can continue.
  */
 export class Conversation {
   readonly #folder: string;
@@ -41,7 +40,6 @@ export class Conversation {
   readonly #state = new DerivedState();
   /** Texts that grow now, and that no event has yet. */
   readonly activity = new LiveActivity();
-  /** The text that the agent writes now. */
   readonly live: LiveText;
   readonly #link: ProgramLink;
   #meta: Meta;
@@ -68,8 +66,7 @@ export class Conversation {
   }
 
   /**
-   * Creates the conversation together with its first message, whose run starts immediately; the
-   * disk holds both or neither.
+   * Creates the conversation with its first message, both or neither on disk, and starts its run.
    */
   static async create(
     folder: string,
@@ -87,8 +84,7 @@ export class Conversation {
   }
 
   /**
-   * Loads a conversation. When an earlier process was killed during a run, the status becomes
-   * `error`, and the open tool call fails.
+   * Loads a conversation. A run killed earlier becomes an `error`, and its open tool call fails.
    */
   static async load(folder: string, host: ConversationHost): Promise<Conversation> {
     const conversation = await Conversation.#open(folder, host);
@@ -119,7 +115,6 @@ export class Conversation {
     return this.#meta;
   }
 
-  /** The texts to hide in what a client is shown. */
   get needles(): Needles {
     return this.#host.needlesOf(this.#meta);
   }
@@ -134,8 +129,7 @@ export class Conversation {
   }
 
   get status(): ExecutionStatus {
-    // A stalled run counts as failed, so that a client can start the next run; a restart would
-    // yield the same status.
+    // A stalled run counts as failed, as after a restart, so that the next run can start.
     return this.#stalled ? 'error' : this.#state.status;
   }
 
@@ -166,10 +160,7 @@ export class Conversation {
     if (written.some(startsRun)) this.#start();
   }
 
-  /**
-   * Starts a run. Returns false when a run is in progress already. A finished conversation remains
-   * unchanged.
-   */
+  /** Starts a run, unless one is in progress (false). A finished conversation remains unchanged. */
   async run(): Promise<boolean> {
     const seen: { status?: ExecutionStatus } = {};
     const written = await this.log.append(() => {
@@ -189,10 +180,9 @@ export class Conversation {
   }
 
   /**
-   * Answers the question whether the last action may be executed; nothing happens when there is
-   * none. A rejection of an action ends in `idle`; an agent with a process of its own gets each
-   * answer in a run. A decision that names its question is stored or rejected with an HttpError,
-   * and is accepted again when repeated.
+   * Answers whether the last action may be executed, if that is a question. A rejection ends in
+   * `idle`; an agent with its own process gets the answer in a run. A decision that names its
+   * question is stored or rejected with an HttpError, and accepted again when repeated.
    */
   async respond(decision: Decision): Promise<void> {
     const { accept, reason, approvalId } = decision;
@@ -238,7 +228,6 @@ export class Conversation {
     await run?.ended;
   }
 
-  /** Ends the run and prevents further runs. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.stop('shutdown');
@@ -267,7 +256,6 @@ export class Conversation {
     return updated;
   }
 
-  /** Returns the positions of the messages of the user that no run has handled. */
   pendingMessages(): readonly number[] {
     const { entries, handledThrough } = this.log;
     const pending: number[] = [];
@@ -350,7 +338,6 @@ export class Conversation {
     }
   }
 
-  /** Returns the last events of a run; none when the run continues. */
   #endingOf(run: CurrentRun, error: unknown): readonly Draft[] {
     const { signal } = run.abort;
     if (signal.aborted)
@@ -378,7 +365,6 @@ export class Conversation {
     ];
   }
 
-  /** The failures of everything that has begun and not ended. */
   #failures(reason: string): readonly Draft[] {
     const { openAction, openCalls } = this.#state;
     return [...failureOf(openAction, reason), ...failuresOf(openCalls.values(), reason)];

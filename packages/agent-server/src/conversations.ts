@@ -38,7 +38,6 @@ const defaultRetries = 2;
 const agentSecretsMs = 10_000;
 const folderName = /^[0-9a-f]{32}$/;
 
-/** All conversations of the server. */
 export class Conversations {
   readonly #options: ConversationsOptions;
   readonly #host: ConversationHost;
@@ -93,15 +92,11 @@ export class Conversations {
     return this.#all.get(id);
   }
 
-  /** Returns the conversations, newest first. */
   list(): readonly Conversation[] {
     return [...this.#all.values()].sort((a, b) => (a.meta.createdAt < b.meta.createdAt ? 1 : -1));
   }
 
-  /**
-   * Creates the conversation of an id. Repeated and concurrent calls with one id create one
-   * conversation with one first message.
-   */
+  /** Creates the conversation of an id, once with one first message however often it is called. */
   async create(
     meta: Meta,
     message: NewMessage | undefined,
@@ -143,7 +138,6 @@ export class Conversations {
     if (!this.hasRoomForRun()) throw new HttpError(429, detail);
   }
 
-  /** Pauses running conversations and kills their commands. */
   async close(): Promise<void> {
     await Promise.all(
       [...this.#creating.values()].map((creating) => creating.catch(() => undefined)),
@@ -157,16 +151,14 @@ export class Conversations {
       this.#all.set(name, conversation);
       this.#options.onOpen(conversation);
     } catch (error) {
-      // The conversation remains on the disk for a repair, and the other conversations are not
-      // affected.
+      // The conversation stays on disk for a repair, apart from the others.
       this.#options.onError(`conversation ${name} cannot be read and is ignored`, error);
     }
   }
 
   /**
-   * Returns the settings of the request, completed by those of the environment. The API key of the
-   * environment is sent only to the endpoint of the environment, because a client that creates a
-   * conversation must not redirect this key.
+   * The request's settings, then the environment's. The environment's API key is only for its own
+   * endpoint, to which a client can add no other.
    */
   #modelOf({ llm }: Meta): Model | undefined {
     const { env, secretBox } = this.#options;

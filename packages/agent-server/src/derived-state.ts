@@ -12,7 +12,6 @@ import {
   type Stats,
 } from './events.ts';
 
-/** A question whose answer the agent has not been given yet. */
 export interface OpenApproval {
   readonly request: ApprovalRequest;
   readonly answer: ApprovalAnswer | undefined;
@@ -21,7 +20,6 @@ export interface OpenApproval {
 /** Maximum answers that are kept, so that the same answer given again is recognized. */
 const maxAnswered = 16;
 
-/** State of a conversation, derived from its events. */
 export class DerivedState {
   status: ExecutionStatus = 'idle';
   stats: Stats = { usage_to_metrics: {} };
@@ -37,11 +35,9 @@ export class DerivedState {
   /** Names of the secrets that the process of the agent does not have, as recorded last. */
   skippedSecrets: readonly string[] = [];
   /**
-   * Event that interrupted the last turn of the agent: the end of its process, or a pause;
-   * undefined when the turn has ended.
+   * The event that interrupted the agent's last turn, its process's end or a pause; else undefined.
    */
   interruptedBy: 'end' | 'pause' | undefined;
-  /** Tool calls of the agent without an end, by id. */
   readonly openCalls = new Map<string, AcpToolCall>();
 
   apply(event: AgentEvent): void {
@@ -134,7 +130,6 @@ export class DerivedState {
 
 const maxTitleLength = 50;
 
-/** Returns the first line of the message that is not markup, truncated to the maximum length. */
 function titleOf({ llm_message }: MessageEvent): string | undefined {
   const lines = textOf(llm_message.content).split('\n');
   const text = lines

@@ -65,7 +65,6 @@ export const rejectionOf = (
   },
 });
 
-/** Returns the failure of an action without a result; nothing when there is no such action. */
 export const failureOf = (
   action: Pick<ActionEvent, 'tool_name' | 'tool_call_id'> | undefined,
   error: string,
@@ -84,7 +83,6 @@ export const failureOf = (
         },
       ];
 
-/** Returns the failures of tool calls of the agent that have no end. */
 export const failuresOf = (calls: Iterable<AcpToolCall>, reason: string): readonly Draft[] =>
   Array.from(calls, (call) => ({
     event: { ...call, status: 'failed', is_error: true, raw_output: call.raw_output ?? reason },

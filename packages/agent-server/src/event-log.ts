@@ -18,14 +18,10 @@ export interface Draft {
   readonly event: EventBody;
   /** Id that the caller has chosen. Absent: a random id. */
   readonly id?: string;
-  /**
-   * Position below which all messages of the user are handled. The log stores the position and
-   * never sends it.
-   */
+  /** Position below which all user messages are handled; the log never sends it. */
   readonly handledThrough?: number;
 }
 
-/** One line of the file. */
 interface Line {
   readonly event: AgentEvent;
   readonly handledThrough?: number;
@@ -33,15 +29,13 @@ interface Line {
 
 type Listener = (events: readonly AgentEvent[]) => void;
 
-/** Returns the initial content of a new log. */
 export function initialLog(drafts: readonly Draft[]): string {
   return render(drafts, { lastMicroseconds: 0, lastId: undefined }).text;
 }
 
 /**
- * The events of a conversation, and the only record of its state: an append-only file of JSON
- * lines. Each append reaches the disk before any listener receives the events. Opening the log
- * drops a last line that a crash has truncated.
+ * The only record of a conversation: an append-only file of JSON lines, on the disk before any
+ * listener gets the events. Opening drops a last line that a crash has truncated.
  */
 export class EventLog {
   readonly #path: string;
@@ -59,8 +53,7 @@ export class EventLog {
   }
 
   /**
-   * Opens the log. The log calls `apply` for every event, first for those of the file, before it
-   * calls listeners and before the next append decides.
+   * Opens the log. `apply` gets each event, first those of the file, before listeners and `decide`.
    */
   static async open(path: string, apply: (event: AgentEvent) => void): Promise<EventLog> {
     const log = new EventLog(path);
@@ -94,9 +87,8 @@ export class EventLog {
   }
 
   /**
-   * Appends all drafts of `decide`, or none. The log calls `decide` when all earlier appends are
-   * complete, so `decide` can rely on the current state. Throws when the file cannot be written;
-   * the log then remains unchanged.
+   * Appends all drafts of `decide`, or none, after all earlier appends, so that `decide` can rely
+   * on the state. Throws where the file can't be written, and leaves the log as it was.
    */
   append(decide: () => readonly Draft[]): Promise<readonly AgentEvent[]> {
     const result = this.#tail.then(() => this.#write(decide()));
@@ -124,9 +116,7 @@ export class EventLog {
     }
   }
 
-  /**
-   * Calls the listener with stored events, in order. Returns a function that removes the listener.
-   */
+  /** Calls the listener with stored events, in order. Returns a function that removes it. */
   subscribe(listener: Listener): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -175,10 +165,7 @@ export class EventLog {
   }
 }
 
-/**
- * Renders drafts as lines. Times increase even when the clock stops or is set back, so that sorting
- * by time gives the order of the log.
- */
+/** Drafts as lines. Times increase whatever the clock does, so their order is that of the log. */
 function render(
   drafts: readonly Draft[],
   after: { readonly lastMicroseconds: number; readonly lastId: string | undefined },

@@ -10,7 +10,7 @@ export interface TerminalAction {
   readonly kind: 'TerminalAction';
   readonly command: string;
   readonly is_input: false;
-  /** Timeout in seconds. */
+  /** In seconds. */
   readonly timeout: number;
   readonly reset: false;
 }
@@ -21,7 +21,6 @@ export interface TerminalObservation {
   readonly content: readonly Content[];
   readonly exit_code: number;
   readonly is_error: boolean;
-  /** True when the command exceeded its timeout. */
   readonly timeout: boolean;
   readonly metadata: { readonly exit_code: number; readonly working_dir: string };
 }
@@ -107,10 +106,7 @@ export interface ObservationEvent extends ToolCall {
       };
 }
 
-/**
- * The state of a tool call of an agent that speaks the Agent Client Protocol. Each later event with
- * the same `tool_call_id` replaces it.
- */
+/** The state of an agent's tool call; a later event with the same `tool_call_id` replaces it. */
 export interface AcpToolCall {
   readonly kind: 'ACPToolCallEvent';
   readonly source: 'agent';
@@ -169,7 +165,6 @@ export interface UserRejectObservation extends ToolCall {
   readonly rejection_source: 'user';
 }
 
-/** A part of the state of a conversation, by its key. */
 export type StateUpdate =
   | { readonly key: 'execution_status'; readonly value: ExecutionStatus }
   | { readonly key: 'last_user_message_id'; readonly value: string }
@@ -184,11 +179,8 @@ export type StateUpdate =
   | { readonly key: 'acp_session_lost'; readonly value: string }
   /** How a new process continues the work: `resume`, `load` or `transcript`. */
   | { readonly key: 'acp_continued'; readonly value: string }
-  /** Names of the secrets that the process of the agent does not have. */
   | { readonly key: 'acp_secrets_skipped'; readonly value: readonly string[] }
-  /** Name of an MCP server of the conversation that the agent can't use. */
   | { readonly key: 'acp_mcp_skipped'; readonly value: string }
-  /** Which images of a message the agent does not get, and why. */
   | { readonly key: 'acp_images_skipped'; readonly value: string }
   /** A turn of the agent begins or ends; a turn without an end was interrupted. */
   | { readonly key: 'acp_turn'; readonly value: string }

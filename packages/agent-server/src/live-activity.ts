@@ -10,7 +10,6 @@ export const maxTailCharacters = 64 * 1024;
 /** The same text without the larger one that the engine keeps for a part of it. */
 const copied = (part: string): string => Buffer.from(part, 'utf16le').toString('utf16le');
 
-/** A part of a text that grows. */
 interface TailPart {
   /** Place of the part's beginning in the whole text, in UTF-16 units. */
   readonly from: number;
@@ -32,7 +31,7 @@ export class LiveTail {
   #kept = 0;
   #end = 0;
 
-  /** @param isContinued Whether the text may begin within a secret, because it continues another one. */
+  /** @param isContinued Whether the text may begin within a secret, as it continues another. */
   constructor({ isContinued = false }: { readonly isContinued?: boolean } = {}) {
     this.#isContinued = isContinued;
   }
@@ -51,10 +50,7 @@ export class LiveTail {
     if (this.#kept > 2 * maxTailCharacters || this.#parts.length > 4_096) this.#compact();
   }
 
-  /**
-   * The text from a place on, or from the first one that is kept. An end that may be the beginning
-   * of a secret is held back, so that no secret is shown in two parts.
-   */
+  /** The text from a place on, or the first one kept, without an end that may begin a secret. */
   read(after: number, needles: Needles): TailPart {
     const text = this.#compact();
     const start = this.#end - text.length;
@@ -112,7 +108,6 @@ const endedStatuses: ReadonlySet<string> = new Set(['completed', 'failed']);
  * the text that the agent writes. They are in memory only, and end with the process.
  */
 export class LiveActivity {
-  /** By the id of their tool call, oldest first. */
   readonly #outputs = new Map<string, Output>();
   #text: { readonly kind: WordsKind; readonly tail: LiveTail } | undefined;
 
@@ -140,7 +135,6 @@ export class LiveActivity {
     });
   }
 
-  /** Forgets the output of a call whose result is an event now. */
   apply(event: AgentEvent): void {
     switch (event.kind) {
       case 'ACPToolCallEvent':
@@ -202,7 +196,6 @@ const endsOf = (cursor: string): ReadonlyMap<string, number> =>
       .map(([id = '', end]) => [id, Number.isSafeInteger(Number(end)) ? Number(end) : 0]),
   );
 
-/** A piece of a message or a thought that grows. */
 export interface Said {
   readonly kind: 'message' | 'thought';
   readonly text: string;
@@ -218,7 +211,6 @@ export interface StreamingDelta {
   readonly reasoning_content: string | null;
 }
 
-/** Delay in which pieces are collected. */
 const intervalMs = 250;
 /** Maximum characters of one piece. The rest of a text reaches clients with its stored event. */
 const maxCharacters = 100_000;
@@ -234,7 +226,6 @@ export class LiveText {
   readonly #needles: () => Needles;
   readonly #activity: LiveActivity;
 
-  /** Takes a function that returns the texts to hide. */
   constructor(needles: () => Needles = () => noNeedles, activity = new LiveActivity()) {
     this.#needles = needles;
     this.#activity = activity;
@@ -263,7 +254,6 @@ export class LiveText {
     this.#send();
   }
 
-  /** Takes the whole output of a tool call so far. */
   output(callId: string, whole: string): void {
     this.#activity.replace(callId, whole);
   }
@@ -283,10 +273,7 @@ export class LiveText {
     for (const listener of this.#listeners) listener(delta);
   }
 
-  /**
-   * The pieces of a message were masked as they arrived. Joined here, those on both sides of a
-   * thought may form a secret.
-   */
+  /** Joined pieces that were masked on both sides of a thought may form a secret. */
   #shown(text: string): string | null {
     return text === '' ? null : maskText(text, this.#needles());
   }

@@ -1,7 +1,6 @@
 import * as z from 'zod/mini';
 import { parseJson } from './json.ts';
 
-/** Maximum MCP servers of a session, and of a conversation. */
 export const maxMcpServers = 32;
 const maxNameCharacters = 200;
 
@@ -63,7 +62,6 @@ export const mcpConfig = z
     }),
   );
 
-/** Returns the enabled servers of a request, in its order. */
 export const mcpServersOf = (config: z.output<typeof mcpConfig>): readonly McpServer[] =>
   Object.entries(config).flatMap(([name, server]): readonly McpServer[] => {
     if (server.enabled === false) return [];
@@ -83,9 +81,8 @@ export const storedMcpServers = (json: string | undefined): readonly McpServer[]
   mcpServerList.safeParse(parseJson(json ?? '')).data ?? [];
 
 /**
- * Returns the servers of a session: those of the environment, then those of the conversation with
- * another name. `skipped` names the servers of the conversation that the agent can't use. `able`:
- * transports of the agent beside the standard input; false: the agent starts no server at all.
+ * A session's servers: the environment's, then the conversation's with other names; `skipped` are
+ * those that the agent can't use. `able`: transports besides standard input; false: none at all.
  */
 export function sessionServersOf(
   ofEnvironment: readonly McpServer[],

@@ -12,7 +12,6 @@ const defaultConnectTimeoutMs = 10_000;
 /** Maximum duration of the end of a session, which no run waits for. */
 const closeTimeoutMs = 2_000;
 const maxResponseBytes = 8 * 1024 * 1024;
-/** Maximum tools of a server, and pages of their list. */
 const maxTools = 500;
 const maxPages = 20;
 const maxResultCharacters = 30_000;
@@ -21,7 +20,6 @@ const maxReasonCharacters = 1_000;
 export interface McpTool {
   readonly name: string;
   readonly description: string;
-  /** JSON schema of the arguments. */
   readonly inputSchema: Readonly<Record<string, unknown>>;
 }
 
@@ -39,9 +37,8 @@ export interface McpResult {
 export interface McpToolsOptions {
   /** Returns the servers of the conversation, of which those over HTTP are used. */
   readonly servers: () => readonly McpServer[];
-  /** Returns the texts to hide in results. */
   readonly needles: () => Needles;
-  /** Maximum duration of the connection to a server and the list of its tools; 10 s by default. */
+  /** 10 s by default. */
   readonly connectTimeoutMs?: number;
 }
 
@@ -53,10 +50,7 @@ interface Connection {
   readonly tools: readonly McpTool[];
 }
 
-/**
- * The tools of the MCP servers of a conversation, for one run. Nothing is loaded or connected
- * before the first use, and each server is connected once.
- */
+/** The MCP tools of a conversation, for one run. Connects each server once, at the first use. */
 export class McpTools {
   readonly #options: McpToolsOptions;
   readonly #connections = new Map<string, Promise<Connection | undefined>>();
@@ -65,10 +59,7 @@ export class McpTools {
     this.#options = options;
   }
 
-  /**
-   * Returns the tools of all servers that answer, in the order of the servers. The first tool of a
-   * name is the one that `call` calls.
-   */
+  /** The tools of all servers that answer, in their order. `call` calls the first of a name. */
   async list(signal: AbortSignal): Promise<readonly McpTool[]> {
     const connections = await Promise.all(
       this.#servers().map((server) => this.#connected(server, signal)),
@@ -160,7 +151,6 @@ export class McpTools {
   }
 }
 
-/** Connects to a server, and lists its tools. */
 async function connect(
   { url, headers }: HttpServer,
   { signal, timeoutMs }: { readonly signal: AbortSignal; readonly timeoutMs: number },
@@ -212,7 +202,6 @@ const acceptance: jsonSchemaValidator = {
   getValidator: () => (input) => ({ valid: true, data: input as never, errorMessage: undefined }),
 };
 
-/** Ends a connection and its session. Never rejects. */
 async function ended(
   connection: { readonly client: Client; readonly transport?: Connection['transport'] } | undefined,
 ): Promise<void> {
@@ -222,10 +211,7 @@ async function ended(
   await connection?.client.close().catch(() => undefined);
 }
 
-/**
- * Sends a request whose response is bounded. A stream of messages outside of calls is not opened,
- * because nothing reads these.
- */
+/** Bounds the response. No stream of messages outside of calls is opened, because none is read. */
 async function boundedFetch(url: string | URL, init?: RequestInit): Promise<Response> {
   if (init?.method === 'GET') return new Response(null, { status: 405 });
   const response = await fetch(url, init);
@@ -242,7 +228,6 @@ async function boundedFetch(url: string | URL, init?: RequestInit): Promise<Resp
   return new Response(response.body.pipeThrough(limit), { status, statusText, headers });
 }
 
-/** Returns the texts of a result, which has the form that the client has checked. */
 function contentOf(result: unknown): string {
   const { content = [], structuredContent } = result as {
     readonly content?: readonly {

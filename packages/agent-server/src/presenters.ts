@@ -2,7 +2,6 @@ import { dashedUuid } from '@conversation-operator/base/uuid';
 import type { Conversation } from './conversation.ts';
 import { textOf, type AgentEvent } from './events.ts';
 
-/** Returns a conversation in the form of the protocol. */
 export function infoOf(conversation: Conversation): object {
   const { meta, log, stats } = conversation;
   const lastTime = log.last === undefined ? meta.createdAt : `${log.last.timestamp}Z`;

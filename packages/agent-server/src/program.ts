@@ -15,7 +15,6 @@ export interface CommandRequest {
   readonly timeoutSeconds: number;
 }
 
-/** View of a conversation for the program that works on it. */
 export interface Run {
   readonly workingDir: string;
   readonly maxIterations: number;
@@ -23,27 +22,16 @@ export interface Run {
   readonly loadProjectSkills: boolean;
   readonly log: EventLog;
   readonly stats: Stats;
-  /**
-   * Aborted when the run has to end immediately; the program passes on the reason that the signal
-   * throws.
-   */
+  /** Aborted when the run has to end at once, by the reason that the signal throws. */
   readonly signal: AbortSignal;
   /** Aborted with `PauseRequested` when a client has requested a pause. */
   readonly pauseSignal: AbortSignal;
-  /**
-   * Throws when a client has requested a pause. The program calls `checkpoint` between two steps.
-   */
+  /** Throws when a client has requested a pause; called between two steps. */
   checkpoint(): void;
-  /**
-   * Returns the positions in the log of the messages of the user that are not handled, oldest
-   * first.
-   */
+  /** Positions in the log of the user's messages that are not handled, oldest first. */
   pendingMessages(): readonly number[];
   append(...drafts: readonly Draft[]): Promise<void>;
-  /**
-   * Throws when a person has to confirm the action that was appended last: the run ends, and
-   * the next one begins with the action.
-   */
+  /** Throws when a person has to confirm the last action: the next run begins with it. */
   confirm(): void;
   /** Absent: the choice of the agent. */
   readonly confirmationPolicy: Meta['confirmationPolicy'];
@@ -57,20 +45,14 @@ export interface Run {
   readonly skippedSecrets: readonly string[];
   /** Event that interrupted the last turn of the agent; undefined when the turn has ended. */
   readonly interruptedBy: 'end' | 'pause' | undefined;
-  /** Records that the tool calls without an end have failed. */
   failOpenCalls(reason: string): Promise<void>;
-  /** Returns the tools of the MCP servers of the conversation that answer. */
   mcpTools(): Promise<readonly McpTool[]>;
-  /** Calls a tool of an MCP server. A failure is a result. */
+  /** A failure is a result. */
   callTool(call: McpCall): Promise<McpResult>;
-  /**
-   * Runs the command of a tool call. Standard output and error are merged and bounded, and secrets
-   * are masked.
-   */
+  /** Runs the command of a tool call, with merged and bounded output, and masked secrets. */
   execute(request: CommandRequest, toolCallId: string): Promise<CommandResult>;
 }
 
-/** Reaches the conversation from a program whose process outlives a run. */
 export interface ProgramLink {
   /** The agent no longer wants the answer to this question, and continues without one. */
   withdraw(approvalId: string): void;
@@ -80,17 +62,12 @@ export interface ProgramLink {
 }
 
 /**
- * The logic of an agent. A program keeps all state in the log, so that another process can continue
- * the run: the program writes an ActionEvent before an action and an observation afterwards, and
- * never repeats an action of the log.
+ * An agent's logic. All state is in the log, so that another process can continue: an ActionEvent
+ * before an action, an observation afterwards, and no action of the log is repeated.
  */
 export interface Program {
-  /** Handles the pending messages. Throws `RunFailure` when this fails. */
   work(run: Run): Promise<void>;
-  /**
-   * Ends the process of the program that outlives a run. A program that has one works on all runs
-   * of its conversation; any other one is chosen for each run.
-   */
+  /** Ends the process of a program that outlives a run; such a program works on all runs. */
   close?(): Promise<void>;
 }
 
@@ -102,7 +79,6 @@ export interface Model {
   readonly retries: number;
 }
 
-/** A conversation as the choice of its program knows it. */
 export interface ProgramPlace {
   readonly model: Model | undefined;
   /** Folder on the volume for the state of an agent with a process of its own. */
@@ -110,11 +86,9 @@ export interface ProgramPlace {
   /** Environment of commands, without any key of the server. */
   readonly env: Readonly<Record<string, string>>;
   readonly guard: ProcessGuard;
-  /** Returns the MCP servers of the conversation. */
   readonly mcpServers: () => readonly McpServer[];
   /** Reads the secrets of the conversation for a process. Rejects with the reason of the signal. */
   readonly readSecrets: (signal: AbortSignal) => Promise<ReadSecrets>;
-  /** Returns the texts to hide in everything that an agent says. */
   readonly needles: () => Needles;
   readonly link: ProgramLink;
 }
@@ -124,9 +98,7 @@ export type ChooseProgram = (place: ProgramPlace) => Program;
 /** The programs of a server with this environment. Throws SettingsError for a wrong setting. */
 export type Programs = (env: Readonly<Record<string, string>>) => ChooseProgram;
 
-/**
- * Ends a run with the status `error` and a ConversationErrorEvent, or with `stuck` and no event.
- */
+/** Ends a run with status `error` and a ConversationErrorEvent, or with `stuck` and no event. */
 export class RunFailure extends Error {
   override readonly name = 'RunFailure';
   readonly code: string;
@@ -155,7 +127,6 @@ export class RunFailure extends Error {
 /** Thrown by `confirm` to end a run with the status `waiting_for_confirmation`. */
 export class ConfirmationRequested extends Error {
   override readonly name = 'ConfirmationRequested';
-  /** The question of an agent with a process of its own. */
   readonly approvalId: string | undefined;
 
   constructor(approvalId?: string) {

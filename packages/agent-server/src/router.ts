@@ -19,7 +19,6 @@ export interface Call {
   readonly url: URL;
   /** Decoded path parameters by name. */
   readonly params: Readonly<Record<string, string>>;
-  /** Returns the JSON body; undefined when there is none. */
   body(): Promise<unknown>;
 }
 
@@ -31,7 +30,6 @@ export interface Download {
   readonly content: Readable;
 }
 
-/** JSON, or the content of a file. */
 export type RouteResponse =
   | { readonly status?: number; readonly body: unknown }
   | { readonly status?: number; readonly download: Download };
@@ -53,10 +51,7 @@ export class Router {
     this.#routes.push({ method, segments: segmentsOf(path), handler });
   }
 
-  /**
-   * Finds a route in the order of registration. `other-method` means that the path exists with
-   * another method.
-   */
+  /** Finds the first registered route. `other-method`: the path exists with another method. */
   find(
     method: string,
     path: string,

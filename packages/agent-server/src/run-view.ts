@@ -13,10 +13,7 @@ export interface ConversationHost {
   programFor(meta: Meta, link: ProgramLink): Program;
   /** Ends what the program of a conversation has started, before the conversation is closed. */
   release(meta: Meta): Promise<void>;
-  /**
-   * Returns the environment of a command, with the secrets that the command names, and the names of
-   * those that could not be read.
-   */
+  /** A command's environment with the secrets that it names, and the names of unreadable ones. */
   environmentFor(
     meta: Meta,
     command: string,
@@ -27,9 +24,7 @@ export interface ConversationHost {
   }>;
   /** Returns the tools of the MCP servers of a conversation, which the caller closes. */
   toolsFor(meta: Meta): McpTools;
-  /** Returns the texts to hide in what the conversation stores and sends. */
   needlesOf(meta: Meta): Needles;
-  /** Records activity in a conversation. */
   touch(): void;
   onError(message: string, error: unknown): void;
 }
@@ -59,7 +54,7 @@ export interface RunViewOptions {
   };
 }
 
-/** The view that the program working on a run has of its conversation, and its means to change it. */
+/** The view that a program has of its conversation, and its means to change it. */
 export function runViewOf({ run, host, state, conversation }: RunViewOptions): Run {
   const { workingDir, maxIterations, systemMessageSuffix, loadProjectSkills } = conversation.meta;
   const { confirmationPolicy } = conversation.meta;
@@ -135,12 +130,11 @@ export function runViewOf({ run, host, state, conversation }: RunViewOptions): R
           needles: () => conversation.needles,
           signal,
         });
-        return { ...result, stdout: unread.map(unreadLine).join('') + result.stdout };
+        const lines = unread.map((name) => `The secret ${name} could not be read.\n`);
+        return { ...result, stdout: lines.join('') + result.stdout };
       } finally {
         run.inCommand = false;
       }
     },
   };
 }
-
-const unreadLine = (name: string): string => `The secret ${name} could not be read.\n`;

@@ -44,7 +44,6 @@ export class SecretBox {
   }
 }
 
-/** Maximum secrets of a conversation. */
 export const maxSecrets = 1000;
 /** Maximum duration of one attempt to read a secret. */
 const lookupTimeoutMs = 10_000;
@@ -98,7 +97,6 @@ export function withSecrets(
 export const countOf = ({ sealedSecrets, sealedLookups }: SealedSecrets): number =>
   Object.keys(sealedSecrets).length + Object.keys(sealedLookups ?? {}).length;
 
-/** Values by name, and the names of the secrets that could not be read. */
 export interface ReadSecrets {
   readonly values: ReadonlyMap<string, string>;
   readonly unread: readonly string[];
@@ -119,7 +117,6 @@ interface Known {
  */
 export class Secrets {
   readonly #box: Pick<SecretBox, 'open'>;
-  /** By id of the conversation. */
   readonly #known = new Map<string, Known>();
 
   constructor(box: Pick<SecretBox, 'open'>) {
@@ -161,7 +158,6 @@ export class Secrets {
     return { values, unread };
   }
 
-  /** Forgets the values of a conversation that is gone. */
   forget({ id }: Pick<Meta, 'id'>): void {
     this.#known.delete(id);
   }

@@ -78,7 +78,6 @@ export const terminalAction = (call: TerminalCall): EventBody => {
   };
 };
 
-/** A call of a tool of an MCP server. */
 export interface ToolCall extends Pick<TerminalCall, 'toolCallId' | 'responseId' | 'thought'> {
   readonly name: string;
   /** Undefined: the arguments are not as the protocol has them, and the tool is not called. */
@@ -104,8 +103,7 @@ const toolObservation = (
   });
 
 /**
- * Records the call with other events, calls its tool, and records the result. Returns whether the
- * call has failed.
+ * Records the call, calls its tool, and records the result. Returns whether the call has failed.
  */
 export async function runTool(
   run: Run,
@@ -155,7 +153,6 @@ export const terminalObservation = (
     metadata: { exit_code: exitCode, working_dir: workingDir },
   });
 
-/** Records the call with other events, runs its command, and records the result. */
 export async function runTerminal(
   run: Run,
   call: TerminalCall,

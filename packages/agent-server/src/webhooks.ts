@@ -12,10 +12,7 @@ interface Post {
 interface EventPostLimits {
   readonly bufferSize: number;
   readonly flushDelayMs: number;
-  /**
-   * Number of retries after the first attempt. Events that the receiver has not accepted by then
-   * remain for the next flush.
-   */
+  /** Retries after the first attempt; events not accepted by then wait for the next flush. */
   readonly retries: number;
   readonly retryDelayMs: number;
   readonly maxQueuedEvents: number;
@@ -26,7 +23,6 @@ interface EventPostLimits {
 export interface EventPostOptions extends EventPostLimits {
   readonly post: Post;
   readonly log: (message: string, error?: unknown) => void;
-  /** Sends each event as an object instead of a list. */
   readonly bare?: boolean;
 }
 
@@ -48,7 +44,6 @@ export class EventPost {
     this.#options = options;
   }
 
-  /** Adds one event as JSON. */
   add(event: string): void {
     if (this.#ended) return;
     this.#queue.push(event);
@@ -65,7 +60,6 @@ export class EventPost {
     this.#flush();
   }
 
-  /** Ends the queue, and resolves when the waiting events were sent or have failed. */
   async close(): Promise<void> {
     this.end();
     while (this.#posting !== undefined) await this.#posting;
@@ -151,7 +145,6 @@ export class EventPost {
 const lengthOf = (events: readonly string[]): number =>
   events.reduce((total, { length }) => total + length, 0);
 
-/** Settings of one receiver. */
 export interface WebhookSettings extends EventPostLimits {
   readonly baseUrl: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -168,10 +161,7 @@ const responseTimeoutMs = 30_000;
 /** Maximum duration of the last flush when the server stops; unsent events are then dropped. */
 const maxLastFlushMs = 1_000;
 
-/**
- * Notifies receivers of changes of conversations, as the server of the protocol does. No caller
- * waits for a receiver.
- */
+/** Notifies receivers of changes, as the protocol's server does. No caller waits for a receiver. */
 export class Webhooks {
   readonly #options: Options;
   readonly #posts = new Map<
@@ -204,10 +194,7 @@ export class Webhooks {
     this.#posts.set(conversation, { posts, unsubscribe });
   }
 
-  /**
-   * Notifies the receivers that a request has created, changed, stopped or deleted the
-   * conversation.
-   */
+  /** Notifies that a request has created, changed, stopped or deleted the conversation. */
   notify(conversation: Conversation, changes: object = {}): void {
     if (this.#options.settings.length === 0) return;
     const body = JSON.stringify({ ...infoOf(conversation), ...changes });

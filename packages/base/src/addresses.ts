@@ -13,8 +13,7 @@ export const isEveryAddress = (host: string): boolean =>
 export const hostInUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
 /**
- * An IPv4 address without the IPv6 form around it, in which a server of both families sees the
- * address of an IPv4 client: `::ffff:1.2.3.4`, or `::ffff:102:304`. Other texts stay as they are.
+ * An IPv4 address without the IPv6 form around it (`::ffff:1.2.3.4`); other texts stay unchanged.
  */
 export function withoutMapping(address: string): string {
   const dotted = /^(?:::|(?:0{1,4}:){5})ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
@@ -31,13 +30,10 @@ export function withoutMapping(address: string): string {
 export interface ListenAddress {
   /** `::` means all addresses, and all IPv4 addresses where the system has no IPv6. */
   readonly host: string;
-  /** 0 means any free port. */
   readonly port: number;
-  /** Connections that the system keeps until they are accepted. */
   readonly backlog?: number;
 }
 
-/** Errors of a server that listens on `::` on a system without IPv6. */
 const withoutIPv6: ReadonlySet<string | undefined> = new Set(['EAFNOSUPPORT', 'EADDRNOTAVAIL']);
 
 /** Resolves to the port when the server listens. Rejects with the error of the system. */

@@ -1,18 +1,14 @@
 export interface BackoffOptions {
-  /** Delay after the first failure. */
   readonly baseMs: number;
   /** Maximum delay, without jitter. */
   readonly capMs: number;
-  /** Factor between one delay and the next; default 2. */
+  /** Default 2. */
   readonly factor?: number;
   /** Maximum share of a delay that is added at random, to spread retries of clients; default 0. */
   readonly jitter?: number;
 }
 
-/**
- * Returns the delay before attempt `failures + 1`: base · factor^(failures - 1), capped, plus
- * jitter. `failures` counts from 1.
- */
+/** The delay before attempt `failures + 1`: base · factor^(failures - 1), capped, plus jitter. */
 export function backoffDelayMs(
   options: BackoffOptions,
   failures: number,

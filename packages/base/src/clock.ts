@@ -1,12 +1,10 @@
-/** A timer that can be cancelled. */
 export interface Timer {
   /** A second call, and a call after the timer has fired, have no effect. */
   cancel(): void;
 }
 
 /**
- * Source of time for the runtime. Everything that waits takes a Clock, so that the simulation runs
- * hours in milliseconds, and in the same order every time.
+ * Every wait takes a Clock, so that the simulation runs hours in milliseconds, always in one order.
  */
 export interface Clock {
   /** Wall clock in milliseconds since 1970; it may jump, so only people and machines read it. */

@@ -4,7 +4,6 @@ export type LogLevel = (typeof logLevels)[number];
 /** Values beside a message. An `error` field is written with its stack and causes. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** Logger of constant messages with fields. */
 export interface Logger {
   error(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
@@ -12,7 +11,6 @@ export interface Logger {
   debug(message: string, fields?: LogFields): void;
   /** Whether a message of this level would be written, checked where fields are costly. */
   enabled(level: LogLevel): boolean;
-  /** Returns a logger that adds the fields to every message. */
   child(fields: LogFields): Logger;
 }
 

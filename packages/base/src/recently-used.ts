@@ -1,8 +1,7 @@
 import { LRUCache } from 'lru-cache';
 
 /**
- * A map that keeps its `maxEntries` most recently used entries. Its memory grows with its entries:
- * with the option `max`, the library takes the memory of all of them at once.
+ * Keeps the most recently used entries. Its option `max` would allocate the memory of all at once.
  */
 export const recentlyUsed = <V extends object | string | number | boolean>(
   maxEntries: number,

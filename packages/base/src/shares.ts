@@ -6,17 +6,14 @@ export interface Holder {
   readonly sandbox?: string | undefined;
 }
 
-/** Limit that leaves no room. */
 export type Bound = 'total' | 'owner' | 'sandbox';
 
 export interface SharesOptions {
-  /** Maximum units in use at once. */
   readonly total: number;
   /** Maximum units of one owner: less than the total, so that other owners always find room. */
   readonly perOwner: number;
-  /** Maximum units for one sandbox; default unlimited. */
+  /** Default unlimited. */
   readonly perSandbox?: number;
-  /** Creates the error for work that gets no units. */
   readonly refuse: (bound: Bound) => Error;
   /** Maximum waiting time and waiters of `wait`. Absent: `wait` rejects when there is no room. */
   readonly waiting?: {
@@ -37,11 +34,10 @@ interface Waiter {
 export type Release = () => void;
 
 /**
- * A pool of units that several owners use at once, with a share for each owner and each sandbox: an
- * owner whose work is slow, or whose agent does not answer, fills this share and no more. Waiting
- * work enters round robin by owner, and within one owner in the order of arrival as far as the
- * limit of its sandbox permits. The pool keeps nothing about owners that neither hold units nor
- * wait.
+ * A pool of units with a share for each owner and each sandbox, so that slow work and silent agents
+ * fill their own share only. Waiting work enters round robin by owner, and for one owner in the
+ * order of arrival as far as its sandbox's limit permits. Keeps nothing about owners that neither
+ * hold units nor wait.
  */
 export class Shares {
   readonly #options: SharesOptions;
@@ -56,7 +52,6 @@ export class Shares {
     this.#options = options;
   }
 
-  /** Number of units in use. */
   get inUse(): number {
     return this.#inUse;
   }
@@ -65,12 +60,10 @@ export class Shares {
     return this.#options.total;
   }
 
-  /** Creates the error of work that gets no units. */
   refusal(bound: Bound): Error {
     return this.#options.refuse(bound);
   }
 
-  /** Number of waiters. */
   get waiting(): number {
     return this.#waiters;
   }
@@ -84,7 +77,6 @@ export class Shares {
     return this.#byOwner.get(owner) ?? 0;
   }
 
-  /** Returns whether this many units could be taken now. */
   hasRoom(holder: Holder, units = 1): boolean {
     return this.#boundFor(holder, units) === undefined;
   }
@@ -97,8 +89,7 @@ export class Shares {
   }
 
   /**
-   * Takes this many units as soon as there is room. Rejects with the error of `refuse`, also after
-   * `maxMs`, or with the reason of the signal.
+   * Takes units once there is room. Rejects by `refuse`, also after `maxMs`, or with the signal.
    */
   async wait(
     holder: Holder,
@@ -168,13 +159,11 @@ export class Shares {
     if (sandbox !== undefined) add(this.#bySandbox, sandbox, units);
   }
 
-  /** Admits waiters until the next one does not fit. */
   #letIn(): void {
     for (let next = this.#next(); next !== undefined && this.#fits(next); next = this.#next()) {
       const { owner } = next.holder;
       this.#remove(next);
-      // The owner moves to the end, so that each other owner has a turn before the next one of this
-      // owner.
+      // The owner moves to the end: all other owners have a turn before its next waiter.
       const others = this.#waiting.get(owner);
       if (others !== undefined && this.#waiting.delete(owner)) this.#waiting.set(owner, others);
       next.enter();

@@ -1,7 +1,4 @@
-/**
- * Code of an error of the system (ENOENT, ECONNREFUSED, …) or of undici; undefined when the error
- * has none. An AggregateError of several addresses has the code of the first.
- */
+/** The code of an error of the system or of undici; of an AggregateError, the code of the first. */
 export const systemCodeOf = (error: unknown): string | undefined =>
   typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string'
     ? error.code
@@ -24,9 +21,6 @@ const closed: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EP
 export const isNotConnected = (error: unknown): boolean =>
   notConnected.has(systemCodeOf(error) ?? '');
 
-/**
- * Whether an open connection was closed before the response, as happens when a server closes an
- * idle connection at the moment of the request.
- */
+/** Whether a connection closed before the response, as servers close idle ones during requests. */
 export const isClosedConnection = (error: unknown): boolean =>
   closed.has(systemCodeOf(error) ?? '');

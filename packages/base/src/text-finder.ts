@@ -31,10 +31,7 @@ export class TextFinder {
     }
   }
 
-  /**
-   * Returns what was found, in order. Wanted texts that overlap are one part, with the place of the
-   * one that begins first, and of the longest of those.
-   */
+  /** * Returns the finds in order. Overlaps are one: that which begins first, then the longest. */
   in(text: string): readonly Found[] {
     const parts: Found[] = [];
     let state = 0;
@@ -53,7 +50,6 @@ export class TextFinder {
     return parts;
   }
 
-  /** Adds the states of a text, and returns the new ones. */
   #add(text: string, index: number) {
     const added = [];
     let from = 0;

@@ -20,18 +20,15 @@ export class TokenBucket {
     this.#options = options;
   }
 
-  /** Time when the bucket is full again. */
   get fullAt(): number {
     return this.#fullAt;
   }
 
-  /** Time of the next token. */
   get readyAt(): number {
     const { burst, intervalMs } = this.#options;
     return Math.max(this.#heldUntil, this.#fullAt - (burst - 1) * intervalMs);
   }
 
-  /** Number of tokens that may be taken at once. */
   availableAt(now: number): number {
     const { burst, intervalMs } = this.#options;
     if (now < this.readyAt) return 0;
@@ -45,7 +42,6 @@ export class TokenBucket {
     this.#fullAt = Math.min(fullAt, now + (burst + maxDebt) * intervalMs);
   }
 
-  /** Holds all tokens back before `until`. */
   hold(until: number): void {
     this.#heldUntil = Math.max(this.#heldUntil, until);
   }

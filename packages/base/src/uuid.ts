@@ -10,10 +10,7 @@ export const parseUuid = (text: string): string | undefined =>
 export const dashedUuid = (hex: string): string =>
   `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 
-/**
- * Returns a UUIDv7 (RFC 9562 §5.7), which sorts by time, so that a list shows even conversations of
- * the same second newest first.
- */
+/** A UUIDv7 (RFC 9562 §5.7), so that conversations of one second are also listed newest first. */
 export function newUuid(nowMs: number, random: (bytes: number) => Buffer = randomBytes): string {
   const bytes = Buffer.concat([Buffer.alloc(6), random(10)]);
   bytes.writeUIntBE(nowMs, 0, 6);

@@ -19,7 +19,6 @@ export interface Capabilities {
 
 const symrefTarget = 'symref-target:';
 
-/** Reads the capabilities that follow the line `version 2`. */
 function readCapabilities(packets: IterableIterator<Packet>): Capabilities {
   let objectFormat: string | undefined;
   let unborn = false;
@@ -47,10 +46,7 @@ export const listRequest = ({ objectFormat, unborn }: Capabilities, named?: stri
   ].join('');
 
 /**
- * Reads the answer to `listRequest`; undefined when it is none. An empty list is a repository
- * without commits.
- *
- * @param named The requested branch or tag.
+ * Reads an answer to `listRequest`; undefined when it is none. Empty: a repository without commits.
  */
 export const readList = (body: Buffer, named?: string): Refs | undefined =>
   readPackets(body, (packets) => {
@@ -70,8 +66,7 @@ export const readList = (body: Buffer, named?: string): Refs | undefined =>
   });
 
 /**
- * The list in the file `info/refs` of a host that only serves files, which git calls a dumb host;
- * undefined when it is none. A truncated last line is left out.
+ * The list in `info/refs` of a plain file host; undefined when it is none. Omits a truncated line.
  */
 function readPlainList(body: Buffer, named: string | undefined): Refs | undefined {
   const text = body.toString('utf8');
@@ -94,7 +89,6 @@ export function readPlainHead(text: string): string | undefined {
   return target === undefined ? undefined : branchOf(target);
 }
 
-/** The content of a host's answer to `info/refs`. */
 export type Advertisement =
   | {
       readonly kind: 'refs';
@@ -114,10 +108,7 @@ const aboutAccess =
 
 /**
  * Reads the answer to `info/refs?service=git-upload-pack`: git's smart protocol of version 0, 1 or
- * 2, or the plain list of a host that only serves files. A truncated body yields the references
- * that have arrived.
- *
- * @param named The requested branch or tag.
+ * 2, or the list of a plain file host. A truncated body yields the references that have arrived.
  */
 export function readAdvertisement(
   body: Buffer,
@@ -133,9 +124,8 @@ export function readAdvertisement(
 }
 
 /**
- * Reads an advertisement of the smart protocol. Each version may begin with the name of the
- * service. Versions 0 and 1 list the references, the first of them with the capabilities; version 2
- * lists capabilities only. Source: git's Documentation/gitprotocol-http.adoc.
+ * Each version may begin with the name of the service. Versions 0 and 1 send the capabilities with
+ * the first reference, version 2 instead of references. Source: git's gitprotocol-http.adoc.
  */
 function readSmart(packets: IterableIterator<Packet>, named: string | undefined): Advertisement {
   const list = new RefList(named);

@@ -9,13 +9,11 @@ import { request, type Dispatcher } from 'undici';
 import { ProxyError } from '@conversation-operator/outward/proxy-error';
 
 /**
- * The failure of a request to a git host. `reason` is one word, that of a proxy begins with PROXY_,
- * and the error discloses nothing about the address of the host.
+ * A failed request. `reason` is one word, PROXY_… for a proxy. Discloses nothing of the address.
  */
 export class GitHostError extends Error {
   override readonly name = 'GitHostError';
   readonly reason: string;
-  /** The status of the answer; undefined where the host gave none. */
   readonly status: number | undefined;
 
   /** Whether no connection was established: another request would fail too. */
@@ -35,14 +33,12 @@ export class GitHostError extends Error {
   }
 }
 
-/** The error of a request without an answer. */
 function gitHostErrorOf(error: unknown, signal: AbortSignal): GitHostError {
   if (signal.aborted) return new GitHostError('timeout', { cause: error });
   const code = systemCodeOf(error) ?? '';
   return new GitHostError(/^[A-Z0-9_]{1,64}$/.test(code) ? code : 'connection', { cause: error });
 }
 
-/** The part of a request that is the same for each kind of body. */
 interface Target {
   readonly method: 'GET' | 'POST';
   /** The URL from which git would clone. */
@@ -53,19 +49,16 @@ interface Target {
   readonly path: string;
   readonly query?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Value of the Authorization header. */
   readonly authorization?: string | undefined;
   readonly signal: AbortSignal;
 }
 
 export interface GitRequest extends Target {
   readonly body?: string;
-  /** Maximum bytes of an answer that are read. */
   readonly maxBodyBytes: number;
 }
 
 export interface GitStreamRequest extends Target {
-  /** The body, which is sent as it arrives. */
   readonly body?: Readable;
 }
 
@@ -73,7 +66,6 @@ interface AnswerHead {
   readonly status: number;
   /** Empty where the host names no type. */
   readonly contentType: string;
-  /** The URL of the repository, after redirects. */
   readonly repository: URL;
 }
 
@@ -100,13 +92,9 @@ const maxRedirects = 3;
 /** Maximum bytes of a body that are read and discarded, so that its connection can be used again. */
 const maxDiscardedBytes = 16_384;
 
-/** Hosts distinguish git from browsers by this header. */
 const userAgent = 'git/2 (conversation-operator)';
 
-/**
- * Sends bounded requests to git hosts. Requests and credentials are only sent to URLs below the
- * configured base URL of a host.
- */
+/** Sends bounded requests to git hosts, and credentials only below the base URL of a host. */
 export class GitHttp {
   readonly #dispatcher: Dispatcher;
 
@@ -139,7 +127,6 @@ export class GitHttp {
     return this.#dispatcher.destroy();
   }
 
-  /** Sends the request once more where it has met a stale connection. */
   async #sendPersistently(url: URL, options: GitRequest) {
     const { signal } = options;
     try {
@@ -181,7 +168,6 @@ export class GitHttp {
   }
 }
 
-/** Asks the URL of the target, and then those to which the answers redirect. */
 async function following<A extends ReturnType<typeof headOf>>(
   target: Target,
   ask: (url: URL) => Promise<A>,
@@ -234,7 +220,6 @@ const statuses: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 const isRedirect = (status: number): boolean => statuses.has(status);
 
 interface RedirectBounds {
-  /** Redirects lead only below this URL. */
   readonly within: URL;
   /** Required ending of the paths of redirects, as in git: others are pages for people. */
   readonly path: string;
@@ -255,7 +240,6 @@ export function redirected(
   return next;
 }
 
-/** Whether `url` has the origin of `base`, and a path below the path of `base`. */
 const isBelow = (url: URL, base: URL): boolean =>
   url.origin === base.origin &&
   url.username === '' &&

@@ -13,12 +13,10 @@ import { isDenial, referencesOf, requestOf, smartType, version2 } from './smart-
 /** `unknown`: the host does not answer at the moment, or has no HTTP URL. */
 export type GitAccess = 'granted' | 'denied' | 'unknown';
 
-/** References of a repository, of which the list may be truncated. */
 export interface Listed extends Refs {
   readonly isTruncated: boolean;
 }
 
-/** The result of `lsRemote` for one repository and one credential. */
 export interface Finding {
   readonly access: GitAccess;
   /** The references; absent where they were not requested, or could not be read. */
@@ -31,11 +29,9 @@ export interface Finding {
   readonly status?: number | undefined;
   /** The reason why the access is unknown, as one word. */
   readonly reason?: string;
-  /** Whether no connection was established. */
   readonly isUnreachable?: boolean;
 }
 
-/** The references that a caller wants to know, besides the access to the repository. */
 export interface RefsWanted {
   readonly wantsRefs: boolean;
   /** A branch or tag that is requested instead of all references. */
@@ -43,9 +39,7 @@ export interface RefsWanted {
 }
 
 export interface Question extends RefsWanted {
-  /** The URL from which git would clone. */
   readonly repository: URL;
-  /** The base URL of the host. */
   readonly within: URL;
   readonly authorization: string | undefined;
   readonly signal: AbortSignal;
@@ -53,10 +47,7 @@ export interface Question extends RefsWanted {
 
 const service = 'git-upload-pack';
 
-/**
- * Maximum bytes of bodies: tens of thousands of references, or the beginning of their list, which
- * shows the access.
- */
+/** Maximum bytes of bodies: 10,000s of references, or the beginning of a list for the access. */
 const maxBodyBytes = { refs: 1024 * 1024, access: 64 * 1024, head: 1024 } as const;
 
 /** Asks a host for references, as `git ls-remote` does. No answer of the host makes it reject. */

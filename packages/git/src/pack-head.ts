@@ -36,7 +36,6 @@ const defaults: ProofLimits = {
 
 /** Maximum bytes of objects that are held, because others may be deltas of them. */
 const maxHeldBytes = 4 * 1024 * 1024;
-/** Bytes of memory of a held object besides its content. */
 const overheadBytes = 256;
 /** Bytes that a small object counts as, because each object costs a call. */
 const minObjectCost = 512;
@@ -51,14 +50,11 @@ const minMoreBytes = 4096;
 const packHeaderBytes = 12;
 
 /**
- * The references of those updates that the pack of a push does not prove to be fast-forwards. An
- * update is proven by a chain of commits in the pack, from the new id, over parents, to the old id.
- * Each id is computed from the content of its commit, so no pack can claim another history.
- *
- * The pack is read from `rest.ahead` on, and only as far as necessary, because git writes the
- * commits of a pack first; all bytes remain in `rest`. Whatever is invalid or beyond a limit ends
- * the search, and is not an error: those updates are not proven. An error of the source is passed
- * to the caller.
+ * The references whose updates the pack of a push does not prove to be fast-forwards: by a chain of
+ * commits in the pack, from the new id, over parents, to the old id. Each id is computed from its
+ * commit, so no pack can claim another history. Reads the pack from `rest.ahead` on, only as far as
+ * necessary, because git writes commits first; all bytes remain in `rest`. An invalid or too large
+ * pack ends the search without an error. An error of the source is passed to the caller.
  */
 export async function unprovenUpdates(
   push: Push,
@@ -85,7 +81,6 @@ interface Commit {
   readonly parents: readonly string[];
 }
 
-/** The commits that were read, and the updates that they do not prove yet. */
 class History {
   readonly #pending: Set<RefCommand>;
   readonly #shallow: ReadonlySet<string>;
@@ -106,10 +101,7 @@ class History {
     this.#steps = maxSteps;
   }
 
-  /**
-   * Returns whether all updates are proven. The check walks through all commits, so a check only
-   * comes once their number has doubled.
-   */
+  /** Returns whether all updates are proven. Checks only once the number of commits has doubled. */
   async add({ id, parents }: Commit): Promise<boolean> {
     if (this.#shallow.has(id)) return false;
     this.#parents.set(id, parents);
@@ -159,14 +151,10 @@ class Turns {
 
 interface Found {
   readonly object: EarlyObject;
-  /** The offset of the next object. */
   readonly end: number;
 }
 
-/**
- * Reads the commits at the beginning of a pack. Offsets count from the first byte of the pack.
- * Source: git's Documentation/gitformat-pack.adoc.
- */
+/** Reads the first commits of a pack; offsets count from its start. Source: gitformat-pack.adoc. */
 class Pack {
   readonly #body: PushBody;
   readonly #idLength: number;
@@ -312,7 +300,6 @@ class Pack {
     return typeof data !== 'object' || (await this.#spend(size)) ? data : undefined;
   }
 
-  /** Returns whether the limit allows an object of this size. */
   async #spend(size: number): Promise<boolean> {
     const cost = Math.max(size, minObjectCost);
     this.#inflatedBytes += cost;

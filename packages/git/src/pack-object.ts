@@ -13,14 +13,11 @@ export interface EarlyObject {
   readonly content: Buffer;
 }
 
-/** The beginning of an object in a pack. */
 export interface Head {
   readonly kind: EarlyObject['kind'] | 'delta';
-  /** Bytes of the inflated data. */
   readonly size: number;
   /** The base of a delta: its offset, or its id. */
   readonly base?: number | string;
-  /** The offset of the deflated data. */
   readonly dataAt: number;
 }
 
@@ -72,14 +69,10 @@ export function readHead(
 
 export interface Inflated {
   readonly content: Buffer;
-  /** The offset behind the deflated data. */
   readonly end: number;
 }
 
-/**
- * Inflates data whose size is known. Neither the memory nor the input exceeds what data of this
- * size needs, whatever the bytes are.
- */
+/** Inflates data of a known size, with no more memory and input than data of this size needs. */
 export function inflateAt(
   bytes: Buffer,
   at: number,

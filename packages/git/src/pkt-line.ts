@@ -13,19 +13,15 @@ const headerBytes = 4;
 const maxPacketBytes = 65_520;
 const marks: Readonly<Record<number, Packet>> = { 0: 'flush', 1: 'delimiter', 2: 'end' };
 
-/** The mark that ends a list of packets. */
 export const flush = '0000';
 /** The mark between two parts of a request of version 2. */
 export const delimiter = '0001';
 
-/** The packet with this text. */
 export const packet = (text: string): string =>
   (Buffer.byteLength(text) + headerBytes).toString(16).padStart(headerBytes, '0') + text;
 
-/** The packet with this line. */
 export const linePacket = (line: string): string => packet(`${line}\n`);
 
-/** The text of a packet, without its line end. */
 export const lineOf = (data: Buffer): string => data.toString('utf8').replace(/\n$/, '');
 
 /**
@@ -54,16 +50,12 @@ function* packetsOf(body: Buffer): Generator<Packet, void, undefined> {
   }
 }
 
-/** A packet, and the position of the byte behind it. */
 export interface Framed {
   readonly packet: Packet;
   readonly end: number;
 }
 
-/**
- * The packet that begins at a position. Its data is a view of the bytes. `truncated`: the bytes end
- * before the packet does.
- */
+/** The packet at a position, as a view. `truncated`: the bytes end before the packet does. */
 export function packetAt(bytes: Buffer, at: number): Framed | 'truncated' | 'malformed' {
   const dataAt = at + headerBytes;
   if (dataAt > bytes.length) return 'truncated';

@@ -19,8 +19,7 @@ export interface Push {
   /** The capabilities that the client uses; those with a value are kept as `name=value`. */
   readonly capabilities: ReadonlySet<string>;
   /**
-   * The commits whose parents the client does not have; absent where its history is complete. A
-   * host may forget these parents too.
+   * Commits whose parents the client lacks; absent for a complete history. A host may forget them.
    */
   readonly shallow?: ReadonlySet<string>;
   /** The push options, by which the host does more than the commands; absent without any. */
@@ -32,7 +31,6 @@ export class PushError extends Error {
   override readonly name = 'PushError';
 }
 
-/** Maximum commands of a push. */
 const maxCommands = 100;
 /** Maximum bytes of the list of commands, and of the list of push options. */
 const maxListBytes = 64 * 1024;
@@ -45,7 +43,6 @@ const maxReusedBytes = 256 * 1024;
 /** Maximum characters of a reason, and of a message. */
 const maxTextLength = 300;
 
-/** The capability by which a client sends push options. */
 export const pushOptions = 'push-options';
 /** The capabilities with which a client reads a report. */
 const reports = ['report-status', 'report-status-v2'] as const;
@@ -117,7 +114,6 @@ export class PushBody implements AsyncIterable<Buffer> {
     this.#passed += bytes;
   }
 
-  /** Reads more bytes; returns false at the end of the body. */
   async more(): Promise<boolean> {
     if (this.#isForwarded) throw new Error('The body of a push is being forwarded already.');
     for (;;) {
@@ -227,7 +223,6 @@ function shallowCommit(line: string): string {
   return id;
 }
 
-/** The names behind the first command, between which only spaces separate. */
 function readCapabilities(text: string): ReadonlySet<string> {
   if (!/^[\x20-\x7e]*$/.test(text))
     throw new PushError('The capabilities of the push contain characters that git does not use.');
@@ -243,7 +238,6 @@ const idLengths: ReadonlyMap<string, number> = new Map([
   ['sha256', 64],
 ]);
 
-/** The number of hex digits of an id. Without the capability, git takes SHA-1. */
 function idLengthOf(capabilities: ReadonlySet<string>): number {
   const prefix = 'object-format=';
   const formats = [...capabilities].filter((name) => name.startsWith(prefix));
@@ -330,7 +324,6 @@ function shortened(text: string): string {
   return `${characters.slice(0, maxTextLength - 1).join('')}…`;
 }
 
-/** The lines of a message, each with its end. */
 const linesOf = (message: string): string =>
   shortened(message)
     .split('\n')
@@ -394,10 +387,7 @@ export class ReportReader {
     return this.#accepted;
   }
 
-  /**
-   * The references of the push whose commands the host has reported as refused. Nothing is proven
-   * of a reference that is in neither set.
-   */
+  /** References that the host has reported as refused. One in neither set is not proven. */
   get rejected(): ReadonlySet<string> {
     return this.#rejected;
   }

@@ -8,7 +8,6 @@ export const branchNamePattern =
   // eslint-disable-next-line no-control-regex -- git refuses these too
   /^(?![./]|.*(?:\.\.|@\{|\/\/|\/\.|\.lock(?:\/|$)|[./]$))[^-\s~^:?*[\\\x00-\x1f\x7f][^\s~^:?*[\\\x00-\x1f\x7f]*$/;
 
-/** Whether the text may be the name of a branch; fast enough for tens of thousands of names. */
 const isBranchName = (name: string): boolean =>
   name.length <= maxBranchNameLength && branchNamePattern.test(name);
 
@@ -25,7 +24,6 @@ export interface Refs {
   readonly hasNamed?: boolean;
 }
 
-/** The beginning of the full name of a branch. */
 export const heads = 'refs/heads/';
 
 /** The references that a name may mean to `git clone --branch`. */
@@ -36,7 +34,6 @@ export const fullNames = (name: string): readonly string[] => [
 
 const sha = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 
-/** Whether the text names a commit: by its SHA-1 or SHA-256. */
 export const isCommitSha = (text: string): boolean => sha.test(text);
 
 /** The branch of a full name; undefined for other references and names that no client could use. */
@@ -73,15 +70,13 @@ export class RefList {
   }
 
   /**
-   * Returns the references. Where a host does not report the target of HEAD, it is guessed as git
-   * does: a branch of the same commit.
+   * Where a host does not report the target of HEAD: a branch of the same commit, as git guesses.
    */
   refs(): Refs {
     const named = this.#named === undefined ? {} : { hasNamed: this.#hasNamed };
     const defaultBranch = this.#defaultBranch ?? this.#branchOfHead();
     const isListed = this.#branches.some(({ name }) => name === defaultBranch);
-    // HEAD is the first reference, so its commit is known even where the list was truncated before
-    // its branch.
+    // HEAD comes first, so its commit is known even where the list was truncated before its branch.
     const unlisted =
       defaultBranch === undefined || this.#head === undefined || isListed
         ? []

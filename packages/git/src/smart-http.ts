@@ -4,10 +4,7 @@ export function repositoryUrl(base: URL, repository: string): URL {
   return new URL(`${base.pathname.replace(/\/+$/, '')}/${path}.git`, base);
 }
 
-/**
- * The name of the repository with a URL, of which `repositoryUrl` is the inverse; undefined for a
- * URL that is not below the base URL.
- */
+/** The inverse of `repositoryUrl`; undefined for a URL that is not below the base URL. */
 export function repositoryName(base: URL, { origin, pathname }: URL): string | undefined {
   const prefix = `${base.pathname.replace(/\/+$/, '')}/`;
   if (origin !== base.origin || !pathname.startsWith(prefix)) return undefined;
@@ -21,7 +18,6 @@ export function repositoryName(base: URL, { origin, pathname }: URL): string | u
 /** The services of git's smart protocol: reads, and pushes. Source: gitprotocol-http.adoc. */
 export type GitService = 'git-upload-pack' | 'git-receive-pack';
 
-/** A request of a git client for one repository. */
 export interface SmartRequest {
   readonly repository: string;
   readonly service: GitService;
@@ -35,7 +31,6 @@ const infoRefs = '/info/refs';
 export const referencesOf = (service: GitService) =>
   ({ method: 'GET', path: infoRefs, query: `service=${service}` }) as const;
 
-/** The request that carries packets of a client to the service. */
 export const requestOf = (service: GitService) =>
   ({ method: 'POST', path: `/${service}` }) as const;
 
@@ -45,13 +40,11 @@ export const smartType = (
   what: 'advertisement' | 'request' | 'result',
 ): string => `application/x-${service}-${what}`;
 
-/** The media type of a Content-Type header, without parameters and in lower case. */
 export const mediaTypeOf = (contentType: string): string =>
   contentType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
 
 /**
- * The header of requests of protocol version 2, in which a host grants the access without a list of
- * all references. Older hosts ignore the header, and list them.
+ * Protocol version 2, where a host grants access without a list of references; older hosts list.
  */
 export const version2 = { 'git-protocol': 'version=2' } as const;
 
@@ -62,13 +55,9 @@ export const isDenial = (status: number): boolean => denials.has(status);
 const isService = (text: string | null): text is GitService =>
   text === 'git-upload-pack' || text === 'git-receive-pack';
 
-/** Segments behind the repository, in paths of requests. */
 const endings = ['info/refs', 'git-upload-pack', 'git-receive-pack'].map((end) => end.split('/'));
 
-/**
- * Number of segments of the repository in a path. Git keeps the URL of a remote as it is, so that
- * the name may lack its ending `.git`.
- */
+/** Number of segments of the repository in a path, whose name may lack its ending `.git`. */
 function repositoryLength(path: readonly string[]): number {
   const end = path.findLastIndex((segment) => segment.endsWith('.git'));
   if (end >= 0) return end + 1;

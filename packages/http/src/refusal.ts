@@ -14,7 +14,6 @@ export type RefusalCode =
   | 'unsupported-media-type';
 
 export interface RefusalOptions extends ErrorOptions {
-  /** Headers of the response, for example `retry-after`. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 

@@ -33,9 +33,8 @@ export function directConnector({ trust, timeoutMs }: ConnectorOptions): Connect
 }
 
 /**
- * Connects to the proxy itself. Errors are a `ProxyError`. The certificate of an https proxy is for
- * its own name: undici takes the name of the Host header, which is that of the host behind the
- * proxy.
+ * Connects to the proxy; errors are a `ProxyError`. Expects the certificate of an https proxy
+ * itself, where undici would expect that of the Host header.
  */
 export const proxyConnector = (direct: Connector): Connector => {
   return ({ servername: _, ...options }, callback) =>
@@ -52,9 +51,8 @@ export interface TunnelOptions {
 }
 
 /**
- * Connects to https hosts through a tunnel of the proxy (CONNECT, RFC 9110): only TLS passes it.
- * This is not undici's ProxyAgent, whose certificates do not change, and which waits 300 s for the
- * answer of a proxy and gives its status in a text alone.
+ * Connects through a CONNECT tunnel, so only TLS passes the proxy. Undici's ProxyAgent keeps its
+ * certificates, waits 300 s for the proxy, and reports its status only in a text.
  */
 export const tunnelConnector = ({ proxy, direct, timeoutMs }: TunnelOptions): Connector => {
   return (options, callback) => {

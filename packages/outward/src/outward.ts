@@ -11,7 +11,6 @@ export interface PoolOptions {
   readonly maxResponseBytes?: number;
 }
 
-/** The way to hosts outside the cluster. */
 export interface Outward {
   /**
    * A pool of connections, which the caller destroys. The signal of each request is its deadline:
@@ -57,7 +56,6 @@ export function createOutward({ proxies, trust }: OutwardOptions): Outward {
   };
 }
 
-/** Without a proxy, and with the certificates of Node. */
 export const directly: Outward = createOutward({
   proxies: withoutProxies,
   trust: { current: () => undefined },

@@ -6,12 +6,10 @@ interface Host {
   readonly port: number;
 }
 
-/** Whether a host is called without a proxy. */
 type NoProxy = (host: Host) => boolean;
 
 const familyOf = (address: string) => (isIP(address) === 6 ? 'ipv6' : 'ipv4');
 
-/** Whether an address is in a list of addresses and ranges; false for a name. */
 const isListed = (list: BlockList, name: string): boolean =>
   isIP(name) !== 0 && list.check(name, familyOf(name));
 
@@ -73,7 +71,6 @@ export function noProxyOf(text: string): NoProxy | undefined {
   return (host) => matchers.some((matches) => matches(host));
 }
 
-/** A forward proxy. */
 export interface ProxyServer {
   /** Scheme, host and port, without credentials: for logs. */
   readonly origin: string;
@@ -81,11 +78,8 @@ export interface ProxyServer {
   readonly authorization: string | undefined;
 }
 
-/** The proxies of a process. */
 export interface Proxies {
-  /** Proxy of https URLs; undefined: none. */
   readonly https: ProxyServer | undefined;
-  /** Proxy of http URLs; undefined: none. */
   readonly http: ProxyServer | undefined;
   readonly noProxy: NoProxy;
 }
@@ -117,9 +111,8 @@ export function proxyServerOf(text: string): ProxyServer | undefined {
 }
 
 /**
- * This machine, link-local addresses, and the addresses at which AWS serves instances and
- * containers: from the place of a proxy they are others, and credentials of this machine would go
- * there.
+ * Loopback, link-local and AWS metadata addresses: a proxy would reach others, with credentials of
+ * this machine.
  */
 const ownAddresses = new BlockList();
 ownAddresses.addSubnet('127.0.0.0', 8);
@@ -133,8 +126,6 @@ ownAddresses.addSubnet('fd00:ec2::', 32, 'ipv6');
 /** Services of the cluster have the same names in every cluster, and no proxy outside finds them. */
 const ownNames = /(?:^|\.)(?:localhost|svc|cluster\.local)$/;
 
-const isOwn = (name: string): boolean => ownNames.test(name) || isListed(ownAddresses, name);
-
 const hostOf = ({ hostname, port, protocol }: URL): Host => ({
   name: hostname.replace(/^\[(.*)\]$/, '$1').replace(/(.)\.$/, '$1'),
   port: port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port),
@@ -145,5 +136,6 @@ export function proxyOf(proxies: Proxies, url: URL): ProxyServer | undefined {
   const proxy = url.protocol === 'https:' ? proxies.https : proxies.http;
   if (proxy === undefined) return undefined;
   const host = hostOf(url);
-  return isOwn(host.name) || proxies.noProxy(host) ? undefined : proxy;
+  const isOwn = ownNames.test(host.name) || isListed(ownAddresses, host.name);
+  return isOwn || proxies.noProxy(host) ? undefined : proxy;
 }

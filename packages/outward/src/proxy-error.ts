@@ -14,10 +14,7 @@ export type ProxyErrorCode =
   | 'PROXY_UNREACHABLE'
   | 'PROXY_TIMEOUT';
 
-/**
- * A request that has failed at the proxy: its host has received nothing of it. The message contains
- * neither the address of the proxy nor its credentials.
- */
+/** A request failed at the proxy, so its host received nothing. Names no address or credential. */
 export class ProxyError extends Error {
   override readonly name = 'ProxyError';
   readonly code: ProxyErrorCode;
@@ -28,7 +25,6 @@ export class ProxyError extends Error {
   }
 }
 
-/** The error of an answer of the proxy other than a success. */
 export function refusalOf(status: number): ProxyError {
   if (status === 407)
     return new ProxyError(
@@ -44,7 +40,6 @@ const isObject = (value: unknown): value is object => typeof value === 'object' 
 
 const timeouts: ReadonlySet<unknown> = new Set(['UND_ERR_CONNECT_TIMEOUT', 'ETIMEDOUT']);
 
-/** The error of a proxy that has given no answer. */
 export function failureOf(error: unknown): ProxyError {
   if (error instanceof ProxyError) return error;
   const code = systemCodeOf(error);
@@ -60,7 +55,6 @@ export function failureOf(error: unknown): ProxyError {
       );
 }
 
-/** Maximum number of causes that are searched. */
 const maxCauses = 5;
 
 /** The error of a proxy in an error or its causes: `fetch` wraps it. Undefined: there is none. */

@@ -5,13 +5,11 @@ import type { Clock } from '@conversation-operator/base/clock';
 import type { Logger } from '@conversation-operator/base/logger';
 
 export interface TrustFileOptions {
-  /** A file with certificates as PEM. */
   readonly path: string;
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly logger: Logger;
 }
 
-/** The certificates that connections trust. */
 export interface Trust {
   /** Authorities for new connections; another object after a change. Undefined: Node's. */
   current(): SecureContext | undefined;
@@ -57,7 +55,6 @@ export class TrustFile implements Trust {
   #certificates: readonly string[];
   #context: SecureContext;
   #readAt: number;
-  /** Whether the present failure is in the log. */
   #hasFailed = false;
 
   /** Throws an error with the reason where the file can't be used. */
@@ -69,7 +66,6 @@ export class TrustFile implements Trust {
     this.#context = contextOf(this.#certificates);
   }
 
-  /** Number of certificates in the file. */
   get size(): number {
     return this.#certificates.length;
   }

@@ -3,10 +3,7 @@ import { LlmProgram } from './llm-program.ts';
 import type { Programs } from '@conversation-operator/agent-server/program';
 import { scriptProgram } from './script-program.ts';
 
-/**
- * The agent that the environment names works on all conversations. Without one, a model does where
- * a conversation has one, and the script of the message everywhere else.
- */
+/** The agent of the environment, else a model where the conversation has one, else the script. */
 export const chooseProgram: Programs = (env) =>
   acpPrograms(env) ??
   (({ model }) => (model === undefined ? scriptProgram : new LlmProgram(model)));

@@ -43,10 +43,7 @@ const unavailable: Failure = {
   classification: transient,
 };
 
-/**
- * Converts an error of a call to the model. The message of the provider is included only when the
- * provider rejects the request itself.
- */
+/** A failed call of the model, with the provider's message only where it rejects the request. */
 export function llmFailureOf(error: unknown): RunFailure {
   const { code, detail, classification } = failureOf(error);
   return new RunFailure(code, detail, { classification, cause: error });
@@ -70,10 +67,7 @@ function failureOf(error: unknown): Failure {
 
 type ToolMessage = Extract<ChatCompletionMessageParam, { role: 'tool' }>;
 
-/**
- * Maximum characters of tool results that are sent to the model; the oldest results are omitted
- * first.
- */
+/** Maximum characters of tool results that are sent to the model; the oldest ones go first. */
 const maxToolCharacters = 400_000;
 
 /**

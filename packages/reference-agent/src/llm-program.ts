@@ -114,10 +114,8 @@ const terminalArguments = z.object({
 const finishArguments = z.object({ message: z.string() });
 const toolArguments = z.record(z.string(), z.unknown());
 
-/** State that the steps of one run share. */
 interface Work {
   readonly client: OpenAI;
-  /** Tools of MCP servers, beside the own ones. */
   readonly tools: readonly ChatCompletionTool[];
   /** Calls so far, oldest first. */
   readonly commands: string[];
@@ -136,8 +134,7 @@ export class LlmProgram implements Program {
 
   async work(run: Run): Promise<void> {
     if (run.pendingMessages().length === 0) return;
-    // The import is dynamic because it costs 25 ms and 5 MB, and only agents with a model need the
-    // client.
+    // The import costs 25 ms and 5 MB, which only agents with a model need.
     const { default: Client } = await import('openai');
     const { baseUrl, apiKey, retries } = this.#settings;
     const client = new Client({
@@ -161,10 +158,7 @@ export class LlmProgram implements Program {
     );
   }
 
-  /**
-   * Requests one response of the model and executes its tool call. Returns true when the work is
-   * done.
-   */
+  /** Requests one response and executes its tool call. Returns true when the work is done. */
   async #step(run: Run, work: Work): Promise<boolean> {
     const seen = run.log.entries.length;
     const { completion, stats } = await this.#ask(run, work);
@@ -181,8 +175,7 @@ export class LlmProgram implements Program {
       );
       return true;
     }
-    // Further calls of the same response are neither executed nor recorded; the model repeats a
-    // call that it still needs.
+    // Further calls of the same response are dropped; the model repeats those that it still needs.
     return this.#act(run, { call, thought: text, responseId: completion.id, seen, stats }, work);
   }
 

@@ -3,10 +3,7 @@ import { chooseProgram } from './choose-program.ts';
 import { AgentServer } from '@conversation-operator/agent-server/server';
 import { loadSettings, SettingsError } from '@conversation-operator/agent-server/settings';
 
-/**
- * Maximum duration of a stop. A pod is killed some time after SIGTERM, and state that is not stored
- * by then is lost.
- */
+/** Maximum duration of a stop, below the time after SIGTERM at which a pod is killed. */
 const stopDeadlineMs = 1800;
 
 const log = (message: string, error?: unknown): void => {

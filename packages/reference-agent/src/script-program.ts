@@ -17,13 +17,11 @@ const shells: Readonly<Record<string, 'sh' | 'bash'>> = {
   bash: 'bash',
 };
 const opening = /^ {0,3}(`{3,}|~{3,})([^`]*)$/;
-/** Maximum characters of the name of a tool. */
 const maxToolName = 200;
 
 /**
- * Returns the fenced code blocks of a Markdown text that are tagged sh, shell or bash, have no tag,
- * or are tagged `tool` with the name of a tool behind it. A block without a closing fence is
- * ignored, because the block may be truncated, and half a command can do harm.
+ * The fenced code blocks of a Markdown text that are tagged sh, shell, bash, nothing, or `tool`
+ * with the name of a tool. Omits a block without a closing fence: half a command can do harm.
  */
 export function codeBlocksOf(markdown: string): readonly CodeBlock[] {
   const blocks: CodeBlock[] = [];
@@ -67,10 +65,7 @@ function blockOf({
   return shell === undefined || code.trim() === '' ? [] : [{ shell, code }];
 }
 
-/**
- * Returns whether a line closes a fence: the line contains only the character of the fence, at
- * least as often.
- */
+/** Whether a line contains only the character of the fence, at least as often. */
 function closes(line: string, fence: string): boolean {
   const text = line.trim();
   return (
@@ -85,10 +80,7 @@ const blockTimeoutSeconds = 600;
 /** Outcome of a call of a tool that has failed, as an exit code. */
 const failedCall = 1;
 
-/**
- * Exit codes by block. `lost`: the block ended with the process of the agent. Undefined: an
- * interrupt has ended the block.
- */
+/** Exit codes; `lost`: the block ended with the agent's process; undefined: by an interrupt. */
 type Outcome = number | 'rejected' | 'lost' | undefined;
 type Outcomes = Map<number, Outcome>;
 
@@ -96,11 +88,10 @@ const isLost = (outcome: Outcome): boolean => outcome === 'lost';
 const isFailed = (outcome: Outcome): boolean => outcome !== 'lost' && (outcome ?? 0) !== 0;
 
 /**
- * Program of an agent without a model: announces this, and runs the code blocks of each message in
- * order, each in a shell of its own or as a call of a tool. The program stops at the first block
- * that fails, because later blocks usually depend on it, and lists the blocks that were not run. An
- * interrupted block is never run again; the blocks after it are run. A run that a block was lost
- * from ends in an error, because the work of the block is not done.
+ * Announces that there is no model, and runs the code blocks of each message in order, each in a
+ * shell of its own or as a call of a tool. Stops at the first block that fails, because later
+ * blocks usually depend on it, and lists the rest. An interrupted block is never run again; the
+ * blocks after it are. A run that lost a block ends in an error.
  */
 export const scriptProgram: Program = {
   work: async (run) => {

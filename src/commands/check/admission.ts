@@ -58,7 +58,6 @@ export function needsOf(
   return needs;
 }
 
-/** A resource of a quota that has no room for one sandbox. */
 interface Full {
   readonly quota: string;
   readonly resource: string;
@@ -161,7 +160,6 @@ const enforceLabel = 'pod-security.kubernetes.io/enforce';
 
 interface PodSecurityFacts {
   readonly namespace: string;
-  /** Value of the label of the namespace; undefined: there is no label. */
   readonly level: string | undefined;
   readonly errors: readonly CreateError[];
 }
@@ -219,7 +217,6 @@ export const podSecurityCheck: Check = {
   },
 };
 
-/** Names of all containers of a pod. */
 const containersOf = ({ spec }: DryRun['sent']): readonly string[] =>
   [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])].map(({ name }) => name);
 

@@ -10,11 +10,9 @@ import {
   type Installation,
 } from './check.ts';
 
-/** The call that has failed, with the failure. */
 export interface BucketFailure {
   readonly call: 'put' | 'get' | 'delete';
   readonly code: StoreErrorCode | 'changed';
-  /** Text of the store, without credentials. */
   readonly message: string;
 }
 

@@ -12,7 +12,6 @@ export interface CheckPodOptions {
   readonly args?: readonly string[];
   readonly labels?: Readonly<Record<string, string>>;
   readonly pullSecrets?: readonly { readonly name?: string }[];
-  /** Claim that the pod mounts. */
   readonly claim?: string;
   /** Containers that run before, with the volumes that they mount. */
   readonly initContainers?: readonly object[];
@@ -76,8 +75,7 @@ export function checkPod(options: CheckPodOptions) {
 }
 
 /**
- * Reads a pod again and again until `decide` says something, or for `forMs`; then undefined. Throws
- * `NotTried` when another process has deleted the pod.
+ * Reads a pod until `decide` says something, or for `forMs`. Throws `NotTried` for a deleted pod.
  */
 export async function observePod<T>(
   { client, clock, pollMs, namespace }: Scene,

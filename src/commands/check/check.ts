@@ -10,7 +10,6 @@ import type { ConnectFailure, OutwardRequests } from './outward-requests.ts';
 import type { TemporaryObjects } from './temporary-objects.ts';
 import { FailureCode } from '../../controllers/sandbox/failure.ts';
 
-/** Result of dry runs of a sandbox's pod and volume claim. */
 export interface DryRun {
   /** The pod as it was sent. */
   readonly sent: Pick<Pod, 'spec'>;
@@ -20,7 +19,6 @@ export interface DryRun {
   readonly errors: readonly CreateError[];
 }
 
-/** First answer of the API server, or the failure of the connection. */
 export type ServerAnswer =
   | {
       readonly status: number;
@@ -34,7 +32,6 @@ export type ServerAnswer =
     }
   | { readonly failure: ConnectFailure };
 
-/** A credential for everybody, with the API that answers who its user is. */
 export interface GitHostCredential {
   readonly provider: string;
   /** Undefined: the gateway knows no API of this host. */
@@ -42,7 +39,6 @@ export interface GitHostCredential {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Subjects of an installation, as the chart names them. */
 export interface Installation {
   readonly release: string;
   readonly releaseNamespace: string;
@@ -60,11 +56,9 @@ export interface Images {
   readonly agent: string | undefined;
   /** Names of Secrets for the registry of the operator's image, in the sandboxes' namespace. */
   readonly pullSecrets: readonly string[];
-  /** Architectures that the images have. */
   readonly architectures: readonly string[];
 }
 
-/** Everything that checks observe the cluster with. */
 export interface Scene extends Installation {
   /** `pre`: nothing is installed yet, and the rights are those of a person. */
   readonly phase: 'pre' | 'installed';
@@ -84,14 +78,8 @@ export interface Scene extends Installation {
   readonly gitHosts: Readonly<Record<string, string>>;
   readonly gitCredentials: () => Promise<readonly GitHostCredential[]>;
   /** Absent: the settings name no bucket. */
-  readonly bucket?: {
-    readonly store: ObjectStore;
-    readonly name: string;
-    /** URL of the store. */
-    readonly url: string;
-  };
+  readonly bucket?: { readonly store: ObjectStore; readonly name: string; readonly url: string };
   readonly objects: TemporaryObjects;
-  /** Addresses of a name. Rejects with an error of the system. */
   readonly resolve: (name: string) => Promise<readonly string[]>;
   /** The first answer of the API server, which all checks share. */
   readonly apiServer: () => Promise<ServerAnswer>;
@@ -162,10 +150,8 @@ export interface Finding {
   readonly mend: string;
 }
 
-/** Result of one check. */
 export interface Outcome {
   readonly findings: readonly Finding[];
-  /** Reasons why the check, or a part of it, was not tried. */
   readonly notTried: readonly string[];
   /** Summary of what was tried; empty where nothing was. */
   readonly observed: string;

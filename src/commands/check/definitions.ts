@@ -4,7 +4,6 @@ import { version } from '../../resources/group.ts';
 import { errorOf, FindingCode, outcomeOf, warningOf, type Finding, type Check } from './check.ts';
 import { customResourceDefinitions } from './resources.ts';
 
-/** Parts of a schema that API servers store as they are sent. */
 export interface Schema {
   readonly type?: string | undefined;
   readonly enum?: readonly unknown[] | undefined;
@@ -13,14 +12,12 @@ export interface Schema {
   readonly additionalProperties?: unknown;
 }
 
-/** A definition as the API server or this program has it. */
 export interface DefinitionFacts {
   readonly name: string;
   /** Undefined: the cluster does not have the definition. */
   readonly served:
     | {
         readonly schema: Schema | undefined;
-        /** Whether the version of this program is served and stored. */
         readonly hasVersion: boolean;
         /** Reason why the API server does not serve the kind; undefined: the kind is served. */
         readonly notEstablished: string | undefined;

@@ -83,7 +83,6 @@ export const breaksOf = (code: FailureCode): string =>
     ? `Starts wait, with the reason ${code}, until there is room.`
     : `Starts end in ${code}.`;
 
-/** The finding of a refused object, with the line that mends it. */
 export const refusalFinding = (
   { code, message, serverMessage }: CreateError,
   mend: string,

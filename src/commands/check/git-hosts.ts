@@ -1,6 +1,5 @@
 import { errorOf, FindingCode, NotTried, outcomeOf, type Finding, type Check } from './check.ts';
 
-/** The answer to a credential. */
 export interface CredentialAnswer {
   readonly provider: string;
   readonly host: string;
@@ -8,8 +7,7 @@ export interface CredentialAnswer {
 }
 
 /**
- * Pure. Only 401 is certainly about the credential: a token for some repositories may well be
- * refused the name of its user.
+ * Pure. Only 401 is about the credential; a token for few repositories may lack the user's name.
  */
 export const gitCredentialFindings = (
   answers: readonly CredentialAnswer[],

@@ -15,13 +15,11 @@ import {
 import { checkPod, observePod } from './check-pod.ts';
 import { oneLine } from '../terminal.ts';
 
-/** Time for the pull of an image. */
 const pullMs = 90_000;
 
-/** The images by the values of the chart that name them. */
 export type ImageName = 'image' | 'defaultTemplate.image';
 
-/** State of the image of a pod's first container; undefined: not known yet. */
+/** Undefined: not known yet. */
 export type Pull =
   | { readonly kind: 'pulled' }
   | { readonly kind: 'failed'; readonly message: string }
@@ -50,7 +48,6 @@ export function pullOf(pod: Pick<Pod, 'metadata' | 'status' | 'spec'>): Pull | u
   return failure === undefined ? undefined : { kind: 'held', message: failure.message };
 }
 
-/** An image with the end of its pull. */
 export interface PulledImage {
   readonly name: ImageName;
   readonly image: string;

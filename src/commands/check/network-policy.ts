@@ -16,7 +16,6 @@ import { checkLabel } from './temporary-objects.ts';
 
 const roleLabel = `${checkLabel}-role`;
 const [allowedPort, forbiddenPort] = [8001, 8002];
-/** Time for a pod to run, with the pull of its image. */
 const startMs = 90_000;
 /** Time for the connections; the program of the pod ends earlier. */
 const connectMs = 60_000;
@@ -26,9 +25,8 @@ const listener = `import { createServer } from 'node:net';
 for (const port of [${allowedPort}, ${forbiddenPort}]) createServer((socket) => socket.end()).listen(port);`;
 
 /**
- * The program tries the permitted connection first, for 20 s: without one, a failure of the other
- * says nothing. A network plugin needs a moment for a policy, so the program tries the forbidden
- * connection for 15 s, and two failures in a row count.
+ * Tries the permitted connection first, for 20 s, without which the other proves nothing; then the
+ * forbidden one for 15 s, since a plugin needs a moment, until it fails twice in a row.
  */
 const connector = `import { connect } from 'node:net';
 import { writeFileSync } from 'node:fs';
@@ -51,7 +49,6 @@ writeFileSync('/dev/termination-log', JSON.stringify({ allowed, forbidden: failu
 
 const connectionsSchema = z.object({ allowed: z.boolean(), forbidden: z.boolean() });
 
-/** Whether a permitted and a forbidden connection were established. */
 export type Connections = z.output<typeof connectionsSchema>;
 
 /** Pure. Returns a reason instead of a finding where the connections prove nothing. */

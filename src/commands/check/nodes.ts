@@ -13,9 +13,7 @@ import {
 import { runtimeClasses } from './resources.ts';
 
 export interface ArchitectureFacts extends Installation {
-  /** Nodes that the template selects. */
   readonly nodes: readonly Node[];
-  /** Architectures of the images. */
   readonly images: readonly string[];
 }
 

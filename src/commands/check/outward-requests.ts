@@ -8,14 +8,12 @@ import {
 } from '@conversation-operator/outward/proxy-error';
 import { request } from 'undici';
 
-/** Answer to a request that went through a proxy for http. */
 interface ProxiedAnswer {
   readonly status: number;
-  /** Names are in lower case. */
+  /** In lower case. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
 
-/** Sender of an answer: a proxy for http passes the answers of hosts on, and gives others itself. */
 type Sender = 'host' | 'proxy' | 'unknown';
 
 /**
@@ -92,14 +90,8 @@ export function createOutwardRequests({
   };
 }
 
-/** Meaning of a request that no host has answered. */
 export type ConnectFailure =
-  | {
-      readonly kind: 'certificate';
-      readonly detail: string;
-      /** Whose certificate it is. */
-      readonly of: 'host' | 'proxy';
-    }
+  | { readonly kind: 'certificate'; readonly detail: string; readonly of: 'host' | 'proxy' }
   | {
       readonly kind: 'proxy';
       readonly detail: ProxyErrorCode;
@@ -112,7 +104,6 @@ const certificateCodes =
   /CERT|SELF_SIGNED|UNABLE_TO_(?:VERIFY|GET_ISSUER)|^ERR_TLS_CERT_ALTNAME_INVALID$/;
 const nameCodes: ReadonlySet<string> = new Set(['ENOTFOUND', 'EAI_AGAIN', 'EAI_NODATA']);
 
-/** Every error of a chain of causes, the outermost first. */
 function* chainOf(error: unknown): Generator {
   for (let each = error; each !== undefined && each !== null;) {
     yield each;

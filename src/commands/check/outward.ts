@@ -16,9 +16,7 @@ interface Doubt {
   readonly status: number;
 }
 
-/** One host outside the cluster, and the failure of a request to the host. */
 interface Reached {
-  /** Origin of the host. */
   readonly origin: string;
   readonly what: string;
   readonly proxy: string | undefined;
@@ -28,7 +26,6 @@ interface Reached {
 
 const isSecure = (origin: string): boolean => origin.startsWith('https:');
 
-/** Host and port of a URL. */
 function authorityOf(url: string): string {
   const { hostname, port, protocol } = new URL(url);
   return `${hostname}:${port || (protocol === 'https:' ? '443' : '80')}`;
@@ -57,7 +54,6 @@ const certificateFaults: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: 'is for another name',
 };
 
-/** Parts that all findings about a host have. */
 interface Context {
   readonly breaks: string;
   readonly installation: Installation;

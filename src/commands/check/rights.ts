@@ -20,7 +20,6 @@ import {
 import { group } from '../../resources/group.ts';
 import { operatorLeaseName } from '../../resources/lease-names.ts';
 
-/** Verbs on resources of one API group, in the namespace of the sandboxes. */
 interface Rule {
   readonly group: string;
   /** Plurals, with the subresource behind a slash. */
@@ -132,9 +131,7 @@ export const installRights: readonly InstallRight[] = [
   ...inSandboxes(group, 'sandboxtemplates', 'conversationquotas', 'apikeys'),
 ];
 
-/** The answer of the API server to the question about one right. */
 export interface AccountRight {
-  /** `namespace/name` of the service account. */
   readonly account: string;
   readonly group: string;
   readonly resource: string;
@@ -168,7 +165,6 @@ export function accountFindings(
   });
 }
 
-/** A right to install, with the answer of the API server. */
 export type AnsweredInstallRight = InstallRight & { readonly allowed: boolean };
 
 /** Pure. */

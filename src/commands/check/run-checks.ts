@@ -15,7 +15,7 @@ export interface CheckResult extends Outcome {
   readonly name: string;
 }
 
-/** The reason of an error that means that a check can not be tried; undefined for a fault of ours. */
+/** Why a check can not be tried, by an error; undefined for a fault of ours. */
 export function notTriedReason(error: unknown): string | undefined {
   if (error instanceof NotTried) return error.message;
   if (error instanceof ApiError)
@@ -78,9 +78,8 @@ export interface RunOptions {
 }
 
 /**
- * Runs checks beside each other, and deletes the objects that they created. Checks that need the
- * API server wait for its first answer, and are not tried where there is none. The last result is
- * there where an object may be left.
+ * Runs checks beside each other, and deletes their objects, of which the last result names
+ * leftovers. Without an answer of the API server, checks that need it are not tried.
  */
 export async function runChecks({
   checks,
@@ -129,7 +128,6 @@ export function exitCodeOf(results: readonly CheckResult[]): 0 | 1 | 2 {
   return results.some(({ notTried }) => notTried.length > 0) ? 2 : 0;
 }
 
-/** The worst that a check has to say. */
 function verdictOf({ findings, notTried }: CheckResult): string {
   if (findings.some(({ severity }) => severity === 'error')) return 'error';
   if (findings.length > 0) return 'warning';
@@ -172,7 +170,6 @@ export function textReport(results: readonly CheckResult[]): string {
   return `${[table, ...findings, last(results)].join('\n\n')}\n`;
 }
 
-/** The report for programs. */
 export const jsonReport = (results: readonly CheckResult[]): string =>
   `${JSON.stringify(
     {

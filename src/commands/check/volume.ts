@@ -114,7 +114,6 @@ export interface VolumeFacts {
   readonly scheduler: string | undefined;
 }
 
-/** Why the scheduler does not place a pod, as it says. */
 const schedulerMessage = ({ status }: Pod): string | undefined => {
   const scheduled = status?.conditions?.find(({ type }) => type === 'PodScheduled');
   return scheduled?.status === 'False' ? scheduled.message : undefined;

@@ -25,7 +25,6 @@ function ConnectionLine() {
 
 interface PageLinkProps {
   readonly href: string;
-  /** The path of the present page. */
   readonly path: string;
   readonly children: string;
 }
@@ -92,7 +91,6 @@ function Header({ path }: { readonly path: string }) {
   );
 }
 
-/** The keys of the page, in a dialog. */
 function KeyHelp({ path }: { readonly path: string }) {
   const { isHelpOpen } = usePage();
   const dialog = useRef<HTMLDialogElement>(null);
@@ -174,7 +172,6 @@ function TextSearch() {
   );
 }
 
-/** The page that answers what needs a person, what runs, and what one more start would do. */
 const Home = () => (
   <main class="home-page">
     <h1 class="unseen">Conversations</h1>
@@ -192,7 +189,6 @@ const Home = () => (
   </main>
 );
 
-/** The content of the page by the path of its address. */
 function Content({ path }: { readonly path: string }) {
   if (path === '/') return <Home />;
   if (path === '/operate')

@@ -1,7 +1,6 @@
 import type { Images } from '../images.ts';
 import { Icon } from './icon.tsx';
 
-/** The images of a message, and the button that adds one. */
 export function Attachments({ images }: { readonly images: Images }) {
   const list = images.list.value;
   return (

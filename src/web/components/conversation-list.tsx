@@ -38,10 +38,6 @@ const tasks: readonly Task[] = [
   },
 ];
 
-const messageOf = ({ name, commands }: Task): string =>
-  `${name}:\n\n\`\`\`sh\n${commands}\n\`\`\`\n`;
-
-/** The content of a list that has no conversations yet. */
 function FirstTasks() {
   const page = usePage();
   return (
@@ -56,7 +52,7 @@ function FirstTasks() {
             <button
               type="button"
               onClick={() => {
-                page.draft.message.value = messageOf(task);
+                page.draft.message.value = `${task.name}:\n\n\`\`\`sh\n${task.commands}\n\`\`\`\n`;
                 page.openForm();
               }}
             >
@@ -112,7 +108,6 @@ function useViewport(element: RefObject<HTMLElement | null>): ReadonlySignal<Vie
   return viewport;
 }
 
-/** The text in the place of a list without rows. */
 function EmptyList() {
   const page = usePage();
   if (page.store.rows.size > 0 && page.filter.value !== noFilter)

@@ -114,9 +114,7 @@ function MessageForm({ id, text, placeholder, onSent }: MessageFormProps) {
   );
 }
 
-/** Between two reads of the events of an agent that works. */
 const readIntervalMs = 2_000;
-/** Between two reads of what an agent that works does now. */
 const liveIntervalMs = 1_000;
 
 /**
@@ -145,7 +143,6 @@ function State({ row }: { readonly row: Row }) {
   );
 }
 
-/** The steps of the start in the sandbox, each with the last of what it has printed. */
 function Steps({ task }: { readonly task: StartTask }) {
   return (
     <>
@@ -348,7 +345,6 @@ function Deleted({ title }: { readonly title: string }) {
   );
 }
 
-/** The page of one conversation: its state, its start, its events, and a message to its agent. */
 export function ConversationPage({ id }: { readonly id: string }) {
   const { store } = usePage();
   const row = store.rowOf(id);

@@ -81,7 +81,6 @@ const money = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD' }
 
 const compact = new Intl.NumberFormat('en', { notation: 'compact' });
 
-/** Repository and branch, the agent and the template. */
 function originOf({ current }: Row): string {
   const facts = current.value;
   const repository = repositoryOf(facts);

@@ -7,10 +7,8 @@ import { InOrder } from './text-block.tsx';
 const bitmap = /\.(?:png|jpe?g|gif|webp)$/i;
 const drawing = /\.svg$/i;
 
-/** Whether a file is an image without a text, by its name. */
 export const isBitmap = (path: string): boolean => bitmap.test(path);
 
-/** Whether a file is shown as an image too, by its name. */
 export const isImage = (path: string): boolean => isBitmap(path) || drawing.test(path);
 
 interface ImageProps {
@@ -39,9 +37,6 @@ function Image({ src, label }: ImageProps) {
 const maxDrawing = 100_000;
 const repeats = /<(?:\w+:)?use\b|<!ENTITY|<!DOCTYPE|<(?:\w+:)?pattern\b|<(?:\w+:)?filter\b/i;
 
-const ofText = (text: string): string =>
-  `data:image/svg+xml,${encodeURIComponent(text.toWellFormed())}`;
-
 interface DrawingProps {
   readonly text: string | null;
   readonly label: string;
@@ -55,12 +50,12 @@ function Drawing({ text, label }: DrawingProps) {
         {label}: the drawing is too large, or repeats parts, to show it here.
       </p>
     );
-  return <Image src={ofText(text)} label={label} />;
+  const src = `data:image/svg+xml,${encodeURIComponent(text.toWellFormed())}`;
+  return <Image src={src} label={label} />;
 }
 
 interface FileImageProps {
   readonly path: string;
-  /** The address of the bytes of the file as it is. */
   readonly address: string;
   readonly versions?: GitDiff;
 }
@@ -104,19 +99,14 @@ export const SourceText = ({ children }: { readonly children: string }) => (
   </>
 );
 
-/** Most texts need no element of their own. */
-const isPlain = (text: string): boolean => /^[\t -~]*$/.test(text);
-
 const Text = ({ children }: { readonly children: string }) =>
-  isPlain(children) ? <>{children}</> : <SourceText>{children}</SourceText>;
+  /^[\t -~]*$/.test(children) ? <>{children}</> : <SourceText>{children}</SourceText>;
 
 interface SourceLineProps {
   readonly text: string;
-  /** The same line in colours, maybe with further characters at its end. */
   readonly pieces?: readonly Piece[] | undefined;
 }
 
-/** A line of a file, in colours where they are known. */
 export const SourceLine = ({ text, pieces }: SourceLineProps) =>
   pieces === undefined ? (
     <Text>{text}</Text>
@@ -134,7 +124,6 @@ export const SourceLine = ({ text, pieces }: SourceLineProps) =>
     </>
   );
 
-/** A line by its number from 1. */
 export const lineAt = (
   lines: ColouredLines | undefined,
   number: number | undefined,

@@ -18,7 +18,6 @@ interface RunFactsProps {
   readonly live: Live;
 }
 
-/** The plan of the agent, with the state of each step. */
 export function PlanList({ history, live }: RunFactsProps) {
   const { steps, more } = history.plan.value;
   if (steps.length === 0) return null;
@@ -72,10 +71,7 @@ interface LiveOutputProps {
   readonly text: string | undefined;
 }
 
-/**
- * The output of a command that runs, and of one that has run in this page. The frame follows its
- * end; while a person reads above the end, nothing moves.
- */
+/** Output of a command of this page. Follows its end, unless a person reads above the end. */
 export function LiveOutput({ label, text }: LiveOutputProps) {
   const frame = useRef<HTMLPreElement>(null);
   const follows = useSignal(true);

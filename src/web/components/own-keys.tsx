@@ -55,7 +55,6 @@ function KeyItem({ row, keys }: { readonly row: KeyRow; readonly keys: KeyList }
   );
 }
 
-/** The API keys and sessions of the owner, and a form for one more key. */
 export function KeysSection() {
   const keys = useMemo(() => new KeyList(), []);
   useEffect(() => void keys.open(), [keys]);

@@ -28,7 +28,6 @@ interface Parts {
 
 interface PartProps<Name extends keyof Parts> {
   readonly name: Name;
-  /** Renders the part that has arrived. */
   readonly children: (part: Parts[Name]) => ComponentChildren;
 }
 

@@ -16,7 +16,6 @@ export const PullRequestLink = ({ number, url, title }: PullRequestLinkProps) =>
     <>Pull request #{number}</>
   );
 
-/** Links to the pull requests that a conversation has opened, each with its state. */
 export const PullRequests = ({
   conversation,
 }: {

@@ -11,9 +11,7 @@ interface GivenAnswer {
   /** Undefined: a rejection where the question has no option for it. */
   readonly option: string | undefined;
   readonly state: 'sending' | 'stored' | 'failed';
-  /** Why the service has not taken it. */
   readonly problem?: string;
-  /** Outcome of an answer that is stored. */
   readonly outcome?: string;
 }
 
@@ -21,14 +19,12 @@ interface GivenAnswer {
 interface Reading extends Pick<Approval, 'id'> {
   /** Undefined while the service is asked, and after a problem. */
   readonly whole?: Pick<WholeApproval, 'text' | 'call_hash'>;
-  /** Why the text could not be read. */
   readonly problem?: string;
 }
 
 const pathOf = ({ id, conversation_id: conversation }: Approval): string =>
   `/api/v1/app-conversations/${conversation}/approvals/${encodeURIComponent(id)}`;
 
-/** The answer to the question of the agent of one conversation. */
 export class Questions {
   readonly given = signal<GivenAnswer | undefined>(undefined);
   readonly reading = signal<Reading | undefined>(undefined);
@@ -39,7 +35,6 @@ export class Questions {
     return complete || (id === known && whole !== undefined && whole.call_hash !== null);
   }
 
-  /** Reads the whole text of a question. */
   async read(approval: Approval): Promise<void> {
     const { id } = approval;
     this.reading.value = { id };
@@ -51,7 +46,6 @@ export class Questions {
     }
   }
 
-  /** The question that waits for an answer; undefined without one. */
   openOf(conversation: ConversationRecord | undefined): Approval | undefined {
     const asked = conversation?.pending_approval ?? undefined;
     const { id, state } = this.given.value ?? {};

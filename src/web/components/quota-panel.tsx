@@ -15,7 +15,6 @@ interface UseProps {
   readonly text: string;
 }
 
-/** A bar of what is used of a limit. */
 function Use({ isMinor = false, label, used, limit, text }: UseProps) {
   const part = limit === 0 ? 1 : Math.min(1, used / limit);
   return (
@@ -37,9 +36,8 @@ function Use({ isMinor = false, label, used, limit, text }: UseProps) {
   );
 }
 
-const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 const amount = (of: QuotaRecord['caps'][number]['of'], value: number): string =>
-  of === 'stored_bytes' ? mebibytes(value) : String(value);
+  of === 'stored_bytes' ? `${(value / 2 ** 20).toFixed(1)} MiB` : String(value);
 const capNames = {
   conversations: 'Stored conversations',
   stored_bytes: 'Stored text',
@@ -71,7 +69,6 @@ function Waiting({ waiting, paused }: Pick<QuotaRecord, 'waiting' | 'paused'>) {
   return parts.length === 0 ? null : <p class="quiet-text">{parts.join(' · ')}</p>;
 }
 
-/** The part of each limit that is used, and the outcome of one more start. */
 export function QuotaPanel() {
   const { store, now } = usePage();
   const quota = store.quota.value;

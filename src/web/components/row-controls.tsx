@@ -74,8 +74,7 @@ interface RowActionsProps {
 }
 
 /**
- * The buttons of a row. An action that is under way has the place of the first one, which remains
- * the same element, so that the focus stays on it.
+ * The buttons of a row. A running action takes the first one's element, so that the focus stays.
  */
 function RowActions({ row, onRename, onDelete }: RowActionsProps) {
   const facts = row.current.value;
@@ -126,7 +125,7 @@ function RowActions({ row, onRename, onDelete }: RowActionsProps) {
   );
 }
 
-/** Asks once, in the place of the row's buttons. The focus begins at the answer that does nothing. */
+/** Asks once, in the place of the row's buttons. The focus begins at the harmless answer. */
 function DeleteQuestion({ row, onEnd }: { readonly row: Row; readonly onEnd: () => void }) {
   const keep = useRef<HTMLButtonElement>(null);
   useEffect(() => keep.current?.focus(), []);
@@ -159,7 +158,6 @@ interface RowControlsProps {
   readonly onEnd: () => void;
 }
 
-/** The buttons of a conversation, or the question that has their place. */
 export const RowControls = ({ row, mode, onEnd }: RowControlsProps) =>
   mode.value === 'delete' ? (
     <DeleteQuestion row={row} onEnd={onEnd} />
@@ -177,9 +175,7 @@ export const RowControls = ({ row, mode, onEnd }: RowControlsProps) =>
 
 interface RenameFormProps {
   readonly row: Row;
-  /** Called by Enter and Escape. */
   readonly onEnd: () => void;
-  /** Called where the focus has gone elsewhere. */
   readonly onLeave: () => void;
 }
 

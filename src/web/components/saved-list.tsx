@@ -4,7 +4,6 @@ import { Icon } from './icon.tsx';
 
 interface SavedListProps {
   readonly saved: SavedTexts;
-  /** The kind of text: filter or message. */
   readonly noun: string;
   /** The text that can be saved now; empty: none. */
   readonly text: string;

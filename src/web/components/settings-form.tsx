@@ -36,12 +36,10 @@ export function Field(props: FieldProps) {
 interface SettingsFormProps {
   readonly id: string;
   readonly title: string;
-  /** Explains the effect of the fields. */
   readonly text: string;
   readonly button: string;
   /** Sends the fields; rejects with an ApiError where the service refuses them. */
   readonly send: () => Promise<void>;
-  /** Between the title and the fields. */
   readonly before?: ComponentChildren;
   readonly children: ComponentChildren;
 }

@@ -23,7 +23,6 @@ interface StateWordProps {
 
 const classes = { good: 'pill-finished', bad: 'pill-failed', waits: 'pill-idle' } as const;
 
-/** A state as an icon and a word. */
 export const StateWord = ({ state, children }: StateWordProps) => (
   <span class={`pill ${classes[state]}`}>
     <Icon name={icons[state] ?? 'idle'} />
@@ -31,7 +30,6 @@ export const StateWord = ({ state, children }: StateWordProps) => (
   </span>
 );
 
-/** A time relative to now, with the exact one on hover. */
 export function Ago({ time }: { readonly time: string | null }) {
   const { now } = usePage();
   if (time === null) return <>–</>;
@@ -42,7 +40,6 @@ export function Ago({ time }: { readonly time: string | null }) {
   );
 }
 
-/** The end of something, with the exact time on hover. */
 export function Until({ time }: { readonly time: string | null }) {
   const { now } = usePage();
   if (time === null) return <>never</>;
@@ -73,7 +70,6 @@ export interface Column<T> {
 }
 
 interface DataTableProps<T> {
-  /** The id of the section, which links to it have. */
   readonly id: string;
   readonly title: string;
   readonly total: number;
@@ -81,7 +77,6 @@ interface DataTableProps<T> {
   readonly keyOf: (item: T) => string;
   /** The first column is the name of each row. */
   readonly columns: readonly Column<T>[];
-  /** Shown in the place of the table when it has no rows. */
   readonly empty: ComponentChildren;
   readonly children?: ComponentChildren;
 }

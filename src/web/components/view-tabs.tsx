@@ -37,7 +37,6 @@ export function useView(): readonly [view: View, show: (view: View) => void] {
   return [view.value, show];
 }
 
-/** The id of the element that has the content of a view. */
 const panelIdOf = (view: View): string => `view-${view}`;
 const tabIdOf = (view: View): string => `tab-${view}`;
 
@@ -46,7 +45,7 @@ interface ViewTabsProps {
   readonly onShow: (view: View) => void;
 }
 
-/** Tabs of a conversation: arrow keys, Home and End choose one, and the tabs are one stop of Tab. */
+/** Tabs of a conversation, one stop of Tab: arrow keys, Home and End choose one. */
 export function ViewTabs({ view: shown, onShow }: ViewTabsProps) {
   const list = useRef<HTMLDivElement>(null);
   const choose = (index: number) => {
@@ -96,12 +95,11 @@ export function ViewTabs({ view: shown, onShow }: ViewTabsProps) {
 
 interface ViewPanelProps {
   readonly view: View;
-  /** The view that is shown. */
   readonly shown: View;
   readonly children: ComponentChildren;
 }
 
-/** The content of one tab. A hidden list would scroll the page, and a hidden question count as read. */
+/** The content of one tab. A hidden list would scroll, and a hidden question count as read. */
 export const ViewPanel = ({ view, shown, children }: ViewPanelProps) => (
   <div
     class="view"

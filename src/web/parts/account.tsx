@@ -40,7 +40,6 @@ class OwnSettings {
     }
   };
 
-  /** Rejects with an ApiError where the service refuses the change. */
   save = async (changes: object): Promise<void> => {
     this.#show(await api.post<SettingsRecord>('/api/v1/settings', changes));
   };
@@ -108,7 +107,6 @@ async function allSecrets(): Promise<readonly SecretRecord[]> {
   return all;
 }
 
-/** The address of a server, or the program that the agent starts. */
 const placeOf = ({ server }: ServerRecord): string =>
   'url' in server ? server.url : [server.command, ...server.args].join(' ');
 
@@ -304,7 +302,6 @@ function ModelSection({ own, settings }: PartProps) {
   );
 }
 
-/** The page of the settings and secrets of one owner. */
 export function SettingsPage() {
   const own = useMemo(() => new OwnSettings(), []);
   const settings = own.settings.value;

@@ -18,9 +18,7 @@ interface OpenedRequest {
 }
 
 interface PullRequestFormProps {
-  /** The id of the conversation. */
   readonly id: string;
-  /** The title that the form begins with. */
   readonly title: string;
   readonly onMessage: ((text: string) => void) | undefined;
 }
@@ -125,7 +123,6 @@ function PullRequestForm({ id, title, onMessage }: PullRequestFormProps) {
   );
 }
 
-/** Files that one step adds to the list. */
 const filesPerStep = 500;
 
 const statuses = {
@@ -143,7 +140,6 @@ interface FileProps {
   readonly onComment: ((comment: Commented) => void) | undefined;
 }
 
-/** The content of an opened file. */
 interface Opened {
   readonly diff: LineDiff;
   readonly colours: Colours;
@@ -321,7 +317,6 @@ function Files({ row, folder, onMessage }: FilesProps) {
   );
 }
 
-/** The files that the agent has changed in the repository of a conversation. */
 export function Changes({ row, onMessage }: ChangesProps) {
   const folder = row.current.value.conversation?.workspace?.working_dir;
   // The page of a long history is at its end.

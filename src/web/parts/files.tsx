@@ -42,7 +42,6 @@ const FileButton = ({ path, label, opened }: FileButtonProps) => (
 
 interface FolderListProps extends OpenProps {
   readonly paths: readonly string[];
-  /** The path of the folder; '' for that of all files. */
   readonly folder: string;
 }
 
@@ -178,15 +177,12 @@ interface FilesProps {
   readonly onMessage?: ((text: string) => void) | undefined;
 }
 
-const pathOfAddress = (): string | undefined =>
-  new URLSearchParams(location.search).get('path') ?? undefined;
-
 function Tree({ row, folder, onMessage }: FilesProps & { readonly folder: string }) {
   const paths = useSignal<readonly string[] | undefined>(undefined);
   const problem = useSignal<string | undefined>(undefined);
   const attempt = useSignal(0);
   const filter = useSignal('');
-  const opened = useSignal(pathOfAddress());
+  const opened = useSignal(new URLSearchParams(location.search).get('path') ?? undefined);
   const status = sandboxStatusOf(row.current.value);
   const run = row.current.value.conversation?.execution_status;
   const isLive = status === 'RUNNING';
@@ -290,7 +286,6 @@ function Tree({ row, folder, onMessage }: FilesProps & { readonly folder: string
   );
 }
 
-/** The files in the working folder of a conversation. */
 export function Files({ row, onMessage }: FilesProps) {
   const folder = row.current.value.conversation?.workspace?.working_dir;
   useEffect(() => scrollTo({ top: 0 }), []);

@@ -28,9 +28,7 @@ const timeoutMs = 15_000;
 
 interface ReadFailure {
   readonly message: string;
-  /** Failed reads in a row. */
   readonly failures: number;
-  /** Time of the next read. */
   readonly nextAt: number;
 }
 
@@ -38,9 +36,7 @@ interface ReadFailure {
 class ServiceState {
   readonly overview = signal<OverviewRecord | undefined>(undefined);
   readonly failure = signal<ReadFailure | undefined>(undefined);
-  /** Whether the service has said that this session is no admin's. */
   readonly isForbidden = signal(false);
-  /** Time of the last good answer. */
   readAt: number | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isReading = false;
@@ -227,7 +223,6 @@ function Verdict({ overview, isOld }: VerdictProps) {
   );
 }
 
-/** The totals of all owners. */
 function Totals({ overview: { totals } }: { readonly overview: OverviewRecord }) {
   const figures = [
     ['Active', totals.active],
@@ -295,7 +290,6 @@ function Present({ overview, isOld }: VerdictProps) {
   );
 }
 
-/** The page of the state of the service, for admins. */
 export function OperatePage() {
   const state = useMemo(() => new ServiceState(), []);
   const { title } = usePage();

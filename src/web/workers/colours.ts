@@ -2,7 +2,6 @@ import type { Root, RootContent } from 'hast';
 import { common, createLowlight } from 'lowlight';
 import type { ColouredLines, ColourKind, Piece, ToColour } from '../coloured-lines.ts';
 
-/** Maximum pieces of a text, each of which becomes an element. */
 const maxPieces = 30_000;
 
 /** Endings of file names, or whole names, of the languages that do not have the same name. */
@@ -30,7 +29,6 @@ function languageOf(path: string): string | undefined {
   return lowlight.registered(language) ? language : undefined;
 }
 
-/** As `Colouring` says. */
 export function colouredLines(path: string, text: string): ColouredLines | undefined {
   const language = languageOf(path);
   if (language === undefined) return undefined;

@@ -19,7 +19,6 @@ export class AgentProcess {
   readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
   readonly #guard: ProcessGuard;
   readonly #stderr = new BoundedOutput(maxStderrBytes);
-  /** Resolves when the process has ended. */
   readonly ended: Promise<void>;
 
   constructor({ command, cwd, env, guard, onEnd }: AgentProcessOptions) {
@@ -61,7 +60,6 @@ export class AgentProcess {
     return this.#stderr.toString(needles).trim();
   }
 
-  /** Kills the process and everything that it has started. */
   kill(): void {
     if (this.#child.pid !== undefined) kill(this.#child.pid, 'SIGKILL');
   }

@@ -31,7 +31,6 @@ import {
 const maxMessageBytes = 8 * 1024 * 1024;
 /** Characters of updates that wait for a reader, from which on the child's output waits as well. */
 const maxBacklog = 1_000_000;
-/** Default of `callTimeoutMs`. */
 const defaultCallTimeoutMs = 60_000;
 /** Time in which an agent ends a turn that was cancelled; after that its processes are killed. */
 const cancelMs = 3_000;
@@ -92,10 +91,7 @@ export class AcpChild {
     this.#process = new AgentProcess({ ...options, onEnd: (message) => this.#fail(message) });
   }
 
-  /**
-   * Starts the program and opens a connection. The process ends when the signal is aborted before
-   * the session may be used.
-   */
+  /** Starts the program; it ends when the signal is aborted before the session may be used. */
   static async start(
     options: AcpChildOptions,
     signal: AbortSignal,
@@ -178,7 +174,6 @@ export class AcpChild {
     );
   }
 
-  /** Begins a turn, whose parts `next` returns. */
   prompt(blocks: readonly ContentBlock[]): void {
     const { agent } = this.#connected();
     const sessionId = this.#session ?? '';
@@ -205,10 +200,7 @@ export class AcpChild {
       });
   }
 
-  /**
-   * The next part of the turn, in order. Throws AcpFailure when the agent has failed, after all
-   * that it said before.
-   */
+  /** The next part of the turn, in order. Throws AcpFailure after everything said before it. */
   async next(signal: AbortSignal): Promise<TurnItem> {
     for (;;) {
       signal.throwIfAborted();
@@ -221,14 +213,12 @@ export class AcpChild {
   }
 
   /**
-   * Answers a question; an option that the agent has not offered cancels the question. `unknown`:
-   * this process has not asked the question, or its turn was cancelled since.
+   * Answers a question; an unknown option cancels it. `unknown`: not of this process, or cancelled.
    */
   answer(id: string, optionId: string | null): 'answered' | 'withdrawn' | 'unknown' {
     return this.#questions.answer(id, optionId);
   }
 
-  /** Cancels the turn, and ends the process where the agent does not end the turn in time. */
   async cancel(): Promise<void> {
     const turn = this.#turn;
     if (turn !== undefined && this.#failure === undefined) {
@@ -263,13 +253,11 @@ export class AcpChild {
     this.#drain();
   }
 
-  /** Kills the process and everything that it has started. */
   kill(): void {
     this.#process.kill();
     this.#fail('The agent was stopped.');
   }
 
-  /** Resolves when the process has ended. */
   async ended(): Promise<void> {
     await this.#process.ended;
   }

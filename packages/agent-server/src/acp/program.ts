@@ -32,10 +32,7 @@ export interface AcpProgramOptions extends Omit<ProgramPlace, 'model'> {
   readonly model: AcpModel;
 }
 
-/**
- * The program of each conversation where the environment names an agent; undefined where it names
- * none. Throws SettingsError.
- */
+/** The programs where the environment names an agent, else undefined. Throws SettingsError. */
 export function acpPrograms(
   env: Readonly<Record<string, string | undefined>>,
 ): ChooseProgram | undefined {
@@ -79,15 +76,13 @@ interface Undelivered {
 }
 
 /**
- * Works on a conversation with an agent that speaks the Agent Client Protocol. The agent's process
- * lives from the first run on, also while a question waits for a person. A prompt is in the log
- * before the agent gets it, and no prompt is sent twice: after the end of the process, the session
- * continues in a new one, which gets a note that its turn was interrupted.
+ * Works with an agent of the Agent Client Protocol, whose process lives from the first run on, also
+ * while a question waits. The log has each prompt before the agent, and no prompt is sent twice: a
+ * new process continues the session with a note that the turn was interrupted.
  */
 export class AcpProgram implements Program {
   readonly #options: AcpProgramOptions;
   #child: AcpChild | undefined;
-  /** Whether the agent of the process reads images in prompts. */
   #readsImages = false;
   #undelivered: Undelivered | undefined;
   /** The session that processes have not opened, and how many in a row have failed with it. */
@@ -116,7 +111,6 @@ export class AcpProgram implements Program {
     }
   }
 
-  /** Ends the agent's process. */
   async close(): Promise<void> {
     const child = this.#child;
     this.#child = undefined;
@@ -155,7 +149,6 @@ export class AcpProgram implements Program {
     }
   }
 
-  /** Sends the next prompt; false when there is nothing to do. */
   async #begin(run: Run, child: AcpChild, notice: string | undefined): Promise<boolean> {
     const pending = run.pendingMessages();
     const parts: string[] = [];
@@ -408,7 +401,6 @@ export class AcpProgram implements Program {
   }
 }
 
-/** The last messages of the agent in the log. */
 async function lastMessages({ log }: Run): Promise<readonly string[]> {
   const entries = log.entries.filter(
     ({ kind, source }) => kind === 'MessageEvent' && source === 'agent',
@@ -426,7 +418,6 @@ async function recordSkipped(run: Run, names: readonly string[]): Promise<void> 
   );
 }
 
-/** Mode of a session; undefined leaves the choice to the agent. */
 function modeOf(
   { mode, vendor }: AcpSettings,
   policy: Run['confirmationPolicy'],

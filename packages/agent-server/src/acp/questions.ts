@@ -9,9 +9,7 @@ const maxPermissions = 100;
 const maxOptions = 20;
 /** Code of the reason for which the agent itself has cancelled a request. */
 const requestCancelled = -32_800;
-/** Maximum characters of the id of an option. */
 const maxOptionCharacters = 200;
-/** Maximum characters of the name of an option, which may have a command. */
 const maxNameCharacters = 400;
 
 /** The answer to a question that no person answers. */
@@ -20,7 +18,6 @@ export const cancelled: RequestPermissionResponse = { outcome: { outcome: 'cance
 export interface QuestionsOptions {
   /** Whether a person may choose an option that holds for later calls as well. */
   readonly allowAlways: boolean;
-  /** Hides secrets. */
   readonly masked: (text: string) => string;
   /** Called when the agent wants no answer any more to a question that was shown. */
   readonly onWithdrawn: (id: string) => void;
@@ -34,7 +31,6 @@ interface OpenQuestion {
   isShown: boolean;
 }
 
-/** The questions of an agent that wait for their turn or their answer. */
 export class Questions {
   readonly #options: QuestionsOptions;
   readonly #open: OpenQuestion[] = [];
@@ -48,12 +44,10 @@ export class Questions {
     return this.#open.length >= maxPermissions;
   }
 
-  /** Whether a question has not been shown. */
   get hasNext(): boolean {
     return this.#open.some(({ isShown }) => !isShown);
   }
 
-  /** The next question for a person, which counts as shown from now on. */
   next(): ApprovalRequest | undefined {
     const next = this.#open.find(({ isShown }) => !isShown);
     if (next !== undefined) next.isShown = true;
@@ -100,8 +94,7 @@ export class Questions {
   }
 
   /**
-   * Answers a question; an option that the agent has not offered cancels the question. `unknown`:
-   * this process has not asked the question, or its turn was cancelled since.
+   * Answers a question; an unknown option cancels it. `unknown`: not of this process, or cancelled.
    */
   answer(id: string, optionId: string | null): 'answered' | 'withdrawn' | 'unknown' {
     const index = this.#open.findIndex(({ request }) => request.id === id);
@@ -115,8 +108,7 @@ export class Questions {
   }
 
   /**
-   * No tool of the turn waits for an answer any more. A question that a person has seen stays where
-   * the connection has closed: the next process gets its answer.
+   * No tool waits for an answer any more. A shown question stays where the connection has closed.
    */
   endTurn(isAnswered: boolean): void {
     for (const open of this.#open.filter(({ isShown }) => isAnswered || !isShown)) {
@@ -125,14 +117,12 @@ export class Questions {
     }
   }
 
-  /** Cancels all questions without a notice to the client. */
   cancelAll(): void {
     for (const { answer } of this.#open.splice(0)) answer(cancelled);
   }
 
   /**
-   * Forgets a question that the agent itself has cancelled. The end of the connection cancels no
-   * question: the next process gets the answer.
+   * Forgets a question that the agent has cancelled; one of a closed connection stays for the next.
    */
   #withdraw(open: OpenQuestion, reason: unknown): void {
     const isAgents =

@@ -12,21 +12,15 @@ export function bounded(value: unknown, maxCharacters = maxDataCharacters): unkn
   return `${text.slice(0, maxCharacters)}… (${text.length - maxCharacters} characters omitted)`;
 }
 
-/** The input of a tool call as a question shows it. Pure. */
-
 /** Maximum characters of what an agent says beside an input, as JSON; for instance whole files. */
 const maxBeside = 4_000;
 
-/** A character between texts in which others are searched. */
 const separator = '\0';
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/**
- * The contents of a tool call without the ids of the terminals that show its output. An agent makes
- * a new id each time that it asks about the call.
- */
+/** Contents without ids of terminals, which an agent makes anew each time that it asks. */
 export function withoutPlaces(content: unknown): unknown {
   if (!Array.isArray(content)) return content;
   return content.map((part: unknown) => {
@@ -63,9 +57,8 @@ export function isPartOf(asked: unknown, reported: unknown): boolean {
 }
 
 /**
- * The input with what the agent says of the call beside it and neither the input nor the title has:
- * arguments `(content)` and `(locations)`. The tool gets the input alone.
- * @param said Parts, or lists of parts, without secrets and ids of terminals, by their argument.
+ * The input with what neither it nor the title says of the call, as `(content)` and `(locations)`,
+ * for the question alone. `said` has parts, or lists of them, without secrets and ids of terminals.
  */
 export function withBeside(
   input: unknown,
@@ -122,13 +115,11 @@ function changed(one: string, other: string): readonly [string, string] {
   return [one.slice(start, one.length - end), other.slice(start, other.length - end)];
 }
 
-/** A tool call as an agent asks about it. */
 interface AskedParts {
   readonly title: string;
   readonly kind: string;
   /** Inputs of the call before the question and in the question, nullish where there are none. */
   readonly inputs: readonly unknown[];
-  /** Contents of the call, likewise. */
   readonly contents: readonly unknown[];
   /** Files that the question names, as the agent has sent them. */
   readonly locations: unknown;
@@ -136,7 +127,6 @@ interface AskedParts {
 
 const contentParts = z.array(
   z.looseObject({
-    /** The file of a change. */
     path: z.optional(z.string()),
     content: z.optional(z.looseObject({ text: z.optional(z.string()) })),
   }),
@@ -172,7 +162,6 @@ export function hasOmission({ title, kind, inputs, contents, locations }: AskedP
 const isEmpty = (input: unknown): boolean =>
   typeof input === 'object' && input !== null && Object.keys(input).length === 0;
 
-/** The parts of a tool call in an update. */
 interface Parts {
   readonly title?: string | null | undefined;
   readonly kind?: string | null | undefined;
@@ -205,9 +194,8 @@ const isSame = (given: string | null | undefined, known: string): boolean =>
   given == null || given === known;
 
 /**
- * Whether an update says nothing of a call but its output so far. The log has a part of the output
- * whose size doubles each time, so that a command that writes for hours costs the log no more than
- * the output does: `logged` is the size that it has.
+ * Whether an update has only output so far. The log has a part whose size doubles each time
+ * (`logged`), so that a command of hours costs no more than its output.
  */
 export const isProgress = (
   { title, kind, status, rawInput, locations, ...update }: Parts,
@@ -222,7 +210,6 @@ export const isProgress = (
   locations === undefined &&
   sizeOf(update) < 2 * logged;
 
-/** Size of the output of an update, in characters of JSON. */
 export const sizeOf = ({ content, rawOutput }: Pick<Parts, 'content' | 'rawOutput'>): number =>
   lengthOf(content) + lengthOf(rawOutput);
 

@@ -15,12 +15,10 @@ export interface AcpUsage {
   readonly outputTokens: number;
 }
 
-/** A part of a turn, as its reader gets it. */
 export type TurnItem =
   | { readonly kind: 'events'; readonly events: readonly EventBody[] }
   | { readonly kind: 'permission'; readonly request: ApprovalRequest }
   | { readonly kind: 'stopped'; readonly reason: StopReason; readonly usage: AcpUsage | undefined }
-  /** The agent has answered the prompt with an error. */
   | { readonly kind: 'refused'; readonly detail: string };
 
 /** An update of the session from the agent; one can come between turns too. */
@@ -59,10 +57,7 @@ export const untilAborted = (promise: Promise<undefined>, signal: AbortSignal): 
     });
   });
 
-/**
- * The question of an agent: an action that waits for a person, as for every agent, with the options
- * beside it.
- */
+/** An agent's question: an action that waits for a person, with the options beside it. */
 export function questionDrafts(request: ApprovalRequest): readonly Draft[] {
   const { id, tool_call_id: toolCallId, title, tool_kind: tool, input } = request;
   const isObject = typeof input === 'object' && input !== null && !Array.isArray(input);
@@ -76,7 +71,6 @@ export function questionDrafts(request: ApprovalRequest): readonly Draft[] {
   ];
 }
 
-/** Says which images of a message the agent has not got. */
 export const unreadText = (
   count: number,
   { readsImages }: { readonly readsImages: boolean },

@@ -3,12 +3,10 @@ import { parseJson } from '../json.ts';
 import { mcpServerList, type McpServer } from '../mcp-servers.ts';
 import { booleanOf, SettingsError } from '../settings.ts';
 
-/** Settings of an agent that speaks the Agent Client Protocol. */
 export interface AcpSettings {
   readonly vendor: AcpVendor;
   /** Offers options that hold for later calls as well. */
   readonly allowAlways: boolean;
-  /** Passed to each session of the agent. */
   readonly mcpServers: readonly McpServer[];
   /** Mode of a session that asks before its tools. Absent: the one of the vendor. */
   readonly mode: string | undefined;
@@ -16,7 +14,6 @@ export interface AcpSettings {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Returns undefined when the environment names no such agent. Throws SettingsError. */
 export function acpSettingsOf(
   env: Readonly<Record<string, string | undefined>>,
 ): AcpSettings | undefined {
@@ -32,7 +29,6 @@ export function acpSettingsOf(
   };
 }
 
-/** Returns the value of a setting in JSON; undefined when the setting is absent. */
 function jsonOf<T>(
   name: string,
   env: Readonly<Record<string, string | undefined>>,
@@ -85,9 +81,8 @@ const environment = z.record(z.string().check(z.regex(/^[A-Za-z_][A-Za-z0-9_]*$/
 const commandLine = z.array(z.string()).check(z.minLength(1));
 
 /**
- * How the last session of a conversation continues in a new process: `resume` without and `load`
- * with a replay of its messages; `transcript`: the agent keeps no session, so the first prompt of a
- * new one repeats what was said.
+ * How the last session continues in a new process: `resume` without and `load` with a replay;
+ * `transcript`: the agent keeps none, and a new one's first prompt repeats what was said.
  */
 export type Continuation = 'resume' | 'load' | 'transcript';
 
@@ -126,10 +121,9 @@ export interface AcpVendor {
   readonly modes?: { readonly asks?: string; readonly free?: string };
   readonly continues: Continuation;
   /**
-   * Additions for a session that has to ask. They keep files of the repository, for example
-   * `.claude/settings.json`, from allowing tools, from starting programs before any question, and
-   * from sending the key of the model elsewhere. Absent: the agent reads no such file. The
-   * documentation says where they fail.
+   * Additions for a session that has to ask, against files of the repository
+   * (`.claude/settings.json`) that allow tools, start programs or redirect the key of the model.
+   * Absent: the agent reads no such file. The documentation says where they fail.
    */
   readonly asking?: {
     readonly args?: readonly string[];
@@ -317,7 +311,6 @@ const settingPattern = /\{(model|baseUrl|apiKey|workingDir|home)\}/g;
 
 type Settings = Readonly<Record<string, string | undefined>>;
 
-/** A text with the settings in place; undefined when one of them is absent. */
 function filled(
   text: string,
   settings: Settings,
@@ -347,13 +340,10 @@ const filledEntries = (
 
 export interface SetUp {
   readonly command: readonly string[];
-  /** Folder of the session. */
   readonly folder: string;
   readonly env: Readonly<Record<string, string>>;
   readonly files: Readonly<Record<string, string>>;
-  /** `_meta` of the requests that open a session. */
   readonly meta: Readonly<Record<string, unknown>> | undefined;
-  /** Whether the agent starts the MCP servers of the session. */
   readonly startsMcpServers: boolean;
 }
 

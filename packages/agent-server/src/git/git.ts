@@ -6,11 +6,10 @@ import { basename, dirname, join, resolve } from 'node:path';
 
 export interface GitOptions {
   readonly guard: Pick<ProcessGuard, 'add' | 'remove'>;
-  /** Environment of the sandbox's commands. */
   readonly env: Readonly<Record<string, string>>;
   /** Maximum duration of all calls of one request; 20 000 by default. */
   readonly timeoutMs?: number;
-  /** Maximum bytes of one output; 8 MiB by default. */
+  /** 8 MiB by default. */
   readonly maxOutputBytes?: number;
 }
 
@@ -43,9 +42,8 @@ const environmentOf = (env: Readonly<Record<string, string>>): Record<string, st
 });
 
 /**
- * Calls git for one request. The repository is not trusted: time and output are limited, and the
- * process group of git is killed at the end of each call. A filter of the repository may run, as
- * it does for the commands of the sandbox, and has their environment.
+ * Calls git for one request on an untrusted repository: bounds time and output, and kills git's
+ * process group after each call. Its filters may run, with the environment of commands.
  */
 export class Git {
   readonly #options: GitOptions;
@@ -74,7 +72,6 @@ export class Git {
     return line === '' ? undefined : line;
   }
 
-  /** Id of the commit or tree of this name; undefined when there is none. */
   id(folder: string, name: string): Promise<string | undefined> {
     return this.line(folder, 'rev-parse', '--verify', '--quiet', name);
   }

@@ -12,10 +12,9 @@ export interface SendChunksOptions {
 }
 
 /**
- * Sends a body chunk by chunk, at the pace at which its client reads, so that only the chunk under
- * way is in memory. The status is sent with the first chunk, so a later failure ends the
- * connection. A client that stalls, or reads more slowly than `ClientPace` demands, is
- * disconnected. Returns the bytes sent.
+ * Sends a body at the pace at which its client reads, with one chunk in memory. The first chunk
+ * carries the status, so a later failure ends the connection, as a client does that stalls or is
+ * slower than `ClientPace` demands. Returns the bytes sent.
  */
 export async function sendChunks(
   response: ServerResponse,
@@ -58,7 +57,6 @@ const drained = (response: ServerResponse): Promise<void> =>
     response.on('drain', done).on('close', done);
   });
 
-/** The text around the items. */
 export interface ListFrame {
   readonly head: string;
   readonly tail: string;
@@ -78,7 +76,7 @@ export const listPieces = ({ head, tail }: ListFrame, items: readonly Buffer[]):
   Buffer.from(tail),
 ];
 
-/** Sends a JSON list like `sendChunks`, at the pace of its reader. Returns the bytes sent. */
+/** Sends a JSON list like `sendChunks`. Returns the bytes sent. */
 export function sendList(
   response: ServerResponse,
   frame: ListFrame,

@@ -3,10 +3,7 @@ import type { Duplex } from 'node:stream';
 
 type Headers = Readonly<Record<string, string>>;
 
-/**
- * Sends JSON, and returns its length in bytes. The Content-Type has no charset, because JSON
- * defines none; headers may name another type of JSON.
- */
+/** Sends JSON, whose type has no charset (headers may name another type); returns its bytes. */
 export const sendJson = (
   response: ServerResponse,
   status: number,
@@ -25,7 +22,6 @@ export const sendJsonText = (
   headers: Headers = {},
 ): number => send(response, status, body, { 'content-type': 'application/json', ...headers });
 
-/** Sends a plain text, and returns its length in bytes. */
 export const sendText = (
   response: ServerResponse,
   status: number,
@@ -53,7 +49,6 @@ function send(response: ServerResponse, status: number, body: JsonText, headers:
   return bytes;
 }
 
-/** A response that says why a request has failed. */
 export interface ErrorResponse {
   readonly status: number;
   /** Also a Content-Type, where it is another type of JSON than `application/json`. */
@@ -75,10 +70,7 @@ export function sendError(
   sendJson(response, status, json, headers);
 }
 
-/**
- * Responds with an error on a connection that has no `ServerResponse`, and ends the connection.
- * Without `json` the response has no body.
- */
+/** Responds with an error on a connection without a `ServerResponse`, and ends the connection. */
 export function refuseConnection(
   socket: Duplex,
   { status, headers, json }: Omit<ErrorResponse, 'json'> & Partial<ErrorResponse>,
@@ -92,7 +84,6 @@ export function refuseConnection(
     connection: 'close',
   }).map(([name, value]) => `${name}: ${value}\r\n`);
   const statusLine = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Refused'}\r\n`;
-  // The server's half of the connection ends with the response; the client's half would stay open
-  // as long as the client likes.
+  // `end` leaves the client's half of the connection open for as long as the client likes.
   socket.end(`${statusLine}${head.join('')}\r\n${body}`, () => socket.destroy());
 }

@@ -15,15 +15,12 @@ const plain = (text: string): string =>
 type Carried = Pick<IncomingMessage, 'headers' | 'socket'>;
 export type ClientAddress = (request: Carried) => string;
 
-/** The proxies whose `X-Forwarded-For` is believed. */
 export interface TrustedProxies {
   /**
-   * The address that a request comes from. `X-Forwarded-For` is believed only as far as trusted
-   * proxies have written it: read from its end, the first address that is none of theirs is the
-   * client's. Entries before that may be the client's own invention.
+   * The client's address: the last one in `X-Forwarded-For` that is no trusted proxy's. Entries
+   * before it may be the client's invention.
    */
   readonly clientAddress: ClientAddress;
-  /** Whether an address is that of a trusted proxy. */
   readonly has: (address: string) => boolean;
   /** Whether a connection is that of a trusted proxy, and carries the requests of many clients. */
   readonly carries: (socket: Carried['socket']) => boolean;

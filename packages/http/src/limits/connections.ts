@@ -21,14 +21,12 @@ class AgeOrder<Item> {
     return this.#numbers.size;
   }
 
-  /** Adds an item that is not there. */
   add(item: Item): void {
     this.#numbers.set(item, this.#next);
     this.#items.set(this.#next, item);
     this.#next += 1;
   }
 
-  /** Returns whether the item was there. */
   delete(item: Item): boolean {
     const number = this.#numbers.get(item);
     if (number === undefined) return false;
@@ -36,7 +34,6 @@ class AgeOrder<Item> {
     return this.#items.delete(number);
   }
 
-  /** The item that was added first; undefined when there is none. */
   oldest(): Item | undefined {
     // Each number is passed once.
     while (this.#first < this.#next && !this.#items.has(this.#first)) this.#first += 1;
@@ -45,10 +42,8 @@ class AgeOrder<Item> {
 }
 
 /**
- * Members of groups, in the order in which they are removed to make room: the next one is the
- * oldest member of the largest group, and of equally large groups that which has had this size for
- * longest. Each operation takes constant time on average, whatever the numbers of members and
- * groups are.
+ * Members in the order of their eviction: the oldest of the largest group, and of equally large
+ * groups of the one that has had this size for longest. Operations take constant time on average.
  */
 export class EvictionOrder<Group, Member> {
   readonly #groups = new Map<Group, AgeOrder<Member>>();
@@ -56,12 +51,10 @@ export class EvictionOrder<Group, Member> {
   readonly #bySize: AgeOrder<AgeOrder<Member>>[] = [];
   #largest = 0;
 
-  /** Number of groups that have members. */
   get size(): number {
     return this.#groups.size;
   }
 
-  /** Adds a member that is in no group. */
   add(group: Group, member: Member): void {
     const members = this.#groups.get(group) ?? new AgeOrder();
     this.#groups.set(group, members);
@@ -70,7 +63,7 @@ export class EvictionOrder<Group, Member> {
     this.#enter(members);
   }
 
-  /** Removes a member; does nothing where the group does not have it. */
+  /** Does nothing where the group does not have the member. */
   delete(group: Group, member: Member): void {
     const members = this.#groups.get(group);
     if (members === undefined) return;
@@ -83,7 +76,6 @@ export class EvictionOrder<Group, Member> {
     if (this.#bySize[this.#largest]?.size === 0) this.#largest -= 1;
   }
 
-  /** The member to remove next; undefined when there is none. */
   next(): Member | undefined {
     return this.#bySize[this.#largest]?.oldest()?.oldest();
   }
@@ -110,7 +102,6 @@ export interface ConnectionsOptions {
   readonly logger: Logger;
 }
 
-/** Network of a client, or a connection of a trusted proxy. */
 type Group = string | Socket;
 type Order = EvictionOrder<Group, Socket>;
 
@@ -157,7 +148,6 @@ export class Connections {
     });
   }
 
-  /** Counts a new connection, and closes another one, or else the new one, beyond a limit. */
   admit(socket: Socket): void {
     const { proxies, places, ownerOf, metrics } = this.#options;
     const address = proxies.clientAddress({ headers: {}, socket });
@@ -196,14 +186,12 @@ export class Connections {
     this.#move(socket, undefined);
   }
 
-  /** Says that no request of a connection is under way any more. */
   end(socket: Socket): void {
     this.#move(socket, this.#idle);
   }
 
   /**
-   * Counts the connection of a request for its owner, and for a sandbox where one is named. Throws
-   * where either has too many connections; the response then ends this one.
+   * Counts a connection for its owner and sandbox. Throws, and ends it, where either has too many.
    */
   attribute(socket: Socket, holder: Holder): void {
     const connection = this.#open.get(socket);

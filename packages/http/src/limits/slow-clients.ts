@@ -37,7 +37,6 @@ export class ClientPace {
     this.#timer = options.clock.after(this.#periodMs, this.#judge);
   }
 
-  /** Waits for the client within `wait`. */
   async during<T>(wait: () => Promise<T>): Promise<T> {
     this.#waitingSinceMs = this.#options.clock.monotonic();
     try {
@@ -83,7 +82,6 @@ interface SlowReaderGuardOptions {
   readonly maxBytesPerOwner?: number;
 }
 
-/** An answer, or another stream to a client or an upstream. */
 export type Unread = Pick<Writable, 'writableLength' | 'destroyed' | 'on' | 'once'>;
 
 const defaultMaxBytes = 64 * 1024 * 1024;

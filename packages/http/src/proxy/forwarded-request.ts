@@ -7,7 +7,6 @@ import { hasContent, responseHeaders, type ForwardingFacts } from './headers.ts'
 import { upstreamErrorOf, type UpstreamError, type Upstream } from './upstream.ts';
 
 export interface ForwardedRequestOptions {
-  /** The method, and the body where there is one. */
   readonly request: Readable & Pick<IncomingMessage, 'method'>;
   readonly response: ServerResponse;
   readonly upstream: Upstream;
@@ -15,7 +14,6 @@ export interface ForwardedRequestOptions {
   /** Headers for the upstream, as a list of names and values in turn. */
   readonly headers: string[];
   readonly facts: ForwardingFacts;
-  /** Whether the connection to the client is to be closed behind the answer. */
   readonly isLast: () => boolean;
   readonly clientIdleMs: number;
   readonly clock: Clock;
@@ -28,7 +26,6 @@ export interface ForwardedRequestOptions {
 /** Maximum informational answers, none of which a client gets: more only keep the proxy busy. */
 const maxInformational = 64;
 
-/** Maximum buffered bytes of a request's body, in each direction. */
 const bodyBufferBytes = 16 * 1024;
 
 /** Methods that may be sent twice without harm. */
@@ -145,8 +142,7 @@ export class ForwardedRequest implements Dispatcher.DispatchHandler {
       clock,
       idleMs: clientIdleMs,
       onIdle: () => {
-        // The upstream may be what takes nothing: its time is limited too, by the wait for its
-        // first byte.
+        // The wait for the first byte limits an upstream that takes nothing.
         if (body.writableNeedDrain) timer.touch();
         else response.destroy();
       },

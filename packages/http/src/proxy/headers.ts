@@ -15,9 +15,7 @@ const hopByHop = [
   'http2-settings',
 ];
 
-/**
- * Headers that no upstream gets: it is trusted with no secret that opens anything but itself.
- */
+/** No upstream gets these headers: it may see no secret but its own. */
 const keptFromUpstreams: ReadonlySet<string> = new Set([
   ...hopByHop,
   'authorization',
@@ -56,10 +54,7 @@ const keptFromClients: ReadonlySet<string> = new Set([
   'x-request-id',
 ]);
 
-/**
- * Orders to further proxies in front of this one: to serve a file of theirs, to take this one for
- * ill. They would take them for its own.
- */
+/** Orders to proxies in front of this one, which they would take for its own. */
 const ordersToProxies = ['x-accel-', 'x-envoy-', 'x-lighttpd-', 'x-reproxy-', 'x-sendfile'];
 const harmlessOrders: ReadonlySet<string> = new Set(['x-accel-buffering']);
 
@@ -107,9 +102,7 @@ function connectionOptions(raw: readonly string[]): ReadonlySet<string> | undefi
 }
 
 export interface ForwardingFacts {
-  /** The client's own, or that of the proxy in front of this one. */
   readonly clientAddress: string;
-  /** Protocol of the URL that the client used. */
   readonly protocol: 'http' | 'https';
   readonly host: string;
   /** Prefix of the upstream's path in that URL; empty where the upstream has an origin of its own. */
@@ -119,11 +112,9 @@ export interface ForwardingFacts {
   readonly authority: string;
   /** Whether the client may use the upstream. Another one may follow a link of a third party. */
   readonly isTrusted: boolean;
-  /** Whether the request has a body, whose length is forwarded. */
   readonly hasBody: boolean;
   /**
-   * Whether the client gets no address to go to: it would send its cookies there, where the
-   * response is one of the proxy's own URLs.
+   * Whether to hide locations, to which a client would send its cookies: a URL of the proxy's own.
    */
   readonly hidesLocations?: boolean;
 }
@@ -132,11 +123,9 @@ export interface ForwardingFacts {
 export interface UpstreamHeaders {
   /** Names in lower case of further headers of the client that the upstream does not get. */
   readonly withheld: ReadonlySet<string>;
-  /** Headers that the proxy adds, as a list of names and values in turn. */
   readonly added: readonly string[];
 }
 
-/** Headers for the upstream, as a list of names and values in turn. */
 export function requestHeaders(
   raw: readonly string[],
   facts: ForwardingFacts,
@@ -168,15 +157,10 @@ export function requestHeaders(
   return headers;
 }
 
-/**
- * Two slashes, before a host: browsers take a backslash for a slash, and leave tabs out.
- */
+/** Two slashes, before a host: browsers take a backslash for a slash, and leave tabs out. */
 const hostStart = /^\/\t*[/\\]/;
 
-/**
- * The path of a URL that points at the upstream itself, also where it spells out its address;
- * undefined for any other URL.
- */
+/** The path of a URL of the upstream itself, absolute or not; undefined for any other URL. */
 function ownPath(url: string, authority: string): string | undefined {
   if (url.startsWith('/'))
     return url.startsWith('//')
@@ -197,9 +181,8 @@ function ownPath(url: string, authority: string): string | undefined {
 }
 
 /**
- * A URL of a response as the client may see it. For a client that is not trusted, none leads
- * anywhere else: a link to the proxy would lead there, and some clients take what keys they have
- * along.
+ * A URL of a response as the client may see it. An untrusted client gets no URL elsewhere: some
+ * clients send their keys along.
  */
 function placeFor(
   url: string,
@@ -214,19 +197,15 @@ function placeFor(
 }
 
 /**
- * Statuses of responses without content. RFC 9110 §8.6 forbids a Content-Length with 204, and a
- * client that believes one would take the next response for content. The length of 205 is that of
- * its empty content, and the one of 304 may be left out.
+ * Statuses without content. RFC 9110 §8.6 forbids a Content-Length with 204, with which some
+ * clients take the next response for content; 205 has length 0, and 304 may omit it.
  */
 const withoutContent: ReadonlySet<number> = new Set([204, 205, 304]);
 
 export const hasContent = (status: number): boolean => !withoutContent.has(status);
 
-const isText = (value: unknown): value is string => typeof value === 'string';
-
 /**
- * Headers for the client, as a list of names and values in turn. `raw` holds the headers of the
- * upstream, and `status` its status.
+ * Headers for the client, as names and values in turn, of an upstream's headers `raw` and `status`.
  */
 export function responseHeaders(
   raw: readonly (Buffer | string)[],
@@ -234,7 +213,9 @@ export function responseHeaders(
   status: number,
 ): string[] {
   const { requestId, prefix } = facts;
-  const texts = raw.every(isText) ? raw : raw.map((part) => part.toString('latin1'));
+  const texts = raw.every((part) => typeof part === 'string')
+    ? raw
+    : raw.map((part) => part.toString('latin1'));
   const ofConnection = connectionOptions(texts);
   const headers = ['x-request-id', requestId, 'x-content-type-options', 'nosniff'];
   // Under the proxy's own origin nothing of an upstream's may act in the proxy's name.

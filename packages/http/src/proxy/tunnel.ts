@@ -11,9 +11,7 @@ const maxHeadBytes = 14;
 
 /** Finds the ends of WebSocket frames (RFC 6455 §5.2) in one direction; keeps no payload. */
 export class FrameFollower {
-  /** Head of the present frame, as far as it has arrived. */
   #head = Buffer.alloc(0);
-  /** Bytes of the payload that have not arrived. */
   #left = 0;
   #hasClose = false;
 
@@ -26,10 +24,7 @@ export class FrameFollower {
     return this.#hasClose;
   }
 
-  /**
-   * Reads a chunk, or only to the end of the frame that the chunk begins in. Returns the number of
-   * bytes read.
-   */
+  /** Reads a chunk, or to the end of the frame in which it begins; returns the bytes read. */
   read(chunk: Buffer, { toFrameEnd = false } = {}): number {
     let at = 0;
     while (at < chunk.length) {
@@ -61,9 +56,7 @@ export class FrameFollower {
   }
 }
 
-/** The head of a frame, decoded. */
 interface FrameHead {
-  /** The first byte: FIN, reserved bits and opcode. */
   readonly head: number;
   readonly length: number;
   readonly payloadStart: number;
@@ -88,7 +81,6 @@ function frameHeadOf(bytes: Buffer): FrameHead | undefined {
   return { head, length, payloadStart, isMasked };
 }
 
-/** The payload of a masked frame. */
 function unmasked(frame: Buffer, payloadStart: number): Buffer {
   const payload = Buffer.from(frame.subarray(payloadStart));
   for (let index = 0; index < payload.length; index++) {
@@ -126,7 +118,6 @@ export function closeFrame(code: CloseCode, towards: 'client' | 'server'): Buffe
 
 /** Maximum times of what is forwarded, in milliseconds. */
 export interface ForwardingLimits {
-  /** Maximum time for a connection to the upstream. */
   readonly connectMs: number;
   /** Maximum time until the first byte of a response; some come only after a long task. */
   readonly firstByteMs: number;
@@ -167,9 +158,8 @@ const reservedBits = 0x70;
 const Opcode = { continuation: 0, text: 1, control: 8, close: 8 } as const;
 
 /**
- * Reads the frames of a client (RFC 6455 §5.2) until its first message is complete, also where that
- * comes in several frames with control frames between them. Works without extensions: a compressed
- * message is refused.
+ * Reads the frames of a client until its first message is complete, whose frames may have control
+ * frames between them. Refuses compressed messages.
  */
 export class FirstMessage {
   #bytes = Buffer.alloc(0);
@@ -223,9 +213,8 @@ export interface TunnelOptions {
   readonly clientHead: Buffer;
   readonly upstreamHead: Buffer;
   /**
-   * Checks the first message of a client that has not authenticated itself at the handshake.
-   * Returns the message for the upstream, or the reason why the connection ends. Undefined where
-   * every message is forwarded unread.
+   * Checks the first message of a client that the handshake did not authenticate. Returns the
+   * message for the upstream, or why the connection ends. Undefined: messages pass unread.
    */
   readonly authenticate: ((message: string) => string | CloseCode) | undefined;
   readonly limits: Pick<ForwardingLimits, 'idleMs' | 'firstFrameMs'>;
@@ -236,7 +225,6 @@ export interface TunnelOptions {
   readonly onClose: () => void;
 }
 
-/** One of the two directions of a WebSocket. */
 interface Direction {
   readonly from: Duplex;
   readonly to: Duplex;
@@ -252,7 +240,6 @@ export class Tunnel {
   readonly #options: TunnelOptions;
   readonly #toUpstream: Direction;
   readonly #toClient: Direction;
-  /** Defined until the client has authenticated itself. */
   #first: FirstMessage | undefined;
   readonly #beganMs: number;
   #activeMs: number;
@@ -341,10 +328,7 @@ export class Tunnel {
     this.#options.onStall(to);
   }
 
-  /**
-   * The bytes for the upstream until the client has authenticated itself: control frames, then the
-   * message that `authenticate` returns.
-   */
+  /** Bytes before the client is authenticated: control frames, then what `authenticate` returns. */
   #afterFirst(first: FirstMessage, chunk: Buffer): Buffer {
     const result = first.read(chunk);
     if (result.state === 'waiting') return result.controls;

@@ -15,7 +15,6 @@ export class UpstreamError extends Error {
   }
 }
 
-/** Classifies an error of undici. */
 export function upstreamErrorOf(error: unknown): UpstreamError {
   if (error instanceof errors.ConnectTimeoutError || error instanceof errors.HeadersTimeoutError)
     return new UpstreamError('timeout', error);
@@ -25,13 +24,11 @@ export function upstreamErrorOf(error: unknown): UpstreamError {
 }
 
 /**
- * Maximum idle time of a connection. Common servers close one 5 s after their last response; the
- * proxy does before, so that no request is lost.
+ * Maximum idle time of a connection: below the 5 s of common servers, so that no request is lost.
  */
 const keepAliveMs = 2500;
 const maxHeaderBytes = 64 * 1024;
 
-/** The address of an upstream. */
 export interface Target {
   readonly host: string;
   readonly port: number;
@@ -60,7 +57,6 @@ export class Upstream {
     this.#options = options;
   }
 
-  /** Requests, handshakes and WebSockets under way. */
   get active(): number {
     return this.#active;
   }

@@ -3,7 +3,6 @@ import { Refusal } from '../refusal.ts';
 
 interface RawHeader {
   readonly name: string;
-  /** The name in lower case. */
   readonly key: string;
   readonly value: string;
 }
@@ -34,8 +33,7 @@ const hostStart = /^\/(?:\.|%2e){0,2}(?:[/\\]|%2f|%5c)/i;
 const namesHost = (path: string): boolean => hostStart.test(path);
 
 /**
- * Whether every server and proxy on the way reads the path in the same way. Encoded slashes are
- * allowed behind the first segment: the proxy forwards them as they are.
+ * Whether all servers and proxies read the path alike. Only the first segment has no encoded slash.
  */
 export function isSafePath(path: string): boolean {
   const query = path.indexOf('?');
@@ -61,7 +59,6 @@ const single: ReadonlySet<string> = new Set([
   'transfer-encoding',
   'upgrade',
 ]);
-/** A host name or address, and a port. */
 const hostForm = /^(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])?(?::\d{0,5})?$/;
 const absoluteForm = /^https?:\/\/([^/?#]*)(.*)$/i;
 /** Printable characters without `#`: a request has no fragment. */
@@ -69,7 +66,6 @@ const plainTarget = /^[!"$-~]*$/;
 
 const refuse = (detail: string) => new Refusal('malformed-request', detail);
 
-/** The name of a header that may come once and came twice. */
 function repeatedName(
   rawHeaders: readonly string[],
   singleHeaders: readonly string[],
@@ -84,9 +80,8 @@ function repeatedName(
 }
 
 /**
- * The refusal of an ambiguous request, which two parsers could take for different requests;
- * undefined where there is none. A target in absolute form becomes one in origin form.
- * @param singleHeaders Names in lower case of further headers that a request may have once.
+ * The refusal of a request that two parsers could take for different ones; undefined where there is
+ * none. A target in absolute form becomes one in origin form.
  */
 export function headFlaw(
   request: IncomingMessage,

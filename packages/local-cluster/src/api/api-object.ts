@@ -4,7 +4,6 @@ import type { Json, JsonArray, JsonObject } from '../json/json.ts';
 
 // The shapes are type aliases, because TypeScript does not assign an interface to JsonObject.
 
-/** Metadata after validation and defaulting. */
 export type Meta = {
   readonly name: string;
   readonly generateName?: string;
@@ -38,7 +37,6 @@ export const serverFields = [
 
 export const namespacesKey = '/namespaces';
 
-/** A stored object of any kind. */
 export type ApiObject = JsonObject & {
   readonly apiVersion: string;
   readonly kind: string;

@@ -5,7 +5,6 @@ import type { PodLogs } from './pod-logs.ts';
 import type { ObjectWriter } from './object-writer.ts';
 import type { WatchHub } from './watch-hub.ts';
 
-/** Components that serve requests. */
 export interface PlaneContext extends Runtime {
   readonly store: ObjectStore;
   readonly registry: Registry;

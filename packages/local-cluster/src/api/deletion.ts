@@ -45,7 +45,6 @@ export function checkDeletion(
     throw forbidden(resource, name, 'this namespace may not be deleted');
 }
 
-/** Returns an object after a request to delete it. */
 export function deleted(
   resource: ApiResource,
   object: ApiObject,
@@ -75,7 +74,6 @@ export function deleted(
   };
 }
 
-/** Returns whether finalizers, or the contents of a namespace, block the removal of an object. */
 export function isHeld(object: ApiObject): boolean {
   if ((object.metadata.finalizers ?? []).length > 0) return true;
   const own = objectAt(object, 'spec')?.['finalizers'];

@@ -179,7 +179,6 @@ function finalizerErrors(finalizers: readonly string[], old: Meta | undefined): 
   return errors;
 }
 
-/** Returns the errors in the metadata of an otherwise complete object. */
 export function metadataErrors(
   object: ApiObject,
   resource: ApiResource,

@@ -39,15 +39,13 @@ import {
 
 export interface WriteOptions {
   readonly dryRun?: boolean;
-  /** Whether the sent object is the result of a patch. */
   readonly isPatch?: boolean;
 }
 
 export type Part = 'main' | 'status';
 
 /**
- * Changes objects by the rules that hold for every kind. Every change completes in one turn of the
- * event loop, so no other change interleaves.
+ * Changes objects of every kind, each within one turn of the event loop, so that none interleaves.
  */
 export class ObjectWriter {
   readonly #store: ObjectStore;
@@ -64,7 +62,6 @@ export class ObjectWriter {
     this.#random = options.random;
   }
 
-  /** Creates an object from a decoded body with known fields and defaults. */
   create(
     resource: ApiResource,
     namespace: string | undefined,
@@ -140,10 +137,7 @@ export class ObjectWriter {
     return stored.object;
   }
 
-  /**
-   * Replaces the addressed part of an object by a decoded body: the main resource without status,
-   * or the status alone. Metadata that only the server sets remain unchanged.
-   */
+  /** Replaces the main resource without status, or the status alone. Server-set metadata remain. */
   update(
     resource: ApiResource,
     old: ApiObject,
@@ -165,7 +159,6 @@ export class ObjectWriter {
     return this.store(resource, versioned, options);
   }
 
-  /** Stores an object, or removes a deleted one without finalizers and grace period. */
   store(resource: ApiResource, object: ApiObject, options: WriteOptions = {}): ApiObject {
     if (options.dryRun === true) return object;
     const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = object.metadata;
@@ -211,8 +204,7 @@ export class ObjectWriter {
     if (!isPatch) checkUid(resource, old.metadata, uid);
     const sentVersion = sentText(metadata, 'resourceVersion');
     if (sentVersion !== '' && sentVersion !== resourceVersion) throw conflict(resource, name);
-    // The API server takes the UID of a patch for a change of the field, and that of a replacement
-    // for a precondition.
+    // A patch of the UID is a change of the field, and a replacement makes it a precondition.
     if (uid !== '' && uid !== old.metadata.uid)
       throw invalid(resource, name, [invalidValue('metadata.uid', uid, 'field is immutable')]);
   }
@@ -237,9 +229,8 @@ export class ObjectWriter {
 }
 
 /**
- * Checks a complete object before it is stored: its metadata, the schema and rules of its kind, and
- * with `old`, the object that it replaces, also the rules of changes.
- * @throws StatusError 422
+ * Checks a complete object before it is stored; with `old`, also the rules of changes. @throws
+ * StatusError 422
  */
 export function checkObject(
   resource: ApiResource,
@@ -307,7 +298,6 @@ const generationPart = (object: ApiObject, resource: ApiResource): JsonObject =>
   return resource.hasStatus ? without(object, 'metadata', 'status') : without(object, 'metadata');
 };
 
-/** Returns the `autoscaling/v1 Scale` of an object. */
 export function scaleOf(object: ApiObject, paths: ScalePaths) {
   const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata;
   const replicas = (path: readonly string[]): number => Number(valueAt(object, path) ?? 0);
@@ -345,10 +335,7 @@ function scaleErrors(object: ApiObject, { scale }: ApiResource): readonly FieldE
   });
 }
 
-/**
- * Returns the object with the replicas of a Scale. The metadata of the Scale replace those of the
- * object, so that a resourceVersion is a precondition.
- */
+/** The object with the replicas and, as preconditions, the metadata of a Scale. */
 export function withScale(object: ApiObject, scale: JsonObject, paths: ScalePaths): JsonObject {
   const replicas = numberAt(scale['spec'], 'replicas') ?? 0;
   const { name, namespace, uid, resourceVersion } = objectAt(scale, 'metadata') ?? {};

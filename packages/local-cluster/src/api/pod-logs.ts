@@ -10,7 +10,6 @@ export interface PodLogOptions {
   readonly signal: AbortSignal;
 }
 
-/** Reader of container logs; `open` returns undefined for a container without a log. */
 export interface PodLogs {
   open(
     podUid: string,
@@ -37,7 +36,6 @@ function containerOf(pod: ApiObject, wanted: string | null): string {
   return only ?? '';
 }
 
-/** Handles GET pods/{name}/log. */
 export function logResponse(
   pod: ApiObject,
   query: URLSearchParams,

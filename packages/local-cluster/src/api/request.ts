@@ -3,13 +3,10 @@ import type { ApiResource } from '../registry/api-resource.ts';
 import type { Meta } from './api-object.ts';
 import { detailsOf, type StatusError } from './status-error.ts';
 
-/** A request to the control plane, independent of the transport. */
 export interface PlaneRequest {
   readonly method: string;
-  /** Path without the query. */
   readonly path: string;
   readonly query?: URLSearchParams;
-  /** Headers by lower-case name. */
   readonly headers?: Readonly<Record<string, string | undefined>>;
   readonly body?: string;
   /** Aborted when the client no longer waits for the response. */
@@ -23,7 +20,6 @@ export interface PlaneResponse {
   readonly body: string | WatchStream | AsyncIterable<Uint8Array>;
 }
 
-/** A parsed path of the resource API. */
 export interface ResourcePath {
   readonly group: string;
   readonly version: string;

@@ -37,7 +37,6 @@ import {
 import { invalidValue } from '../schema/field-error.ts';
 import { timestampOf } from '@conversation-operator/kube/object';
 
-/** A request to one kind, with the parsed path and the components that serve it. */
 export interface ResourceRequest {
   readonly context: PlaneContext;
   readonly request: PlaneRequest;
@@ -98,7 +97,6 @@ const objectIn = (scope: ResourceRequest): ApiObject =>
   scope.context.writer.get(scope.resource, scope.path.namespace, nameIn(scope));
 const nameIn = ({ path }: ResourceRequest): string => path.name ?? '';
 
-/** Handles GET of a collection. */
 export function list(scope: ResourceRequest): PlaneResponse {
   const { context, resource, path, query } = scope;
   if (isTrue(query.get('watch'))) return watch(scope);
@@ -149,13 +147,11 @@ function watch(scope: ResourceRequest): PlaneResponse {
   return { status: 200, headers: { 'content-type': serializer.contentType }, body: stream };
 }
 
-/** Handles GET of one object. */
 export const read = (scope: ResourceRequest): PlaneResponse =>
   isTrue(scope.query.get('watch') ?? 'false')
     ? watch(scope)
     : objectResponse(scope, 200, objectIn(scope));
 
-/** Handles POST to a collection. */
 export function create(scope: ResourceRequest): PlaneResponse {
   const { context, resource, path } = scope;
   const body = bodyOf(scope);
@@ -194,7 +190,6 @@ function update(scope: ResourceRequest, old: ApiObject, sent: JsonObject, part: 
   return updated;
 }
 
-/** Handles PUT of an object or its status. */
 export function replace(scope: ResourceRequest): PlaneResponse {
   const { context, resource } = scope;
   const old = objectIn(scope);
@@ -203,7 +198,6 @@ export function replace(scope: ResourceRequest): PlaneResponse {
   return objectResponse(scope, 200, update(scope, old, sent, partOf(scope)));
 }
 
-/** Handles PATCH of an object or its status. */
 export function patch(scope: ResourceRequest): PlaneResponse {
   const { resource } = scope;
   const type = contentTypeOf(scope.request);
@@ -233,7 +227,6 @@ const returnDeleted: ReadonlySet<string> = new Set([
   '/serviceaccounts',
 ]);
 
-/** Handles DELETE of one object. */
 export function remove(scope: ResourceRequest): PlaneResponse {
   const { context, resource } = scope;
   const { object, gone } = context.writer.delete(
@@ -245,7 +238,6 @@ export function remove(scope: ResourceRequest): PlaneResponse {
   return jsonResponse(200, deletedStatus(resource, object.metadata));
 }
 
-/** Handles DELETE of a collection. */
 export function removeAll(scope: ResourceRequest): PlaneResponse {
   const { context, resource, path, query } = scope;
   const selection = selectionOf(resource, path, query);
@@ -255,7 +247,6 @@ export function removeAll(scope: ResourceRequest): PlaneResponse {
   return listResponse(scope, page);
 }
 
-/** Handles GET, PUT and PATCH of the scale subresource. */
 export function scale(scope: ResourceRequest): PlaneResponse {
   const { resource, request } = scope;
   const paths = resource.scale;
@@ -275,13 +266,11 @@ export function scale(scope: ResourceRequest): PlaneResponse {
 
 const success = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 };
 
-/** Resource that the conflict messages of a binding name. */
 const binding = { group: '', plural: 'pods/binding', kind: 'Binding' };
 
 const podIn = ({ context, resource, path }: ResourceRequest): ApiObject =>
   context.writer.get(resource, path.namespace, path.name ?? '');
 
-/** Handles POST pods/{name}/binding, by which a scheduler assigns a node. */
 export function bind(scope: ResourceRequest): PlaneResponse {
   const { context, resource } = scope;
   const body = bodyOf(scope);

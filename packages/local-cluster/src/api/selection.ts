@@ -115,10 +115,8 @@ function fieldMatcher(
   return (object) => tests.every((holds) => holds(object));
 }
 
-/** Objects of a kind that a list or a watch covers. */
 export interface Selection {
   readonly namespace: string | undefined;
-  /** Name of the only object that a field selector permits, which makes a search unnecessary. */
   readonly name: string | undefined;
   matches(object: ApiObject): boolean;
 }
@@ -150,7 +148,6 @@ export interface SelectedEvent {
   readonly state: 'after' | 'left';
 }
 
-/** Returns the event that a change causes for watchers of the selection. */
 export function eventIn(selection: Selection, change: Change): SelectedEvent | undefined {
   if (selection.namespace !== undefined && change.namespace !== selection.namespace)
     return undefined;
@@ -263,8 +260,7 @@ export function listPage(
     metadata: {
       ...metadata,
       continue: encodeContinue({ version, after: keyOf(last.namespace ?? '', last.name) }),
-      // The page counts only matching objects, so `remainingItemCount` is omitted for lists with a
-      // selector, as in Kubernetes.
+      // Kubernetes, too, omits `remainingItemCount` for lists with a selector.
       ...(selective ? {} : { remainingItemCount: remaining }),
     },
   };

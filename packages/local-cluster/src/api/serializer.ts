@@ -8,7 +8,6 @@ import type { Stored } from '../storage/changes.ts';
 interface NegotiatedMediaType {
   readonly as: 'Object' | 'Table' | 'PartialObjectMetadata';
   readonly format: 'json' | 'yaml';
-  /** Content type of the response. */
   readonly contentType: string;
 }
 
@@ -84,8 +83,7 @@ const definitionsOf = (resource: ApiResource) =>
   }));
 
 /**
- * Returns a `meta.k8s.io/v1 Table`, which `kubectl get` prints. `headers` is false after the first
- * event of a watch, since a watch sends the columns once.
+ * A `meta.k8s.io/v1 Table` for `kubectl get`. A watch sends `headers` once, with its first event.
  */
 function tableOf(
   objects: readonly ApiObject[],

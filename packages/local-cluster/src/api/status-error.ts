@@ -25,7 +25,6 @@ export class StatusError extends Error {
   readonly code: number;
   readonly reason: string;
   readonly details: StatusDetails | undefined;
-  /** Token with which an expired list continues. */
   readonly continueToken: string | undefined;
 
   constructor(
@@ -64,7 +63,6 @@ export const detailsOf = (
   name: string,
 ): StatusDetails => ({ name, ...(group === '' ? {} : { group }), kind: plural });
 
-/** Returns the constructor of an error about an object, whose message names the object. */
 const objectError =
   <A extends readonly unknown[]>(
     [code, reason]: readonly [number, string],

@@ -74,7 +74,6 @@ const legacyEntries = (resource: ApiResource) => {
   ];
 };
 
-/** Returns the resources of one group, for `/api/v1` and `/apis/{group}/{version}`. */
 function legacyResources(found: ApiGroup | undefined) {
   if (found === undefined) throw noSuchResource();
   return {
@@ -125,7 +124,6 @@ const aggregated = (groups: readonly ApiGroup[], version: string) => ({
   })),
 });
 
-/** Returns the version of aggregated discovery that a client accepts, if any. */
 function aggregatedVersion(accept: string | undefined): string | undefined {
   const ranges = parseAccept(accept ?? '').filter(
     ({ type, parameters }) =>
@@ -136,7 +134,6 @@ function aggregatedVersion(accept: string | undefined): string | undefined {
     .find((version) => version === 'v2' || version === 'v2beta1');
 }
 
-/** Answers the paths of discovery; undefined for any other path. */
 export function discoveryResponse(
   path: string,
   accept: string | undefined,
@@ -202,7 +199,6 @@ const metaTypes: ReadonlySet<string> = new Set(
   ),
 );
 
-/** Returns the schema name of a type from the name of its model (`V1PodSpec`). */
 function partName(model: string): string {
   const [, version = 'V1', name = model] = /^(?:Core)?(V\d+[a-z0-9]*)(.+)$/.exec(model) ?? [];
   if (metaTypes.has(name))
@@ -210,7 +206,6 @@ function partName(model: string): string {
   return `io.k8s.api.${name.startsWith('Lease') ? 'coordination' : 'core'}.${version.toLowerCase()}.${name}`;
 }
 
-/** Returns the schemas of the kinds and of all types that they reference. */
 function components(resources: readonly ApiResource[]): Record<string, unknown> {
   const schemas: Record<string, unknown> = {};
   const pending = [metaName];
@@ -324,7 +319,6 @@ export class OpenApi {
     this.#registry = registry;
   }
 
-  /** Answers `/openapi/v3` and the paths below; undefined for any other path. */
   respond(path: string): PlaneResponse | undefined {
     if (path === '/openapi/v2') throw noSuchResource();
     if (path !== '/openapi/v3' && !path.startsWith('/openapi/v3/')) return undefined;

@@ -29,7 +29,6 @@ export const numberAt = (value: Json | undefined, key: string): number | undefin
   return typeof child === 'number' ? child : undefined;
 };
 
-/** Returns the value at a path of keys. */
 export const valueAt = (value: Json | undefined, path: readonly string[]): Json | undefined =>
   path.reduce(memberOf, value);
 
@@ -47,7 +46,6 @@ export function withValueAt(
   };
 }
 
-/** Returns the object without the given keys. */
 export const without = (object: JsonObject, ...keys: readonly string[]): JsonObject =>
   Object.fromEntries(Object.entries(object).filter(([key]) => !keys.includes(key)));
 

@@ -69,8 +69,7 @@ export function fieldOf(
 }
 
 /**
- * Returns the environment that the spec of a container defines, in the order of a kubelet: envFrom,
- * then env, and later entries take precedence.
+ * The environment of a container in the order of a kubelet: envFrom, then env; the last one wins.
  */
 export async function specifiedEnvironment(
   pod: Pod,
@@ -129,7 +128,7 @@ async function valueOf(
   );
 }
 
-/** Throws `ContainerConfigError` for an object that is required and does not exist. */
+/** Throws `ContainerConfigError` for a required object that does not exist. */
 export async function dataOf(
   client: KubeClient,
   namespace: string,
@@ -146,11 +145,9 @@ export async function dataOf(
   );
 }
 
-/** A mount path of the pod and the folder of this machine that it refers to. */
 interface Mount {
   readonly mountPath: string;
   readonly folder: string;
-  /** Uid of the claim that the folder belongs to, if any. */
   readonly claimUid?: string;
 }
 
@@ -164,10 +161,9 @@ type Volume = NonNullable<NonNullable<Pod['spec']>['volumes']>[number];
 const trimmed = (path: string): string => posix.normalize(path).replace(/(?<=.)\/+$/, '');
 
 /**
- * Translates a path below a mount into a path of this machine; other values remain unchanged.
- * Processes have no mount namespace here, so this translation makes `/workspace/x` in the spec of a
- * pod refer to the volume. The longest mount path takes precedence, and only whole path segments
- * match.
+ * Translates a path below a mount into a path of this machine. Processes have no mount namespace,
+ * so this makes `/workspace/x` in a spec refer to the volume. The longest mount path wins; segments
+ * match only whole.
  */
 export function translatePath(value: string, mounts: readonly Mount[]): string {
   const mount = mounts

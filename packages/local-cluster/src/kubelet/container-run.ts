@@ -28,23 +28,20 @@ export class UnknownImageError extends Error {
   }
 }
 
-/** The part of a container's process that is the same for every run. */
 export interface Launch {
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly workingDir: string;
-  /** Uids of the claims whose volumes the container mounts. */
   readonly claimUids: readonly string[];
 }
 
 const inheritedVariables = ['PATH', 'LANG', 'TZ'] as const;
 
 /**
- * Converts a container of a spec into a process of this machine, and creates its folders. The
- * environment consists of a few inherited variables, those of the pod (HOSTNAME, HOME, TMPDIR,
- * POD_IP, HOST), those of the image, and those of the spec; later ones take precedence. Mount paths
- * are translated in the working directory, the arguments and the values. Throws `UnknownImageError`
- * and `ContainerConfigError`.
+ * Converts a container of a spec into a process, and creates its folders. Its environment consists
+ * of a few inherited variables, those of the pod (HOSTNAME, HOME, TMPDIR, POD_IP, HOST), the image
+ * and the spec; later ones win. Translates mount paths in the working directory, arguments and
+ * values. Throws `UnknownImageError` and `ContainerConfigError`.
  */
 export async function launchOf(
   pod: Pod,
@@ -114,14 +111,12 @@ export interface ContainerRunOptions {
   readonly runner: ProcessRunner;
   readonly log: ContainerLog;
   readonly clock: Clock;
-  /** Called when `started` or `ready` may have changed. */
   readonly onChange: () => void;
   readonly onUnhealthy: (message: string) => void;
 }
 
 const maxExecOutputChars = 1024;
 
-/** One run of a container: its process, its probes, and its termination. */
 export class ContainerRun {
   readonly exited: Promise<ProcessExit>;
   readonly #process: RunningProcess;

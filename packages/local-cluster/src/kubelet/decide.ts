@@ -11,13 +11,11 @@ import {
 } from './container-record.ts';
 
 export interface Plan {
-  /** Containers to start now. */
   readonly start: readonly string[];
   /** Containers to stop: sidecars of a finished pod. */
   readonly stop: readonly string[];
   /** Reasons and messages of waiting containers that differ from their records. */
   readonly waiting: ReadonlyMap<string, { readonly reason: string; readonly message: string }>;
-  /** Delay until the next back-off ends; undefined when none is pending. */
   readonly nextInMs?: number;
 }
 
@@ -106,7 +104,6 @@ export function decide(pod: Pod, records: Records, nowMs: number): Plan {
   return plan([]);
 }
 
-/** Returns whether no container of the pod will ever run again, apart from sidecars. */
 export function isOver(pod: Pod, records: Records): boolean {
   const ended = (container: Container, exitCodes: (exitCode: number) => boolean): boolean => {
     const state = records.get(container.name)?.state;

@@ -12,13 +12,11 @@ import { nodeLabels, removeTree, type NodeFolder } from './node.ts';
 import type { NodeSettings } from './options.ts';
 import { mkdir, readdir } from 'node:fs/promises';
 
-/** Returns the names of the claims of a pod's volumes. */
 export const claimNamesOf = (pod: Pod): readonly string[] =>
   (pod.spec?.volumes ?? []).flatMap(
     ({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? [],
   );
 
-/** Returns whether this scheduler has to assign a node to the pod. */
 export const needsScheduling = ({ spec, metadata }: Pod): boolean =>
   (spec?.nodeName ?? '') === '' &&
   metadata.deletionTimestamp === undefined &&
@@ -102,8 +100,7 @@ export function createScheduler(options: {
         message: `Successfully assigned ${namespace}/${name} to ${nodeName}`,
       });
     } catch (error) {
-      // The pod was deleted, bound or changed. The watch reports the change, and the pod is
-      // reconciled again.
+      // The watch reports that the pod was deleted, bound or changed, which reconciles it again.
       if (!isNotFound(error) && !isConflict(error)) throw error;
     }
     return undefined;
@@ -111,7 +108,6 @@ export function createScheduler(options: {
   return new Controller({ ...settings, name: 'node-scheduler', workers: 4, reconcile });
 }
 
-/** Name of the index of claims by uid. */
 export const byUid = 'uid';
 
 /** Request for the folder of a claim uid, without the namespace that requests for claims have. */
@@ -120,7 +116,6 @@ export const folderRequest = (claimUid: string): Request => ({ namespace: '', na
 interface Options {
   readonly settings: NodeSettings;
   readonly folder: NodeFolder;
-  /** Store of claims with the index `byUid`. */
   readonly claims: Store<PersistentVolumeClaim>;
   readonly isUsed: (claimUid: string) => boolean;
 }

@@ -3,7 +3,6 @@ import type { KubeObject } from '@conversation-operator/kube/object';
 import type { RuntimeOptions } from '@conversation-operator/kube/runtime-options';
 import type { BackOffLimits } from './container-record.ts';
 
-/** Request to run a program as the process of a container. */
 export interface ProcessRequest {
   /** Command with at least one element; the first is searched in the PATH of `env`. */
   readonly command: readonly string[];
@@ -12,10 +11,7 @@ export interface ProcessRequest {
   readonly workingDir: string;
   /** Unique id that every process of the run carries. */
   readonly runId: string;
-  /**
-   * Receives the output of the processes in order; the runner passes the next chunk when the
-   * promise has resolved. Never rejects.
-   */
+  /** Receives the output in order, each chunk after the promise of the last. Never rejects. */
   readonly output: (chunk: Uint8Array) => Promise<void>;
 }
 
@@ -24,23 +20,18 @@ export interface ProcessExit {
   readonly exitCode: number;
 }
 
-/** A process and all processes that it has started. */
 export interface RunningProcess {
   /** Resolves when the process and all that it started have ended, after their output. */
   readonly exited: Promise<ProcessExit>;
-  /** Sends SIGTERM to the process group. */
   terminate(): void;
-  /** Sends SIGKILL to all processes. */
   kill(): void;
 }
 
-/** Interface between the node and the machine. */
 export interface ProcessRunner {
   /** Ends the processes of an earlier process of this node; resolves when none remains. */
   recover(): Promise<void>;
   /** Rejects with the error of the system when the program cannot be started. */
   start(request: ProcessRequest): Promise<RunningProcess>;
-  /** Releases the runner. No calls may follow. */
   close(): Promise<void>;
 }
 
@@ -52,7 +43,6 @@ export interface ImageProgram {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Receiver of Events about pods, for example an `EventRecorder`. */
 export interface EventSink {
   record(
     object: KubeObject,
@@ -86,11 +76,9 @@ export interface LocalKubeletOptions extends RuntimeOptions {
   readonly maxLogBytes?: number;
   /** Port on which this process listens to reserve the address of a pod; default 10250. */
   readonly reservationPort?: number;
-  /** Runner of processes; the default runs processes of this machine. */
   readonly runner?: ProcessRunner;
 }
 
-/** Options of the components of the node, with defaults. */
 export type NodeSettings = Required<
   Omit<LocalKubeletOptions, 'metrics' | 'events' | 'backOff' | 'runner'>
 > &

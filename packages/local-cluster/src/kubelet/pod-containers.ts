@@ -27,7 +27,6 @@ export interface PodContainersOptions {
   readonly settings: NodeSettings;
   readonly runner: ProcessRunner;
   readonly folder: NodeFolder;
-  /** Called when a record has changed. */
   readonly onChange: () => void;
 }
 
@@ -37,15 +36,12 @@ const defaultGraceSeconds = 30;
 const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : String(error);
 
-/** Returns the run before the next state of a container. */
 const lastOf = ({ state, last }: ContainerRecord): Pick<ContainerRecord, 'last'> => {
   const run = state.kind === 'terminated' ? state.run : last;
   return run === undefined ? {} : { last: run };
 };
 
-/** The containers of a pod: their records, their runs and their logs. */
 export class PodContainers {
-  /** Newest version of the pod. */
   pod: Pod;
   readonly #options: PodContainersOptions;
   readonly #logger: Logger;
@@ -54,7 +50,6 @@ export class PodContainers {
   readonly #ends = new Set<Promise<void>>();
   readonly #logs = new Map<string, ContainerLog>();
   readonly #claimUids = new Set<string>();
-  /** Back-off of containers that could not be prepared. */
   readonly #preparationBackOffs = new Map<string, BackOff>();
   #stopping = false;
 
@@ -74,7 +69,6 @@ export class PodContainers {
     return this.#records;
   }
 
-  /** Uids of the claims whose volumes the containers have mounted. */
   get claimUids(): ReadonlySet<string> {
     return this.#claimUids;
   }
@@ -101,12 +95,10 @@ export class PodContainers {
     }
   }
 
-  /** Terminates one container within the grace period of the pod. */
   terminate(name: string): void {
     this.#runs.get(name)?.terminate(this.#graceMs());
   }
 
-  /** Terminates all containers, by default within the grace period of the pod. */
   terminateAll(graceMs = this.#graceMs()): void {
     this.#stopping = true;
     for (const run of this.#runs.values()) run.terminate(graceMs);
@@ -126,7 +118,6 @@ export class PodContainers {
     }
   }
 
-  /** Kills all processes. Resolves when none remains. */
   async kill(): Promise<void> {
     this.#stopping = true;
     for (const run of this.#runs.values()) run.kill();

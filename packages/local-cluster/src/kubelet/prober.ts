@@ -62,8 +62,7 @@ function checkHttp(
     host: host ?? podIP,
     port: portOf(port, container) ?? 0,
     path,
-    // Each check opens a connection, because a persistent connection could belong to the previous
-    // process.
+    // A persistent connection could belong to the previous process.
     agent: false,
     rejectUnauthorized: false,
     signal: AbortSignal.timeout(timeoutMs),
@@ -139,7 +138,6 @@ export type ProbeKind = 'Startup' | 'Liveness' | 'Readiness';
 export interface ProberOptions {
   readonly target: ProbeTarget;
   readonly clock: Clock;
-  /** Called when `started` or `ready` may have changed. */
   readonly onChange: () => void;
   /** Called when a check fails, with the message of a kubelet. */
   readonly onFailure: (kind: ProbeKind, detail: string) => void;
@@ -147,19 +145,15 @@ export interface ProberOptions {
   readonly onDead: (probe: Probe) => void;
 }
 
-/**
- * Delay before the first repeated check of a startup or readiness probe. The delay doubles until
- * the first success, so that a quick start is noticed early.
- */
+/** First delay of startup and readiness probes, doubling to a success, to notice a quick start. */
 const firstCheckDelayMs = 100;
 
 /** Maximum difference between timers and the monotonic clock; a timer may fire early. */
 const timerSlackMs = 5;
 
 /**
- * Probes of one run of a container. The prober works like that of a kubelet, except that it checks
- * more often until the container is ready for the first time; an extra check counts only when it
- * succeeds.
+ * The probes of one run, as of a kubelet, except for extra checks until the container is first
+ * ready, which count only when they succeed.
  */
 export class Prober {
   readonly #options: ProberOptions;

@@ -85,10 +85,7 @@ function secretErrors(secret: Secret, old: Secret | undefined): readonly FieldEr
 
 const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
-/**
- * Converts stringData, which is write-only, to data. @throws StatusError 400 for data that are not
- * base64
- */
+/** Converts write-only stringData. @throws StatusError 400 for data that are not base64 */
 function secretDefaults({ stringData = {}, ...secret }: Secret): Secret {
   for (const value of Object.values(secret.data ?? {})) {
     if (!base64.test((value ?? '').replaceAll(/[\r\n]/g, '')))
@@ -238,7 +235,6 @@ const podSubresources = [
   { name: 'log', kind: 'Pod', verbs: ['get'] },
 ];
 
-/** Served built-in kinds besides CustomResourceDefinition. */
 export const builtinResources: readonly ApiResource[] = [
   resource<core.Namespace>('Namespace', 'V1Namespace', {
     namespaced: false,

@@ -11,7 +11,6 @@ const quantityMaps: ReadonlySet<string> = new Set([
   'hard',
   'used',
 ]);
-/** Fields with a single quantity, such as `size`. */
 const quantities: ReadonlySet<string> = new Set(['sizeLimit', 'divisor']);
 const quantity: Schema = { anyOf: [{ type: 'number' }, { type: 'string' }] };
 const anything: Schema = { 'x-kubernetes-preserve-unknown-fields': true };
@@ -55,10 +54,7 @@ function objectSchema(name: string, reference: Reference) {
 
 const resolved = new Map<string, Schema>();
 
-/**
- * Returns the schema of a built-in type with resolved references, created once and shared. The
- * kinds check required fields themselves.
- */
+/** The shared schema of a built-in type without references. The kinds check required fields. */
 export function builtinSchema(name: string): Schema {
   const known = resolved.get(name);
   if (known !== undefined) return known;

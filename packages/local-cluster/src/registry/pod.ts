@@ -28,9 +28,7 @@ type Probe = NonNullable<Container['readinessProbe']>;
 const pullPolicyOf = (image: string): string =>
   /:(?!latest$)[^/]+$/.test(image) || image.includes('@') ? 'IfNotPresent' : 'Always';
 
-/**
- * Converts quantities to strings in canonical form. @throws StatusError 400 for an invalid quantity
- */
+/** Canonical quantities. @throws StatusError 400 for an invalid one */
 const quantityText = (map: Readonly<Record<string, unknown>>): Record<string, string> =>
   Object.fromEntries(
     Object.entries(map).map(([key, value]) => {
@@ -124,7 +122,6 @@ export function podGraceSeconds({ spec, status }: Pod): number {
   return spec?.nodeName === undefined || isOver ? 0 : (spec.terminationGracePeriodSeconds ?? 30);
 }
 
-/** Returns the STATUS column of `kubectl get pods`. */
 function summaryOf({ metadata, status }: Pod): string {
   if (metadata.deletionTimestamp !== undefined)
     return status?.reason === 'NodeLost' ? 'Unknown' : 'Terminating';
@@ -168,7 +165,6 @@ interface Named {
   readonly name?: string;
 }
 
-/** Returns the errors of items without a name or with the name of an earlier item. */
 function nameErrors(items: readonly Named[], path: string): FieldError[] {
   const seen = new Set<string>();
   return items.flatMap(({ name = '' }, index) => {

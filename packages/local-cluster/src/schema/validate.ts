@@ -42,9 +42,8 @@ const rulesUnchecked: FieldError = {
 };
 
 /**
- * Returns the errors of a value: first those of the schema, then those of its rules. With `old`,
- * transition rules apply, and an unchanged value is accepted (the ratcheting of Kubernetes), so
- * that a schema may become stricter while objects exist.
+ * The errors of the schema, then of its rules. With `old`, transition rules apply, and an unchanged
+ * value is accepted (ratcheting), so that a schema may become stricter.
  */
 export function validate(
   value: Json,
@@ -60,7 +59,6 @@ export function validate(
 
 const ruled = new WeakMap<Schema, boolean>();
 
-/** Returns whether the schema contains rules at any depth. */
 function hasRules(schema: Schema): boolean {
   const known = ruled.get(schema);
   if (known !== undefined) return known;
@@ -89,7 +87,6 @@ function ruleErrors(
 
 type Node = readonly [value: Json, schema: Schema, path: string, old: Json | undefined];
 
-/** Returns the items of a list, or the fields of an object, that the schema describes. */
 function childrenOf(...[value, schema, path, old]: Node): readonly Node[] {
   if (isArray(value)) {
     const { items } = schema;
@@ -189,7 +186,6 @@ function patternOf(source: string): RegExp {
 }
 
 const dateTime = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})$/;
-/** Formats that are checked; any other format accepts any text. */
 const formats: Readonly<Record<string, (text: string) => boolean>> = {
   'date-time': (text) => dateTime.test(text) && !Number.isNaN(Date.parse(text)),
   ipv4: isIPv4,
@@ -278,7 +274,6 @@ function duplicateErrors(value: JsonArray, schema: Schema, path: string): FieldE
   });
 }
 
-/** Returns the errors of absent fields, and of the types and metadata of embedded objects. */
 function missingErrors(value: JsonObject, schema: Schema, path: string): FieldError[] {
   const missing = (schema.required ?? []).filter((key) => value[key] === undefined);
   const errors = missing.map((key) => fault.required(dotted(path, key)));

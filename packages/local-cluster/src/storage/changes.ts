@@ -7,9 +7,7 @@ export interface Stored {
   readonly version: number;
 }
 
-/** One write of an object. */
 export interface Change {
-  /** Storage key of the kind, `group/plural`. */
   readonly resource: string;
   readonly namespace: string;
   readonly name: string;
@@ -33,7 +31,6 @@ export class EventLog {
     this.#compacted = compacted;
   }
 
-  /** Oldest version from which a watch can start. */
   get compacted(): number {
     return this.#compacted;
   }
@@ -47,8 +44,7 @@ export class EventLog {
     const oldest = this.#changes[this.#first];
     if (oldest !== undefined) this.#compacted = oldest.version;
     this.#first += 1;
-    // The array is compacted only when half of it is unused, because moving all elements for each
-    // append would cost more than it frees.
+    // Compaction at half unused, because each moves all elements.
     if (this.#first < this.#capacity) return;
     this.#changes = this.#changes.slice(this.#first);
     this.#first = 0;
