@@ -109,7 +109,7 @@ const rowOf = (each: ListedClaim): readonly string[] => [
 ];
 
 async function claimsOf(client: KubeClient, namespace: string): Promise<readonly ListedClaim[]> {
-  // A sandbox is older than its claim, so none of these claims lacks a later one.
+  // Claims first: a sandbox is older than its claim, so none lacks one that comes later.
   const { items } = await client.list(persistentVolumeClaims, {
     namespace,
     labelSelector: managedBySelector,

@@ -14,8 +14,8 @@ import type { DataFolder } from './data-folder.ts';
 const maxLength = 8192;
 
 /**
- * An owner in a file's name: bytes other than letters, digits, `-` and `.`, which Secrets permit,
- * become `_` and two hex digits, as in alice_40example.com.
+ * An owner in a file's name. Entries of a Secret have letters, digits, `-`, `_` and `.` only: `_`
+ * and other bytes become `_` and two hex digits, as in alice_40example.com.
  */
 export const fileNameOf = (owner: string): string =>
   owner.replaceAll(/[^A-Za-z0-9.-]/gu, (character) =>

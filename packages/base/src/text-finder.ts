@@ -31,7 +31,7 @@ export class TextFinder {
     }
   }
 
-  /** * Returns the finds in order. Overlaps are one: that which begins first, then the longest. */
+  /** Returns the finds in order. Overlaps are one: that which begins first, then the longest. */
   in(text: string): readonly Found[] {
     const parts: Found[] = [];
     let state = 0;

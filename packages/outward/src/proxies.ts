@@ -111,8 +111,8 @@ export function proxyServerOf(text: string): ProxyServer | undefined {
 }
 
 /**
- * Loopback, link-local and AWS metadata addresses: a proxy would reach others, with credentials of
- * this machine.
+ * Loopback, link-local and AWS metadata addresses: from a proxy they are other machines, which
+ * would get credentials of this one.
  */
 const ownAddresses = new BlockList();
 ownAddresses.addSubnet('127.0.0.0', 8);

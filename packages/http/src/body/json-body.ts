@@ -40,9 +40,7 @@ function parse(text: string): unknown {
 
 const firstBytes = 4096;
 
-/**
- * Copies chunks into one buffer, because a list of chunks of one byte takes a hundred times more.
- */
+/** Copies chunks into one buffer: a list of chunks of one byte takes a hundred times the memory. */
 export class ByteGatherer {
   #buffer = Buffer.alloc(0);
   #length = 0;
@@ -91,7 +89,7 @@ export const hasBody = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean 
   headers['transfer-encoding'] !== undefined ||
   (headers['content-length'] !== undefined && headers['content-length'] !== '0');
 
-/** The announced bytes of a body, or the allowed ones; a packed body announces its packed form. */
+/** Maximum bytes of a body: those announced, `maxBytes` where none are or the body is packed. */
 export function bodyBytesOf(
   request: Pick<IncomingMessage, 'headers'>,
   maxBytes = usualBodyBytes,

@@ -12,9 +12,9 @@ export interface SendChunksOptions {
 }
 
 /**
- * Sends a body at the pace at which its client reads, with one chunk in memory. The first chunk
- * carries the status, so a later failure ends the connection, as a client does that stalls or is
- * slower than `ClientPace` demands. Returns the bytes sent.
+ * Sends a body at the pace of its client, with one chunk in memory. The first chunk carries the
+ * status, so a later failure ends the connection. Disconnects a client that stalls, or is slower
+ * than `ClientPace` demands. Returns the bytes sent.
  */
 export async function sendChunks(
   response: ServerResponse,

@@ -32,9 +32,7 @@ const hostStart = /^\/(?:\.|%2e){0,2}(?:[/\\]|%2f|%5c)/i;
 /** Whether a path could be taken for `//` and a host, where a URL is built from it. */
 const namesHost = (path: string): boolean => hostStart.test(path);
 
-/**
- * Whether all servers and proxies read the path alike. Only the first segment has no encoded slash.
- */
+/** Whether all readers see the same path. Encoded slashes are allowed behind the first segment. */
 export function isSafePath(path: string): boolean {
   const query = path.indexOf('?');
   const pathname = query < 0 ? path : path.slice(0, query);

@@ -145,7 +145,9 @@ export interface ProberOptions {
   readonly onDead: (probe: Probe) => void;
 }
 
-/** First delay of startup and readiness probes, doubling to a success, to notice a quick start. */
+/**
+ * First delay of startup and readiness checks; doubles until a success, to notice a quick start.
+ */
 const firstCheckDelayMs = 100;
 
 /** Maximum difference between timers and the monotonic clock; a timer may fire early. */

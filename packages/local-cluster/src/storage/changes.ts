@@ -44,7 +44,7 @@ export class EventLog {
     const oldest = this.#changes[this.#first];
     if (oldest !== undefined) this.#compacted = oldest.version;
     this.#first += 1;
-    // Compaction at half unused, because each moves all elements.
+    // The array is compacted once half of it is unused, since this moves all elements.
     if (this.#first < this.#capacity) return;
     this.#changes = this.#changes.slice(this.#first);
     this.#first = 0;
