@@ -5,7 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { acpAgentNames } from '../../src/resources/acp-settings.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const maxProgramBytes = 6.4 * 1024 * 1024;
+/** The client of S3 has 1 MiB of it, in a chunk that only a bucket loads. */
+const maxProgramBytes = 7.4 * 1024 * 1024;
 /** The worker that finds colours has 0.17 MiB of it. */
 const maxPageBytes = 0.5 * 1024 * 1024;
 const maxWebUiBytes = 4 * 1024 * 1024;
