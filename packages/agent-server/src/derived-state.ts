@@ -35,7 +35,8 @@ export class DerivedState {
   /** Names of the secrets that the process of the agent does not have, as recorded last. */
   skippedSecrets: readonly string[] = [];
   /**
-   * The event that interrupted the agent's last turn, its process's end or a pause; else undefined.
+   * Event that interrupted the last turn of the agent: the end of its process, or a pause;
+   * undefined when the turn has ended.
    */
   interruptedBy: 'end' | 'pause' | undefined;
   readonly openCalls = new Map<string, AcpToolCall>();
@@ -133,6 +134,7 @@ const maxTitleLength = 50;
 function titleOf({ llm_message }: MessageEvent): string | undefined {
   const lines = textOf(llm_message.content).split('\n');
   const text = lines
+/** Returns the first line of the message that is not markup, truncated to the maximum length. */
     .map((line) => line.replace(/^\s*(```.*|~~~.*|[#>*-]+(?=\s))/, '').trim())
     .find((line) => line !== '');
   if (text === undefined || text.length <= maxTitleLength) return text;

@@ -21,6 +21,7 @@ export interface McpTool {
   readonly name: string;
   readonly description: string;
   readonly inputSchema: Readonly<Record<string, unknown>>;
+  /** JSON schema of the arguments. */
 }
 
 export interface McpCall {
@@ -38,7 +39,7 @@ export interface McpToolsOptions {
   /** Returns the servers of the conversation, of which those over HTTP are used. */
   readonly servers: () => readonly McpServer[];
   readonly needles: () => Needles;
-  /** 10 s by default. */
+  /** Maximum duration of the connection to a server and the list of its tools; 10 s by default. */
   readonly connectTimeoutMs?: number;
 }
 
@@ -50,7 +51,10 @@ interface Connection {
   readonly tools: readonly McpTool[];
 }
 
-/** The MCP tools of a conversation, for one run. Connects each server once, at the first use. */
+/**
+ * The tools of the MCP servers of a conversation, for one run. Nothing is loaded or connected
+ * before the first use, and each server is connected once.
+ */
 export class McpTools {
   readonly #options: McpToolsOptions;
   readonly #connections = new Map<string, Promise<Connection | undefined>>();
@@ -59,7 +63,10 @@ export class McpTools {
     this.#options = options;
   }
 
-  /** The tools of all servers that answer, in their order. `call` calls the first of a name. */
+  /**
+   * Returns the tools of all servers that answer, in the order of the servers. The first tool of a
+   * name is the one that `call` calls.
+   */
   async list(signal: AbortSignal): Promise<readonly McpTool[]> {
     const connections = await Promise.all(
       this.#servers().map((server) => this.#connected(server, signal)),
@@ -205,13 +212,17 @@ const acceptance: jsonSchemaValidator = {
 async function ended(
   connection: { readonly client: Client; readonly transport?: Connection['transport'] } | undefined,
 ): Promise<void> {
+/** Ends a connection and its session. Never rejects. */
   const late = sleep(closeTimeoutMs, undefined, { ref: false });
   const over = connection?.transport?.terminateSession().catch(() => undefined);
   await Promise.race([over, late]);
   await connection?.client.close().catch(() => undefined);
 }
 
-/** Bounds the response. No stream of messages outside of calls is opened, because none is read. */
+/**
+ * Sends a request whose response is bounded. A stream of messages outside of calls is not opened,
+ * because nothing reads these.
+ */
 async function boundedFetch(url: string | URL, init?: RequestInit): Promise<Response> {
   if (init?.method === 'GET') return new Response(null, { status: 405 });
   const response = await fetch(url, init);
@@ -231,6 +242,7 @@ async function boundedFetch(url: string | URL, init?: RequestInit): Promise<Resp
 function contentOf(result: unknown): string {
   const { content = [], structuredContent } = result as {
     readonly content?: readonly {
+/** Returns the texts of a result, which has the form that the client has checked. */
       readonly type: string;
       readonly text?: string;
       readonly resource?: { readonly uri?: string; readonly text?: string };

@@ -98,6 +98,7 @@ export const countOf = ({ sealedSecrets, sealedLookups }: SealedSecrets): number
   Object.keys(sealedSecrets).length + Object.keys(sealedLookups ?? {}).length;
 
 export interface ReadSecrets {
+/** Values by name, and the names of the secrets that could not be read. */
   readonly values: ReadonlyMap<string, string>;
   readonly unread: readonly string[];
 }
@@ -118,6 +119,7 @@ interface Known {
 export class Secrets {
   readonly #box: Pick<SecretBox, 'open'>;
   readonly #known = new Map<string, Known>();
+  /** By id of the conversation. */
 
   constructor(box: Pick<SecretBox, 'open'>) {
     this.#box = box;

@@ -103,7 +103,8 @@ const toolObservation = (
   });
 
 /**
- * Records the call, calls its tool, and records the result. Returns whether the call has failed.
+ * Records the call with other events, calls its tool, and records the result. Returns whether the
+ * call has failed.
  */
 export async function runTool(
   run: Run,
@@ -154,6 +155,7 @@ export const terminalObservation = (
   });
 
 export async function runTerminal(
+/** Records the call with other events, runs its command, and records the result. */
   run: Run,
   call: TerminalCall,
   drafts: { readonly before?: readonly Draft[]; readonly after?: readonly Draft[] } = {},

@@ -61,6 +61,7 @@ export class AgentProcess {
   }
 
   kill(): void {
+  /** Kills the process and everything that it has started. */
     if (this.#child.pid !== undefined) kill(this.#child.pid, 'SIGKILL');
   }
 

@@ -16,6 +16,7 @@ export interface AcpSettings {
 
 export function acpSettingsOf(
   env: Readonly<Record<string, string | undefined>>,
+/** Returns undefined when the environment names no such agent. Throws SettingsError. */
 ): AcpSettings | undefined {
   const vendor = acpVendorOf(env);
   if (vendor === undefined) return undefined;
@@ -31,6 +32,7 @@ export function acpSettingsOf(
 
 function jsonOf<T>(
   name: string,
+/** Returns the value of a setting in JSON; undefined when the setting is absent. */
   env: Readonly<Record<string, string | undefined>>,
   type: z.ZodMiniType<T>,
   words: string,
@@ -81,8 +83,9 @@ const environment = z.record(z.string().check(z.regex(/^[A-Za-z_][A-Za-z0-9_]*$/
 const commandLine = z.array(z.string()).check(z.minLength(1));
 
 /**
- * How the last session continues in a new process: `resume` without and `load` with a replay;
- * `transcript`: the agent keeps none, and a new one's first prompt repeats what was said.
+ * How the last session of a conversation continues in a new process: `resume` without and `load`
+ * with a replay of its messages; `transcript`: the agent keeps no session, so the first prompt of a
+ * new one repeats what was said.
  */
 export type Continuation = 'resume' | 'load' | 'transcript';
 
@@ -121,9 +124,10 @@ export interface AcpVendor {
   readonly modes?: { readonly asks?: string; readonly free?: string };
   readonly continues: Continuation;
   /**
-   * Additions for a session that has to ask, against files of the repository
-   * (`.claude/settings.json`) that allow tools, start programs or redirect the key of the model.
-   * Absent: the agent reads no such file. The documentation says where they fail.
+   * Additions for a session that has to ask. They keep files of the repository, for example
+   * `.claude/settings.json`, from allowing tools, from starting programs before any question, and
+   * from sending the key of the model elsewhere. Absent: the agent reads no such file. The
+   * documentation says where they fail.
    */
   readonly asking?: {
     readonly args?: readonly string[];
@@ -313,6 +317,7 @@ type Settings = Readonly<Record<string, string | undefined>>;
 
 function filled(
   text: string,
+/** A text with the settings in place; undefined when one of them is absent. */
   settings: Settings,
   written: (value: string) => string = (value) => value,
 ): string | undefined {
