@@ -15,6 +15,7 @@ export interface ForwardedRequestOptions {
   readonly headers: string[];
   readonly facts: ForwardingFacts;
   readonly isLast: () => boolean;
+  /** Whether the connection to the client is to be closed behind the answer. */
   readonly clientIdleMs: number;
   readonly clock: Clock;
   /** Called when the client does not take its answer as fast as it comes. */
@@ -27,6 +28,7 @@ export interface ForwardedRequestOptions {
 const maxInformational = 64;
 
 const bodyBufferBytes = 16 * 1024;
+/** Maximum buffered bytes of a request's body, in each direction. */
 
 /** Methods that may be sent twice without harm. */
 const idempotent: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
@@ -142,7 +144,8 @@ export class ForwardedRequest implements Dispatcher.DispatchHandler {
       clock,
       idleMs: clientIdleMs,
       onIdle: () => {
-        // The wait for the first byte limits an upstream that takes nothing.
+        // The upstream may be what takes nothing: its time is limited too, by the wait for its
+        // first byte.
         if (body.writableNeedDrain) timer.touch();
         else response.destroy();
       },

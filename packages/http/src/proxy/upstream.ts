@@ -24,7 +24,8 @@ export function upstreamErrorOf(error: unknown): UpstreamError {
 }
 
 /**
- * Maximum idle time of a connection: below the 5 s of common servers, so that no request is lost.
+ * Maximum idle time of a connection. Common servers close one 5 s after their last response; the
+ * proxy does before, so that no request is lost.
  */
 const keepAliveMs = 2500;
 const maxHeaderBytes = 64 * 1024;
@@ -59,6 +60,7 @@ export class Upstream {
 
   get active(): number {
     return this.#active;
+  /** Requests, handshakes and WebSockets under way. */
   }
 
   get isRetired(): boolean {
