@@ -6,8 +6,10 @@ import { detailsOf, type StatusError } from './status-error.ts';
 export interface PlaneRequest {
   readonly method: string;
   readonly path: string;
+  /** Path without the query. */
   readonly query?: URLSearchParams;
   readonly headers?: Readonly<Record<string, string | undefined>>;
+  /** Headers by lower-case name. */
   readonly body?: string;
   /** Aborted when the client no longer waits for the response. */
   readonly signal?: AbortSignal;

@@ -125,6 +125,7 @@ const aggregated = (groups: readonly ApiGroup[], version: string) => ({
 });
 
 function aggregatedVersion(accept: string | undefined): string | undefined {
+/** Returns the version of aggregated discovery that a client accepts, if any. */
   const ranges = parseAccept(accept ?? '').filter(
     ({ type, parameters }) =>
       type === 'application/json' && parameters['g'] === 'apidiscovery.k8s.io',
@@ -135,6 +136,7 @@ function aggregatedVersion(accept: string | undefined): string | undefined {
 }
 
 export function discoveryResponse(
+/** Answers the paths of discovery; undefined for any other path. */
   path: string,
   accept: string | undefined,
   registry: Registry,
@@ -208,6 +210,7 @@ function partName(model: string): string {
 
 function components(resources: readonly ApiResource[]): Record<string, unknown> {
   const schemas: Record<string, unknown> = {};
+/** Returns the schemas of the kinds and of all types that they reference. */
   const pending = [metaName];
   const refer = (name: string): string => {
     pending.push(name);
@@ -321,6 +324,7 @@ export class OpenApi {
 
   respond(path: string): PlaneResponse | undefined {
     if (path === '/openapi/v2') throw noSuchResource();
+  /** Answers `/openapi/v3` and the paths below; undefined for any other path. */
     if (path !== '/openapi/v3' && !path.startsWith('/openapi/v3/')) return undefined;
     const { index, byGroup } = this.#current();
     const group = path.slice('/openapi/v3/'.length);

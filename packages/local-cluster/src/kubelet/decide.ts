@@ -17,6 +17,7 @@ export interface Plan {
   /** Reasons and messages of waiting containers that differ from their records. */
   readonly waiting: ReadonlyMap<string, { readonly reason: string; readonly message: string }>;
   readonly nextInMs?: number;
+  /** Delay until the next back-off ends; undefined when none is pending. */
 }
 
 type Verdict =
@@ -105,6 +106,7 @@ export function decide(pod: Pod, records: Records, nowMs: number): Plan {
 }
 
 export function isOver(pod: Pod, records: Records): boolean {
+/** Returns whether no container of the pod will ever run again, apart from sidecars. */
   const ended = (container: Container, exitCodes: (exitCode: number) => boolean): boolean => {
     const state = records.get(container.name)?.state;
     return state?.kind === 'terminated' && exitCodes(state.run.exitCode);

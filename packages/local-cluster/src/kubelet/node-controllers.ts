@@ -100,7 +100,8 @@ export function createScheduler(options: {
         message: `Successfully assigned ${namespace}/${name} to ${nodeName}`,
       });
     } catch (error) {
-      // The watch reports that the pod was deleted, bound or changed, which reconciles it again.
+      // The pod was deleted, bound or changed. The watch reports the change, and the pod is
+      // reconciled again.
       if (!isNotFound(error) && !isConflict(error)) throw error;
     }
     return undefined;
@@ -119,6 +120,7 @@ interface Options {
   readonly claims: Store<PersistentVolumeClaim>;
   readonly isUsed: (claimUid: string) => boolean;
 }
+  /** Store of claims with the index `byUid`. */
 
 /** Creates a folder for each claim, and removes it when the claim and its last pod are gone. */
 export class VolumeProvisioner {

@@ -54,6 +54,7 @@ export class PodContainers {
   #stopping = false;
 
   constructor(pod: Pod, logger: Logger, options: PodContainersOptions) {
+  /** Back-off of containers that could not be prepared. */
     const { settings, folder } = options;
     this.pod = pod;
     this.#options = options;
@@ -73,6 +74,7 @@ export class PodContainers {
     return this.#claimUids;
   }
 
+  /** Uids of the claims whose volumes the containers have mounted. */
   get isRunning(): boolean {
     return this.#runs.size > 0;
   }
@@ -99,10 +101,12 @@ export class PodContainers {
     this.#runs.get(name)?.terminate(this.#graceMs());
   }
 
+  /** Terminates one container within the grace period of the pod. */
   terminateAll(graceMs = this.#graceMs()): void {
     this.#stopping = true;
     for (const run of this.#runs.values()) run.terminate(graceMs);
   }
+  /** Terminates all containers, by default within the grace period of the pod. */
 
   /** Terminates all containers; with `again`, the next start of the node runs them again. */
   async suspend(graceMs: number, { again }: { readonly again: boolean }): Promise<void> {
@@ -122,6 +126,7 @@ export class PodContainers {
     this.#stopping = true;
     for (const run of this.#runs.values()) run.kill();
     await this.#allEnded();
+  /** Kills all processes. Resolves when none remains. */
   }
 
   async #allEnded(): Promise<void> {

@@ -54,6 +54,7 @@ export interface ApiResource extends ResourceNames, Omit<KindRules, 'defaults'> 
   readonly builtin: boolean;
   readonly model?: string;
   readonly schema: Schema;
+  /** Model of a built-in kind, from which its schema and documentation are generated. */
   readonly hasStatus: boolean;
   readonly scale?: ScalePaths;
   /** Subresources besides status and scale, for discovery. */
@@ -86,7 +87,10 @@ export type Sparse<T> = T extends readonly (infer Item)[]
     ? { readonly [K in keyof T]?: Sparse<T[K]> }
     : T;
 
-/** An object whose schema was checked: each field has its type, but required ones may be absent. */
+/**
+ * An object of a built-in kind after its schema was checked: each field has its type, and fields
+ * that Kubernetes requires may be absent, because the validation of the kind reports those.
+ */
 export type Decoded<T extends KubeObject> = Pick<KubeObject, 'apiVersion' | 'kind'> &
   Sparse<Omit<T, keyof KubeObject>> & { readonly metadata: Meta };
 
@@ -167,6 +171,7 @@ export const ageColumn: ColumnOfAnyKind = {
 
 export const columnOf = <T>(
   name: string,
+/** Creates a column of texts; an absent value is shown as an empty text. */
   cell: (object: T, nowMs: number) => string | number | undefined,
   priority = 0,
 ): ColumnWithCell<T> => ({

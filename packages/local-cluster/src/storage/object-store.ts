@@ -14,6 +14,7 @@ export class StorageError extends Error {
 
 export interface Row {
   readonly resource: string;
+  /** Storage key of the kind, `group/plural`. */
   readonly namespace: string;
   readonly name: string;
   readonly version: number;
@@ -49,6 +50,7 @@ class SortedKeys {
 
   indexOf(key: string): number {
     return firstIndex([0, this.#keys.length], (index) => (this.#keys[index] ?? '') >= key);
+  /** Returns the index of the first key that does not sort before this one. */
   }
 
   add(key: string): void {
@@ -116,10 +118,12 @@ export class ObjectStore {
   get committedRevision(): number {
     return (this.#pending[0]?.version ?? this.#revision + 1) - 1;
   }
+  /** Version of the latest durable write. */
 
   get compacted(): number {
     return this.#log.compacted;
   }
+  /** Oldest version whose changes are known. */
 
   get resources(): readonly string[] {
     return [...this.#tables.keys()];
@@ -148,6 +152,7 @@ export class ObjectStore {
     resource: string,
     version: number,
     namespace?: string,
+  /** Returns the objects of a resource at a version; undefined when the version was compacted. */
     after?: string,
   ): Iterable<Stored> | undefined {
     const changes = this.#log.since(resource, version);
@@ -174,10 +179,12 @@ export class ObjectStore {
     return this.#log.since(resource, version);
   }
 
+  /** Returns the changes of a resource after a version; undefined when they were compacted. */
   onChange(listener: (change: Change) => void): void {
     this.#listeners.push(listener);
   }
 
+  /** Calls the listener with every durable change, in order. */
   put(resource: string, object: ApiObject): Stored {
     return this.#write(resource, object, { deleted: false });
   }
@@ -201,7 +208,8 @@ export class ObjectStore {
     if (!this.#journal.durable) this.#flush();
     else if (this.#commit === undefined) {
       this.#commit = Promise.withResolvers();
-      // Handles the rejection where no caller waits; callers that depend on the write do.
+      // The rejection is handled here for the case that no caller waits; callers that depend on the
+      // write wait for `committed`.
       this.#commit.promise.catch(() => undefined);
       // The writes of one turn of the event loop share one wait for the disk.
       setImmediate(() => this.#flush());
@@ -224,7 +232,10 @@ export class ObjectStore {
     }
   }
 
-  /** Resolves when all writes are durable. @throws StorageError when they failed and were undone */
+  /**
+   * Resolves when every write so far is durable. @throws StorageError when the writes failed and
+   * were undone
+   */
   committed(): Promise<void> {
     return this.#commit?.promise ?? Promise.resolve();
   }
@@ -274,6 +285,7 @@ export class ObjectStore {
     if (this.#closed) return;
     this.#flush();
     this.#closed = true;
+  /** Writes pending changes and closes the file. */
     this.#journal.close();
   }
 }
