@@ -25,9 +25,9 @@ export function answerDraft({ id, options }: ApprovalRequest, decision: Decision
   return { event: stateEvent({ key: 'approval_answer', value }) };
 }
 
+/** Returns the event of a question that the agent itself has cancelled. */
 export const withdrawal = (id: string): Draft => ({
   event: stateEvent({ key: 'approval_withdrawn', value: id }),
-/** Returns the event of a question that the agent itself has cancelled. */
 });
 
 /**

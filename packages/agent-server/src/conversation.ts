@@ -236,9 +236,9 @@ export class Conversation {
     await run?.ended;
   }
 
+  /** Ends the run and prevents further runs. */
   async close(): Promise<void> {
     this.#closed = true;
-  /** Ends the run and prevents further runs. */
     await this.stop('shutdown');
     await this.#host.release(this.#meta);
     this.live.drop();
@@ -265,9 +265,9 @@ export class Conversation {
     return updated;
   }
 
+  /** Returns the positions of the messages of the user that no run has handled. */
   pendingMessages(): readonly number[] {
     const { entries, handledThrough } = this.log;
-  /** Returns the positions of the messages of the user that no run has handled. */
     const pending: number[] = [];
     for (let position = handledThrough; position < entries.length; position += 1) {
       const entry = entries[position];
@@ -348,9 +348,9 @@ export class Conversation {
     }
   }
 
+  /** Returns the last events of a run; none when the run continues. */
   #endingOf(run: CurrentRun, error: unknown): readonly Draft[] {
     const { signal } = run.abort;
-  /** Returns the last events of a run; none when the run continues. */
     if (signal.aborted)
       // A pod that is evicted gets a signal first: its command is lost as by a crash.
       return signal.reason === 'interrupt'

@@ -92,8 +92,8 @@ export class Conversations {
     return this.#all.get(id);
   }
 
-  list(): readonly Conversation[] {
   /** Returns the conversations, newest first. */
+  list(): readonly Conversation[] {
     return [...this.#all.values()].sort((a, b) => (a.meta.createdAt < b.meta.createdAt ? 1 : -1));
   }
 
@@ -142,8 +142,8 @@ export class Conversations {
     if (!this.hasRoomForRun()) throw new HttpError(429, detail);
   }
 
-  async close(): Promise<void> {
   /** Pauses running conversations and kills their commands. */
+  async close(): Promise<void> {
     await Promise.all(
       [...this.#creating.values()].map((creating) => creating.catch(() => undefined)),
     );

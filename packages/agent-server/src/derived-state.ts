@@ -131,10 +131,10 @@ export class DerivedState {
 
 const maxTitleLength = 50;
 
+/** Returns the first line of the message that is not markup, truncated to the maximum length. */
 function titleOf({ llm_message }: MessageEvent): string | undefined {
   const lines = textOf(llm_message.content).split('\n');
   const text = lines
-/** Returns the first line of the message that is not markup, truncated to the maximum length. */
     .map((line) => line.replace(/^\s*(```.*|~~~.*|[#>*-]+(?=\s))/, '').trim())
     .find((line) => line !== '');
   if (text === undefined || text.length <= maxTitleLength) return text;

@@ -185,10 +185,10 @@ export type StateUpdate =
   | { readonly key: 'acp_continued'; readonly value: string }
   | { readonly key: 'acp_secrets_skipped'; readonly value: readonly string[] }
   | { readonly key: 'acp_mcp_skipped'; readonly value: string }
+  /** Which images of a message the agent does not get, and why. */
   | { readonly key: 'acp_images_skipped'; readonly value: string }
   /** A turn of the agent begins or ends; a turn without an end was interrupted. */
   | { readonly key: 'acp_turn'; readonly value: string }
-  /** Which images of a message the agent does not get, and why. */
   | { readonly key: 'plan' | 'thought' | 'acp_update'; readonly value: unknown }
   /** Sent to clients and never stored. */
   | { readonly key: 'full_state'; readonly value: object };

@@ -31,7 +31,7 @@ export class LiveTail {
   #kept = 0;
   #end = 0;
 
-  /** @param isContinued Whether the text may begin within a secret, because it continues another one. */
+  /** @param isContinued Whether the text continues another, so that it may begin within a secret. */
   constructor({ isContinued = false }: { readonly isContinued?: boolean } = {}) {
     this.#isContinued = isContinued;
   }
@@ -111,8 +111,8 @@ const endedStatuses: ReadonlySet<string> = new Set(['completed', 'failed']);
  * the text that the agent writes. They are in memory only, and end with the process.
  */
 export class LiveActivity {
-  readonly #outputs = new Map<string, Output>();
   /** By the id of their tool call, oldest first. */
+  readonly #outputs = new Map<string, Output>();
   #text: { readonly kind: WordsKind; readonly tail: LiveTail } | undefined;
 
   /** Returns a function that takes the output of a command, in the order of arrival. */
@@ -258,12 +258,12 @@ export class LiveText {
     this.#send();
   }
 
+  /** Takes the whole output of a tool call so far. */
   output(callId: string, whole: string): void {
     this.#activity.replace(callId, whole);
   }
 
   #send(): void {
-  /** Takes the whole output of a tool call so far. */
     const waiting = this.#waiting;
     this.#forget();
     if (waiting === undefined) return;

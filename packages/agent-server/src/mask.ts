@@ -208,8 +208,8 @@ function rendered(
   return parts.join('') + show(text.slice(from));
 }
 
-function unfinishedFrom(text: string, { texts }: Needles): number {
 /** Returns where the longest end of a text begins that is the beginning of a needle. */
+function unfinishedFrom(text: string, { texts }: Needles): number {
   let from = text.length;
   for (const needle of texts) {
     const first = needle.charAt(0);
@@ -222,8 +222,8 @@ function unfinishedFrom(text: string, { texts }: Needles): number {
   return from;
 }
 
-function remainderTo(text: string, { texts }: Needles): number {
 /** Returns where the longest beginning of a text ends that is the end of a needle. */
+function remainderTo(text: string, { texts }: Needles): number {
   let to = 0;
   for (const needle of texts)
     for (let length = Math.min(needle.length - 1, text.length); length > to; length--)

@@ -62,8 +62,8 @@ export const mcpConfig = z
     }),
   );
 
-export const mcpServersOf = (config: z.output<typeof mcpConfig>): readonly McpServer[] =>
 /** Returns the enabled servers of a request, in its order. */
+export const mcpServersOf = (config: z.output<typeof mcpConfig>): readonly McpServer[] =>
   Object.entries(config).flatMap(([name, server]): readonly McpServer[] => {
     if (server.enabled === false) return [];
     if ('command' in server) {

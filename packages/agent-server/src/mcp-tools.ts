@@ -20,8 +20,8 @@ const maxReasonCharacters = 1_000;
 export interface McpTool {
   readonly name: string;
   readonly description: string;
-  readonly inputSchema: Readonly<Record<string, unknown>>;
   /** JSON schema of the arguments. */
+  readonly inputSchema: Readonly<Record<string, unknown>>;
 }
 
 export interface McpCall {
@@ -209,10 +209,10 @@ const acceptance: jsonSchemaValidator = {
   getValidator: () => (input) => ({ valid: true, data: input as never, errorMessage: undefined }),
 };
 
+/** Ends a connection and its session. Never rejects. */
 async function ended(
   connection: { readonly client: Client; readonly transport?: Connection['transport'] } | undefined,
 ): Promise<void> {
-/** Ends a connection and its session. Never rejects. */
   const late = sleep(closeTimeoutMs, undefined, { ref: false });
   const over = connection?.transport?.terminateSession().catch(() => undefined);
   await Promise.race([over, late]);
@@ -239,10 +239,10 @@ async function boundedFetch(url: string | URL, init?: RequestInit): Promise<Resp
   return new Response(response.body.pipeThrough(limit), { status, statusText, headers });
 }
 
+/** Returns the texts of a result, which has the form that the client has checked. */
 function contentOf(result: unknown): string {
   const { content = [], structuredContent } = result as {
     readonly content?: readonly {
-/** Returns the texts of a result, which has the form that the client has checked. */
       readonly type: string;
       readonly text?: string;
       readonly resource?: { readonly uri?: string; readonly text?: string };

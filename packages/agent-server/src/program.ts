@@ -57,9 +57,9 @@ export interface Run {
   /** Event that interrupted the last turn of the agent; undefined when the turn has ended. */
   readonly interruptedBy: 'end' | 'pause' | undefined;
   failOpenCalls(reason: string): Promise<void>;
+  /** Returns the tools of the MCP servers of the conversation that answer. */
   mcpTools(): Promise<readonly McpTool[]>;
   /** Calls a tool of an MCP server. A failure is a result. */
-  /** Returns the tools of the MCP servers of the conversation that answer. */
   callTool(call: McpCall): Promise<McpResult>;
   /**
    * Runs the command of a tool call. Standard output and error are merged and bounded, and secrets
@@ -82,13 +82,13 @@ export interface ProgramLink {
  * never repeats an action of the log.
  */
 export interface Program {
+  /** Handles the pending messages. Throws `RunFailure` when this fails. */
   work(run: Run): Promise<void>;
   /**
    * Ends the process of the program that outlives a run. A program that has one works on all runs
    * of its conversation; any other one is chosen for each run.
    */
   close?(): Promise<void>;
-  /** Handles the pending messages. Throws `RunFailure` when this fails. */
 }
 
 /** The model of a conversation: of its request, completed by the environment of the server. */

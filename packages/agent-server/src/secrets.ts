@@ -97,8 +97,8 @@ export function withSecrets(
 export const countOf = ({ sealedSecrets, sealedLookups }: SealedSecrets): number =>
   Object.keys(sealedSecrets).length + Object.keys(sealedLookups ?? {}).length;
 
-export interface ReadSecrets {
 /** Values by name, and the names of the secrets that could not be read. */
+export interface ReadSecrets {
   readonly values: ReadonlyMap<string, string>;
   readonly unread: readonly string[];
 }
@@ -118,8 +118,8 @@ interface Known {
  */
 export class Secrets {
   readonly #box: Pick<SecretBox, 'open'>;
-  readonly #known = new Map<string, Known>();
   /** By id of the conversation. */
+  readonly #known = new Map<string, Known>();
 
   constructor(box: Pick<SecretBox, 'open'>) {
     this.#box = box;

@@ -105,8 +105,8 @@ export class AgentServer {
     this.#addRoutes();
   }
 
-  async start(): Promise<AddressInfo> {
   /** Resolves when the server accepts connections. */
+  async start(): Promise<AddressInfo> {
     const { deferredInit, sessionKeys, secretKey, conversationsPath, env, host, port } =
       this.#settings;
     if (!deferredInit) {

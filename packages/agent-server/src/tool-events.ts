@@ -154,8 +154,8 @@ export const terminalObservation = (
     metadata: { exit_code: exitCode, working_dir: workingDir },
   });
 
-export async function runTerminal(
 /** Records the call with other events, runs its command, and records the result. */
+export async function runTerminal(
   run: Run,
   call: TerminalCall,
   drafts: { readonly before?: readonly Draft[]; readonly after?: readonly Draft[] } = {},

@@ -64,8 +64,8 @@ export class EventPost {
     this.#flush();
   }
 
-  async close(): Promise<void> {
   /** Ends the queue, and resolves when the waiting events were sent or have failed. */
+  async close(): Promise<void> {
     this.end();
     while (this.#posting !== undefined) await this.#posting;
   }

@@ -60,8 +60,8 @@ export class AgentProcess {
     return this.#stderr.toString(needles).trim();
   }
 
-  kill(): void {
   /** Kills the process and everything that it has started. */
+  kill(): void {
     if (this.#child.pid !== undefined) kill(this.#child.pid, 'SIGKILL');
   }
 

@@ -226,9 +226,9 @@ export class AcpChild {
     return this.#questions.answer(id, optionId);
   }
 
+  /** Cancels the turn, and ends the process where the agent does not end the turn in time. */
   async cancel(): Promise<void> {
     const turn = this.#turn;
-  /** Cancels the turn, and ends the process where the agent does not end the turn in time. */
     if (turn !== undefined && this.#failure === undefined) {
       this.#isCancelling = true;
       this.#options.live.drop();
@@ -261,9 +261,9 @@ export class AcpChild {
     this.#drain();
   }
 
+  /** Kills the process and everything that it has started. */
   kill(): void {
     this.#process.kill();
-  /** Kills the process and everything that it has started. */
     this.#fail('The agent was stopped.');
   }
 

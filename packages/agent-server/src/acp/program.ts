@@ -153,9 +153,9 @@ export class AcpProgram implements Program {
     }
   }
 
+  /** Sends the next prompt; false when there is nothing to do. */
   async #begin(run: Run, child: AcpChild, notice: string | undefined): Promise<boolean> {
     const pending = run.pendingMessages();
-  /** Sends the next prompt; false when there is nothing to do. */
     const parts: string[] = [];
     if (run.interruptedBy !== undefined)
       parts.push(run.interruptedBy === 'pause' ? pauseText : endText);
@@ -423,10 +423,10 @@ async function recordSkipped(run: Run, names: readonly string[]): Promise<void> 
   );
 }
 
+/** Mode of a session; undefined leaves the choice to the agent. */
 function modeOf(
   { mode, vendor }: AcpSettings,
   policy: Run['confirmationPolicy'],
-/** Mode of a session; undefined leaves the choice to the agent. */
 ): string | undefined {
   if (policy === 'NeverConfirm') return vendor.modes?.free;
   return mode ?? (policy === undefined ? undefined : vendor.modes?.asks);

@@ -44,16 +44,16 @@ export class Questions {
     return this.#open.length >= maxPermissions;
   }
 
+  /** Whether a question has not been shown. */
   get hasNext(): boolean {
     return this.#open.some(({ isShown }) => !isShown);
   }
 
-  /** Whether a question has not been shown. */
+  /** The next question for a person, which counts as shown from now on. */
   next(): ApprovalRequest | undefined {
     const next = this.#open.find(({ isShown }) => !isShown);
     if (next !== undefined) next.isShown = true;
     return next?.request;
-  /** The next question for a person, which counts as shown from now on. */
   }
 
   /** Whether the agent itself has cancelled this question, as the last one. */
@@ -121,11 +121,11 @@ export class Questions {
     }
   }
 
+  /** Cancels all questions without a notice to the client. */
   cancelAll(): void {
     for (const { answer } of this.#open.splice(0)) answer(cancelled);
   }
 
-  /** Cancels all questions without a notice to the client. */
   /**
    * Forgets a question that the agent itself has cancelled. The end of the connection cancels no
    * question: the next process gets the answer.

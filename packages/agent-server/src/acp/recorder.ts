@@ -50,9 +50,9 @@ interface Update {
 
 /** A part of a tool call as the agent has sent it, before secrets were hidden and ends omitted. */
 interface RawPart {
+  /** SHA-256 of its JSON. */
   readonly hash: string;
   /** Whether the part that is shown has lost its end, or else does not say all. */
-  /** SHA-256 of its JSON. */
   readonly isShortened: boolean;
 }
 /** Parts of a tool call that decide what the call does; undefined for those that were not sent. */
@@ -199,11 +199,11 @@ export class UpdateRecorder {
     return this.#size;
   }
 
+  /** Whether there is an event; with `isOver` a message that grows counts as one. */
   hasEvents(isOver: boolean): boolean {
     return this.#segments.length > (isOver || !this.#isGrowing ? 0 : 1);
   }
 
-  /** Whether there is an event; with `isOver` a message that grows counts as one. */
   /** Whether the last event is a message to which the next chunk belongs. */
   get #isGrowing(): boolean {
     const last = this.#segments.at(-1);

@@ -137,14 +137,14 @@ export class Replay {
 }
 
 interface Found {
-  readonly end: number;
   /** Position after the last message of the log that the found one consists of. */
+  readonly end: number;
   /** The part that the log does not have, because the process ended while the agent wrote. */
   readonly rest: string;
 }
 
-function find(message: string, logged: readonly string[], from: number): Found | undefined {
 /** Finds a message in the log, where it may be several events in a row. */
+function find(message: string, logged: readonly string[], from: number): Found | undefined {
   let partial: Found | undefined;
   for (let start = from; start < logged.length; start++) {
     let joined = '';

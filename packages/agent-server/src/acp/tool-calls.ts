@@ -215,9 +215,9 @@ export const isProgress = (
   locations === undefined &&
   sizeOf(update) < 2 * logged;
 
+/** Size of the output of an update, in characters of JSON. */
 export const sizeOf = ({ content, rawOutput }: Pick<Parts, 'content' | 'rawOutput'>): number =>
   lengthOf(content) + lengthOf(rawOutput);
 
 const lengthOf = (value: unknown): number =>
   value === undefined ? 0 : JSON.stringify(value).length;
-/** Size of the output of an update, in characters of JSON. */

@@ -14,9 +14,9 @@ export interface AcpSettings {
   readonly env: Readonly<Record<string, string>>;
 }
 
+/** Returns undefined when the environment names no such agent. Throws SettingsError. */
 export function acpSettingsOf(
   env: Readonly<Record<string, string | undefined>>,
-/** Returns undefined when the environment names no such agent. Throws SettingsError. */
 ): AcpSettings | undefined {
   const vendor = acpVendorOf(env);
   if (vendor === undefined) return undefined;
@@ -30,9 +30,9 @@ export function acpSettingsOf(
   };
 }
 
+/** Returns the value of a setting in JSON; undefined when the setting is absent. */
 function jsonOf<T>(
   name: string,
-/** Returns the value of a setting in JSON; undefined when the setting is absent. */
   env: Readonly<Record<string, string | undefined>>,
   type: z.ZodMiniType<T>,
   words: string,
@@ -315,9 +315,9 @@ const settingPattern = /\{(model|baseUrl|apiKey|workingDir|home)\}/g;
 
 type Settings = Readonly<Record<string, string | undefined>>;
 
+/** A text with the settings in place; undefined when one of them is absent. */
 function filled(
   text: string,
-/** A text with the settings in place; undefined when one of them is absent. */
   settings: Settings,
   written: (value: string) => string = (value) => value,
 ): string | undefined {

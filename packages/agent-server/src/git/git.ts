@@ -73,8 +73,8 @@ export class Git {
     return line === '' ? undefined : line;
   }
 
-  id(folder: string, name: string): Promise<string | undefined> {
   /** Id of the commit or tree of this name; undefined when there is none. */
+  id(folder: string, name: string): Promise<string | undefined> {
     return this.line(folder, 'rev-parse', '--verify', '--quiet', name);
   }
 

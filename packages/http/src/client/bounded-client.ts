@@ -3,12 +3,12 @@ import { Agent, request, type Dispatcher, type FormData } from 'undici';
 import { isNotConnected } from '@conversation-operator/base/system-code';
 
 export type CallFault =
-  | 'unreachable'
   /** No connection: nothing was sent. */
-  | 'timeout'
+  | 'unreachable'
   /** No complete response in time. */
-  | 'aborted'
+  | 'timeout'
   /** The signal of the caller was aborted. */
+  | 'aborted'
   /** The connection broke after the request had been sent. */
   | 'connection-lost'
   | 'too-large'
@@ -99,9 +99,9 @@ export interface BoundedClientOptions {
 
 /** Time after which common servers close an idle connection. */
 const serverKeepsMs = 5000;
+/** Maximum connections to one origin, of reads and of writes. */
 const connections = 32;
 
-/** Maximum connections to one origin, of reads and of writes. */
 /**
  * Calls to servers that are not trusted, over pooled connections: the time, the size and the chunks
  * of a response are bounded, and no redirect is followed. Every failure is a `CallError`.

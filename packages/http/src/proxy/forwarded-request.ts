@@ -14,8 +14,8 @@ export interface ForwardedRequestOptions {
   /** Headers for the upstream, as a list of names and values in turn. */
   readonly headers: string[];
   readonly facts: ForwardingFacts;
-  readonly isLast: () => boolean;
   /** Whether the connection to the client is to be closed behind the answer. */
+  readonly isLast: () => boolean;
   readonly clientIdleMs: number;
   readonly clock: Clock;
   /** Called when the client does not take its answer as fast as it comes. */
@@ -27,8 +27,8 @@ export interface ForwardedRequestOptions {
 /** Maximum informational answers, none of which a client gets: more only keep the proxy busy. */
 const maxInformational = 64;
 
-const bodyBufferBytes = 16 * 1024;
 /** Maximum buffered bytes of a request's body, in each direction. */
+const bodyBufferBytes = 16 * 1024;
 
 /** Methods that may be sent twice without harm. */
 const idempotent: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);

@@ -62,8 +62,8 @@ export class FrameFollower {
 }
 
 interface FrameHead {
-  readonly head: number;
   /** The first byte: FIN, reserved bits and opcode. */
+  readonly head: number;
   readonly length: number;
   readonly payloadStart: number;
   readonly isMasked: boolean;
@@ -124,9 +124,9 @@ export function closeFrame(code: CloseCode, towards: 'client' | 'server'): Buffe
 
 /** Maximum times of what is forwarded, in milliseconds. */
 export interface ForwardingLimits {
+  /** Maximum time for a connection to the upstream. */
   readonly connectMs: number;
   /** Maximum time until the first byte of a response; some come only after a long task. */
-  /** Maximum time for a connection to the upstream. */
   readonly firstByteMs: number;
   /** Maximum time between chunks of a response, and without a byte either way on a WebSocket. */
   readonly idleMs: number;
@@ -249,10 +249,10 @@ export class Tunnel {
   readonly #options: TunnelOptions;
   readonly #toUpstream: Direction;
   readonly #toClient: Direction;
+  /** Defined until the client has authenticated itself. */
   #first: FirstMessage | undefined;
   readonly #beganMs: number;
   #activeMs: number;
-  /** Defined until the client has authenticated itself. */
   #closing: CloseCode | undefined;
   #closingSinceMs: number | undefined;
   #timer: Timer | undefined;

@@ -58,9 +58,9 @@ export class Upstream {
     this.#options = options;
   }
 
+  /** Requests, handshakes and WebSockets under way. */
   get active(): number {
     return this.#active;
-  /** Requests, handshakes and WebSockets under way. */
   }
 
   get isRetired(): boolean {

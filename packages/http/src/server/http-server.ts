@@ -35,19 +35,19 @@ export interface ServerHandlers {
   readonly request: RequestListener;
   /** Whether a request changes the protocol of its connection; others are answered over HTTP. */
   readonly wantsUpgrade: (request: IncomingMessage) => boolean;
-  readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
   /** Called with the requests that `wantsUpgrade` accepts. */
+  readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
   /** The response to a refused request; `request` is undefined where it could not be parsed. */
   readonly refuse: (refusal: Refusal, request: IncomingMessage | undefined) => ErrorResponse;
 }
 
 interface ConnectionState {
-  underWay: number;
   /** Number of requests whose answers have not ended. */
+  underWay: number;
   /** The answer to the newest request under way. */
   last: ServerResponse;
-  readonly queue: (() => void)[];
   /** The requests that wait for the end of an earlier one. */
+  readonly queue: (() => void)[];
   /** Whether a request was ambiguous, so that the beginning of the next one is unknown. */
   isOver: boolean;
 }
@@ -162,10 +162,10 @@ function unreadable(code: string | undefined): Refusal {
 export interface ClientTimeouts {
   /** Maximum time for the headers, from their first byte or the start of the connection. */
   readonly headersMs: number;
+  /** Maximum time for a whole request; proxied ones have another, for long uploads. */
   readonly requestMs: number;
   /** Maximum time of an idle connection, longer than usual load balancers', which close first. */
   readonly keepAliveMs: number;
-  /** Maximum time for a whole request; proxied ones have another, for long uploads. */
   /** Maximum time in which a client reads nothing of its answer. */
   readonly stallMs: number;
   /** Maximum time for the rest of an answered request: an earlier close would lose the response. */
@@ -184,10 +184,10 @@ const lateRequest = () => new Refusal('request-timeout', 'The request took too l
 
 interface ArrivalOptions extends Pick<ClientTimeouts, 'requestMs'> {
   readonly clock: Pick<Clock, 'after'>;
+  /** Responds to a request that is late, and ends its connection. */
   readonly refuse: (refusal: Refusal) => void;
 }
 
-  /** Responds to a request that is late, and ends its connection. */
 /** Closes the connection of a client that takes too long to send its request. */
 export function arriveInTime(
   request: IncomingMessage,

@@ -67,9 +67,9 @@ const plainTarget = /^[!"$-~]*$/;
 
 const refuse = (detail: string) => new Refusal('malformed-request', detail);
 
+/** The name of a header that may come once and came twice. */
 function repeatedName(
   rawHeaders: readonly string[],
-/** The name of a header that may come once and came twice. */
   singleHeaders: readonly string[],
 ): string | undefined {
   const seen = new Set<string>();

@@ -310,8 +310,8 @@ export class GarbageCollector {
       this.#context.writer.store(resource, withoutFinalizer(owner, foreground));
   }
 
-  #reconcileOwners(resource: ApiResource, object: ApiObject): void {
   /** Deletes an object or removes owner references, depending on the state of the owners. */
+  #reconcileOwners(resource: ApiResource, object: ApiObject): void {
     const references = object.metadata.ownerReferences ?? [];
     const states = references.map((reference) => ({
       uid: reference.uid,

@@ -63,8 +63,8 @@ export class ObjectWriter {
     this.#random = options.random;
   }
 
-  create(
   /** Creates an object from a decoded body with known fields and defaults. */
+  create(
     resource: ApiResource,
     namespace: string | undefined,
     object: JsonObject,
@@ -164,8 +164,8 @@ export class ObjectWriter {
     return this.store(resource, versioned, options);
   }
 
-  store(resource: ApiResource, object: ApiObject, options: WriteOptions = {}): ApiObject {
   /** Stores an object, or removes a deleted one without finalizers and grace period. */
+  store(resource: ApiResource, object: ApiObject, options: WriteOptions = {}): ApiObject {
     if (options.dryRun === true) return object;
     const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = object.metadata;
     const ends =

@@ -5,11 +5,11 @@ import { detailsOf, type StatusError } from './status-error.ts';
 
 export interface PlaneRequest {
   readonly method: string;
-  readonly path: string;
   /** Path without the query. */
+  readonly path: string;
   readonly query?: URLSearchParams;
-  readonly headers?: Readonly<Record<string, string | undefined>>;
   /** Headers by lower-case name. */
+  readonly headers?: Readonly<Record<string, string | undefined>>;
   readonly body?: string;
   /** Aborted when the client no longer waits for the response. */
   readonly signal?: AbortSignal;

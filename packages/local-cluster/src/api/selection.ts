@@ -117,8 +117,8 @@ function fieldMatcher(
 
 export interface Selection {
   readonly namespace: string | undefined;
-  readonly name: string | undefined;
   /** Name of the only object that a field selector permits, which makes a search unnecessary. */
+  readonly name: string | undefined;
   matches(object: ApiObject): boolean;
 }
 

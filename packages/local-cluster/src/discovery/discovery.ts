@@ -124,8 +124,8 @@ const aggregated = (groups: readonly ApiGroup[], version: string) => ({
   })),
 });
 
-function aggregatedVersion(accept: string | undefined): string | undefined {
 /** Returns the version of aggregated discovery that a client accepts, if any. */
+function aggregatedVersion(accept: string | undefined): string | undefined {
   const ranges = parseAccept(accept ?? '').filter(
     ({ type, parameters }) =>
       type === 'application/json' && parameters['g'] === 'apidiscovery.k8s.io',
@@ -135,8 +135,8 @@ function aggregatedVersion(accept: string | undefined): string | undefined {
     .find((version) => version === 'v2' || version === 'v2beta1');
 }
 
-export function discoveryResponse(
 /** Answers the paths of discovery; undefined for any other path. */
+export function discoveryResponse(
   path: string,
   accept: string | undefined,
   registry: Registry,
@@ -208,9 +208,9 @@ function partName(model: string): string {
   return `io.k8s.api.${name.startsWith('Lease') ? 'coordination' : 'core'}.${version.toLowerCase()}.${name}`;
 }
 
+/** Returns the schemas of the kinds and of all types that they reference. */
 function components(resources: readonly ApiResource[]): Record<string, unknown> {
   const schemas: Record<string, unknown> = {};
-/** Returns the schemas of the kinds and of all types that they reference. */
   const pending = [metaName];
   const refer = (name: string): string => {
     pending.push(name);
@@ -322,9 +322,9 @@ export class OpenApi {
     this.#registry = registry;
   }
 
+  /** Answers `/openapi/v3` and the paths below; undefined for any other path. */
   respond(path: string): PlaneResponse | undefined {
     if (path === '/openapi/v2') throw noSuchResource();
-  /** Answers `/openapi/v3` and the paths below; undefined for any other path. */
     if (path !== '/openapi/v3' && !path.startsWith('/openapi/v3/')) return undefined;
     const { index, byGroup } = this.#current();
     const group = path.slice('/openapi/v3/'.length);

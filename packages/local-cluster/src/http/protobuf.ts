@@ -131,7 +131,7 @@ function* rawFields(bytes: Buffer): Generator<RawField> {
 const buffer = (value: bigint | Buffer): Buffer =>
   typeof value === 'bigint' ? Buffer.alloc(0) : value;
 
-/** Returns the value of a field; `present` is the value that earlier parts of the field have given. */
+/** Returns the value of a field; `present` is the value that earlier parts of the field gave. */
 function valueOf(raw: bigint | Buffer, type: FieldType, present: Json | undefined): Json {
   switch (type) {
     case 'string':

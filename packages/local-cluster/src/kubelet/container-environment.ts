@@ -149,8 +149,8 @@ export async function dataOf(
 interface Mount {
   readonly mountPath: string;
   readonly folder: string;
-  readonly claimUid?: string;
   /** Uid of the claim that the folder belongs to, if any. */
+  readonly claimUid?: string;
 }
 
 interface Source {

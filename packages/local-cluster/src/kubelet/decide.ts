@@ -16,8 +16,8 @@ export interface Plan {
   readonly stop: readonly string[];
   /** Reasons and messages of waiting containers that differ from their records. */
   readonly waiting: ReadonlyMap<string, { readonly reason: string; readonly message: string }>;
-  readonly nextInMs?: number;
   /** Delay until the next back-off ends; undefined when none is pending. */
+  readonly nextInMs?: number;
 }
 
 type Verdict =
@@ -105,8 +105,8 @@ export function decide(pod: Pod, records: Records, nowMs: number): Plan {
   return plan([]);
 }
 
-export function isOver(pod: Pod, records: Records): boolean {
 /** Returns whether no container of the pod will ever run again, apart from sidecars. */
+export function isOver(pod: Pod, records: Records): boolean {
   const ended = (container: Container, exitCodes: (exitCode: number) => boolean): boolean => {
     const state = records.get(container.name)?.state;
     return state?.kind === 'terminated' && exitCodes(state.run.exitCode);

@@ -117,10 +117,10 @@ export const folderRequest = (claimUid: string): Request => ({ namespace: '', na
 interface Options {
   readonly settings: NodeSettings;
   readonly folder: NodeFolder;
+  /** Store of claims with the index `byUid`. */
   readonly claims: Store<PersistentVolumeClaim>;
   readonly isUsed: (claimUid: string) => boolean;
 }
-  /** Store of claims with the index `byUid`. */
 
 /** Creates a folder for each claim, and removes it when the claim and its last pod are gone. */
 export class VolumeProvisioner {

@@ -39,8 +39,8 @@ export interface ProcessRunner {
   recover(): Promise<void>;
   /** Rejects with the error of the system when the program cannot be started. */
   start(request: ProcessRequest): Promise<RunningProcess>;
-  close(): Promise<void>;
   /** Releases the runner. No calls may follow. */
+  close(): Promise<void>;
 }
 
 /** Program that runs in place of an image; the node pulls no images. */
@@ -84,9 +84,9 @@ export interface LocalKubeletOptions extends RuntimeOptions {
   readonly maxLogBytes?: number;
   /** Port on which this process listens to reserve the address of a pod; default 10250. */
   readonly reservationPort?: number;
+  /** Runner of processes; the default runs processes of this machine. */
   readonly runner?: ProcessRunner;
 }
-  /** Runner of processes; the default runs processes of this machine. */
 
 export type NodeSettings = Required<
   Omit<LocalKubeletOptions, 'metrics' | 'events' | 'backOff' | 'runner'>

@@ -50,11 +50,11 @@ export class PodContainers {
   readonly #ends = new Set<Promise<void>>();
   readonly #logs = new Map<string, ContainerLog>();
   readonly #claimUids = new Set<string>();
+  /** Back-off of containers that could not be prepared. */
   readonly #preparationBackOffs = new Map<string, BackOff>();
   #stopping = false;
 
   constructor(pod: Pod, logger: Logger, options: PodContainersOptions) {
-  /** Back-off of containers that could not be prepared. */
     const { settings, folder } = options;
     this.pod = pod;
     this.#options = options;
@@ -70,11 +70,11 @@ export class PodContainers {
     return this.#records;
   }
 
+  /** Uids of the claims whose volumes the containers have mounted. */
   get claimUids(): ReadonlySet<string> {
     return this.#claimUids;
   }
 
-  /** Uids of the claims whose volumes the containers have mounted. */
   get isRunning(): boolean {
     return this.#runs.size > 0;
   }
@@ -97,16 +97,16 @@ export class PodContainers {
     }
   }
 
+  /** Terminates one container within the grace period of the pod. */
   terminate(name: string): void {
     this.#runs.get(name)?.terminate(this.#graceMs());
   }
 
-  /** Terminates one container within the grace period of the pod. */
+  /** Terminates all containers, by default within the grace period of the pod. */
   terminateAll(graceMs = this.#graceMs()): void {
     this.#stopping = true;
     for (const run of this.#runs.values()) run.terminate(graceMs);
   }
-  /** Terminates all containers, by default within the grace period of the pod. */
 
   /** Terminates all containers; with `again`, the next start of the node runs them again. */
   async suspend(graceMs: number, { again }: { readonly again: boolean }): Promise<void> {
@@ -122,11 +122,11 @@ export class PodContainers {
     }
   }
 
+  /** Kills all processes. Resolves when none remains. */
   async kill(): Promise<void> {
     this.#stopping = true;
     for (const run of this.#runs.values()) run.kill();
     await this.#allEnded();
-  /** Kills all processes. Resolves when none remains. */
   }
 
   async #allEnded(): Promise<void> {

@@ -52,9 +52,9 @@ export interface ApiResource extends ResourceNames, Omit<KindRules, 'defaults'> 
   /** Key of the storage of its objects: `group/plural`. */
   readonly key: string;
   readonly builtin: boolean;
+  /** Model of a built-in kind, from which its schema and documentation are generated. */
   readonly model?: string;
   readonly schema: Schema;
-  /** Model of a built-in kind, from which its schema and documentation are generated. */
   readonly hasStatus: boolean;
   readonly scale?: ScalePaths;
   /** Subresources besides status and scale, for discovery. */
@@ -169,9 +169,9 @@ export const ageColumn: ColumnOfAnyKind = {
   cell: ({ metadata }, nowMs) => ageOf(metadata.creationTimestamp, nowMs),
 };
 
+/** Creates a column of texts; an absent value is shown as an empty text. */
 export const columnOf = <T>(
   name: string,
-/** Creates a column of texts; an absent value is shown as an empty text. */
   cell: (object: T, nowMs: number) => string | number | undefined,
   priority = 0,
 ): ColumnWithCell<T> => ({

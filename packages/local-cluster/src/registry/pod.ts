@@ -167,8 +167,8 @@ interface Named {
   readonly name?: string;
 }
 
-function nameErrors(items: readonly Named[], path: string): FieldError[] {
 /** Returns the errors of items without a name or with the name of an earlier item. */
+function nameErrors(items: readonly Named[], path: string): FieldError[] {
   const seen = new Set<string>();
   return items.flatMap(({ name = '' }, index) => {
     const field = `${path}[${index}].name`;

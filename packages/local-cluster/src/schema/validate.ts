@@ -188,8 +188,8 @@ function patternOf(source: string): RegExp {
 }
 
 const dateTime = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})$/;
-const formats: Readonly<Record<string, (text: string) => boolean>> = {
 /** Formats that are checked; any other format accepts any text. */
+const formats: Readonly<Record<string, (text: string) => boolean>> = {
   'date-time': (text) => dateTime.test(text) && !Number.isNaN(Date.parse(text)),
   ipv4: isIPv4,
   ipv6: isIPv6,

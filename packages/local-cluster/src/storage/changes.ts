@@ -8,8 +8,8 @@ export interface Stored {
 }
 
 export interface Change {
-  readonly resource: string;
   /** Storage key of the kind, `group/plural`. */
+  readonly resource: string;
   readonly namespace: string;
   readonly name: string;
   readonly version: number;
@@ -32,8 +32,8 @@ export class EventLog {
     this.#compacted = compacted;
   }
 
-  get compacted(): number {
   /** Oldest version from which a watch can start. */
+  get compacted(): number {
     return this.#compacted;
   }
 

@@ -13,8 +13,8 @@ export class StorageError extends Error {
 }
 
 export interface Row {
-  readonly resource: string;
   /** Storage key of the kind, `group/plural`. */
+  readonly resource: string;
   readonly namespace: string;
   readonly name: string;
   readonly version: number;
@@ -48,9 +48,9 @@ class SortedKeys {
     return this.#keys.length;
   }
 
+  /** Returns the index of the first key that does not sort before this one. */
   indexOf(key: string): number {
     return firstIndex([0, this.#keys.length], (index) => (this.#keys[index] ?? '') >= key);
-  /** Returns the index of the first key that does not sort before this one. */
   }
 
   add(key: string): void {
@@ -115,15 +115,15 @@ export class ObjectStore {
     return this.#revision;
   }
 
+  /** Version of the latest durable write. */
   get committedRevision(): number {
     return (this.#pending[0]?.version ?? this.#revision + 1) - 1;
   }
-  /** Version of the latest durable write. */
 
+  /** Oldest version whose changes are known. */
   get compacted(): number {
     return this.#log.compacted;
   }
-  /** Oldest version whose changes are known. */
 
   get resources(): readonly string[] {
     return [...this.#tables.keys()];
@@ -148,11 +148,11 @@ export class ObjectStore {
     return this.#tables.get(resource)?.keys.size ?? 0;
   }
 
+  /** Returns the objects of a resource at a version; undefined when the version was compacted. */
   listAt(
     resource: string,
     version: number,
     namespace?: string,
-  /** Returns the objects of a resource at a version; undefined when the version was compacted. */
     after?: string,
   ): Iterable<Stored> | undefined {
     const changes = this.#log.since(resource, version);
@@ -175,16 +175,16 @@ export class ObjectStore {
       .map(([, stored]) => stored);
   }
 
+  /** Returns the changes of a resource after a version; undefined when they were compacted. */
   since(resource: string, version: number): readonly Change[] | undefined {
     return this.#log.since(resource, version);
   }
 
-  /** Returns the changes of a resource after a version; undefined when they were compacted. */
+  /** Calls the listener with every durable change, in order. */
   onChange(listener: (change: Change) => void): void {
     this.#listeners.push(listener);
   }
 
-  /** Calls the listener with every durable change, in order. */
   put(resource: string, object: ApiObject): Stored {
     return this.#write(resource, object, { deleted: false });
   }
@@ -281,11 +281,11 @@ export class ObjectStore {
     this.#log.compactTo(version);
   }
 
+  /** Writes pending changes and closes the file. */
   close(): void {
     if (this.#closed) return;
     this.#flush();
     this.#closed = true;
-  /** Writes pending changes and closes the file. */
     this.#journal.close();
   }
 }
