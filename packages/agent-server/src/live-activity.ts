@@ -31,7 +31,7 @@ export class LiveTail {
   #kept = 0;
   #end = 0;
 
-  /** @param isContinued Whether the text continues another, so that it may begin within a secret. */
+  /** @param isContinued Whether the text continues another, so it may begin within a secret. */
   constructor({ isContinued = false }: { readonly isContinued?: boolean } = {}) {
     this.#isContinued = isContinued;
   }

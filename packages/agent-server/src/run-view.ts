@@ -57,7 +57,7 @@ export interface RunViewOptions {
   };
 }
 
-/** What the program of a run sees of its conversation, and its means to change it. */
+/** The view that a running program has of its conversation, and its means to change it. */
 export function runViewOf({ run, host, state, conversation }: RunViewOptions): Run {
   const { workingDir, maxIterations, systemMessageSuffix, loadProjectSkills } = conversation.meta;
   const { confirmationPolicy } = conversation.meta;
