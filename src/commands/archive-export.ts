@@ -21,7 +21,7 @@ import { withClient, type ClusterOptions } from './process.ts';
 import { CommandError } from './terminal.ts';
 
 export interface ExportOptions extends ClusterOptions {
-  /** The ending .zip makes it a ZIP archive. By default, lines of JSON on standard output. */
+  /** A file; the ending .zip makes it a ZIP archive. Default: lines of JSON on standard output. */
   readonly output?: string;
 }
 

@@ -31,13 +31,19 @@ export interface PruneSelection {
   /** UIDs. Empty: all of them. */
   readonly names: readonly string[];
   readonly olderThanMs: number;
+  /** Whether named archives are deleted also where this installation has not written them. */
   readonly foreign: boolean;
 }
 
 /**
- * The decision about an orphan. `keep`: it was asked for, but may be another installation's, or
- * this one's under a lost key, which nothing but its UID with `--foreign` deletes. `omit`: it was
- * not asked for. An unreadable one is deleted only by name. Pure.
+ * The decision about an orphan:
+ *
+ * - delete: the orphan may be deleted, and was asked for. One that can't be read is named.
+ * - keep: the orphan was asked for, but may be another installation's, or this one's under a key
+ *   that is lost. Nothing but its UID with `--foreign` deletes it.
+ * - omit: the orphan was not asked for.
+ *
+ * Pure.
  */
 export function pruningOf(
   { uid, ageMs, origin }: Orphan,
@@ -58,7 +64,7 @@ export function timeOf(json: Buffer): number | undefined {
   return Number.isNaN(time) ? undefined : time;
 }
 
-/** The time of an archive's last event; undefined where it can't be read. Throws `StoreError`. */
+/** The time of an archive's last event; undefined where that can't be read. Throws `StoreError`. */
 export async function lastTimeOf(
   access: ArchiveAccess,
   archive: ArchiveSource,
@@ -77,10 +83,13 @@ export async function lastTimeOf(
 export interface PruneArchivesOptions extends ClusterOptions {
   /** Without it nothing is deleted. */
   readonly delete?: boolean;
+  /** A duration like 12h or 30d. */
   readonly olderThan: string;
+  /** With it named archives are deleted also where this installation has not written them. */
   readonly foreign?: boolean;
 }
 
+/** Shows the archives without a Conversation; with `--delete` the command deletes them. */
 export const pruneArchives = (
   names: readonly string[],
   { olderThan, delete: isToDelete = false, foreign = false, ...options }: PruneArchivesOptions,

@@ -23,6 +23,7 @@ type Verdict = 'intact' | 'orphaned' | 'empty' | 'damaged';
 
 export interface Verified {
   readonly verdict: Verdict;
+  /** Number of events that were read. */
   readonly events: number;
   /** Cause of the damage, or the head that was read in place of another one; empty without one. */
   readonly detail: string;
@@ -76,8 +77,9 @@ export async function verified(access: ArchiveAccess, archive: ArchiveSource): P
 }
 
 /**
- * The same while the operator may extend the archive: damage counts only where the Conversation
- * still names the head that was read. Where the head is gone, the newest one is read.
+ * The same for an archive that the operator may extend meanwhile: damage counts only where the
+ * Conversation still names the head that was read. Where that one is gone, the newest head in the
+ * store is read: the operator continues it.
  */
 async function verifiedLive(
   access: ArchiveAccess,

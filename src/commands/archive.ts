@@ -32,20 +32,24 @@ export interface ArchiveAccess {
   readonly reader: Pick<HistoryReader, 'search' | 'all' | 'count' | 'newest'>;
   /** The writer of the newest head of an archive. Throws `StoreError`. */
   readonly writerOf: (address: ArchiveAddress) => Promise<ArchiveWriter>;
+  /** The master keys of the settings. */
   readonly keys: Pick<SandboxKeys, 'knows'>;
 }
 
 export interface ArchivedConversation extends ArchiveAddress {
   readonly name: string;
-  /** Undefined: nothing is archived. */
+  /** `status.archive.head`. Undefined: nothing is archived. */
   readonly head: string | undefined;
-  /** Undefined: the status does not describe the head. */
+  /** `status.archive.events`. Undefined: the status does not describe the head. */
   readonly events: number | undefined;
+  /** `status.archive.expiredTime`. */
   readonly expiredTime: string | undefined;
 }
 
 export interface Archive extends ArchiveAddress {
+  /** Undefined: no Conversation has this UID. */
   readonly conversation: ArchivedConversation | undefined;
+  /** Whether the store has an object of the archive. */
   readonly isStored: boolean;
 }
 
@@ -59,8 +63,9 @@ export const archivedConversation = ({ metadata, status }: Conversation): Archiv
 });
 
 /**
- * The archives of a namespace by UID, and Conversations without theirs. Lists archives first, which
- * are younger than their Conversations, so that none lacks one.
+ * The archives of a namespace, by UID, and the Conversations whose archive is not there. Archives
+ * come first: a Conversation is older than its archive, so that none of these archives lacks a
+ * Conversation that comes later.
  */
 export async function archivesIn(
   client: KubeClient,
@@ -79,8 +84,9 @@ export async function archivesIn(
 export type ArchiveSource = Omit<Archive, 'isStored'>;
 
 /**
- * The state of the archive that the Conversation names; without a head, or for an orphan, the
- * newest. Throws `StoreError` and `ArchiveError`.
+ * The state of an archive that its Conversation names; of an orphan, that of its newest head. For a
+ * Conversation without a head, the newest state that belongs to it. Throws `StoreError`, and
+ * `ArchiveError` where that one can't be read.
  */
 export async function stateOf(
   { store, reader }: ArchiveAccess,
@@ -93,8 +99,9 @@ export async function stateOf(
 }
 
 /**
- * The same with the store's newest head where the named one is gone, as after a restored backup.
- * Throws `StoreError` and `ArchiveError`.
+ * The same with the newest head in the store where the one that the Conversation names is gone: its
+ * status is that of a backup. Throws `StoreError`, and `ArchiveError` where the newest head can't
+ * be read.
  */
 export async function presentStateOf(
   access: ArchiveAccess,
@@ -175,6 +182,7 @@ export function openArchive(
   return { store, codec, reader: createHistoryReader({ store, codec }) };
 }
 
+/** Opens the store of an archive alone, until the stack ends. */
 export function openStore(
   config: NonNullable<ArchiveConfig>,
   runtime: OutwardRuntime,
@@ -223,7 +231,8 @@ export function openArchiveAccess(): Promise<ArchiveAccess & AsyncDisposable> {
 }
 
 /**
- * The server's keys, or a random one, which opens only what is not encrypted, and knows no archive.
+ * The keys of the server; without any a random one, which opens what is not encrypted, and by which
+ * no archive is known as that of this installation.
  */
 function keysOf({ MASTER_KEY_FILES: files, DATA_DIR: directory }: ArchiveToolConfig): SandboxKeys {
   if (files !== undefined) return readMasterKeys(files);

@@ -75,6 +75,7 @@ export interface CheckOptions extends ClusterOptions {
   readonly agentImage?: string;
   readonly storageClass?: string;
   readonly runtimeClass?: string;
+  /** Name of the SandboxTemplate whose sandboxes are tried. */
   readonly template: string;
   readonly release?: string;
   readonly releaseNamespace?: string;
@@ -82,6 +83,7 @@ export interface CheckOptions extends ClusterOptions {
   readonly gatewayAccount?: string;
   /** Architectures of the images, separated by commas. */
   readonly architectures: string;
+  /** Names of checks that do not run, separated by commas. */
   readonly skip?: string;
   /** Delay between two readings of a pod; for tests. */
   readonly pollMs?: number;
@@ -142,6 +144,7 @@ export function installationOf(options: CheckOptions, config: CheckConfig, names
   };
 }
 
+/** Base URLs without their users, for messages. */
 const plainUrls = (hosts: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
   Object.fromEntries(
     Object.entries(hosts).map(([provider, text]) => {
@@ -179,6 +182,7 @@ function outwardOf(
   }
 }
 
+/** Whether a namespace certainly does not exist. */
 const isMissing = (client: KubeClient, name: string, signal: AbortSignal): Promise<boolean> =>
   client.get(namespaces, '', name, { signal }).then(() => false, isNotFound);
 

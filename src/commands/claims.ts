@@ -18,6 +18,7 @@ import { CommandError, textTable } from './terminal.ts';
 import { conversationAnnotation, retainedLabel } from '../controllers/sandbox/claim.ts';
 
 type ClaimState =
+  /** Its sandbox exists. */
   | 'in-use'
   /** Another pod mounts it, for instance to copy files out. */
   | 'mounted'
@@ -29,6 +30,7 @@ type ClaimState =
 
 export interface ClaimFacts {
   readonly claim: PersistentVolumeClaim;
+  /** The sandboxes of the namespace of the claim. */
   readonly sandboxes: readonly Sandbox[];
   readonly pods: readonly Pod[];
 }
@@ -74,6 +76,7 @@ export function listed(facts: ClaimFacts, nowMs: number): ListedClaim {
 }
 
 export interface PruneSelection {
+  /** Empty: whatever its name. */
   readonly names: readonly string[];
   readonly owner?: string | undefined;
   /** Retained claims too, not only orphaned ones. */
@@ -92,9 +95,11 @@ export const isPrunable = (
   (selection.names.length === 0 || selection.names.includes(claim.metadata.name));
 
 export interface PruneOptions extends ClusterOptions {
+  /** Without it nothing is deleted. */
   readonly delete?: boolean;
   readonly retained?: boolean;
   readonly owner?: string;
+  /** A duration like 12h or 30d. */
   readonly olderThan: string;
 }
 
@@ -108,8 +113,10 @@ const rowOf = (each: ListedClaim): readonly string[] => [
   humanDuration(each.ageMs),
 ];
 
+/** Every claim of the operator in a namespace, by name. */
 async function claimsOf(client: KubeClient, namespace: string): Promise<readonly ListedClaim[]> {
-  // Claims first: a sandbox is older than its claim, so none lacks one that comes later.
+  // Claims first: a sandbox is made before its claim, so none of these lacks a sandbox that comes
+  // later.
   const { items } = await client.list(persistentVolumeClaims, {
     namespace,
     labelSelector: managedBySelector,

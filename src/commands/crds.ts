@@ -14,6 +14,7 @@ export const crdFiles = (): ReadonlyMap<string, string> =>
     ]),
   );
 
+/** Prints the custom resource definitions, or writes them into a folder. */
 export function crds(options: { readonly output?: string | undefined }): void {
   const files = crdFiles();
   if (options.output === undefined) {

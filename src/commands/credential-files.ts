@@ -14,8 +14,9 @@ import type { DataFolder } from './data-folder.ts';
 const maxLength = 8192;
 
 /**
- * An owner in a file's name. Entries of a Secret have letters, digits, `-`, `_` and `.` only: `_`
- * and other bytes become `_` and two hex digits, as in alice_40example.com.
+ * An owner as part of a file's name. Entries of a Secret have letters, digits, `-`, `_` and `.`
+ * only, so each other byte, and `_`, is written as `_` and two hex digits: alice@example.com is
+ * alice_40example.com.
  */
 export const fileNameOf = (owner: string): string =>
   owner.replaceAll(/[^A-Za-z0-9.-]/gu, (character) =>
@@ -35,18 +36,26 @@ export function secretLineOf(text: string): string | undefined {
 
 export interface CredentialFilesOptions {
   readonly folder: string;
+  /** The setting that names the folder. */
   readonly setting: string;
+  /** Name of one credential in logs: "a git credential". */
   readonly what: string;
+  /** Expected content of a file, for logs. */
   readonly expected: string;
   readonly logger: Logger;
 }
 
+/**
+ * - absent: there is no such file.
+ * - unusable: there is one of no use, which is logged.
+ */
 export type CredentialFile<T> =
   { readonly file: string; readonly value: T } | 'absent' | 'unusable';
 
 /**
- * Credentials in a mounted folder: NAME is for everybody, NAME.OWNER for one owner instead. Read
- * when needed, so a change counts at once; the content is never logged.
+ * Credentials from the files of a mounted folder: NAME is for everybody, NAME.OWNER for one owner
+ * instead. They are read when they are needed, so a change counts at once. The content of a file is
+ * never logged.
  */
 export class CredentialFiles {
   readonly #options: CredentialFilesOptions;
@@ -139,7 +148,8 @@ export function mountedAgentCredentials(
     what: 'a model credential',
     expected: 'it has to be one line with the key',
   });
-  // Shows a missing folder at the start, before the first conversation needs it.
+  // The folder is checked at the start, so that a missing folder shows before the first
+  // conversation needs it.
   files.list();
   return { of: async (owner, name) => (await files.of(name, owner, secretLineOf))?.value };
 }

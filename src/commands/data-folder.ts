@@ -55,6 +55,7 @@ export class DataFolder {
     }
   }
 
+  /** Writes a file that only this user can read, whole or not at all. */
   write(name: string, text: string): void {
     const unfinished = this.file(`.${name}.new`);
     writeFileSync(unfinished, `${text}\n`, { mode: 0o600 });
@@ -99,8 +100,9 @@ const schema = z.object({ url: z.url(), owner: z.string() });
 type LocalService = z.output<typeof schema>;
 
 /**
- * The folder of a service of this machine: DATA_DIR, or that of the service's kubeconfig, or the
- * default one. Any other KUBECONFIG names a cluster.
+ * The folder of a service of this machine among these, if they name one: DATA_DIR, else the folder
+ * of the kubeconfig that the service has written, else the default folder. A KUBECONFIG of anything
+ * else names a cluster.
  */
 export function localServiceFolder({
   DATA_DIR = '',
@@ -118,6 +120,7 @@ export function announceService(folder: DataFolder, service: LocalService): () =
   return () => rmSync(folder.file(file), { force: true });
 }
 
+/** The service that uses the data folder; undefined where none does. */
 export function localService(folder: DataFolder): LocalService | undefined {
   const text = folder.read(file);
   return text === undefined ? undefined : schema.parse(JSON.parse(text));

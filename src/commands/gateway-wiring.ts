@@ -118,6 +118,7 @@ export function pullRequestService(
 interface AgentSideOptions {
   readonly namespace: string;
   readonly host: string;
+  /** 0 means any free port. */
   readonly port: number;
   readonly maxConnectionsPerAddress?: number;
   readonly notify: WebhooksOptions['notify'];
@@ -129,10 +130,12 @@ interface AgentSideOptions {
   readonly version: string;
 }
 
+/** To one git host, of all the sandboxes. */
 const hostConnections = 128;
 
 /**
- * Serves git, pull request tools and webhooks to sandboxes until the stack ends. Returns the port.
+ * Serves what sandboxes may ask of the gateway until the stack ends: git, tools for pull requests,
+ * and webhooks. Returns the port.
  */
 export async function serveAgentSide(
   config: GatewayConfig | UpConfig,

@@ -16,6 +16,7 @@ import { interrupted, clusterProcess, serveTelemetry, startReflectors } from './
 
 export interface GatewayProgram {
   readonly version: string;
+  /** Folder of the program file, which the built pages are beside. */
   readonly programFolder: string;
 }
 

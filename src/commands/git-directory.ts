@@ -41,8 +41,9 @@ type GithubAppConfig = Pick<
 >;
 
 /**
- * The GitHub App's credentials, until the stack ends; undefined without an App. Throws a
- * `CommandError` for an unusable key, at the start rather than the first conversation.
+ * The credentials of the GitHub App of the settings, until the stack ends; undefined where there is
+ * no App. Throws a `CommandError` where its key can't be used, because that shows at the start then
+ * and not with the first conversation.
  */
 function githubApp(
   config: GithubAppConfig,
@@ -116,6 +117,7 @@ export interface MountedGitCredentialsOptions {
   readonly logger: Logger;
 }
 
+/** The sources of credentials in files, apart, so that others can be between them. */
 interface GitCredentialFiles {
   /** PROVIDER.OWNER. */
   readonly own: CredentialSource;
@@ -199,8 +201,9 @@ type GitCredentialsConfig = GithubAppConfig &
   Pick<GatewayConfig | UpConfig, 'GIT_HOSTS' | 'GIT_CREDENTIALS_DIR'>;
 
 /**
- * Credentials for private repositories, until the stack ends: first the files of owners, then the
- * GitHub App, files for everybody, and users in URLs of hosts. Only the gateway has them.
+ * Credentials for private repositories, from the settings, until the stack ends. Only the gateway
+ * has them. The files of owners count first, then the GitHub App, then the files for everybody,
+ * then the users in the URLs of hosts.
  */
 export function gitCredentials(
   config: GitCredentialsConfig,
@@ -222,6 +225,7 @@ export function gitCredentials(
   ]);
 }
 
+/** The git hosts of a gateway's settings; closed with the stack. */
 export function gitDirectory(
   config: GatewayConfig | UpConfig,
   credentials: GitCredentials,

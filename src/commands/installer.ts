@@ -7,8 +7,9 @@ import { systemCodeOf } from '@conversation-operator/base/system-code';
 import { CommandError } from './terminal.ts';
 
 /**
- * Installs an agent into a folder unless `program` in it exists. Works in another folder until it
- * is complete: an interrupted installation is never used.
+ * Installs an agent into a folder unless `program` in it exists. The installation works in a folder
+ * of its own, which gets its final name once it is complete: an interrupted installation is never
+ * used.
  */
 export async function installInto(
   home: string,
@@ -61,10 +62,14 @@ export async function runInstaller(
     );
 }
 
+/** Environment of an installer, whose packages get no keys of models. */
 const withoutKeys = (environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(environment).filter(([name]) => !name.startsWith('LLM_')));
 
-/** Whether an installer's command succeeds, silently. Rejects with the signal's reason. */
+/**
+ * Returns whether a command of an installer succeeds; the output is dropped. False where the
+ * installer is not on the PATH. Rejects with the signal's reason.
+ */
 export async function succeeds(
   [program, ...args]: readonly [program: string, ...args: readonly string[]],
   { environment, signal }: Pick<InstallerOptions, 'environment' | 'signal'>,

@@ -34,8 +34,9 @@ interface AcpInstallOptions {
 }
 
 /**
- * The folder of an agent's pinned package, which npm installs where absent, without its scripts.
- * Throws `CommandError`, or rejects with the signal's reason.
+ * Returns the folder with the program of the pinned package of an agent, which npm installs unless
+ * it exists, without running scripts of packages. Throws `CommandError`, or rejects with the
+ * signal's reason.
  */
 export async function installAcpAgent(
   name: AcpAgentName,
@@ -69,7 +70,10 @@ export const acpProgram = (
   { PATH = '' }: NodeJS.ProcessEnv,
 ): ImageProgram => ({ ...bridge, env: { ...bridge.env, PATH: [programs, PATH].join(delimiter) } });
 
-/** Initial template for an agent. Later starts change only the model of the environment. */
+/**
+ * Initial template for an agent on this machine. Later starts keep the changes of users, except the
+ * model of the environment.
+ */
 export const acpTemplate = (namespace: string, name: AcpAgentName): NewObject<SandboxTemplate> => {
   const { package: packageName, version, license } = acpVendors[name];
   return {
@@ -113,7 +117,10 @@ function liteLlmModel<T extends LocalModel>(model: T): T {
     : { ...model, LLM_MODEL: `openai/${name}` };
 }
 
-/** Initial template for OpenHands. Later starts change only the model of the environment. */
+/**
+ * Initial template for the OpenHands agent-server on this machine. Later starts keep the changes of
+ * users, except the model of the environment.
+ */
 export const openHandsTemplate = (
   namespace: string,
   version: string,
@@ -152,6 +159,7 @@ export const openHandsTemplate = (
 export interface LocalAgentsOptions {
   readonly config: LocalModel & Pick<UpConfig, 'AGENT' | 'AGENTS' | 'AGENTS_DIR'>;
   readonly folder: DataFolder;
+  /** Where the program lies, and the reference agent with it. */
   readonly programFolder: string;
   readonly environment: NodeJS.ProcessEnv;
   readonly signal: AbortSignal;
@@ -161,7 +169,9 @@ export interface LocalAgents {
   readonly images: Readonly<Record<string, ImageProgram>>;
   /** Template of starts that name none. */
   readonly templateName: string;
+  /** Makes the templates that are not there. */
   ensureTemplates(client: KubeClient, namespace: string): Promise<void>;
+  /** Notes for the user who has started the program, printed once the templates exist. */
   notes(client: KubeClient, namespace: string): Promise<readonly string[]>;
   readonly example: string;
 }
@@ -303,12 +313,18 @@ async function notesOn(
 }
 
 const localCredential = 'model';
-/** On templates with the model of `up`'s environment; `bound`: their models are bounded too. */
+/**
+ * On a template whose model comes from the environment of `up`: without it, a user has set the
+ * model. Its value `bound` says that `up` has bounded the models, too.
+ */
 const fromEnvironment = 'conversation-operator.dev/model-from-environment';
 
 export type LocalModel = Pick<UpConfig, 'LLM_MODEL' | 'LLM_BASE_URL' | 'LLM_API_KEY'>;
 
-/** The environment's key, after mounted ones. Throws a `CommandError` for what is none. */
+/**
+ * The key of the environment under its one name, for everybody; what is mounted comes first. Throws
+ * a `CommandError` for what is none.
+ */
 export function localAgentCredentials(
   { LLM_API_KEY: text }: LocalModel,
   mounted: AgentCredentials,

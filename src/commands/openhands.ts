@@ -9,7 +9,10 @@ import type { DataFolder } from './data-folder.ts';
 /** The versions of Python that the OpenHands agent runs with, as pyenv names its folders. */
 const suitable = /^3\.(12|13)\.(\d+)$/;
 
-/** The newest suitable Python of pyenv, of which uv finds only the chosen one; else undefined. */
+/**
+ * Returns the newest suitable Python that pyenv has installed; undefined where there is none. uv
+ * does not find such a Python: of pyenv's Pythons only the chosen one is on the PATH.
+ */
 function pyenvPython({
   PYENV_ROOT = '',
   HOME = '',
@@ -50,7 +53,9 @@ const packages = ['openhands-agent-server', 'openhands-sdk', 'openhands-tools'];
 const pythonVersions = '>=3.12,<3.14';
 
 export interface InstallOptions {
+  /** Folder of all installed agents, each version in a folder of its own. */
   readonly folder: string;
+  /** The file that pins every package, the agent among them. */
   readonly constraints: string;
   readonly environment: NodeJS.ProcessEnv;
   readonly signal: AbortSignal;
@@ -108,10 +113,16 @@ export const openHandsImage = 'conversation-operator/openhands-agent';
 /** The program listens on its pod's address; arguments of the pod's spec override these. */
 const script = 'exec "$0" -m openhands.agent_server --host "$HOST" --port 8000 "$@"';
 
-/** A socket's path has at most 107 bytes, with /tmux-4294967295/openhands-<32 hex digits>. */
+/**
+ * A socket's path has 107 bytes at most, of which tmux and the agent need these:
+ * /tmux-4294967295/openhands-<32 hex digits>.
+ */
 const longestTmuxFolder = 107 - 16 - 43;
 
-/** Folder of all processes' sockets; one whose path would be too long creates one in /tmp. */
+/**
+ * Folder of the sockets of all processes, whose names differ. A process whose path would be too
+ * long creates a folder in /tmp.
+ */
 function tmuxEnvironment(folder: DataFolder): Readonly<Record<string, string>> {
   const path = folder.file('tmux');
   if (Buffer.byteLength(path) > longestTmuxFolder) return {};

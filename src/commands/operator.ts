@@ -45,6 +45,7 @@ export async function operator(): Promise<void> {
   let hasInitialObjects = false;
   const ensured = new InitialObjects({ ...initial, client }).ensure(stop.signal).then(
     () => (hasInitialObjects = true),
+    // The process is stopping.
     () => undefined,
   );
   const ready = () => hasInitialObjects && reflectorsOf(caches).every(({ hasSynced }) => hasSynced);

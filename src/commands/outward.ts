@@ -58,7 +58,10 @@ type Environment = Readonly<Record<string, string>>;
 /** This machine, where agents reach each other and the callback server. */
 const inside = ['localhost', '127.0.0.1', '127.0.0.0/8', '::1'];
 
-/** The environment of agents for hosts outside the cluster, in all spellings that programs read. */
+/**
+ * Environment by which the agents of this machine, and the programs that they start, reach hosts
+ * outside as this process does. Programs differ in the spelling that they read.
+ */
 export const outwardEnvironment = (config: OutwardConfig, folder: DataFolder): Environment => ({
   ...proxyEnvironment(config),
   ...trustEnvironment(config, folder),

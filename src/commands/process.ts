@@ -44,8 +44,9 @@ export function connect(
 const leaseConnections = 2;
 
 /**
- * A lease's client shares no connections with the leader's work: a renewal that queues behind some
- * hundred slow writes would lose the lease.
+ * The client of a lease. The client shares no connections with the leader's work, because calls
+ * wait in one queue for a free one: a renewal behind some hundred slow writes would come too late,
+ * and the leader would lose its lease although the API server answers everything.
  */
 export const connectForLease = (connection: Connection, runtime: MeasuredRuntime) =>
   connect(connection, runtime, { connections: leaseConnections });
@@ -101,6 +102,7 @@ export async function clusterProcess(
   return { runtime, connection, namespace: config.NAMESPACE ?? ownNamespace, keys, client };
 }
 
+/** Fills caches until the stack ends. */
 export function startReflectors(
   reflectors: readonly { start(): void; stop(): Promise<void> }[],
   stack: AsyncDisposableStack,

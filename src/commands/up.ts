@@ -83,6 +83,7 @@ function sandboxOrigins(
 
 interface Facts {
   readonly link: string;
+  /** The line for a shell that prints another link, in every folder and with every Node. */
   readonly linkCommand: string;
   readonly url: string;
   readonly key: string;
@@ -131,6 +132,7 @@ function banner({ url, key, kubeconfig, ...facts }: Facts): string {
 
 export interface UpOptions {
   readonly version: string;
+  /** Where the program lies, and the reference agent with it. */
   readonly programFolder: string;
 }
 

@@ -82,7 +82,10 @@ export const archiveSettings = {
    * session-token. Default: the environment, a web identity or the role of the machine.
    */
   ARCHIVE_S3_CREDENTIALS_DIR: z.string().optional(),
-  /** Whether objects are encrypted by AES-256-GCM under a key derived from the master key. */
+  /**
+   * Whether objects are encrypted before they are stored, by AES-256-GCM under a key that derives
+   * from the master key.
+   */
   ARCHIVE_ENCRYPT: flag(false),
 };
 

@@ -93,9 +93,15 @@ const cluster = {
   ...archiveSettings,
   /** The namespace that is served; by default the one of the kubeconfig or of the pod. */
   NAMESPACE: z.string().optional(),
-  /** Files with master keys of at least 32 bytes, the current one first, separated by commas. */
+  /**
+   * Files with master keys, the current one first, separated by commas. Each holds at least 32
+   * bytes.
+   */
   MASTER_KEY_FILES: fileList,
-  /** Address of the servers: `::` is all of both families, or of IPv4 where there is no IPv6. */
+  /**
+   * Address at which the servers of the process listen: `::` is every address of both families, or
+   * of IPv4 where the system has no IPv6.
+   */
   HOST: z.string().default('::'),
   METRICS_PORT: port().default(9464),
 };
@@ -119,7 +125,8 @@ const operatorSchema = z
     /** Port of /alive and /ready. */
     HEALTH_PORT: port().default(8081),
     /**
-     * Where sandboxes of NAMESPACE reach the gateway's agent side; absent: agents are only polled.
+     * Where sandboxes of NAMESPACE reach the gateway's agent side; absent: they don't, and agents
+     * are polled only.
      */
     AGENT_SIDE_URL: httpUrl.optional(),
     ...sandboxOutward,
@@ -131,10 +138,14 @@ const operatorSchema = z
     NOTIFICATION_PORT: port().optional(),
     /** The name of this process among those that want to lead; by default the host's. */
     POD_NAME: z.string().optional(),
-    /** How long the others spare a leader that does not renew its lease. The same for all. */
+    /**
+     * How long the others leave a leader alone that does not renew its lease. The same for all of
+     * them.
+     */
     LEASE_DURATION_SECONDS: seconds().default(15),
     /**
-     * Maximum time that a leader works without a renewal. Each write ends before its lease does.
+     * Maximum time that a leader works without a renewal. The remaining time of the lease is the
+     * deadline of each write.
      */
     LEASE_RENEW_DEADLINE_SECONDS: seconds().default(10),
     /** Between renewals. */
@@ -169,10 +180,14 @@ const gatewaySettings = z.object({
   ...serving,
   PORT: port().default(3000),
   /**
-   * Port for what only sandboxes need: webhooks and clones of private repositories. Absent: none.
+   * Port of the callback server, which only sandboxes need: webhooks and clones of private
+   * repositories. Absent: no such server.
    */
   AGENT_SIDE_PORT: port().optional(),
-  /** URLs of the operators' notification ports, as one name or several. Default: operators poll. */
+  /**
+   * URLs of the operators' notification ports: one name for all of them, or several URLs. Default:
+   * none, and operators only poll.
+   */
   OPERATOR_NOTIFICATION_URLS: listOf(
     (text) => httpUrl.safeParse(text).success,
     'must be an http or https URL',
@@ -182,9 +197,15 @@ const gatewaySettings = z.object({
   PROXY_CONNECTIONS: count().default(10_000),
   /** How long an agent may take to begin an answer; some of its calls last as long as a command. */
   PROXY_FIRST_BYTE_SECONDS: seconds().default(600),
-  /** Maximum silence of an agent within an answer, or of both sides of a WebSocket. */
+  /**
+   * How long nothing may come from an agent in the middle of an answer, or in either direction of a
+   * WebSocket.
+   */
   PROXY_IDLE_SECONDS: seconds().default(600),
-  /** How long a terminating gateway serves after /ready fails, before it closes its port. */
+  /**
+   * Time that a terminating gateway still serves requests after /ready fails, so that no client
+   * sends one to a closed port.
+   */
   DRAIN_SECONDS: numberFrom({
     from: 0,
     to: 15,

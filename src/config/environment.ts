@@ -90,7 +90,10 @@ export const logging = {
 
 export const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' });
 
-/** An origin for each port of each sandbox, in one label, so that one wildcard covers them. */
+/**
+ * An origin for each port of each sandbox. Both are in the first label, so that one wildcard covers
+ * them all.
+ */
 const sandboxUrl = z
   .string()
   .regex(
@@ -144,19 +147,24 @@ export const cloneTimeout = { CLONE_TIMEOUT_SECONDS: wholeSeconds().default(600)
 /** Settings of every process with the controllers. */
 export const operating = {
   ...cloneTimeout,
-  /** How long a pause waits for the agent's runs to stop before the pod is deleted. */
+  /**
+   * How long a pause waits for the agent to stop its runs before its pod is deleted all the same.
+   */
   PAUSE_TIMEOUT_SECONDS: seconds().default(15),
   /** How long a repository's set-up script may take. */
   SETUP_TIMEOUT_SECONDS: wholeSeconds().default(600),
   /** Maximum size of a repository on its sandbox's volume, with its history. */
   REPOSITORY_MAX_MIB: count().default(10_240),
   /**
-   * A folder with API keys of models: NAME is everybody's, NAME.OWNER one owner's. Default: none.
+   * A folder with a file for each API key of a model: NAME is everybody's, NAME.OWNER that of one
+   * owner. By default there are none.
    */
   AGENT_CREDENTIALS_DIR: z.string().optional(),
 };
 
-/** Settings that errors never repeat: those with a key, and URLs that may have one. */
+/**
+ * Settings whose values errors never repeat: those with a key, and with URLs in which one may be.
+ */
 const secrets: ReadonlySet<string> = new Set([
   'LLM_API_KEY',
   'LLM_BASE_URL',

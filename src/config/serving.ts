@@ -16,7 +16,10 @@ import {
 const isOrigin = (text: string): boolean =>
   text === '*' || (/^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text);
 
-/** Minimum of reads a second: polling clients take a 429 for the end of what they follow. */
+/**
+ * Minimum of reads a second: clients poll, and take a 429 on a read for the end of what they
+ * follow.
+ */
 const minReads = 20;
 
 const maxPatternLength = 255;
@@ -80,12 +83,16 @@ export function checkGithubApp(config: GithubAppSettings, context: core.$Refinem
 
 export const serving = {
   ...cloneTimeout,
-  /** Whether git hosts are asked for a start's repository and branch, and for lists of branches. */
+  /**
+   * Whether git hosts are asked for a repository and its branch before a start is accepted, and for
+   * lists of branches.
+   */
   GIT_CHECK: flag(true),
   /** How long they may take, in all; then the start is accepted without them. */
   GIT_CHECK_SECONDS: seconds(30).default(5),
   /**
-   * A folder with credentials: PROVIDER is everybody's, PROVIDER.OWNER one owner's. Default: none.
+   * A folder with a file for each credential: PROVIDER is everybody's, PROVIDER.OWNER that of one
+   * owner. By default there are none.
    */
   GIT_CREDENTIALS_DIR: z.string().optional(),
   /**
@@ -102,9 +109,15 @@ export const serving = {
     isOrigin,
     'must be * or an origin like https://agents.example.com, without a path',
   ),
-  /** Trusted senders of X-Forwarded-For: addresses, ranges, loopback, linklocal, uniquelocal. */
+  /**
+   * Whose X-Forwarded-For is believed: addresses, ranges like 10.0.0.0/8, loopback, linklocal,
+   * uniquelocal. Default: none.
+   */
   TRUSTED_PROXIES: listOf(isAddressRange, 'must be an address or a range like 10.0.0.0/8'),
-  /** Maximum, and default, lifetime of an API key made over REST, in days; 0: no limit. */
+  /**
+   * Maximum lifetime in days of an API key that is made over REST, and the lifetime of one that
+   * names no end; 0: no limit.
+   */
   API_KEY_MAX_LIFETIME_DAYS: numberFrom({
     from: 0,
     to: 36_500,
@@ -128,6 +141,9 @@ export const serving = {
   MAX_CONNECTIONS_PER_ADDRESS: countOrNoLimit().default(1000),
   /** Requests that are worked on at once before more are refused with 503; 0: no limit. */
   MAX_REQUESTS: countOrNoLimit().default(2000),
-  /** Delay of the event loop that refuses writes with 503, reads at four times it; 0: no limit. */
+  /**
+   * How late the event loop may be before writes are refused with 503, and reads at four times
+   * that; 0: no limit.
+   */
   OVERLOAD_DELAY_MS: countOrNoLimit().default(500),
 };

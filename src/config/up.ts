@@ -39,7 +39,7 @@ const schema = z.object({
   ARCHIVE: flag(true),
   /** Agent of starts that name no template; by default the reference agent. */
   AGENT: oneOf(...agentNames).optional(),
-  /** Several agents, each with a template; the first one is the default of starts. */
+  /** Several agents, each with a template. The first one is that of starts that name no template. */
   AGENTS: someOf(...agentNames),
   /** Number of spare sandboxes whose agents have booted; by default as before, and none at first. */
   WARM: numberFrom({ from: 0, to: maxPoolReplicas }).optional(),
@@ -54,7 +54,10 @@ const schema = z.object({
     )
     .optional(),
   LLM_BASE_URL: modelBaseUrl().optional(),
-  /** The operator gives the key to agents with each conversation, never in their environment. */
+  /**
+   * The operator passes the key to an agent with each conversation; no environment of an agent
+   * contains it.
+   */
   LLM_API_KEY: z.string().optional(),
   /** Whom the first key belongs to. */
   OWNER: z.string().default('local'),

@@ -4,6 +4,7 @@ import { STATUS_CODES } from 'node:http';
 /** Values of a label: a closed set, or a function with bounded results for others' values. */
 export type LabelRule = readonly string[] | ((value: string) => string);
 
+/** Value of a label in the place of all values that its rule does not know. */
 const otherValue = 'other';
 
 /** Function that returns a value of the closed set as it is, and `other` for the rest. */
@@ -13,7 +14,8 @@ export function oneOf(values: readonly string[]): (value: string) => string {
 }
 
 /**
- * The first `max` values as they are, and `other` for later ones. Only for names that code defines.
+ * Function that returns the first `max` values as they are, and `other` for later ones. Only for
+ * names that the code of other rooms defines, for example routes.
  */
 export function firstValues(max: number): (value: string) => string {
   const known = new Set<string>();
@@ -29,7 +31,8 @@ export const httpMethod = oneOf([
 ]);
 
 /**
- * Node's statuses and `0` (no response) as they are, others from 100 to 599 as `4xx`, else `other`.
+ * A status that Node knows as it is, `0` for a missing response, another status from 100 to 599 by
+ * its class, such as `4xx`, and `other` for the rest.
  */
 export function httpStatus(status: string): string {
   if (status === '0' || Object.hasOwn(STATUS_CODES, status)) return status;
@@ -44,6 +47,7 @@ export interface PlainGauge<L extends string> {
   labels(labels: Readonly<Partial<Record<L, string>>>): { set(value: number): void };
 }
 
+/** A rule for each label of a metric. */
 export type LabelRules = Readonly<Record<string, LabelRule>>;
 type ValueOf<R extends LabelRule> = R extends readonly (infer V extends string)[] ? V : string;
 type Labels<R extends LabelRules> = { readonly [L in keyof R]: ValueOf<R[L]> };

@@ -262,7 +262,8 @@ export interface MeasuredRuntime extends Runtime {
 }
 
 /**
- * The part of one leader in a gauge that leaders of several shards share as the sum of their parts.
+ * The part of one leader in a gauge of its process: leaders of several shards set the same gauge,
+ * which shows the sum of their parts.
  */
 class GaugeShare<L extends string> implements PlainGauge<L> {
   readonly #gauge: PlainGauge<L>;
@@ -291,6 +292,7 @@ class GaugeShare<L extends string> implements PlainGauge<L> {
     return { set: (value: number) => this.set(labels, value) };
   }
 
+  /** Removes the part from the gauge. */
   end(): void {
     for (const key of this.#parts.keys())
       this.set(JSON.parse(key) as Readonly<Partial<Record<L, string>>>, 0);

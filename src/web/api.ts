@@ -37,7 +37,8 @@ interface CallOptions {
 }
 
 /**
- * One call with the session's cookie. Rejects with an ApiError; without a session, goes to sign-in.
+ * One call of the service with the cookie of the session. Rejects with an ApiError; a call without
+ * a session leaves for the sign-in.
  */
 async function respond(
   method: string,
@@ -82,6 +83,7 @@ export const api = {
       ...(query === undefined ? {} : { query }),
       ...(signal === undefined ? {} : { signal }),
     })) as T,
+  /** A list whose header Link names the next page. */
   getPage: async <T>(path: string, query: NonNullable<CallOptions['query']>): Promise<Page<T>> => {
     const { answer, headers } = await respond('GET', path, { query });
     return { items: answer as readonly T[], next: nextPageOf(headers.get('link')) };

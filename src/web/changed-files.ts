@@ -11,6 +11,7 @@ export const contentAddress = (conversation: string, absolute: string): string =
   `${conversation}/file/content?file_path=${encodeURIComponent(absolute)}`;
 
 export class ChangedFiles {
+  /** Undefined until they were read once. */
   readonly list = signal<readonly GitChange[] | undefined>(undefined);
   readonly isReading = signal(false);
   readonly problem = signal<string | undefined>(undefined);

@@ -41,6 +41,7 @@ export class Draft {
   readonly isSending = signal(false);
   readonly problem = signal<string | undefined>(undefined);
   readonly images = new Images(maxImageCharacters, this.problem);
+  /** Problems of single fields, by the names of the form. */
   readonly fieldProblems = signal<Readonly<Record<string, string>>>({});
   readonly #store: Store;
   /** The last request with its key, so that a second attempt starts nothing twice. */
@@ -61,7 +62,7 @@ export class Draft {
     this.message.value = isOwn ? `${text}\n\n${saved}` : saved;
   }
 
-  /** Fills the form with the request of an earlier start, whose text and images only REST has. */
+  /** Fills the form with an earlier request, whose message and images only REST has. */
   async fillFrom(taskId: string): Promise<void> {
     this.problem.value = undefined;
     try {
@@ -82,6 +83,7 @@ export class Draft {
     }
   }
 
+  /** Whether a conversation was started. */
   async send(): Promise<boolean> {
     if (this.isSending.value) return false;
     this.isSending.value = true;

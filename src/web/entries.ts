@@ -20,6 +20,7 @@ export interface MessageEntry extends EntryBase {
   readonly kind: 'message';
   readonly source: 'user' | 'agent';
   readonly text: string;
+  /** Images as data URLs. */
   readonly images: readonly string[];
 }
 /** lost: the run has ended, and there is no result. apart: it may be among events not shown. */
@@ -27,6 +28,7 @@ export type ToolState = 'running' | 'done' | 'failed' | 'rejected' | 'lost' | 'a
 export interface ToolEntry extends EntryBase {
   readonly kind: 'tool';
   readonly tool: string;
+  /** One line that says what the tool does. */
   readonly summary: string;
   readonly input: string;
   readonly output: string;
@@ -260,6 +262,7 @@ export function entriesOf(events: readonly AgentEvent[]): readonly Entry[] {
   const entries: Entry[] = [];
   /** Places of the calls whose result may still come, by their ids. */
   const open = new Map<string, number>();
+  /** Adds to the entry of the call, or a new one. */
   const add = (call: string, news: ToolEntry): void => {
     const place = open.get(call);
     const known = place === undefined ? undefined : entries[place];

@@ -8,7 +8,10 @@ export interface EventPage {
   readonly next_page_id: string | null;
 }
 
-/** `from`: `next_page_id` of the page before, or the id of the event that the page begins with. */
+/**
+ * Reads a page.
+ * @param from `next_page_id` of the page before, or the id of the event that the page begins with.
+ */
 export type ReadPage = (
   from: string | undefined,
   order?: 'oldest first' | 'newest first',
@@ -54,6 +57,7 @@ export class EventLog {
     this.#page = page;
   }
 
+  /** Reads what is new. A failure changes nothing. */
   async refresh(): Promise<void> {
     const news: AgentEvent[] = [];
     let from: string | undefined;
@@ -72,7 +76,8 @@ export class EventLog {
       }
       from = next;
     }
-    // Where the archive lacks the newest events, its page begins with older ones.
+    // Behind an event that is shown are older ones: where the archive has not got the newest ones
+    // yet, its page begins earlier.
     const known = news.findIndex((event) => this.#ids.has(idOf(event)));
     const added = this.#unknown(known < 0 ? news : news.slice(0, known));
     if (added.length > 0) this.events.value = [...this.events.peek(), ...added.reverse()];
@@ -91,6 +96,7 @@ export class EventLog {
     return runs.find((run) => run.some((event) => idOf(event) === id));
   }
 
+  /** Reads what is older than everything that is shown. */
   async readOlder(): Promise<void> {
     const excerpt = this.excerpt.peek();
     const from = excerpt === undefined ? this.older.peek() : excerpt.older;
@@ -112,6 +118,7 @@ export class EventLog {
     this.#place(items, null, next);
   }
 
+  /** Reads an event that exists, and those before and after it. */
   async readAround(id: string): Promise<void> {
     const [before, after] = await Promise.all([
       this.#page(id, 'newest first'),

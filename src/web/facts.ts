@@ -1,5 +1,6 @@
 import type { ConversationRecord, SandboxRecord, StartTask } from './wire.ts';
 
+/** Everything that is known of one conversation. At least one of the first two is there. */
 export interface Facts {
   readonly conversation?: ConversationRecord | undefined;
   readonly task?: StartTask | undefined;
@@ -40,6 +41,7 @@ export const repositoryOf = ({ conversation, task }: Facts): string | undefined 
 export const branchOf = ({ conversation, task }: Facts): string | undefined =>
   conversation?.selected_branch ?? task?.request.selected_branch ?? undefined;
 
+/** The name of the agent that runs, or else its kind. */
 export const agentOf = ({ conversation }: Facts): string | undefined =>
   conversation?.agent_name ?? conversation?.agent_kind;
 

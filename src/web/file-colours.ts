@@ -2,7 +2,10 @@ import { maxColoured, type ColouredLines } from './coloured-lines.ts';
 import { addressOf } from './part.ts';
 import type { GitDiff } from './wire.ts';
 
-/** Maximum time for one text: some take the library minutes, so a worker runs it, and is ended. */
+/**
+ * Maximum time for one text. A text can be made for which the library takes minutes, so that it
+ * works beside the page, and is ended.
+ */
 const timeoutMs = 1_000;
 
 let worker: Worker | undefined;

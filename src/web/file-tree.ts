@@ -5,7 +5,10 @@ export interface FolderContent {
   readonly files: readonly string[];
 }
 
-/** The content of one folder of paths ('': the root), without reading what is below. */
+/**
+ * The content of one folder of a list of paths; '' is the folder of all. Nothing below is read, so
+ * that deep paths cost no more than others.
+ */
 export function contentOf(paths: readonly string[], folder: string): FolderContent {
   const start = folder === '' ? '' : `${folder}/`;
   const folders = new Set<string>();
@@ -20,6 +23,7 @@ export function contentOf(paths: readonly string[], folder: string): FolderConte
   return { folders: [...folders].sort(compare), files: files.sort(compare) };
 }
 
+/** Paths that contain all words of a text, the shortest first. */
 export function matchingPaths(
   paths: readonly string[],
   text: string,

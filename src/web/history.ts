@@ -15,6 +15,7 @@ const pageSize = 50;
 
 export interface Target {
   readonly entry: string;
+  /** Whether the entry gets the focus. */
   readonly takesFocus: boolean;
 }
 
@@ -45,6 +46,7 @@ export class History {
   });
   /** Number of events between the excerpt and the latest ones; undefined where it is unknown. */
   readonly hidden = signal<number | undefined>(undefined);
+  /** The button whose page is being read. */
   readonly loading = signal<'older' | 'first' | 'newer' | undefined>(undefined);
   readonly problem = signal<string | undefined>(undefined);
   /** Why there are no further events to read; undefined where there may be. */
@@ -70,6 +72,7 @@ export class History {
     return this.#refresher.run();
   }
 
+  /** Whether the event of this id has been read. */
   has(id: string): boolean {
     return this.#log.has(id);
   }
@@ -96,7 +99,8 @@ export class History {
   }
 
   /**
-   * Goes to an event, loaded or not. The last call wins. Never rejects: `lookup` has the failure.
+   * Goes to the entry of an event, which need not be loaded. The last call wins. Never rejects:
+   * `lookup` says what has failed.
    */
   show(id: string, takesFocus = true): Promise<void> {
     const before = this.#showing;

@@ -14,6 +14,7 @@ export interface Hit {
 /** Maximum characters of a hit on each side of its text. */
 const maxAround = 60;
 
+/** Finds a text as it is, in small and capital letters. */
 export const patternOf = (text: string): RegExp =>
   new RegExp(text.replaceAll(/[\\^$.*+?()[\]{}|/]/g, String.raw`\$&`), 'iu');
 

@@ -2,7 +2,9 @@ import { signal, type Signal } from '@preact/signals';
 
 export interface Attachment {
   readonly name: string;
+  /** The image as a data URL. */
   readonly url: string;
+  /** Whether the image is smaller than its file. */
   readonly isScaled?: boolean;
 }
 
@@ -45,6 +47,7 @@ async function scaledDown(file: File, maxCharacters: number): Promise<string> {
   }
 }
 
+/** The content objects of a message; none where it is empty. */
 export const contentOf = (text: string, images: readonly Attachment[]): readonly object[] => [
   ...(text.trim() === '' ? [] : [{ type: 'text', text }]),
   ...(images.length === 0 ? [] : [{ type: 'image', image_urls: images.map(({ url }) => url) }]),
@@ -65,6 +68,7 @@ export class Images {
     this.#problem = problem;
   }
 
+  /** Attaches images, after those of earlier calls. */
   attach(files: readonly File[]): Promise<void> {
     this.ready = this.ready.then(async () => {
       this.isReading.value = true;

@@ -90,7 +90,7 @@ function act(page: PageState, key: string): boolean {
   return true;
 }
 
-/** Escape leaves a field, whose text remains: a search stays while a person moves in the list. */
+/** Escape leaves a field, which keeps its text: a search stays while a person moves in the list. */
 function leaves({ key, target }: KeyboardEvent): boolean {
   if (key !== 'Escape' || !(target instanceof HTMLElement)) return false;
   if (target.closest('dialog, .row') !== null || !isTyping(target)) return false;
@@ -98,7 +98,7 @@ function leaves({ key, target }: KeyboardEvent): boolean {
   return true;
 }
 
-/** Single keys act wherever nothing takes text. Browsers open the focused link on Enter. */
+/** Single keys act wherever nothing takes text. The browser opens the focused link on Enter. */
 export function listenToKeys(page: PageState): void {
   addEventListener('keydown', (event) => {
     // A menu or a question has its own meaning of Escape.

@@ -1,6 +1,7 @@
 import { structuredPatch } from 'diff';
 import type { GitChange, GitDiff } from './wire.ts';
 
+/** Maximum lines of a diff that are shown. */
 export const maxRows = 5_000;
 /** Maximum characters of a line that are shown: one line may be a file of 1 MiB. */
 export const maxLineLength = 2_000;
@@ -15,6 +16,7 @@ export interface DiffRow {
   readonly old?: number;
   readonly new?: number;
   readonly text: string;
+  /** Number of characters that the text lacks at its end. */
   readonly missing: number;
 }
 
@@ -24,9 +26,11 @@ export interface LineDiff {
   readonly rows: readonly DiffRow[];
   /** Lines in all, also those that are not shown; undefined where there is nothing to count. */
   readonly lines?: { readonly added: number; readonly removed: number };
+  /** Number of lines that are not shown. */
   readonly hidden: number;
 }
 
+/** A hunk of a patch; each line begins with its sign. */
 interface Hunk {
   readonly oldStart: number;
   readonly oldLines: number;
@@ -68,7 +72,10 @@ export function pairsOf(rows: readonly DiffRow[]): readonly DiffPair[] {
 
 const only = (note: string): LineDiff => ({ note, rows: [], hidden: 0 });
 
-/** The unified diff of both versions. `isLive`: the agent has answered, no pause stored them. */
+/**
+ * The unified diff of both versions. Pure but for the time that it takes.
+ * @param isLive Whether the agent has answered; else a pause has stored the versions.
+ */
 export function lineDiffOf(
   status: GitChange['status'],
   { original, modified }: GitDiff,
@@ -152,7 +159,10 @@ function rowsOf(hunks: readonly Hunk[]): Omit<LineDiff, 'note'> {
   return { rows, lines, hidden };
 }
 
-/** Invisible characters, some of which reorder the text around them; tabs count as visible. */
+/**
+ * Invisible characters, of which some change the order of the text around them. Tabs count as
+ * visible.
+ */
 const unseen =
   // eslint-disable-next-line no-control-regex -- these are what is to be seen
   /([\u0000-\u0008\u000a-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}])/u;

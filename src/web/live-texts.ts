@@ -6,6 +6,7 @@ export interface LiveText {
   /** The tool call whose output it is. */
   readonly call: string | null;
   readonly elapsedMs: number;
+  /** Place of the next part. */
   readonly end: number;
   /** UTF-16 units before the text that the page does not show. */
   readonly skipped: number;

@@ -6,6 +6,7 @@ import { joinedTexts, writtenIn, type LiveText } from './live-texts.ts';
 import { Refresher } from './reading.ts';
 import type { LiveActivity } from './wire.ts';
 
+/** Delay of the next read after one that has failed. */
 const retryDelayMs = 10_000;
 
 /** The texts that grow in one conversation, and that no event has yet. */
@@ -26,6 +27,7 @@ export class Live {
     this.#history = history;
   }
 
+  /** Reads what is new. Never rejects. */
   refresh(): Promise<void> {
     return performance.now() < this.#notBeforeMs ? Promise.resolve() : this.#refresher.run();
   }

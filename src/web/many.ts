@@ -9,7 +9,9 @@ const maxRequests = 4;
 
 interface Kind {
   readonly label: string;
+  /** The word for the action while it is under way. */
   readonly progress: string;
+  /** The word for what it was done to. */
   readonly done: string;
   /** The consequences, for one conversation and for several. */
   readonly warning: readonly [one: string, several: string];
@@ -119,6 +121,7 @@ interface ManyProgress {
   readonly act: (row: Row) => Promise<boolean>;
   /** Whether a row is still the one that the page shows under its id. */
   readonly isThere: (row: Row) => boolean;
+  /** Called after each answer. */
   readonly onAnswer: (answered: number) => void;
 }
 
@@ -130,8 +133,9 @@ export interface ManyOutcome {
 }
 
 /**
- * Does what was confirmed, four requests at a time. Leaves conversations that have changed their
- * group since, or that the action fits no more. Failures are in the rows.
+ * Does what a person has confirmed, with at most four requests at a time. A conversation that has
+ * another group than in the question, or that the action fits no more, is left as it is. The reason
+ * of a failure is in the row.
  */
 export async function performMany(
   { action, groupsOf }: ManyQuestion,

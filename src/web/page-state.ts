@@ -39,7 +39,9 @@ export class PageState {
   readonly savedMessages = new SavedTexts('messages');
   /** The present time of the service; changes every second while the page is visible. */
   readonly now = signal(serviceTime());
+  /** The row that the keyboard is at. */
   readonly active = signal<string | undefined>(undefined);
+  /** The text whose places in the conversations are shown; undefined: none. */
   readonly sought = signal(soughtBefore());
   /** The title of the page, without the number of conversations that need a person. */
   readonly title = signal('Conversations');
@@ -117,6 +119,7 @@ export class PageState {
     if (text.length >= minSought) this.sought.value = text;
   }
 
+  /** Opens the form of a start. Small windows show it with the next frame. */
   openForm(): void {
     const focus = () => document.getElementById('message')?.focus();
     this.isFormOpen.value = true;

@@ -5,12 +5,13 @@ declare global {
   var conversationPage: { readonly parts: Readonly<Record<string, unknown>> };
 }
 
+/** The address of the script of a part, and the hash that it must have. */
 interface PartFile {
   readonly src: string;
   readonly integrity: string;
 }
 
-/** Chromium's and Firefox's guard against scripts from texts, which not every library has. */
+/** Chromium's and Firefox's guard against scripts from texts; not every library has its types. */
 interface TrustedTypes {
   createPolicy(
     name: string,
@@ -21,7 +22,10 @@ interface TrustedTypes {
 let scripts: Readonly<Record<string, PartFile>> = {};
 let trusted = (src: string): string => src;
 
-/** Sets the addresses of the parts, once. With Trusted Types, no other script can be added. */
+/**
+ * Sets the addresses of the parts, once. From here on no script can be added to the page but
+ * these, where the browser has Trusted Types.
+ */
 export function allowParts(known: Readonly<Record<string, PartFile>>): void {
   scripts = known;
   const sources = new Set(Object.values(known).map(({ src }) => src));
@@ -59,10 +63,12 @@ const load = (name: string): Promise<void> =>
     document.head.append(script);
   });
 
+/** The exports of a part that is there already. */
 export const loadedPart = (name: string): unknown => conversationPage.parts[name];
 
 /**
- * The exports of a file of `src/web/parts`, at the first use. Rejects (ApiError) until it succeeds.
+ * The exports of a file of `src/web/parts`, loaded at the first use. Rejects with an ApiError; the
+ * next call tries again.
  */
 export async function partOf(name: string): Promise<unknown> {
   if (loadedPart(name) === undefined) {

@@ -4,6 +4,7 @@ export class Refresher {
   #running: Promise<void> | undefined;
   #isAskedAgain = false;
 
+  /** @param read Never rejects. */
   constructor(read: () => Promise<void>) {
     this.#read = read;
   }

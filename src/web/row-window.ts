@@ -1,8 +1,10 @@
+/** Rows of one group, below each other with equal heights. */
 export interface RowBlock {
   readonly count: number;
   readonly rowHeight: number;
 }
 
+/** Rows `first` to `last - 1` are near the visible part. */
 export interface RowWindow {
   readonly first: number;
   readonly last: number;

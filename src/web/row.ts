@@ -3,6 +3,7 @@ import { createdAtOf, sandboxIdOf, type Facts } from './facts.ts';
 import { searchTextOf, type Searchable } from './filter.ts';
 import { groupOf, type Group } from './groups.ts';
 
+/** An action of a person on one conversation, until the service has confirmed it. */
 export interface ActionState {
   readonly label: string;
   /** The reason why the service has refused it; undefined while it is under way. */
@@ -43,7 +44,8 @@ export class Row implements Searchable {
     this.#facts.value = facts;
     this.searchText = searchTextOf(facts);
     this.group = groupOf(facts);
-    // The news answers an accepted action. One that failed for a sandbox is not tried with another.
+    // The news answers an action that the service has accepted. An action that has failed for one
+    // sandbox is not to be tried again with another one.
     const isReplaced = before !== undefined && before !== sandboxIdOf(facts);
     if (isReplaced || this.action.peek()?.problem === undefined) this.action.value = undefined;
   }

@@ -17,7 +17,10 @@ const isSavedText = (value: unknown): value is SavedText =>
   'text' in value &&
   typeof value.text === 'string';
 
-/** Texts that an owner has saved in this browser, which may refuse to store anything. */
+/**
+ * Texts that an owner has saved under names, in this browser alone. Reads and writes tolerate a
+ * browser that stores nothing.
+ */
 export class SavedTexts {
   /** Undefined until the owner is known. */
   readonly items = signal<readonly SavedText[] | undefined>(undefined);

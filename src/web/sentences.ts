@@ -33,6 +33,7 @@ export const startStages = [
 export const reachedStage = ({ status, failed_status: failed }: StartTask): number =>
   stageOf(failed ?? status) ?? 0;
 
+/** The number of the present stage from 0; undefined for a start that has failed. */
 function stageOf(status: StartTask['status']): number | undefined {
   const stage = startStages.findIndex((one) => one.status === status);
   return stage < 0 ? undefined : stage;
@@ -43,6 +44,7 @@ export interface Around {
   /** The conversations that a resume would pause, as the quota forecasts; undefined: none. */
   readonly resumePauses?: string | undefined;
   readonly titleOf?: (id: string) => string | undefined;
+  /** The place of a waiting sandbox in the queue, as sentences. */
   readonly placeOf?: (sandboxId: string) => string | undefined;
 }
 
@@ -84,6 +86,7 @@ function starting({ conversation, task, sandbox }: Facts, now: number): string {
   );
 }
 
+/** The question that waits for an answer, as a sentence; undefined without one. */
 const asking = (conversation: Facts['conversation']): string | undefined => {
   const approval = conversation?.pending_approval ?? undefined;
   if (approval === undefined) return undefined;

@@ -16,16 +16,23 @@ import type {
 /** The id of the conversation that a sandbox is named after, where there is one. */
 const idInName = (sandboxId: string): string => sandboxId.slice('sbx-'.length);
 
-/** All that the page knows, by ids of conversations. `settle` brings changes to the index as one. */
+/**
+ * Everything that the page knows, by the ids of conversations. Changes of rows reach the index with
+ * `settle`, so that a burst of them is one change of the list.
+ */
 export class Store {
   readonly index = new GroupIndex();
   readonly quota = signal<QuotaRecord | undefined>(undefined);
+  /** Whether everything has arrived once. */
   readonly isFilled = signal(false);
   readonly rows = new Map<string, Row>();
   /** Changes whenever a row comes or goes. */
   readonly #membership = signal(0);
   readonly #sandboxes = new Map<string, SandboxRecord>();
-  /** Empty once a sandbox's last conversation is deleted, until the sandbox is. */
+  /**
+   * A sandbox whose last conversation was deleted has an empty set until its own deletion, which
+   * follows.
+   */
   readonly #rowsBySandbox = new Map<string, Set<Row>>();
   /** Changes with the sandboxes, and with the sandbox of a row. */
   readonly #occupation = signal(0);
@@ -76,6 +83,7 @@ export class Store {
     this.#seen ??= new Set();
   }
 
+  /** Removes what the snapshot has not brought. */
   endSnapshot(): void {
     const seen = this.#seen ?? new Set();
     this.#seen = undefined;
@@ -161,6 +169,7 @@ class GroupIndex {
   readonly waiting = signal(0);
   readonly #rows: Readonly<Record<Group, Signal<readonly Row[]>>>;
   readonly #places = new Map<Row, Group>();
+  /** Rows that wait, each with its next group; undefined: the row is gone. */
   readonly #pending = new Map<Row, Group | undefined>();
   #isHeld = false;
 
@@ -181,6 +190,7 @@ class GroupIndex {
     return this.#rows[group].value;
   }
 
+  /** Brings rows to their groups, or out of the list. */
   place(targets: ReadonlyMap<Row, Group | undefined>): void {
     const moves = new Map<Row, Group | undefined>();
     for (const [row, group] of targets) {

@@ -124,9 +124,10 @@ export interface StreamState {
 }
 
 /**
- * The changes of everything shown. A browser has six connections to a service over HTTP/1.1, so one
- * visible tab holds the stream for all. Without TLS, pages of other machines have no locks, and
- * each visible tab has its own.
+ * The changes of everything that the page shows. A browser has six connections to a service over
+ * HTTP/1.1, so all of its tabs share one stream: one of those that are visible holds it, and passes
+ * everything on to the others. Browsers have no locks in pages of another machine without TLS;
+ * there each tab that is visible has a stream of its own.
  */
 export class ChangeStream {
   readonly state = signal<StreamState>({ isOpen: false, attempts: 0 });

@@ -13,7 +13,10 @@ export function duration(ms: number): string {
 
 export const since = (time: string, now: number): string => duration(now - Date.parse(time));
 
-/** The same, with `just now` below a minute, so that a list does not change every second. */
+/**
+ * The same for a change that is not urgent: durations below a minute are `just now`, so that a list
+ * does not change its texts every second.
+ */
 export const ago = (time: string, now: number): string =>
   now - Date.parse(time) < 60_000 ? 'just now' : `${since(time, now)} ago`;
 

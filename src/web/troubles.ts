@@ -75,7 +75,10 @@ export const ofLimit = (active: number | null, limit: number | null): string =>
     ? String(active ?? '–')
     : `${active ?? '–'} of ${limit}${aboveLimit(active, limit)}`;
 
-/** The active sandboxes and the limit of a quota, which for every owner limits each of them. */
+/**
+ * The active sandboxes and the limit of a quota. A quota for every owner counts those of all owners
+ * together, and limits each owner.
+ */
 export const quotaUse = ({ scope, owner, active, limit }: Quota): string =>
   scope === 'Owner' && owner === null
     ? `${active ?? '–'} in all, ${limit} for each`
@@ -89,5 +92,6 @@ export function bytes(value: number): string {
   return `${(value / 1024 ** power).toFixed(power === 0 || value / 1024 ** power >= 10 ? 0 : 1)} ${units[power] ?? ''}`;
 }
 
+/** An address that is safe as a link: http or https. */
 export const isWebAddress = (text: string): boolean =>
   URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);

@@ -25,6 +25,7 @@ export function answerDraft({ id, options }: ApprovalRequest, decision: Decision
   return { event: stateEvent({ key: 'approval_answer', value }) };
 }
 
+/** Returns the event of a question that the agent itself has cancelled. */
 export const withdrawal = (id: string): Draft => ({
   event: stateEvent({ key: 'approval_withdrawn', value: id }),
 });
@@ -47,7 +48,10 @@ export function assertSameAnswer(
   throw new HttpError(409, `The question ${approvalId} has another answer already.`);
 }
 
-/** The option of a decision; without one to reject, the question is cancelled. */
+/**
+ * The option of a decision. A rejection without an option to reject has none: the agent learns that
+ * its question was cancelled.
+ */
 function optionOf(
   options: ApprovalRequest['options'],
   { accept, optionId }: Decision,

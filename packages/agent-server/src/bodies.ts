@@ -8,6 +8,7 @@ import { maxSecrets } from './secrets.ts';
 // zod/mini contains no messages of its own, so the English ones are configured.
 z.config(en());
 
+/** Accepts null as absent. */
 const maybe = <T extends z.ZodMiniType>(type: T) => z.nullish(type);
 
 const content = z.union([

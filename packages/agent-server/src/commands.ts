@@ -8,8 +8,9 @@ import { maskText, noNeedles, type Needles } from './mask.ts';
 const program = readFileSync(new URL('./process-guard.sh', import.meta.url), 'utf8');
 
 /**
- * Kills the process groups of commands when the server ends, even by SIGKILL: a shell, started with
- * the first command, kills the rest at the end of its input.
+ * Kills the process groups of commands when the server ends, even by SIGKILL: a small shell reads
+ * from a pipe, and kills the remaining groups at the end of its input. The shell starts with the
+ * first command.
  */
 export class ProcessGuard {
   #shell: ChildProcess | undefined;
@@ -33,7 +34,8 @@ export class ProcessGuard {
   }
 
   #start(): ChildProcess {
-    // In a session of its own, no signal to the server's process group ends the guard.
+    // The shell has a session of its own, so that a signal to the process group of the server does
+    // not end the guard.
     const shell = spawn('/bin/sh', ['-c', program], {
       detached: true,
       stdio: ['pipe', 'ignore', 'ignore'],
@@ -50,7 +52,10 @@ export class ProcessGuard {
   }
 }
 
-/** Keeps the beginning and the end of an output, and the number of bytes omitted between them. */
+/**
+ * Keeps the beginning and the end of the output of a command, with the number of bytes that are
+ * omitted between them.
+ */
 export class BoundedOutput {
   readonly #half: number;
   #head = Buffer.alloc(0);
@@ -109,12 +114,18 @@ export interface CommandOptions {
   readonly onOutput?: OutputListener | undefined;
   /** Returns the texts to hide in the output; called when the command has ended. */
   readonly needles?: () => Needles;
-  /** Kills the command, after whose end `run` rejects with the signal's reason. */
+  /**
+   * Kills the command; `run` then rejects with the reason of the signal as soon as the command has
+   * ended.
+   */
   readonly signal?: AbortSignal;
 }
 
 export interface CommandResult {
-  /** 128 + n after signal n; -1 after a timeout, or where the shell could not be started. */
+  /**
+   * Exit code; 128 + n when signal n ended the command, and -1 after a timeout or when the shell
+   * could not be started.
+   */
   readonly exitCode: number;
   readonly stdout: string;
   readonly stderr: string;
@@ -123,10 +134,16 @@ export interface CommandResult {
 
 /** Delay before SIGKILL, after a timeout has sent SIGTERM. */
 const killDelayMs = 1000;
-/** Maximum wait for output of descendants in other sessions after the shell's end. */
+/**
+ * Maximum wait for output after the end of the shell; a descendant in another session may keep the
+ * pipe open.
+ */
 const drainMs = 250;
 
-/** Runs each command in a process group of its own, which ends with the command. */
+/**
+ * Runs shell commands, each in a process group of its own. Background processes of a command end
+ * with the command.
+ */
 export class Commands {
   readonly guard = new ProcessGuard();
   readonly #running = new Set<number>();
@@ -184,7 +201,10 @@ export class Commands {
   }
 }
 
-/** SIGTERM after the timeout, then SIGKILL. `cancel` returns whether the timeout has passed. */
+/**
+ * Sends SIGTERM after the timeout and SIGKILL soon afterwards. `cancel` returns whether the timeout
+ * has passed.
+ */
 function killAfter(group: number, timeoutMs: number): { cancel(): boolean } {
   let passed = false;
   let timer = setTimeout(() => {

@@ -30,7 +30,8 @@ import type { AgentEvent } from './events.ts';
 type Filter = z.output<typeof eventFilter>;
 
 /**
- * Filters events. Compares times as texts, which have no time zone, whether `Z` ends them or not.
+ * Filters events. Times are compared as texts: neither side has a time zone, and a `Z` or its
+ * absence sorts alike.
  */
 function matchingEntries(log: EventLog, filter: Filter): readonly LogEntry[] {
   const kind = filter.kind?.split('.').at(-1);
@@ -55,7 +56,10 @@ export async function searchEvents(
   return { ...page, items: await log.read(page.items) };
 }
 
-/** A page. `page_id` is the id of its first item; an unknown id selects the first page. */
+/**
+ * Returns a page. `page_id` is the id of the first item of the page; an unknown id selects the
+ * first page.
+ */
 function pageOf<T>(
   found: readonly T[],
   { limit, page_id }: { readonly limit: number; readonly page_id?: string | undefined },

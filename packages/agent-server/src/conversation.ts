@@ -32,7 +32,8 @@ const logFile = 'events.jsonl';
 const interruptText = 'Tool call interrupted before completion. The conversation was paused.';
 
 /**
- * A conversation and its run, whose state derives from the log, so that any process can continue.
+ * One conversation and its run. The whole state is derived from the log, so that another process
+ * can continue the conversation.
  */
 export class Conversation {
   readonly #folder: string;
@@ -66,7 +67,8 @@ export class Conversation {
   }
 
   /**
-   * Creates the conversation with its first message, both or neither on disk, and starts its run.
+   * Creates the conversation together with its first message, whose run starts immediately; the
+   * disk holds both or neither.
    */
   static async create(
     folder: string,
@@ -84,7 +86,8 @@ export class Conversation {
   }
 
   /**
-   * Loads a conversation. A run killed earlier becomes an `error`, and its open tool call fails.
+   * Loads a conversation. When an earlier process was killed during a run, the status becomes
+   * `error`, and the open tool call fails.
    */
   static async load(folder: string, host: ConversationHost): Promise<Conversation> {
     const conversation = await Conversation.#open(folder, host);
@@ -129,7 +132,8 @@ export class Conversation {
   }
 
   get status(): ExecutionStatus {
-    // A stalled run counts as failed, as after a restart, so that the next run can start.
+    // A stalled run counts as failed, so that a client can start the next run; a restart would
+    // yield the same status.
     return this.#stalled ? 'error' : this.#state.status;
   }
 
@@ -160,7 +164,10 @@ export class Conversation {
     if (written.some(startsRun)) this.#start();
   }
 
-  /** Starts a run, unless one is in progress (false). A finished conversation remains unchanged. */
+  /**
+   * Starts a run. Returns false when a run is in progress already. A finished conversation remains
+   * unchanged.
+   */
   async run(): Promise<boolean> {
     const seen: { status?: ExecutionStatus } = {};
     const written = await this.log.append(() => {
@@ -180,9 +187,10 @@ export class Conversation {
   }
 
   /**
-   * Answers whether the last action may be executed, if that is a question. A rejection ends in
-   * `idle`; an agent with its own process gets the answer in a run. A decision that names its
-   * question is stored or rejected with an HttpError, and accepted again when repeated.
+   * Answers the question whether the last action may be executed; nothing happens when there is
+   * none. A rejection of an action ends in `idle`; an agent with a process of its own gets each
+   * answer in a run. A decision that names its question is stored or rejected with an HttpError,
+   * and is accepted again when repeated.
    */
   async respond(decision: Decision): Promise<void> {
     const { accept, reason, approvalId } = decision;
@@ -228,6 +236,7 @@ export class Conversation {
     await run?.ended;
   }
 
+  /** Ends the run and prevents further runs. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.stop('shutdown');
@@ -256,6 +265,7 @@ export class Conversation {
     return updated;
   }
 
+  /** Returns the positions of the messages of the user that no run has handled. */
   pendingMessages(): readonly number[] {
     const { entries, handledThrough } = this.log;
     const pending: number[] = [];
@@ -338,6 +348,7 @@ export class Conversation {
     }
   }
 
+  /** Returns the last events of a run; none when the run continues. */
   #endingOf(run: CurrentRun, error: unknown): readonly Draft[] {
     const { signal } = run.abort;
     if (signal.aborted)

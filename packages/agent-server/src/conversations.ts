@@ -92,11 +92,15 @@ export class Conversations {
     return this.#all.get(id);
   }
 
+  /** Returns the conversations, newest first. */
   list(): readonly Conversation[] {
     return [...this.#all.values()].sort((a, b) => (a.meta.createdAt < b.meta.createdAt ? 1 : -1));
   }
 
-  /** Creates the conversation of an id, once with one first message however often it is called. */
+  /**
+   * Creates the conversation of an id. Repeated and concurrent calls with one id create one
+   * conversation with one first message.
+   */
   async create(
     meta: Meta,
     message: NewMessage | undefined,
@@ -138,6 +142,7 @@ export class Conversations {
     if (!this.hasRoomForRun()) throw new HttpError(429, detail);
   }
 
+  /** Pauses running conversations and kills their commands. */
   async close(): Promise<void> {
     await Promise.all(
       [...this.#creating.values()].map((creating) => creating.catch(() => undefined)),
@@ -151,14 +156,16 @@ export class Conversations {
       this.#all.set(name, conversation);
       this.#options.onOpen(conversation);
     } catch (error) {
-      // The conversation stays on disk for a repair, apart from the others.
+      // The conversation remains on the disk for a repair, and the other conversations are not
+      // affected.
       this.#options.onError(`conversation ${name} cannot be read and is ignored`, error);
     }
   }
 
   /**
-   * The request's settings, then the environment's. The environment's API key is only for its own
-   * endpoint, to which a client can add no other.
+   * Returns the settings of the request, completed by those of the environment. The API key of the
+   * environment is sent only to the endpoint of the environment, because a client that creates a
+   * conversation must not redirect this key.
    */
   #modelOf({ llm }: Meta): Model | undefined {
     const { env, secretBox } = this.#options;

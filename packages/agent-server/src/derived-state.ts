@@ -35,7 +35,8 @@ export class DerivedState {
   /** Names of the secrets that the process of the agent does not have, as recorded last. */
   skippedSecrets: readonly string[] = [];
   /**
-   * The event that interrupted the agent's last turn, its process's end or a pause; else undefined.
+   * Event that interrupted the last turn of the agent: the end of its process, or a pause;
+   * undefined when the turn has ended.
    */
   interruptedBy: 'end' | 'pause' | undefined;
   readonly openCalls = new Map<string, AcpToolCall>();
@@ -130,6 +131,7 @@ export class DerivedState {
 
 const maxTitleLength = 50;
 
+/** Returns the first line of the message that is not markup, truncated to the maximum length. */
 function titleOf({ llm_message }: MessageEvent): string | undefined {
   const lines = textOf(llm_message.content).split('\n');
   const text = lines

@@ -18,7 +18,10 @@ export interface Draft {
   readonly event: EventBody;
   /** Id that the caller has chosen. Absent: a random id. */
   readonly id?: string;
-  /** Position below which all user messages are handled; the log never sends it. */
+  /**
+   * Position below which all messages of the user are handled. The log stores the position and
+   * never sends it.
+   */
   readonly handledThrough?: number;
 }
 
@@ -34,8 +37,9 @@ export function initialLog(drafts: readonly Draft[]): string {
 }
 
 /**
- * The only record of a conversation: an append-only file of JSON lines, on the disk before any
- * listener gets the events. Opening drops a last line that a crash has truncated.
+ * The events of a conversation, and the only record of its state: an append-only file of JSON
+ * lines. Each append reaches the disk before any listener receives the events. Opening the log
+ * drops a last line that a crash has truncated.
  */
 export class EventLog {
   readonly #path: string;
@@ -53,7 +57,8 @@ export class EventLog {
   }
 
   /**
-   * Opens the log. `apply` gets each event, first those of the file, before listeners and `decide`.
+   * Opens the log. The log calls `apply` for every event, first for those of the file, before it
+   * calls listeners and before the next append decides.
    */
   static async open(path: string, apply: (event: AgentEvent) => void): Promise<EventLog> {
     const log = new EventLog(path);
@@ -87,8 +92,9 @@ export class EventLog {
   }
 
   /**
-   * Appends all drafts of `decide`, or none, after all earlier appends, so that `decide` can rely
-   * on the state. Throws where the file can't be written, and leaves the log as it was.
+   * Appends all drafts of `decide`, or none. The log calls `decide` when all earlier appends are
+   * complete, so `decide` can rely on the current state. Throws when the file cannot be written;
+   * the log then remains unchanged.
    */
   append(decide: () => readonly Draft[]): Promise<readonly AgentEvent[]> {
     const result = this.#tail.then(() => this.#write(decide()));
@@ -116,7 +122,9 @@ export class EventLog {
     }
   }
 
-  /** Calls the listener with stored events, in order. Returns a function that removes it. */
+  /**
+   * Calls the listener with stored events, in order. Returns a function that removes the listener.
+   */
   subscribe(listener: Listener): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -165,7 +173,10 @@ export class EventLog {
   }
 }
 
-/** Drafts as lines. Times increase whatever the clock does, so their order is that of the log. */
+/**
+ * Renders drafts as lines. Times increase even when the clock stops or is set back, so that sorting
+ * by time gives the order of the log.
+ */
 function render(
   drafts: readonly Draft[],
   after: { readonly lastMicroseconds: number; readonly lastId: string | undefined },

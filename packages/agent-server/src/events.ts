@@ -10,7 +10,7 @@ export interface TerminalAction {
   readonly kind: 'TerminalAction';
   readonly command: string;
   readonly is_input: false;
-  /** In seconds. */
+  /** Timeout in seconds. */
   readonly timeout: number;
   readonly reset: false;
 }
@@ -21,6 +21,7 @@ export interface TerminalObservation {
   readonly content: readonly Content[];
   readonly exit_code: number;
   readonly is_error: boolean;
+  /** True when the command exceeded its timeout. */
   readonly timeout: boolean;
   readonly metadata: { readonly exit_code: number; readonly working_dir: string };
 }
@@ -106,7 +107,10 @@ export interface ObservationEvent extends ToolCall {
       };
 }
 
-/** The state of an agent's tool call; a later event with the same `tool_call_id` replaces it. */
+/**
+ * The state of a tool call of an agent that speaks the Agent Client Protocol. Each later event with
+ * the same `tool_call_id` replaces it.
+ */
 export interface AcpToolCall {
   readonly kind: 'ACPToolCallEvent';
   readonly source: 'agent';
@@ -181,6 +185,7 @@ export type StateUpdate =
   | { readonly key: 'acp_continued'; readonly value: string }
   | { readonly key: 'acp_secrets_skipped'; readonly value: readonly string[] }
   | { readonly key: 'acp_mcp_skipped'; readonly value: string }
+  /** Which images of a message the agent does not get, and why. */
   | { readonly key: 'acp_images_skipped'; readonly value: string }
   /** A turn of the agent begins or ends; a turn without an end was interrupted. */
   | { readonly key: 'acp_turn'; readonly value: string }

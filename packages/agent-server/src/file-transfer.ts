@@ -7,6 +7,7 @@ import { Readable } from 'node:stream';
 
 const maxBodyBytes = 8 * 1024 * 1024;
 
+/** Reads a whole body; empty when there is none. */
 export async function readBody(request: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -80,6 +81,7 @@ const absent: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENA
 function openError(error: unknown): HttpError {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (absent.has(code)) return new HttpError(404, 'File not found');
+  // A socket or a device without its driver.
   if (code === 'ENXIO' || code === 'ENODEV') return new HttpError(400, 'Path is not a file');
   return new HttpError(400, `The file can not be read (${String(code)})`);
 }

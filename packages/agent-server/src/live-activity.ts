@@ -31,7 +31,7 @@ export class LiveTail {
   #kept = 0;
   #end = 0;
 
-  /** @param isContinued Whether the text may begin within a secret, as it continues another. */
+  /** @param isContinued Whether the text continues another, so it may begin within a secret. */
   constructor({ isContinued = false }: { readonly isContinued?: boolean } = {}) {
     this.#isContinued = isContinued;
   }
@@ -50,7 +50,10 @@ export class LiveTail {
     if (this.#kept > 2 * maxTailCharacters || this.#parts.length > 4_096) this.#compact();
   }
 
-  /** The text from a place on, or the first one kept, without an end that may begin a secret. */
+  /**
+   * The text from a place on, or from the first one that is kept. An end that may be the beginning
+   * of a secret is held back, so that no secret is shown in two parts.
+   */
   read(after: number, needles: Needles): TailPart {
     const text = this.#compact();
     const start = this.#end - text.length;
@@ -108,6 +111,7 @@ const endedStatuses: ReadonlySet<string> = new Set(['completed', 'failed']);
  * the text that the agent writes. They are in memory only, and end with the process.
  */
 export class LiveActivity {
+  /** By the id of their tool call, oldest first. */
   readonly #outputs = new Map<string, Output>();
   #text: { readonly kind: WordsKind; readonly tail: LiveTail } | undefined;
 
@@ -254,6 +258,7 @@ export class LiveText {
     this.#send();
   }
 
+  /** Takes the whole output of a tool call so far. */
   output(callId: string, whole: string): void {
     this.#activity.replace(callId, whole);
   }
@@ -273,7 +278,10 @@ export class LiveText {
     for (const listener of this.#listeners) listener(delta);
   }
 
-  /** Joined pieces that were masked on both sides of a thought may form a secret. */
+  /**
+   * The pieces of a message were masked as they arrived. Joined here, those on both sides of a
+   * thought may form a secret.
+   */
   #shown(text: string): string | null {
     return text === '' ? null : maskText(text, this.#needles());
   }

@@ -16,7 +16,10 @@ export interface Needles {
 
 export const noNeedles: Needles = { texts: [] };
 
-/** Texts to hide: each value of four characters or more, and each of its lines of eight or more. */
+/**
+ * Returns the texts to hide for values: each value, and each line of one of several lines. Values
+ * below four characters and lines below eight are left out.
+ */
 export function needlesOf(values: Iterable<string>): Needles {
   const texts = new Set<string>();
   for (const value of values)
@@ -36,8 +39,10 @@ function linesOf(value: string): readonly string[] {
   return lines.map((line) => line.trim()).filter(({ length }) => length >= minLineCharacters);
 }
 
+/** The form of a text within a string of JSON. */
 const quoted = (text: string): string => JSON.stringify(text).slice(1, -1);
 
+/** The part of a text from `start` to before `end`. */
 interface Span {
   readonly start: number;
   readonly end: number;
@@ -49,7 +54,10 @@ export interface Edges {
   readonly continues?: boolean;
 }
 
-/** Replaces needles, overlapping ones by one marker, and parts of needles at continued edges. */
+/**
+ * Replaces each occurrence of a needle; overlapping ones become one marker. At an edge where the
+ * text continues elsewhere, a part of a needle is replaced as well.
+ */
 export function maskText(text: string, needles: Needles, edges: Edges = {}): string {
   if (needles.texts.length === 0 || text === '') return text;
   const found = occurrences(text, needles);
@@ -103,8 +111,9 @@ export function maskJson(
 }
 
 /**
- * Masks a growing text from a place up to `to`, before what may begin a needle. A needle across
- * `from` has its marker before.
+ * Masks the part of a text that grows, from a place on, without an end that may be the beginning of
+ * a needle; `to` is where the next part begins. A needle across `from` has its marker in the part
+ * before.
  */
 export function maskPart(
   text: string,
@@ -148,6 +157,7 @@ export class StreamMask {
     return this.#held === '' ? '' : this.#pass(this.#held, needles, this.#held.length);
   }
 
+  /** Returns the text up to a place, and holds the rest back. */
   #pass(text: string, needles: Needles, to: number): string {
     const known = this.#masked;
     const found = occurrences(text, needles);
@@ -198,6 +208,7 @@ function rendered(
   return parts.join('') + show(text.slice(from));
 }
 
+/** Returns where the longest end of a text begins that is the beginning of a needle. */
 function unfinishedFrom(text: string, { texts }: Needles): number {
   let from = text.length;
   for (const needle of texts) {
@@ -211,6 +222,7 @@ function unfinishedFrom(text: string, { texts }: Needles): number {
   return from;
 }
 
+/** Returns where the longest beginning of a text ends that is the end of a needle. */
 function remainderTo(text: string, { texts }: Needles): number {
   let to = 0;
   for (const needle of texts)

@@ -62,6 +62,7 @@ export const mcpConfig = z
     }),
   );
 
+/** Returns the enabled servers of a request, in its order. */
 export const mcpServersOf = (config: z.output<typeof mcpConfig>): readonly McpServer[] =>
   Object.entries(config).flatMap(([name, server]): readonly McpServer[] => {
     if (server.enabled === false) return [];
@@ -81,8 +82,9 @@ export const storedMcpServers = (json: string | undefined): readonly McpServer[]
   mcpServerList.safeParse(parseJson(json ?? '')).data ?? [];
 
 /**
- * A session's servers: the environment's, then the conversation's with other names; `skipped` are
- * those that the agent can't use. `able`: transports besides standard input; false: none at all.
+ * Returns the servers of a session: those of the environment, then those of the conversation with
+ * another name. `skipped` names the servers of the conversation that the agent can't use. `able`:
+ * transports of the agent beside the standard input; false: the agent starts no server at all.
  */
 export function sessionServersOf(
   ofEnvironment: readonly McpServer[],

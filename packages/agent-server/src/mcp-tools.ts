@@ -20,6 +20,7 @@ const maxReasonCharacters = 1_000;
 export interface McpTool {
   readonly name: string;
   readonly description: string;
+  /** JSON schema of the arguments. */
   readonly inputSchema: Readonly<Record<string, unknown>>;
 }
 
@@ -38,7 +39,7 @@ export interface McpToolsOptions {
   /** Returns the servers of the conversation, of which those over HTTP are used. */
   readonly servers: () => readonly McpServer[];
   readonly needles: () => Needles;
-  /** 10 s by default. */
+  /** Maximum duration of the connection to a server and the list of its tools; 10 s by default. */
   readonly connectTimeoutMs?: number;
 }
 
@@ -50,7 +51,10 @@ interface Connection {
   readonly tools: readonly McpTool[];
 }
 
-/** The MCP tools of a conversation, for one run. Connects each server once, at the first use. */
+/**
+ * The tools of the MCP servers of a conversation, for one run. Nothing is loaded or connected
+ * before the first use, and each server is connected once.
+ */
 export class McpTools {
   readonly #options: McpToolsOptions;
   readonly #connections = new Map<string, Promise<Connection | undefined>>();
@@ -59,7 +63,10 @@ export class McpTools {
     this.#options = options;
   }
 
-  /** The tools of all servers that answer, in their order. `call` calls the first of a name. */
+  /**
+   * Returns the tools of all servers that answer, in the order of the servers. The first tool of a
+   * name is the one that `call` calls.
+   */
   async list(signal: AbortSignal): Promise<readonly McpTool[]> {
     const connections = await Promise.all(
       this.#servers().map((server) => this.#connected(server, signal)),
@@ -202,6 +209,7 @@ const acceptance: jsonSchemaValidator = {
   getValidator: () => (input) => ({ valid: true, data: input as never, errorMessage: undefined }),
 };
 
+/** Ends a connection and its session. Never rejects. */
 async function ended(
   connection: { readonly client: Client; readonly transport?: Connection['transport'] } | undefined,
 ): Promise<void> {
@@ -211,7 +219,10 @@ async function ended(
   await connection?.client.close().catch(() => undefined);
 }
 
-/** Bounds the response. No stream of messages outside of calls is opened, because none is read. */
+/**
+ * Sends a request whose response is bounded. A stream of messages outside of calls is not opened,
+ * because nothing reads these.
+ */
 async function boundedFetch(url: string | URL, init?: RequestInit): Promise<Response> {
   if (init?.method === 'GET') return new Response(null, { status: 405 });
   const response = await fetch(url, init);
@@ -228,6 +239,7 @@ async function boundedFetch(url: string | URL, init?: RequestInit): Promise<Resp
   return new Response(response.body.pipeThrough(limit), { status, statusText, headers });
 }
 
+/** Returns the texts of a result, which has the form that the client has checked. */
 function contentOf(result: unknown): string {
   const { content = [], structuredContent } = result as {
     readonly content?: readonly {

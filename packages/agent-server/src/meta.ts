@@ -3,7 +3,10 @@ import * as z from 'zod/mini';
 /** This agent does not judge risks, so ConfirmRisky asks before every action. */
 export const confirmationPolicies = ['NeverConfirm', 'AlwaysConfirm', 'ConfirmRisky'] as const;
 
-/** Stored settings of a conversation. Sealed texts need the secret key of the server. */
+/**
+ * Stored settings of a conversation. Sealed texts can only be read with the secret key of the
+ * server.
+ */
 export const metaSchema = z.object({
   /** UUID as 32 hex digits. */
   id: z.string(),

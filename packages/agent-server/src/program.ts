@@ -22,16 +22,27 @@ export interface Run {
   readonly loadProjectSkills: boolean;
   readonly log: EventLog;
   readonly stats: Stats;
-  /** Aborted when the run has to end at once, by the reason that the signal throws. */
+  /**
+   * Aborted when the run has to end immediately; the program passes on the reason that the signal
+   * throws.
+   */
   readonly signal: AbortSignal;
   /** Aborted with `PauseRequested` when a client has requested a pause. */
   readonly pauseSignal: AbortSignal;
-  /** Throws when a client has requested a pause; called between two steps. */
+  /**
+   * Throws when a client has requested a pause. The program calls `checkpoint` between two steps.
+   */
   checkpoint(): void;
-  /** Positions in the log of the user's messages that are not handled, oldest first. */
+  /**
+   * Returns the positions in the log of the messages of the user that are not handled, oldest
+   * first.
+   */
   pendingMessages(): readonly number[];
   append(...drafts: readonly Draft[]): Promise<void>;
-  /** Throws when a person has to confirm the last action: the next run begins with it. */
+  /**
+   * Throws when a person has to confirm the action that was appended last: the run ends, and
+   * the next one begins with the action.
+   */
   confirm(): void;
   /** Absent: the choice of the agent. */
   readonly confirmationPolicy: Meta['confirmationPolicy'];
@@ -46,10 +57,14 @@ export interface Run {
   /** Event that interrupted the last turn of the agent; undefined when the turn has ended. */
   readonly interruptedBy: 'end' | 'pause' | undefined;
   failOpenCalls(reason: string): Promise<void>;
+  /** Returns the tools of the MCP servers of the conversation that answer. */
   mcpTools(): Promise<readonly McpTool[]>;
-  /** A failure is a result. */
+  /** Calls a tool of an MCP server. A failure is a result. */
   callTool(call: McpCall): Promise<McpResult>;
-  /** Runs the command of a tool call, with merged and bounded output, and masked secrets. */
+  /**
+   * Runs the command of a tool call. Standard output and error are merged and bounded, and secrets
+   * are masked.
+   */
   execute(request: CommandRequest, toolCallId: string): Promise<CommandResult>;
 }
 
@@ -62,12 +77,17 @@ export interface ProgramLink {
 }
 
 /**
- * An agent's logic. All state is in the log, so that another process can continue: an ActionEvent
- * before an action, an observation afterwards, and no action of the log is repeated.
+ * The logic of an agent. A program keeps all state in the log, so that another process can continue
+ * the run: the program writes an ActionEvent before an action and an observation afterwards, and
+ * never repeats an action of the log.
  */
 export interface Program {
+  /** Handles the pending messages. Throws `RunFailure` when this fails. */
   work(run: Run): Promise<void>;
-  /** Ends the process of a program that outlives a run; such a program works on all runs. */
+  /**
+   * Ends the process of the program that outlives a run. A program that has one works on all runs
+   * of its conversation; any other one is chosen for each run.
+   */
   close?(): Promise<void>;
 }
 
@@ -98,7 +118,9 @@ export type ChooseProgram = (place: ProgramPlace) => Program;
 /** The programs of a server with this environment. Throws SettingsError for a wrong setting. */
 export type Programs = (env: Readonly<Record<string, string>>) => ChooseProgram;
 
-/** Ends a run with status `error` and a ConversationErrorEvent, or with `stuck` and no event. */
+/**
+ * Ends a run with the status `error` and a ConversationErrorEvent, or with `stuck` and no event.
+ */
 export class RunFailure extends Error {
   override readonly name = 'RunFailure';
   readonly code: string;

@@ -19,6 +19,7 @@ export interface Call {
   readonly url: URL;
   /** Decoded path parameters by name. */
   readonly params: Readonly<Record<string, string>>;
+  /** Returns the JSON body; undefined when there is none. */
   body(): Promise<unknown>;
 }
 
@@ -51,7 +52,10 @@ export class Router {
     this.#routes.push({ method, segments: segmentsOf(path), handler });
   }
 
-  /** Finds the first registered route. `other-method`: the path exists with another method. */
+  /**
+   * Finds a route in the order of registration. `other-method` means that the path exists with
+   * another method.
+   */
   find(
     method: string,
     path: string,

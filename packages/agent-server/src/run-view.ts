@@ -13,7 +13,10 @@ export interface ConversationHost {
   programFor(meta: Meta, link: ProgramLink): Program;
   /** Ends what the program of a conversation has started, before the conversation is closed. */
   release(meta: Meta): Promise<void>;
-  /** A command's environment with the secrets that it names, and the names of unreadable ones. */
+  /**
+   * Returns the environment of a command, with the secrets that the command names, and the names of
+   * those that could not be read.
+   */
   environmentFor(
     meta: Meta,
     command: string,
@@ -54,7 +57,7 @@ export interface RunViewOptions {
   };
 }
 
-/** The view that a program has of its conversation, and its means to change it. */
+/** The view that a running program has of its conversation, and its means to change it. */
 export function runViewOf({ run, host, state, conversation }: RunViewOptions): Run {
   const { workingDir, maxIterations, systemMessageSuffix, loadProjectSkills } = conversation.meta;
   const { confirmationPolicy } = conversation.meta;

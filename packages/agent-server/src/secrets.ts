@@ -97,6 +97,7 @@ export function withSecrets(
 export const countOf = ({ sealedSecrets, sealedLookups }: SealedSecrets): number =>
   Object.keys(sealedSecrets).length + Object.keys(sealedLookups ?? {}).length;
 
+/** Values by name, and the names of the secrets that could not be read. */
 export interface ReadSecrets {
   readonly values: ReadonlyMap<string, string>;
   readonly unread: readonly string[];
@@ -117,6 +118,7 @@ interface Known {
  */
 export class Secrets {
   readonly #box: Pick<SecretBox, 'open'>;
+  /** By id of the conversation. */
   readonly #known = new Map<string, Known>();
 
   constructor(box: Pick<SecretBox, 'open'>) {

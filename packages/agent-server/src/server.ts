@@ -51,7 +51,10 @@ const webhookOf = (body: WebhookBody): WebhookSettings => ({
   maxBatchBytes: body.max_batch_bytes,
 });
 
-/** Compares in constant time, so that the duration reveals nothing about the keys. */
+/**
+ * Returns whether the candidate is one of the keys. The comparison takes constant time, so its
+ * duration reveals nothing about the keys.
+ */
 function acceptsKey(keys: readonly string[], header: string | string[] | undefined): boolean {
   const candidate = Array.isArray(header) ? header[0] : header;
   if (candidate === undefined) return false;
@@ -102,6 +105,7 @@ export class AgentServer {
     this.#addRoutes();
   }
 
+  /** Resolves when the server accepts connections. */
   async start(): Promise<AddressInfo> {
     const { deferredInit, sessionKeys, secretKey, conversationsPath, env, host, port } =
       this.#settings;
@@ -340,7 +344,8 @@ function send(response: ServerResponse, result: RouteResponse): void {
   }
   const { status = 200, body } = result;
   const text = JSON.stringify(body);
-  // The parser would read the rest of an unread body as the next request.
+  // The connection is closed, because the parser would read the rest of an unread body as the next
+  // request.
   const closing = !response.req.complete ? { connection: 'close' } : {};
   response.writeHead(status, {
     'content-type': 'application/json',

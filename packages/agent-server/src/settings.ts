@@ -3,12 +3,14 @@ import { parseArgs } from 'node:util';
 export interface Settings {
   readonly host: string;
   readonly port: number;
+  /** Waits for keys from `POST /api/init`. */
   readonly deferredInit: boolean;
   readonly sessionKeys: readonly string[];
   /** Bootstrap key in deferred mode, otherwise the key that encrypts secrets on the disk. */
   readonly secretKey: string | undefined;
   readonly conversationsPath: string;
   readonly maxConcurrentRuns: number;
+  /** Environment for commands and for the default settings of the model. */
   readonly env: Readonly<Record<string, string>>;
 }
 
@@ -69,6 +71,7 @@ export function commandEnvironment(env: Readonly<Record<string, string>>): Recor
   return { ...Object.fromEntries(kept), AI_AGENT: 'reference-agent' };
 }
 
+/** The value of a setting that is true or false. Throws SettingsError. */
 export function booleanOf(name: string, value = 'false'): boolean {
   if (['true', '1'].includes(value.toLowerCase())) return true;
   if (['false', '0', ''].includes(value.toLowerCase())) return false;

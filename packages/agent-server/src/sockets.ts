@@ -11,6 +11,7 @@ import { fullStateEvent } from './presenters.ts';
 
 export interface SocketsOptions {
   readonly accepts: (key: string | string[] | undefined) => boolean;
+  /** Finds a conversation by its id in 32 hex digits. */
   readonly find: (id: string) => Conversation | undefined;
   readonly log: (message: string, error?: unknown) => void;
 }
@@ -22,7 +23,8 @@ const firstFrameTimeoutMs = 10_000;
 const pingIntervalMs = 20_000;
 const maxFrameBytes = 1024 * 1024;
 /**
- * Maximum unsent bytes of a connection, which then closes; the client can ask for missed events.
+ * Maximum unsent bytes of a connection. The connection of a slower client is closed; the client can
+ * request the missed events.
  */
 const maxBufferedBytes = 16 * 1024 * 1024;
 /** Unsent bytes of a connection from which on it gets stored events alone. */
@@ -31,7 +33,10 @@ const replayPage = 100;
 
 const authFrame = z.object({ type: z.literal('auth'), session_api_key: z.string() });
 
-/** WebSocket at `/sockets/events/{id}`: sends the conversation's events, and receives messages. */
+/**
+ * WebSocket at `/sockets/events/{id}`: sends the events of a conversation as they happen, and
+ * receives messages.
+ */
 export class Sockets {
   readonly #options: SocketsOptions;
   readonly #open = new Set<WebSocket>();
@@ -57,7 +62,8 @@ export class Sockets {
       return;
     }
     try {
-      // Agents without WebSocket clients do not need the library.
+      // The import is dynamic, because an agent without WebSocket clients does not need the
+      // library.
       const { WebSocketServer: Server } = await import('ws');
       this.#server ??= new Server({
         noServer: true,
@@ -117,7 +123,8 @@ export class Sockets {
   }
 
   #serve(connection: WebSocket, conversation: Conversation, query: URLSearchParams): void {
-    // Events stored during the replay wait, so that each is sent once and in order.
+    // Events that are stored during the replay wait, so that the client receives each event once
+    // and in order.
     let waiting: AgentEvent[] | undefined = [];
     const deliver = (events: readonly AgentEvent[]) => {
       for (const event of events) send(connection, event);
@@ -161,6 +168,7 @@ const endsRun = (event: AgentEvent): boolean =>
   event.key === 'execution_status' &&
   event.value !== 'running';
 
+/** Sends the events that are stored when the replay starts. */
 async function replay(
   connection: WebSocket,
   { log }: Conversation,

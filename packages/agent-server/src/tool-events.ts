@@ -103,7 +103,8 @@ const toolObservation = (
   });
 
 /**
- * Records the call, calls its tool, and records the result. Returns whether the call has failed.
+ * Records the call with other events, calls its tool, and records the result. Returns whether the
+ * call has failed.
  */
 export async function runTool(
   run: Run,
@@ -153,6 +154,7 @@ export const terminalObservation = (
     metadata: { exit_code: exitCode, working_dir: workingDir },
   });
 
+/** Records the call with other events, runs its command, and records the result. */
 export async function runTerminal(
   run: Run,
   call: TerminalCall,

@@ -12,7 +12,10 @@ interface Post {
 interface EventPostLimits {
   readonly bufferSize: number;
   readonly flushDelayMs: number;
-  /** Retries after the first attempt; events not accepted by then wait for the next flush. */
+  /**
+   * Number of retries after the first attempt. Events that the receiver has not accepted by then
+   * remain for the next flush.
+   */
   readonly retries: number;
   readonly retryDelayMs: number;
   readonly maxQueuedEvents: number;
@@ -23,6 +26,7 @@ interface EventPostLimits {
 export interface EventPostOptions extends EventPostLimits {
   readonly post: Post;
   readonly log: (message: string, error?: unknown) => void;
+  /** Sends each event as an object instead of a list. */
   readonly bare?: boolean;
 }
 
@@ -60,6 +64,7 @@ export class EventPost {
     this.#flush();
   }
 
+  /** Ends the queue, and resolves when the waiting events were sent or have failed. */
   async close(): Promise<void> {
     this.end();
     while (this.#posting !== undefined) await this.#posting;
@@ -161,7 +166,10 @@ const responseTimeoutMs = 30_000;
 /** Maximum duration of the last flush when the server stops; unsent events are then dropped. */
 const maxLastFlushMs = 1_000;
 
-/** Notifies receivers of changes, as the protocol's server does. No caller waits for a receiver. */
+/**
+ * Notifies receivers of changes of conversations, as the server of the protocol does. No caller
+ * waits for a receiver.
+ */
 export class Webhooks {
   readonly #options: Options;
   readonly #posts = new Map<
@@ -194,7 +202,10 @@ export class Webhooks {
     this.#posts.set(conversation, { posts, unsubscribe });
   }
 
-  /** Notifies that a request has created, changed, stopped or deleted the conversation. */
+  /**
+   * Notifies the receivers that a request has created, changed, stopped or deleted the
+   * conversation.
+   */
   notify(conversation: Conversation, changes: object = {}): void {
     if (this.#options.settings.length === 0) return;
     const body = JSON.stringify({ ...infoOf(conversation), ...changes });

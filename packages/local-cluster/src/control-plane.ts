@@ -21,7 +21,7 @@ import { SqliteJournal } from './storage/sqlite-journal.ts';
 export interface ControlPlaneOptions extends Runtime {
   /** A file keeps every acknowledged write, even when the process is killed. */
   readonly storage: { readonly file: string } | 'memory';
-  /** Maximum latest changes from which a watch can start; default 10 000. */
+  /** Maximum number of latest changes from which a watch can start; default 10 000. */
   readonly logCapacity?: number;
   /** Maximum number of unread events before a watch is closed; default 10 000. */
   readonly maxWatchBacklog?: number;
@@ -121,6 +121,7 @@ export class ControlPlane {
     await store.committed();
   }
 
+  /** Sets the reader of GET pods/log. Without a reader, no pod has logs. */
   setPodLogs(podLogs: PodLogs | undefined): void {
     this.#context.podLogs = podLogs;
   }

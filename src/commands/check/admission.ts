@@ -160,6 +160,7 @@ const enforceLabel = 'pod-security.kubernetes.io/enforce';
 
 interface PodSecurityFacts {
   readonly namespace: string;
+  /** Value of the label of the namespace; undefined: there is no label. */
   readonly level: string | undefined;
   readonly errors: readonly CreateError[];
 }

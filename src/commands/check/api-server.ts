@@ -134,7 +134,10 @@ export const apiServerCheck: Check = {
 /** Maximum difference of clocks that is no finding. */
 const maxSkewMs = 60_000;
 
-/** Own clock minus the API server's, in ms, accurate to a second; undefined without a time. */
+/**
+ * Own clock minus that of the API server, in milliseconds; undefined for an answer without a time.
+ * The header has whole seconds, and belongs to a moment between the request and the answer.
+ */
 export function skewMs(answer: ServerAnswer): number | undefined {
   if ('failure' in answer || answer.date === undefined) return undefined;
   const serverMs = Date.parse(answer.date);

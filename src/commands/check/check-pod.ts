@@ -75,7 +75,8 @@ export function checkPod(options: CheckPodOptions) {
 }
 
 /**
- * Reads a pod until `decide` says something, or for `forMs`. Throws `NotTried` for a deleted pod.
+ * Reads a pod again and again until `decide` says something, or for `forMs`; then undefined. Throws
+ * `NotTried` when another process has deleted the pod.
  */
 export async function observePod<T>(
   { client, clock, pollMs, namespace }: Scene,

@@ -56,6 +56,7 @@ export interface Images {
   readonly agent: string | undefined;
   /** Names of Secrets for the registry of the operator's image, in the sandboxes' namespace. */
   readonly pullSecrets: readonly string[];
+  /** Architectures that the images have. */
   readonly architectures: readonly string[];
 }
 
@@ -80,6 +81,7 @@ export interface Scene extends Installation {
   /** Absent: the settings name no bucket. */
   readonly bucket?: { readonly store: ObjectStore; readonly name: string; readonly url: string };
   readonly objects: TemporaryObjects;
+  /** Addresses of a name. Rejects with an error of the system. */
   readonly resolve: (name: string) => Promise<readonly string[]>;
   /** The first answer of the API server, which all checks share. */
   readonly apiServer: () => Promise<ServerAnswer>;
@@ -152,6 +154,7 @@ export interface Finding {
 
 export interface Outcome {
   readonly findings: readonly Finding[];
+  /** Reasons why the check, or a part of it, was not tried. */
   readonly notTried: readonly string[];
   /** Summary of what was tried; empty where nothing was. */
   readonly observed: string;

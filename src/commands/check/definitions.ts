@@ -18,6 +18,7 @@ export interface DefinitionFacts {
   readonly served:
     | {
         readonly schema: Schema | undefined;
+        /** Whether the version of this program is served and stored. */
         readonly hasVersion: boolean;
         /** Reason why the API server does not serve the kind; undefined: the kind is served. */
         readonly notEstablished: string | undefined;

@@ -7,7 +7,8 @@ export interface CredentialAnswer {
 }
 
 /**
- * Pure. Only 401 is about the credential; a token for few repositories may lack the user's name.
+ * Pure. Only 401 is certainly about the credential: a token for some repositories may well be
+ * refused the name of its user.
  */
 export const gitCredentialFindings = (
   answers: readonly CredentialAnswer[],

@@ -15,11 +15,12 @@ import {
 import { checkPod, observePod } from './check-pod.ts';
 import { oneLine } from '../terminal.ts';
 
+/** Time for the pull of an image. */
 const pullMs = 90_000;
 
 export type ImageName = 'image' | 'defaultTemplate.image';
 
-/** Undefined: not known yet. */
+/** State of the image of a pod's first container; undefined: not known yet. */
 export type Pull =
   | { readonly kind: 'pulled' }
   | { readonly kind: 'failed'; readonly message: string }

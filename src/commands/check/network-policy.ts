@@ -16,6 +16,7 @@ import { checkLabel } from './temporary-objects.ts';
 
 const roleLabel = `${checkLabel}-role`;
 const [allowedPort, forbiddenPort] = [8001, 8002];
+/** Time for a pod to run, with the pull of its image. */
 const startMs = 90_000;
 /** Time for the connections; the program of the pod ends earlier. */
 const connectMs = 60_000;
@@ -25,8 +26,9 @@ const listener = `import { createServer } from 'node:net';
 for (const port of [${allowedPort}, ${forbiddenPort}]) createServer((socket) => socket.end()).listen(port);`;
 
 /**
- * Tries the permitted connection first, for 20 s, without which the other proves nothing; then the
- * forbidden one for 15 s, since a plugin needs a moment, until it fails twice in a row.
+ * The program tries the permitted connection first, for 20 s: without one, a failure of the other
+ * says nothing. A network plugin needs a moment for a policy, so the program tries the forbidden
+ * connection for 15 s, and two failures in a row count.
  */
 const connector = `import { connect } from 'node:net';
 import { writeFileSync } from 'node:fs';

@@ -10,10 +10,11 @@ import { request } from 'undici';
 
 interface ProxiedAnswer {
   readonly status: number;
-  /** In lower case. */
+  /** Names are in lower case. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
 
+/** Sender of an answer: a proxy for http passes on answers of hosts, and gives others itself. */
 type Sender = 'host' | 'proxy' | 'unknown';
 
 /**
@@ -104,6 +105,7 @@ const certificateCodes =
   /CERT|SELF_SIGNED|UNABLE_TO_(?:VERIFY|GET_ISSUER)|^ERR_TLS_CERT_ALTNAME_INVALID$/;
 const nameCodes: ReadonlySet<string> = new Set(['ENOTFOUND', 'EAI_AGAIN', 'EAI_NODATA']);
 
+/** Every error of a chain of causes, the outermost first. */
 function* chainOf(error: unknown): Generator {
   for (let each = error; each !== undefined && each !== null;) {
     yield each;

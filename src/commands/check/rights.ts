@@ -20,6 +20,7 @@ import {
 import { group } from '../../resources/group.ts';
 import { operatorLeaseName } from '../../resources/lease-names.ts';
 
+/** Verbs on resources of one API group, in the namespace of the sandboxes. */
 interface Rule {
   readonly group: string;
   /** Plurals, with the subresource behind a slash. */
@@ -132,6 +133,7 @@ export const installRights: readonly InstallRight[] = [
 ];
 
 export interface AccountRight {
+  /** `namespace/name` of the service account. */
   readonly account: string;
   readonly group: string;
   readonly resource: string;

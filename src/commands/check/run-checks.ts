@@ -15,7 +15,7 @@ export interface CheckResult extends Outcome {
   readonly name: string;
 }
 
-/** Why a check can not be tried, by an error; undefined for a fault of ours. */
+/** Why a check can not be tried, from its error; undefined where the error is our own fault. */
 export function notTriedReason(error: unknown): string | undefined {
   if (error instanceof NotTried) return error.message;
   if (error instanceof ApiError)
@@ -78,8 +78,9 @@ export interface RunOptions {
 }
 
 /**
- * Runs checks beside each other, and deletes their objects, of which the last result names
- * leftovers. Without an answer of the API server, checks that need it are not tried.
+ * Runs checks beside each other, and deletes the objects that they created. Checks that need the
+ * API server wait for its first answer, and are not tried where there is none. The last result is
+ * there where an object may be left.
  */
 export async function runChecks({
   checks,

@@ -40,12 +40,14 @@ interface Created {
 }
 
 /**
- * Objects of checks, found by label, so that interrupted creations are deleted too, and by name
- * where there is no right to list.
+ * Objects that checks create. They are found by their label, so that an object whose creation was
+ * interrupted before its answer is deleted as well, and by their names where there is no right to
+ * list them.
  */
 export class TemporaryObjects {
   readonly #options: TemporaryObjectsOptions;
   readonly #created: Created[] = [];
+  /** Creations that may have left an object whose name is not known. */
   readonly #unanswered = new Set<Pick<Created, 'plural'>>();
 
   constructor(options: TemporaryObjectsOptions) {

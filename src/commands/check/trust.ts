@@ -23,8 +23,10 @@ import {
 } from './check.ts';
 import { oneLine } from '../terminal.ts';
 
+/** Time for the container that prepares the certificates, with the pull of its image. */
 const prepareMs = 90_000;
 
+/** End of the container that prepares the certificates of a sandbox; undefined: none yet. */
 export type TrustState =
   | { readonly kind: 'prepared' }
   | { readonly kind: 'missing' | 'failed'; readonly code: FailureCode; readonly message: string }

@@ -25,6 +25,7 @@ function ConnectionLine() {
 
 interface PageLinkProps {
   readonly href: string;
+  /** The path of the present page. */
   readonly path: string;
   readonly children: string;
 }

@@ -4,6 +4,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import type { ActionState } from '../row.ts';
 
 interface AskingButtonProps {
+  /** The action, as the button names it. */
   readonly verb: string;
   /** The subject of the action, for people who do not see its row. */
   readonly subject: string;

@@ -114,7 +114,9 @@ function MessageForm({ id, text, placeholder, onSent }: MessageFormProps) {
   );
 }
 
+/** Between two reads of the events of an agent that works. */
 const readIntervalMs = 2_000;
+/** Between two reads of what an agent that works does now. */
 const liveIntervalMs = 1_000;
 
 /**

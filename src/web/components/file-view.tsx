@@ -7,6 +7,7 @@ import { InOrder } from './text-block.tsx';
 const bitmap = /\.(?:png|jpe?g|gif|webp)$/i;
 const drawing = /\.svg$/i;
 
+/** Whether a file is an image without a text, by its name. */
 export const isBitmap = (path: string): boolean => bitmap.test(path);
 
 export const isImage = (path: string): boolean => isBitmap(path) || drawing.test(path);
@@ -56,6 +57,7 @@ function Drawing({ text, label }: DrawingProps) {
 
 interface FileImageProps {
   readonly path: string;
+  /** The address of the bytes of the file as it is. */
   readonly address: string;
   readonly versions?: GitDiff;
 }
@@ -104,6 +106,7 @@ const Text = ({ children }: { readonly children: string }) =>
 
 interface SourceLineProps {
   readonly text: string;
+  /** The same line in colours, maybe with further characters at its end. */
   readonly pieces?: readonly Piece[] | undefined;
 }
 
@@ -124,6 +127,7 @@ export const SourceLine = ({ text, pieces }: SourceLineProps) =>
     </>
   );
 
+/** A line by its number from 1. */
 export const lineAt = (
   lines: ColouredLines | undefined,
   number: number | undefined,

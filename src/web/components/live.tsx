@@ -71,7 +71,10 @@ interface LiveOutputProps {
   readonly text: string | undefined;
 }
 
-/** Output of a command of this page. Follows its end, unless a person reads above the end. */
+/**
+ * The output of a command that runs, and of one that has run in this page. The frame follows its
+ * end; while a person reads above the end, nothing moves.
+ */
 export function LiveOutput({ label, text }: LiveOutputProps) {
   const frame = useRef<HTMLPreElement>(null);
   const follows = useSignal(true);

@@ -11,7 +11,9 @@ interface GivenAnswer {
   /** Undefined: a rejection where the question has no option for it. */
   readonly option: string | undefined;
   readonly state: 'sending' | 'stored' | 'failed';
+  /** Why the service has not taken it. */
   readonly problem?: string;
+  /** Outcome of an answer that is stored. */
   readonly outcome?: string;
 }
 
@@ -19,6 +21,7 @@ interface GivenAnswer {
 interface Reading extends Pick<Approval, 'id'> {
   /** Undefined while the service is asked, and after a problem. */
   readonly whole?: Pick<WholeApproval, 'text' | 'call_hash'>;
+  /** Why the text could not be read. */
   readonly problem?: string;
 }
 
@@ -46,6 +49,7 @@ export class Questions {
     }
   }
 
+  /** The question that waits for an answer; undefined without one. */
   openOf(conversation: ConversationRecord | undefined): Approval | undefined {
     const asked = conversation?.pending_approval ?? undefined;
     const { id, state } = this.given.value ?? {};

@@ -74,7 +74,8 @@ interface RowActionsProps {
 }
 
 /**
- * The buttons of a row. A running action takes the first one's element, so that the focus stays.
+ * The buttons of a row. An action that is under way has the place of the first one, which remains
+ * the same element, so that the focus stays on it.
  */
 function RowActions({ row, onRename, onDelete }: RowActionsProps) {
   const facts = row.current.value;
@@ -175,7 +176,9 @@ export const RowControls = ({ row, mode, onEnd }: RowControlsProps) =>
 
 interface RenameFormProps {
   readonly row: Row;
+  /** Called by Enter and Escape. */
   readonly onEnd: () => void;
+  /** Called where the focus has gone elsewhere. */
   readonly onLeave: () => void;
 }
 

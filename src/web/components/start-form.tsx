@@ -84,6 +84,7 @@ interface SpecPage {
   readonly items: readonly SandboxSpecRecord[];
 }
 
+/** The templates by name; without a choice, the service takes its default one. */
 function TemplateField() {
   const { specs, draft } = usePage();
   const { template } = draft;

@@ -70,6 +70,7 @@ export interface Column<T> {
 }
 
 interface DataTableProps<T> {
+  /** The id of the section, which links to it have. */
   readonly id: string;
   readonly title: string;
   readonly total: number;
@@ -77,6 +78,7 @@ interface DataTableProps<T> {
   readonly keyOf: (item: T) => string;
   /** The first column is the name of each row. */
   readonly columns: readonly Column<T>[];
+  /** Shown in the place of the table when it has no rows. */
   readonly empty: ComponentChildren;
   readonly children?: ComponentChildren;
 }

@@ -45,7 +45,7 @@ interface ViewTabsProps {
   readonly onShow: (view: View) => void;
 }
 
-/** Tabs of a conversation, one stop of Tab: arrow keys, Home and End choose one. */
+/** Tabs of a conversation: arrow keys, Home and End choose one, and all are one stop of Tab. */
 export function ViewTabs({ view: shown, onShow }: ViewTabsProps) {
   const list = useRef<HTMLDivElement>(null);
   const choose = (index: number) => {
@@ -99,7 +99,7 @@ interface ViewPanelProps {
   readonly children: ComponentChildren;
 }
 
-/** The content of one tab. A hidden list would scroll, and a hidden question count as read. */
+/** The content of one tab. A hidden list would scroll the page, a hidden question count as read. */
 export const ViewPanel = ({ view, shown, children }: ViewPanelProps) => (
   <div
     class="view"

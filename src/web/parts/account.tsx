@@ -40,6 +40,7 @@ class OwnSettings {
     }
   };
 
+  /** Rejects with an ApiError where the service refuses the change. */
   save = async (changes: object): Promise<void> => {
     this.#show(await api.post<SettingsRecord>('/api/v1/settings', changes));
   };

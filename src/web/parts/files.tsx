@@ -42,6 +42,7 @@ const FileButton = ({ path, label, opened }: FileButtonProps) => (
 
 interface FolderListProps extends OpenProps {
   readonly paths: readonly string[];
+  /** The path of the folder; '' for that of all files. */
   readonly folder: string;
 }
 

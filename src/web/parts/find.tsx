@@ -14,11 +14,13 @@ import { messageOf } from '../api.ts';
 
 export { surroundingsIn } from '../hit.ts';
 
+/** Maximum hits of one search. */
 const maxHits = 1_000;
 const pageSize = 100;
 
 /**
- * A search in all events of a conversation, oldest first, which keeps hits and one page of events.
+ * A search for a text in all events of a conversation, oldest first, which keeps its hits and one
+ * page of events at a time.
  */
 class EventSearch {
   readonly hits = signal<readonly Hit[]>([]);
@@ -43,6 +45,7 @@ class EventSearch {
     void this.resume();
   }
 
+  /** Ends the search. Its hits stay. */
   stop(): void {
     this.#aborter.abort();
     if (this.state.peek() === 'running') this.state.value = 'stopped';
@@ -130,6 +133,7 @@ interface FindProps {
 export function Find({ history, onClose }: FindProps) {
   const text = useSignal('');
   const search = useSignal<EventSearch | undefined>(undefined);
+  /** Number of the hit that is shown, from 0. */
   const place = useSignal(-1);
   const field = useRef<HTMLInputElement>(null);
   const { value: present } = search;

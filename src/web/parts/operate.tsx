@@ -28,7 +28,9 @@ const timeoutMs = 15_000;
 
 interface ReadFailure {
   readonly message: string;
+  /** Failed reads in a row. */
   readonly failures: number;
+  /** Time of the next read. */
   readonly nextAt: number;
 }
 
@@ -36,7 +38,9 @@ interface ReadFailure {
 class ServiceState {
   readonly overview = signal<OverviewRecord | undefined>(undefined);
   readonly failure = signal<ReadFailure | undefined>(undefined);
+  /** Whether the service has said that this session is no admin's. */
   readonly isForbidden = signal(false);
+  /** Time of the last good answer. */
   readAt: number | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isReading = false;

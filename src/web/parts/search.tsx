@@ -109,6 +109,7 @@ function Result({ found, text, pattern }: ResultProps) {
   );
 }
 
+/** The results of each conversation, in the order of the first ones. */
 function groupsOf(items: readonly Found[]): readonly (readonly Found[])[] {
   const groups = new Map<string, Found[]>();
   for (const found of items) {

@@ -2,6 +2,7 @@ import type { Root, RootContent } from 'hast';
 import { common, createLowlight } from 'lowlight';
 import type { ColouredLines, ColourKind, Piece, ToColour } from '../coloured-lines.ts';
 
+/** Maximum pieces of a text, each of which becomes an element. */
 const maxPieces = 30_000;
 
 /** Endings of file names, or whole names, of the languages that do not have the same name. */

@@ -60,6 +60,7 @@ export class AgentProcess {
     return this.#stderr.toString(needles).trim();
   }
 
+  /** Kills the process and everything that it has started. */
   kill(): void {
     if (this.#child.pid !== undefined) kill(this.#child.pid, 'SIGKILL');
   }

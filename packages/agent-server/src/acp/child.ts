@@ -91,7 +91,10 @@ export class AcpChild {
     this.#process = new AgentProcess({ ...options, onEnd: (message) => this.#fail(message) });
   }
 
-  /** Starts the program; it ends when the signal is aborted before the session may be used. */
+  /**
+   * Starts the program and opens a connection. The process ends when the signal is aborted before
+   * the session may be used.
+   */
   static async start(
     options: AcpChildOptions,
     signal: AbortSignal,
@@ -200,7 +203,10 @@ export class AcpChild {
       });
   }
 
-  /** The next part of the turn, in order. Throws AcpFailure after everything said before it. */
+  /**
+   * The next part of the turn, in order. Throws AcpFailure when the agent has failed, after all
+   * that it said before.
+   */
   async next(signal: AbortSignal): Promise<TurnItem> {
     for (;;) {
       signal.throwIfAborted();
@@ -213,12 +219,14 @@ export class AcpChild {
   }
 
   /**
-   * Answers a question; an unknown option cancels it. `unknown`: not of this process, or cancelled.
+   * Answers a question; an option that the agent has not offered cancels the question. `unknown`:
+   * this process has not asked the question, or its turn was cancelled since.
    */
   answer(id: string, optionId: string | null): 'answered' | 'withdrawn' | 'unknown' {
     return this.#questions.answer(id, optionId);
   }
 
+  /** Cancels the turn, and ends the process where the agent does not end the turn in time. */
   async cancel(): Promise<void> {
     const turn = this.#turn;
     if (turn !== undefined && this.#failure === undefined) {
@@ -253,6 +261,7 @@ export class AcpChild {
     this.#drain();
   }
 
+  /** Kills the process and everything that it has started. */
   kill(): void {
     this.#process.kill();
     this.#fail('The agent was stopped.');

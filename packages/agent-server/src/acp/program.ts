@@ -32,7 +32,10 @@ export interface AcpProgramOptions extends Omit<ProgramPlace, 'model'> {
   readonly model: AcpModel;
 }
 
-/** The programs where the environment names an agent, else undefined. Throws SettingsError. */
+/**
+ * The program of each conversation where the environment names an agent; undefined where it names
+ * none. Throws SettingsError.
+ */
 export function acpPrograms(
   env: Readonly<Record<string, string | undefined>>,
 ): ChooseProgram | undefined {
@@ -76,9 +79,10 @@ interface Undelivered {
 }
 
 /**
- * Works with an agent of the Agent Client Protocol, whose process lives from the first run on, also
- * while a question waits. The log has each prompt before the agent, and no prompt is sent twice: a
- * new process continues the session with a note that the turn was interrupted.
+ * Works on a conversation with an agent that speaks the Agent Client Protocol. The agent's process
+ * lives from the first run on, also while a question waits for a person. A prompt is in the log
+ * before the agent gets it, and no prompt is sent twice: after the end of the process, the session
+ * continues in a new one, which gets a note that its turn was interrupted.
  */
 export class AcpProgram implements Program {
   readonly #options: AcpProgramOptions;
@@ -149,6 +153,7 @@ export class AcpProgram implements Program {
     }
   }
 
+  /** Sends the next prompt; false when there is nothing to do. */
   async #begin(run: Run, child: AcpChild, notice: string | undefined): Promise<boolean> {
     const pending = run.pendingMessages();
     const parts: string[] = [];
@@ -418,6 +423,7 @@ async function recordSkipped(run: Run, names: readonly string[]): Promise<void> 
   );
 }
 
+/** Mode of a session; undefined leaves the choice to the agent. */
 function modeOf(
   { mode, vendor }: AcpSettings,
   policy: Run['confirmationPolicy'],

@@ -44,10 +44,12 @@ export class Questions {
     return this.#open.length >= maxPermissions;
   }
 
+  /** Whether a question has not been shown. */
   get hasNext(): boolean {
     return this.#open.some(({ isShown }) => !isShown);
   }
 
+  /** The next question for a person, which counts as shown from now on. */
   next(): ApprovalRequest | undefined {
     const next = this.#open.find(({ isShown }) => !isShown);
     if (next !== undefined) next.isShown = true;
@@ -94,7 +96,8 @@ export class Questions {
   }
 
   /**
-   * Answers a question; an unknown option cancels it. `unknown`: not of this process, or cancelled.
+   * Answers a question; an option that the agent has not offered cancels the question. `unknown`:
+   * this process has not asked the question, or its turn was cancelled since.
    */
   answer(id: string, optionId: string | null): 'answered' | 'withdrawn' | 'unknown' {
     const index = this.#open.findIndex(({ request }) => request.id === id);
@@ -108,7 +111,8 @@ export class Questions {
   }
 
   /**
-   * No tool waits for an answer any more. A shown question stays where the connection has closed.
+   * No tool of the turn waits for an answer any more. A question that a person has seen stays where
+   * the connection has closed: the next process gets its answer.
    */
   endTurn(isAnswered: boolean): void {
     for (const open of this.#open.filter(({ isShown }) => isAnswered || !isShown)) {
@@ -117,12 +121,14 @@ export class Questions {
     }
   }
 
+  /** Cancels all questions without a notice to the client. */
   cancelAll(): void {
     for (const { answer } of this.#open.splice(0)) answer(cancelled);
   }
 
   /**
-   * Forgets a question that the agent has cancelled; one of a closed connection stays for the next.
+   * Forgets a question that the agent itself has cancelled. The end of the connection cancels no
+   * question: the next process gets the answer.
    */
   #withdraw(open: OpenQuestion, reason: unknown): void {
     const isAgents =

@@ -50,6 +50,7 @@ interface Update {
 
 /** A part of a tool call as the agent has sent it, before secrets were hidden and ends omitted. */
 interface RawPart {
+  /** SHA-256 of its JSON. */
   readonly hash: string;
   /** Whether the part that is shown has lost its end, or else does not say all. */
   readonly isShortened: boolean;
@@ -63,7 +64,10 @@ type RawParts = Readonly<Record<'title' | 'kind' | 'input' | 'content', RawPart 
 export interface AskedCall {
   readonly call: AcpToolCall;
   readonly title: string;
-  /** Null where none was sent; `(content)` and `(locations)` have what the agent says beside it. */
+  /**
+   * Null where the agent has sent none. The arguments `(content)` and `(locations)` have what the
+   * agent says beside it.
+   */
   readonly input: unknown;
   /** Identifies what the tool call does, before secrets were hidden and ends omitted. */
   readonly call_hash: string;
@@ -82,7 +86,8 @@ const rawPart = (raw: unknown, { isShortened = false } = {}): RawPart | undefine
     : { hash: sha256(raw), isShortened: isShortened || !isExact(raw) };
 
 /**
- * Whether the agent has sent this value: JSON rounds large integers, and deep levels become text.
+ * Whether a JSON value is the one that the agent has sent: the parser rounds integers that other
+ * languages keep, and levels that are too deep become a text.
  */
 function isExact(value: unknown, depth = 0): boolean {
   if (typeof value === 'number')
@@ -157,8 +162,9 @@ type Segment =
   | { readonly kind: 'event'; readonly event: EventBody };
 
 /**
- * Turns updates into events: the chunks of a message into one, and the updates of a tool call since
- * its last event into one with the last state. Hides secrets. Pure: no I/O and no clock.
+ * Turns the updates of a session into events. Chunks of a message become one event, and the updates
+ * of a tool call that no event holds yet become one event with the last state. Secrets are hidden
+ * in all of them. Pure: no I/O and no clock.
  */
 export class UpdateRecorder {
   readonly #needles: () => Needles;
@@ -193,6 +199,7 @@ export class UpdateRecorder {
     return this.#size;
   }
 
+  /** Whether there is an event; with `isOver` a message that grows counts as one. */
   hasEvents(isOver: boolean): boolean {
     return this.#segments.length > (isOver || !this.#isGrowing ? 0 : 1);
   }
@@ -245,8 +252,9 @@ export class UpdateRecorder {
   }
 
   /**
-   * Takes over parts of a tool call as sent, for instance with a request for permission. `isNew`:
-   * an ended call's id begins another call, because some models count from one again.
+   * Takes over what is known of a tool call, for instance with a request for permission. The parts
+   * are as the agent has sent them. `isNew`: the id of a call that has ended begins another one,
+   * because some models count their calls from one again.
    */
   merge(given: ToolCallParts, { isNew = false } = {}): AcpToolCall {
     const update = maskedParts(given, this.#needles());
@@ -289,9 +297,10 @@ export class UpdateRecorder {
   }
 
   /**
-   * Takes over a request for permission. The call has the reported input and that of the request,
-   * which may repeat a part of it. All parts of both as sent, but ids of terminals, identify the
-   * call, so two calls that differ only in hidden secrets are apart.
+   * Takes over a request for permission. Its call has the input that the agent has reported before
+   * and the one of the request: some requests repeat a part of the call, or its beginning. The call
+   * is identified whatever id it has, by all parts of both as the agent has sent them but for the
+   * ids of terminals, so two calls that are shown alike, because secrets are hidden, differ.
    */
   ask(given: ToolCallParts): AskedCall {
     const needles = this.#needles();

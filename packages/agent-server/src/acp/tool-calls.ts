@@ -20,7 +20,10 @@ const separator = '\0';
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Contents without ids of terminals, which an agent makes anew each time that it asks. */
+/**
+ * The contents of a tool call without the ids of the terminals that show its output. An agent makes
+ * a new id each time that it asks about the call.
+ */
 export function withoutPlaces(content: unknown): unknown {
   if (!Array.isArray(content)) return content;
   return content.map((part: unknown) => {
@@ -57,8 +60,9 @@ export function isPartOf(asked: unknown, reported: unknown): boolean {
 }
 
 /**
- * The input with what neither it nor the title says of the call, as `(content)` and `(locations)`,
- * for the question alone. `said` has parts, or lists of them, without secrets and ids of terminals.
+ * The input with what the agent says of the call beside it and neither the input nor the title has:
+ * arguments `(content)` and `(locations)`. The tool gets the input alone.
+ * @param said Parts, or lists of parts, without secrets and ids of terminals, by their argument.
  */
 export function withBeside(
   input: unknown,
@@ -194,8 +198,9 @@ const isSame = (given: string | null | undefined, known: string): boolean =>
   given == null || given === known;
 
 /**
- * Whether an update has only output so far. The log has a part whose size doubles each time
- * (`logged`), so that a command of hours costs no more than its output.
+ * Whether an update says nothing of a call but its output so far. The log has a part of the output
+ * whose size doubles each time, so that a command that writes for hours costs the log no more than
+ * the output does: `logged` is the size that it has.
  */
 export const isProgress = (
   { title, kind, status, rawInput, locations, ...update }: Parts,
@@ -210,6 +215,7 @@ export const isProgress = (
   locations === undefined &&
   sizeOf(update) < 2 * logged;
 
+/** Size of the output of an update, in characters of JSON. */
 export const sizeOf = ({ content, rawOutput }: Pick<Parts, 'content' | 'rawOutput'>): number =>
   lengthOf(content) + lengthOf(rawOutput);
 

@@ -57,7 +57,10 @@ export const untilAborted = (promise: Promise<undefined>, signal: AbortSignal): 
     });
   });
 
-/** An agent's question: an action that waits for a person, with the options beside it. */
+/**
+ * The question of an agent: an action that waits for a person, as for every agent, with the options
+ * beside it.
+ */
 export function questionDrafts(request: ApprovalRequest): readonly Draft[] {
   const { id, tool_call_id: toolCallId, title, tool_kind: tool, input } = request;
   const isObject = typeof input === 'object' && input !== null && !Array.isArray(input);

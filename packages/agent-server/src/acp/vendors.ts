@@ -14,6 +14,7 @@ export interface AcpSettings {
   readonly env: Readonly<Record<string, string>>;
 }
 
+/** Returns undefined when the environment names no such agent. Throws SettingsError. */
 export function acpSettingsOf(
   env: Readonly<Record<string, string | undefined>>,
 ): AcpSettings | undefined {
@@ -29,6 +30,7 @@ export function acpSettingsOf(
   };
 }
 
+/** Returns the value of a setting in JSON; undefined when the setting is absent. */
 function jsonOf<T>(
   name: string,
   env: Readonly<Record<string, string | undefined>>,
@@ -81,8 +83,9 @@ const environment = z.record(z.string().check(z.regex(/^[A-Za-z_][A-Za-z0-9_]*$/
 const commandLine = z.array(z.string()).check(z.minLength(1));
 
 /**
- * How the last session continues in a new process: `resume` without and `load` with a replay;
- * `transcript`: the agent keeps none, and a new one's first prompt repeats what was said.
+ * How the last session of a conversation continues in a new process: `resume` without and `load`
+ * with a replay of its messages; `transcript`: the agent keeps no session, so the first prompt of a
+ * new one repeats what was said.
  */
 export type Continuation = 'resume' | 'load' | 'transcript';
 
@@ -121,9 +124,10 @@ export interface AcpVendor {
   readonly modes?: { readonly asks?: string; readonly free?: string };
   readonly continues: Continuation;
   /**
-   * Additions for a session that has to ask, against files of the repository
-   * (`.claude/settings.json`) that allow tools, start programs or redirect the key of the model.
-   * Absent: the agent reads no such file. The documentation says where they fail.
+   * Additions for a session that has to ask. They keep files of the repository, for example
+   * `.claude/settings.json`, from allowing tools, from starting programs before any question, and
+   * from sending the key of the model elsewhere. Absent: the agent reads no such file. The
+   * documentation says where they fail.
    */
   readonly asking?: {
     readonly args?: readonly string[];
@@ -311,6 +315,7 @@ const settingPattern = /\{(model|baseUrl|apiKey|workingDir|home)\}/g;
 
 type Settings = Readonly<Record<string, string | undefined>>;
 
+/** A text with the settings in place; undefined when one of them is absent. */
 function filled(
   text: string,
   settings: Settings,

@@ -9,8 +9,9 @@ const emptyTree = async (git: Git, repository: string): Promise<string> =>
   (await git.output(repository, 'hash-object', '-t', 'tree', '/dev/null')).toString().trim();
 
 /**
- * The commit that changes are shown against: that of `ref`, or the one that shows best what was
- * done here, as the protocol's server has it; the empty tree for HEAD without a commit. Throws 400.
+ * Commit that changes are shown against: the one that `ref` names, or without `ref` the one that
+ * shows best what has been done here, as the server of the protocol chooses it. Throws 400 for a
+ * name that does not exist; HEAD without a commit is the empty tree.
  */
 export async function baseOf(git: Git, repository: string, ref?: string): Promise<string> {
   if (ref === undefined)
@@ -49,8 +50,9 @@ async function displayBase(git: Git, repository: string): Promise<string> {
 }
 
 /**
- * The remote's default branch, else main or master: unlike the protocol's server, a read does not
- * wait for the host to name it.
+ * Full name of the default branch of the remote. A remote that does not name it is not asked,
+ * unlike at the server of the protocol, because a read must not wait for a host: then a branch
+ * main or master counts.
  */
 async function remoteDefault(git: Git, repository: string): Promise<string | undefined> {
   const known = await git.line(repository, 'symbolic-ref', '--quiet', 'refs/remotes/origin/HEAD');
@@ -92,7 +94,8 @@ export interface GitChange {
 const maxNested = 50;
 
 /**
- * A rename is a deletion and an addition; no program or submodule setting of the repository counts.
+ * A rename is a deletion and an addition. Neither programs of the repository nor the settings of a
+ * submodule count.
  */
 const nameStatus = [
   ...['diff', '--name-status', '-z', '--no-renames', '--no-ext-diff', '--no-textconv'],
@@ -172,6 +175,7 @@ async function changesIn(
   return [...new Map([...added, ...tracked].map((change) => [change.path, change])).values()];
 }
 
+/** Folders directly below that have an entry `.git`. Hidden folders do not count. */
 async function repositoriesIn(folder: string): Promise<readonly string[]> {
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
   const found: string[] = [];
@@ -190,6 +194,7 @@ const namesIn = (output: Buffer): readonly string[] =>
     .split('\0')
     .filter((name) => name !== '');
 
+/** Returns the changes in the output of `nameStatus`: a status and a path in turn. */
 function parse(output: Buffer): readonly GitChange[] {
   const fields = output.toString('utf8').split('\0');
   const changes: GitChange[] = [];
@@ -203,6 +208,7 @@ function parse(output: Buffer): readonly GitChange[] {
 /** Other letters are kinds of an update: of the type, or with a conflict. */
 const statuses: Readonly<Record<string, GitChange['status']>> = { A: 'ADDED', D: 'DELETED' };
 
+/** Both versions of a file; null where there is no repository. */
 interface GitDiff {
   readonly modified: string | null;
   readonly original: string | null;
@@ -245,7 +251,10 @@ export async function commitDiff(git: Git, path: string, commit: string): Promis
   return { modified: await at(id), original: await at(parent) };
 }
 
-/** A file in a commit or tree, without filters of the repository; undefined where there is none. */
+/**
+ * Content of a file in a commit or a tree, without the filters of the repository; undefined where
+ * there is no such file.
+ */
 async function versionAt(
   git: Git,
   repository: string,

@@ -9,7 +9,7 @@ export interface GitOptions {
   readonly env: Readonly<Record<string, string>>;
   /** Maximum duration of all calls of one request; 20 000 by default. */
   readonly timeoutMs?: number;
-  /** 8 MiB by default. */
+  /** Maximum bytes of one output; 8 MiB by default. */
   readonly maxOutputBytes?: number;
 }
 
@@ -42,8 +42,9 @@ const environmentOf = (env: Readonly<Record<string, string>>): Record<string, st
 });
 
 /**
- * Calls git for one request on an untrusted repository: bounds time and output, and kills git's
- * process group after each call. Its filters may run, with the environment of commands.
+ * Calls git for one request. The repository is not trusted: time and output are limited, and the
+ * process group of git is killed at the end of each call. A filter of the repository may run, as
+ * it does for the commands of the sandbox, and has their environment.
  */
 export class Git {
   readonly #options: GitOptions;
@@ -72,6 +73,7 @@ export class Git {
     return line === '' ? undefined : line;
   }
 
+  /** Id of the commit or tree of this name; undefined when there is none. */
   id(folder: string, name: string): Promise<string | undefined> {
     return this.line(folder, 'rev-parse', '--verify', '--quiet', name);
   }

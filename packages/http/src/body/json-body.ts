@@ -16,8 +16,9 @@ const shown = (place: string): string =>
   place.slice(0, maxShownLength).replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, '?');
 
 /**
- * Parses an object or array. Throws `malformed-json`, also for a name that occurs twice in an
- * object (RFC 7493), because readers differ in which of the two they take.
+ * Parses a body, which has to be an object or an array. A name may occur in an object only once
+ * (RFC 7493): of two, some readers take the first and some the last one, so that what one has
+ * checked the other would not do. Throws `malformed-json`.
  */
 function parseJson(text: string): unknown {
   const value = parse(text);
@@ -40,7 +41,10 @@ function parse(text: string): unknown {
 
 const firstBytes = 4096;
 
-/** Copies chunks into one buffer: a list of chunks of one byte takes a hundred times the memory. */
+/**
+ * Copies chunks into one buffer as they arrive. A list of chunks of one byte would take a hundred
+ * times the memory of its content.
+ */
 export class ByteGatherer {
   #buffer = Buffer.alloc(0);
   #length = 0;
@@ -89,7 +93,10 @@ export const hasBody = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean 
   headers['transfer-encoding'] !== undefined ||
   (headers['content-length'] !== undefined && headers['content-length'] !== '0');
 
-/** Maximum bytes of a body: those announced, `maxBytes` where none are or the body is packed. */
+/**
+ * Maximum bytes of a body: as many as it announces, or as are allowed where it announces nothing,
+ * or the length of its packed form.
+ */
 export function bodyBytesOf(
   request: Pick<IncomingMessage, 'headers'>,
   maxBytes = usualBodyBytes,
@@ -120,7 +127,10 @@ function decoderOf({ headers }: IncomingMessage): Transform | undefined {
   return create();
 }
 
-/** Reads and decompresses a body, by default JSON. A `Refusal` leaves the rest of it unread. */
+/**
+ * Reads and decompresses the body of a request, by default JSON. Throws a `Refusal`, and leaves the
+ * rest of the body unread.
+ */
 export async function readBody(
   request: IncomingMessage,
   maxBytes = usualBodyBytes,
@@ -132,7 +142,8 @@ export async function readBody(
 }
 
 /**
- * Parses a body, or throws a `Refusal`. An empty body is an empty object: many clients send none.
+ * Parses a body, or throws a `Refusal`. An empty body is an empty object: many
+ * clients announce a body and send none.
  */
 export const jsonOf = (body: Buffer): unknown => (body.length === 0 ? {} : parseJson(decode(body)));
 

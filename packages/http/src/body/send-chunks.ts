@@ -12,9 +12,10 @@ export interface SendChunksOptions {
 }
 
 /**
- * Sends a body at the pace of its client, with one chunk in memory. The first chunk carries the
- * status, so a later failure ends the connection. Disconnects a client that stalls, or is slower
- * than `ClientPace` demands. Returns the bytes sent.
+ * Sends a body chunk by chunk, at the pace at which its client reads, so that only the chunk under
+ * way is in memory. The status is sent with the first chunk, so a later failure ends the
+ * connection. A client that stalls, or reads more slowly than `ClientPace` demands, is
+ * disconnected. Returns the bytes sent.
  */
 export async function sendChunks(
   response: ServerResponse,

@@ -3,7 +3,10 @@ import type { Duplex } from 'node:stream';
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Sends JSON, whose type has no charset (headers may name another type); returns its bytes. */
+/**
+ * Sends JSON, and returns its length in bytes. The Content-Type has no charset, because JSON
+ * defines none; headers may name another type of JSON.
+ */
 export const sendJson = (
   response: ServerResponse,
   status: number,
@@ -70,7 +73,10 @@ export function sendError(
   sendJson(response, status, json, headers);
 }
 
-/** Responds with an error on a connection without a `ServerResponse`, and ends the connection. */
+/**
+ * Responds with an error on a connection that has no `ServerResponse`, and ends the connection.
+ * Without `json` the response has no body.
+ */
 export function refuseConnection(
   socket: Duplex,
   { status, headers, json }: Omit<ErrorResponse, 'json'> & Partial<ErrorResponse>,
@@ -84,6 +90,7 @@ export function refuseConnection(
     connection: 'close',
   }).map(([name, value]) => `${name}: ${value}\r\n`);
   const statusLine = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Refused'}\r\n`;
-  // `end` leaves the client's half of the connection open for as long as the client likes.
+  // The server's half of the connection ends with the response; the client's half would stay open
+  // as long as the client likes.
   socket.end(`${statusLine}${head.join('')}\r\n${body}`, () => socket.destroy());
 }

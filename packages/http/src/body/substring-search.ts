@@ -1,4 +1,7 @@
-/** Searches chunks for a word, and keeps only the bytes that a match across two chunks needs. */
+/**
+ * Searches bytes that arrive in chunks for a word, and keeps only as many of them as a match across
+ * two chunks needs.
+ */
 export class SubstringSearch {
   readonly #word: Buffer;
   #tail = Buffer.alloc(0);

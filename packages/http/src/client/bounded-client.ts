@@ -3,8 +3,11 @@ import { Agent, request, type Dispatcher, type FormData } from 'undici';
 import { isNotConnected } from '@conversation-operator/base/system-code';
 
 export type CallFault =
+  /** No connection: nothing was sent. */
   | 'unreachable'
+  /** No complete response in time. */
   | 'timeout'
+  /** The signal of the caller was aborted. */
   | 'aborted'
   /** The connection broke after the request had been sent. */
   | 'connection-lost'
@@ -23,11 +26,17 @@ export class CallError extends Error {
   }
 }
 
-/** Maximum chunks of any size, each of which costs some KiB; others average `minChunkBytes`. */
+/**
+ * Maximum chunks of any size, because each chunk costs as much as some KiB. Chunks beyond them
+ * average `minChunkBytes` at least.
+ */
 const maxSmallChunks = 1_000;
 const minChunkBytes = 256;
 
-/** Aborts a response in tiny chunks: to join a mebibyte of single bytes blocks for seconds. */
+/**
+ * Aborts a response in very small chunks before the client joins them: a mebibyte in chunks of one
+ * byte blocks the event loop, and thereby all other requests, for seconds.
+ */
 const limitChunks: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) => {
   let chunks = 0;
   let bytes = 0;
@@ -52,7 +61,10 @@ export interface BoundedCall {
   readonly url: URL;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: FormData | string | null;
-  /** Whether a second execution has the effect and the answer of the first; default: GET alone. */
+  /**
+   * Whether a second execution has the effect and the answer of the first, as far as the caller can
+   * observe. Default: true for GET alone.
+   */
   readonly repeatable?: boolean | undefined;
   /** Maximum time from the request to the last byte of the response, in milliseconds. */
   readonly timeoutMs: number;
@@ -71,8 +83,9 @@ export interface BoundedResponse {
 }
 
 /**
- * Maximum idle times of connections, in milliseconds. A server may close one at the moment of a
- * request. The client repeats a repeatable call; writes use only connections far from that moment.
+ * Maximum idle times of connections, in milliseconds. A request on a connection that the server
+ * closes in the same moment is lost. The client retries a read, or another repeatable call; the
+ * server may have executed a write, so that writes use only connections far from that moment.
  */
 export interface KeepAlive {
   readonly readsMs: number;
@@ -86,6 +99,7 @@ export interface BoundedClientOptions {
 
 /** Time after which common servers close an idle connection. */
 const serverKeepsMs = 5000;
+/** Maximum connections to one origin, of reads and of writes. */
 const connections = 32;
 
 /**
@@ -187,8 +201,9 @@ async function readBounded(body: AsyncIterable<Buffer>, maxBytes: number): Promi
 }
 
 /**
- * Joins the deadline of a call and the signal of its caller, at a fraction of the cost of
- * `AbortSignal.any`. The caller ends it with the call.
+ * How long a call may take, and whether its caller has given it up: one signal for both. Lighter
+ * than `AbortSignal.any`, whose bookkeeping costs as much as the rest of a call. Has to be ended
+ * when the call is over.
  */
 export class Deadline {
   readonly #controller = new AbortController();

@@ -4,6 +4,7 @@ import { recentlyUsed } from '@conversation-operator/base/recently-used';
 
 interface Silence {
   readonly failures: number;
+  /** Monotonic time at which the server may be called again, in milliseconds. */
   readonly nextAt: number;
 }
 
@@ -17,8 +18,9 @@ const backoff: BackoffOptions = { baseMs: 1_000, capMs: 15_000, jitter: 0.1 };
 const maxRemembered = 20_000;
 
 /**
- * A circuit breaker for each server. After a call without an answer in time, no call is made for a
- * delay, which doubles each time; then one caller tries, and the others are still refused.
+ * A circuit breaker for each of many servers. A server that has not answered its last call in time
+ * is not called again until a delay has passed, which doubles with each such call; then one caller
+ * finds out, and the others are still refused.
  */
 export class CircuitBreakers {
   readonly #clock: Clock;

@@ -17,8 +17,9 @@ export type ClientAddress = (request: Carried) => string;
 
 export interface TrustedProxies {
   /**
-   * The client's address: the last one in `X-Forwarded-For` that is no trusted proxy's. Entries
-   * before it may be the client's invention.
+   * The address that a request comes from. `X-Forwarded-For` is believed only as far as trusted
+   * proxies have written it: read from its end, the first address that is none of theirs is the
+   * client's. Entries before that may be the client's own invention.
    */
   readonly clientAddress: ClientAddress;
   readonly has: (address: string) => boolean;

@@ -21,12 +21,14 @@ class AgeOrder<Item> {
     return this.#numbers.size;
   }
 
+  /** Adds an item that is not there. */
   add(item: Item): void {
     this.#numbers.set(item, this.#next);
     this.#items.set(this.#next, item);
     this.#next += 1;
   }
 
+  /** Returns whether the item was there. */
   delete(item: Item): boolean {
     const number = this.#numbers.get(item);
     if (number === undefined) return false;
@@ -34,6 +36,7 @@ class AgeOrder<Item> {
     return this.#items.delete(number);
   }
 
+  /** The item that was added first; undefined when there is none. */
   oldest(): Item | undefined {
     // Each number is passed once.
     while (this.#first < this.#next && !this.#items.has(this.#first)) this.#first += 1;
@@ -42,8 +45,10 @@ class AgeOrder<Item> {
 }
 
 /**
- * Members in the order of their eviction: the oldest of the largest group, and of equally large
- * groups of the one that has had this size for longest. Operations take constant time on average.
+ * Members of groups, in the order in which they are removed to make room: the next one is the
+ * oldest member of the largest group, and of equally large groups that which has had this size for
+ * longest. Each operation takes constant time on average, whatever the numbers of members and
+ * groups are.
  */
 export class EvictionOrder<Group, Member> {
   readonly #groups = new Map<Group, AgeOrder<Member>>();
@@ -51,10 +56,12 @@ export class EvictionOrder<Group, Member> {
   readonly #bySize: AgeOrder<AgeOrder<Member>>[] = [];
   #largest = 0;
 
+  /** Number of groups that have members. */
   get size(): number {
     return this.#groups.size;
   }
 
+  /** Adds a member that is in no group. */
   add(group: Group, member: Member): void {
     const members = this.#groups.get(group) ?? new AgeOrder();
     this.#groups.set(group, members);
@@ -76,6 +83,7 @@ export class EvictionOrder<Group, Member> {
     if (this.#bySize[this.#largest]?.size === 0) this.#largest -= 1;
   }
 
+  /** The member to remove next; undefined when there is none. */
   next(): Member | undefined {
     return this.#bySize[this.#largest]?.oldest()?.oldest();
   }
@@ -102,6 +110,7 @@ export interface ConnectionsOptions {
   readonly logger: Logger;
 }
 
+/** Network of a client, or a connection of a trusted proxy. */
 type Group = string | Socket;
 type Order = EvictionOrder<Group, Socket>;
 
@@ -148,6 +157,7 @@ export class Connections {
     });
   }
 
+  /** Counts a new connection, and closes another one, or else the new one, beyond a limit. */
   admit(socket: Socket): void {
     const { proxies, places, ownerOf, metrics } = this.#options;
     const address = proxies.clientAddress({ headers: {}, socket });
@@ -186,12 +196,14 @@ export class Connections {
     this.#move(socket, undefined);
   }
 
+  /** Says that no request of a connection is under way any more. */
   end(socket: Socket): void {
     this.#move(socket, this.#idle);
   }
 
   /**
-   * Counts a connection for its owner and sandbox. Throws, and ends it, where either has too many.
+   * Counts the connection of a request for its owner, and for a sandbox where one is named. Throws
+   * where either has too many connections; the response then ends this one.
    */
   attribute(socket: Socket, holder: Holder): void {
     const connection = this.#open.get(socket);

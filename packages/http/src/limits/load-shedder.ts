@@ -23,6 +23,7 @@ const slowWriteMs = 1000;
 /** Maximum concurrent writes of an owner whose writes are slow. */
 const maxSlowWrites = 16;
 const maxSlowOwners = 10_000;
+/** Weight of one write in the moving average of the duration. */
 const smoothing = 0.05;
 /** Clients take a 503 on a read for the end of what they follow, so reads are refused last. */
 const readsPatience = 4;

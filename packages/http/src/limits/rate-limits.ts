@@ -16,7 +16,9 @@ interface Taken {
   /** The first refusal since something was allowed. */
   readonly isFirstRefusal: boolean;
   readonly remaining: number;
+  /** Delay before one more is allowed; 0 where one is allowed now. */
   readonly retryAfterMs: number;
+  /** Delay before the bucket is full. */
   readonly fullAfterMs: number;
 }
 
@@ -28,7 +30,8 @@ interface TokenBucketOptions {
   /** Maximum number that is charged in advance; default unlimited. */
   readonly maxDebt?: number;
   /**
-   * Maximum names with a bucket; beyond it, the least recently used starts with a full one again.
+   * Maximum number of names with a bucket. Beyond it, the bucket of the least recently used name is
+   * dropped, and starts full again.
    */
   readonly capacity: number;
 }
@@ -64,6 +67,7 @@ export class TokenBuckets {
     };
   }
 
+  /** Delay before a token is available. */
   waitMs(name: string): number {
     return Math.max(0, this.#bucketOf(name).tokens.readyAt - this.options.clock.monotonic());
   }
@@ -96,6 +100,7 @@ export interface RateLimitOptions {
 export type RequestKind = 'reads' | 'writes';
 type Limit = RequestKind | 'failed-keys';
 
+/** Maximum burst of an owner, in seconds of its rate. */
 const burstSeconds = 2;
 /** Minimum burst of an owner: a page of a web UI opens with 32 requests at once. */
 const smallestBurst: Readonly<Record<RequestKind, number>> = { reads: 64, writes: 16 };
@@ -128,6 +133,7 @@ export interface RateLimitsOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly metrics: { readonly rateLimited: CounterOf<'limit'> };
 }
 
+/** Limits requests of each owner, and failed keys of each client address, on this replica. */
 export class RateLimits {
   readonly #options: RateLimitsOptions;
   readonly #owners: Readonly<Record<RequestKind, TokenBuckets | undefined>>;
@@ -183,12 +189,14 @@ export class RateLimits {
     this.charge(owner, 'writes', Math.floor(bytes / bytesPerWrite));
   }
 
+  /** Counts `requests` more, for a request with a higher cost. */
   charge(owner: string, kind: RequestKind, requests: number): void {
     if (requests > 0) this.#owners[kind]?.charge(owner, Math.ceil(requests));
   }
 
   /**
-   * Counts an attempt without a valid key, for a 401. Throws `too-many-attempts` beyond the limit.
+   * Counts an attempt without a valid key. Throws `too-many-attempts` once there were too many;
+   * else the caller says 401.
    */
   failedKey(address: string): void {
     const buckets = this.#addresses;

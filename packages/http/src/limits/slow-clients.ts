@@ -37,6 +37,7 @@ export class ClientPace {
     this.#timer = options.clock.after(this.#periodMs, this.#judge);
   }
 
+  /** Waits for the client within `wait`. */
   async during<T>(wait: () => Promise<T>): Promise<T> {
     this.#waitingSinceMs = this.#options.clock.monotonic();
     try {

@@ -14,6 +14,7 @@ export interface ForwardedRequestOptions {
   /** Headers for the upstream, as a list of names and values in turn. */
   readonly headers: string[];
   readonly facts: ForwardingFacts;
+  /** Whether the connection to the client is to be closed behind the answer. */
   readonly isLast: () => boolean;
   readonly clientIdleMs: number;
   readonly clock: Clock;
@@ -26,6 +27,7 @@ export interface ForwardedRequestOptions {
 /** Maximum informational answers, none of which a client gets: more only keep the proxy busy. */
 const maxInformational = 64;
 
+/** Maximum buffered bytes of a request's body, in each direction. */
 const bodyBufferBytes = 16 * 1024;
 
 /** Methods that may be sent twice without harm. */
@@ -142,7 +144,8 @@ export class ForwardedRequest implements Dispatcher.DispatchHandler {
       clock,
       idleMs: clientIdleMs,
       onIdle: () => {
-        // The wait for the first byte limits an upstream that takes nothing.
+        // The upstream may be what takes nothing: its time is limited too, by the wait for its
+        // first byte.
         if (body.writableNeedDrain) timer.touch();
         else response.destroy();
       },

@@ -15,7 +15,9 @@ const hopByHop = [
   'http2-settings',
 ];
 
-/** No upstream gets these headers: it may see no secret but its own. */
+/**
+ * Headers that no upstream gets: it is trusted with no secret that opens anything but itself.
+ */
 const keptFromUpstreams: ReadonlySet<string> = new Set([
   ...hopByHop,
   'authorization',
@@ -54,7 +56,10 @@ const keptFromClients: ReadonlySet<string> = new Set([
   'x-request-id',
 ]);
 
-/** Orders to proxies in front of this one, which they would take for its own. */
+/**
+ * Orders to further proxies in front of this one: to serve a file of theirs, to take this one for
+ * ill. They would take them for its own.
+ */
 const ordersToProxies = ['x-accel-', 'x-envoy-', 'x-lighttpd-', 'x-reproxy-', 'x-sendfile'];
 const harmlessOrders: ReadonlySet<string> = new Set(['x-accel-buffering']);
 
@@ -102,7 +107,9 @@ function connectionOptions(raw: readonly string[]): ReadonlySet<string> | undefi
 }
 
 export interface ForwardingFacts {
+  /** The client's own, or that of the proxy in front of this one. */
   readonly clientAddress: string;
+  /** Protocol of the URL that the client used. */
   readonly protocol: 'http' | 'https';
   readonly host: string;
   /** Prefix of the upstream's path in that URL; empty where the upstream has an origin of its own. */
@@ -112,9 +119,11 @@ export interface ForwardingFacts {
   readonly authority: string;
   /** Whether the client may use the upstream. Another one may follow a link of a third party. */
   readonly isTrusted: boolean;
+  /** Whether the request has a body, whose length is forwarded. */
   readonly hasBody: boolean;
   /**
-   * Whether to hide locations, to which a client would send its cookies: a URL of the proxy's own.
+   * Whether the client gets no address to go to: it would send its cookies there, where the
+   * response is one of the proxy's own URLs.
    */
   readonly hidesLocations?: boolean;
 }
@@ -123,9 +132,11 @@ export interface ForwardingFacts {
 export interface UpstreamHeaders {
   /** Names in lower case of further headers of the client that the upstream does not get. */
   readonly withheld: ReadonlySet<string>;
+  /** Headers that the proxy adds, as a list of names and values in turn. */
   readonly added: readonly string[];
 }
 
+/** Headers for the upstream, as a list of names and values in turn. */
 export function requestHeaders(
   raw: readonly string[],
   facts: ForwardingFacts,
@@ -160,7 +171,10 @@ export function requestHeaders(
 /** Two slashes, before a host: browsers take a backslash for a slash, and leave tabs out. */
 const hostStart = /^\/\t*[/\\]/;
 
-/** The path of a URL of the upstream itself, absolute or not; undefined for any other URL. */
+/**
+ * The path of a URL that points at the upstream itself, also where it spells out its address;
+ * undefined for any other URL.
+ */
 function ownPath(url: string, authority: string): string | undefined {
   if (url.startsWith('/'))
     return url.startsWith('//')
@@ -181,8 +195,9 @@ function ownPath(url: string, authority: string): string | undefined {
 }
 
 /**
- * A URL of a response as the client may see it. An untrusted client gets no URL elsewhere: some
- * clients send their keys along.
+ * A URL of a response as the client may see it. For a client that is not trusted, none leads
+ * anywhere else: a link to the proxy would lead there, and some clients take what keys they have
+ * along.
  */
 function placeFor(
   url: string,
@@ -197,8 +212,9 @@ function placeFor(
 }
 
 /**
- * Statuses without content. RFC 9110 §8.6 forbids a Content-Length with 204, with which some
- * clients take the next response for content; 205 has length 0, and 304 may omit it.
+ * Statuses of responses without content. RFC 9110 §8.6 forbids a Content-Length with 204, and a
+ * client that believes one would take the next response for content. The length of 205 is that of
+ * its empty content, and the one of 304 may be left out.
  */
 const withoutContent: ReadonlySet<number> = new Set([204, 205, 304]);
 

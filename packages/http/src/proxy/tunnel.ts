@@ -11,7 +11,9 @@ const maxHeadBytes = 14;
 
 /** Finds the ends of WebSocket frames (RFC 6455 §5.2) in one direction; keeps no payload. */
 export class FrameFollower {
+  /** Head of the present frame, as far as it has arrived. */
   #head = Buffer.alloc(0);
+  /** Bytes of the payload that have not arrived. */
   #left = 0;
   #hasClose = false;
 
@@ -24,7 +26,10 @@ export class FrameFollower {
     return this.#hasClose;
   }
 
-  /** Reads a chunk, or to the end of the frame in which it begins; returns the bytes read. */
+  /**
+   * Reads a chunk, or only to the end of the frame that the chunk begins in. Returns the number of
+   * bytes read.
+   */
   read(chunk: Buffer, { toFrameEnd = false } = {}): number {
     let at = 0;
     while (at < chunk.length) {
@@ -57,6 +62,7 @@ export class FrameFollower {
 }
 
 interface FrameHead {
+  /** The first byte: FIN, reserved bits and opcode. */
   readonly head: number;
   readonly length: number;
   readonly payloadStart: number;
@@ -118,6 +124,7 @@ export function closeFrame(code: CloseCode, towards: 'client' | 'server'): Buffe
 
 /** Maximum times of what is forwarded, in milliseconds. */
 export interface ForwardingLimits {
+  /** Maximum time for a connection to the upstream. */
   readonly connectMs: number;
   /** Maximum time until the first byte of a response; some come only after a long task. */
   readonly firstByteMs: number;
@@ -158,8 +165,9 @@ const reservedBits = 0x70;
 const Opcode = { continuation: 0, text: 1, control: 8, close: 8 } as const;
 
 /**
- * Reads the frames of a client until its first message is complete, whose frames may have control
- * frames between them. Refuses compressed messages.
+ * Reads the frames of a client (RFC 6455 §5.2) until its first message is complete, also where that
+ * comes in several frames with control frames between them. Works without extensions: a compressed
+ * message is refused.
  */
 export class FirstMessage {
   #bytes = Buffer.alloc(0);
@@ -213,8 +221,9 @@ export interface TunnelOptions {
   readonly clientHead: Buffer;
   readonly upstreamHead: Buffer;
   /**
-   * Checks the first message of a client that the handshake did not authenticate. Returns the
-   * message for the upstream, or why the connection ends. Undefined: messages pass unread.
+   * Checks the first message of a client that has not authenticated itself at the handshake.
+   * Returns the message for the upstream, or the reason why the connection ends. Undefined where
+   * every message is forwarded unread.
    */
   readonly authenticate: ((message: string) => string | CloseCode) | undefined;
   readonly limits: Pick<ForwardingLimits, 'idleMs' | 'firstFrameMs'>;
@@ -240,6 +249,7 @@ export class Tunnel {
   readonly #options: TunnelOptions;
   readonly #toUpstream: Direction;
   readonly #toClient: Direction;
+  /** Defined until the client has authenticated itself. */
   #first: FirstMessage | undefined;
   readonly #beganMs: number;
   #activeMs: number;
@@ -328,7 +338,10 @@ export class Tunnel {
     this.#options.onStall(to);
   }
 
-  /** Bytes before the client is authenticated: control frames, then what `authenticate` returns. */
+  /**
+   * The bytes for the upstream until the client has authenticated itself: control frames, then the
+   * message that `authenticate` returns.
+   */
   #afterFirst(first: FirstMessage, chunk: Buffer): Buffer {
     const result = first.read(chunk);
     if (result.state === 'waiting') return result.controls;

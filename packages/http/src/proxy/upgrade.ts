@@ -92,6 +92,7 @@ const answerMs = 10_000;
 /** Maximum informational answers: an upstream that sends more wants to keep the proxy busy. */
 const maxInformational = 64;
 const tcpKeepAliveMs = 30_000;
+/** A connection for each WebSocket, which keeps it. */
 const connector = new Agent({ keepAlive: false });
 
 export interface UpgradeOptions extends Pick<
@@ -102,16 +103,19 @@ export interface UpgradeOptions extends Pick<
   readonly head: Buffer;
   readonly target: Target;
   readonly path: string;
+  /** Headers for the upstream except the handshake's: names and values in turn. */
   readonly headers: readonly string[];
   readonly handshake: Handshake;
   readonly requestId: string;
   readonly limits: ForwardingLimits;
   /**
-   * Called once with the upstream's status, or 0 when the client has gone; not after `onFailure`.
+   * Called once with the status of the upstream, 101 included, or with 0 when the client has gone
+   * before. Not called after `onFailure`.
    */
   readonly onStatus: (status: number) => void;
   /** Called where the upstream gives no usable response; the caller responds to the client. */
   readonly onFailure: (error: UpstreamError) => void;
+  /** Called with the tunnel as soon as there is one. */
   readonly onOpen: (tunnel: Tunnel) => void;
 }
 

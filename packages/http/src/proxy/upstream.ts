@@ -24,7 +24,8 @@ export function upstreamErrorOf(error: unknown): UpstreamError {
 }
 
 /**
- * Maximum idle time of a connection: below the 5 s of common servers, so that no request is lost.
+ * Maximum idle time of a connection. Common servers close one 5 s after their last response; the
+ * proxy does before, so that no request is lost.
  */
 const keepAliveMs = 2500;
 const maxHeaderBytes = 64 * 1024;
@@ -57,6 +58,7 @@ export class Upstream {
     this.#options = options;
   }
 
+  /** Requests, handshakes and WebSockets under way. */
   get active(): number {
     return this.#active;
   }

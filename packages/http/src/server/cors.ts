@@ -8,9 +8,12 @@ const maxAgeSeconds = 7200;
 export type CorsOrigins = readonly string[];
 
 /**
- * Allows pages of the origins to read all responses, errors included, and answers their preflights,
- * on every path and without a key: with no cookies, an origin gives no right. Without origins: does
- * nothing. `given` may get the origins at the first request. Returns whether it has answered.
+ * Allows pages of the given origins to read all responses, errors included, and answers their
+ * preflights, on every path and without a key. An origin gives no right as long as the service has
+ * no cookies. Without origins the function does nothing.
+ * @param given The origins, or what gets them at the first request.
+ * @param requestHeaders Headers that pages may send.
+ * @returns Whether the request was a preflight, which is answered then.
  */
 export function cors(
   given: CorsOrigins | (() => CorsOrigins),

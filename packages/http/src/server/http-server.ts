@@ -18,11 +18,13 @@ import { defaultStallMs } from '../body/send-chunks.ts';
 /** Maximum listeners of one event of a response before the runtime warns. */
 const maxListeners = 20;
 const maxHeaderBytes = 16 * 1024;
+/** Delay before the kernel probes a connection on which nothing is sent. */
 const probeDelayMs = 60_000;
 /** Maximum requests on a connection that wait for responses; no known client sends two ahead. */
 const maxPipelined = 64;
 
 export interface HttpServerOptions {
+  /** Limits of concurrent connections; none by default. */
   readonly connections?: Connections;
   /** Lower-case names of headers that a request may have once, besides HTTP's; default none. */
   readonly singleHeaders?: readonly string[];
@@ -33,15 +35,18 @@ export interface ServerHandlers {
   readonly request: RequestListener;
   /** Whether a request changes the protocol of its connection; others are answered over HTTP. */
   readonly wantsUpgrade: (request: IncomingMessage) => boolean;
+  /** Called with the requests that `wantsUpgrade` accepts. */
   readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
   /** The response to a refused request; `request` is undefined where it could not be parsed. */
   readonly refuse: (refusal: Refusal, request: IncomingMessage | undefined) => ErrorResponse;
 }
 
 interface ConnectionState {
+  /** Number of requests whose answers have not ended. */
   underWay: number;
   /** The answer to the newest request under way. */
   last: ServerResponse;
+  /** The requests that wait for the end of an earlier one. */
   readonly queue: (() => void)[];
   /** Whether a request was ambiguous, so that the beginning of the next one is unknown. */
   isOver: boolean;
@@ -98,7 +103,8 @@ export function createHttpServer(
           sendError(response, refuse(flaw, request));
         }
       };
-      // Requests of a connection run one by one, each after the client has read the last answer.
+      // Requests of one connection run one after the other, and the next one only after the client
+      // has read the answer.
       if (state.underWay === 1) begin();
       else state.queue.push(begin);
     },
@@ -124,7 +130,8 @@ export function createHttpServer(
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const state = states.get(socket);
-    // A response now has to be that of the unreadable request, and not the end of an earlier one.
+    // A response written now has to be that of the unreadable request: not of a request before it,
+    // nor the end of a response.
     const isOfBody = state?.underWay === 1 && !state.last.req.complete && !state.last.headersSent;
     const isAnswerable =
       socket.writable && error.code !== 'ECONNRESET' && (isOfBody || (state?.underWay ?? 0) === 0);
@@ -155,6 +162,7 @@ function unreadable(code: string | undefined): Refusal {
 export interface ClientTimeouts {
   /** Maximum time for the headers, from their first byte or the start of the connection. */
   readonly headersMs: number;
+  /** Maximum time for a whole request; proxied ones have another, for long uploads. */
   readonly requestMs: number;
   /** Maximum time of an idle connection, longer than usual load balancers', which close first. */
   readonly keepAliveMs: number;
@@ -176,6 +184,7 @@ const lateRequest = () => new Refusal('request-timeout', 'The request took too l
 
 interface ArrivalOptions extends Pick<ClientTimeouts, 'requestMs'> {
   readonly clock: Pick<Clock, 'after'>;
+  /** Responds to a request that is late, and ends its connection. */
   readonly refuse: (refusal: Refusal) => void;
 }
 
@@ -202,7 +211,8 @@ function endInTime(
   { stallMs, lingerMs }: ClientTimeouts,
 ): void {
   response.once('prefinish', () => {
-    // The client has not read all of the response. Each part that it reads restarts the timeout.
+    // The response is written, but the client has not read all of it. Each part that it reads
+    // restarts the timeout.
     if ((response.socket?.writableLength ?? 0) > 0)
       response.setTimeout(stallMs, () => response.destroy());
   });

@@ -4,8 +4,9 @@ import { sleep, type Clock } from '@conversation-operator/base/clock';
 import { systemCodeOf } from '@conversation-operator/base/system-code';
 
 /**
- * Connections that await acceptance. The system drops more silently, and a client tries again after
- * 1 s, 3 s, 7 s, so health checks would fail. The maximum of Linux by default.
+ * Connections that the system keeps until they are accepted. The system drops any more silently,
+ * and a client that connects again does so after 1 s, 3 s, 7 s: under load health checks would
+ * fail. As many as Linux allows by default.
  */
 const maxWaitingConnections = 4096;
 
@@ -19,6 +20,7 @@ export interface ListenOptions {
   readonly name: string;
   /** `::` means all addresses, and all IPv4 addresses where the system has no IPv6. */
   readonly host: string;
+  /** 0 means any free port. */
   readonly port: number;
 }
 
@@ -54,7 +56,8 @@ export async function closeServer(server: Server, clock: Clock, graceMs: number)
   const deadline = clock.monotonic() + graceMs;
   try {
     while (clock.monotonic() < deadline) {
-      // A connection that was busy then becomes idle later, and would be kept alive.
+      // A connection that was busy when close was called becomes idle later, and would be kept
+      // alive.
       server.closeIdleConnections();
       await sleep(clock, 50, closed.signal);
     }
@@ -94,8 +97,9 @@ export class OpenStreams {
 }
 
 /**
- * Announces the end of each connection with its last response during a shutdown, so that no client
- * sends a request to a closing connection. A response with its headers sent cannot announce it.
+ * Announces the end of each connection with its last response, once a shutdown has begun: a client
+ * that sends another request while its connection is closed could not know whether that request was
+ * carried out. A response with its headers sent can not announce it.
  */
 export class LastResponses {
   readonly #underWay = new Set<ServerResponse>();

@@ -32,7 +32,10 @@ const hostStart = /^\/(?:\.|%2e){0,2}(?:[/\\]|%2f|%5c)/i;
 /** Whether a path could be taken for `//` and a host, where a URL is built from it. */
 const namesHost = (path: string): boolean => hostStart.test(path);
 
-/** Whether all readers see the same path. Encoded slashes are allowed behind the first segment. */
+/**
+ * Whether every server and proxy on the way reads the path in the same way. Encoded slashes are
+ * allowed behind the first segment: the proxy forwards them as they are.
+ */
 export function isSafePath(path: string): boolean {
   const query = path.indexOf('?');
   const pathname = query < 0 ? path : path.slice(0, query);
@@ -64,6 +67,7 @@ const plainTarget = /^[!"$-~]*$/;
 
 const refuse = (detail: string) => new Refusal('malformed-request', detail);
 
+/** The name of a header that may come once and came twice. */
 function repeatedName(
   rawHeaders: readonly string[],
   singleHeaders: readonly string[],
@@ -78,8 +82,9 @@ function repeatedName(
 }
 
 /**
- * The refusal of a request that two parsers could take for different ones; undefined where there is
- * none. A target in absolute form becomes one in origin form.
+ * The refusal of an ambiguous request, which two parsers could take for different requests;
+ * undefined where there is none. A target in absolute form becomes one in origin form.
+ * @param singleHeaders Names in lower case of further headers that a request may have once.
  */
 export function headFlaw(
   request: IncomingMessage,

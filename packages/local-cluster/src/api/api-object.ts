@@ -4,6 +4,7 @@ import type { Json, JsonArray, JsonObject } from '../json/json.ts';
 
 // The shapes are type aliases, because TypeScript does not assign an interface to JsonObject.
 
+/** Metadata after validation and defaulting. */
 export type Meta = {
   readonly name: string;
   readonly generateName?: string;

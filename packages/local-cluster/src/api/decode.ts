@@ -24,6 +24,7 @@ interface DecodeOptions {
   readonly duplicates?: readonly string[];
 }
 
+/** Returns the paths of the fields that the kind does not define. */
 export function unknownFields(body: JsonObject, resource: ApiResource): readonly string[] {
   const unknown: string[] = [];
   prune(body, resource.schema, unknown);
@@ -31,9 +32,10 @@ export function unknownFields(body: JsonObject, resource: ApiResource): readonly
 }
 
 /**
- * Decodes a body into an object of the kind: drops unknown fields and applies defaults. The schema
- * of a custom resource is checked later. @throws StatusError 400 for another kind, or for unknown
- * fields where validation is Strict
+ * Decodes a body into an object of the kind: unknown fields are dropped and defaults applied. The
+ * schema of a custom resource is checked later, when the object is complete.
+ * @throws StatusError 400 when the body is of another kind, or has unknown fields and validation is
+ * Strict
  */
 export function decode(body: Json, resource: ApiResource, options: DecodeOptions): JsonObject {
   if (!isObject(body))
@@ -163,7 +165,10 @@ export function validationOf(query: URLSearchParams, method: string): FieldValid
 
 const maxManagerBytes = 128;
 
-/** The field manager, '' for none. @throws StatusError 422 for an invalid name */
+/**
+ * Returns the field manager of a request, '' when the request names none. @throws StatusError 422
+ * for an invalid name
+ */
 export function fieldManagerOf(query: URLSearchParams, method: string): string {
   const name = query.get('fieldManager') ?? '';
   if (Buffer.byteLength(name) > maxManagerBytes)

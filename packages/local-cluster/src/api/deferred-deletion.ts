@@ -14,7 +14,8 @@ import {
 } from '../registry/custom-resource.ts';
 
 /**
- * Deletes the contents of namespaces and definitions before these, and serves stored definitions.
+ * Deletes the contents of a namespace or CustomResourceDefinition before the object itself, and
+ * serves a kind as soon as its definition is stored.
  */
 export class Lifecycle {
   readonly #context: PlaneContext;
@@ -130,7 +131,10 @@ interface Options extends Pick<Runtime, 'clock' | 'logger'> {
   readonly run: (key: string) => void;
 }
 
-/** A later turn of the event loop processes each added key once, and retries a key that fails. */
+/**
+ * A queue of keys that a later turn of the event loop processes, each key once, however often it
+ * was added. A key that fails is retried.
+ */
 export class DeferredWork {
   readonly #options: Options;
   readonly #keys = new Set<string>();
@@ -306,6 +310,7 @@ export class GarbageCollector {
       this.#context.writer.store(resource, withoutFinalizer(owner, foreground));
   }
 
+  /** Deletes an object or removes owner references, depending on the state of the owners. */
   #reconcileOwners(resource: ApiResource, object: ApiObject): void {
     const references = object.metadata.ownerReferences ?? [];
     const states = references.map((reference) => ({
@@ -332,7 +337,8 @@ export class GarbageCollector {
     namespace: string | undefined,
   ): 'present' | 'waiting' | 'absent' {
     const resource = this.#resourceOf(reference);
-    // Kinds that are not served count as present: to delete an object with an owner loses data.
+    // Owners of a kind that is not served count as present, because deleting an object whose owner
+    // may exist would lose data.
     if (resource === undefined) return 'present';
     const owner = this.#context.store.get(
       resource.key,

@@ -74,6 +74,7 @@ export function deleted(
   };
 }
 
+/** Returns whether finalizers, or the contents of a namespace, block the removal of an object. */
 export function isHeld(object: ApiObject): boolean {
   if ((object.metadata.finalizers ?? []).length > 0) return true;
   const own = objectAt(object, 'spec')?.['finalizers'];

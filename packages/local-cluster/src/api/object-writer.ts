@@ -45,7 +45,8 @@ export interface WriteOptions {
 export type Part = 'main' | 'status';
 
 /**
- * Changes objects of every kind, each within one turn of the event loop, so that none interleaves.
+ * Changes objects by the rules that hold for every kind. Every change completes in one turn of the
+ * event loop, so no other change interleaves.
  */
 export class ObjectWriter {
   readonly #store: ObjectStore;
@@ -62,6 +63,7 @@ export class ObjectWriter {
     this.#random = options.random;
   }
 
+  /** Creates an object from a decoded body with known fields and defaults. */
   create(
     resource: ApiResource,
     namespace: string | undefined,
@@ -137,7 +139,10 @@ export class ObjectWriter {
     return stored.object;
   }
 
-  /** Replaces the main resource without status, or the status alone. Server-set metadata remain. */
+  /**
+   * Replaces the addressed part of an object by a decoded body: the main resource without status,
+   * or the status alone. Metadata that only the server sets remain unchanged.
+   */
   update(
     resource: ApiResource,
     old: ApiObject,
@@ -159,6 +164,7 @@ export class ObjectWriter {
     return this.store(resource, versioned, options);
   }
 
+  /** Stores an object, or removes a deleted one without finalizers and grace period. */
   store(resource: ApiResource, object: ApiObject, options: WriteOptions = {}): ApiObject {
     if (options.dryRun === true) return object;
     const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = object.metadata;
@@ -204,7 +210,8 @@ export class ObjectWriter {
     if (!isPatch) checkUid(resource, old.metadata, uid);
     const sentVersion = sentText(metadata, 'resourceVersion');
     if (sentVersion !== '' && sentVersion !== resourceVersion) throw conflict(resource, name);
-    // A patch of the UID is a change of the field, and a replacement makes it a precondition.
+    // The API server takes the UID of a patch for a change of the field, and that of a replacement
+    // for a precondition.
     if (uid !== '' && uid !== old.metadata.uid)
       throw invalid(resource, name, [invalidValue('metadata.uid', uid, 'field is immutable')]);
   }
@@ -229,8 +236,9 @@ export class ObjectWriter {
 }
 
 /**
- * Checks a complete object before it is stored; with `old`, also the rules of changes. @throws
- * StatusError 422
+ * Checks a complete object before it is stored: its metadata, the schema and rules of its kind, and
+ * with `old`, the object that it replaces, also the rules of changes.
+ * @throws StatusError 422
  */
 export function checkObject(
   resource: ApiResource,
@@ -335,7 +343,10 @@ function scaleErrors(object: ApiObject, { scale }: ApiResource): readonly FieldE
   });
 }
 
-/** The object with the replicas and, as preconditions, the metadata of a Scale. */
+/**
+ * Returns the object with the replicas of a Scale. The metadata of the Scale replace those of the
+ * object, so that a resourceVersion is a precondition.
+ */
 export function withScale(object: ApiObject, scale: JsonObject, paths: ScalePaths): JsonObject {
   const replicas = numberAt(scale['spec'], 'replicas') ?? 0;
   const { name, namespace, uid, resourceVersion } = objectAt(scale, 'metadata') ?? {};

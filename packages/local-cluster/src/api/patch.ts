@@ -232,6 +232,7 @@ function mergeList(mergeKey: string, present: JsonArray, patch: JsonArray): Json
   return result;
 }
 
+/** Sorts the list in the order of the patch; items that it does not name go to the end. */
 function reorder(result: Record<string, Json | undefined>, key: string, order: JsonArray): void {
   const items = result[key];
   if (!isArray(items)) return;

@@ -10,6 +10,7 @@ export interface PodLogOptions {
   readonly signal: AbortSignal;
 }
 
+/** Reader of container logs; `open` returns undefined for a container without a log. */
 export interface PodLogs {
   open(
     podUid: string,

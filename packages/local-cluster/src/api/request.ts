@@ -5,8 +5,10 @@ import { detailsOf, type StatusError } from './status-error.ts';
 
 export interface PlaneRequest {
   readonly method: string;
+  /** Path without the query. */
   readonly path: string;
   readonly query?: URLSearchParams;
+  /** Headers by lower-case name. */
   readonly headers?: Readonly<Record<string, string | undefined>>;
   readonly body?: string;
   /** Aborted when the client no longer waits for the response. */

@@ -136,6 +136,7 @@ function unknownKind({ registry }: PlaneContext, { group, version }: ResourcePat
   return textResponse(404, '404 page not found\n');
 }
 
+/** Objects of a namespaced kind are addressed in a namespace, cluster-scoped objects are not. */
 const isAddressed = (resource: ApiResource, { namespace, name }: ResourcePath): boolean =>
   resource.namespaced ? namespace !== undefined || name === undefined : namespace === undefined;
 

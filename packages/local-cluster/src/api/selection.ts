@@ -117,6 +117,7 @@ function fieldMatcher(
 
 export interface Selection {
   readonly namespace: string | undefined;
+  /** Name of the only object that a field selector permits, which makes a search unnecessary. */
   readonly name: string | undefined;
   matches(object: ApiObject): boolean;
 }
@@ -260,7 +261,8 @@ export function listPage(
     metadata: {
       ...metadata,
       continue: encodeContinue({ version, after: keyOf(last.namespace ?? '', last.name) }),
-      // Kubernetes, too, omits `remainingItemCount` for lists with a selector.
+      // The page counts only matching objects, so `remainingItemCount` is omitted for lists with a
+      // selector, as in Kubernetes.
       ...(selective ? {} : { remainingItemCount: remaining }),
     },
   };

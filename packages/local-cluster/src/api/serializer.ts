@@ -83,7 +83,8 @@ const definitionsOf = (resource: ApiResource) =>
   }));
 
 /**
- * A `meta.k8s.io/v1 Table` for `kubectl get`. A watch sends `headers` once, with its first event.
+ * Returns a `meta.k8s.io/v1 Table`, which `kubectl get` prints. `headers` is false after the first
+ * event of a watch, since a watch sends the columns once.
  */
 function tableOf(
   objects: readonly ApiObject[],

@@ -25,6 +25,7 @@ export class StatusError extends Error {
   readonly code: number;
   readonly reason: string;
   readonly details: StatusDetails | undefined;
+  /** Token with which an expired list continues. */
   readonly continueToken: string | undefined;
 
   constructor(

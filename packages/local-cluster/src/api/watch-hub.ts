@@ -16,6 +16,7 @@ export interface WatchRequest {
   /** Version after which the watch starts. Undefined: the watch starts with the current state. */
   readonly version: number | undefined;
   readonly bookmarks: boolean;
+  /** Sends a bookmark at the end of the initial events. */
   readonly markInitial: boolean;
   readonly timeoutMs: number;
 }
@@ -160,6 +161,7 @@ export class WatchHub {
     );
   }
 
+  /** Arms the timer for bookmarks while any watcher requests bookmarks. */
   #scheduleBookmarks(): void {
     if (this.#bookmarkTimer !== undefined) return;
     const wanting = [...this.#watchers.values()]
@@ -183,6 +185,7 @@ export class WatchHub {
     this.#bookmarkTimer = undefined;
   }
 
+  /** Ends the watches of one kind, or of all kinds. */
   end(key?: string): void {
     for (const [resource, watchers] of this.#watchers) {
       if (key === undefined || resource === key)

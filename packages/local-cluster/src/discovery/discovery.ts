@@ -124,6 +124,7 @@ const aggregated = (groups: readonly ApiGroup[], version: string) => ({
   })),
 });
 
+/** Returns the version of aggregated discovery that a client accepts, if any. */
 function aggregatedVersion(accept: string | undefined): string | undefined {
   const ranges = parseAccept(accept ?? '').filter(
     ({ type, parameters }) =>
@@ -134,6 +135,7 @@ function aggregatedVersion(accept: string | undefined): string | undefined {
     .find((version) => version === 'v2' || version === 'v2beta1');
 }
 
+/** Answers the paths of discovery; undefined for any other path. */
 export function discoveryResponse(
   path: string,
   accept: string | undefined,
@@ -206,6 +208,7 @@ function partName(model: string): string {
   return `io.k8s.api.${name.startsWith('Lease') ? 'coordination' : 'core'}.${version.toLowerCase()}.${name}`;
 }
 
+/** Returns the schemas of the kinds and of all types that they reference. */
 function components(resources: readonly ApiResource[]): Record<string, unknown> {
   const schemas: Record<string, unknown> = {};
   const pending = [metaName];
@@ -319,6 +322,7 @@ export class OpenApi {
     this.#registry = registry;
   }
 
+  /** Answers `/openapi/v3` and the paths below; undefined for any other path. */
   respond(path: string): PlaneResponse | undefined {
     if (path === '/openapi/v2') throw noSuchResource();
     if (path !== '/openapi/v3' && !path.startsWith('/openapi/v3/')) return undefined;

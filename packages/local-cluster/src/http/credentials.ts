@@ -8,7 +8,9 @@ import { stringify } from 'yaml';
  * only over TLS, and clients trust exactly this certificate, so no authority is needed.
  */
 export interface Certificate {
+  /** Certificate in PEM. */
   readonly cert: string;
+  /** Private key in PEM, PKCS #8. */
   readonly key: string;
 }
 
@@ -90,10 +92,14 @@ interface KubeconfigContent {
   /** URL of the server; kubectl sends the token only over https. */
   readonly server: string;
   readonly token: string;
+  /** Certificate of the server in PEM. */
   readonly ca?: string;
 }
 
-/** Writes a kubeconfig that only this user can read, and replaces the file atomically. */
+/**
+ * Writes a kubeconfig that only this user can read. The file is replaced atomically, so a reader
+ * sees either the old or the new content.
+ */
 export function writeKubeconfig(path: string, { server, token, ca }: KubeconfigContent): void {
   const authority =
     ca === undefined ? {} : { 'certificate-authority-data': Buffer.from(ca).toString('base64') };

@@ -2,9 +2,10 @@ import { badRequest, unsupportedMediaType } from '../api/status-error.ts';
 import { isArray, isObject, type Json } from '../json/json.ts';
 
 /**
- * Decodes the protobuf that kubectl sends without a fallback to JSON: `kubectl create` of small
- * kinds, and `kubectl drain`. An envelope (`runtime.Unknown`, after four magic bytes) surrounds a
- * type below, with the field numbers of the .proto files of Kubernetes.
+ * Decoder for the requests that kubectl sends as protobuf without a fallback to JSON:
+ * `kubectl create` of the small kinds, and `kubectl drain`. A message is an envelope
+ * (`runtime.Unknown`, after four magic bytes) around one of the types below, with the field numbers
+ * of the .proto files of Kubernetes.
  */
 export const protobufType = 'application/vnd.kubernetes.protobuf';
 
@@ -130,7 +131,7 @@ function* rawFields(bytes: Buffer): Generator<RawField> {
 const buffer = (value: bigint | Buffer): Buffer =>
   typeof value === 'bigint' ? Buffer.alloc(0) : value;
 
-/** The value of a field; `present` is the value of earlier parts of the field. */
+/** Returns the value of a field; `present` is the value that earlier parts of the field gave. */
 function valueOf(raw: bigint | Buffer, type: FieldType, present: Json | undefined): Json {
   switch (type) {
     case 'string':

@@ -16,8 +16,9 @@ import { createCertificate, type Certificate } from './credentials.ts';
 import { jsonOfProtobuf, protobufType } from './protobuf.ts';
 
 /**
- * Sends chunks as fast as the client reads. A client that reads nothing for `stalledMs` is
- * disconnected, since its unread data take memory.
+ * Sends a stream chunk by chunk, as fast as the client reads. The connection of a client that reads
+ * nothing for `stalledMs` is closed, because the server would otherwise have to buffer the unread
+ * data.
  */
 async function sendStream(
   response: ServerResponse,
@@ -51,7 +52,10 @@ async function sendStream(
   }
 }
 
-/** Reads the body. @throws StatusError 413 beyond the limit, with the rest unread */
+/**
+ * Reads the body. @throws StatusError 413 when the body exceeds the limit; the rest then remains
+ * unread
+ */
 async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   if (Number(request.headers['content-length'] ?? 0) > maxBytes)
     throw tooLarge(`limit is ${maxBytes}`);
@@ -68,7 +72,9 @@ async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buf
 export interface ApiServerOptions {
   readonly plane: ControlPlane;
   readonly host: '127.0.0.1';
+  /** Port; 0 selects any free port. */
   readonly port: number;
+  /** Bearer token that clients have to send. */
   readonly token: string;
   readonly logger: Logger;
   readonly podLogs?: PodLogs;
@@ -83,6 +89,7 @@ export interface ApiServer {
   readonly url: string;
   /** URL of the same port with TLS, which kubectl requires to send its token. */
   readonly secureUrl: string;
+  /** Certificate of `secureUrl` in PEM. */
   readonly ca: string;
   /** Ends watches, waits for pending requests, and frees the port; the plane stays open. */
   close(): Promise<void>;
@@ -91,6 +98,7 @@ export interface ApiServer {
 const maxBodyBytes = 3 * 1024 * 1024;
 const requestTimeoutMs = 60_000;
 const limits = { keepAliveTimeout: 75_000, requestTimeout: requestTimeoutMs, noDelay: true };
+/** Maximum time for pending requests when the server closes. */
 const graceMs = 2000;
 const openPaths: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/livez']);
 
@@ -147,7 +155,8 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       if (typeof body !== 'string') await body[Symbol.asyncIterator]().return?.();
       return;
     }
-    // The parser would read the rest of a rejected body as the next request.
+    // The connection is closed, because the parser would read the rest of a rejected body as the
+    // next request.
     if (status === 413 || closing.signal.aborted) response.setHeader('connection', 'close');
     if (typeof body === 'string') {
       response

@@ -97,6 +97,7 @@ function stepInto(node: Json, step: Step): readonly Json[] {
   }
 }
 
+/** Returns every value at the path; none when a key is absent. */
 export const findAll = (value: Json, path: JsonPath): readonly Json[] =>
   path.reduce<readonly Json[]>(
     (nodes, step) => nodes.flatMap((node) => stepInto(node, step)),

@@ -69,7 +69,8 @@ export function fieldOf(
 }
 
 /**
- * The environment of a container in the order of a kubelet: envFrom, then env; the last one wins.
+ * Returns the environment that the spec of a container defines, in the order of a kubelet: envFrom,
+ * then env, and later entries take precedence.
  */
 export async function specifiedEnvironment(
   pod: Pod,
@@ -148,6 +149,7 @@ export async function dataOf(
 interface Mount {
   readonly mountPath: string;
   readonly folder: string;
+  /** Uid of the claim that the folder belongs to, if any. */
   readonly claimUid?: string;
 }
 
@@ -161,9 +163,10 @@ type Volume = NonNullable<NonNullable<Pod['spec']>['volumes']>[number];
 const trimmed = (path: string): string => posix.normalize(path).replace(/(?<=.)\/+$/, '');
 
 /**
- * Translates a path below a mount into a path of this machine. Processes have no mount namespace,
- * so this makes `/workspace/x` in a spec refer to the volume. The longest mount path wins; segments
- * match only whole.
+ * Translates a path below a mount into a path of this machine; other values remain unchanged.
+ * Processes have no mount namespace here, so this translation makes `/workspace/x` in the spec of a
+ * pod refer to the volume. The longest mount path takes precedence, and only whole path segments
+ * match.
  */
 export function translatePath(value: string, mounts: readonly Mount[]): string {
   const mount = mounts

@@ -6,7 +6,8 @@ import type { Logger } from '@conversation-operator/base/logger';
 import type { PodLogOptions } from '../api/pod-logs.ts';
 
 /**
- * The offset in each file where the last `lines` lines start; the file's size where it has none.
+ * Returns the offset in each file at which the last `lines` lines start: the size of the file when
+ * it contains none of these lines.
  */
 async function startsOfTail(
   files: readonly string[],
@@ -28,8 +29,9 @@ async function startsOfTail(
 const older = (path: string): string => `${path}.1`;
 
 /**
- * The log of a container. Each run starts a file, and that of the previous run remains. Beyond
- * `maxBytes`, a rotation drops the older part. Lines are lost while the disk rejects writes.
+ * The log of one container. Every run starts a new file, and the file of the previous run remains
+ * readable. A file that has reached `maxBytes` is rotated, and the older rotated part is dropped.
+ * When the disk rejects writes, lines are lost and the container continues.
  */
 export class ContainerLog {
   readonly #path: string;
@@ -130,7 +132,8 @@ export class ContainerLog {
       let inode = (await file.stat()).ino;
       let position = starts.get(inode) ?? 0;
       while (!signal.aborted) {
-        // Both are read before the file, so that the next iteration reads everything written later.
+        // Both values are read before the file, so that the next iteration reads everything that is
+        // written later.
         const running = this.#running;
         const version = this.#version;
         const current = await inodeOf(path);
@@ -195,11 +198,13 @@ const startsByInode = async (
 /** Opens the successor of a file that is no longer at `path`; undefined during a rotation. */
 async function successor(path: string, inode: number): Promise<FileHandle | undefined> {
   const opened = (file: string) => open(file, 'r').catch(() => undefined);
-  // In this order, because a rotation in between moves the newer file to the path opened second.
+  // The files are opened in this order, because a rotation in between moves the newer file to the
+  // path that is opened second.
   const newer = await opened(path);
   const aside = await opened(older(path));
   if (aside !== undefined && (await aside.stat()).ino !== inode) {
-    // After two rotations, the followed file is gone, and this one came directly after it.
+    // Two rotations have happened: the followed file was dropped, and this file came directly after
+    // it.
     await newer?.close();
     return aside;
   }

@@ -1,8 +1,10 @@
 import type { Container, Pod } from '@conversation-operator/kube/core';
 
+/** Delays of a kubelet between restarts, in milliseconds. */
 export interface BackOffLimits {
   readonly initialMs: number;
   readonly maxMs: number;
+  /** Duration of a run after which the delay is reset. */
   readonly resetAfterMs: number;
 }
 
@@ -60,6 +62,7 @@ export type ContainerState =
 export interface ContainerRecord {
   readonly name: string;
   readonly state: ContainerState;
+  /** Run before the current one. */
   readonly last?: Terminated;
   /** True once the container has run; every later start is a restart. */
   readonly ran: boolean;
@@ -135,8 +138,9 @@ function stateFromReported(
 }
 
 /**
- * The records of a pod of an earlier process of this node, whose containers all ended with it.
- * Back-off delays start over.
+ * Returns the records of a pod that an earlier process of this node may have run. No container of
+ * that process runs any more, so a run that is reported as running counts as ended. Back-off delays
+ * start over.
  */
 export function recordsFromStatus(
   pod: Pod,

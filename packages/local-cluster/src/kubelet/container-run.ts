@@ -38,10 +38,11 @@ export interface Launch {
 const inheritedVariables = ['PATH', 'LANG', 'TZ'] as const;
 
 /**
- * Converts a container of a spec into a process, and creates its folders. Its environment consists
- * of a few inherited variables, those of the pod (HOSTNAME, HOME, TMPDIR, POD_IP, HOST), the image
- * and the spec; later ones win. Translates mount paths in the working directory, arguments and
- * values. Throws `UnknownImageError` and `ContainerConfigError`.
+ * Converts a container of a spec into a process of this machine, and creates its folders. The
+ * environment consists of a few inherited variables, those of the pod (HOSTNAME, HOME, TMPDIR,
+ * POD_IP, HOST), those of the image, and those of the spec; later ones take precedence. Mount paths
+ * are translated in the working directory, the arguments and the values. Throws `UnknownImageError`
+ * and `ContainerConfigError`.
  */
 export async function launchOf(
   pod: Pod,

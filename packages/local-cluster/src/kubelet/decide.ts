@@ -16,6 +16,7 @@ export interface Plan {
   readonly stop: readonly string[];
   /** Reasons and messages of waiting containers that differ from their records. */
   readonly waiting: ReadonlyMap<string, { readonly reason: string; readonly message: string }>;
+  /** Delay until the next back-off ends; undefined when none is pending. */
   readonly nextInMs?: number;
 }
 
@@ -104,6 +105,7 @@ export function decide(pod: Pod, records: Records, nowMs: number): Plan {
   return plan([]);
 }
 
+/** Returns whether no container of the pod will ever run again, apart from sidecars. */
 export function isOver(pod: Pod, records: Records): boolean {
   const ended = (container: Container, exitCodes: (exitCode: number) => boolean): boolean => {
     const state = records.get(container.name)?.state;

@@ -41,6 +41,7 @@ const withDefaults = (options: LocalKubeletOptions): NodeSettings => ({
 
 interface Running {
   readonly manager: PodManager;
+  /** Resources of the running node, disposed in the reverse order of their creation. */
   readonly stack: AsyncDisposableStack;
 }
 
@@ -79,7 +80,10 @@ export class LocalKubelet {
     this.#running = { manager, stack: stack.move() };
   }
 
-  /** Ends every container. The pods remain in the API, and the next start runs them again. */
+  /**
+   * Ends every container, and resolves when no process remains. The pods remain in the API, and the
+   * next start runs them again.
+   */
   async stop(): Promise<void> {
     const running = this.#running;
     this.#running = undefined;

@@ -8,6 +8,7 @@ import { type Clock, sleep } from '@conversation-operator/base/clock';
 import type { Runtime } from '@conversation-operator/base/runtime';
 import type { ProcessExit, ProcessRequest, ProcessRunner, RunningProcess } from './options.ts';
 
+/** Environment variables of every process of a node: the ids of the node and the run. */
 const nodeMarker = 'CONVERSATION_OPERATOR_NODE';
 const runMarker = 'CONVERSATION_OPERATOR_RUN';
 
@@ -49,6 +50,7 @@ const valueOf = (environ: string, name: string): string | undefined => {
   return environ.slice(from, end < 0 ? undefined : end);
 };
 
+/** Returns the current process of a pid; undefined when there is none or only a zombie. */
 function readProcess(pid: number): ProcessEntry | undefined {
   const stat = parseStat(readProc(`/proc/${pid}/stat`) ?? '');
   if (stat === undefined || stat.state === 'Z' || stat.state === 'X') return undefined;
@@ -74,7 +76,10 @@ interface KillRequest {
   emptyPasses: number;
 }
 
-/** Oldest first, so parents precede children with lower pids: a shell continues after its child. */
+/**
+ * Processes in the order in which they started, so that a parent comes before its children, which
+ * may have lower pids: a shell whose child ends first continues with its next command.
+ */
 export const parentsFirst = (entries: readonly ProcessEntry[]): readonly ProcessEntry[] =>
   entries.toSorted((one, other) => one.startTicks - other.startTicks || one.pid - other.pid);
 
@@ -96,7 +101,8 @@ class ProcessTable {
   }
 
   /**
-   * Sends SIGKILL to matching processes until two passes in a row find none, or the signal aborts.
+   * Sends SIGKILL to every matching process until two consecutive passes find none. Rejects with
+   * the reason of the signal when the signal is aborted first.
    */
   killAll(matches: (entry: ProcessEntry) => boolean, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -115,7 +121,8 @@ class ProcessTable {
       const requests = [...this.#requests];
       const found = await this.#pass(requests);
       for (const request of requests) {
-        // One pass may miss the child of a parent that ends during the pass.
+        // One pass may miss a child that is created during the pass by a parent that ends during
+        // the pass.
         request.emptyPasses = found.has(request) ? 0 : request.emptyPasses + 1;
         if (request.emptyPasses < 2) continue;
         this.#requests.delete(request);
@@ -146,12 +153,14 @@ class ProcessTable {
     return found;
   }
 
+  /** Returns whether the next pass has to check the process again. */
   #kill(pid: number): boolean {
     try {
       process.kill(pid, 'SIGKILL');
       return true;
     } catch (error) {
-      // EPERM: the process has changed its user (setuid). Any other error: the process has ended.
+      // EPERM means that the process has changed its user (setuid) and cannot be killed. Any other
+      // error means that the process has ended.
       return !(error instanceof Error && 'code' in error && error.code === 'EPERM');
     }
   }
@@ -172,8 +181,9 @@ interface Options extends Pick<Runtime, 'clock' | 'logger'> {
 }
 
 /**
- * Runs processes, each in a session of its own. A run is its session and all processes with its
- * marker; one that leaves the session and clears its environment escapes.
+ * Runs processes of this machine, each in a session of its own. A run consists of the processes of
+ * its session and of those that carry its marker in their environment. A process that both starts
+ * another session and clears its environment escapes.
  */
 export class LocalRunner implements ProcessRunner {
   readonly #options: Options;
@@ -365,6 +375,7 @@ async function pump(
   try {
     for await (const chunk of stream) await output(chunk as Uint8Array);
   } catch {
-    // Another process held the pipe open; the data so far are complete.
+    // The stream was destroyed because another process held the pipe open; the data read so far are
+    // complete.
   }
 }

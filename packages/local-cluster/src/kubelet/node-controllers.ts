@@ -100,7 +100,8 @@ export function createScheduler(options: {
         message: `Successfully assigned ${namespace}/${name} to ${nodeName}`,
       });
     } catch (error) {
-      // The watch reports that the pod was deleted, bound or changed, which reconciles it again.
+      // The pod was deleted, bound or changed. The watch reports the change, and the pod is
+      // reconciled again.
       if (!isNotFound(error) && !isConflict(error)) throw error;
     }
     return undefined;
@@ -116,6 +117,7 @@ export const folderRequest = (claimUid: string): Request => ({ namespace: '', na
 interface Options {
   readonly settings: NodeSettings;
   readonly folder: NodeFolder;
+  /** Store of claims with the index `byUid`. */
   readonly claims: Store<PersistentVolumeClaim>;
   readonly isUsed: (claimUid: string) => boolean;
 }

@@ -16,6 +16,7 @@ export const hostIP = '127.0.0.1';
 const architectures: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
 const maxPods = 500;
 
+/** Labels that the nodeSelector of a pod may require. */
 export const nodeLabels = (name: string): Readonly<Record<string, string>> => ({
   'kubernetes.io/hostname': name,
   'kubernetes.io/os': process.platform,
@@ -68,6 +69,7 @@ function statusOf({ name, ready, clock }: NodeReport): NonNullable<Node['status'
   };
 }
 
+/** Reports through the Node object whether this node accepts pods. */
 export async function reportNode(report: NodeReport): Promise<void> {
   const { client, name } = report;
   const status = statusOf(report);
@@ -109,8 +111,9 @@ export const closed = (server: Server): Promise<void> =>
 const maxAttempts = 50;
 
 /**
- * Addresses for pods. To reserve one, this process listens on a fixed port of it: no two nodes of
- * the machine share an address, and the kernel frees it when the process ends, even when killed.
+ * Addresses for pods. This process reserves an address by listening on a fixed port of the address:
+ * no two nodes of the machine can reserve the same address, and the kernel releases the address
+ * when the process ends, even when it is killed.
  */
 export class AddressPool {
   readonly #random: () => number;
@@ -122,7 +125,8 @@ export class AddressPool {
   }
 
   /**
-   * Reserves an address, preferably this one. Throws on systems like macOS, which cannot bind them.
+   * Reserves an address, `preferred` if that one is free. Throws where the system cannot bind
+   * loopback addresses, such as macOS without aliases.
    */
   async reserve(preferred?: string): Promise<Reservation> {
     for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
@@ -197,7 +201,8 @@ export class NodeFolder {
     const present = await readFile(path, 'utf8').catch(() => '');
     if (/^[0-9a-f-]{36}$/.test(present)) return present;
     const id = randomUUID();
-    // Atomic: a truncated id would not match the markers of running processes after a crash.
+    // The rename is atomic, because after a crash a truncated id would not match the markers of
+    // running processes.
     await writeFile(`${path}.new`, id, { mode: 0o600 });
     await rename(`${path}.new`, path);
     return id;
@@ -218,7 +223,8 @@ export async function lockNode(nodeId: string): Promise<() => Promise<void>> {
 }
 
 /**
- * Removes a tree without following links, even folders without write permission (module caches).
+ * Removes a tree. Symbolic links are removed and never followed; folders without write permission
+ * (module caches) are made writable.
  */
 export async function removeTree(path: string): Promise<void> {
   try {

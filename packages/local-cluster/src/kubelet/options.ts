@@ -3,6 +3,7 @@ import type { KubeObject } from '@conversation-operator/kube/object';
 import type { RuntimeOptions } from '@conversation-operator/kube/runtime-options';
 import type { BackOffLimits } from './container-record.ts';
 
+/** Request to run a program as the process of a container. */
 export interface ProcessRequest {
   /** Command with at least one element; the first is searched in the PATH of `env`. */
   readonly command: readonly string[];
@@ -11,7 +12,10 @@ export interface ProcessRequest {
   readonly workingDir: string;
   /** Unique id that every process of the run carries. */
   readonly runId: string;
-  /** Receives the output in order, each chunk after the promise of the last. Never rejects. */
+  /**
+   * Receives the output of the processes in order; the runner passes the next chunk when the
+   * promise has resolved. Never rejects.
+   */
   readonly output: (chunk: Uint8Array) => Promise<void>;
 }
 
@@ -20,10 +24,13 @@ export interface ProcessExit {
   readonly exitCode: number;
 }
 
+/** A process and all processes that it has started. */
 export interface RunningProcess {
   /** Resolves when the process and all that it started have ended, after their output. */
   readonly exited: Promise<ProcessExit>;
+  /** Sends SIGTERM to the process group. */
   terminate(): void;
+  /** Sends SIGKILL to all processes. */
   kill(): void;
 }
 
@@ -32,6 +39,7 @@ export interface ProcessRunner {
   recover(): Promise<void>;
   /** Rejects with the error of the system when the program cannot be started. */
   start(request: ProcessRequest): Promise<RunningProcess>;
+  /** Releases the runner. No calls may follow. */
   close(): Promise<void>;
 }
 
@@ -76,6 +84,7 @@ export interface LocalKubeletOptions extends RuntimeOptions {
   readonly maxLogBytes?: number;
   /** Port on which this process listens to reserve the address of a pod; default 10250. */
   readonly reservationPort?: number;
+  /** Runner of processes; the default runs processes of this machine. */
   readonly runner?: ProcessRunner;
 }
 

@@ -50,6 +50,7 @@ export class PodContainers {
   readonly #ends = new Set<Promise<void>>();
   readonly #logs = new Map<string, ContainerLog>();
   readonly #claimUids = new Set<string>();
+  /** Back-off of containers that could not be prepared. */
   readonly #preparationBackOffs = new Map<string, BackOff>();
   #stopping = false;
 
@@ -69,6 +70,7 @@ export class PodContainers {
     return this.#records;
   }
 
+  /** Uids of the claims whose volumes the containers have mounted. */
   get claimUids(): ReadonlySet<string> {
     return this.#claimUids;
   }
@@ -95,10 +97,12 @@ export class PodContainers {
     }
   }
 
+  /** Terminates one container within the grace period of the pod. */
   terminate(name: string): void {
     this.#runs.get(name)?.terminate(this.#graceMs());
   }
 
+  /** Terminates all containers, by default within the grace period of the pod. */
   terminateAll(graceMs = this.#graceMs()): void {
     this.#stopping = true;
     for (const run of this.#runs.values()) run.terminate(graceMs);
@@ -118,6 +122,7 @@ export class PodContainers {
     }
   }
 
+  /** Kills all processes. Resolves when none remains. */
   async kill(): Promise<void> {
     this.#stopping = true;
     for (const run of this.#runs.values()) run.kill();

@@ -24,8 +24,9 @@ const noneWaiting: Plan['waiting'] = new Map();
 const maxReportAttempts = 5;
 
 /**
- * One pod on this node, until nothing remains of it. `sync` never runs twice at once for a pod. A
- * pod of the same name with another uid has a runtime of its own.
+ * One pod, from its assignment to this node until nothing of it remains. `sync` never runs twice at
+ * once for a pod; it observes the containers, takes the next steps and reports the status. A pod of
+ * the same name with another uid has a runtime of its own.
  */
 export class PodRuntime {
   readonly uid: string;
@@ -91,6 +92,7 @@ export class PodRuntime {
     await this.#releaseAddress();
   }
 
+  /** Kills all processes. Resolves when none remains. */
   async kill(): Promise<void> {
     this.#phase = 'killed';
     await this.#containers.kill();
@@ -102,6 +104,7 @@ export class PodRuntime {
     await removeTree(this.#options.folder.pod(this.uid));
   }
 
+  /** No container of the pod runs or will run again. */
   get #isDone(): boolean {
     return this.#ended && !this.#containers.isRunning;
   }

@@ -23,6 +23,7 @@ export interface Observed {
   readonly podIP?: string;
   readonly hostIP: string;
   readonly startTime: string;
+  /** Status that the node wrote last. */
   readonly previous: PodStatus | undefined;
   /** True while the node stops: the phase of the pod remains unchanged until the next start. */
   readonly suspended: boolean;

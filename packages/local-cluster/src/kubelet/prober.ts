@@ -62,7 +62,8 @@ function checkHttp(
     host: host ?? podIP,
     port: portOf(port, container) ?? 0,
     path,
-    // A persistent connection could belong to the previous process.
+    // Each check opens a connection, because a persistent connection could belong to the previous
+    // process.
     agent: false,
     rejectUnauthorized: false,
     signal: AbortSignal.timeout(timeoutMs),
@@ -146,7 +147,8 @@ export interface ProberOptions {
 }
 
 /**
- * First delay of startup and readiness checks; doubles until a success, to notice a quick start.
+ * Delay before the first repeated check of a startup or readiness probe. The delay doubles until
+ * the first success, so that a quick start is noticed early.
  */
 const firstCheckDelayMs = 100;
 
@@ -154,8 +156,9 @@ const firstCheckDelayMs = 100;
 const timerSlackMs = 5;
 
 /**
- * The probes of one run, as of a kubelet, except for extra checks until the container is first
- * ready, which count only when they succeed.
+ * Probes of one run of a container. The prober works like that of a kubelet, except that it checks
+ * more often until the container is ready for the first time; an extra check counts only when it
+ * succeeds.
  */
 export class Prober {
   readonly #options: ProberOptions;

@@ -52,6 +52,7 @@ export interface ApiResource extends ResourceNames, Omit<KindRules, 'defaults'> 
   /** Key of the storage of its objects: `group/plural`. */
   readonly key: string;
   readonly builtin: boolean;
+  /** Model of a built-in kind, from which its schema and documentation are generated. */
   readonly model?: string;
   readonly schema: Schema;
   readonly hasStatus: boolean;
@@ -86,7 +87,10 @@ export type Sparse<T> = T extends readonly (infer Item)[]
     ? { readonly [K in keyof T]?: Sparse<T[K]> }
     : T;
 
-/** An object whose schema was checked: each field has its type, but required ones may be absent. */
+/**
+ * An object of a built-in kind after its schema was checked: each field has its type, and fields
+ * that Kubernetes requires may be absent, because the validation of the kind reports those.
+ */
 export type Decoded<T extends KubeObject> = Pick<KubeObject, 'apiVersion' | 'kind'> &
   Sparse<Omit<T, keyof KubeObject>> & { readonly metadata: Meta };
 
@@ -165,6 +169,7 @@ export const ageColumn: ColumnOfAnyKind = {
   cell: ({ metadata }, nowMs) => ageOf(metadata.creationTimestamp, nowMs),
 };
 
+/** Creates a column of texts; an absent value is shown as an empty text. */
 export const columnOf = <T>(
   name: string,
   cell: (object: T, nowMs: number) => string | number | undefined,

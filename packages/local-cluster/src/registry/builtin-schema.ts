@@ -54,7 +54,10 @@ function objectSchema(name: string, reference: Reference) {
 
 const resolved = new Map<string, Schema>();
 
-/** The shared schema of a built-in type without references. The kinds check required fields. */
+/**
+ * Returns the schema of a built-in type with resolved references, created once and shared. The
+ * kinds check required fields themselves.
+ */
 export function builtinSchema(name: string): Schema {
   const known = resolved.get(name);
   if (known !== undefined) return known;

@@ -37,7 +37,8 @@ function storageErrors({ resources }: ClaimSpec): FieldError[] {
 }
 
 /**
- * Errors of a change: bound claims change size and attributes class, server fields are set once.
+ * Returns the errors of a change. The size and the attributes class of a bound claim may change,
+ * and fields that the server sets may be set once.
  */
 function changeErrors(spec: ClaimSpec, old: Claim): FieldError[] {
   const { spec: before = {} } = old;

@@ -18,7 +18,8 @@ import { rulesOf } from '../schema/cel-rules.ts';
 import { validate } from '../schema/validate.ts';
 
 /**
- * Why a schema is not structural (apiextensions `schema/validation.go`), and faults in its parts.
+ * Returns the reasons why a schema is not structural and thus cannot be served (apiextensions
+ * `schema/validation.go`), and its invalid rules, patterns and defaults.
  */
 function structuralErrors(schema: Schema, path: string): readonly FieldError[] {
   return [...nodeErrors(schema, path), ...childrenErrors(schema, path)];
@@ -77,6 +78,7 @@ function patternErrors({ pattern }: Schema, path: string): FieldError[] {
   }
 }
 
+/** A default has to satisfy its own schema. */
 function defaultErrors(schema: Schema, path: string): FieldError[] {
   if (schema.default === undefined) return [];
   return validate(schema.default, schema, `${path}.default`).map((error) => ({
@@ -145,7 +147,10 @@ function scaleOf({ subresources }: Version): ScalePaths | undefined {
   return { spec, status, ...(selector === undefined || selector.length === 0 ? {} : { selector }) };
 }
 
-/** @throws for a definition with `definitionErrors` */
+/**
+ * Returns the kind that a CustomResourceDefinition describes. @throws for a definition with
+ * `definitionErrors`
+ */
 export function customResource(definition: ApiObject): ApiResource {
   const { spec = {} } = definition as Definition;
   const { group = '', names = {} } = spec;

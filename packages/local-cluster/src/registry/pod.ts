@@ -28,7 +28,9 @@ type Probe = NonNullable<Container['readinessProbe']>;
 const pullPolicyOf = (image: string): string =>
   /:(?!latest$)[^/]+$/.test(image) || image.includes('@') ? 'IfNotPresent' : 'Always';
 
-/** Canonical quantities. @throws StatusError 400 for an invalid one */
+/**
+ * Converts quantities to strings in canonical form. @throws StatusError 400 for an invalid quantity
+ */
 const quantityText = (map: Readonly<Record<string, unknown>>): Record<string, string> =>
   Object.fromEntries(
     Object.entries(map).map(([key, value]) => {
@@ -165,6 +167,7 @@ interface Named {
   readonly name?: string;
 }
 
+/** Returns the errors of items without a name or with the name of an earlier item. */
 function nameErrors(items: readonly Named[], path: string): FieldError[] {
   const seen = new Set<string>();
   return items.flatMap(({ name = '' }, index) => {

@@ -1,4 +1,7 @@
-/** Quantities as `100m`, `1.5Gi`, `2e3` (apimachinery `resource.Quantity`), parsed exactly. */
+/**
+ * Quantities of a resource, `100m`, `1.5Gi`, `2e3` (apimachinery `resource.Quantity`), parsed
+ * exactly and formatted canonically.
+ */
 
 const pattern = /^([+-]?)(\d+\.?\d*|\.\d+)(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+-]?\d+)?$/;
 
@@ -67,7 +70,7 @@ export function formatQuantity({ nanos, form }: Quantity): string {
   return `${value}${suffix}`;
 }
 
-/** Any text other than a quantity remains unchanged. */
+/** Returns the canonical form of a quantity; any other text remains unchanged. */
 export function canonicalQuantity(value: string | number): string {
   const quantity = parseQuantity(String(value));
   return quantity === undefined ? String(value) : formatQuantity(quantity);

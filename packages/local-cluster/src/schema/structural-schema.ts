@@ -47,9 +47,11 @@ export interface ValidationRule {
   readonly optionalOldSelf?: boolean;
 }
 
+/** Returns the schema of the values of a map, if the schema describes a map. */
 export const valuesOf = (schema: Schema | undefined): Schema | undefined =>
   typeof schema?.additionalProperties === 'object' ? schema.additionalProperties : undefined;
 
+/** Returns the schema of a field, or of a value of a map; undefined when the schema has neither. */
 export const partOf = (schema: Schema | undefined, key: string): Schema | undefined =>
   schema?.properties !== undefined && Object.hasOwn(schema.properties, key)
     ? schema.properties[key]
@@ -61,7 +63,8 @@ export const preservesUnknown = (schema: Schema): boolean =>
 const embedded: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata']);
 
 /**
- * Drops the fields that the schema lacks; adds their paths, as `spec.content[0].x`, to `unknown`.
+ * Returns the value without fields that the schema does not define. The paths of dropped fields are
+ * added to `unknown` in the form of strict decoding (`spec.content[0].x`).
  */
 export function prune(value: Json, schema: Schema, unknown: string[], path = ''): Json {
   if (isArray(value)) {
@@ -113,8 +116,9 @@ function pruneObject(
 }
 
 /**
- * The value with the schema's defaults for absent fields. As in Kubernetes, a null that the field
- * does not allow counts as absent.
+ * Returns the value with the defaults of the schema for absent fields. As in Kubernetes, a null
+ * that a field does not allow counts as absent: the default replaces the null, or the field is
+ * removed.
  */
 export function applyDefaults(value: Json, schema: Schema): Json {
   if (isArray(value)) {

@@ -42,8 +42,9 @@ const rulesUnchecked: FieldError = {
 };
 
 /**
- * The errors of the schema, then of its rules. With `old`, transition rules apply, and an unchanged
- * value is accepted (ratcheting), so that a schema may become stricter.
+ * Returns the errors of a value: first those of the schema, then those of its rules. With `old`,
+ * transition rules apply, and an unchanged value is accepted (the ratcheting of Kubernetes), so
+ * that a schema may become stricter while objects exist.
  */
 export function validate(
   value: Json,
@@ -59,6 +60,7 @@ export function validate(
 
 const ruled = new WeakMap<Schema, boolean>();
 
+/** Returns whether the schema contains rules at any depth. */
 function hasRules(schema: Schema): boolean {
   const known = ruled.get(schema);
   if (known !== undefined) return known;
@@ -186,6 +188,7 @@ function patternOf(source: string): RegExp {
 }
 
 const dateTime = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})$/;
+/** Formats that are checked; any other format accepts any text. */
 const formats: Readonly<Record<string, (text: string) => boolean>> = {
   'date-time': (text) => dateTime.test(text) && !Number.isNaN(Date.parse(text)),
   ipv4: isIPv4,

@@ -8,6 +8,7 @@ export interface Stored {
 }
 
 export interface Change {
+  /** Storage key of the kind, `group/plural`. */
   readonly resource: string;
   readonly namespace: string;
   readonly name: string;
@@ -31,6 +32,7 @@ export class EventLog {
     this.#compacted = compacted;
   }
 
+  /** Oldest version from which a watch can start. */
   get compacted(): number {
     return this.#compacted;
   }
@@ -44,7 +46,8 @@ export class EventLog {
     const oldest = this.#changes[this.#first];
     if (oldest !== undefined) this.#compacted = oldest.version;
     this.#first += 1;
-    // The array is compacted once half of it is unused, since this moves all elements.
+    // The array is compacted only when half of it is unused, because moving all elements for each
+    // append would cost more than it frees.
     if (this.#first < this.#capacity) return;
     this.#changes = this.#changes.slice(this.#first);
     this.#first = 0;

@@ -13,6 +13,7 @@ export class StorageError extends Error {
 }
 
 export interface Row {
+  /** Storage key of the kind, `group/plural`. */
   readonly resource: string;
   readonly namespace: string;
   readonly name: string;
@@ -47,6 +48,7 @@ class SortedKeys {
     return this.#keys.length;
   }
 
+  /** Returns the index of the first key that does not sort before this one. */
   indexOf(key: string): number {
     return firstIndex([0, this.#keys.length], (index) => (this.#keys[index] ?? '') >= key);
   }
@@ -113,10 +115,12 @@ export class ObjectStore {
     return this.#revision;
   }
 
+  /** Version of the latest durable write. */
   get committedRevision(): number {
     return (this.#pending[0]?.version ?? this.#revision + 1) - 1;
   }
 
+  /** Oldest version whose changes are known. */
   get compacted(): number {
     return this.#log.compacted;
   }
@@ -144,6 +148,7 @@ export class ObjectStore {
     return this.#tables.get(resource)?.keys.size ?? 0;
   }
 
+  /** Returns the objects of a resource at a version; undefined when the version was compacted. */
   listAt(
     resource: string,
     version: number,
@@ -170,10 +175,12 @@ export class ObjectStore {
       .map(([, stored]) => stored);
   }
 
+  /** Returns the changes of a resource after a version; undefined when they were compacted. */
   since(resource: string, version: number): readonly Change[] | undefined {
     return this.#log.since(resource, version);
   }
 
+  /** Calls the listener with every durable change, in order. */
   onChange(listener: (change: Change) => void): void {
     this.#listeners.push(listener);
   }
@@ -201,7 +208,8 @@ export class ObjectStore {
     if (!this.#journal.durable) this.#flush();
     else if (this.#commit === undefined) {
       this.#commit = Promise.withResolvers();
-      // Handles the rejection where no caller waits; callers that depend on the write do.
+      // The rejection is handled here for the case that no caller waits; callers that depend on the
+      // write wait for `committed`.
       this.#commit.promise.catch(() => undefined);
       // The writes of one turn of the event loop share one wait for the disk.
       setImmediate(() => this.#flush());
@@ -224,7 +232,10 @@ export class ObjectStore {
     }
   }
 
-  /** Resolves when all writes are durable. @throws StorageError when they failed and were undone */
+  /**
+   * Resolves when every write so far is durable. @throws StorageError when the writes failed and
+   * were undone
+   */
   committed(): Promise<void> {
     return this.#commit?.promise ?? Promise.resolve();
   }
@@ -270,6 +281,7 @@ export class ObjectStore {
     this.#log.compactTo(version);
   }
 
+  /** Writes pending changes and closes the file. */
   close(): void {
     if (this.#closed) return;
     this.#flush();
