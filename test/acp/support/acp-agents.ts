@@ -151,7 +151,14 @@ export class AcpAgents extends AgentService {
   /** Kills the processes of the agent, and waits until the bridge has noticed. */
   async killAgent(): Promise<void> {
     const { children } = this.process();
-    for (const pid of children) process.kill(pid, 'SIGKILL');
+    for (const pid of children) {
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch (error) {
+        // The end of one process may end another.
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+      }
+    }
     await eventually('the agent to end', () => !existsSync(`/proc/${children[0] ?? 0}`), startMs);
   }
 
