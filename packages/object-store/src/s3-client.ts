@@ -215,13 +215,14 @@ function handlerOver(
         const bytes = await readBounded(response.body, maxBytesOf(sent, statusCode));
         if (bytes === undefined && statusCode < 300)
           throw new StoreError('invalid', 'The answer of the object store is too large');
-        const received = Object.entries(response.headers).map(([name, value]) => [
-          ...[name, [value].flat().join(', ')],
+        const received = Object.entries(response.headers).map(([name, value]): [string, string] => [
+          name,
+          [value].flat().join(', '),
         ]);
         return {
           response: {
             statusCode,
-            headers: Object.fromEntries(received) as Record<string, string>,
+            headers: Object.fromEntries(received),
             body: Readable.from([bytes ?? Buffer.alloc(0)]),
           },
         };

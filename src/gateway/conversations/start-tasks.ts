@@ -156,7 +156,7 @@ export function streamStart(
 
 /**
  * Maximum stored bytes of what one answer is made of in memory; a larger one is sent task by task.
- * A page of 100 tasks may have 100 MiB, which a process of 512 MiB would not survive twice.
+ * A page of 100 tasks may have some 100 MiB.
  */
 const maxGatheredBytes = 262_144;
 

@@ -157,9 +157,8 @@ export class PrivateHost {
   }
 
   /**
-   * The branches of the repository as its owner sees them, read by git-upload-pack also for a
-   * push; undefined where they are not known, or
-   * the place where they were read has no name.
+   * The branches of the repository as its owner sees them, read by git-upload-pack also for a push;
+   * undefined where they are not known, or the place where they were read has no name.
    */
   async branches(
     wanted: Omit<Wanted, 'service' | 'headers' | 'relaysOpen'>,

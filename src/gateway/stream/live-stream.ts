@@ -173,6 +173,7 @@ export class LiveStream implements Follower {
   /** Sequence of the newest batch that the snapshot contains; undefined until it begins. */
   #sequence: number | undefined;
   readonly #waiting: Batch[] = [];
+  #waitingBytes = 0;
   readonly #over = new AbortController();
   #hasSnapshot = false;
   #stall: Timer | undefined;
@@ -214,15 +215,17 @@ export class LiveStream implements Follower {
   send(batch: Batch): void {
     if (this.isOver || this.#sequence === undefined || batch.sequence <= this.#sequence) return;
     this.#waiting.push(batch);
+    this.#waitingBytes += batch.bytes.length;
     this.#advance();
-    const bytes = this.#waiting.reduce((sum, { bytes: { length } }) => sum + length, 0);
-    if (this.#waiting.length > 1 && bytes > this.#options.hubs.maxBytes) this.close('slow-reader');
+    const isFull = this.#waitingBytes > this.#options.hubs.maxBytes;
+    if (this.#waiting.length > 1 && isFull) this.close('slow-reader');
   }
 
   #advance(): void {
     while (this.#hasSnapshot && !this.#isFull && !this.isOver) {
       const batch = this.#waiting.shift();
       if (batch === undefined) return;
+      this.#waitingBytes -= batch.bytes.length;
       this.#write(batch.bytes, batch.kinds);
     }
   }

@@ -64,6 +64,8 @@ export class OwnerHub {
 
   /** Sequence of the newest batch. */
   #sequence = 0;
+  /** The batch that is being passed to the streams, and those that wait until all have it. */
+  readonly #batches: Batch[] = [];
 
   constructor(options: OwnerHubOptions) {
     this.#options = options;
@@ -181,15 +183,26 @@ export class OwnerHub {
     const sequence = ++this.#sequence;
     const text = events.map(({ kind, json }) => eventText(sequence, kind, json)).join('');
     const kinds = events.map(({ kind }) => kind);
-    this.#pass({ sequence, kinds, bytes: Buffer.from(text) }, [...this.#followers]);
+    this.#batches.push({ sequence, kinds, bytes: Buffer.from(text) });
+    if (this.#batches.length === 1) this.#pass([...this.#followers]);
   }
 
-  /** Some streams get the batch in one turn of the event loop. */
-  #pass(batch: Batch, followers: readonly Follower[]): void {
+  /**
+   * Passes the first batch to some streams in one turn of the event loop. The next batch waits
+   * until all have it: a stream that leaves moves others to an earlier turn, in which they would
+   * get batches out of order.
+   */
+  #pass(followers: readonly Follower[]): void {
+    const [batch] = this.#batches;
+    if (batch === undefined) return;
     for (const follower of followers.slice(0, streamsPerTurn)) follower.send(batch);
-    const others = followers.slice(streamsPerTurn);
-    if (others.length === 0) return;
-    setImmediate(() => this.#options.charge(this.owner, () => this.#pass(batch, others)));
+    let others = followers.slice(streamsPerTurn);
+    if (others.length === 0) {
+      this.#batches.shift();
+      if (this.#batches.length === 0) return;
+      others = [...this.#followers];
+    }
+    setImmediate(() => this.#options.charge(this.owner, () => this.#pass(others)));
   }
 
   #eventsOf(key: string, subject: Subject): readonly StreamEvent[] {
