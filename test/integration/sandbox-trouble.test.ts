@@ -4,6 +4,7 @@ import { referenceAgentImage } from '../../src/commands/initial-objects.ts';
 import { eventually } from '../support/eventually.ts';
 import { Installation } from '../support/installation.ts';
 import { kubectl } from '../support/kubectl.ts';
+import { firstLine } from '../support/process-file.ts';
 
 let up: Installation;
 const k = (args: string, input?: string) => kubectl(up.kubeconfig, args.split(' '), input);
@@ -250,7 +251,7 @@ it('a run whose pod is evicted is interrupted, resumes, and does not pass for fi
     'log',
   );
   await up.reaches(id, { execution_status: 'running' });
-  await eventually('the first block to run', () => existsSync(log));
+  await eventually('the first block to run', () => firstLine(log));
   const safeToEvict = '{.metadata.annotations.cluster-autoscaler\\.kubernetes\\.io/safe-to-evict}';
   expect(await field(`pod ${sandbox}`, safeToEvict)).toBe('false');
   const before = await field(`pod ${sandbox}`, '{.metadata.uid}');

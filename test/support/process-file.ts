@@ -9,6 +9,15 @@ export function processFile(pid: number | string, name: string): string {
   }
 }
 
+/** The first line of a file as soon as it has ended: a file exists before it is written. */
+export function firstLine(path: string): string | undefined {
+  try {
+    return /^(.*)\n/.exec(readFileSync(path, 'utf8'))?.[1];
+  } catch {
+    return undefined;
+  }
+}
+
 /** Whether a process runs. A zombie does not. */
 export const lives = (pid: number | string): boolean => {
   const stat = processFile(pid, 'stat');

@@ -122,7 +122,7 @@ describe('the routes of approvals', () => {
     expect([first, second].sort()).toEqual([200, 409]);
     const isAllowed = first === 200;
     const answers = join(bridge.folder, 'work/answers.txt');
-    await until(() => existsSync(answers));
+    await until(() => existsSync(answers) && readFileSync(answers, 'utf8').endsWith('\n'));
     expect(readFileSync(answers, 'utf8')).toBe(`touch x: ${isAllowed ? 'yes' : 'no'}\n`);
     expect(await bridge.question(conversation)).toBeNull();
     expect(await bridge.answer(conversation, isAllowed ? yes : no)).toBe(200);

@@ -3,7 +3,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { newUuid } from '@conversation-operator/base/uuid';
 import { AgentVolume, call, eventsOf, eventually, script } from './agent-process.ts';
-import { lives } from '../../support/process-file.ts';
+import { firstLine, lives } from '../../support/process-file.ts';
 
 const aConversation = (volume: AgentVolume, ...blocks: readonly string[]) => ({
   id: newUuid(Date.now()),
@@ -214,11 +214,11 @@ describe('a conversation without a model', () => {
       'echo second >> log',
     );
     await client.createConversation(endpoint, wanted);
-    await eventually(() => (existsSync(join(workingDir, 'pid')) ? true : undefined));
+    const pid = await eventually(() => firstLine(join(workingDir, 'pid')));
     expect(await client.runningConversations(endpoint)).toEqual([wanted.id]);
     await client.interrupt(endpoint, wanted.id);
     expect((await client.conversation(endpoint, wanted.id))?.executionStatus).toBe('paused');
-    expect(lives((await readFile(join(workingDir, 'pid'), 'utf8')).trim())).toBe(false);
+    expect(lives(pid)).toBe(false);
     const kinds = (await eventsOf(endpoint, wanted.id, 'sort_order=TIMESTAMP_DESC&limit=3')).map(
       ({ kind }) => kind,
     );

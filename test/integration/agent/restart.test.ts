@@ -1,9 +1,8 @@
-import { existsSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { newUuid } from '@conversation-operator/base/uuid';
 import { AgentVolume, eventsOf, eventually, script } from './agent-process.ts';
-import { lives } from '../../support/process-file.ts';
+import { firstLine, lives } from '../../support/process-file.ts';
 
 /** A conversation in the middle of its first of two blocks, with a second message behind it. */
 async function inTheMiddle(volume: AgentVolume) {
@@ -12,11 +11,7 @@ async function inTheMiddle(volume: AgentVolume) {
   const { client, workingDir } = volume;
   const message = script('echo begun >> log; echo $$ > pid; sleep 600', 'echo second >> log');
   await client.createConversation(agent.endpoint, { id, workingDir, message });
-  const pid = await eventually(() =>
-    existsSync(join(workingDir, 'pid'))
-      ? readFileSync(join(workingDir, 'pid'), 'utf8').trim() || undefined
-      : undefined,
-  );
+  const pid = await eventually(() => firstLine(join(workingDir, 'pid')));
   await client.sendMessage(agent.endpoint, id, script('echo third >> log'));
   return { agent, id, pid };
 }
@@ -74,7 +69,7 @@ describe('a reference agent that is asked to stop during a run', () => {
       const { client, workingDir } = volume;
       const message = script('echo begun >> log; sleep 600', 'echo second >> log');
       await client.createConversation(agent.endpoint, { id, workingDir, message });
-      await eventually(() => (existsSync(join(workingDir, 'log')) ? true : undefined));
+      await eventually(() => firstLine(join(workingDir, 'log')));
       await agent.stop(signal);
 
       const { endpoint } = await volume.startReady();

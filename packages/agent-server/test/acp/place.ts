@@ -101,12 +101,10 @@ export class Place {
     return found;
   }
 
-  /** The lines of a file of a working folder. */
+  /** The ended lines of a file of a working folder: a file exists before its first line. */
   lines(file: string, folder = 'work'): readonly string[] {
     try {
-      return readFileSync(join(this.folder, folder, file), 'utf8')
-        .trimEnd()
-        .split('\n');
+      return readFileSync(join(this.folder, folder, file), 'utf8').split('\n').slice(0, -1);
     } catch {
       return [];
     }

@@ -227,7 +227,7 @@ describe('a process of an agent that misbehaves', () => {
     await using place = new Place();
     const command = [process.execPath, fake, 'hang-at-start'];
     const conversation = await place.start('say Over.', {}, command);
-    await until(() => place.lines('first-start').length > 0);
+    await until(() => existsSync(join(place.folder, 'work', 'first-start')));
     if (how === 'pause') await conversation.pause();
     else await conversation.stop('interrupt');
     await becomes(conversation, 'paused');
