@@ -104,7 +104,9 @@ export class Place {
   /** The ended lines of a file of a working folder: a file exists before its first line. */
   lines(file: string, folder = 'work'): readonly string[] {
     try {
-      return readFileSync(join(this.folder, folder, file), 'utf8').split('\n').slice(0, -1);
+      return readFileSync(join(this.folder, folder, file), 'utf8')
+        .split('\n')
+        .slice(0, -1);
     } catch {
       return [];
     }
