@@ -57,11 +57,11 @@ describe('IndexedStore', () => {
     );
   });
 
-  it('gives the same array as long as nothing in it changes', () => {
+  it('gives the same array of several objects as long as nothing in it changes', () => {
     const store = new IndexedStore(indexers);
-    store.set(aThing({ name: 'one', colors: ['red'] }));
+    for (const name of ['one', 'two']) store.set(aThing({ name, colors: ['red'] }));
     const red = store.byIndex('color', 'red');
-    store.set(aThing({ name: 'two', colors: ['blue'] }));
+    store.set(aThing({ name: 'three', colors: ['blue'] }));
     expect(store.byIndex('color', 'red')).toBe(red);
   });
 
