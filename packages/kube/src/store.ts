@@ -83,7 +83,7 @@ interface Index<T> {
 /**
  * Objects by namespace and name, and by the values of indexers. Changes take constant time, and a
  * change that leaves the values of an object the same does not touch the indexes. The store builds
- * an array on request, and again only after a change.
+ * an array of several objects on request, and again only after a change.
  */
 export class IndexedStore<T extends KubeObject> implements Store<T> {
   readonly #indexes: readonly Index<T>[];

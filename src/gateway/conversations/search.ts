@@ -66,8 +66,8 @@ export class ConversationSearch {
 
   /**
    * Returns one page in the requested order, `<FIELD>` or `<FIELD>_DESC`.
-   * @param all The conversations of one owner, as the same array as long as nothing in it has
-   * changed.
+   * @param all The conversations of one owner; several as the same array as long as nothing in it
+   * has changed.
    */
   page(all: readonly CachedConversation[], { of, sort_order, ...request }: Search) {
     const sorted = this.#orders[sort_order.replace(/_DESC$/, '')] ?? this.#byCreation;

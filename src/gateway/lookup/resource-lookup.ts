@@ -147,7 +147,7 @@ export class ResourceLookup {
     return this.#here(this.#caches.apiKeys.store.list()).filter(isLive);
   }
 
-  /** Returns the same array as long as nothing in it has changed. */
+  /** Returns the same array of several objects as long as nothing in it has changed. */
   conversationsOf(owner: string): readonly CachedConversation[] {
     return this.#liveConversations.of(this.#conversationsBy('owner', owner));
   }
@@ -156,7 +156,7 @@ export class ResourceLookup {
     return this.#of(this.#caches.sandboxes, owner).filter(isLive);
   }
 
-  /** Returns the same array as long as nothing in it has changed. */
+  /** Returns the same array of several objects as long as nothing in it has changed. */
   quotas(): readonly ConversationQuota[] {
     return this.#quotas.of(this.#caches.quotas.store.list());
   }

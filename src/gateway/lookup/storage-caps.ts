@@ -30,7 +30,7 @@ export const capProblems = Object.values(capKinds).map(({ problem }) => problem)
 export interface StorageCapsOptions {
   readonly caches: Pick<Caches, Kind>;
   readonly namespace: string;
-  /** The quotas of the namespace; the same array as long as they do not change. */
+  /** The quotas of the namespace; several as the same array as long as they do not change. */
   readonly quotas: () => readonly ConversationQuota[];
 }
 
