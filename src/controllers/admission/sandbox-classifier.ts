@@ -11,27 +11,25 @@ import { ElapsedTimes } from '../elapsed-times.ts';
 export interface SandboxClassifierOptions {
   readonly stores: Pick<Stores, 'conversations' | 'templates'>;
   readonly clock: Clock;
-  /** Difference between the clock by which ages are compared and the monotonic clock. */
+  /** Difference between the clock that ages are measured by and the monotonic clock. */
   readonly offsetMs: number;
 }
 
 /**
- * Maximum deleted conversations that are remembered. Garbage collection removes their sandboxes in
- * seconds.
+ * Maximum deleted conversations in memory. Garbage collection removes their sandboxes in seconds.
  */
 const maxRemembered = 20_000;
 
 /**
- * The conversation that a sandbox was made for. Undefined: no cache shows it, and its deletion was
- * not seen either.
+ * A conversation that a sandbox was made for. Undefined: no cache has shown the conversation or its
+ * deletion.
  */
 type Maker = CachedConversation | 'deleted' | undefined;
 
-/** Puts together the facts of the caches by which a sandbox is classified. */
+/** Collects the facts from the caches by which a sandbox is classified. */
 export class SandboxClassifier {
   readonly #options: SandboxClassifierOptions;
   readonly #elapsed: ElapsedTimes;
-  /** Uids of conversations whose deletion the cache has shown. */
   readonly #deleted = recentlyUsed<true>(maxRemembered);
 
   constructor(options: SandboxClassifierOptions) {
@@ -40,8 +38,7 @@ export class SandboxClassifier {
   }
 
   /**
-   * Records a conversation that the cache has shown as deleted: a sandbox that was made for it has
-   * no start any more.
+   * Records that a conversation was deleted: a sandbox that was made for it has no start any more.
    */
   forgetConversation({ metadata: { uid } }: CachedConversation): void {
     this.#deleted.set(uid, true);
@@ -54,7 +51,7 @@ export class SandboxClassifier {
     return classify({
       sandbox,
       conversations: this.conversationsOf(sandbox, makers),
-      // A conversation that the cache does not show may exist, because the cache may be behind.
+      // A conversation that the cache does not show may exist, because the cache may lag.
       unknownStart: makers.includes(undefined),
       orphaned: makers.length > 0 && makers.every(isGone),
       hasForeignMakers: makers.length === 0,
@@ -65,8 +62,8 @@ export class SandboxClassifier {
   }
 
   /**
-   * The conversations of its owner in a sandbox, and those that the sandbox was made for, which may
-   * not have its name yet.
+   * The conversations of the owner in a sandbox, and those of its owner references, which may not
+   * have its name yet.
    */
   conversationsOf(
     sandbox: Sandbox,
@@ -84,7 +81,9 @@ export class SandboxClassifier {
     return [...found.values()];
   }
 
-  /** The conversations that the sandbox names, without those of other owners. */
+  /**
+   * The conversations that the owner references of a sandbox name, without those of other owners.
+   */
   #makersOf(sandbox: Sandbox): readonly Maker[] {
     return makerReferencesOf(sandbox).flatMap(({ uid, name }): readonly Maker[] => {
       const made = this.#options.stores.conversations.get(sandbox.metadata.namespace, name);

@@ -49,8 +49,7 @@ export interface ConversationsOptions extends RecordingNeeds {
   /** Where sandboxes of a namespace reach the gateway. Absent: nowhere. */
   readonly agentSide?: { readonly url: string; readonly namespace: string } | undefined;
   /**
-   * Limits that differ from the defaults: 10 min for a clone, 10 min for the set-up script, 10 GiB
-   * for a repository.
+   * Limits besides the defaults: 10 min for a clone and for the set-up script, 10 GiB a repository.
    */
   readonly preparation?: Partial<PreparationLimits> | undefined;
   /** Maximum time between two polls in milliseconds, for agents that send no webhooks. */
@@ -72,7 +71,7 @@ const defaultLimits: PreparationLimits = {
   maxRepositoryMebibytes: 10_240,
 };
 
-/** Creates the reconciler of conversations, and the parts that it shares with their start. */
+/** Creates the reconciler of conversations, and the parts that it shares with the start. */
 export function createConversations(options: ConversationsOptions): ConversationReconciler {
   const {
     client,
@@ -141,9 +140,9 @@ export function createConversations(options: ConversationsOptions): Conversation
 const busyDelayMs = 100;
 
 /**
- * Whether an update of a conversation is an event. After the start, the operator alone writes the
- * status, and the poll of the agent is due by its own schedule. The status of the sandbox is an
- * event all the same: a stale cache may have been its source.
+ * Whether an update of a conversation is an event. After the start only the operator writes the
+ * status, and polls of the agent have a schedule of their own. The status of the sandbox is an
+ * event nevertheless, because it may come from a stale cache.
  */
 const isRelevant = (conversation: CachedConversation, old: CachedConversation): boolean =>
   !isStartOver(startStatusOf(conversation)) ||
@@ -158,14 +157,13 @@ const isRelevant = (conversation: CachedConversation, old: CachedConversation): 
 export interface ConversationControllersOptions {
   readonly caches: Pick<WatchedCaches, 'conversations' | 'sandboxes'>;
   readonly reconciler: Pick<ConversationReconciler, 'reconcile' | 'refresh'>;
-  /** Conversations whose agent has sent a notification. */
   readonly notified: EventSource;
 }
 
 /**
- * One of two controllers with the same reconcile. A conversation belongs to `start` until its start
- * is over, and to `status` after that, so that long starts delay no status. The event that ends the
- * start reaches both, and each drops the requests of the other.
+ * One of two controllers with the same reconcile function. `start` handles a conversation until its
+ * start is over, and `status` after that, so that long starts delay no status. The event that ends
+ * the start reaches both, and each drops the requests of the other.
  */
 function conversationController(
   name: 'conversation' | 'status',
@@ -188,7 +186,7 @@ function conversationController(
   const usersOf = (sandbox: Sandbox): readonly Request[] => {
     const { namespace, name: own, ownerReferences = [] } = sandbox.metadata;
     const users = conversations.byIndex(bySandbox, `${namespace}/${own}`);
-    // The maker deletes a sandbox that it does not use.
+    // A conversation in the owner references deletes a sandbox that it does not use.
     const makers = ownerReferences
       .flatMap((owner) => conversations.get(namespace, owner.name) ?? [])
       .filter((conversation) => isUnusedBy(conversation, sandbox));
@@ -211,7 +209,7 @@ function conversationController(
       if (!isMine(request)) return undefined;
       const uid = cachedOf(request)?.metadata.uid;
       if (uid === undefined) return reconciler.reconcile(request, signal);
-      // The start that has just ended may still be in the hands of the other controller.
+      // The other controller may still work on the start that has just ended.
       if (inWork.has(uid)) return { requeueAfterMs: busyDelayMs };
       inWork.add(uid);
       try {
@@ -230,7 +228,6 @@ function conversationController(
 export function conversationControllers(
   options: ConversationControllersOptions,
 ): readonly [start: ControllerSpec, status: ControllerSpec] {
-  /** Uids of the conversations that one of the two controllers works on. */
   const inWork = new Set<string>();
   return [
     conversationController('conversation', {

@@ -8,7 +8,7 @@ import type { Conversation } from '../../resources/conversation.ts';
 import { storedConversation } from '../stored-object.ts';
 
 /**
- * Maximum time for which the answer to a write replaces a read of the texts, in milliseconds:
+ * Maximum time for which the response to a write replaces a read of the texts, in milliseconds:
  * longer than a start takes with its image on the node.
  */
 const textsMs = 3_000;
@@ -28,10 +28,9 @@ export interface RecentAnswersOptions {
 }
 
 /**
- * The answers of the API server to the latest status writes. They have the texts that caches lack,
- * so that an ordinary start needs no read for the texts. And they prove that another conversation
- * has just been stored, where its version is newer: a start needs no read for that while others
- * start.
+ * The API server's responses to the latest status writes. They have the texts that caches lack, so
+ * that an ordinary start needs no read for the texts. They also prove that another conversation has
+ * just been stored, where its version is newer: a start needs no read for that while others start.
  */
 export class RecentAnswers {
   readonly #options: RecentAnswersOptions;
@@ -39,16 +38,16 @@ export class RecentAnswers {
     string,
     { readonly conversation: Conversation; readonly at: number }
   >({ maxSize: maxRememberedBytes });
-  /** Writes of the last second, the oldest first. `sentAt` is on the monotonic clock. */
+  /** Writes of the last second, the oldest first. `sentAt` is monotonic. */
   #proofs: readonly (Known & { readonly sentAt: number })[] = [];
-  /** Versions whose start has used a proof, by the uid of the conversation. */
+  /** Versions whose start has used a proof, by the UID of the conversation. */
   readonly #proven = recentlyUsed<string>(maxProven);
 
   constructor(options: RecentAnswersOptions) {
     this.#options = options;
   }
 
-  /** Records the version that a write has stored which this process sent at `sentAt`. */
+  /** Records the version that a write of this process, sent at `sentAt`, has stored. */
   written({ metadata }: Known, sentAt: number): void {
     const last = this.#proofs.at(-1);
     if (last !== undefined && sentAt < last.sentAt + proofIntervalMs) return;
@@ -59,8 +58,8 @@ export class RecentAnswers {
 
   /**
    * Whether the API server has certainly stored this version within the last second, however far
-   * the cache is behind. True once for each version: the outcome of the first attempt may be
-   * unknown, so the next one reads.
+   * the cache lags. True once for each version: the outcome of the first attempt may be unknown, so
+   * the next attempt reads.
    */
   isJustStored({ metadata }: Known): boolean {
     const { uid, resourceVersion } = metadata;
@@ -74,13 +73,13 @@ export class RecentAnswers {
     return true;
   }
 
-  /** Remembers an answer. `bytes` is the size of the conversation. */
+  /** Keeps a response. `bytes` is the size of the conversation. */
   remember(conversation: Conversation, bytes: number): void {
     const at = this.#options.clock.monotonic();
     this.#answers.set(conversation.metadata.uid, { conversation, at }, { size: bytes });
   }
 
-  /** Returns what `storedConversation` does, and forgets the answer. */
+  /** Like `storedConversation`, and removes the kept response. */
   async conversation(known: Known, signal: AbortSignal): Promise<Conversation | undefined> {
     const { client, clock } = this.#options;
     const { uid, resourceVersion, deletionTimestamp } = known.metadata;

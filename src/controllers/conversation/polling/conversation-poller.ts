@@ -39,7 +39,6 @@ export interface Poll {
   readonly beganAt: number;
   readonly subject: string;
   readonly sandbox: Sandbox;
-  /** Report of the agent; undefined when the agent does not know the conversation. */
   readonly state: AgentConversation | undefined;
 }
 
@@ -50,8 +49,7 @@ export interface UnansweredPoll extends Unanswered {
 }
 
 /**
- * Returns a text whose change makes a poll due at once: by another spec, another agent, or another
- * object of the same name.
+ * A text whose change makes a poll due at once: the spec, the agent, or the object of this name.
  */
 const subjectOf = ({ metadata }: CachedConversation, sandbox: Sandbox): string =>
   [metadata.uid, metadata.generation, sandbox.metadata.uid, sandbox.metadata.resourceVersion].join(
@@ -69,16 +67,13 @@ const targetOf = (sandbox: Sandbox, endpoint: AgentEndpoint): AgentTarget => ({
   ].join('/'),
 });
 
-/**
- * Decides when to poll which agent about a conversation. The state is in memory only, and may be
- * lost at any time.
- */
+/** Decides which agent to poll when about a conversation. In memory only; may be lost any time. */
 export class ConversationPoller {
   readonly #options: ConversationPollerOptions;
   readonly #bulkhead: PollBulkhead;
   readonly #agents: AgentPoller;
   readonly #schedule: PollSchedule;
-  /** Conversations of which the agent reports what the operator can not read. */
+  /** Conversations whose reports are malformed. */
   readonly #malformed: UnresponsiveAgents;
   /** Agent of the last poll, by conversation. */
   readonly #lastAgents = new Map<string, string>();
@@ -106,8 +101,8 @@ export class ConversationPoller {
   }
 
   /**
-   * Stops the polls of a conversation until the next call of `poll`. With the sandbox, which is
-   * away: forgets the calls that its agent has not answered, too.
+   * Stops the polls of a conversation until the next call of `poll`. With the UID of a sandbox that
+   * is not running, unanswered calls of its agent are forgotten too.
    */
   forget(request: Request, sandboxUid?: string): void {
     const key = requestKey(request);
@@ -150,10 +145,7 @@ export class ConversationPoller {
     return { target, beganAt, subject, sandbox, state };
   }
 
-  /**
-   * Records a report that the operator can not read. Returns whether such reports have lasted for
-   * too long.
-   */
+  /** Records a malformed report. Returns whether such reports have lasted for too long. */
   recordMalformed(request: Request): boolean {
     const key = requestKey(request);
     this.#malformed.recordFailure(key);
@@ -165,10 +157,7 @@ export class ConversationPoller {
     this.#malformed.forget(requestKey(request));
   }
 
-  /**
-   * Records a failed call that followed an answered poll. Returns the milliseconds until the next
-   * poll.
-   */
+  /** Records a failed call after an answered poll. Returns the milliseconds until the next poll. */
   recordFailure({ target }: Poll, error: AgentError): number {
     return this.#bulkhead.recordFailure(target.agent, error);
   }
