@@ -6,9 +6,12 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import { uuidOf } from '../../resources/ids.ts';
 import { chosenIdAnnotation } from '../presenters/start-fields.ts';
 
-/** Time in which the same key means the same start. */
+/** Period in which the same idempotency key identifies the same start. */
 const windowMs = 24 * 60 * 60 * 1000;
-/** Number of names of one key that are searched in the cache, also behind one that is gone. */
+/**
+ * Maximum successive names of one key that are searched in the cache, because a conversation under
+ * an earlier name may have been deleted.
+ */
 const knownNames = 4;
 
 export const idempotencyHeaders = z.object({
@@ -26,16 +29,16 @@ export const idempotencyHeaders = z.object({
 });
 
 /**
- * The names that an owner's key may mean at one turn, the name of a new conversation first. Each
- * turn is for the first start with the key after 24 hours. The names follow from the key and the
- * master keys, so every replica, also one that has just started, derives the same names, and no
- * client can foresee them. The last one is that of earlier versions.
+ * The names that an owner's idempotency key can have at one `turn`; the first one is for a new
+ * conversation. `turn` counts the starts with the key that are at least 24 hours apart. The names
+ * derive from the idempotency key and the master keys, so every replica computes the same names,
+ * even after a restart, and no client can predict them. The last name is that of earlier versions.
  */
 const namesOf = (keys: Pick<SandboxKeys, 'derivedIds'>, owner: string, key: string, turn: number) =>
   idsOf(keys, `idempotency/${owner}/${turn}/${key}`);
 
 /**
- * The ids that an owner's key may mean among the messages of a conversation, that of a new message
+ * The message ids that an owner's idempotency key can have in a conversation; new messages get the
  * first.
  */
 export const messageIdsOf = (
@@ -51,8 +54,8 @@ const idsOf = (keys: Pick<SandboxKeys, 'derivedIds'>, text: string): readonly st
 ];
 
 /**
- * The conversation that an owner has started with a key in the last 24 hours, or else the name for
- * a new one.
+ * The conversation that the owner started with the key in the last 24 hours, else the name for a
+ * new one.
  */
 export async function placeOf(
   {
@@ -67,12 +70,12 @@ export async function placeOf(
   owner: string,
   key: string,
 ): Promise<{ readonly name: string; readonly present: CachedConversation | undefined }> {
-  // A client may have chosen a name that an earlier version would have derived; what is chosen says
-  // nothing about the key.
+  // A client may have chosen a name that earlier versions derive; a chosen name proves nothing
+  // about the key.
   const isFresh = ({ metadata }: CachedConversation) =>
     clock.now() - Date.parse(metadata.creationTimestamp) < windowMs &&
     metadata.annotations?.[chosenIdAnnotation] === undefined;
-  // An earlier one of several starts with this key may have been deleted since.
+  // The conversations of some turns may have been deleted since.
   for (let turn = 0; turn < knownNames; turn++) {
     for (const name of namesOf(keys, owner, key, turn)) {
       const cached = lookup.cachedConversation(name);

@@ -57,16 +57,16 @@ export const legacyPage = z.object({
   next_page_id: z.string().nullable(),
 });
 
-/** RFC 9745: since when the interface has been deprecated, 2025-12-01. */
+/** RFC 9745: deprecation date of the interface, 2025-12-01. */
 const deprecation = '@1764547200';
-/** RFC 8594: when it was announced to be removed. */
+/** RFC 8594: announced removal date. */
 const sunset = 'Wed, 01 Apr 2026 00:00:00 GMT';
 
 const successorPath = '/api/v1/app-conversations';
 
 /**
- * Marks every answer of the legacy interface, whatever its status; where that is switched off there
- * is no other than 410.
+ * Marks every response of the legacy interface as deprecated; when it is off, the only status is
+ * 410.
  */
 export const legacyInterface =
   ({ publicUrl }: { readonly publicUrl: () => string }, isEnabled: boolean): RequestHandler =>
@@ -96,13 +96,12 @@ const statuses: Readonly<Record<SandboxStatus, LegacyStatus>> = {
   MISSING: 'ARCHIVED',
 };
 
-/** Dependencies of records. */
 interface RecordNeeds {
   readonly lookup: ResourceLookup;
   readonly exposure: Exposure;
 }
 
-/** A conversation in the words of the legacy interface. */
+/** A conversation in the form of the legacy interface. */
 function present(
   { lookup, exposure }: RecordNeeds,
   conversation: CachedConversation,
@@ -117,7 +116,7 @@ function present(
   };
 }
 
-/** The equivalent request of the present interface. */
+/** The equivalent request of the current interface. */
 function successorOf(legacy: LegacyStart): StartRequest {
   const { initial_user_msg: text, image_urls: images } = legacy;
   const content = [
@@ -135,7 +134,7 @@ function successorOf(legacy: LegacyStart): StartRequest {
   };
 }
 
-/** Responds with the status that this interface has always had for a refused repository. */
+/** Responds with the status that this interface has always had for a rejected repository. */
 function rethrow(error: unknown): never {
   if (!(error instanceof ProblemError) || error.code !== 'repository-access-denied') throw error;
   throw new ProblemError(error.code, error.message, {

@@ -38,8 +38,8 @@ const createdAt = ({ metadata }: CachedConversation): string => metadata.creatio
 type Order = Derived<readonly CachedConversation[], readonly Placed<CachedConversation>[]>;
 
 /**
- * An order remembers the position of each conversation, and the sorted conversations of an owner,
- * until they change.
+ * Caches the sort key of each conversation, and the sorted conversations of an owner, until they
+ * change.
  */
 function orderBy(keyOf: (conversation: CachedConversation) => string): Order {
   const positions = new Derived((conversation: CachedConversation) => ({
@@ -50,13 +50,12 @@ function orderBy(keyOf: (conversation: CachedConversation) => string): Order {
 }
 
 interface Search extends Pick<PageRequest<CachedConversation>, 'limit' | 'matches'> {
-  /** The search that a page belongs to: a cursor of another one is refused. */
+  /** The search that a page belongs to: a cursor of another search is refused. */
   readonly of: 'conversations' | 'start-tasks';
   readonly sort_order: string;
   readonly page_id?: string | undefined;
 }
 
-/** Pages of conversations. */
 export class ConversationSearch {
   readonly #byCreation = orderBy(createdAt);
   readonly #orders: Readonly<Record<string, Order>> = {
@@ -65,9 +64,8 @@ export class ConversationSearch {
   };
 
   /**
-   * Returns one page in the requested order, `<FIELD>` or `<FIELD>_DESC`.
-   * @param all The conversations of one owner, as the same array as long as nothing in it has
-   * changed.
+   * Returns one page in the requested order, `<FIELD>` or `<FIELD>_DESC`. @param all The
+   * conversations of one owner, as the same array as long as nothing in it has changed.
    */
   page(all: readonly CachedConversation[], { of, sort_order, ...request }: Search) {
     const sorted = this.#orders[sort_order.replace(/_DESC$/, '')] ?? this.#byCreation;

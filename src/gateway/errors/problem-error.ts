@@ -11,7 +11,7 @@ export interface FieldError {
 export interface ProblemOptions extends ErrorOptions {
   readonly errors?: readonly FieldError[];
   readonly headers?: Readonly<Record<string, string>>;
-  /** Delay before the client should try again, in seconds; becomes the header Retry-After. */
+  /** Delay before the client should retry, in seconds; the header Retry-After. */
   readonly retryAfterSeconds?: number;
   /** The HTTP status, where an interface uses another one than the catalogue. */
   readonly status?: number;
@@ -44,7 +44,7 @@ export class ProblemError extends Error {
   }
 }
 
-/** The same problem for an object that does not exist and for an object of another owner. */
+/** The same problem for a missing object and for an object of another owner. */
 export const notFound = (
   what:
     | 'conversation'

@@ -30,7 +30,7 @@ interface GitWish {
 }
 
 interface GitSearch {
-  /** The owner whose access to the host counts. */
+  /** The owner whose access to the host is checked. */
   readonly owner: string;
   readonly provider: string;
   readonly query: string;
@@ -41,17 +41,17 @@ interface GitSearch {
 type GitCheck = GitAccess | 'branch-not-found';
 
 /**
- * Reads about repositories on the configured git hosts. Nothing is found on a host that is not
+ * Reads about repositories on the configured git hosts. Nothing exists on a host that is not
  * configured. Never rejects.
  */
 export interface GitDirectory {
   /**
-   * Whether this owner may read the repository with this branch or tag. Without a provider, the
-   * first host is asked.
+   * Whether this owner may read the repository with this branch or tag, by default on the first
+   * host.
    */
   access(wish: GitWish): Promise<GitCheck>;
   repositories(search: GitSearch): Promise<readonly GitRepository[]>;
-  /** Returns the default branch first; `commitSha` is empty where the host gave no answer. */
+  /** The default branch comes first; `commitSha` is empty where the host gave no answer. */
   branches(search: GitSearch & { readonly repository: string }): Promise<readonly GitBranch[]>;
 }
 
@@ -65,8 +65,8 @@ const likelyBranch = 'main';
 const pageOfRepository = /\/(-|blob|commit|commits|merge_requests|pull|pulls|src|tree)(\/.*)?$/;
 
 /**
- * The repository in a text that a user has typed or pasted: owner/name, or a URL on this host.
- * Undefined when it is neither.
+ * The repository in a text that a user has typed or pasted: owner/name, or a URL on this host; else
+ * undefined.
  */
 export function repositoryTyped(text: string, baseUrl: string): string | undefined {
   const typed = text.trim();
@@ -87,7 +87,8 @@ const baseUrlOf = (hosts: GitHosts, provider: string): string | undefined =>
   Object.hasOwn(hosts, provider) ? hosts[provider] : undefined;
 
 /**
- * A directory that asks no host. Every valid name is taken to exist, and the start finds the error.
+ * A directory without requests to hosts. Every valid name counts as existing; the start detects
+ * errors.
  */
 export const staticDirectory = (hosts: GitHosts): GitDirectory => ({
   access: () => Promise.resolve('unknown'),
@@ -106,10 +107,7 @@ export const staticDirectory = (hosts: GitHosts): GitDirectory => ({
   },
 });
 
-/**
- * Branches whose name contains the query: the one of exactly this name first, then the default
- * branch.
- */
+/** Branches whose name contains the query: an exact match first, then the default branch. */
 function branchesMatching(
   { branches, defaultBranch }: Refs,
   { query, limit }: Pick<GitSearch, 'query' | 'limit'>,
@@ -140,7 +138,7 @@ const nothing: Knowledge = { access: 'unknown', isPublic: false };
 /**
  * Asks the git hosts for the references of a repository, as git does before it clones: first
  * without a credential, so that no secret is sent where none is needed. While a host does not
- * answer, every name is taken to exist, and the start finds the error.
+ * answer, every name counts as existing, and the start detects errors.
  */
 export class RepositoryAccessChecker implements GitDirectory {
   readonly #options: RepositoryAccessCheckerOptions;

@@ -34,7 +34,9 @@ const accessKeyOf = ({ host, repository, credential }: Inquiry): string =>
     credential === undefined ? '' : fingerprintOf(credential),
   ]);
 
-/** Identifies inquiries that want the same references too. The access alone is `accessKeyOf`. */
+/**
+ * Identifies inquiries that want the same references too; `accessKeyOf` only identifies the access.
+ */
 export function keyOf(inquiry: Inquiry): string {
   const accessKey = accessKeyOf(inquiry);
   if (inquiry.named !== undefined) return `${accessKey} named ${inquiry.named}`;
@@ -50,7 +52,7 @@ class HostLog {
   readonly #logger: Logger;
   /** Providers that did not answer the last request. */
   readonly #away = new Set<string>();
-  /** Fingerprints of credentials whose refusal by a host is logged already. */
+  /** Fingerprints of credentials whose rejection by a host is logged already. */
   readonly #refused: LRUCache<string, true>;
 
   constructor({ clock, logger }: { readonly clock: Clock; readonly logger: Logger }) {
@@ -112,7 +114,7 @@ export class FindingCache {
     return this.#findings.get(keyOf(inquiry));
   }
 
-  /** Keeps the finding for inquiries about the same references, and about none. */
+  /** Stores the finding for inquiries about the same references, and about none. */
   set(inquiry: Inquiry, finding: Finding): void {
     const { refs, hasNamed, ...access } = finding;
     const [accessKey, key] = [accessKeyOf(inquiry), keyOf(inquiry)];
@@ -143,25 +145,25 @@ export interface RemoteReaderOptions {
 const defaultBudget: HostBudgetSize = { perOwner: 12_000 };
 
 /**
- * The part of the timeout that a connection may take, so that the reason of a missing answer is
- * known before the timeout.
+ * Share of the timeout for the connection, so that the cause of a missing response is known before
+ * the timeout.
  */
 const connectShare = 0.6;
-/** Delay before a host is asked again that could not be connected to. */
+/** Delay before a host whose connection failed is asked again. */
 const unreachableMs = 10_000;
 
 /**
- * Asks git hosts for references. Equal inquiries cause one request, and a host gets a limited
- * number of requests at once, in which owners take turns.
+ * Asks git hosts for references. Equal inquiries cause one request, and the requests to a host are
+ * limited, round robin by owner.
  */
 export class RemoteReader {
   readonly #options: RemoteReaderOptions;
   readonly #http: GitHttp;
   readonly #findings: FindingCache;
   readonly #log: HostLog;
-  /** Requests under way, by the key of the inquiry. */
+  /** Requests in flight, by the key of the inquiry. */
   readonly #underWay = new Map<string, Promise<Finding>>();
-  /** Inquiries of each owner, under way or queued. */
+  /** Inquiries of each owner, in flight or queued. */
   readonly #wanted = new Map<string, Promise<Finding>>();
   readonly #budget: HostBudget;
   readonly #placesByProvider: ReadonlyMap<string, Shares>;
@@ -191,7 +193,7 @@ export class RemoteReader {
   }
 
   /**
-   * Returns the cached finding, or that of an equal inquiry of this owner under way, else asks the
+   * Returns the cached finding, or that of an equal inquiry of this owner in flight, else asks the
    * host.
    */
   async read(inquiry: Inquiry): Promise<Finding> {

@@ -13,8 +13,8 @@ interface ByteCacheOptions {
   /** Maximum bytes of all values. */
   readonly maxBytes: number;
   /**
-   * Maximum bytes of one owner: less than the total, so that one owner's values never take the
-   * place of everybody else's.
+   * Maximum bytes of one owner: less than the total, so that one owner's values never displace
+   * those of all others.
    */
   readonly maxOwnerBytes: number;
 }
@@ -60,7 +60,7 @@ export class ByteCache<V> {
     return entry?.value;
   }
 
-  /** Keeps a value, unless it is larger than the share of an owner. */
+  /** Stores a value, unless it is larger than the share of an owner. */
   set(owner: string, key: string, value: V, bytes: number): void {
     this.delete(key);
     if (bytes > this.#maxOwnerBytes) return;
@@ -84,7 +84,7 @@ export class ByteCache<V> {
 
 /**
  * The texts of a start that caches of conversations lack: the client's own, and the output of its
- * steps once it is over.
+ * completed steps.
  */
 export interface StartTexts {
   readonly message: Message | undefined;
@@ -104,7 +104,7 @@ const kept = { maxBytes: 16 * mebibyte, maxOwnerBytes: 8 * mebibyte } as const;
 /** Bytes of an entry besides its texts. */
 const entryBytes = 512;
 /**
- * The key of one version of the spec. The CRD keeps the texts immutable, but the key does not rely
+ * The key of one version of the spec. The CRD makes the texts immutable, but the key does not rely
  * on it. Steps exist once they end.
  */
 const keyOf = (
@@ -121,7 +121,7 @@ const bytesOf = ({ message, systemMessageSuffix = '', steps }: StartTexts): numb
 };
 
 /**
- * The texts of starts, read from the API server where they are not known. Those of one owner take
+ * The texts of starts, read from the API server where they are unknown. Those of one owner take
  * neither the memory nor the connections of the others.
  */
 export class StartTextReader {
@@ -136,7 +136,7 @@ export class StartTextReader {
   }
 
   /**
-   * Undefined where the conversation does not exist any more. Throws what a read throws, and
+   * Undefined where the conversation no longer exists. Throws the errors of a read, and
    * `overloaded`.
    */
   of(conversation: CachedConversation): Promise<StartTexts | undefined> {
@@ -150,7 +150,7 @@ export class StartTextReader {
     return reading;
   }
 
-  /** Remembers the texts of an object that is at hand. */
+  /** Caches the texts of a known object. */
   keep(stored: Conversation): StartTexts {
     const texts = startTextsOf(stored);
     this.#known.set(

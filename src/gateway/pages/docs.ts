@@ -103,7 +103,7 @@ function docsPage({ info, servers, paths, components }: OpenApiDocument): Page {
 
 /**
  * Serves the document of all routes, these two included, and the page that shows it. The first
- * request makes the document.
+ * request generates the document.
  */
 export function openApiRoutes(
   routes: readonly Route[],

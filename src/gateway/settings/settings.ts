@@ -25,14 +25,14 @@ const emptyPage = { items: [], next_page_id: null };
 
 interface Constant {
   readonly summary: string;
-  /** Names of the parameters that clients send, without effect. */
+  /** Names of ignored parameters that clients send. */
   readonly parameters?: readonly string[];
-  /** The answer, by default an empty page. */
+  /** The response, by default an empty page. */
   readonly answer?: z.ZodType;
   readonly json?: object;
 }
 
-/** An endpoint with the same answer for every request. */
+/** An endpoint with a constant response. */
 const constantRoute = (
   path: string,
   operationId: string,
@@ -111,7 +111,6 @@ const noDeviceLogin = [
   'the web UI in the field API Key when it is first opened.',
 ].join(' ');
 
-/** Dependencies of the routes of settings. */
 interface SettingsNeeds {
   readonly lookup: ResourceLookup;
   readonly settings: SettingsStore;
@@ -120,7 +119,7 @@ interface SettingsNeeds {
   readonly templateName: string;
 }
 
-/** Endpoints that the official command line and web UI call before everything else. */
+/** Endpoints that the official command line and web UI call first. */
 export const settingsRoutes = ({
   lookup,
   settings: store,

@@ -12,15 +12,12 @@ import { proxyWebSocket } from '../proxy/proxy-websocket.ts';
 import type { Duplex } from 'node:stream';
 
 /**
- * A stage of every request. Returns true when the stage has taken the response over, so that no
- * later stage sees the request.
+ * A stage of every request. Returns true after it has taken over the response: no later stage sees
+ * the request.
  */
 export type Stage = (request: IncomingMessage, response: ServerResponse) => boolean;
 
-/**
- * A stage of every WebSocket handshake, with what the client has sent behind it. Returns true as a
- * `Stage` does.
- */
+/** A stage of every WebSocket handshake. Returns true as a `Stage` does. */
 export type UpgradeStage = (request: IncomingMessage, socket: Duplex, head: Buffer) => boolean;
 
 /** Announces a shutdown with the response. */
@@ -31,7 +28,10 @@ export const announceShutdown =
     return false;
   };
 
-/** Refuses a request where too many of its client address are under way behind trusted proxies. */
+/**
+ * Rejects a request beyond the limit of concurrent requests of a client address behind trusted
+ * proxies.
+ */
 export const limitAddress =
   ({ connections }: { readonly connections: Connections }): Stage =>
   (request, response) => {
@@ -40,7 +40,7 @@ export const limitAddress =
     return refusal !== undefined;
   };
 
-/** Refuses a WebSocket under the same limit. */
+/** Rejects a WebSocket beyond the same limit. */
 export const limitAddressOfUpgrade =
   ({ connections }: { readonly connections: Connections }): UpgradeStage =>
   (request, socket) => {
@@ -49,7 +49,7 @@ export const limitAddressOfUpgrade =
     return refusal !== undefined;
   };
 
-/** Passes a request for a sandbox's agent on to it, and answers its preflights. */
+/** Forwards a request to a sandbox's agent, and answers its preflights. */
 export const proxyToSandbox =
   ({
     agents,
@@ -65,7 +65,7 @@ export const proxyToSandbox =
     return true;
   };
 
-/** Joins a WebSocket with the agent of the sandbox that it is for. */
+/** Connects a WebSocket with the agent of its sandbox. */
 export const joinWithSandbox =
   ({ agents }: { readonly agents: AgentAccess }): UpgradeStage =>
   (request, socket, head) => {
@@ -79,7 +79,7 @@ export const joinWithSandbox =
 const needsKey = ({ method, url }: IncomingMessage): boolean =>
   method !== 'OPTIONS' && url?.startsWith('/api/') === true;
 
-/** Refuses a request of an overloaded gateway before anything else is spent on the request. */
+/** Rejects a request to an overloaded gateway before any other work. */
 export const shedLoad =
   ({
     loadShedder,

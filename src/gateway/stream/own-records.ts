@@ -22,13 +22,13 @@ export interface Subject {
 export interface OwnRecord {
   readonly id: string;
   readonly json: string;
-  /** A start that is READY: clients need no more of it than this record. */
+  /** A READY start: clients need no more of it than this record. */
   readonly isOver: boolean;
 }
 
 /**
- * The texts of a start are not in the caches, and a stream reads nothing else: an owner with many
- * long texts would have them read and sent again with each change.
+ * The caches lack the texts of a start, and a stream reads nothing else: otherwise the long texts
+ * of an owner would be read and sent again with each change.
  */
 const withoutTexts: StartTexts = { message: undefined, systemMessageSuffix: undefined, steps: [] };
 
@@ -56,13 +56,13 @@ export interface OwnRecordsOptions {
 }
 
 /**
- * The records of one owner as its streams show them: those of the reads, from the caches alone,
+ * The records of one owner as its streams show them: those of the reads, from the caches only,
  * without session keys, so that they are the same for every client of the owner.
  */
 export class OwnRecords {
   readonly #options: OwnRecordsOptions;
   /**
-   * The last record of each conversation: 500 snapshots of 1,000 conversations otherwise take twice
+   * The last record of each conversation: otherwise 500 snapshots of 1,000 conversations take twice
    * the memory.
    */
   readonly #made = new WeakMap<CachedConversation, MadeRecord>();
@@ -75,7 +75,9 @@ export class OwnRecords {
     return this.#options.owner;
   }
 
-  /** Everything that may have a record now: the newest conversations first, then the sandboxes. */
+  /**
+   * Every object that may have a record now: the newest conversations first, then the sandboxes.
+   */
   *subjects(): Generator<Subject, void, undefined> {
     const { owner, lookup } = this.#options;
     for (const { item } of sortedBy(lookup.conversationsOf(owner), creationOf).toReversed()) {
