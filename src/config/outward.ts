@@ -25,8 +25,8 @@ const noProxy = z
 
 /**
  * How a process reaches hosts outside the cluster: git hosts, their APIs and the store of the
- * archive. The API server and sandboxes are always called directly. A variable in lower case comes
- * before its twin in upper case, as with curl.
+ * archive. The API server and sandboxes are always called directly. A variable in lower case takes
+ * precedence over its twin in upper case, as with curl.
  */
 export const outwardSettings = {
   /** Proxy of https URLs, which tunnels TLS. Default: none. */
@@ -38,13 +38,13 @@ export const outwardSettings = {
   /** Hosts that are called without a proxy. */
   NO_PROXY: noProxy,
   no_proxy: noProxy,
-  /** A file with certificates of private authorities as PEM, beside those of Node. */
+  /** A file with certificates of private authorities as PEM, besides those of Node. */
   TRUST_FILE: z.string().optional(),
 };
 
 export type OutwardConfig = Readonly<z.output<z.ZodObject<typeof outwardSettings>>>;
 
-/** URLs of the proxies that the settings name, with their credentials. */
+/** URLs of the proxies in the settings, with their credentials. */
 export const proxyUrlsOf = ({
   https_proxy,
   HTTPS_PROXY,

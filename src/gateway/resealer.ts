@@ -68,8 +68,8 @@ export function resealed(spec: OwnerSettingsSpec, sealing: Sealing): OwnerSettin
 
 /**
  * Encrypts the settings of owners under a new master key, so that an earlier key can be removed.
- * Each replica does so; a write names the version that it has read, so it conflicts with the writes
- * of other replicas and of owners.
+ * Each replica does so; a write names the version that it has read, so that no write of another
+ * replica or of an owner is lost.
  */
 export class Resealer {
   readonly #options: ResealerOptions;

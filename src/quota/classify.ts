@@ -31,8 +31,8 @@ type Inside = Pick<
 >;
 
 /**
- * Whether the start of every conversation in a sandbox that was created for one has failed, so that
- * nothing can ever run in it.
+ * Whether the starts of all conversations in a sandbox that was created for one have failed, so
+ * that nothing can ever run in it.
  */
 const isFailedStart = ({
   sandbox,
@@ -46,7 +46,9 @@ const isFailedStart = ({
   isMadeForConversation(sandbox) &&
   conversations.every((conversation) => startStatusOf(conversation) === 'ERROR');
 
-/** A spare counts as running from its admission on, because nothing is lost by its eviction. */
+/**
+ * A warm sandbox counts as running from its admission on, because nothing is lost by its eviction.
+ */
 const stateOfSpare = (isAdmitted: boolean, taken: boolean): SlotState => {
   if (isAdmitted) return 'running';
   return taken ? 'freeing' : 'suspended';
@@ -86,7 +88,7 @@ function stateOf(inside: Inside): SlotState {
 }
 
 const usingStates: ReadonlySet<SlotState> = new Set(['waiting', 'starting', 'running']);
-/** Whether a sandbox has a slot or waits for one, and no decision has asked the slot back. */
+/** Whether a sandbox has a slot or waits for one, and no decision has revoked the slot. */
 export const usesSlot = (sandbox: Sandbox): boolean =>
   usingStates.has(stateOf({ sandbox, conversations: [] }));
 
@@ -95,7 +97,7 @@ const isUnfinishedIn = ({ sandbox, conversations }: Inside): boolean =>
 
 /**
  * Whether a resume brings no work: a person only wants the sandbox to run, or the conversation that
- * asked for it is deleted.
+ * requested it is deleted.
  */
 function isBare({
   sandbox,
@@ -118,7 +120,7 @@ const waitingReasons: ReadonlySet<string> = new Set([
 ]);
 /** Whether a sandbox with this reason waits for a slot. */
 export const isWaitingReason = (reason: string): boolean => waitingReasons.has(reason);
-/** The reason that the condition Admitted of a waiting sandbox gives. */
+/** The reason of the condition Admitted of a waiting sandbox. */
 export const waitingReasonOf = ({ bare }: Pick<Slot, 'bare'>): string =>
   bare ? SandboxReason.waitingForIdleSandbox : SandboxReason.waitingForQuota;
 
@@ -132,16 +134,16 @@ function isScaledSince(sandbox: Sandbox): boolean {
 }
 
 /**
- * How long before it is seen a resume counts as requested, in milliseconds. The time is an
- * annotation, and an owner who writes an old one gains no more. Requests from before an operator
- * was there count as made when it began.
+ * Maximum age of a request to resume when it is first seen, in milliseconds. The time is an
+ * annotation, and an owner gains no more with an older one. Requests from before the start of the
+ * operator count from that start.
  */
 const maxRequestAgeMs = 1_000;
 
 /**
- * The time of the request of a waiting sandbox. A stored time counts only if it is newer than the
- * last pause: the annotation of an earlier resume is never removed, and would keep its place in the
- * queue for ever. A sandbox that was created paused did not wait since its creation.
+ * The time of the request of a waiting sandbox. A stored time only counts if it is newer than the
+ * last pause: the annotation of an earlier resume is never removed, and would keep its position in
+ * the queue for ever. A sandbox that was created paused did not wait since its creation.
  */
 function requestTime(sandbox: Sandbox, now: number): number {
   const { metadata, status } = sandbox;
@@ -160,8 +162,8 @@ function requestTime(sandbox: Sandbox, now: number): number {
 }
 
 /**
- * Whether the condition Admitted says why a sandbox waits. Garbage collection removes an orphaned
- * sandbox before anyone reads it.
+ * Whether the condition Admitted explains why a sandbox waits. Garbage collection removes an
+ * orphaned sandbox before anyone reads it.
  */
 function isExplained({ sandbox, orphaned = false }: Inside, bare: boolean): boolean {
   const isCurrent =

@@ -3,24 +3,20 @@ import { isStartOver, startStatusOf, undeliveredMessages } from '../resources/co
 import type { CachedConversation } from '../resources/cached-conversation.ts';
 import { SandboxReason, isRunRequested, type Sandbox } from '../resources/sandbox.ts';
 
-/**
- * Whether a message or an answer of a person waits for the agent of a conversation that has
- * started.
- */
+/** Whether a message or an answer of a person waits for the agent of a started conversation. */
 export const hasUndelivered = (conversation: CachedConversation): boolean =>
   startStatusOf(conversation) === 'READY' &&
   (undeliveredMessages(conversation).length > 0 || hasAnswerToGive(conversation));
 
 /**
- * Whether an undelivered message or answer makes the agent work. A conversation in `error` may
+ * Whether an undelivered message or answer will make the agent work. A conversation in `error` may
  * never get one.
  */
 const isToBeDelivered = (conversation: CachedConversation): boolean =>
   hasUndelivered(conversation) && conversation.status?.executionStatus !== 'error';
 
 /**
- * Whether a run continues by itself, because something else than its owner's pause has interrupted
- * it.
+ * Whether a run continues automatically, because it was not its owner's pause that interrupted it.
  */
 export const isToContinue = ({ status }: CachedConversation): boolean =>
   status?.executionStatus === 'paused' &&
@@ -67,7 +63,7 @@ export function isUnfinished(conversation: CachedConversation): boolean {
 /** States in which an agent has no run to continue. */
 const runOver: ReadonlySet<unknown> = new Set(['finished', 'error', 'stuck']);
 
-/** Whether a person has asked that a run of the sandbox continue, and such a run exists. */
+/** Whether a person has requested that the run of the sandbox continue, and such a run exists. */
 export const isRunWanted = (
   sandbox: Sandbox,
   conversations: readonly CachedConversation[],
@@ -87,8 +83,8 @@ interface InSandbox {
 }
 
 /**
- * Translates a stored time, in milliseconds since 1970, to the clock by which ages are compared.
- * The name says which time of the sandbox it is.
+ * Translates a stored time, in milliseconds since 1970, to the clock of ages. The name identifies
+ * the time of the sandbox.
  */
 export type Steady = (name: string, ms: number) => number;
 
@@ -108,7 +104,7 @@ const lastActivity = (
  *
  * 1. An agent that works, or will by itself (`isWorking`), is not idle.
  * 2. One that was not polled since its container started is not idle: its work may be unknown.
- * 3. One that waits for a confirmation is not: a person's answer is waited for, for as long as the
+ * 3. One that waits for a confirmation is not idle: it waits for a person for as long as the
  *    sandbox may run.
  * 4. Any other is idle since its last activity, since the last step of a start in it, or since it
  *    became active, whichever is the latest.

@@ -11,7 +11,7 @@ export interface QuotaRule {
   readonly autoResume: ConversationQuotaSpec['autoResume'];
 }
 
-/** Which quota of a namespace holds for whom. */
+/** The quotas of a namespace by scope. */
 export interface QuotaRules {
   readonly namespace: QuotaRule | undefined;
   readonly everyOwner: QuotaRule | undefined;
@@ -64,8 +64,8 @@ export function quotaRules(quotas: readonly ConversationQuota[]): QuotaRules {
 }
 
 /**
- * An owner's own quota wins over the one for everybody. Spares of pools have no owner, and count in
- * their namespace alone.
+ * An owner's own quota takes precedence over the default. Warm sandboxes have no owner, and only
+ * count in their namespace.
  */
 export const ownerRule = (rules: QuotaRules, owner: string): QuotaRule | undefined =>
   owner === '' ? undefined : (rules.owners.get(owner) ?? rules.everyOwner);
@@ -94,8 +94,8 @@ const withQueue = (quota: ConversationQuota): ConversationQuota => ({
 });
 
 /**
- * The quotas of one namespace, those that were just deleted included: another one may replace them
- * in a moment. Pure.
+ * The quotas of one namespace, including those that were just deleted, which may be replaced in a
+ * moment. Pure.
  */
 export class ActiveQuotas {
   readonly #quotas = new Map<string, ConversationQuota>();
@@ -141,7 +141,7 @@ export class ActiveQuotas {
     return Math.min(Infinity, ...[...this.#deleted.values()].map(({ until }) => until));
   }
 
-  /** The quotas that count now; undefined where they are those of the last call. */
+  /** The quotas that count now; undefined if they are the same as in the last call. */
   takeChanged(now: number): readonly ConversationQuota[] | undefined {
     for (const [name, { until }] of this.#deleted) {
       if (until > now) continue;

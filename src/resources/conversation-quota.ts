@@ -82,11 +82,11 @@ export const conversationQuotaSpecSchema = z
   );
 
 export const QuotaCondition = {
-  /** Other quotas are for the same. The strictest decides. */
+  /** Other quotas have the same scope. The strictest decides. */
   conflicting: 'Conflicting',
 } as const;
 
-/** How many owners the status of a quota for many of them names. */
+/** Maximum owners in the status of a quota for many owners. */
 export const maxFullOwners = 20;
 
 const counts = {

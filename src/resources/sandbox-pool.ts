@@ -11,7 +11,7 @@ import {
 import { count, described, objectName, observedGeneration, optional, text } from './schema.ts';
 import { duration } from './sandbox-template.ts';
 
-/** Maximum number of spares of one pool. */
+/** Maximum warm sandboxes of one pool. */
 export const maxPoolReplicas = 1_000;
 
 export const sandboxPoolSpecSchema = z.object({
@@ -39,7 +39,7 @@ export const sandboxPoolSpecSchema = z.object({
 });
 
 export const PoolCondition = {
-  /** As many spares as the pool wants can be claimed. */
+  /** As many warm sandboxes as the pool wants can be claimed. */
   ready: 'Ready',
 } as const;
 
@@ -49,7 +49,7 @@ export const PoolReason = {
   refilling: 'Refilling',
   scaledToZero: 'ScaledToZero',
   waitingForRoom: 'WaitingForRoom',
-  /** The cluster makes spares wait, at a scheduling gate for example. */
+  /** The cluster delays warm sandboxes, for example by a scheduling gate. */
   waiting: 'Waiting',
   spareFailed: 'SpareFailed',
   templateNotFound: 'TemplateNotFound',

@@ -80,8 +80,8 @@ export function readyCondition(status: ConversationStatus): ConditionUpdate {
 }
 
 /**
- * The condition Finished, whose transition time is the time at which the operator saw the
- * conversation come to its end.
+ * The condition Finished, whose transition time is the time at which the operator saw the end of
+ * the conversation.
  */
 export function finishedCondition(conversation: ConversationMessages): ConditionUpdate {
   const reason = finishedReasonOf(conversation);
@@ -145,9 +145,9 @@ function waitingForApprovalCondition({
 }
 
 /**
- * The status with the fields that follow from its other fields and from the spec: the conditions
- * and the short title. They change with other fields only, and therefore cost no write of their
- * own.
+ * The status with the fields that derive from its other fields and from the spec: the conditions
+ * and the short title. They only change together with other fields, and therefore cause no write of
+ * their own.
  */
 export function withProjection(
   { spec, firstWords: beginning }: Pick<CachedConversation, 'spec' | 'firstWords'>,
@@ -174,9 +174,9 @@ export function withProjection(
 }
 
 /**
- * Whether a conversation of an earlier version is over without the condition Finished, from which
- * its retention counts. The other fields of the projection wait for the next write, so that an
- * upgrade does not write every stored conversation at once.
+ * Whether a conversation of an earlier version is over without the condition Finished, the start of
+ * its retention. The other fields of the projection wait for the next write, so that an upgrade
+ * does not write every stored conversation at once.
  */
 export const lacksFinishedCondition = (conversation: ConversationMessages): boolean =>
   findCondition(conversation.status?.conditions, ConversationCondition.finished) === undefined &&

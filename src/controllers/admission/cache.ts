@@ -20,7 +20,7 @@ import { StoredLimits } from './stored-limits.ts';
 export interface Outcome {
   readonly state: SlotState;
   readonly taken: boolean;
-  /** The owner that the write gives to a spare. Absent: the owner stays. */
+  /** The owner that the write gives to a warm sandbox. Absent: the owner stays. */
   readonly owner?: string;
 }
 

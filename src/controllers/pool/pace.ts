@@ -31,7 +31,7 @@ export class PoolPace {
   #failures: number;
   /** Wall clock time of the last failure. */
   #failedAt: number;
-  /** Monotonic time from which a spare may be created again. */
+  /** Monotonic time from which a warm sandbox may be created again. */
   #readyAt: number;
 
   /** A new leader waits as long as the failures before it demand. */

@@ -30,7 +30,7 @@ export const FailureCode = {
   referenceNotFound: 'ReferenceNotFound',
   creationForbidden: 'CreationForbidden',
   templateInvalid: 'TemplateInvalid',
-  // The agent of a spare.
+  // The agent of a warm sandbox.
   spareUsed: 'SpareUsed',
   // An agent that has keys before the operator has sent it any.
   agentInitialised: 'AgentInitialised',

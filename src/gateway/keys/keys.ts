@@ -90,7 +90,7 @@ const base = '/api/keys';
 const { get, post, remove } = endpoints('account');
 /** Maximum keys of one owner, so that a list of them needs no pages. */
 const maxKeys = 100;
-/** Stands for every owner in place of a name. No owner has this name. */
+/** Means every owner, in place of a name. No owner has this name. */
 const everyOwner = '*';
 
 export const keyRequestSchema = z.strictObject({

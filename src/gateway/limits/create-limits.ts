@@ -114,8 +114,8 @@ const maxPlaces = 6;
 const smallResponseBytes = 32 * 1024;
 
 /**
- * The API server's client for the requests of owners. It has few connections, and a call that waits
- * for one delays all later calls. Owners are served round robin here, so that the requests of an
+ * The API server's client for the requests of owners. The client has few connections, and a call
+ * that waits for one delays all later calls. Owners are served round robin here, so that the requests of an
  * owner with many calls wait for each other.
  */
 function fairClient({

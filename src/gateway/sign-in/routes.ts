@@ -44,7 +44,7 @@ ${wayToLink}
 });
 
 /**
- * The page of a link, whose button signs in. A request for the page changes nothing: a mail
+ * The page of a link, whose button signs in. A request for the page changes nothing: an email
  * scanner, or another site that opens the link, leaves the decision to the person.
  */
 const confirmationPage = ({
