@@ -284,8 +284,8 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a push follows a redirect of the past': {
     file: 'src/gateway/git/push-relay.ts',
-    from: 'Readable.from(body, { objectMode: false }), at)',
-    to: 'Readable.from(body, { objectMode: false }))',
+    from: 'host.pack(wanted, source, at)',
+    to: 'host.pack(wanted, source)',
     test: 'test/integration/gateway/git-push.test.ts',
     name: 'goes where its branches were read',
   },

@@ -180,7 +180,7 @@ const knownCode = oneOf(
 
 export interface StatusWriterOptions extends RecordingNeeds {
   readonly metrics: Metrics;
-  readonly answers: Pick<RecentAnswers, 'remember' | 'written'>;
+  readonly answers: Pick<RecentAnswers, 'remember'>;
 }
 
 /** Writes the status of conversations, and reports each change by Events, metrics and logs. */
@@ -231,14 +231,12 @@ export class StatusWriter {
     if (coalescer.withheld({ key, owner: ownerShare(before) }, current, before.status))
       return undefined;
     const status = withProjection(before, current, generation, isoTime(clock));
-    const sentAt = clock.monotonic();
     const answer = await client.updateStatus(
       conversations,
       { ...before, status },
       { signal, from: before.status },
     );
     const stored = cachedConversation(answer);
-    answers.written(stored, sentAt);
     if (!isStartOver(startStatusOf({ status }))) answers.remember(answer, stored.storedBytes);
     this.#report(before, status);
     const { approval } = status;

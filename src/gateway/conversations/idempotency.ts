@@ -3,8 +3,6 @@ import type { Clock } from '@conversation-operator/base/clock';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import { z } from 'zod';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import { uuidOf } from '../../resources/ids.ts';
-import { chosenIdAnnotation } from '../presenters/start-fields.ts';
 
 /** Period in which the same idempotency key identifies the same start. */
 const windowMs = 24 * 60 * 60 * 1000;
@@ -32,10 +30,10 @@ export const idempotencyHeaders = z.object({
  * The names that an owner's idempotency key can have at one `turn`; the first one is for a new
  * conversation. `turn` counts the starts with the key that are at least 24 hours apart. The names
  * derive from the idempotency key and the master keys, so every replica computes the same names,
- * even after a restart, and no client can predict them. The last name is that of earlier versions.
+ * even after a restart, and no client can predict or choose them.
  */
 const namesOf = (keys: Pick<SandboxKeys, 'derivedIds'>, owner: string, key: string, turn: number) =>
-  idsOf(keys, `idempotency/${owner}/${turn}/${key}`);
+  keys.derivedIds(`idempotency/${owner}/${turn}/${key}`);
 
 /**
  * The message ids that an owner's idempotency key can have in a conversation; new messages get the
@@ -46,12 +44,7 @@ export const messageIdsOf = (
   owner: string,
   conversation: string,
   key: string,
-) => idsOf(keys, `message/${owner}/${conversation}/${key}`);
-
-const idsOf = (keys: Pick<SandboxKeys, 'derivedIds'>, text: string): readonly string[] => [
-  ...keys.derivedIds(text),
-  uuidOf(text),
-];
+) => keys.derivedIds(`message/${owner}/${conversation}/${key}`);
 
 /**
  * The conversation that the owner started with the key in the last 24 hours, else the name for a
@@ -70,11 +63,8 @@ export async function placeOf(
   owner: string,
   key: string,
 ): Promise<{ readonly name: string; readonly present: CachedConversation | undefined }> {
-  // A client may have chosen a name that earlier versions derive; a chosen name proves nothing
-  // about the key.
   const isFresh = ({ metadata }: CachedConversation) =>
-    clock.now() - Date.parse(metadata.creationTimestamp) < windowMs &&
-    metadata.annotations?.[chosenIdAnnotation] === undefined;
+    clock.now() - Date.parse(metadata.creationTimestamp) < windowMs;
   // The conversations of some turns may have been deleted since.
   for (let turn = 0; turn < knownNames; turn++) {
     for (const name of namesOf(keys, owner, key, turn)) {

@@ -16,6 +16,7 @@ import {
 } from '@conversation-operator/git/smart-http';
 import type { Runtime } from '@conversation-operator/base/runtime';
 import type { Outward } from '@conversation-operator/outward/outward';
+import { ProblemError } from '../errors/problem-error.ts';
 import { expiryBy } from '../lookup/cache.ts';
 import {
   fingerprintOf,
@@ -207,6 +208,15 @@ export class PrivateHost {
       return await ask(host, credential);
     } catch (error) {
       if (!(error instanceof GitHostError)) throw error;
+      // The body of the sandbox ended the request, so the host is not at fault.
+      if (error.cause instanceof ProblemError) {
+        const { message } = error.cause;
+        this.#options.logger.info('the body of a sandbox was refused', {
+          provider,
+          reason: message,
+        });
+        throw error.cause;
+      }
       this.#options.logger.warn('a git host did not answer a sandbox', {
         provider,
         reason: error.reason,

@@ -14,6 +14,7 @@ import { smartType } from '@conversation-operator/git/smart-http';
 import type { MeasuredRuntime } from '../../observability/metrics.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { PushPolicy, PushRecord } from '../../resources/git-settings.ts';
+import { ProblemError } from '../errors/problem-error.ts';
 import { refuseWithText, type GitRelay, type RelayedRequest, type Transfer } from './git-relay.ts';
 import type { PrivateHost, Wanted } from './private-host.ts';
 import { notFastForward, optionsRefusal, pushRefusals } from './push-policy.ts';
@@ -112,11 +113,9 @@ export class PushRelay {
         await incoming.discard();
         respond(response, { push, reasons: incoming.tooLarge, status: 403 });
       } catch (error) {
-        if (!(error instanceof PushError) && !(error instanceof Refusal)) throw error;
+        const { reasons, status } = refusalIn(error);
         await pieces.return(undefined);
         await incoming.discard(push === undefined || isClosed ? maxDiscardedBytes : undefined);
-        const { reasons, status } =
-          error instanceof Refusal ? error : new Refusal(error.message, 400);
         this.refuse(relayed, { conversation, push, reasons, status });
       }
     });
@@ -184,10 +183,13 @@ export class PushRelay {
       return isDenied || report.rejected.has(ref) ? 'Rejected' : 'Unknown';
     };
     try {
-      const answer = await host.pack(wanted, Readable.from(body, { objectMode: false }), at);
-      // The error of `read` has become a host's failure, because `host.pack` reads the body. The
-      // host may have the pack nevertheless, where more bytes follow its end.
-      if (incoming.isTooLarge) return false;
+      const source = Readable.from(body, { objectMode: false });
+      const answer = await host.pack(wanted, source, at).catch((error: unknown) => {
+        if (!incoming.isTooLarge) throw error;
+        return undefined;
+      });
+      // The host may have the pack nevertheless, where more bytes follow its end.
+      if (answer === undefined || incoming.isTooLarge) return false;
       isDenied = answer.kind === 'denied' || answer.kind === 'locked';
       await relay.answer(response, answer, transfer, {
         onBytes: (chunk) => report.push(chunk),
@@ -232,6 +234,15 @@ class Refusal extends Error {
   }
 }
 
+/** Throws errors that are no fault of the push. */
+function refusalIn(error: unknown): Refusal {
+  if (error instanceof PushError) return new Refusal(error.message, 400);
+  if (error instanceof ProblemError && error.code === 'body-too-large')
+    return new Refusal(error.message, error.status);
+  if (error instanceof Refusal) return error;
+  throw error;
+}
+
 /** Each reason once. */
 const textsOf = (reasons: Reasons): readonly string[] =>
   typeof reasons === 'string' ? [reasons] : [...new Set(reasons.values())];
@@ -271,10 +282,10 @@ class IncomingPush {
     return `a push may have ${this.#maxBytes / mebibyte} MiB`;
   }
 
-  /** Throws `Refusal` beyond the maximum of bytes, where `isTooLarge` is true as well. */
+  /** Throws `body-too-large` beyond the maximum of bytes, where `isTooLarge` is true as well. */
   async *read(): AsyncGenerator<Buffer> {
     for await (const piece of this.#pieces()) {
-      if (this.isTooLarge) throw new Refusal(this.tooLarge, 413);
+      if (this.isTooLarge) throw new ProblemError('body-too-large', this.tooLarge);
       yield piece;
     }
   }

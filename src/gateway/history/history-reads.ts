@@ -31,7 +31,7 @@ import { AgentControl } from '../../agent/openhands-api.ts';
 import { AgentEvents } from '../../agent/events.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import { WorkspaceFiles } from '../../agent/workspace-files.ts';
-import type { ArchiveStatus, StartStatus } from '../../resources/conversation-status.ts';
+import type { StartStatus } from '../../resources/conversation-status.ts';
 import type { SandboxView } from '../../status/sandbox-phase.ts';
 
 export const historyProblems = [
@@ -98,9 +98,9 @@ export class HistoryReads {
     const sandbox = await lookup.sandboxOf(conversation);
     const { phase } = sandboxViewOf(conversation, sandbox);
     const { readsArchives } = this;
-    const { archive } = conversation.status ?? {};
-    const facts = { phase, isStopping: isStopping(phase, sandbox), readsArchives, archive };
-    const source = historySourceOf({ ...facts, start: startStatusOf(conversation) });
+    const stops = isStopping(phase, sandbox);
+    const start = startStatusOf(conversation);
+    const source = historySourceOf({ start, phase, isStopping: stops, readsArchives });
     if (source === 'nowhere') {
       if (ways.starting !== undefined) return ways.starting;
       throw noHistory(readsArchives ? 'archive-empty' : 'archive-disabled');
@@ -115,13 +115,15 @@ export class HistoryReads {
         return await ways.agent(agent, left, conversation);
       } catch (error) {
         // The agent of a stopping sandbox may have ended by now.
-        const isOver = isUnknownToAgent(error) || (facts.isStopping && isAgentLost(error));
+        const isOver = isUnknownToAgent(error) || (stops && isAgentLost(error));
         if (!isOver || !readsArchives || call.response.headersSent) throw error;
         try {
           return await ways.archive(conversation, left);
         } catch (archiveError) {
           // Where the store has no archive either, the problem of the agent is more specific.
-          throw archive?.head !== undefined || !isNoHistory(archiveError) ? archiveError : error;
+          throw conversation.status?.archive?.head !== undefined || !isNoHistory(archiveError)
+            ? archiveError
+            : error;
         }
       }
     });
@@ -195,7 +197,6 @@ export interface HistoryFacts {
   /** Whether the sandbox is paused, and its agent still answers. */
   readonly isStopping: boolean;
   readonly readsArchives: boolean;
-  readonly archive: ArchiveStatus | undefined;
 }
 
 /** Why there are no events to read. */
@@ -203,16 +204,16 @@ type NoHistory = 'archive-disabled' | 'archive-empty' | 'archive-expired';
 
 /**
  * Where the events of a conversation are: with its agent, in the archive, or nowhere yet, because
- * the start is not over; else why there are none. Pure.
+ * the start is not over. Pure.
  */
-export function historySourceOf(facts: HistoryFacts): 'agent' | 'archive' | 'nowhere' | NoHistory {
-  const { start, phase, isStopping, readsArchives, archive } = facts;
+export function historySourceOf(
+  facts: HistoryFacts,
+): 'agent' | 'archive' | 'nowhere' | 'archive-disabled' {
+  const { start, phase, isStopping, readsArchives } = facts;
   if (!isStartOver(start)) return 'nowhere';
   // The archive lacks the last events until the end of the stop.
   if (phase === 'RUNNING' || (isStopping && readsArchives)) return 'agent';
-  if (!readsArchives) return 'archive-disabled';
-  if (archive?.head !== undefined) return 'archive';
-  return archive?.expiredTime === undefined ? 'archive-empty' : 'archive-expired';
+  return readsArchives ? 'archive' : 'archive-disabled';
 }
 
 const details: Readonly<Record<NoHistory, string>> = {

@@ -115,8 +115,8 @@ const smallResponseBytes = 32 * 1024;
 
 /**
  * The API server's client for the requests of owners. The client has few connections, and a call
- * that waits for one delays all later calls. Owners are served round robin here, so that the requests of an
- * owner with many calls wait for each other.
+ * that waits for one delays all later calls. Owners are served round robin here, so that the
+ * requests of an owner with many calls wait for each other.
  */
 function fairClient({
   client,

@@ -155,8 +155,7 @@ export class Approvals {
     if (known !== undefined && this.#read.get(key) === version) return known;
     const question = await agent.question(endpoint, id, { signal });
     if (question === undefined) return undefined;
-    // An operator of an earlier version has stored only the beginning of the text.
-    const isKnown = question.id === known?.id && known.complete !== undefined;
+    const isKnown = question.id === known?.id;
     if (isKnown && question.callHash !== known.callHash)
       throw new AgentError('malformed', 'The agent has changed the calls of its question.');
     this.#read.set(key, `${agentEpoch} ${state.updatedAt ?? ''} ${question.id}`);

@@ -97,9 +97,7 @@ export function withAnswerDelivered(status: ConversationStatus, now: string): Co
  */
 export function withQuestion(status: ConversationStatus, asked: Approval, now: string) {
   const { approval: known } = status;
-  if (known?.id === asked.id && known.complete !== undefined) return status;
-  // Earlier versions have shown a part of the question, so the question needs an answer of its own.
-  if (known?.id === asked.id) return { ...status, approval: asked };
+  if (known?.id === asked.id) return status;
   if (known === undefined) return { ...status, approval: asked };
   const { answer } = known;
   // The agent has the answer, and asks the next question.

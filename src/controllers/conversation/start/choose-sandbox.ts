@@ -21,7 +21,6 @@ import type { SandboxKeys } from '../../../agent/keys.ts';
 import { isMadeFor } from '../../../resources/sandbox-makers.ts';
 import { byMaker, makerKeyOf, type Stores } from '../../caches.ts';
 import { storedConversation, storedObject } from '../../stored-object.ts';
-import type { RecentAnswers } from '../recent-answers.ts';
 import { conversationIdOf, ownSandboxName } from '../../../resources/ids.ts';
 
 export interface ChooseSandboxOptions extends StartAccess {
@@ -129,7 +128,6 @@ export interface StartAccess {
   readonly client: KubeClient;
   readonly stores: NamedStores;
   readonly keys: Pick<SandboxKeys, 'derivedIds'>;
-  readonly answers: Pick<RecentAnswers, 'isJustStored'>;
   /**
    * Claims a warm sandbox for a start; undefined when none is available. Absent: there are no
    * pools.
@@ -216,17 +214,16 @@ async function createOrRead(
  * created again, over and over; a conversation that had its sandbox would start twice.
  */
 async function stillNeeds(
-  { client, answers }: Pick<StartAccess, 'client' | 'answers'>,
+  { client }: Pick<StartAccess, 'client'>,
   conversation: CachedConversation,
   signal: AbortSignal,
 ): Promise<boolean> {
-  if (answers.isJustStored(conversation)) return true;
   const stored = await storedConversation({ client, signal }, conversation);
   return stored !== undefined && startStatusOf(stored) === 'WORKING';
 }
 
 async function join(
-  access: Pick<StartAccess, 'client' | 'answers'>,
+  access: Pick<StartAccess, 'client'>,
   conversation: CachedConversation,
   signal: AbortSignal,
 ): Promise<Sandbox | undefined> {
