@@ -121,10 +121,7 @@ const operatorSchema = z
     INITIAL_OBJECTS: initialObjects,
     /** Port of /alive and /ready. */
     HEALTH_PORT: port().default(8081),
-    /**
-     * URL of the gateway's callback server for sandboxes of NAMESPACE; absent: agents are polled
-     * only.
-     */
+    /** URL of the callback server for sandboxes of NAMESPACE; absent: agents are polled only. */
     AGENT_SIDE_URL: httpUrl.optional(),
     ...sandboxOutward,
     /**
@@ -137,10 +134,7 @@ const operatorSchema = z
     POD_NAME: z.string().optional(),
     /** Age without a renewal at which the lease of a leader expires; the same for all processes. */
     LEASE_DURATION_SECONDS: seconds().default(15),
-    /**
-     * Maximum time that a leader works without a renewal. The rest of the lease is the deadline of
-     * each write.
-     */
+    /** Maximum time of a leader without a renewal; the rest of the lease bounds each write. */
     LEASE_RENEW_DEADLINE_SECONDS: seconds().default(10),
     /** Time between renewals. */
     LEASE_RETRY_PERIOD_SECONDS: seconds().default(2),
@@ -191,10 +185,7 @@ const gatewaySettings = z.object({
   PROXY_CONNECTIONS: count().default(10_000),
   /** Maximum time until an agent starts its response; some calls last as long as a command. */
   PROXY_FIRST_BYTE_SECONDS: seconds().default(600),
-  /**
-   * Maximum time without a byte in the middle of an agent's response, or in both directions of a
-   * WebSocket.
-   */
+  /** Maximum time without a byte of an agent's response, or in both directions of a WebSocket. */
   PROXY_IDLE_SECONDS: seconds().default(600),
   /**
    * Time that a terminating gateway still serves requests after /ready fails, so that no client

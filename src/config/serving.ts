@@ -122,8 +122,7 @@ export const serving = {
   /** Maximum writes per second of one owner, on one replica; 0: no limit. */
   RATE_LIMIT_WRITES: countOrNoLimit().default(100),
   /**
-   * Maximum requests per minute without a valid key of one client address, on one replica; 0: no
-   * limit.
+   * Maximum requests per minute without a valid key of a client address, per replica; 0: no limit.
    */
   RATE_LIMIT_FAILED_KEYS: countOrNoLimit().default(120),
   /** Maximum concurrent connections, including those to agents. */
@@ -135,9 +134,6 @@ export const serving = {
   MAX_CONNECTIONS_PER_ADDRESS: countOrNoLimit().default(1000),
   /** Maximum concurrent requests before more get 503; 0: no limit. */
   MAX_REQUESTS: countOrNoLimit().default(2000),
-  /**
-   * Maximum delay of the event loop before writes get 503, and reads at four times that; 0: no
-   * limit.
-   */
+  /** Maximum event loop delay before writes get 503, and reads at four times that; 0: no limit. */
   OVERLOAD_DELAY_MS: countOrNoLimit().default(500),
 };

@@ -31,17 +31,12 @@ export const workers = {
   disruption: 8,
 } as const;
 
-/**
- * Maximum workers of one owner: a quarter, so that slow agents of one owner do not stop the others.
- */
+/** Maximum workers of one owner: a quarter, so that slow agents of one owner do not stop others. */
 export const maxPerOwner = (
   name: 'conversation' | 'status' | 'sandbox' | 'archive' | 'disruption',
 ): number => workers[name] / 4;
 
-/**
- * The owner whose share of the workers an object uses; none while an object is deleted or not
- * cached yet.
- */
+/** The share of an object's owner; none while the object is deleted or not cached yet. */
 export const ownerShare = (
   object:
     | {
@@ -72,9 +67,7 @@ export interface RecordingNeeds extends CommonNeeds {
 /** The queue of a controller, for the sources that fill it. */
 export type RequestQueue = Pick<Controller, 'enqueueAfter'>;
 
-/**
- * Connects a source of requests with the queue of a controller; returns the disconnect function.
- */
+/** Connects a source of requests with a controller's queue; returns the disconnect function. */
 export type EventSource = (queue: RequestQueue) => () => void;
 
 /** A controller: the name of its queue, the sources of its requests, and its reconcile function. */
@@ -130,10 +123,7 @@ export const handle =
   () =>
     watched.addHandler(handler);
 
-/**
- * Like `handle`, with one function for existing objects and one for deleted ones; by default the
- * same.
- */
+/** Like `handle`, with one function for existing and one for deleted objects; default the same. */
 export const observe = <T>(
   watched: Watched<T>,
   onPresent: (object: T, old?: T) => void,

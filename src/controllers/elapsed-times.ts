@@ -99,10 +99,7 @@ export class ElapsedTimes {
   }
 }
 
-/**
- * Whether a timestamp is younger than the bound. A time in the future is from another clock: age
- * unknown.
- */
+/** Whether a timestamp is younger than the bound; one in the future has an unknown age. */
 export const isWithin = (
   boundMs: number,
   timestamp: string | undefined,

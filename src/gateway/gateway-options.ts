@@ -49,9 +49,7 @@ export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'
    * are below paths of `publicUrl`.
    */
   readonly sandboxUrlTemplate?: string;
-  /**
-   * Storage of the loopback addresses of sandboxes on one machine; absent without such addresses.
-   */
+  /** Storage of the loopback addresses of sandboxes on one machine; absent without any. */
   readonly loopbackOrigins?: Memory;
   /**
    * Limits of the proxy that replace the defaults; maximum concurrent requests and WebSockets to
@@ -82,9 +80,7 @@ export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'
    * connection is closed for a new one. One owner may have a quarter of them.
    */
   readonly maxConnections?: number;
-  /**
-   * Maximum concurrent connections of a client address (IPv6: its /64); by default without limit.
-   */
+  /** Maximum concurrent connections of a client address (IPv6: its /64); default: no limit. */
   readonly maxConnectionsPerAddress?: number;
   /** Timeouts for clients that replace the defaults. */
   readonly timeouts?: Partial<ClientTimeouts>;
@@ -103,19 +99,14 @@ export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'
   readonly pullRequests?: Pick<PullRequests, 'open'>;
   /** URL of the installation's metrics, a link on the page /operate. */
   readonly metricsUrl?: string;
-  /**
-   * Folder of the built pages, `dist/web`; without it their addresses report that they were not
-   * built.
-   */
+  /** Folder of the built pages, `dist/web`; without it their addresses report their absence. */
   readonly webDirectory?: string;
   /**
    * Folder of the official web UI, `dist/ui`; without it the chat of a conversation is the
    * project's own page. The web UI needs a public URL without a path.
    */
   readonly uiDirectory?: string;
-  /**
-   * Delay between the failure of /ready and the end of listening, for load balancers; default 0.
-   */
+  /** Delay between the failure of /ready and the end of listening; default 0. */
   readonly drainMs?: number;
   /** Maximum time for requests in progress after `close`; 5 s by default. */
   readonly graceMs?: number;

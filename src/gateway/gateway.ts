@@ -19,9 +19,7 @@ export type { GatewayOptions };
 export interface Gateway {
   /** Rejects with a message for people when the gateway can not listen. */
   listen(): Promise<{ readonly port: number }>;
-  /**
-   * Shuts down in order: /ready fails, streams are closed with an event, requests in progress end.
-   */
+  /** Shuts down: /ready fails, streams are closed with an event, requests in progress end. */
   close(): Promise<void>;
   /** Every endpoint, as the OpenAPI document shows it. */
   readonly routes: readonly Route[];

@@ -40,10 +40,7 @@ export const requestStages = (services: Services, app: Express): readonly Stage[
   },
 ];
 
-/**
- * The stages of a WebSocket handshake; those after `joinWithSandbox` are in
- * `proxy/proxy-websocket.ts`.
- */
+/** The stages of a WebSocket handshake; `proxy/proxy-websocket.ts` has those for agents. */
 export const upgradeStages = (services: Services): readonly UpgradeStage[] => [
   limitAddressOfUpgrade(services),
   joinWithSandbox(services),
@@ -55,9 +52,7 @@ const serviceStages = (services: Services): readonly RequestHandler[] => [
   answerPreflight(services),
 ];
 
-/**
- * The stages of a request that has a route. Each stage passes its results on in `response.locals`.
- */
+/** The stages of a request with a route. Each passes its results on in `response.locals`. */
 const routeStages = (services: Services, route: Route): readonly RequestHandler[] => [
   selectRoute(route),
   ...(route.access === 'open' ? [] : [authenticate(services, route), limitOwner(services, route)]),

@@ -31,9 +31,7 @@ export interface ResealerOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly delayMs?: number | undefined;
 }
 
-/**
- * The text encrypted under the current master key; unchanged where it already is, or can not be.
- */
+/** The text encrypted under the current master key; unchanged if it already is, or can't be. */
 function current(sealing: Sealing, sealed: string, context: SealContext): string {
   if (sealing.isCurrent(sealed)) return sealed;
   const text = sealing.open(sealed, context);

@@ -89,10 +89,7 @@ function isUsedSince(conversation: CachedConversation, sandbox: Sandbox, time: n
   );
 }
 
-/**
- * Whether an admitted sandbox was resumed automatically, and no person requested anything in it
- * since.
- */
+/** Whether an admitted sandbox was resumed automatically and not requested since. */
 export function isAutomatic(
   sandbox: Sandbox,
   conversations: readonly CachedConversation[],

@@ -46,9 +46,7 @@ const isFailedStart = ({
   isMadeForConversation(sandbox) &&
   conversations.every((conversation) => startStatusOf(conversation) === 'ERROR');
 
-/**
- * A warm sandbox counts as running from its admission on, because nothing is lost by its eviction.
- */
+/** A warm sandbox counts as running once admitted, because its eviction loses nothing. */
 const stateOfSpare = (isAdmitted: boolean, taken: boolean): SlotState => {
   if (isAdmitted) return 'running';
   return taken ? 'freeing' : 'suspended';
@@ -124,10 +122,7 @@ export const isWaitingReason = (reason: string): boolean => waitingReasons.has(r
 export const waitingReasonOf = ({ bare }: Pick<Slot, 'bare'>): string =>
   bare ? SandboxReason.waitingForIdleSandbox : SandboxReason.waitingForQuota;
 
-/**
- * Whether the owner of a sandbox turned `spec.replicas` off and on again since the last decision on
- * it.
- */
+/** Whether the owner turned `spec.replicas` off and on again since the last decision. */
 function isScaledSince(sandbox: Sandbox): boolean {
   const { generation } = sandbox.metadata;
   return generation > (admittedOf(sandbox)?.observedGeneration ?? generation);

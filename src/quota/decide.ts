@@ -15,18 +15,13 @@ import { byCreation, byRequest, firstOf, type Slot } from './slot.ts';
 import type { Everyone, Snapshot, View } from './snapshot.ts';
 import type { Expiry } from './time-limits.ts';
 
-/**
- * One decision on a sandbox. Its write fails unless the sandbox still has the version of
- * `slot.sandbox`.
- */
+/** One decision on a sandbox. Its write fails after any change of `slot.sandbox`. */
 export type Decision =
   /** The pod is deleted, and the sandbox needs its slot no more. */
   | { readonly kind: 'release'; readonly slot: Slot }
   /** `resumed`: an automatic resume. */
   | { readonly kind: 'admit'; readonly slot: Slot; readonly resumed: boolean }
-  /**
-   * The preemptor is undefined where the limit was lowered, and for the eviction of a warm sandbox.
-   */
+  /** Without a preemptor: the limit was lowered, or the victim is a warm sandbox. */
   | {
       readonly kind: 'evict';
       readonly slot: Slot;
@@ -191,10 +186,7 @@ function firstEviction(
   return undefined;
 }
 
-/**
- * The newcomer that needs one more eviction: those before it get a slot that is free, or is being
- * freed.
- */
+/** The newcomer that needs one more eviction; those before it get free or freeing slots. */
 const preemptorOf = (limited: Limited): Slot | undefined =>
   makesRoom(limited)
     ? limited.load.waiting[Math.max(0, limitOf(limited) - limited.load.holding)]
@@ -209,9 +201,7 @@ function resumeOf(owner: Owner, { all, now }: View): Slot | undefined {
   return slot?.unfinished === true || !policies.includes('Unfinished') ? slot : undefined;
 }
 
-/**
- * Resumes automatically where newcomers leave room: unfinished work first, then owners round robin.
- */
+/** Resumes automatically where newcomers leave room: unfinished work first, owners in turn. */
 const resume: Step = (view) => {
   const isFree = isSlotFree(view);
   const hasPlace = isFree || sparesInTheWay(view, view.wanted + 1) > 0;

@@ -34,10 +34,7 @@ interface Waiting {
   readonly starts: number;
 }
 
-/**
- * The outcome of one more start: of an owner, or, without one, of any owner that has room itself.
- * Pure.
- */
+/** The outcome of one more start of an owner, or of any owner that has room itself. Pure. */
 export function forecast(
   snapshot: Snapshot,
   owner: Owner | undefined,

@@ -15,9 +15,7 @@ export const hasUndelivered = (conversation: CachedConversation): boolean =>
 const isToBeDelivered = (conversation: CachedConversation): boolean =>
   hasUndelivered(conversation) && conversation.status?.executionStatus !== 'error';
 
-/**
- * Whether a run continues automatically, because it was not its owner's pause that interrupted it.
- */
+/** Whether a run continues automatically, because not its owner's pause interrupted it. */
 export const isToContinue = ({ status }: CachedConversation): boolean =>
   status?.executionStatus === 'paused' &&
   status.interruption !== undefined &&
@@ -29,10 +27,7 @@ export const isWorking = (conversation: CachedConversation): boolean =>
   isToContinue(conversation) ||
   isToBeDelivered(conversation);
 
-/**
- * Whether the agent was not polled since its container started: it may have work that no status
- * shows yet.
- */
+/** Whether the agent was not polled since its container started: it may have hidden work. */
 export function isUnasked(conversation: CachedConversation, sandbox: Sandbox): boolean {
   const { executionStatus, agentEpoch = 0 } = conversation.status ?? {};
   if (startStatusOf(conversation) !== 'READY' || executionStatus === 'error') return false;

@@ -193,9 +193,7 @@ export class Owner implements Limited {
     return hasRoom(this) ? this.load.waiting[0] : undefined;
   }
 
-  /**
-   * The slots that may be evicted now under a rule; cached, because few owners change at a time.
-   */
+  /** The slots that may be evicted now under a rule; cached, as few owners change at a time. */
   evictable(rule: QuotaRule | undefined, now: number): Evictable {
     const { load } = this;
     const known = this.#evictable;

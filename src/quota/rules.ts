@@ -75,10 +75,7 @@ interface Deleted {
   readonly until: number;
 }
 
-/**
- * Grace of a deleted quota: `kubectl replace --force`, and other tools that delete and create, take
- * less.
- */
+/** Grace of a deleted quota: longer than `kubectl replace --force` and similar tools take. */
 const replacementMs = 5_000;
 
 const hasSameScope = ({ spec }: ConversationQuota, other: ConversationQuota): boolean =>
@@ -112,10 +109,7 @@ export class ActiveQuotas {
     return this.#quotas.values();
   }
 
-  /**
-   * Returns whether the spec of the quota has changed. An older version than the known one changes
-   * nothing.
-   */
+  /** Returns whether the spec has changed. A version older than the known one changes nothing. */
   observe(quota: ConversationQuota): boolean {
     const { uid, generation } = quota.metadata;
     const known = this.#quotas.get(uid);

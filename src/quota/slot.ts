@@ -14,10 +14,7 @@ export type SlotState =
   | 'running'
   /** The sandbox is being paused or deleted; the slot is free when the pod is gone. */
   | 'freeing'
-  /**
-   * Paused by the quota, or by idleness although the agent had work: resumed automatically when
-   * there is room.
-   */
+  /** Paused by the quota, or idle with work: resumed automatically when there is room. */
   | 'resumable'
   /**
    * Paused by its idleness or its age, or rejected: only a person resumes the sandbox. Also a warm
@@ -47,10 +44,7 @@ export interface Slot extends Timing {
   readonly explained: boolean;
   /** Running: the agent waits for a confirmation by a person. */
   readonly confirming: boolean;
-  /**
-   * Starting or running: resumed automatically, and no person has requested anything in the sandbox
-   * since.
-   */
+  /** Starting or running: resumed automatically, and not requested by a person since. */
   readonly automatic: boolean;
   /** Resumable: time of the pause. */
   readonly pausedSince: number;

@@ -79,9 +79,7 @@ export class Snapshot {
     );
   }
 
-  /**
-   * Delays automatic resumes after the deletion of a quota, because another quota may replace it.
-   */
+  /** Delays automatic resumes after the deletion of a quota, which may be replaced. */
   quotaDeleted(now: number): void {
     this.#resumeRate.hold(now + deletedQuotaDelayMs);
   }

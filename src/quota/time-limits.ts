@@ -84,10 +84,7 @@ function expiryOf(
   return first?.at === Infinity ? undefined : first;
 }
 
-/**
- * The time since when an admitted sandbox that has run has no usable agent; undefined for any other
- * sandbox.
- */
+/** Since when an admitted sandbox that has run has no usable agent; undefined for others. */
 function unreadySince({ status }: Sandbox, steady: Steady, now: number): number | undefined {
   const ready = findCondition(status?.conditions, SandboxCondition.ready);
   const admitted = findCondition(status?.conditions, SandboxCondition.admitted);
@@ -118,10 +115,7 @@ export interface Timing {
    * the start of a conversation in it.
    */
   readonly stalledAt: number;
-  /**
-   * The due pause by the template of a running sandbox, or of an admitted one whose agent does not
-   * answer.
-   */
+  /** The due pause by the template, of a sandbox that runs or whose agent does not answer. */
   readonly expiry: Expiry | undefined;
 }
 
@@ -132,9 +126,7 @@ const timeless: Timing = {
   expiry: undefined,
 };
 
-/**
- * A warm sandbox is always idle, and no time limit of its template counts before its first start.
- */
+/** A warm sandbox is always idle, and no time limit counts before its first start. */
 export const timelessSpare: Timing = { ...timeless, idleSince: 0 };
 
 /** The ages of an admitted sandbox, and what follows from them. */

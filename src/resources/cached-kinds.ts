@@ -30,9 +30,7 @@ export function cachedSandbox(sandbox: Sandbox, interner: Interner): Sandbox {
   return cachedObject(sandbox, interner);
 }
 
-/**
- * The transform of caches of other kinds of this group: the whole object, except unread metadata.
- */
+/** The transform of caches of other kinds of this group: all except unread metadata. */
 export function cachedObject<Spec, Status>(
   object: CustomObject<Spec, Status>,
   interner: Interner,

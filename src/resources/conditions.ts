@@ -32,10 +32,7 @@ export const findCondition = (
 export const isTrue = (conditions: readonly Condition[] | undefined, type: string): boolean =>
   findCondition(conditions, type)?.status === 'True';
 
-/**
- * A condition as a controller decides it; its generation and its transition time are added when it
- * is set.
- */
+/** A condition as a controller decides it, without its generation and transition time. */
 export type ConditionUpdate = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
 
 export const conditionUpdate = (

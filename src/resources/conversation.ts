@@ -308,9 +308,7 @@ export const FinishedReason = {
 } as const;
 export type FinishedReason = (typeof FinishedReason)[keyof typeof FinishedReason];
 
-/**
- * Why nothing more happens in a conversation until a person acts; undefined while something may.
- */
+/** Why nothing more happens until a person acts; undefined while something may. */
 export function finishedReasonOf(conversation: ConversationMessages): FinishedReason | undefined {
   const { sandboxStatus, executionStatus, messages } = conversation.status ?? {};
   const start = startStatusOf(conversation);

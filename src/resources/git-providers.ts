@@ -11,10 +11,7 @@ interface GitProvider {
   };
 }
 
-/**
- * Every provider that a Conversation may name. `src/gateway/git/host-api` has the calls of each
- * `api`.
- */
+/** Every provider of a Conversation. `src/gateway/git/host-api` has the calls of each `api`. */
 const providers = {
   // The path is that of GitHub Enterprise Server.
   github: { tokenUser: 'x-access-token', api: { path: '/api/v3', scheme: 'Bearer' } },

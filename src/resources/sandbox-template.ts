@@ -264,9 +264,6 @@ export function agentContainerOf(template: Pick<SandboxTemplate, 'spec'>) {
   return containers.find(({ name }) => name === 'agent') ?? containers[0];
 }
 
-/**
- * How the conversations of a template are archived; defaults for absent fields or an unknown
- * template.
- */
+/** How conversations are archived; defaults for absent fields or an unknown template. */
 export const archiveRulesOf = (template: Pick<SandboxTemplate, 'spec'> | undefined): ArchiveRules =>
   template?.spec.archive ?? { enabled: true, maxBytes: defaultArchiveMaxBytes };

@@ -174,10 +174,7 @@ export const SandboxCondition = {
    * requests the sandbox again (see `isResumedAfterFailure`).
    */
   failed: 'Failed',
-  /**
-   * The owner, a quota or a time limit of the template keeps the sandbox paused. Written with the
-   * phase.
-   */
+  /** The owner, a quota or a time limit keeps the sandbox paused. Written with the phase. */
   paused: pausedType,
   /** The operator is going to delete the sandbox. Present from the announcement on. */
   expiring: 'Expiring',
@@ -271,9 +268,7 @@ export const sessionKeyGenerationAnnotation = 'conversation-operator.dev/session
 export const maxSessionKeyGeneration = 999_999_999_999_999;
 const generationShape = /^(?:0|[1-9]\d{0,14})$/;
 
-/**
- * Undefined when the annotation is no such number: then no session key is valid for the sandbox.
- */
+/** Undefined when the annotation is no such number: then no session key is valid. */
 export function sessionKeyGenerationOf({
   metadata,
 }: Pick<Sandbox, 'metadata'>): number | undefined {
@@ -283,9 +278,7 @@ export function sessionKeyGenerationOf({
 
 /** Label of the warm sandboxes of a pool and of their pods. */
 export const poolLabel = 'conversation-operator.dev/pool';
-/**
- * Value of the label: the name of the pool; for a name over 63 characters its beginning and hash.
- */
+/** Value of the label: the pool's name; for one over 63 characters its beginning and hash. */
 export const poolLabelValue = (pool: string): string =>
   pool.length <= 63 ? pool : `${pool.slice(0, 30)}-${uuidOf(`pool/${pool}`)}`;
 /** Annotation of a warm sandbox: uid and generation of the template from which it was created. */

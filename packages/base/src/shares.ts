@@ -173,9 +173,7 @@ export class Shares {
     return this.#next() !== undefined;
   }
 
-  /**
-   * The first waiter that no share excludes; no other overtakes it, so small work starves no large.
-   */
+  /** The first waiter that no share excludes; none overtakes it, so small work starves no large. */
   #next(): Waiter | undefined {
     if (this.#waiters === 0) return undefined;
     for (const waiters of this.#waiting.values()) {

@@ -30,9 +30,7 @@ export interface Outcome {
  */
 export interface Assumed extends Outcome {
   readonly sandbox: Sandbox;
-  /**
-   * Monotonic time after which the API server no longer executes the write; Infinity: in flight.
-   */
+  /** Monotonic time after which the API server can not execute the write; Infinity: in flight. */
   readonly until: number;
 }
 
@@ -277,19 +275,14 @@ export class AdmissionCache {
     this.assume(sandbox, { ...outcome, until: Infinity });
   }
 
-  /**
-   * Stores the response to a write, unless a watch has already shown that the sandbox is deleted.
-   */
+  /** Stores the response to a write, unless a watch has shown the deletion of the sandbox. */
   confirm(answer: Sandbox): void {
     if (!this.#sandboxes.has(answer.metadata.uid)) return;
     this.#takeOver(answer);
     this.notExecuted(answer);
   }
 
-  /**
-   * Discards the assumption about a write: the API server has not executed the write, or has
-   * answered.
-   */
+  /** Discards an assumption: the API server has not executed the write, or has answered. */
   notExecuted({ metadata: { uid } }: Sandbox): void {
     if (this.#assumed.delete(uid)) this.#reclassify(uid);
   }
@@ -387,8 +380,7 @@ export class AdmissionCache {
   }
 
   /**
-   * Removes the snapshot of a namespace without sandboxes and quotas. The rate limit of automatic
-   * resumes starts full.
+   * Removes the snapshot of a namespace without sandboxes and quotas, and its resume rate limit.
    */
   #prune(name: string): void {
     const { snapshot, quotas } = this.#namespace(name);

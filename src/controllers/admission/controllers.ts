@@ -55,8 +55,7 @@ export const admissionControllers = ({
       ),
       handle(caches.pods, { deleted: (pod) => reads.podDeleted(pod) }),
       observe(caches.templates, (template) => cache.observeTemplate(template)),
-      // This source comes last: a change of another object makes the cache classify sandboxes
-      // again.
+      // The last source: a change of another object makes the cache classify sandboxes again.
       observe(
         caches.sandboxes,
         (sandbox) => cache.observe(sandbox),

@@ -18,10 +18,7 @@ import type { Slot } from '../../quota/slot.ts';
 import { makerReferencesOf } from '../../resources/sandbox-makers.ts';
 import { isReserved, reservedStatus, type ReservationOptions } from '../sandbox/status.ts';
 
-/**
- * The name that people know: of the conversation that the sandbox was made for, else of the
- * sandbox.
- */
+/** The subject that people know: the conversation that the sandbox was made for, or the sandbox. */
 export function subjectOf(sandbox: Sandbox): string {
   const [conversation] = makerReferencesOf(sandbox);
   return conversation === undefined
@@ -69,9 +66,7 @@ interface AdmittedStatus {
   readonly reason: string;
   readonly message: string;
   readonly waitingSince?: string;
-  /**
-   * Whether the decision pauses the sandbox, so that earlier requests to resume no longer count.
-   */
+  /** Whether the decision pauses the sandbox; earlier requests to resume then no longer count. */
   readonly paused?: boolean;
   readonly failed?: boolean;
 }
@@ -144,10 +139,7 @@ function admittedStatusOf(decision: Decision, rule: QuotaRule | undefined): Admi
   }
 }
 
-/**
- * The record of automatic resumes after a decision; none once a person has resumed or paused the
- * sandbox.
- */
+/** The record of automatic resumes after a decision; none after a resume or pause by a person. */
 function automaticResumesAfter(decision: Decision, now: string): AutomaticResumes | undefined {
   const before = decision.slot.sandbox.status?.automaticResumes;
   switch (decision.kind) {
@@ -208,10 +200,7 @@ export function decidedSandbox(
   return { ...sandbox, status: withView(sandbox, status, now) };
 }
 
-/**
- * The slot that counts until the outcome of the write is known: the largest use that the write
- * allows.
- */
+/** The slot until the outcome of the write is known: the largest use that the write allows. */
 export function assumedSlot({ kind, slot }: Decision): Outcome {
   switch (kind) {
     case 'admit':

@@ -24,9 +24,7 @@ export interface AdmissionReconcilerOptions extends RecordingNeeds {
   readonly keys: Pick<SandboxKeys, 'currentKeyId'>;
   readonly cache: AdmissionCache;
   readonly reads: Pick<AdmissionReads, 'refresh'>;
-  /**
-   * Maximum time between the sending and the execution of a write, in milliseconds. Default 10,000.
-   */
+  /** Maximum time from the sending to the execution of a write, in milliseconds. Default 10,000. */
   readonly settleMs?: number;
 }
 
@@ -40,10 +38,7 @@ const isAssumed = ({ kind }: Decision): boolean =>
 
 /** Maximum writes of one namespace that wait for an answer at once. */
 const maxInFlight = 32;
-/**
- * Milliseconds after which a reconcile makes no further decision, so that other namespaces have
- * their turn.
- */
+/** Milliseconds after which a reconcile makes no more decisions, for the turn of others. */
 const turnMs = 250;
 
 /**
@@ -101,9 +96,7 @@ export class AdmissionReconciler {
     return decision;
   }
 
-  /**
-   * Writes a decision and stores the outcome in the cache. Rejects when the write was not executed.
-   */
+  /** Writes a decision and stores the outcome in the cache. Rejects if it was not executed. */
   async #write(namespace: string, decision: Decision, signal: AbortSignal): Promise<void> {
     const { cache } = this.#options;
     const { sandbox } = decision.slot;
@@ -170,8 +163,7 @@ export class AdmissionReconciler {
       });
     }
     for (const { about, reason, message: text } of eventsOf(decision, message)) {
-      // Events of a sandbox are recorded on its conversations, or on the sandbox where there are
-      // none.
+      // Events of a sandbox are recorded on its conversations, or on itself without any.
       const inIt = cache.conversationsOf(about.sandbox);
       for (const object of inIt.length > 0 ? inIt : [about.sandbox])
         events.record(object, { type: 'Normal', reason, message: text });

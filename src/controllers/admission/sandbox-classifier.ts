@@ -15,15 +15,10 @@ export interface SandboxClassifierOptions {
   readonly offsetMs: number;
 }
 
-/**
- * Maximum deleted conversations in memory. Garbage collection removes their sandboxes in seconds.
- */
+/** Maximum deleted conversations in memory. Garbage collection removes their sandboxes soon. */
 const maxRemembered = 20_000;
 
-/**
- * A conversation that a sandbox was made for. Undefined: no cache has shown the conversation or its
- * deletion.
- */
+/** A conversation in the owner references. Undefined: no cache has shown it, or its deletion. */
 type Maker = CachedConversation | 'deleted' | undefined;
 
 /** Collects the facts from the caches by which a sandbox is classified. */
@@ -37,9 +32,7 @@ export class SandboxClassifier {
     this.#elapsed = new ElapsedTimes(options);
   }
 
-  /**
-   * Records that a conversation was deleted: a sandbox that was made for it has no start any more.
-   */
+  /** Records a deleted conversation: a sandbox that was made for it has no start any more. */
   forgetConversation({ metadata: { uid } }: CachedConversation): void {
     this.#deleted.set(uid, true);
   }
@@ -81,9 +74,7 @@ export class SandboxClassifier {
     return [...found.values()];
   }
 
-  /**
-   * The conversations that the owner references of a sandbox name, without those of other owners.
-   */
+  /** The conversations in the owner references of a sandbox that have the same owner. */
   #makersOf(sandbox: Sandbox): readonly Maker[] {
     return makerReferencesOf(sandbox).flatMap(({ uid, name }): readonly Maker[] => {
       const made = this.#options.stores.conversations.get(sandbox.metadata.namespace, name);

@@ -33,10 +33,7 @@ type Counts = Pick<
   'conversations' | 'storedBytes' | 'sandboxes'
 >;
 
-/**
- * Delay after a change of only the size of stored conversations, as each status write of an agent
- * is one.
- */
+/** Delay after a change of stored bytes alone: each status write of an agent is such a change. */
 const storedBytesDelayMs = 30_000;
 
 const nameOf = ({ name }: Owner): string => name;
@@ -76,10 +73,7 @@ export class StoredLimits {
     this.#change(conversation, (ledger) => ledger.removeConversation(conversation.metadata.uid));
   }
 
-  /**
-   * Records that the next slot for the owner of this warm sandbox belongs to the claiming
-   * conversation.
-   */
+  /** Records that the next slot of this warm sandbox belongs to the claiming conversation. */
   claimed({ metadata }: Sandbox, conversation: CachedConversation): void {
     this.#claims.set(metadata.uid, conversation.metadata.uid);
   }

@@ -9,10 +9,7 @@ export interface PollBulkheadOptions {
   readonly clock: Clock;
   /** Random numbers from 0 to below 1. */
   readonly random: () => number;
-  /**
-   * Maximum concurrent polls of agents that are expected to answer soon (quick permits). Default
-   * 64.
-   */
+  /** Maximum concurrent polls of agents that should answer soon (quick permits). Default 64. */
   readonly quick?: number;
   /** Maximum concurrent polls of slow agents (slow permits). Default 64. */
   readonly slow?: number;
@@ -54,10 +51,7 @@ const quickTimeoutMs = 3_000;
 const slowTimeoutMs = 10_000;
 /** Delay before the next poll after a poll that got no permit. */
 const fullRetryMs = 1_000;
-/**
- * Maximum wait for a quick permit: longer than a thousand newly unresponsive agents hold all of
- * them.
- */
+/** Maximum wait for a quick permit: longer than 1,000 newly unresponsive agents hold them. */
 const maxWaitMs = 30_000;
 /** Maximum waiting polls: more than the workers that could wait. */
 const maxWaiting = 4_096;

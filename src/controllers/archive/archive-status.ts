@@ -55,10 +55,7 @@ const isGood = (reason: ArchiveReason): boolean =>
 const archivedUpdate = (reason: ArchiveReason): ConditionUpdate =>
   conditionUpdate(archivedCondition, isGood(reason), reason, messages[reason]);
 
-/**
- * Type of the condition of a SandboxTemplate; absent where sweeps of its namespace were never
- * stopped.
- */
+/** Type of the condition of a SandboxTemplate; absent unless a sweep was ever stopped. */
 export const archivesSweptCondition = 'ArchivesSwept';
 /** Reason of the condition, and of the Event, of a sweep that deletes nothing. */
 export const tooManyOrphans = 'TooManyOrphans';
@@ -111,10 +108,7 @@ export interface ArchiveStatusOptions {
   readonly observe?: (conversation: CachedConversation) => void;
 }
 
-/**
- * Maximum attempts after conflicts with other writers of the status, which write at most every
- * second.
- */
+/** Maximum attempts after conflicts with other status writers, which write once per second. */
 const maxAttempts = 5;
 
 /**

@@ -54,10 +54,7 @@ export class OwnerBytes {
     this.#add(known.shares, -known.bytes);
   }
 
-  /**
-   * Bytes that the quotas leave to a conversation, besides the bytes it has already; Infinity: no
-   * limit.
-   */
+  /** Further bytes that the quotas leave to a conversation; Infinity: no limit. */
   leftFor(conversation: CachedConversation): number {
     const { namespace } = conversation.metadata;
     const quotas = this.#quotas.list().filter(({ metadata }) => metadata.namespace === namespace);

@@ -40,9 +40,7 @@ interface Entry {
   readonly isNew?: boolean;
 }
 
-/**
- * Schedules the next read of each agent's log. In memory only: a new process reads each log once.
- */
+/** Schedules the reads of agents' logs. In memory only: a new process reads each log once. */
 export class ArchiveSchedule {
   readonly #clock: Pick<Clock, 'monotonic'>;
   /** By the UID of the conversation. */

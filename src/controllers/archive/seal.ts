@@ -124,8 +124,7 @@ export class SandboxSeal implements SandboxArchives {
     const { archiver } = this.#options;
     const { bounded, signal, isLast } = sealing;
     const { namespace, name, uid } = known.metadata;
-    // The name may belong to another conversation by now, and the events of this agent are not its
-    // own.
+    // Another conversation may have the name by now; the events of this agent are not its own.
     const newest = () => {
       const conversation = archiver.conversation(namespace, name);
       return conversation?.metadata.uid === uid ? conversation : known;
@@ -148,10 +147,7 @@ export class SandboxSeal implements SandboxArchives {
     return stored;
   }
 
-  /**
-   * Copies until nothing is left. `reported`: the condition of the conversation explains why
-   * something is.
-   */
+  /** Copies until nothing is left. `reported`: the condition explains why something is. */
   async #copyAll(
     newest: () => CachedConversation,
     { target, bounded, signal }: Sealing,
@@ -214,10 +210,7 @@ export class SandboxSeal implements SandboxArchives {
     }
   }
 
-  /**
-   * Deletes the previous snapshot, and heads that processes left behind when they ended before the
-   * deletion.
-   */
+  /** Deletes the previous snapshot, and the heads that processes have left behind. */
   async #deleteReplaced(
     { metadata, status }: CachedConversation,
     before: string | undefined,

@@ -40,10 +40,7 @@ export class AgentConfigurations {
     this.#options = options;
   }
 
-  /**
-   * Throws `StartFailure` for a model that the template does not allow, and for a missing
-   * credential.
-   */
+  /** Throws `StartFailure` for a model that is not allowed, and for a missing credential. */
   async of(conversation: Configured): Promise<AgentConfiguration> {
     const { spec } = conversation;
     const chosen = spec.agent ?? {};
@@ -91,9 +88,7 @@ export class AgentConfigurations {
     return plainText(key === undefined ? text : withoutSecrets(text, [key]), maxLength);
   }
 
-  /**
-   * The secrets that no text of the agent may show: the key of the model, and those of the owner.
-   */
+  /** The secrets that no text of the agent may show: the model's key, and the owner's. */
   async secretsOf(
     conversation: Pick<CachedConversation, 'metadata' | 'spec'>,
     signal: AbortSignal,

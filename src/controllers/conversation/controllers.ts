@@ -48,9 +48,7 @@ export interface ConversationsOptions extends RecordingNeeds {
   readonly gitHosts: GitHosts;
   /** Where sandboxes of a namespace reach the gateway. Absent: nowhere. */
   readonly agentSide?: { readonly url: string; readonly namespace: string } | undefined;
-  /**
-   * Limits besides the defaults: 10 min for a clone and for the set-up script, 10 GiB a repository.
-   */
+  /** Default: 10 min for a clone and for the set-up script, 10 GiB for a repository. */
   readonly preparation?: Partial<PreparationLimits> | undefined;
   /** Maximum time between two polls in milliseconds, for agents that send no webhooks. */
   readonly maxPollMs?: number | undefined;

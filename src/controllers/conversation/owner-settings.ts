@@ -99,9 +99,7 @@ export class OwnerSettingsReader {
     ].flatMap(({ name, value }) => (value === undefined ? [] : [{ name, value }]));
   }
 
-  /**
-   * The MCP servers of an owner, except those whose headers or environment can not be decrypted.
-   */
+  /** The owner's MCP servers, except those whose headers or environment can not be decrypted. */
   mcpServersOf({ owner, mcpServers = [] }: OwnerSettingsSpec): readonly AgentMcpServer[] {
     return mcpServers.flatMap((server) => {
       const secrets = mcpValuesOf(server, owner, this.#options.sealing);

@@ -136,9 +136,7 @@ export class ConversationReconciler {
     return requeueAfterMs === Infinity ? undefined : { requeueAfterMs };
   }
 
-  /**
-   * Reads a conversation again after a conflict, because the cache lagged behind the API server.
-   */
+  /** Reads a conversation again after a conflict, because the cache lagged. */
   async refresh({ namespace, name }: Request, signal: AbortSignal): Promise<void> {
     const stored = await this.#options.client.get(conversations, namespace, name, { signal });
     if (conversations.accepts?.(stored) !== false) this.#newest.observe(cachedConversation(stored));

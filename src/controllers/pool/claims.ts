@@ -17,10 +17,7 @@ import { storedObject } from '../stored-object.ts';
 import { isOutdated, unfitness } from './decide.ts';
 import type { Clock } from '@conversation-operator/base/clock';
 
-/**
- * Time for which a start counts, in milliseconds: longer than a pool takes to replace a warm
- * sandbox.
- */
+/** Milliseconds for which a start counts: longer than a pool takes to replace a warm sandbox. */
 const windowMs = 60_000;
 /** Maximum starts in memory for one owner of one template. */
 const maxRemembered = 1_000;
@@ -65,9 +62,7 @@ export class ClaimShares {
     return own < Math.ceil((claimed + ready) / owners.size);
   }
 
-  /**
-   * Counts a claim that is sent now. The returned function uncounts a claim that was not executed.
-   */
+  /** Counts a claim that is sent now. The returned function uncounts one that was not executed. */
   claimed(template: string, owner: string): () => void {
     const claims = this.#byTemplate.get(template)?.get(owner)?.claims ?? [];
     const at = this.#clock.monotonic();
@@ -219,9 +214,7 @@ export class SpareClaims {
     return mayClaim ? oldest : 'share';
   }
 
-  /**
-   * Whether the pool of a warm sandbox exists: the deletion of a pool deletes its warm sandboxes.
-   */
+  /** Whether the pool of a warm sandbox exists: its deletion deletes the warm sandboxes too. */
   #isKept({ metadata: { namespace }, spec: { poolName = '' } }: Sandbox): boolean {
     const pool = this.#options.stores.pools.get(namespace, poolName);
     return pool !== undefined && pool.metadata.deletionTimestamp === undefined;

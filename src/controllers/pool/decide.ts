@@ -69,10 +69,7 @@ export interface ObservedPool {
   readonly room: number;
   /** Number of further warm sandboxes that quotas let the namespace store. */
   readonly free: number;
-  /**
-   * Number of warm sandboxes that may be created now, by the rate limit of the pool and its
-   * back-off.
-   */
+  /** Number of warm sandboxes that the rate limit and the back-off allow to create now. */
   readonly allowance: number;
   /** Number of claimed warm sandboxes whose replacements are delayed. */
   readonly delayed: number;

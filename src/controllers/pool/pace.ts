@@ -79,9 +79,7 @@ export class PoolPace {
     this.#readyAt = this.#clock.monotonic() + this.#failureDelayMs;
   }
 
-  /**
-   * Records a boot, which resets the failures if the warm sandbox was created after the last one.
-   */
+  /** Records a boot, which resets the failures if the creation was after the last one. */
   booted(createdAt: number): void {
     if (createdAt >= this.#failedAt) this.#failures = 0;
   }

@@ -107,9 +107,7 @@ export function decideRetention({
   return nowMs < atMs ? { kind: 'wait', forMs: atMs - nowMs } : { kind: 'due', rule, atMs };
 }
 
-/**
- * The settings that delete an object; reasons of the condition Expiring, and labels of the metric.
- */
+/** The settings that delete an object; reasons of the condition Expiring, labels of the metric. */
 export const RetentionRule = {
   finished: 'Finished',
   failed: 'Failed',
@@ -186,10 +184,7 @@ const endMs = (conversation: CachedConversation): number => {
   );
 };
 
-/**
- * The last request of a person for the sandbox, whatever its outcome; a time in the future does not
- * count.
- */
+/** The last request of a person for the sandbox; a time in the future does not count. */
 function requestedMs(sandbox: Sandbox, nowMs: number): number {
   const ms = Date.parse(resumeRequestOf(sandbox) ?? '');
   return ms <= nowMs ? ms : Number.NaN;
@@ -201,9 +196,7 @@ function isChanging(sandbox: Sandbox): boolean {
   return phase === 'STARTING' || (phase !== 'RUNNING' && (usesSlot(sandbox) || slotTaken(sandbox)));
 }
 
-/**
- * The countdown of a conversation; undefined for one that is kept for ever, as far as known. Pure.
- */
+/** The countdown of a conversation; undefined for one that is kept for ever. Pure. */
 export function countdownOfConversation({
   conversation,
   sandbox,
@@ -252,9 +245,7 @@ export function countdownOfConversation({
   ]);
 }
 
-/**
- * Whether the conversation has unfinished work, so that admission resumes the sandbox by itself.
- */
+/** Whether the conversation has unfinished work, so that admission resumes the sandbox. */
 const isUnfinished = (conversation: CachedConversation): boolean =>
   conversation.status?.executionStatus === 'running' || isToContinue(conversation);
 

@@ -252,9 +252,7 @@ export class RetentionReconciler {
       this.#observe(this.#subjects.ofConversation(user));
   }
 
-  /**
-   * Observes the sandbox of a conversation that may have kept it, as caches change in any order.
-   */
+  /** Observes the sandbox that a conversation may have kept, as caches change in any order. */
   #observeSandboxOf({ metadata: { namespace }, status }: CachedConversation): void {
     const name = status?.sandboxName;
     const sandbox =

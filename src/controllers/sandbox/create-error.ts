@@ -20,9 +20,7 @@ const factors: Readonly<Record<string, number>> = {
   Ei: 2 ** 60,
 };
 
-/**
- * The value of a Kubernetes quantity, such as 1.5 for `1500m`, as a double; NaN for invalid text.
- */
+/** The value of a Kubernetes quantity, such as 1.5 for `1500m`; NaN for invalid text. */
 export function quantityOf(text: string): number {
   const [, digits = '', suffix = ''] =
     /^([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)([numkMGTPE]?|[KMGTPE]i)$/.exec(text) ?? [];
@@ -42,9 +40,7 @@ interface Pattern {
   readonly text: (what: CreatedKind, match: RegExpExecArray) => string;
 }
 
-/**
- * Names of Kubernetes objects and resources that a message may repeat; any other text is omitted.
- */
+/** Names of Kubernetes objects and resources that a message may repeat, without other text. */
 const nameIn = (match: RegExpExecArray): string =>
   /^[a-z0-9][a-z0-9./-]{0,252}$/i.test(match[1] ?? '') ? ` ${match[1] ?? ''}` : '';
 /** `requests.cpu=2,requests.memory=4Gi` → requests.cpu, requests.memory. */

@@ -62,9 +62,7 @@ export class Creations {
     });
   }
 
-  /**
-   * Whether certainly no pod of the sandbox exists or will. Sets the pod, if one exists after all.
-   */
+  /** Whether certainly no pod exists or will. Sets the pod, if one exists after all. */
   async noPod(
     scope: Scope,
     signal: AbortSignal,

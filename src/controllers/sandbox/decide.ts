@@ -65,9 +65,7 @@ const requeueAtNext = (...inMs: readonly number[]): { readonly requeueAfterMs?: 
   return toCome.length === 0 ? {} : { requeueAfterMs: Math.min(...toCome) };
 };
 
-/**
- * Whether the agent was in its pod until now; a container that had crashed before does not count.
- */
+/** Whether the agent was in its pod until now; an earlier crash of its container excludes that. */
 function isAgentIn(pod: CachedPod, { status }: Sandbox): boolean {
   const ready = findCondition(status?.conditions, SandboxCondition.ready);
   const container = agentStatusOf(pod)?.containerID ?? status?.lastContainerID;

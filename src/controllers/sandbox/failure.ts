@@ -54,18 +54,13 @@ export const FailurePolicy = {
   permanent: 'permanent',
   /** Only a change of the template helps. */
   template: 'template',
-  /**
-   * An administrator has to repair the cluster: a first start does not wait, a sandbox that has run
-   * does.
-   */
+  /** An administrator has to act: a first start does not wait, a sandbox that has run does. */
   environment: 'environment',
   /** The cause may go away by itself. */
   transient: 'transient',
   /** The cause does not disappear by itself, and its repair takes some minutes. */
   needsRepair: 'needs-repair',
-  /**
-   * Nothing is wrong: the cluster admits the sandbox later, and that time counts for no deadline.
-   */
+  /** Nothing is wrong: the cluster admits the sandbox later; the time counts for no deadline. */
   waiting: 'waiting',
 } as const;
 export type FailurePolicy = (typeof FailurePolicy)[keyof typeof FailurePolicy];
@@ -83,10 +78,7 @@ const endings: Readonly<
 
 export interface Failure {
   readonly code: FailureCode;
-  /**
-   * Text for the sandbox's owner: names from the template, sizes, exit codes; no text of the
-   * cluster.
-   */
+  /** Text for the owner: names from the template, sizes, exit codes; no text of the cluster. */
   readonly message: string;
   readonly policy: FailurePolicy;
 }

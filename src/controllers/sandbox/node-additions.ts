@@ -90,10 +90,7 @@ export class NodeAdditions {
     this.#options = options;
   }
 
-  /**
-   * The current statement. `isFinal` reads a denial again, since the start ends without an
-   * announcement.
-   */
+  /** The current statement. `isFinal`: the start would end, so a denial is read again. */
   async of(
     { metadata }: CachedPod,
     { isFinal, signal }: { readonly isFinal: boolean; readonly signal: AbortSignal },

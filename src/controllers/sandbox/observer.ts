@@ -24,9 +24,7 @@ const passingMs = 3_000;
  */
 const undecidedMs = 5_000;
 
-/**
- * Measures the times, and the node, that the next step of a sandbox depends on besides its objects.
- */
+/** Measures the times, and reads the node, that a sandbox's next step depends on. */
 export class SandboxObserver {
   readonly #options: SandboxObserverOptions;
   readonly #bindings: ClaimBindings;

@@ -29,9 +29,7 @@ const missing = 78;
 
 const program = readFileSync(new URL('./trust.sh', import.meta.url), 'utf8');
 
-/**
- * File for Java's programs, which read no PEM. Java keeps its own roots where the file is missing.
- */
+/** File for Java's programs, which read no PEM. Without the file Java keeps its own roots. */
 export const trustStore = `${folder}/cacerts`;
 
 /** Variables by which programs replace the system's roots by those of a file. */
@@ -140,9 +138,7 @@ const templateNoProxy = 'TEMPLATE_NO_PROXY';
 
 const nodeVariable = 'NODE_USE_ENV_PROXY';
 
-/**
- * Programs read one spelling or the other: curl ignores HTTP_PROXY, and others ignore http_proxy.
- */
+/** Programs read one spelling or the other: curl ignores HTTP_PROXY, others ignore http_proxy. */
 const spellingsOf = (name: string): readonly [string, string] => [name, name.toLowerCase()];
 const noProxySpellings = spellingsOf('NO_PROXY');
 

@@ -223,8 +223,7 @@ export function podFailure(pod: CachedPod): Failure | undefined {
 }
 
 /**
- * The last output of a crashing container that its kubelet keeps (`terminationMessagePolicy`), if
- * any.
+ * The last output of a crashing container, if its kubelet keeps it (`terminationMessagePolicy`).
  */
 export function lastOutputOf({ status }: CachedPod): string | undefined {
   const crashed = [

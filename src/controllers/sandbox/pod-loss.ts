@@ -35,10 +35,7 @@ const lostNode = (message: string): PodLoss => ({
 });
 const shutDown = lostNode('The node of the sandbox was shut down.');
 
-/**
- * The loss by the reason of the condition DisruptionTarget. Only an eviction's message names its
- * requester.
- */
+/** The loss by the condition DisruptionTarget. Only an eviction's message names its requester. */
 function disruptionOf({ status }: CachedPod): PodLoss | undefined {
   const disrupted = status?.conditions?.find(
     ({ type, status: holds }) => type === 'DisruptionTarget' && holds === 'True',

@@ -137,10 +137,7 @@ const hardened = (container: Container): Container => ({
   },
 });
 
-/**
- * Labels or annotations without reserved ones, by which the operator and NetworkPolicies select
- * pods.
- */
+/** Labels or annotations without reserved ones, which the operator and NetworkPolicies use. */
 const unreserved = (entries: Readonly<Record<string, string>> = {}): Record<string, string> =>
   Object.fromEntries(Object.entries(entries).filter(([key]) => !key.startsWith(`${group}/`)));
 

@@ -109,8 +109,7 @@ export class SandboxReconciler {
   }
 
   /**
-   * Takes steps until one waits. The loop ends, as each step that creates an object leads to
-   * another.
+   * Takes steps until one waits. The loop ends, as a step that creates an object leads to another.
    */
   async #advance(scope: Scope, signal: AbortSignal): Promise<Outcome> {
     for (;;) {
@@ -170,10 +169,7 @@ export class SandboxReconciler {
     return requeueAfterMs === undefined ? undefined : { progress, requeueAfterMs };
   }
 
-  /**
-   * Removes the failure, so that admission may admit the sandbox again; after the back-off it takes
-   * a slot.
-   */
+  /** Removes the failure, so that admission may admit the sandbox again after the back-off. */
   #recover(sandbox: Sandbox): Outcome {
     const requeueAfterMs = this.#options.observer.podBackoff.waitMs(sandbox.metadata.uid);
     if (requeueAfterMs === 0)

@@ -82,16 +82,10 @@ export interface Outcome {
   readonly requeueAfterMs?: number | undefined;
 }
 
-/**
- * The outcome for an outdated cache. A watch shows the newer version; the delay is for a late
- * watch.
- */
+/** The outcome for an outdated cache. A watch brings the newer version; the delay is a fallback. */
 export const outdated: Outcome = { requeueAfterMs: 5_000 };
 
-/**
- * The observed state of a sandbox's pod. The port is that of the pod, whatever the template says
- * now.
- */
+/** The observed state of a pod. The port is that of the pod, whatever the template says now. */
 export function observedOf({
   pod,
   template,

@@ -31,10 +31,7 @@ export interface SandboxProgress {
   /** The run of the agent's container that has its keys. */
   readonly containerID?: string | undefined;
   readonly failed?: { readonly code: string; readonly message: string } | undefined;
-  /**
-   * Whether a person has requested the failed sandbox again, so that the condition Failed is
-   * removed.
-   */
+  /** Whether a person has requested the failed sandbox again, which removes Failed. */
   readonly recovered?: boolean;
   /** Whether the sandbox is meant to run. */
   readonly wanted: boolean;
@@ -242,10 +239,7 @@ export const progressSince = ({ metadata, status }: Sandbox): string =>
   findCondition(status?.conditions, SandboxCondition.admitted)?.lastTransitionTime ??
   metadata.creationTimestamp;
 
-/**
- * Whether the status reserves a slot and names the agent's master key, so that a pod may be
- * created.
- */
+/** Whether the status reserves a slot and names the master key, so that a pod may be created. */
 export const isReserved = ({ status }: Pick<Sandbox, 'status'>): boolean =>
   status?.replicas === 1 && status.masterKeyId !== undefined;
 

@@ -96,8 +96,7 @@ const defaultLeaseDurationMs = 15_000;
 const defaultRetryPeriodMs = 2_000;
 
 /**
- * Leads shards, or everything where there is one shard, until the signal is aborted and all work
- * has ended.
+ * Leads shards, or everything without shards, until the signal is aborted and all work has ended.
  */
 export async function lead(options: LeadershipOptions, signal: AbortSignal): Promise<void> {
   const election = options.shards === 1 ? electionOfOne(options) : electionOfShards(options);

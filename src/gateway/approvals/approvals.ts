@@ -92,10 +92,7 @@ interface ApprovalNeeds {
   };
 }
 
-/**
- * Questions of agents whether they may use a tool, and the answers. No question is approved
- * automatically.
- */
+/** Questions of agents whether they may use a tool, and the answers. None is automatic. */
 export function approvalRoutes(needs: ApprovalNeeds): readonly Route[] {
   const { client, lookup, feeds } = needs;
   const record = (conversation: CachedConversation) =>

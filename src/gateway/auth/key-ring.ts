@@ -8,10 +8,7 @@ import { ProblemError } from '../errors/problem-error.ts';
 import { hashKey, isEqual, isWellFormedKey } from './key.ts';
 import type { IncomingHttpHeaders } from 'node:http';
 
-/**
- * Maximum keys in a chain: a key, the key that made it, and so on. A longer or circular one is
- * invalid.
- */
+/** Maximum keys in a chain of a key and its makers; a longer or circular chain is invalid. */
 export const maxChainLength = 8;
 
 /** A valid key, together with the keys that it depends on. */
@@ -242,9 +239,7 @@ function keysOf(headers: IncomingHttpHeaders): string[] {
   );
 }
 
-/**
- * The principal of the first valid key. Throws `unauthorized`. Reads the cache only, once synced.
- */
+/** The principal of the first valid key. Throws `unauthorized`. Reads the synced cache only. */
 export function authenticate(ring: KeyRing, headers: IncomingHttpHeaders): Principal {
   for (const key of keysOf(headers)) {
     const principal = authenticateKey(ring, key);

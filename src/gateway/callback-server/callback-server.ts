@@ -21,9 +21,7 @@ import type { MeasuredRuntime } from '../../observability/metrics.ts';
 export interface CallbackRequest {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /**
-   * The sandbox in the cache, if any. The response must not disclose whether the sandbox exists.
-   */
+  /** The sandbox in the cache, if any. The response must not disclose whether it exists. */
   readonly sandbox: Sandbox | undefined;
   /** Segments after the sandbox's name, decoded; never empty, `.` or `..`. */
   readonly path: readonly string[];
@@ -66,10 +64,7 @@ export interface CallbackServerOptions extends Omit<MeasuredRuntime, 'random'> {
    * one owner may have a quarter of the connections, and one sandbox a sixteenth.
    */
   readonly maxConnections?: number;
-  /**
-   * Maximum concurrent connections of one address, usually of one sandbox; by default without
-   * limit.
-   */
+  /** Maximum concurrent connections of an address, usually a sandbox's; default: no limit. */
   readonly maxConnectionsPerAddress?: number;
   /** Maximum time for requests in progress after `close`; 5 s by default. */
   readonly graceMs?: number;

@@ -35,10 +35,7 @@ export const idempotencyHeaders = z.object({
 const namesOf = (keys: Pick<SandboxKeys, 'derivedIds'>, owner: string, key: string, turn: number) =>
   keys.derivedIds(`idempotency/${owner}/${turn}/${key}`);
 
-/**
- * The message ids that an owner's idempotency key can have in a conversation; new messages get the
- * first.
- */
+/** The message ids that an owner's idempotency key can have; new messages get the first. */
 export const messageIdsOf = (
   keys: Pick<SandboxKeys, 'derivedIds'>,
   owner: string,
@@ -46,10 +43,7 @@ export const messageIdsOf = (
   key: string,
 ) => keys.derivedIds(`message/${owner}/${conversation}/${key}`);
 
-/**
- * The conversation that the owner started with the key in the last 24 hours, else the name for a
- * new one.
- */
+/** The conversation of the key in the last 24 hours, else the name for a new one. */
 export async function placeOf(
   {
     lookup,

@@ -64,10 +64,7 @@ const sunset = 'Wed, 01 Apr 2026 00:00:00 GMT';
 
 const successorPath = '/api/v1/app-conversations';
 
-/**
- * Marks every response of the legacy interface as deprecated; when it is off, the only status is
- * 410.
- */
+/** Marks each response of the legacy interface as deprecated; when it is off, all are 410. */
 export const legacyInterface =
   ({ publicUrl }: { readonly publicUrl: () => string }, isEnabled: boolean): RequestHandler =>
   (_request, response, next) => {

@@ -59,10 +59,7 @@ function recentlyDelivered(
   return kept;
 }
 
-/**
- * The messages of the conversation with the new one; throws `message-queue-full` if it does not
- * fit.
- */
+/** The messages with the new one; throws `message-queue-full` if it does not fit. */
 function withMessage(conversation: Conversation, message: LaterMessage): readonly LaterMessage[] {
   const waiting = undeliveredMessages(conversation);
   const bytes = totalBytes([...waiting, message]);
@@ -148,9 +145,7 @@ function sameAs(known: LaterMessage, message: Message): number {
 
 const { post } = endpoints('conversations');
 
-/**
- * An agent receives a message between two tool calls in milliseconds. A busier one gets it later.
- */
+/** An agent gets a message between two tool calls in milliseconds. A busier one gets it later. */
 const deliveryMs = 3_000;
 
 export const sentSchema = z.object({

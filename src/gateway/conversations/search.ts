@@ -37,10 +37,7 @@ const createdAt = ({ metadata }: CachedConversation): string => metadata.creatio
 
 type Order = Derived<readonly CachedConversation[], readonly Placed<CachedConversation>[]>;
 
-/**
- * Caches the sort key of each conversation, and the sorted conversations of an owner, until they
- * change.
- */
+/** Caches each conversation's sort key, and an owner's sorted conversations, until they change. */
 function orderBy(keyOf: (conversation: CachedConversation) => string): Order {
   const positions = new Derived((conversation: CachedConversation) => ({
     key: keyOf(conversation),

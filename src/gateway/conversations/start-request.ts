@@ -94,10 +94,7 @@ export function specOf(
   };
 }
 
-/**
- * Throws 422 for a model that the template does not allow. Without a template the start fails
- * later.
- */
+/** Throws 422 for a model that is not allowed. Without a template the start fails later. */
 export function refuseModel(
   model: string,
   template: SandboxTemplate | undefined,

@@ -34,9 +34,7 @@ import {
   type ReferenceNeeds,
 } from './start-request.ts';
 
-/**
- * SHA-256 of the request that created a conversation, which recognizes a repetition of the start.
- */
+/** SHA-256 of the request that created a conversation, to recognize a repeated start. */
 export const requestHashAnnotation = 'conversation-operator.dev/request-sha256';
 
 /**

@@ -1,9 +1,7 @@
 import { problems, type ProblemCode } from './catalogue.ts';
 
 export interface FieldError {
-  /**
-   * The path of the field in the request: `body.initial_message.content[0].text`, `query.limit`.
-   */
+  /** Path of the field in the request: `body.initial_message.content[0].text`, `query.limit`. */
   readonly path: string;
   readonly message: string;
 }

@@ -173,9 +173,7 @@ export function validate<P, Q, B, H>(
   return values;
 }
 
-/**
- * The first mistake is the detail; the list has up to 100 of them, and the number of the others.
- */
+/** The first mistake is the detail; the list has up to 100, and the number of the others. */
 export function invalidRequest(all: readonly FieldError[]): ProblemError {
   const [first] = all;
   const more = all.length > 1 ? ` (and ${all.length - 1} more)` : '';

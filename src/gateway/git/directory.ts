@@ -45,20 +45,14 @@ type GitCheck = GitAccess | 'branch-not-found';
  * configured. Never rejects.
  */
 export interface GitDirectory {
-  /**
-   * Whether this owner may read the repository with this branch or tag, by default on the first
-   * host.
-   */
+  /** Whether this owner may read the repository with this ref, by default on the first host. */
   access(wish: GitWish): Promise<GitCheck>;
   repositories(search: GitSearch): Promise<readonly GitRepository[]>;
   /** The default branch comes first; `commitSha` is empty where the host gave no answer. */
   branches(search: GitSearch & { readonly repository: string }): Promise<readonly GitBranch[]>;
 }
 
-/**
- * Default branch of most repositories. A start that names no branch gets the repository's own
- * default.
- */
+/** Default branch of most repositories. A start without a branch gets the repository's own. */
 const likelyBranch = 'main';
 
 /** The part of a URL after the repository, in the URLs of its pages on common git hosts. */
@@ -80,16 +74,11 @@ export function repositoryTyped(text: string, baseUrl: string): string | undefin
   return repository().safeParse(name).success ? name : undefined;
 }
 
-/**
- * Reads own properties only, because the provider comes from a client: `constructor` is no host.
- */
+/** Reads own properties only, because clients choose the provider: `constructor` is no host. */
 const baseUrlOf = (hosts: GitHosts, provider: string): string | undefined =>
   Object.hasOwn(hosts, provider) ? hosts[provider] : undefined;
 
-/**
- * A directory without requests to hosts. Every valid name counts as existing; the start detects
- * errors.
- */
+/** A directory without requests to hosts: all valid names exist, and starts detect errors. */
 export const staticDirectory = (hosts: GitHosts): GitDirectory => ({
   access: () => Promise.resolve('unknown'),
   repositories: ({ provider, query }) => {

@@ -129,9 +129,7 @@ async function signed<T>(sign: () => Promise<T>): Promise<T> {
   }
 }
 
-/**
- * The error of a request for a token. Errors of Octokit contain the request, so they are dropped.
- */
+/** The error of a request for a token, without Octokit's error, which contains the request. */
 function mintError(error: unknown): HostApiError {
   const parsed = z
     .object({

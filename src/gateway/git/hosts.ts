@@ -82,9 +82,7 @@ function credentialIn({ username, password }: URL): GitCredential | undefined {
   };
 }
 
-/**
- * The token of a URL that only has a user is the user. A header only accepts visible characters.
- */
+/** The token of a URL with a user alone is the user. A header accepts visible characters only. */
 function tokenIn(user: string, password: string): string | undefined {
   const token = password === '' ? user : password;
   return /^[\x21-\x7e]+$/.test(token) ? token : undefined;

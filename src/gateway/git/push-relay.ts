@@ -33,9 +33,7 @@ const proofLimits = { maxPackBytes: 4 * mebibyte, maxCommits: 20_000 } as const;
 /** Maximum bytes of a malformed push that are read. */
 const maxDiscardedBytes = 16 * mebibyte;
 
-/**
- * The right of a sandbox to push to a repository: none, for the reason `closed`, or by policies.
- */
+/** The right of a sandbox to push: none, for the reason `closed`, or by policies. */
 export type PushAccess =
   | { readonly conversation: CachedConversation | undefined; readonly closed: string }
   | {

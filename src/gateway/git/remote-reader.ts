@@ -34,9 +34,7 @@ const accessKeyOf = ({ host, repository, credential }: Inquiry): string =>
     credential === undefined ? '' : fingerprintOf(credential),
   ]);
 
-/**
- * Identifies inquiries that want the same references too; `accessKeyOf` only identifies the access.
- */
+/** Identifies inquiries with the same references; `accessKeyOf` only identifies the access. */
 export function keyOf(inquiry: Inquiry): string {
   const accessKey = accessKeyOf(inquiry);
   if (inquiry.named !== undefined) return `${accessKey} named ${inquiry.named}`;
@@ -192,10 +190,7 @@ export class RemoteReader {
     return this.#http.close();
   }
 
-  /**
-   * Returns the cached finding, or that of an equal inquiry of this owner in flight, else asks the
-   * host.
-   */
+  /** Returns the cached or pending finding of this owner for the inquiry, else asks the host. */
   async read(inquiry: Inquiry): Promise<Finding> {
     const key = JSON.stringify([inquiry.owner, keyOf(inquiry)]);
     const known = this.#findings.get(inquiry) ?? this.#wanted.get(key);

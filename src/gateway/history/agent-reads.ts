@@ -147,9 +147,7 @@ export class AgentReads {
     return { endpoint, id, owner, sandbox: metadata.uid, container };
   }
 
-  /**
-   * Aborts the read of an agent that has not begun its response in time; the rest may take longer.
-   */
+  /** Aborts a read whose response has not begun in time; the rest may take longer. */
   async #inTime<T>(ending: AbortController, begin: () => Promise<T>): Promise<T> {
     const { clock, firstByteMs } = this.#needs;
     const late = new Error('the agent has not begun its answer in time');

@@ -288,9 +288,7 @@ interface ReadsNeeds {
   readonly firstByteMs: number | undefined;
 }
 
-/**
- * Creates the readers of agents and archives. The caller closes `control`, `events` and `files`.
- */
+/** Creates the readers. The caller closes `control`, `events` and `files`. */
 export function createReads({ places, firstByteMs = 10_000, ...needs }: ReadsNeeds) {
   const silentAgents = new CircuitBreakers({ clock: needs.clock });
   const agentReads = new AgentReads({

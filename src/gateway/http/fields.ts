@@ -93,9 +93,7 @@ export const label = (maxLength: number) =>
     'must not have control characters or characters that change the direction of text',
   );
 
-/**
- * Text that people read in tables and on terminals, without the characters that a label rejects.
- */
+/** Text for people in tables and on terminals, without the characters that a label rejects. */
 export const shownText = (maxLength: number) =>
   wellFormed(maxLength).transform((text) => plainText(text, maxLength));
 

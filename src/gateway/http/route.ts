@@ -17,10 +17,7 @@ declare module 'express-serve-static-core' {
     /** The pattern of the path, also where no route has the method. */
     pattern?: string | undefined;
     principal?: Principal;
-    /**
-     * The API keys that the request depends on: through its API key, its session or its session
-     * key.
-     */
+    /** The API keys that the request depends on: by its API key, session or session key. */
     chain?: KeyChain;
     /** Owner of the API key, or of the sandbox whose session key the request has. */
     owner?: string;
@@ -114,9 +111,7 @@ interface KeyRoute<P, Q, B, H> extends Description, Schemas<P, Q, B, H> {
   readonly handle: (call: Call<P, Q, B, H>) => HandlerResult | Promise<HandlerResult>;
 }
 
-/**
- * An endpoint that needs an API key. Its handler gets the request as its schemas have parsed it.
- */
+/** An endpoint that needs an API key. Its handler gets the request as parsed by its schemas. */
 function keyRoute<P, Q, B, H>(definition: KeyRoute<P, Q, B, H>): Route {
   return {
     ...definition,

@@ -225,10 +225,7 @@ const listed = ({ lookup, ring }: KeyNeeds, owner: string | undefined): readonly
     (key) => !ring.isOrphan(key),
   );
 
-/**
- * Throws 403 where the requesting key is not an admin's, and the wish exceeds its own owner and
- * role.
- */
+/** Throws 403 where the wish exceeds the owner and role of a key that is not an admin's. */
 function ownerFor({ owner, role }: Principal, wish: KeyRequest): string {
   if (role !== 'admin' && wish.role === 'admin') throw onlyAdmin('make another one');
   if (role !== 'admin' && (wish.owner ?? owner) !== owner)

@@ -90,10 +90,7 @@ export function createLimits(
 
 interface FairClientOptions {
   readonly client: KubeClient;
-  /**
-   * The owner of the request behind a call; undefined for calls of the gateway itself, which do not
-   * wait.
-   */
+  /** The owner of the request behind a call; undefined: the gateway's own, which does not wait. */
   readonly owner: () => string | undefined;
   /** Size of a stored conversation in bytes; 0 where that is unknown. */
   readonly bytesOf: (conversationName: string) => number;

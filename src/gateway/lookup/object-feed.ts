@@ -45,9 +45,7 @@ export class Listeners<Event = void> {
   }
 }
 
-/**
- * Called with each state of an object that the cache sees, and with undefined after its deletion.
- */
+/** Called with each state of an object in the cache, and with undefined after its deletion. */
 export type Listener<T> = (object: T | undefined) => void;
 
 interface ObjectFeedOptions<T extends KubeObject> {

@@ -17,10 +17,7 @@ import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { isInSandbox } from '../../resources/sandbox-makers.ts';
 import { inNamespace, type Cache, type Caches, type gatewayIndexers, Derived } from './cache.ts';
 
-/**
- * A DNS-1123 subdomain. No object has another name, and no other text gets into a URL of the API
- * server.
- */
+/** A DNS-1123 subdomain, the only form of names, and the only text in the API server's URLs. */
 const objectName = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 
 /** Maximum concurrent direct reads of one request. */

@@ -135,10 +135,7 @@ export class StartTextReader {
     this.#places = places;
   }
 
-  /**
-   * Undefined where the conversation no longer exists. Throws the errors of a read, and
-   * `overloaded`.
-   */
+  /** Undefined where the conversation is deleted. Throws errors of a read, and `overloaded`. */
   of(conversation: CachedConversation): Promise<StartTexts | undefined> {
     const key = keyOf(conversation, conversation);
     const known = this.#known.get(key);

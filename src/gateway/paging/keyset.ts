@@ -4,9 +4,7 @@ import { invalidField } from '../errors/validation.ts';
 
 const cursorSchema = z.tuple([z.string(), z.string(), z.string()]);
 
-/**
- * Opaque to clients. `order` identifies the search: a cursor of one search is invalid in another.
- */
+/** Opaque to clients. `order` identifies the search; no other accepts the cursor. */
 export const encodeCursor = (order: string, position: Position | undefined): string | null =>
   position === undefined
     ? null

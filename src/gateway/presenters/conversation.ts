@@ -166,10 +166,7 @@ export interface ConversationSources {
   readonly children: readonly CachedConversation[];
 }
 
-/**
- * The sandbox of a conversation as clients see it, also before there is one and after the start has
- * failed.
- */
+/** The sandbox of a conversation for clients, even before it exists or after a failed start. */
 export function sandboxViewOf(
   conversation: Pick<CachedConversation, 'spec' | 'status'>,
   sandbox: Sandbox | undefined,
@@ -190,9 +187,7 @@ export function sandboxViewOf(
   return viewOfSandbox(undefined);
 }
 
-/**
- * The title of a conversation: the owner's, else the agent's, else the beginning of its message.
- */
+/** The title of a conversation: the owner's, else the agent's, else its first words. */
 export function titleOf({ spec, status, firstWords }: CachedConversation): string {
   const given = spec.title ?? status?.title;
   if (given !== undefined && given !== '') return given;
@@ -207,9 +202,7 @@ export const updatedAt = (conversation: CachedConversation): string =>
     transitionsOf(conversation).at(-1)?.time,
   );
 
-/**
- * The bridge to an agent of the Agent Client Protocol has a title of its own, which is not shown.
- */
+/** The bridge to an ACP agent has a title of its own, which is not shown. */
 const agentNameOf = ({ agentKind, agentName, agentTitle }: Partial<SandboxState> = {}) =>
   agentName ?? (agentKind === 'acp' ? null : (agentTitle ?? null));
 

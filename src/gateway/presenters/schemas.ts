@@ -28,9 +28,7 @@ export const pageFrame = (nextPageId: string | null): ListFrame => ({
   tail: `],"next_page_id":${JSON.stringify(nextPageId)}}`,
 });
 
-/**
- * ISO 8601 in UTC with microseconds and Z, from milliseconds since 1970 or from any RFC 3339 form.
- */
+/** ISO 8601 in UTC with microseconds, from milliseconds since 1970 or any RFC 3339 form. */
 export const wireTime = (time: string | number): string =>
   new Date(time).toISOString().replace('Z', '000Z');
 export const wireTimeOrNull = (time: string | undefined): string | null =>

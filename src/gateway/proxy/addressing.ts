@@ -9,9 +9,7 @@ export interface ProxyAddress {
   readonly sandbox: string;
   /** The path for the agent, with the query, exactly as the client has sent it. */
   readonly path: string;
-  /**
-   * The part of the client's URL before `path`: empty where the sandbox has an origin of its own.
-   */
+  /** The client's path before `path`: empty where the sandbox has an origin of its own. */
   readonly prefix: string;
 }
 
@@ -141,9 +139,7 @@ export class Addressing {
     return this.#originOf(sandbox) ?? `${this.#options.publicUrl()}${pathOf(sandbox)}`;
   }
 
-  /**
-   * The address in a request for a sandbox; undefined where the request is for the service itself.
-   */
+  /** The address in a request for a sandbox; undefined for a request to the service itself. */
   find(request: IncomingMessage): ProxyAddress | undefined {
     const { addresses, template } = this.#options;
     const path = request.url ?? '';

@@ -53,9 +53,7 @@ export interface AgentAccessOptions extends Pick<MeasuredRuntime, 'clock' | 'log
   readonly failedKey: (address: string) => void;
 }
 
-/**
- * Maximum delay of a request for a key or a sandbox that the caches of this replica may still lack.
- */
+/** Maximum delay of a request for a key or a sandbox that the caches may still lack. */
 const maxCacheWaitMs = 1000;
 /** Form of every session key: no request waits for a key of another form. */
 const sessionKeyShape = /^[A-Za-z0-9_-]{32,128}$/;

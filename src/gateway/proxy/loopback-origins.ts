@@ -51,10 +51,7 @@ function candidate(text: string): string {
 export class LoopbackOrigins implements AddressOrigins {
   readonly #options: LoopbackOriginsOptions;
   readonly #byAddress = new Map<string, Listener>();
-  /**
-   * A connection keeps its sandbox, even a deleted one, and never becomes a connection to the
-   * service.
-   */
+  /** A connection keeps its sandbox, even a deleted one, and never reaches the service. */
   readonly #bySocket = new WeakMap<Socket, Listener>();
   readonly #bySandbox = new Map<string, Listener>();
   readonly #pending = new Set<Promise<void>>();

@@ -30,9 +30,7 @@ export interface PullRequestCall {
 /** The access of a conversation to its repository, whose policy allows pull requests. */
 export interface HostAccess {
   readonly api: HostApi;
-  /**
-   * The repository under which pull requests are recorded, whatever its current name on the host.
-   */
+  /** The repository under which pull requests are recorded, whatever its current name. */
   readonly place: RecordedPlace;
   /**
    * Asks the host for the current name: hosts redirect no write under an old name. Each request
@@ -48,10 +46,7 @@ export interface HostAccess {
 export interface PresentRepository {
   readonly target: ApiTarget;
   readonly defaultBranch: string;
-  /**
-   * The policies for the conversation's name of the repository, and for the current one. Both
-   * apply.
-   */
+  /** The policies for the repository's recorded and current names. Both apply. */
   readonly policies: readonly GitPolicy[];
 }
 
@@ -71,9 +66,7 @@ export class HostAccesses {
     this.#budget = new HostBudget(options.clock, hostApiBudget);
   }
 
-  /**
-   * Throws where the conversation has no repository, or the owner may have no pull requests there.
-   */
+  /** Throws where the conversation has no repository, or its owner may open none there. */
   async of({ conversation, by, signal }: PullRequestCall): Promise<HostAccess> {
     const { credentials, templates, apiOf, defaultProvider } = this.#options;
     const { metadata, spec } = conversation;

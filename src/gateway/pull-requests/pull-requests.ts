@@ -153,10 +153,7 @@ export class PullRequests {
     });
   }
 
-  /**
-   * A pull request of the repository with its comments. Without a number: the last one of the
-   * conversation.
-   */
+  /** A pull request with its comments. Without a number: the last one of the conversation. */
   details(call: PullRequestCall, number?: number): Promise<PullRequestDetails> {
     return this.#atHost(call, async ({ api, place, present }) => {
       const known = numberOf(await this.#records.stored(call.conversation), number);

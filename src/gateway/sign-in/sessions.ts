@@ -64,9 +64,7 @@ export async function createLoginLink({
 const dayMs = 24 * 60 * 60 * 1000;
 /** Maximum lifetime of a session; after that the person signs in again. */
 const sessionMs = 7 * dayMs;
-/**
- * Maximum age of a session whose ApiKey a replica may still lack, and maximum wait for that key.
- */
+/** Maximum age of a session whose ApiKey a replica may lack, and maximum wait for it. */
 const youngMs = 30_000;
 const appearMs = 1_000;
 /** Maximum sessions of one owner; the next one ends the oldest. */

@@ -28,10 +28,7 @@ export const announceShutdown =
     return false;
   };
 
-/**
- * Rejects a request beyond the limit of concurrent requests of a client address behind trusted
- * proxies.
- */
+/** Rejects a request beyond the limit of a client address behind trusted proxies. */
 export const limitAddress =
   ({ connections }: { readonly connections: Connections }): Stage =>
   (request, response) => {

@@ -75,9 +75,7 @@ export class OwnRecords {
     return this.#options.owner;
   }
 
-  /**
-   * Every object that may have a record now: the newest conversations first, then the sandboxes.
-   */
+  /** Every object that may have a record: the newest conversations first, then the sandboxes. */
   *subjects(): Generator<Subject, void, undefined> {
     const { owner, lookup } = this.#options;
     for (const { item } of sortedBy(lookup.conversationsOf(owner), creationOf).toReversed()) {

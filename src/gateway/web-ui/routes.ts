@@ -100,10 +100,7 @@ function releaseAfter(body: NodeJS.ReadableStream, response: Response): void {
   response.once('close', leave);
 }
 
-/**
- * Endpoints that the official web UI expects at its own origin, besides the interface of every
- * cloud.
- */
+/** Endpoints that the official web UI expects at its own origin, besides those of every cloud. */
 export const webUiRoutes = ({
   agents,
   publicUrl,

@@ -54,10 +54,7 @@ export interface ExecutionDecision {
 const staleMs = 1_500;
 const staleAfterResumeMs = 5_000;
 
-/**
- * openhands-agent-server 1.58 loses the model's request for an action on a reload of the
- * conversation.
- */
+/** openhands-agent-server 1.58 loses the model's request for an action on a reload. */
 const reloadedWhileWaiting =
   'The agent was restarted while an action waited for confirmation. Whatever the answer is, the agent forgets that the model requested the action, and some models refuse to proceed.';
 
@@ -66,9 +63,7 @@ interface ReportFacts {
   readonly agentEpoch: number;
   readonly nowMs: number;
   readonly interruptions?: SandboxInterruptions;
-  /**
-   * Whether the owner has requested the run, so that it also resumes after a pause by the owner.
-   */
+  /** Whether the owner has requested the run, so that it resumes even after the owner's pause. */
   readonly runRequested?: boolean;
   /** Whether agents of this kind still know their question in a new container. */
   readonly keepsQuestions?: boolean;

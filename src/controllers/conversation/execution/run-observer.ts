@@ -100,9 +100,7 @@ export interface PolledRun {
   readonly state: AgentConversation;
   /** Removes from a text of the agent what the owner must not see. */
   readonly shown: (text: string, maxLength?: number) => Promise<string>;
-  /**
-   * Reads the secrets that readers of the resource must not see. Values that are too short stay.
-   */
+  /** Reads the secrets that readers of the resource must not see; too short values stay. */
   readonly secrets: () => Promise<readonly NamedSecret[]>;
 }
 
@@ -161,10 +159,7 @@ async function isContainerRunning(
   );
 }
 
-/**
- * Derives the status of a run from the agent's report, and asks the agent for the cause of an
- * error.
- */
+/** Derives the status of a run from the agent's report, and asks for the cause of an error. */
 export class RunObserver {
   readonly #options: RunObserverOptions;
   /** Epochs of errors without a cause. */

@@ -65,10 +65,7 @@ function withSandboxFailed(
   };
 }
 
-/**
- * Whether only the sandbox caused the error: a run with its own error, or abandoned, stays as it
- * is.
- */
+/** Whether only the sandbox caused the error: the run has no error and is not abandoned. */
 const isErrorOfSandbox = (status: ConversationStatus): boolean => {
   const pending = pendingInterruption(status);
   return (

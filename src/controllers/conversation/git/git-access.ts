@@ -37,10 +37,7 @@ export interface AgentGitOptions extends GitAccessOptions {
 /** Name of the gateway's MCP server, which agents show beside the names of its tools. */
 const serverName = 'conversation-operator';
 
-/**
- * The gateway's MCP server for the agent of a conversation; undefined where the agent may open no
- * pull request.
- */
+/** The gateway's MCP server for an agent; undefined where it may open no pull request. */
 function agentToolsOf(
   { stored, sandbox }: Pick<Scope, 'stored' | 'sandbox'>,
   { push, pullRequests }: GitPolicy,
@@ -150,9 +147,7 @@ export interface GitAccessOptions {
   readonly keys: Pick<SandboxKeys, 'gitToken'>;
   readonly stores: { readonly templates: Pick<Store<SandboxTemplate>, 'get'> };
   readonly gitHosts: GitHosts;
-  /**
-   * URL at which sandboxes of a namespace reach the gateway. Absent: sandboxes can not reach it.
-   */
+  /** URL at which sandboxes of a namespace reach the gateway. Absent: they can not reach it. */
   readonly agentSide?: { readonly url: string; readonly namespace: string } | undefined;
 }
 

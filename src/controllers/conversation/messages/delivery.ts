@@ -40,9 +40,7 @@ import { withRunRequested } from '../execution/run-resume.ts';
 
 const pendingRunMs = 1_000;
 
-/**
- * Whether the stored message needs a request to run; `later`: the report is too recent to decide.
- */
+/** Whether the stored message needs a request to run; `later`: the report is too recent. */
 export function runRequestOf(
   { messages }: ConversationStatus,
   { executionStatus }: AgentConversation,

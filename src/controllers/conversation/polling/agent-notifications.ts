@@ -94,10 +94,7 @@ export interface AgentNotificationsOptions {
   readonly onNotification: (request: Request) => void;
 }
 
-/**
- * Maximum conversations of one owner whose polls notifications bring forward: 400 at once, then 200
- * per second.
- */
+/** Polls of one owner that notifications bring forward: 400 at once, then 200 per second. */
 const budget = { burst: 400, intervalMs: 5 } as const;
 const maxOwners = 4_096;
 

@@ -48,9 +48,7 @@ export interface UnansweredPoll extends Unanswered {
   readonly isUnresponsive: boolean;
 }
 
-/**
- * A text whose change makes a poll due at once: the spec, the agent, or the object of this name.
- */
+/** A text whose change makes a poll due at once: of the spec, the agent, or the object. */
 const subjectOf = ({ metadata }: CachedConversation, sandbox: Sandbox): string =>
   [metadata.uid, metadata.generation, sandbox.metadata.uid, sandbox.metadata.resourceVersion].join(
     '/',

@@ -37,10 +37,7 @@ const isAwaitingAgent = (sandbox: Sandbox | undefined, { reason }: SandboxView):
   reason === SandboxReason.agentSilent ||
   (reason === SandboxReason.waitingForAgent && sandbox !== undefined && hasRun(sandbox));
 
-/**
- * The endpoint of the agent while the sandbox is RUNNING. Throws `StartFailure` when it never will
- * be.
- */
+/** The endpoint of the agent of a RUNNING sandbox. Throws `StartFailure` if it never will be. */
 export function agentOf(
   { stored, status, sandbox }: DeadlineScope,
   { keys, deadlines }: Omit<AwaitAgentOptions, 'client'>,

@@ -128,10 +128,7 @@ export interface StartAccess {
   readonly client: KubeClient;
   readonly stores: NamedStores;
   readonly keys: Pick<SandboxKeys, 'derivedIds'>;
-  /**
-   * Claims a warm sandbox for a start; undefined when none is available. Absent: there are no
-   * pools.
-   */
+  /** Claims a warm sandbox; undefined when none is available. Absent: there are no pools. */
   readonly claimSpare?:
     | ((conversation: CachedConversation, signal: AbortSignal) => Promise<Sandbox | undefined>)
     | undefined;

@@ -26,10 +26,7 @@ export interface CloneAccessOptions extends GitAccessOptions {
   readonly clock: Clock;
 }
 
-/**
- * The access for the clone of a start, which expires with the deadline of the step; undefined
- * without a gateway.
- */
+/** The access for a clone, which expires with the step's deadline; undefined without a gateway. */
 export function cloneAccessOf(
   scope: StartScope,
   options: CloneAccessOptions,

@@ -71,10 +71,7 @@ const callTimeoutSeconds = 20;
 const workingDirOf = ({ folder }: StepReport): string =>
   `${folder.replace(/\/$/, '')}/${projectFolder}`;
 
-/**
- * Runs the steps of a start inside the sandbox. Completed steps do not run again, so calls are
- * idempotent.
- */
+/** Runs the steps of a start in the sandbox. Calls are idempotent: completed steps stay done. */
 export class Preparation {
   readonly #options: PreparationOptions;
 

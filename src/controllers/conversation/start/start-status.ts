@@ -101,9 +101,7 @@ export function eventOfStart(
       };
 }
 
-/**
- * The stages that the start has completed between two writes of the status, without failed ones.
- */
+/** The stages that the start has completed, without failed ones, between two status writes. */
 export function finishedStages(
   before: ConversationStatus | undefined,
   after: ConversationStatus,

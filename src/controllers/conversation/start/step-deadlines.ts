@@ -22,14 +22,10 @@ export type DeadlineScope = Pick<StartScope, 'stored' | 'status' | 'sandbox'>;
 export const graceMs = 60_000;
 /** Maximum wait for the deletion of the sandbox of an earlier conversation with the same ID. */
 const maxWorkingMs = 60_000;
-/**
- * Maximum wait for an agent to answer again: longer than its probes take to restart the container.
- */
+/** Maximum wait for an agent to answer again: longer than its probes take for a restart. */
 const maxUnresponsiveMs = 120_000;
 
-/**
- * Ends a start whose current step takes too long; a clock that jumps ends none (`ElapsedTimes`).
- */
+/** Ends a start whose step takes too long; a clock that jumps ends none (`ElapsedTimes`). */
 export class StepDeadlines {
   readonly #options: StepDeadlinesOptions;
   readonly #elapsed: ElapsedTimes;

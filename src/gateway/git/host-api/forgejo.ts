@@ -67,9 +67,7 @@ const review = z.object({
   comments_count: z.int().nonnegative().optional(),
 });
 
-/**
- * The titles by which Gitea and Forgejo recognize a draft, unless they are configured otherwise.
- */
+/** The titles by which Gitea and Forgejo recognize a draft, unless configured otherwise. */
 const draftTitle = /^(wip:|\[wip\])/i;
 const titleOf = (text: string, isDraft: boolean): string =>
   isDraft && !draftTitle.test(text) ? `WIP: ${text}` : text;
