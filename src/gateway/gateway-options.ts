@@ -90,10 +90,7 @@ export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'
   readonly gitHosts?: GitHosts;
   /** Template of sandboxes where a request names none; `default` by default. */
   readonly defaultTemplateName?: string;
-  /**
-   * Reads repositories and branches; by default every valid name counts as existing. The caller
-   * closes it.
-   */
+  /** Reads repositories; by default every valid name counts as existing. The caller closes it. */
   readonly gitDirectory?: GitDirectory;
   /** Opens pull requests; without it the gateway rejects them. */
   readonly pullRequests?: Pick<PullRequests, 'open'>;

@@ -97,8 +97,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     services.lastResponses.begin();
     if (server.listening) await sleep(clock, drainMs);
     streams.close();
-    // A client of a stream reuses its connection, and may send a request that gets the announcement
-    // as its response.
+    // A stream's client may send a request on its connection, which gets the announcement.
     if (server.listening) await sleep(clock, Math.min(drainMs, lastCallMs));
     await closeServer(server, clock, graceMs);
     loadShedder.stop();

@@ -148,8 +148,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     disclosures: new Disclosures({ audit, clock, clientAddress: proxies.clientAddress }),
     maxKeyLifetimeMs,
     caps,
-    // The fair client would limit these reads twice, and streams have no request whose owner it
-    // could know.
+    // The fair client would limit these reads twice, and a stream's request has no owner.
     startTexts: new StartTextReader({ client: options.client, places: pool('startTexts') }),
     streams: new OpenStreams(),
     places: {

@@ -94,10 +94,7 @@ export function archiveRetentionMs(
   return limits.length === 0 ? undefined : Math.min(...limits);
 }
 
-/**
- * Codes of rejections by limits on stored objects: of a start in ERROR, and of the condition Failed
- * of a Sandbox.
- */
+/** Codes of rejections by limits on stored objects: of a start, and of a Sandbox (Failed). */
 export const CapExceeded = {
   maxConversations: 'ConversationLimitExceeded',
   maxStoredBytes: 'StoredBytesLimitExceeded',

@@ -75,8 +75,7 @@ function stateOf(inside: Inside): SlotState {
   if (isFailedStart(inside)) return 'none';
   if (admitted === undefined || !isPausingReason(admitted.reason) || isRequested(sandbox))
     return 'waiting';
-  // A message may reach an agent at the moment of its pause for idleness, before the operator
-  // observes the message.
+  // A message may reach an agent at the moment of its pause for idleness, still unobserved.
   const mayResume =
     admitted.reason === SandboxReason.quota ||
     (admitted.reason === SandboxReason.idle && conversations.some(isWorking));
@@ -93,10 +92,7 @@ export const usesSlot = (sandbox: Sandbox): boolean =>
 const isUnfinishedIn = ({ sandbox, conversations }: Inside): boolean =>
   (sandbox.status?.interruptedConversationIDs?.length ?? 0) > 0 || conversations.some(isUnfinished);
 
-/**
- * Whether a resume brings no work: a person only wants the sandbox to run, or the conversation that
- * requested it is deleted.
- */
+/** Whether a resume brings no work: only a person, or a deleted conversation, requested it. */
 function isBare({
   sandbox,
   conversations,

@@ -79,8 +79,7 @@ export function forecastUnder(
   });
   const before = load.holding + demanding + starts - limit;
   if (before < 0) {
-    // The slot that is being freed was meant for a bare resume, which has another idle sandbox
-    // evicted instead.
+    // The slot was meant for a bare resume, which has another idle sandbox evicted instead.
     const isDisplaced = makesRoom(limited) && before + bare >= 0;
     const idle = isDisplaced
       ? load.candidates.filter(

@@ -8,10 +8,7 @@ export const hasUndelivered = (conversation: CachedConversation): boolean =>
   startStatusOf(conversation) === 'READY' &&
   (undeliveredMessages(conversation).length > 0 || hasAnswerToGive(conversation));
 
-/**
- * Whether an undelivered message or answer will make the agent work. A conversation in `error` may
- * never get one.
- */
+/** Whether an undelivered message or answer will make the agent work, unless it is in `error`. */
 const isToBeDelivered = (conversation: CachedConversation): boolean =>
   hasUndelivered(conversation) && conversation.status?.executionStatus !== 'error';
 
@@ -37,10 +34,7 @@ export function isUnasked(conversation: CachedConversation, sandbox: Sandbox): b
 export const isUnderWay = (conversation: CachedConversation): boolean =>
   !isStartOver(startStatusOf(conversation));
 
-/**
- * Whether a conversation has work left: its start, a message, or a run that was interrupted and not
- * abandoned.
- */
+/** Whether a conversation has work left: a start, a message, or an unabandoned interrupted run. */
 export function isUnfinished(conversation: CachedConversation): boolean {
   const { executionStatus, interruption } = conversation.status ?? {};
   const interrupted =

@@ -29,10 +29,7 @@ const ruleOf = ({ metadata, spec }: ConversationQuota): QuotaRule => ({
   autoResume: spec.autoResume,
 });
 
-/**
- * The quota with the lowest limit applies among several for the same scope; among equal limits the
- * first by name.
- */
+/** The quota with the lowest limit applies within a scope; among equals the first by name. */
 const strictest = (one: ConversationQuota, other: ConversationQuota): number =>
   one.spec.limit - other.spec.limit || (one.metadata.name < other.metadata.name ? -1 : 1);
 
@@ -63,10 +60,7 @@ export function quotaRules(quotas: readonly ConversationQuota[]): QuotaRules {
   return { namespace, everyOwner, owners, conflicts };
 }
 
-/**
- * An owner's own quota takes precedence over the default. Warm sandboxes have no owner, and only
- * count in their namespace.
- */
+/** An owner's own quota precedes the default. Warm sandboxes only count in their namespace. */
 export const ownerRule = (rules: QuotaRules, owner: string): QuotaRule | undefined =>
   owner === '' ? undefined : (rules.owners.get(owner) ?? rules.everyOwner);
 
@@ -90,10 +84,7 @@ const withQueue = (quota: ConversationQuota): ConversationQuota => ({
   spec: { ...quota.spec, onExceeded: 'Queue' },
 });
 
-/**
- * The quotas of one namespace, including those that were just deleted, which may be replaced in a
- * moment. Pure.
- */
+/** The quotas of one namespace, with just deleted ones, which may be replaced. Pure. */
 export class ActiveQuotas {
   readonly #quotas = new Map<string, ConversationQuota>();
   /** Deleted quotas in their grace, by name. */

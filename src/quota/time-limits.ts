@@ -105,10 +105,7 @@ function unreadySince({ status }: Sandbox, steady: Steady, now: number): number 
 export interface Timing {
   /** Time since when a running sandbox runs. */
   readonly activeSince: number;
-  /**
-   * Time since when the agent of a running or stalled sandbox is idle; Infinity while it works, or
-   * waits for a confirmation.
-   */
+  /** Since when the agent is idle; Infinity while it works, or waits for a confirmation. */
   readonly idleSince: number;
   /**
    * Time from which a starting sandbox counts as stalled; Infinity before its first run, and during

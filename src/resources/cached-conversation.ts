@@ -13,10 +13,7 @@ import type { CustomObject } from './group.ts';
 import { cachedMetadata, Interner } from './cached-metadata.ts';
 import type { CachedMetadata } from '@conversation-operator/kube/object';
 
-/**
- * Bytes that a conversation stores for its owner: the JSON of metadata and spec in UTF-8, without
- * managedFields.
- */
+/** Stored bytes for an owner: the UTF-8 JSON of metadata, without managedFields, and spec. */
 export const storedBytesOf = ({
   metadata,
   spec,

@@ -28,10 +28,7 @@ export function plainText(text: string, maxLength: number): string {
 }
 
 const maxDerivedLength = 80;
-/**
- * Maximum characters that the first words are taken from: far more than a title needs, far less
- * than a message may have.
- */
+/** Maximum characters that the first words are taken from: more than any title needs. */
 export const maxReadLength = 2000;
 
 const fence = /^ {0,3}(?:```|~~~).*$/m;

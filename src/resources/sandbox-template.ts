@@ -48,10 +48,7 @@ export const defaultArchiveMaxBytes = 256 * 2 ** 20;
 /** A tebibyte. */
 const maxArchiveBytes = 2 ** 40;
 
-/**
- * Rules, not patterns of the schema: caches would drop stored templates that do not match, while
- * Kubernetes keeps them.
- */
+/** Rules, not schema patterns: caches would drop stored templates that Kubernetes keeps. */
 const agentRules = [
   {
     rule: '!has(self.credential) || has(self.baseUrl) || has(self.allowedModels)',

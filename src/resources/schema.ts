@@ -44,10 +44,7 @@ export const noneOrOwnerName = () =>
     .max(128)
     .regex(/^([A-Za-z0-9]([-A-Za-z0-9_.@+:]*[A-Za-z0-9])?)?$/);
 
-/**
- * RFC 3339. A plain string for zod: Kubernetes validates the format, and not every writer's offset
- * is `Z`.
- */
+/** RFC 3339 as a string for zod: Kubernetes validates it, and not every offset is `Z`. */
 export const timestamp = () => text(40).meta({ format: 'date-time' });
 
 /** Generation of the spec that a controller has acted on. */

@@ -76,10 +76,7 @@ export function readyCondition(status: ConversationStatus): ConditionUpdate {
       );
 }
 
-/**
- * The condition Finished, whose transition time is the time at which the operator saw the end of
- * the conversation.
- */
+/** The condition Finished. Its transition time is when the operator saw the end. */
 export function finishedCondition(conversation: ConversationMessages): ConditionUpdate {
   const reason = finishedReasonOf(conversation);
   const detail =

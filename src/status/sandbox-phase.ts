@@ -58,10 +58,7 @@ export function isResumedAfterFailure(sandbox: Sandbox): boolean {
   return Date.parse(request) > Date.parse(failed.lastTransitionTime) - clocksDifferMs;
 }
 
-/**
- * Whether the operator is interrupting the runs of a pause, or has yet to, even when the sandbox
- * was resumed since.
- */
+/** Whether the operator still interrupts the runs of a pause, even after a resume. */
 export const hasStopToFinish = (sandbox: Sandbox): boolean =>
   sandbox.status?.pauseTime !== undefined || pausedUnseen(sandbox);
 

@@ -108,10 +108,7 @@ function conditionsOf(quota: ConversationQuota, { rules }: Snapshot, now: string
   return setConditions(conditions, [update], quota.metadata.generation, now);
 }
 
-/**
- * Writes the status of a quota: the counts, the sandbox that the next start would pause, and
- * conflicting quotas.
- */
+/** Writes a quota's status: counts, the sandbox that the next start pauses, and conflicts. */
 export class QuotaStatusReconciler {
   readonly #options: QuotaStatusOptions;
 
@@ -128,8 +125,7 @@ export class QuotaStatusReconciler {
     } catch (error) {
       if (isNotFound(error)) return undefined;
       if (!isConflict(error)) throw error;
-      // The status is read from the API server, because the cache may lag by minutes and readers of
-      // the quota must not wait.
+      // From the API server, because the cache may lag by minutes and readers must not wait.
       await this.#update(await client.get(conversationQuotas, namespace, name, { signal }), signal);
     }
     return undefined;

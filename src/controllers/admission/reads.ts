@@ -205,8 +205,7 @@ export class AdmissionReads {
     const assumed = cache.assumed(uid);
     const object = assumed?.sandbox ?? this.#unseen.get(uid);
     if (object === undefined) return undefined;
-    // The deadline is compared before the read, because a write may be executed between the
-    // response and the deadline.
+    // Compared before the read: a write may be executed between the response and the deadline.
     const isOver = assumed !== undefined && clock.monotonic() >= assumed.until;
     await this.#readObject(object, signal);
     const known = cache.sandbox(uid);
@@ -268,8 +267,7 @@ export class AdmissionReads {
     const last = this.#podReads.get(key);
     const dueInMs = last === undefined ? 0 : last.at + last.intervalMs - now;
     if (dueInMs > 0) return { requeueAfterMs: dueInMs };
-    // The pending creations are read first, because a creation in flight may be executed after the
-    // read of the pod.
+    // Read first: a creation in flight may be executed after the read of the pod.
     const settled = orphaned.filter(({ metadata }) => podCreations.unsettledMs(metadata.uid) === 0);
     if (settled.length === 0) return { requeueAfterMs: rereadDelayMs };
     const cachedOwners = last === undefined ? ownersOf(stores.pods.get(namespace, name)) : [];

@@ -189,10 +189,7 @@ export class PollBulkhead {
     return this.#failures.get(agent)?.isUnresponsive === true;
   }
 
-  /**
-   * Records a failure of a poll, or of a call that followed a poll. Returns the milliseconds until
-   * the next poll.
-   */
+  /** Records a failure of a poll, or of a call after it. Returns the ms until the next poll. */
   recordFailure(agent: string, error: AgentError): number {
     const failures = (this.#failures.get(agent)?.failures ?? 0) + 1;
     const delayMs = backoffDelayMs(this.#backoff, failures, this.#random);

@@ -101,10 +101,7 @@ export interface ArchiveChange {
 export interface ArchiveStatusOptions {
   readonly client: KubeClient;
   readonly clock: Clock;
-  /**
-   * Called with each version that is read or stored: the next attempt has to start from it, even
-   * before a cache shows it.
-   */
+  /** Called with each version that is read or stored, from which the next attempt has to start. */
   readonly observe?: (conversation: CachedConversation) => void;
 }
 

@@ -111,8 +111,7 @@ export class DisruptionReconciler {
       pod,
       template: stores.templates.get(namespace, sandbox.spec.templateName),
       isNeeded,
-      // A claim makes the pod of a warm sandbox keep its node before any conversation is in the
-      // sandbox.
+      // A claimed pod keeps its node before any conversation is in the sandbox.
       quietForMs: this.#needs.lastsMs(
         uid,
         `${isNeeded} ${pod.metadata.annotations?.[safeToEvictAnnotation]}`,

@@ -78,8 +78,7 @@ function decideInitialObject(wanted: InitialObject, live: unknown): InitialObjec
   const isOfChart =
     metadata.labels[instanceLabel] !== undefined &&
     metadata.labels[nameLabel] === wanted.metadata.labels[nameLabel];
-  // Even where people have set every field of the spec, the label belongs to the creator of the
-  // object.
+  // Even where people have set every field of the spec, the label belongs to the creator.
   const authors = new Set(
     metadata.managedFields
       .filter(
@@ -169,8 +168,7 @@ export class InitialObjects {
       await sleep(clock, checkMs, signal);
       const stillAbsent = new Set<InitialObject>();
       for (const object of objects) {
-        // An object may be absent for a moment: `kubectl replace --force` deletes it and creates
-        // it.
+        // An object may be absent for a moment: `kubectl replace --force` recreates it.
         const create = absent.has(object);
         const outcome = await this.#persistently(object, { create, existing: 'ignore', signal });
         if (outcome === 'absent') stillAbsent.add(object);
@@ -235,10 +233,7 @@ export class InitialObjects {
     return existing === 'judge' ? 'kept' : 'replaced';
   }
 
-  /**
-   * Whether the object has this spec. The API server fills in defaults, so a dry run shows the
-   * object with the spec.
-   */
+  /** Whether the object has this spec, by a dry run in which the API server fills in defaults. */
   async #has(
     resource: ResourceDefinition<AnyObject>,
     live: AnyObject,

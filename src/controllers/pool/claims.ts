@@ -229,8 +229,7 @@ export class SpareClaims {
     const { client, admission, clock, settleMs = 10_000 } = this.#options;
     const { owner } = conversation.spec;
     await this.#claimPod(spare, owner, signal);
-    // No other code runs between this check and the call of `sent`, so nothing else can use up the
-    // limit.
+    // No other code runs between this check and `sent`, so nothing else uses up the limit.
     if (!admission.snapshot(spare.metadata.namespace).mayClaim(owner) || !admission.isNewest(spare))
       return undefined;
     const taken = { state: 'starting', taken: true, owner } as const;
@@ -251,8 +250,7 @@ export class SpareClaims {
       const hasChanged = isConflict(error) || isNotFound(error);
       if (doubt === undefined && !hasChanged) admission.notExecuted(spare);
       else admission.assume(spare, { ...taken, until: sentAt + settleMs });
-      // A claim without a response may still be executed, unless the sandbox has another version
-      // now.
+      // A claim without a response may be executed, unless the sandbox has another version.
       if (hasChanged || (doubt instanceof ApiError && error instanceof ApiError)) {
         const stored = await storedObject({ client, signal }, sandboxes, spare);
         if (stored === undefined) admission.notExecuted(spare);

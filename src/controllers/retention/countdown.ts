@@ -97,8 +97,7 @@ export function decideRetention({
   // An announcement in the future was written by a clock that was ahead.
   if (announced === undefined || Number.isNaN(announcedMs) || announcedMs > nowMs + lead)
     return announce;
-  // A use after the announcement restarts the period, even where the period is shorter than the
-  // lead time.
+  // A use after the announcement restarts the period, even one shorter than the lead time.
   if (announcedMs < sinceMs && sinceMs <= nowMs) return announce;
   const atMs = deletionMs(announcedMs);
   const expected = announcementOf(countdown, atMs);

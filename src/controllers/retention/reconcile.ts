@@ -91,8 +91,7 @@ export class RetentionReconciler {
     const { namespace, name } = template.metadata;
     for (const sandbox of stores.sandboxes.byIndex(byTemplate, `${namespace}/${name}`))
       this.observeSandbox(sandbox);
-    // No index finds the conversations whose sandbox is deleted, and the retention of a template
-    // changes rarely.
+    // No index finds conversations of deleted sandboxes, and retentions change rarely.
     for (const conversation of stores.conversations.list())
       if (conversation.metadata.namespace === namespace && conversation.spec.templateName === name)
         this.observeConversation(conversation);

@@ -126,8 +126,7 @@ export class AgentConnector {
           stopping ?? { progress: { ...observed, ...runningProgress, containerID, introduction } }
         );
       }
-      // In a container that has had the operator's keys the files of its owner are at stake, so the
-      // pod stays.
+      // A container that has had the operator's keys may have the owner's files: the pod stays.
       if (connection?.isForeign === true && !isSilent) return await this.#replacePod(scope, signal);
     } catch (error) {
       if (!(error instanceof AgentError)) throw error;

@@ -59,10 +59,7 @@ const quantitiesOf = (list: string): ReadonlyMap<string, string> =>
     }),
   );
 
-/**
- * The resources of which the request exceeds the whole limit of the quota, so that it never fits,
- * whatever becomes free.
- */
+/** The resources whose request exceeds the quota's whole limit, so that it never fits. */
 function neverFitting(requested: string, limited: string): readonly string[] {
   const limits = quantitiesOf(limited);
   return [...quantitiesOf(requested)].flatMap(([resource, quantity]) => {

@@ -95,10 +95,7 @@ export class Creations {
     scope.reserved = true;
   }
 
-  /**
-   * Creates the claim. Undefined once it exists; else an outcome with what the sandbox waits for or
-   * why it fails.
-   */
+  /** Creates the claim. Undefined once it exists; else the outcome of a wait or a failure. */
   async claim(
     scope: Scope,
     template: SandboxTemplate,

@@ -191,8 +191,7 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
   const deadlineMs = startDeadlineMsOf(observed);
   const overdue = startingForMs >= deadlineMs;
   const lives = hasRun(sandbox);
-  // For a sandbox that has run, time counts from when its current reason was first shown; earlier
-  // reasons do not count.
+  // After a first run, time counts from when the current reason was first shown.
   const isFinalNow = ({
     code,
     policy,

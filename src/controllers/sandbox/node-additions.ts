@@ -49,10 +49,7 @@ function occurredAt({ series, lastTimestamp, eventTime, metadata }: KubeEvent): 
   return Date.parse(series?.lastObservedTime ?? lastTimestamp ?? eventTime ?? creationTimestamp);
 }
 
-/**
- * Time of the last announcement of a node; undefined when there is none, or when the autoscaler has
- * later denied one.
- */
+/** Time of the last announcement of a node; undefined without one, or after a denial. */
 export function announcementIn(events: readonly KubeEvent[]): string | undefined {
   const latest = (of: (event: KubeEvent) => boolean): number =>
     Math.max(-Infinity, ...events.filter(of).map(occurredAt).filter(Number.isFinite));

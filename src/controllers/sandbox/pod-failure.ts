@@ -20,10 +20,7 @@ const imagePull = (image: string, policy: FailurePolicy): Failure => ({
   policy,
 });
 
-/**
- * The failure of a container's configuration. A kubelet has one reason for all of them; only the
- * text distinguishes them.
- */
+/** The failure of a container's configuration; the kubelet distinguishes them by text only. */
 function configFailure(name: string, text: string): Failure {
   const code = FailureCode.containerConfigError;
   // The kubelet's own cache lagged, and the kubelet retries.
@@ -201,8 +198,7 @@ export function podFailure(pod: CachedPod): Failure | undefined {
     return nodeLost(
       'The node of the sandbox does not answer; the sandbox continues when the node is back, or is replaced.',
     );
-  // Init containers have to end, except sidecars (`restartPolicy: Always`), which run beside the
-  // others.
+  // Init containers have to end, except sidecars (`restartPolicy: Always`).
   const sidecars = new Set(
     (pod.spec?.initContainers ?? []).flatMap(({ name, restartPolicy }) =>
       restartPolicy === 'Always' ? [name] : [],

@@ -104,8 +104,7 @@ function agentContainer(
   return {
     ...container,
     workingDir: folder,
-    // The kubelet keeps the last output of a crashing agent, because the pod is deleted when its
-    // start has failed.
+    // Keeps a crashing agent's last output, because the pod of a failed start is deleted.
     terminationMessagePolicy: container.terminationMessagePolicy ?? 'FallbackToLogsOnError',
     env: mergeVariables(container.env ?? [], [
       ...needs.env,

@@ -62,8 +62,7 @@ export class SandboxReconciler {
   async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
     const { stores, clock, creations, observer } = this.#options;
     const cached = this.#newest.get(namespace, name);
-    // The sandbox is the owner reference of its pod and its claim, and the garbage collector
-    // deletes them.
+    // The garbage collector deletes the pod and the claim by their owner references.
     if (cached === undefined || cached.metadata.deletionTimestamp !== undefined) return undefined;
     const pod = this.#pods.get(namespace, name);
     const scope: Scope = {
@@ -178,10 +177,7 @@ export class SandboxReconciler {
     return { progress: { ready: false, wanted: false, reason, message }, requeueAfterMs };
   }
 
-  /**
-   * Ends the sandbox in ERROR. A pod that no longer exists is no reason: the cache may show the end
-   * of an earlier attempt.
-   */
+  /** Ends the sandbox in ERROR. A deleted pod is no reason: it may be of an earlier attempt. */
   async #fail(
     scope: Scope,
     failure: { readonly code: string; readonly message: string },

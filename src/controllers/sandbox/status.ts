@@ -69,11 +69,9 @@ export function sandboxStatus(
   // Requests to resume from before the failure do not revert it.
   const observedResumeRequest =
     failed === undefined ? old.observedResumeRequest : resumeRequestOf(sandbox);
-  // From now on runs end because the sandbox is not wanted any more, whichever process removes the
-  // pod.
+  // From now on runs end because the sandbox is not wanted, whichever process deletes the pod.
   const stops = !wanted && old.pauseTime === undefined;
-  // A sandbox whose agent has never had its keys has had no run, so an earlier pause explains no
-  // later loss.
+  // Without keys the agent has had no run, so an earlier pause explains no later loss.
   const lives = hasRun(sandbox);
   const lastInterruption =
     stops && lives
@@ -89,11 +87,9 @@ export function sandboxStatus(
     ? []
     : (progress.interrupted ?? old.interruptedConversationIDs ?? []);
   const resumed = wanted && hasStopToFinish(sandbox);
-  // The owner revokes a resume that waited for a slot. A stop in progress has its bound from its
-  // own beginning.
+  // The owner revokes a resume that waited for a slot. A stop keeps its own bound.
   const pausedAgain = sandbox.spec.replicas === 0 && old.phase === 'STARTING' && old.replicas !== 1;
-  // A lost pod that is replaced does not make its sandbox younger; a pause does, even one that no
-  // controller has seen.
+  // A replaced pod does not make its sandbox younger; a pause does, even an unseen one.
   const activeSince = resumed ? undefined : old.activeSinceTime;
   const ownerStops = lives && (sandbox.spec.replicas === 0 || pausedUnseen(sandbox));
   const lastUserPauseEpoch = ownerStops ? (old.agentEpoch ?? 0) : old.lastUserPauseEpoch;
@@ -107,8 +103,7 @@ export function sandboxStatus(
   const isSpareReady = reason === SandboxReason.spare;
   const starting =
     wanted && !ready && !isSpareReady && !isWaitingCode(reason) && failed === undefined;
-  // The time of a sandbox that has run counts for its current reason only, which may have begun
-  // after another one.
+  // After a first run, time counts for the current reason only.
   const sameReason =
     !lives || findCondition(old.conditions, SandboxCondition.ready)?.reason === reason;
   const status: SandboxState = {
@@ -117,8 +112,7 @@ export function sandboxStatus(
     ...(old.agentKind === undefined ? {} : { agentKind: old.agentKind }),
     ...(old.agentName === undefined ? {} : { agentName: old.agentName }),
     ...(agentTitle === undefined ? {} : { agentTitle }),
-    // The number is 1 from the reservation on. The observed pod does not decide, because a cache
-    // may lag.
+    // 1 from the reservation on. The observed pod does not decide, because a cache may lag.
     replicas: progress.released === true ? 0 : (old.replicas ?? 0),
     selector: `conversation-operator.dev/sandbox=${sandbox.metadata.name}`,
     ...(pod === undefined

@@ -74,8 +74,7 @@ function shardStore<T extends KubeObject>(
   owns: OwnsNamespace,
   isOwn: (object: T) => boolean,
 ): Store<T> {
-  // The store's own array is returned where it holds no other object, which is the rule for an
-  // index.
+  // The store's own array if it holds no other object, the rule for an index.
   const own = (objects: readonly T[]) => (objects.every(isOwn) ? objects : objects.filter(isOwn));
   return {
     get: (namespace, name) => (owns(namespace) ? store.get(namespace, name) : undefined),

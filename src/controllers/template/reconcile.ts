@@ -103,8 +103,7 @@ export class TemplateReconciler {
     }
     const { client, outward } = this.#options;
     const sandbox = specimen(template);
-    // The objects have no owner reference: an admission plugin would read the owner, which is not
-    // stored.
+    // Without owner references, because an admission plugin would read the unstored owner.
     const ownerless = <T extends { readonly metadata: Partial<ObjectMeta> }>({
       metadata,
       ...rest

@@ -174,8 +174,7 @@ export function approvalRoutes(needs: ApprovalNeeds): readonly Route[] {
         const { phase } = sandboxViewOf(cachedConversation(conversation), sandbox);
         const isFailed = sandbox !== undefined && comesBackFromError(lookup, sandbox);
         refuseUnusable(phase, { comesBack: isFailed });
-        // The resume comes before the write, so that a quota that rejects the resume also rejects
-        // the answer.
+        // The resume comes first, so that a quota that rejects it also rejects the answer.
         if ((phase === 'PAUSED' || isFailed) && sandbox !== undefined) {
           refuseOverQuota(lookup, call.owner);
           await requestResume(needs, sandbox);

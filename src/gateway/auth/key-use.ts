@@ -59,8 +59,7 @@ export class KeyUse {
       for (const name of this.#used) await this.#writeOne(name);
       this.start();
     } catch (error) {
-      // The next attempt, and the next warning, come an hour later: uses are not worth one warning
-      // per minute.
+      // The next attempt, and the next warning, come an hour later: uses are not worth more.
       logger.warn('The use of API keys is not recorded', { error });
       this.start(coarseMs);
     } finally {

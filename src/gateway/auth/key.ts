@@ -67,8 +67,7 @@ function randomBase62(digits: number, random: RandomBytes): string {
   let text = '';
   while (text.length < digits) {
     for (const byte of random(digits)) {
-      // 248 is the last multiple of 62 in a byte: larger values would make some digits likelier
-      // than others.
+      // 248 is the last multiple of 62 in a byte: larger values would bias the digits.
       if (byte < 248 && text.length < digits) text += alphabet.charAt(byte % 62);
     }
   }

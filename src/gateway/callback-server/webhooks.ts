@@ -41,8 +41,7 @@ export function webhooks({ keys, notify, clock, metrics }: WebhooksOptions): Cal
 
   const keyOf = (sandbox: Sandbox | undefined): string | undefined => {
     try {
-      // A key that no client has replaces the key of an unknown sandbox, so that the check takes as
-      // long.
+      // A key that no client has replaces an unknown sandbox's, so that the check takes as long.
       return sandbox === undefined
         ? keys.sessionKey('none')
         : keys.sessionKey(sandbox.metadata.uid, sandbox.status?.masterKeyId);

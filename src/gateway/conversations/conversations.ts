@@ -98,8 +98,7 @@ export const conversationRoutes = (
       problems: [...startProblems, 'share-exceeded'],
       handle: async (call) => {
         const { principal, owner, response } = call;
-        // The stream acquires its permit first, so that nothing is started for a client that could
-        // not follow it.
+        // The stream's permit comes first: nothing starts for a client that could not follow it.
         response.once('close', needs.places.startStreams.take({ owner }));
         const conversation = await start(needs, call);
         const texts = await startTextsOf(needs.startTexts, conversation);

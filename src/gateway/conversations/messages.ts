@@ -190,8 +190,7 @@ export const sendMessageRoute = (needs: StartNeeds): Route =>
         sandbox !== undefined &&
         comesBackFromError(lookup, sandbox);
       refuseUnusable(phase, { comesBack: isFailed });
-      // The resume comes before the write, so that no stored message stays undelivered in a paused
-      // sandbox.
+      // The resume comes first, so that no stored message waits in a paused sandbox.
       const isWoken = phase === 'PAUSED' || isFailed;
       if (isWoken && sandbox !== undefined) {
         refuseOverQuota(lookup, owner);

@@ -139,8 +139,7 @@ export async function startConversation(
     metadata.annotations?.[requestHashAnnotation] === hash &&
     macsOf(metadata.name).includes(metadata.annotations[secretsMacAnnotation]);
 
-  // A repetition finds its conversation even when the objects that the request names no longer
-  // exist.
+  // A repetition finds its conversation even after the deletion of what the request names.
   const { name: id, present: known } = await placeFor(needs, owner, request, idempotencyKey);
   if (known !== undefined && isOurs(known)) return known;
   if (known !== undefined) throw taken(request);
@@ -167,8 +166,7 @@ export async function startConversation(
   };
   const growth = {
     conversations: 1,
-    // An approximation: the stored fields have other names. Serializing a large object again would
-    // take milliseconds.
+    // An approximation, because serializing a large object again would take milliseconds.
     storedBytes:
       text.length +
       secrets.reduce((sum, { sealed }) => sum + sealed.length, 0) +

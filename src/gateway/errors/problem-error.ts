@@ -17,10 +17,7 @@ export interface ProblemOptions extends ErrorOptions {
   readonly usage?: { readonly limit: number; readonly current: number };
 }
 
-/**
- * An error that becomes the problem response to a client. `detail` must be safe to show; only the
- * log has the cause.
- */
+/** The problem response to a client. `detail` must be safe to show; only the log has the cause. */
 export class ProblemError extends Error {
   override readonly name = 'ProblemError';
   readonly code: ProblemCode;

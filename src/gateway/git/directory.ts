@@ -58,10 +58,7 @@ const likelyBranch = 'main';
 /** The part of a URL after the repository, in the URLs of its pages on common git hosts. */
 const pageOfRepository = /\/(-|blob|commit|commits|merge_requests|pull|pulls|src|tree)(\/.*)?$/;
 
-/**
- * The repository in a text that a user has typed or pasted: owner/name, or a URL on this host; else
- * undefined.
- */
+/** The repository in a typed or pasted text: owner/name, or a URL on this host; else undefined. */
 export function repositoryTyped(text: string, baseUrl: string): string | undefined {
   const typed = text.trim();
   const base = `${baseUrl.replace(/\/+$/, '')}/`;

@@ -238,10 +238,7 @@ export class GitHandler implements CallbackHandler {
     return isGood && sandbox?.metadata.deletionTimestamp === undefined ? sandbox : undefined;
   }
 
-  /**
-   * Whether the operator still prepares the repository. The clone token ends with this step, long
-   * before it expires.
-   */
+  /** Whether the operator still prepares the repository, after which the clone token is invalid. */
   async #isPreparing(
     sandbox: Sandbox,
     address: RepositoryAddress,

@@ -221,10 +221,7 @@ export class GitRelay {
     }
   }
 
-  /**
-   * Sends the response of the host, or the reason for its absence. `onBytes` is called with each
-   * sent chunk.
-   */
+  /** Sends the host's response, or why there is none. `onBytes` is called with each sent chunk. */
   async answer(
     response: ServerResponse,
     answer: HostAnswer,

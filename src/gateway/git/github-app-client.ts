@@ -137,8 +137,7 @@ function mintError(error: unknown): HostApiError {
       response: z.object({ headers: z.record(z.string(), z.unknown()) }).optional(),
     })
     .safeParse(error);
-  // Octokit gives a request without a response the status 500 and no response. An error without a
-  // status comes from the key.
+  // Octokit reports 500 without a response. An error without a status comes from the key.
   if (!parsed.success)
     return new HostApiError('denied', 'The private key of the GitHub App can not be used');
   const { status, response } = parsed.data;

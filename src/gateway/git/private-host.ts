@@ -81,10 +81,7 @@ interface Asked {
 }
 
 const connectTimeoutMs = 10_000;
-/**
- * Lifetime of a location in the cache: the maximum delay between the request for the references and
- * the last fetch.
- */
+/** Lifetime of a location: the maximum delay between the references and the last fetch. */
 const locationMs = 600_000;
 const maxLocations = { max: 10_000, maxSize: 4 * 1024 * 1024 };
 

@@ -81,10 +81,7 @@ class HostLog {
   }
 }
 
-/**
- * Lifetime of a finding in the cache: changes on a host show soon, and many starts at once cause
- * one request.
- */
+/** Lifetime of a finding: changes show soon, and many starts at once cause one request. */
 const lifetimesMs: Readonly<Record<GitAccess, number>> = {
   granted: 60_000,
   denied: 10_000,
@@ -142,10 +139,7 @@ export interface RemoteReaderOptions {
 
 const defaultBudget: HostBudgetSize = { perOwner: 12_000 };
 
-/**
- * Share of the timeout for the connection, so that the cause of a missing response is known before
- * the timeout.
- */
+/** Share of the timeout for connecting, so that the cause of a missing response is known. */
 const connectShare = 0.6;
 /** Delay before a host whose connection failed is asked again. */
 const unreachableMs = 10_000;

@@ -176,10 +176,7 @@ const isSilence = (error: unknown): boolean =>
     : error instanceof AgentError && silentCodes.has(error.code);
 const silentCodes: ReadonlySet<unknown> = new Set(['timeout', 'unreachable']);
 
-/**
- * Whether a paused sandbox still has its agent, which responds until its last events and its files
- * are archived. Pure.
- */
+/** Whether a paused sandbox still has its agent, until events and files are archived. Pure. */
 export const isStopping = (phase: SandboxView['phase'], sandbox: Sandbox | undefined): boolean =>
   phase === 'PAUSED' && sandbox?.status?.containerID !== undefined;
 

@@ -74,10 +74,7 @@ const { get } = endpoints('conversations');
 
 /** Milliseconds after which a page ends, so that a client can show the results so far. */
 const pageMs = 500;
-/**
- * Conversations whose archives are read at once: few at first, because a frequent text fills a page
- * from them.
- */
+/** Archives that are read at once: few at first, as a frequent text fills a page from them. */
 const [minAtOnce, maxAtOnce] = [2, 16];
 
 /** Where a page ends: in a conversation, all of whose events from `before` on are searched. */

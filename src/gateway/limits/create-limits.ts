@@ -100,10 +100,7 @@ interface FairClientOptions {
   readonly places: Shares;
 }
 
-/**
- * Bytes of an object for which its call takes one more permit, because calls with large objects
- * last longer.
- */
+/** Bytes of an object that cost its call one more permit, because such calls last longer. */
 const bytesPerPlace = 256 * 1024;
 /** Maximum permits of one call. */
 const maxPlaces = 6;

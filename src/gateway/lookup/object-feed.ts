@@ -84,10 +84,7 @@ export class ObjectFeed<T extends KubeObject> {
     return this.#listeners.size;
   }
 
-  /**
-   * Adds a listener for later changes; the current state of the cache is not reported. Returns the
-   * function that removes it.
-   */
+  /** Adds a listener for later changes, not the current state. Returns the removal function. */
   on(name: string, listener: Listener<T>): () => void {
     return this.#listeners.on(name, listener);
   }

@@ -82,10 +82,7 @@ export class ByteCache<V> {
   }
 }
 
-/**
- * The texts of a start that caches of conversations lack: the client's own, and the output of its
- * completed steps.
- */
+/** The texts of a start that caches lack: the client's, and the output of completed steps. */
 export interface StartTexts {
   readonly message: Message | undefined;
   readonly systemMessageSuffix: string | undefined;

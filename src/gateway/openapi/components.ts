@@ -31,10 +31,7 @@ interface OperationExamples {
 /** By `operationId`. */
 export type Examples = Readonly<Record<string, OperationExamples>>;
 
-/**
- * Names of the schemas in the document. Response schemas describe sent values, and request schemas
- * accepted ones.
- */
+/** Names of the schemas in the document, of sent responses and of accepted requests. */
 const answers = {
   Problem: problemSchema,
   Conversation: conversationSchema,

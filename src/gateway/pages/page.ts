@@ -70,10 +70,7 @@ button { font: inherit; }
 export const hashOf = (text: string): string =>
   `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
-/**
- * The policy forbids resources of other origins, frames, scripts, and every style except that in
- * the page itself.
- */
+/** The policy forbids other origins, frames, scripts, and styles except the page's own. */
 const policyOf = ({ hasForm }: Page): string =>
   [
     "default-src 'none'",

@@ -63,10 +63,7 @@ const hashesIn = (html: string): readonly string[] =>
     hashOf(script),
   );
 
-/**
- * Lists the files of the web UI; undefined where the build omitted it. Each file is read at its
- * first request, and kept.
- */
+/** Lists the web UI's files, each read once on demand; undefined where the build omitted it. */
 export function uiFilesOf(directory: string | undefined): UiFiles | undefined {
   if (directory === undefined || !existsSync(join(directory, documentName))) return undefined;
   const files = new Map<string, UiFile>();
@@ -127,10 +124,7 @@ function sendDocument(response: Response, files: UiFiles, options: UiOptions): '
     : redirectToLogin(response);
 }
 
-/**
- * The chat of a conversation, whose URL clients print: that of the official web UI, or else the
- * project's own page.
- */
+/** The chat of a conversation, whose URL clients print: the web UI's, or the project's own. */
 export const chatRoute = (options: UiOptions): Route =>
   endpoints('pages').getOpen('/conversations/{id}', 'conversationPage', {
     summary: 'The chat of a conversation in the official web UI; without that 303 to /c/{id}',

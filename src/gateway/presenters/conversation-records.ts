@@ -19,10 +19,7 @@ export const sourcesOf = (
   children: lookup.children(conversation),
 });
 
-/**
- * The texts that its client has sent with the start. Throws a problem where the conversation no
- * longer exists.
- */
+/** The texts of a start. Throws a problem where the conversation no longer exists. */
 export async function startTextsOf(
   startTexts: StartTextReader,
   conversation: CachedConversation,

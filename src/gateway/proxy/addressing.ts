@@ -123,10 +123,7 @@ export interface AddressingOptions {
   readonly addresses?: AddressOrigins | undefined;
 }
 
-/**
- * Maps URLs to sandboxes. Each sandbox has a path of the service, and also an origin of its own
- * where that is configured.
- */
+/** Maps URLs to sandboxes, which have a path of the service, and an origin if configured. */
 export class Addressing {
   readonly #options: AddressingOptions;
 

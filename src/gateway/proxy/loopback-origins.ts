@@ -32,10 +32,7 @@ interface Listener {
 
 const attempts = 20;
 
-/**
- * An address in 127.128.0.0/9, which no pod has; no octet makes it the address of a network or a
- * broadcast address.
- */
+/** An address in 127.128.0.0/9, which no pod has; never a network or broadcast address. */
 function candidate(text: string): string {
   const bytes = createHash('sha256').update(text).digest();
   const octet = (index: number, from: number, count: number) =>

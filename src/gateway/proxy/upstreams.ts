@@ -225,10 +225,7 @@ export class Upstreams {
     this.#retired.set(upstream, timer);
   }
 
-  /**
-   * Detects changes that no event reports: another master key, and WebSockets that have been silent
-   * for long.
-   */
+  /** Detects changes without an event: another master key, and long silent WebSockets. */
   #keepSweeping(): void {
     if (this.#sweep !== undefined || this.#closed) return;
     this.#sweep = this.#options.clock.after(sweepMs, () => {

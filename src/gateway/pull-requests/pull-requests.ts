@@ -167,10 +167,7 @@ export class PullRequests {
     });
   }
 
-  /**
-   * Comments on a pull request that the conversation has opened or is about. Without a number: on
-   * the last one.
-   */
+  /** Comments on a pull request of the conversation. Without a number: on the last one. */
   comment(
     call: PullRequestCall,
     { number, body }: { readonly number?: number | undefined; readonly body: string },

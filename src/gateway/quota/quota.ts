@@ -147,10 +147,7 @@ export const quotaRoutes = (reads: QuotaReads): readonly Route[] => [
   }),
 ];
 
-/**
- * Rejects a start beyond a quota with the policy Reject, as far as the cache knows; the operator
- * rejects the others.
- */
+/** Rejects a start beyond a Reject quota, as far as known; the operator rejects the others. */
 export function refuseOverQuota(lookup: ResourceLookup, owner: string): void {
   const refusal = refusalOf(lookup, owner);
   if (refusal === undefined) return;

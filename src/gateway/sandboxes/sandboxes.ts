@@ -54,10 +54,7 @@ interface SandboxNeeds {
   readonly templateName: string;
 }
 
-/**
- * The next generation. After an unreadable one it is the time in seconds, a number that no count of
- * rotations reaches.
- */
+/** The next generation; after an unreadable one the time in seconds, beyond any count. */
 function generationAfter(sandbox: Sandbox, nowMs: number): number {
   const generation = sessionKeyGenerationOf(sandbox) ?? Math.floor(nowMs / 1000);
   if (generation >= maxSessionKeyGeneration)

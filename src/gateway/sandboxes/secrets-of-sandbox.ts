@@ -52,8 +52,7 @@ export function sandboxSettingsRoutes({
       handle: async ({ owner, params: { id, name }, response }) => {
         const { requestId, principal, chain } = response.locals;
         const sandbox = await sandboxOf(owner, id);
-        // A script that runs in a page has the cookie of the person, which makes keys and reads
-        // session keys.
+        // A page's script has the person's cookie, which makes keys and reads session keys.
         if (chain?.hasSession !== false)
           throw new ProblemError(
             'forbidden',

@@ -124,10 +124,7 @@ const mcpDiff = z
 
 const model = label(256).nullish();
 
-/**
- * Preferences of the official web UI, which sends them as fields of their own. The UI works with
- * its defaults.
- */
+/** Preferences of the official web UI, sent as own fields; the UI works with its defaults. */
 const preferences = Object.fromEntries(
   [
     'language',

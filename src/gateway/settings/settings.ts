@@ -50,10 +50,7 @@ const constantRoute = (
   });
 const pageParameters = ['limit', 'page_id'] as const;
 
-/**
- * Empty endpoints that the official web UI expects of every cloud: each 404 would show its users an
- * error message.
- */
+/** Empty endpoints that the official web UI expects: a 404 would show an error message. */
 export const unsupportedRoutes: readonly Route[] = [
   constantRoute('/api/organizations', 'listOrganizations', {
     summary: 'Organizations: there are none, an API key belongs to an owner',

@@ -129,8 +129,7 @@ export const signInRoutes = (needs: SignInNeeds): readonly Route[] => {
             : leadTo(response, returnTo);
         const link = await sessions.linkOf(token);
         if (link === undefined) return refuse(response, { notice: refusedLink, returnTo });
-        // Scanners of mails and chats open links too, some in a whole browser: only the form of the
-        // page uses the link up.
+        // Scanners of emails and chats open links too: only the form of the page uses a link up.
         const { owner } = link.key.spec;
         return sendPage(response, confirmationPage({ owner, present, token, returnTo }), 200);
       },

@@ -90,18 +90,14 @@ export const shedLoad =
       ? loadShedder.refusal(request.method === 'GET' ? 'reads' : 'writes')
       : undefined;
     if (overload === undefined) return false;
-    // The parser has read a small body before the next microtask, so that the connection can be
-    // kept.
+    // The parser has read a small body before the next microtask, and the connection stays.
     queueMicrotask(() => {
       if (!allowOrigins(request, response)) sendProblem(response, overload, requestIdOf(request));
     });
     return true;
   };
 
-/**
- * Closes the connection of a client that takes too long to send its request. An upload to an agent
- * has a limit of its own.
- */
+/** Closes the connection of a too slow request. An upload to an agent has its own limit. */
 export const limitRequestTime =
   ({
     clock,

@@ -81,10 +81,7 @@ export const parseBody =
 /** Parameters of the query that may be given more than once. */
 const repeatable: ReadonlySet<string> = new Set(['id', 'ids']);
 
-/**
- * Runs the handler of the route in a turn of the owner. The handler first validates the request by
- * its schemas.
- */
+/** Validates the request by the route's schemas and runs its handler, in the owner's turn. */
 export const handle =
   (
     {

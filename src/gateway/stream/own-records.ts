@@ -61,10 +61,7 @@ export interface OwnRecordsOptions {
  */
 export class OwnRecords {
   readonly #options: OwnRecordsOptions;
-  /**
-   * The last record of each conversation: otherwise 500 snapshots of 1,000 conversations take twice
-   * the memory.
-   */
+  /** The last records: otherwise 500 snapshots of 1,000 conversations take twice the memory. */
   readonly #made = new WeakMap<CachedConversation, MadeRecord>();
 
   constructor(options: OwnRecordsOptions) {

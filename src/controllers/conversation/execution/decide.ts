@@ -84,8 +84,7 @@ export function withAgentReport(
   // operator polled the agent again.
   const wasRunning = status.executionStatus === 'running' || unseenEpoch !== undefined;
   const isNewEpoch = status.agentEpoch !== agentEpoch;
-  // A run that was interrupted before its first step is idle; so is a run whose action was rejected
-  // for a pause.
+  // A run that was interrupted before its first step, or whose action was rejected, is idle.
   const isStopped =
     agent.executionStatus === 'paused' ||
     agent.executionStatus === 'error' ||
@@ -131,8 +130,7 @@ export function withAgentReport(
       facts.keepsQuestions !== true
     )
       return settled(observed(reported, { detail: reloadedWhileWaiting }));
-    // The operator reads the cause of an error once in each container, and keeps the cause as long
-    // as the error lasts.
+    // The cause of an error is read once per container, and kept as long as the error lasts.
     const detail =
       isSame && (reported === 'error' || reported === 'waiting_for_confirmation')
         ? executionDetail
@@ -152,8 +150,7 @@ export function withAgentReport(
       interruption.abandonedReason === undefined &&
       isWithin(staleMs, interruptions.activeSinceTime, nowMs);
     if (isOld) return settled(interrupted(interruption));
-    // The request to resume may have reached this container before the sandbox's status named the
-    // container.
+    // The request to resume may have reached this container before the status named it.
     return isUnconfirmed && reason !== Interruption.user ? running : asReported();
   }
   if (!isStopped) return asReported(reported === 'running' ? interruption : undefined);

@@ -124,10 +124,7 @@ export class AgentNotifications {
     for (const { metadata } of named) onNotification({ namespace, name: metadata.name });
   }
 
-  /**
-   * Whether the owner has tokens left. A notification that needs more tokens than are left delays
-   * later notifications.
-   */
+  /** Whether the owner has tokens left. A notification beyond them delays later ones. */
   #spend(owner: string, count: number): boolean {
     const now = this.#options.clock.monotonic();
     const bucket = this.#budgets.get(owner) ?? new TokenBucket(budget);

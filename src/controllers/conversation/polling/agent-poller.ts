@@ -24,10 +24,7 @@ interface Batch {
 const batchDelayMs = 5;
 /** Maximum conversations of one request. */
 const maxBatch = 20;
-/**
- * Delay before the next poll of one malformed conversation among readable ones: it may have grown
- * too large permanently.
- */
+/** Delay before a malformed conversation is polled again, which may have grown too large. */
 const unreadableMs = 15_000;
 
 /** Whether an error concerns one conversation only, and not the agent. */

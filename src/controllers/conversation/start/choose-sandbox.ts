@@ -226,8 +226,7 @@ async function join(
 ): Promise<Sandbox | undefined> {
   const { sandboxName: name = '' } = conversation.spec;
   const { namespace } = conversation.metadata;
-  // The cache may still show a deleted sandbox, whose agent would receive messages meant for a new
-  // one.
+  // The cache may show a deleted sandbox, whose agent would get the messages of a new one.
   const sandbox = await storedObject({ client: access.client, signal }, sandboxes, {
     metadata: { namespace, name },
   });

@@ -124,8 +124,7 @@ export class Preparation {
         ? await this.#ask(endpoint, reportCommand(step, isRunning ? laterWaitSeconds : 0), signal)
         : undefined;
     if (report === undefined || report.state === 'none' || report.state === 'lost') {
-      // The token is in a file and in no command, because the volume and process lists show
-      // commands.
+      // The token is in a file, because the volume and process lists show commands.
       if (access !== undefined && report !== undefined)
         await agent.writeFile(endpoint, `${report.folder}/${ticketFile}`, access.ticket, {
           signal,
