@@ -154,7 +154,7 @@ export const conversationQuotaDefinition: CustomResourceDefinition = {
     wideColumn(
       'Conversations',
       '.status.conversations',
-      'How many conversations are stored, where that is limited.',
+      'Number of stored conversations, where a limit counts them.',
       'integer',
     ),
     wideColumn(
@@ -166,7 +166,7 @@ export const conversationQuotaDefinition: CustomResourceDefinition = {
     wideColumn(
       'Sandboxes',
       '.status.sandboxes',
-      'How many sandboxes are stored, where that is limited.',
+      'Number of stored sandboxes, where a limit counts them.',
       'integer',
     ),
     wideColumn(

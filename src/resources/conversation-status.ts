@@ -267,7 +267,7 @@ export const conversationStatusSchema = z.object({
   ),
   hourlyUses: optional(
     hourlyUsesSchema,
-    'What the limits per hour of the template count. Written by the gateway.',
+    'Pushes, pull requests and comments that count for the hourly limits of the template. Written by the gateway.',
   ),
   archive: optional(
     archiveStatusSchema,

@@ -148,7 +148,7 @@ export const conversationSpecSchema = z
         )
         .max(maxStartSecrets)
         .meta(listMap('name')),
-      'Secrets for this conversation alone. One of them takes the place of a secret of the owner with the same name.',
+      'Secrets for this conversation only. They take precedence over secrets of the owner with the same name.',
     ),
     sandboxName: optional(
       objectName(),

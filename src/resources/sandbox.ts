@@ -117,7 +117,7 @@ const sandboxStatusSchema = z.object({
         'Time of the last one. The next one waits 1 min after the first, doubled each time, at most 1 h.',
       ),
     }),
-    'Automatic resumes since a person last asked for the sandbox by a resume, a message or a run. Written by the operator with each admission; absent when a person asked last.',
+    'Automatic resumes since the last resume, message or run by a person. Written by the operator with each admission; absent without any.',
   ),
   conditions: conditionsSchema,
 });
@@ -126,7 +126,7 @@ export const sandboxSpecSchema = z
   .object({
     owner: described(
       noneOrOwnerName().default(''),
-      'Owner of the sandbox. Other owners do not see the sandbox over REST. Empty: the sandbox is a spare of a SandboxPool, until a start claims it.',
+      'Owner of the sandbox. Other owners do not see the sandbox over REST. Empty: the sandbox is a warm sandbox of a SandboxPool, until a start claims it.',
     ),
     poolName: optional(
       objectName(),
