@@ -165,15 +165,8 @@ export interface ConversationControllersOptions {
  */
 function conversationController(
   name: 'conversation' | 'status',
-  {
-    caches,
-    reconciler,
-    inWork,
-    more,
-  }: Omit<ConversationControllersOptions, 'notified'> & {
-    readonly inWork: Set<string>;
-    readonly more: readonly EventSource[];
-  },
+  { caches, reconciler, notified }: ConversationControllersOptions,
+  inWork: Set<string>,
 ): ControllerSpec {
   const conversations = caches.conversations.store;
   const cachedOf = ({ namespace, name: own }: Request) => conversations.get(namespace, own);
@@ -200,7 +193,7 @@ function conversationController(
         isRelevant,
       }),
       watch(caches.sandboxes, usersOf),
-      ...more,
+      ...(name === 'status' ? [notified] : []),
     ],
     refresh: (request, signal) => reconciler.refresh(request, signal),
     reconcile: async (request, signal): Promise<Result> => {
@@ -228,17 +221,7 @@ export function conversationControllers(
 ): readonly [start: ControllerSpec, status: ControllerSpec] {
   const inWork = new Set<string>();
   return [
-    conversationController('conversation', {
-      caches: options.caches,
-      reconciler: options.reconciler,
-      inWork,
-      more: [],
-    }),
-    conversationController('status', {
-      caches: options.caches,
-      reconciler: options.reconciler,
-      inWork,
-      more: [options.notified],
-    }),
+    conversationController('conversation', options, inWork),
+    conversationController('status', options, inWork),
   ];
 }

@@ -105,13 +105,11 @@ export class AgentReads {
   ): Promise<R> {
     const { places, silentAgents } = this.#needs;
     const ending = new AbortController();
-    const leave = () => ending.abort(left.reason);
-    if (left.aborted) leave();
-    left.addEventListener('abort', leave);
+    const signal = AbortSignal.any([left, ending.signal]);
     let release: Release | undefined;
     try {
-      release = await places.wait(agent, { signal: ending.signal });
-      const ask = () => this.#inTime(ending, () => begin(agent, ending.signal));
+      release = await places.wait(agent, { signal });
+      const ask = () => this.#inTime(ending, () => begin(agent, signal));
       const asked = await silentAgents.call(agent.container, ask, isSilence);
       if ('restMs' in asked) throw agentSilent(asked.restMs);
       return await pass(asked.answer);
@@ -119,7 +117,6 @@ export class AgentReads {
       throw error instanceof AgentError ? problemOf(error) : error;
     } finally {
       release?.();
-      left.removeEventListener('abort', leave);
     }
   }
 
@@ -155,7 +152,7 @@ export class AgentReads {
     try {
       return await begin();
     } catch (error) {
-      throw ending.signal.reason === late ? agentTimeout(error) : error;
+      throw ending.signal.aborted ? agentTimeout(error) : error;
     } finally {
       timer.cancel();
     }

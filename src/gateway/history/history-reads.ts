@@ -142,12 +142,9 @@ export class HistoryReads {
   ): Promise<R> {
     const { clock, places } = this.#needs;
     const ending = new AbortController();
-    const { signal } = ending;
-    const leave = () => ending.abort(left.reason);
+    const signal = AbortSignal.any([left, ending.signal]);
     const late = new StoreError('timeout', 'The archive has not answered in time.');
     const timer = clock.after(archiveTimeoutMs, () => ending.abort(late));
-    if (left.aborted) leave();
-    left.addEventListener('abort', leave);
     let release: Release | undefined;
     try {
       release = await places.wait({ owner: conversation.spec.owner }, { signal });
@@ -157,7 +154,6 @@ export class HistoryReads {
     } finally {
       release?.();
       timer.cancel();
-      left.removeEventListener('abort', leave);
     }
   }
 
