@@ -88,7 +88,6 @@ export const archiveSettings = {
 
 export type ArchiveSettings = Readonly<z.output<z.ZodObject<typeof archiveSettings>>>;
 
-/** The settings that only apply to a bucket. */
 const bucketSettings = [
   'ARCHIVE_S3_ENDPOINT',
   'ARCHIVE_S3_REGION',
@@ -185,7 +184,6 @@ export type ArchiveToolConfig = z.output<typeof schema>;
 export const readArchiveToolConfig = (environment: NodeJS.ProcessEnv): ArchiveToolConfig =>
   readEnvironment(schema, environment);
 
-/** The archive of the settings, else that of the data folder. */
 export const toolArchiveOf = (config: ArchiveToolConfig): NonNullable<ArchiveConfig> => {
   const directory = join(config.DATA_DIR, 'archive');
   return archiveConfigOf(config, directory) ?? { kind: 'folder', directory, encrypt: false };

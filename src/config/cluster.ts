@@ -85,7 +85,6 @@ export function sandboxOutwardOf({
   };
 }
 
-/** Maximum number of shards of one operator. */
 const maxShards = 64;
 
 const cluster = {
@@ -119,7 +118,6 @@ const operatorSchema = z
      * them until people change them.
      */
     INITIAL_OBJECTS: initialObjects,
-    /** Port of /alive and /ready. */
     HEALTH_PORT: port().default(8081),
     /** URL of the callback server for sandboxes of NAMESPACE; absent: agents are polled only. */
     AGENT_SIDE_URL: httpUrl.optional(),

@@ -121,7 +121,6 @@ export const fileList = z
   .string('must name at least one file')
   .transform((text) => text.split(','));
 
-/** Default data folder of `make run`. */
 export const defaultDataDir = './.data';
 
 /** Settings of every process that serves REST or runs controllers. */

@@ -13,7 +13,6 @@ const objectSchema = z.object({
   spec: z.record(z.string(), z.unknown(), 'must be an object'),
 });
 
-/** An initial object of an installation. People may change it. */
 export type InitialObject = z.output<typeof objectSchema>;
 
 /** YAML documents, each an object. Absent: none. */

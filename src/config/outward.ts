@@ -35,7 +35,6 @@ export const outwardSettings = {
   /** Proxy of http URLs. Default: none. */
   HTTP_PROXY: proxyUrl,
   http_proxy: proxyUrl,
-  /** Hosts that are called without a proxy. */
   NO_PROXY: noProxy,
   no_proxy: noProxy,
   /** A file with certificates of private authorities as PEM, besides those of Node. */
@@ -44,7 +43,6 @@ export const outwardSettings = {
 
 export type OutwardConfig = Readonly<z.output<z.ZodObject<typeof outwardSettings>>>;
 
-/** URLs of the proxies in the settings, with their credentials. */
 export const proxyUrlsOf = ({
   https_proxy,
   HTTPS_PROXY,
@@ -56,7 +54,6 @@ export const proxyUrlsOf = ({
 export const noProxyTextOf = ({ no_proxy, NO_PROXY }: OutwardConfig): string =>
   no_proxy ?? NO_PROXY ?? '';
 
-/** The entries of NO_PROXY, in the order of the settings. */
 export const noProxyListOf = (config: OutwardConfig): readonly string[] =>
   noProxyTextOf(config)
     .split(/[,\s]+/)

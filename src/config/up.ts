@@ -28,11 +28,9 @@ const schema = z.object({
   ...archiveSettings,
   /** All clients of one machine have the same address. */
   MAX_CONNECTIONS_PER_ADDRESS: serving.MAX_CONNECTIONS_PER_ADDRESS.unwrap().default(0),
-  /** Port of the REST service. */
   PORT: port().default(3000),
   /** Port of the local API server. Default: the port of the last start, if it is free. */
   API_PORT: port().default(0),
-  /** Port of the metrics. */
   METRICS_PORT: port().default(0),
   DATA_DIR: z.string().default(defaultDataDir),
   /** Whether there is an archive: in the data folder, unless the settings above differ. */

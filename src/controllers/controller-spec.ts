@@ -64,7 +64,6 @@ export interface RecordingNeeds extends CommonNeeds {
   readonly events: Pick<EventRecorder, 'record'>;
 }
 
-/** The queue of a controller, for the sources that fill it. */
 export type RequestQueue = Pick<Controller, 'enqueueAfter'>;
 
 /** Connects a source of requests with a controller's queue; returns the disconnect function. */
@@ -97,7 +96,6 @@ export const requestOf = ({ metadata: { namespace = '', name } }: KubeObject): R
   name,
 });
 
-/** Key of a requested object in maps. */
 export const requestKey = ({ namespace, name }: Request): string => `${namespace}/${name}`;
 
 /** A source that enqueues requests for each event of an object. */

@@ -59,7 +59,6 @@ export interface OperatorOptions extends MeasuredRuntime {
   readonly pauseBoundMs?: number;
   /** Absent: events are not archived. */
   readonly archive?: ArchiveOptions;
-  /** Times of retention that differ from the defaults. */
   readonly retention?: Partial<RetentionTimes>;
 }
 
@@ -84,12 +83,9 @@ export function wireOperator(options: OperatorOptions): OperatorWiring {
     admission: new Channel(),
     lookup: new Channel(),
     quota: new Channel(),
-    /** Conversations whose agent has sent a notification. */
     notified: new Channel(),
-    /** Sandboxes whose agent does not answer. */
     unresponsive: new Channel(),
     retention: new Channel(),
-    /** Conversations whose agent may have new events. */
     archive: new Channel(),
   };
   const component = 'conversation-operator';

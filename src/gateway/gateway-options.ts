@@ -17,7 +17,6 @@ import type { Memory } from './proxy/loopback-origins.ts';
 
 export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger' | 'metrics'> {
   readonly client: KubeClient;
-  /** Namespace of the conversations, sandboxes, templates and keys. */
   readonly namespace: string;
   /** Caches with the indexers of `gatewayIndexers`. The caller starts and stops them. */
   readonly caches: Caches;

@@ -111,7 +111,6 @@ const selectRoute =
     next();
   };
 
-/** Rejects a method that no route of the path has. */
 const refuseMethod =
   (routes: readonly Route[]): RequestHandler =>
   (_request, response) => {
@@ -122,7 +121,6 @@ const refuseMethod =
     throw new ProblemError('method-not-allowed', `Allowed here: ${allow}.`, { headers: { allow } });
   };
 
-/** Rejects a path that no route has. */
 const refusePath: RequestHandler = () => {
   throw new ProblemError('route-not-found', 'There is no such endpoint. See /openapi.json.');
 };

@@ -40,7 +40,6 @@ const maxDelayMs = 3_600_000;
 /** Maximum stored count; the delay reaches its maximum long before. */
 const maxCount = 1_000;
 
-/** The record after one more automatic resume. */
 export const resumedAgain = (
   before: AutomaticResumes | undefined,
   now: string,

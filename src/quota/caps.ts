@@ -50,7 +50,6 @@ function lowest(quotas: readonly ConversationQuota[]): Caps {
   return caps;
 }
 
-/** From the quotas of one namespace. */
 export function quotaCaps(quotas: readonly ConversationQuota[]): QuotaCaps {
   const sorted = quotas.toSorted((one, other) =>
     one.metadata.name < other.metadata.name ? -1 : 1,
@@ -123,7 +122,6 @@ export function capExceededMessage(
 /** The stored objects of an owner, or of all owners of a namespace. */
 export interface Totals {
   readonly conversations: number;
-  /** The bytes of the conversations. */
   readonly storedBytes: number;
   /** Number of sandboxes, including those that starts in progress are going to create. */
   readonly sandboxes: number;
@@ -153,7 +151,6 @@ export interface StoredSandbox {
   readonly madeFor?: string | undefined;
 }
 
-/** A limit on what is stored, and how much of it is used. */
 export interface CapUse extends Cap {
   readonly field: CapField;
   readonly current: number;

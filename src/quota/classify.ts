@@ -112,9 +112,7 @@ const waitingReasons: ReadonlySet<string> = new Set([
   SandboxReason.waitingForQuota,
   SandboxReason.waitingForIdleSandbox,
 ]);
-/** Whether a sandbox with this reason waits for a slot. */
 export const isWaitingReason = (reason: string): boolean => waitingReasons.has(reason);
-/** The reason of the condition Admitted of a waiting sandbox. */
 export const waitingReasonOf = ({ bare }: Pick<Slot, 'bare'>): string =>
   bare ? SandboxReason.waitingForIdleSandbox : SandboxReason.waitingForQuota;
 

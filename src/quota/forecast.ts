@@ -30,7 +30,7 @@ interface Waiting {
   readonly ready: number;
   /** Bare resumes: they come after one more start. */
   readonly bare: number;
-  /** Starts without a sandbox: they come before one more start. */
+  /** Number of starts without a sandbox, which are admitted before one more start. */
   readonly starts: number;
 }
 

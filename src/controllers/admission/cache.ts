@@ -89,7 +89,6 @@ export class AdmissionCache {
   readonly #assumed = new Map<string, Assumed>();
   /** Deleted sandboxes whose pods may still exist, by namespace and name. */
   readonly #orphaned = new Map<string, readonly Sandbox[]>();
-  /** Limits of quotas on stored objects. */
   readonly limits: StoredLimits;
 
   constructor(options: AdmissionCacheOptions) {

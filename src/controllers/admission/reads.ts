@@ -188,7 +188,6 @@ export class AdmissionReads {
     return result;
   }
 
-  /** Reads a sandbox after a conflict. */
   async refresh(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
     try {
       await this.#readObject(sandbox, signal);

@@ -45,7 +45,6 @@ interface Failures {
 
 /** Maximum time in which a poll holds a quick permit. An agent usually answers in 20 ms. */
 const quickMs = 500;
-/** Timeout of a poll. */
 const quickTimeoutMs = 3_000;
 /** Timeout of a poll of an agent that did not answer the last call. */
 const slowTimeoutMs = 10_000;
@@ -58,7 +57,6 @@ const maxWaiting = 4_096;
 /** Maximum agents in memory. */
 const maxRemembered = 20_000;
 
-/** Error for a poll that gets no permit. */
 class BulkheadFull extends Error {
   override readonly name = 'BulkheadFull';
 }
@@ -184,7 +182,6 @@ export class PollBulkhead {
     }
   }
 
-  /** Whether the agent did not answer the last call at all. */
   isUnresponsive(agent: string): boolean {
     return this.#failures.get(agent)?.isUnresponsive === true;
   }

@@ -89,7 +89,6 @@ export interface ArchivesOptions extends RecordingNeeds {
   readonly archive: ArchiveOptions;
   readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates' | 'quotas'>;
   readonly enqueue: (request: Request, delayMs?: number) => void;
-  /** Limits of the sweep that differ from the defaults. */
   readonly sweep?: Partial<SweepLimits>;
 }
 
@@ -174,7 +173,6 @@ const isRelevant = (conversation: CachedConversation, old: CachedConversation): 
 interface ArchiveControllersOptions {
   readonly caches: Pick<WatchedCaches, 'conversations' | 'templates'>;
   readonly archives: Pick<Archives, 'reconciler' | 'ownerBytes' | 'sweep'>;
-  /** Conversations whose agent may have new events. */
   readonly requested: EventSource;
 }
 

@@ -72,7 +72,6 @@ export class ArchiveSchedule {
     this.#entries.set(uid, { ...entry, isNew: true, readAt: this.#clock.monotonic() });
   }
 
-  /** Milliseconds until the next read may begin. */
   waitMs(uid: string): number {
     const { readAt = -Infinity, hasEnded } = this.#entries.get(uid) ?? {};
     const intervalMs = hasEnded === true ? endIntervalMs : extendIntervalMs;
@@ -145,7 +144,6 @@ export class ArchiveReconciler {
     this.#expired = new ElapsedTimes(options);
   }
 
-  /** Handles a report of an agent about one of its conversations. */
   observe(conversation: CachedConversation, state: AgentConversation): void {
     const report = `${state.updatedAt ?? ''} ${state.reportedStatus}`;
     const isRunning = state.executionStatus === 'running';

@@ -39,7 +39,6 @@ const retryMs = 60_000;
 const orphanedForMs = 86_400_000;
 const maxForeign = 10_000;
 
-/** The archives of a namespace as one sweep has found them. */
 interface Found {
   /** UIDs of archives without a Conversation, except those of other installations. */
   readonly orphans: readonly string[];

@@ -55,7 +55,6 @@ export interface ConversationsOptions extends RecordingNeeds {
   readonly unresponsiveAgents: UnresponsiveAgents;
   /** Called once for a sandbox whose agent is unresponsive. */
   readonly onUnresponsive: (sandbox: Sandbox) => void;
-  /** Called with each report of an agent about a conversation. */
   readonly onReport?: (conversation: CachedConversation, state: AgentConversation) => void;
   /** Absent: no limit rejects any start. */
   readonly refusalOf?: ChooseSandboxOptions['refusalOf'];

@@ -8,11 +8,9 @@ import type { Poll } from './polling/conversation-poller.ts';
 /** Writes a status on the version that was read, or throws. Returns the status as stored. */
 export type SaveStatus = (status: ConversationStatus) => Promise<ConversationStatus>;
 
-/** State of one reconcile of a conversation. */
 export class Scope {
   /** Conversation as the API server has it. */
   stored: CachedConversation;
-  /** Status that the reconcile is going to write. */
   status: ConversationStatus;
   sandbox: Sandbox | undefined;
   /** Endpoint of the agent, once a stage of the start has found the sandbox running. */
@@ -22,7 +20,6 @@ export class Scope {
   /** Answer of the agent to the poll of this reconcile. */
   poll: Poll | undefined;
 
-  /** Ends the reconcile. */
   readonly signal: AbortSignal;
   readonly save: SaveStatus;
 

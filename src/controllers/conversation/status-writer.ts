@@ -158,7 +158,6 @@ export class StatusCoalescer {
     this.#tokenAt.delete(key);
   }
 
-  /** Time from which an observation may be written. */
   #tokenTime(key: string, owner: string, withheldUntil: number): number {
     const now = this.#clock.monotonic();
     const known = this.#tokenAt.get(key);

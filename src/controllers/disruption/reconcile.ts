@@ -160,7 +160,6 @@ const isOtherPod = (pod: CachedPod, old: CachedPod): boolean =>
     (key) => pod.metadata.annotations?.[key] !== old.metadata.annotations?.[key],
   );
 
-/** Annotates the pods of sandboxes for autoscalers. */
 export function disruptionController(
   caches: Pick<WatchedCaches, 'conversations' | 'pods' | 'sandboxes'>,
   reconciler: DisruptionReconciler,

@@ -53,7 +53,6 @@ export class ClaimShares {
     owners.set(owner, starts);
   }
 
-  /** Whether an owner may claim one of the ready warm sandboxes. */
   mayClaim(template: string, owner: string, ready: number): boolean {
     const owners = this.#recent(template, this.#clock.monotonic());
     if (owners === undefined || owners.size < 2) return true;
@@ -104,7 +103,6 @@ export interface SpareClaimsOptions {
 /** Result of a start from the template of a pool, for the metric. */
 type Result = 'claimed' | 'empty' | 'quota' | 'refused' | 'share' | 'unfit';
 
-/** Maximum warm sandboxes that one start tries to claim. */
 const maxAttempts = 3;
 
 const templateKeyOf = ({ metadata, spec }: CachedConversation): string =>
@@ -122,7 +120,6 @@ const byAge = (one: Sandbox, other: Sandbox): number => (ageKeyOf(one) < ageKeyO
  */
 export class SpareClaims {
   readonly #options: SpareClaimsOptions;
-  /** UIDs of warm sandboxes that a start is claiming now. */
   readonly #inClaim = new Set<string>();
   readonly #shares: ClaimShares;
 

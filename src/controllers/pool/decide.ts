@@ -29,7 +29,6 @@ import { apiVersionOf, type NewObject } from '@conversation-operator/kube/object
 import { newUuid } from '@conversation-operator/base/uuid';
 import { ownSandboxName } from '../../resources/ids.ts';
 
-/** Identifies a version of a template's spec. */
 const templateVersionOf = ({ metadata }: SandboxTemplate): string =>
   `${metadata.uid}/${metadata.generation}`;
 
@@ -57,7 +56,6 @@ export function newSpare(
   };
 }
 
-/** All inputs of the decision about a pool. */
 export interface ObservedPool {
   readonly pool: SandboxPool;
   readonly template: SandboxTemplate | undefined;
@@ -82,7 +80,6 @@ export interface ObservedPool {
 export interface PoolPlan {
   /** Warm sandboxes to delete, each unless a start claims it first. */
   readonly remove: readonly Sandbox[];
-  /** Number of warm sandboxes to create. */
   readonly create: number;
   /** Number of warm sandboxes whose creation the rate limit or the back-off delays. */
   readonly held: number;
@@ -260,12 +257,10 @@ interface ReconciledPool {
   readonly unseen: number;
   /** Number of consecutive warm sandboxes that have not booted. */
   readonly failures: number;
-  /** Why the API server rejects a warm sandbox. */
   readonly refused: string | undefined;
   readonly now: string;
 }
 
-/** The status that a pool should have now. */
 export function poolStatus(reconciled: ReconciledPool): SandboxPoolState {
   const { pool, plan, spares, unseen, failures, refused, now } = reconciled;
   const { name, generation } = pool.metadata;

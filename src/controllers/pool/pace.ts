@@ -29,7 +29,6 @@ export class PoolPace {
   /** Monotonic times of the last claims, the oldest first. */
   readonly #claims: number[] = [];
   #failures: number;
-  /** Wall clock time of the last failure. */
   #failedAt: number;
   /** Monotonic time from which a warm sandbox may be created again. */
   #readyAt: number;
@@ -72,7 +71,6 @@ export class PoolPace {
     this.#readyAt = this.#clock.monotonic() + failureBackoff.baseMs;
   }
 
-  /** Records that a warm sandbox has not booted. */
   failed(): void {
     this.#failures += 1;
     this.#failedAt = this.#clock.now();

@@ -54,7 +54,6 @@ const maxRemembered = 10_000;
 /** The in-memory state of this process about a pool. */
 interface Memory {
   readonly pace: PoolPace;
-  /** Number of creations in progress. */
   creating: number;
   /** UIDs of failed warm sandboxes that were counted. */
   readonly counted: Set<string>;
@@ -78,7 +77,6 @@ export class PoolReconciler {
     this.#newest = new NewestStore(options.stores.pools, options.clock);
   }
 
-  /** Reads a pool again after a conflict. */
   async refresh({ namespace, name }: Request, signal: AbortSignal): Promise<void> {
     const stored = await this.#options.client.get(sandboxPools, namespace, name, { signal });
     if (sandboxPools.accepts?.(stored) !== false) this.#newest.observe(stored);

@@ -38,7 +38,6 @@ export type RetentionStep =
 
 interface RetentionFacts {
   readonly countdown: Countdown | undefined;
-  /** The condition Expiring as it is stored. */
   readonly announced: Condition | undefined;
   /** Milliseconds since 1970. */
   readonly nowMs: number;

@@ -65,7 +65,6 @@ interface AgentPlace {
   readonly containerID: string | undefined;
 }
 
-/** The result of an attempt to connect. */
 export interface AgentConnection {
   readonly connected: boolean;
   /** Absent where this attempt has not delivered the agent's keys. */

@@ -42,7 +42,6 @@ interface Pausing {
 
 /** Delay before the runs of a stopping agent are read again. */
 const stopIntervalMs = 200;
-/** Maximum interrupted conversations in the status. */
 const maxInterrupted = 64;
 /** Maximum time in which an agent has to report its runs; after that its pod is deleted anyway. */
 const patienceMs = 10_000;

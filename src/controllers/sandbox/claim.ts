@@ -128,7 +128,6 @@ export function volumeNotBound({ spec }: CachedClaim): Failure {
 
 /** Time within which a storage class binds a new claim that waits for no pod. */
 const bindsAtOnceMs = 1_000;
-/** Maximum storage classes in memory. */
 const maxClasses = 1_000;
 
 /**

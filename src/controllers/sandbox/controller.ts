@@ -24,7 +24,6 @@ import { SandboxObserver } from './observer.ts';
 import { PodBackoff } from './pod-loss.ts';
 import { SandboxReconciler, type SandboxReconcilerOptions } from './reconcile.ts';
 
-/** The sandbox that a pod or a claim belongs to. */
 export function sandboxOf({
   metadata: { namespace = '', labels },
 }: KubeObject): readonly Request[] {

@@ -144,7 +144,6 @@ export function policyOfCreateError(code: FailureCode): FailurePolicy {
   return isWaitingCode(code) ? FailurePolicy.waiting : FailurePolicy.transient;
 }
 
-/** Whether a failure moves the sandbox to ERROR now. */
 export function isFinal(
   policy: FailurePolicy,
   { hasRun, overdue }: { readonly hasRun: boolean; readonly overdue: boolean },

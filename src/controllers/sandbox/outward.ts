@@ -115,13 +115,9 @@ export function trustFailure(
 type Container = Pick<Wire<V1Container>, 'env' | 'envFrom'>;
 type Variable = NonNullable<Container['env']>[number];
 
-/** The proxy by which sandboxes reach hosts outside the cluster. */
 export interface SandboxProxy {
-  /** URL of the proxy for https. */
   readonly https?: string | undefined;
-  /** URL of the proxy for http. */
   readonly http?: string | undefined;
-  /** Hosts that are reached without the proxy. */
   readonly noProxy: readonly string[];
 }
 

@@ -117,7 +117,6 @@ function crashFailure(
   }
 }
 
-/** Maximum scheduling gates in a message. */
 const maxNamedGates = 3;
 
 /** The wait of a pod that no scheduler assigns until the owner of each gate removes it. */

@@ -5,7 +5,6 @@ import { backoffDelayMs } from '@conversation-operator/base/backoff';
 import type { Clock } from '@conversation-operator/base/clock';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 
-/** Why a pod that was still wanted has ended or is being deleted. */
 export interface PodLoss {
   readonly code:
     typeof FailureCode.podEvicted | typeof FailureCode.nodeLost | typeof SandboxReason.podLost;

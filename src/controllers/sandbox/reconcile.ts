@@ -101,7 +101,6 @@ export class SandboxReconciler {
     }
   }
 
-  /** Reads a sandbox again after a conflict. */
   async refresh({ namespace, name }: Request, signal: AbortSignal): Promise<void> {
     const stored = await this.#options.client.get(sandboxes, namespace, name, { signal });
     if (sandboxes.accepts?.(stored) !== false) this.#newest.observe(stored);

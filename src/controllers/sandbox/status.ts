@@ -33,7 +33,6 @@ export interface SandboxProgress {
   readonly failed?: { readonly code: string; readonly message: string } | undefined;
   /** Whether a person has requested the failed sandbox again, which removes Failed. */
   readonly recovered?: boolean;
-  /** Whether the sandbox is meant to run. */
   readonly wanted: boolean;
   /** The ids of interrupted conversations; absent when the stored ones stay. */
   readonly interrupted?: readonly string[];
@@ -224,7 +223,6 @@ export const isPassing = ({ status: before = {} }: Sandbox, after: SandboxState)
     (isDeepStrictEqual(lastingFieldsOf(before), lastingFieldsOf(after)) &&
       isDeepStrictEqual(lastingConditionsOf(before), lastingConditionsOf(after))));
 
-/** Whether admission has not decided on the sandbox yet. */
 export const isUndecided = ({ status }: Sandbox): boolean =>
   findCondition(status?.conditions, SandboxCondition.admitted) === undefined;
 

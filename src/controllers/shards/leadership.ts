@@ -11,7 +11,6 @@ import { shardLeaseName, shardsHolder } from '../../resources/lease-names.ts';
 import { type OwnsNamespace, shardOf } from './shard.ts';
 
 export interface ShardsObserved {
-  /** Identity of the replica that decides. */
   readonly self: string;
   /** Identities of the live replicas, in the same order on all replicas. */
   readonly members: readonly string[];
@@ -22,9 +21,7 @@ export interface ShardsObserved {
 }
 
 interface Balance {
-  /** Shards that the replica tries to lead. */
   readonly take: readonly number[];
-  /** A shard that the replica hands over. */
   readonly handOver?: number;
 }
 
@@ -82,7 +79,6 @@ export interface LeadershipOptions extends Omit<
   LeaderElectionOptions,
   'members' | 'onStartedLeading' | 'onStoppedLeading'
 > {
-  /** Number of shards. */
   readonly shards: number;
   /** Resolves when the process can lead. Until then it acquires no shard of another one. */
   readonly ready: (signal: AbortSignal) => Promise<void>;

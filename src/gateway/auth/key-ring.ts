@@ -13,7 +13,6 @@ export const maxChainLength = 8;
 
 /** A valid key, together with the keys that it depends on. */
 export interface KeyChain {
-  /** The lowest role of the chain. */
   readonly role: ApiKeySpec['role'];
   /** Time at which the first key of the chain expires; Infinity where none does. */
   readonly expiresAtMs: number;
@@ -134,13 +133,11 @@ export class KeyRing {
     );
   }
 
-  /** The valid key of this name and uid. */
   byName(name: string, uid: string): ValidKey | undefined {
     const key = this.#find(name);
     return this.#valid(key === undefined ? [] : [key], ({ metadata }) => metadata.uid === uid);
   }
 
-  /** The valid key that a session key refers to. */
   byReference(reference: string): ValidKey | undefined {
     return this.#valid(
       this.#options.cache.store.byIndex('sessionReference', reference),
@@ -215,7 +212,6 @@ export class KeyRing {
 export interface Principal {
   readonly owner: string;
   readonly role: 'user' | 'admin';
-  /** Name of the ApiKey resource. */
   readonly keyName: string;
   readonly keyUid: string;
   readonly chain: KeyChain;

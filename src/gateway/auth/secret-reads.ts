@@ -22,7 +22,6 @@ const ownerRate = { perSecond: 100, burst: 1_000, capacity: 20_000 };
 export interface SecretRead {
   readonly requestId: string | undefined;
   readonly sandbox: Sandbox;
-  /** Name of the secret. */
   readonly secret: string;
   /** Id of the conversation whose agent reads; undefined for other readers. */
   readonly conversation?: string | undefined;

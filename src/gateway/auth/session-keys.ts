@@ -6,7 +6,6 @@ import type { KeyChain, KeyRing } from './key-ring.ts';
 
 /** The reader of a record that shows session keys. */
 export interface Reader {
-  /** UID of the reader's API key. */
   readonly keyUid: string;
   /** Called with each sandbox whose session key is shown. */
   readonly disclosed: (sandbox: Sandbox) => void;

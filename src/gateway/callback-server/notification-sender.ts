@@ -10,7 +10,6 @@ import {
 import { BoundedClient } from '@conversation-operator/http/client/bounded-client';
 import type { Timer } from '@conversation-operator/base/clock';
 
-/** The pending notifications of one sandbox. */
 interface Entry {
   readonly namespace: string;
   readonly sandbox: string;

@@ -221,7 +221,6 @@ async function store(
   });
 }
 
-/** The fields that an update may change. */
 const changeable = ({ title, public: isPublic, tags }: UpdateRequest) =>
   compact({ title, public: isPublic, tags });
 const bytesOf = (value: object): number => Buffer.byteLength(JSON.stringify(value));

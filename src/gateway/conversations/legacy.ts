@@ -98,7 +98,6 @@ interface RecordNeeds {
   readonly exposure: Exposure;
 }
 
-/** A conversation in the form of the legacy interface. */
 function present(
   { lookup, exposure }: RecordNeeds,
   conversation: CachedConversation,
@@ -113,7 +112,6 @@ function present(
   };
 }
 
-/** The equivalent request of the current interface. */
 function successorOf(legacy: LegacyStart): StartRequest {
   const { initial_user_msg: text, image_urls: images } = legacy;
   const content = [

@@ -168,7 +168,6 @@ function interruptionEntries({ status }: CachedConversation): readonly TimelineE
 
 const base = '/api/v1/app-conversations/{id}';
 const { get } = endpoints('conversations');
-/** Maximum characters of one text of a resource that is shown. */
 const maxTextCharacters = 4_096;
 
 const resourcesSchema = z.object({

@@ -75,7 +75,6 @@ const apiProblem = (error: ApiError): ProblemError => {
   return internal(error);
 };
 
-/** Converts every thrown value to the problem that a client gets. */
 export function toProblem(error: unknown): ProblemError {
   if (error instanceof ProblemError) return error;
   if (error instanceof Refusal)

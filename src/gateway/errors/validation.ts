@@ -11,7 +11,6 @@ function listed(names: readonly unknown[], word = 'and'): string {
 }
 const maxListed = 64;
 
-/** Message for an unknown name, with the known names. */
 const unknownName = (kind: 'field' | 'parameter', known: readonly string[]): string =>
   known.length === 0
     ? `is not a known ${kind}; there are none here`

@@ -106,7 +106,6 @@ function branchesMatching(
 }
 
 export interface RepositoryAccessCheckerOptions extends Omit<MeasuredRuntime, 'random'> {
-  /** Base URLs by provider, the default provider first. */
   readonly hosts: GitHosts;
   readonly credentials: GitCredentials;
   /** Maximum time that a caller waits for a host. */
@@ -129,7 +128,6 @@ const nothing: Knowledge = { access: 'unknown', isPublic: false };
 export class RepositoryAccessChecker implements GitDirectory {
   readonly #options: RepositoryAccessCheckerOptions;
   readonly #hosts: ReadonlyMap<string, Host>;
-  /** The provider of starts that name none. */
   readonly #default: string | undefined;
   readonly #static: GitDirectory;
   readonly #reader: RemoteReader;

@@ -34,9 +34,7 @@ export interface GitHandlerOptions extends Pick<MeasuredRuntime, 'clock' | 'logg
   readonly conversations: Cache<CachedConversation>;
   readonly templates: Cache<SandboxTemplate>;
   readonly records: Pick<PushRecords, 'begin' | 'end' | 'take' | 'refuse'>;
-  /** The provider of conversations that name none. */
   readonly defaultProvider: string | undefined;
-  /** Limits that replace the defaults. */
   readonly limits?: Partial<GitLimits>;
 }
 
@@ -155,7 +153,6 @@ export class GitHandler implements CallbackHandler {
     });
   }
 
-  /** A read or a push of a working agent. */
   async #work({ sandbox, ...wanted }: GitRequest): Promise<void> {
     const { call, address, asked } = wanted;
     const { service, part } = asked;

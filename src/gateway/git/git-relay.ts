@@ -134,7 +134,6 @@ export interface GitRelayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger
   readonly limits: RelayLimits;
 }
 
-/** The headers of a request that are forwarded to the host. */
 const requestHeaders = [
   'accept',
   'accept-encoding',
@@ -145,7 +144,6 @@ const requestHeaders = [
 ] as const;
 /** The gateway has to read the host's references and its report about a push. */
 const uncompressed = { 'accept-encoding': 'identity' } as const;
-/** The headers of a response that are forwarded to the sandbox. */
 const answerHeaders = ['content-encoding', 'content-type'] as const;
 
 /** Capabilities of hosts that are removed, because the gateway rejects their use. */
@@ -170,7 +168,6 @@ export interface RelayedRequest {
 }
 
 export interface AnswerOptions {
-  /** Called with each chunk of the host's response. */
   readonly onBytes?: (chunk: Buffer) => void;
   /** Responds in place of the host. Absent: with the status and the text. */
   readonly refuse?: (status: number, text: string) => Promise<void>;

@@ -26,7 +26,6 @@ export interface GithubAppClient {
 
 export interface GithubAppClientOptions {
   readonly appId: string;
-  /** Base URL of the API. */
   readonly apiUrl: URL;
   /** The private key as PEM, read at each use. */
   readonly privateKey: () => Promise<string>;

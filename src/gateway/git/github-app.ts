@@ -27,7 +27,6 @@ const renewBeforeMs = 5 * 60_000;
 const lastUseBeforeMs = 60_000;
 /** Maximum lifetime that the gateway accepts: GitHub's is an hour. */
 const maxLifetimeMs = 3_600_000;
-/** Lifetime of an installation in the cache. */
 const installationMs = 5 * 60_000;
 /** Delay before GitHub is asked again for a repository without an installation. */
 const noneMs = 60_000;

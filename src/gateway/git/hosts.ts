@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 
-/** Base URLs of git hosts by provider. */
 export type GitHosts = Readonly<Record<string, string>>;
 
 /** A credential that opens private repositories of a git host. */
@@ -39,7 +38,6 @@ export interface GitCredentials {
  */
 export type CredentialFound = GitCredential | 'absent' | 'withheld';
 
-/** One source of credentials. Never rejects. */
 export type CredentialSource = (
   owner: string,
   provider: string,
@@ -96,7 +94,6 @@ function decoded(text: string): string {
   }
 }
 
-/** A git host that answers over HTTP. */
 export interface Host {
   readonly provider: string;
   /** The base URL without user, query and fragment. */

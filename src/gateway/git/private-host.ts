@@ -30,7 +30,6 @@ import {
 export interface PrivateHostOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly hosts: GitHosts;
   readonly credentials: GitCredentials;
-  /** Maximum concurrent connections to one host. */
   readonly connections: number;
   readonly outward: Outward;
 }
@@ -73,7 +72,6 @@ export interface RepositoryRefs extends Refs {
   readonly repository: string;
 }
 
-/** A request to a host, and its credential. */
 interface Asked {
   readonly wanted: Wanted;
   readonly what: 'advertisement' | 'result';
@@ -280,7 +278,6 @@ export class PrivateHost {
   }
 }
 
-/** The repository, and the headers and signal of the request. */
 const targetOf = (host: Host, { repository, headers, signal }: Wanted) => ({
   repository: repositoryUrl(host.url, repository),
   within: host.url,

@@ -59,7 +59,6 @@ export function pushRefusals(
   );
 }
 
-/** Maximum characters of the options in a rejection. */
 const maxShownOptions = 200;
 
 /**

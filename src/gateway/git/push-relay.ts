@@ -39,7 +39,6 @@ export type PushAccess =
   | {
       readonly conversation: CachedConversation;
       readonly closed?: undefined;
-      /** The policy for a repository of this name. */
       readonly policyOf: (repository: string) => PushPolicy;
     };
 

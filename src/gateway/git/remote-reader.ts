@@ -17,7 +17,6 @@ import { LRUCache } from 'lru-cache';
 import { expiryBy } from '../lookup/cache.ts';
 import { fingerprintOf, type GitCredential, type Host } from './hosts.ts';
 
-/** A read of one repository for one owner. */
 export interface Inquiry extends RefsWanted {
   readonly owner: string;
   readonly host: Host;

@@ -188,7 +188,6 @@ function askingSource({ agentReads, history, lookup, files }: FileNeeds) {
   };
 }
 
-/** The files as they were when the sandbox was paused. */
 const snapshotSource = (snapshot: WorkspaceSnapshot): FileSource => ({
   files: (path) => Promise.resolve(snapshotFiles(snapshot, path)),
   bytes: (path) => {

@@ -195,7 +195,6 @@ export interface HistoryFacts {
   readonly readsArchives: boolean;
 }
 
-/** Why there are no events to read. */
 type NoHistory = 'archive-disabled' | 'archive-empty' | 'archive-expired';
 
 /**

@@ -163,7 +163,6 @@ export const timeText = () =>
     .meta({ format: 'date-time' })
     .refine((text) => Number.isFinite(parseTime(text)), 'must be an ISO 8601 time');
 
-/** A time in milliseconds. */
 export const time = () => timeText().transform(parseTime);
 
 export const conversationParams = z.object({ id: uuid() });

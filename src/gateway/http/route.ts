@@ -26,7 +26,6 @@ declare module 'express-serve-static-core' {
     /** Releases the permits of the request. */
     leave?: () => void;
     result?: HandlerResult;
-    /** The code of the problem response. */
     problem?: ProblemCode;
   }
 }
@@ -214,7 +213,6 @@ export function endpoints(tag: string) {
 export const successSchema = z.object({ success: z.literal(true) });
 export const success = { json: { success: true } } as const;
 
-/** A request about the object that its path names. */
 export type OwnCall = Pick<
   Call<{ readonly id: string }, unknown, unknown, unknown>,
   'owner' | 'params' | 'about'
@@ -231,10 +229,8 @@ function found<T extends KubeObject>(
   return object;
 }
 
-/** The conversation that a request is about. */
 export const ownConversation = async (lookup: ResourceLookup, call: OwnCall) =>
   found('conversation', await lookup.conversation(call.owner, call.params.id), call);
 
-/** The sandbox that a request is about. */
 export const ownSandbox = async (lookup: ResourceLookup, call: OwnCall) =>
   found('sandbox', await lookup.sandbox(call.owner, call.params.id), call);

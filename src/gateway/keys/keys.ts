@@ -52,7 +52,6 @@ const dayMs = 24 * 60 * 60 * 1000;
 const path = 'body.expires_at';
 
 interface NewKeyLimits {
-  /** The chain of the key that makes the new one. */
   readonly chain: Principal['chain'];
   /** Maximum lifetime of a key that is made over REST; undefined: none. */
   readonly maxLifetimeMs: number | undefined;

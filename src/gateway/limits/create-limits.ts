@@ -15,9 +15,7 @@ import { InterceptedClient, type ClientCall } from '@conversation-operator/kube/
 import type { Shares } from '@conversation-operator/base/shares';
 import { conversations } from '../../resources/conversation.ts';
 
-/** Share of the requests to agents that may have no key. */
 const keylessShare = 1 / 8;
-/** Share of the requests that may be writes. */
 const writesShare = 3 / 4;
 
 /** Creates the limits that all requests of one gateway share. */
@@ -30,7 +28,6 @@ export function createLimits(
   }: {
     readonly logger: Logger;
     readonly proxies: TrustedProxies;
-    /** Stored bytes of a conversation. */
     readonly bytesOf: FairClientOptions['bytesOf'];
   },
 ) {
@@ -51,7 +48,6 @@ export function createLimits(
     slowReaders: new SlowReaderGuard(),
     scheduler,
     rateLimits,
-    /** The owner of the request whose handler calls. */
     currentOwner,
     /** The API server's client for requests. */
     client: fairClient({

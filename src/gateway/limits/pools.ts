@@ -17,7 +17,6 @@ export interface PoolSize {
 interface Pool extends PoolSize {
   /** The units in plural and lower case, for messages of rejections. */
   readonly what: string;
-  /** Codes of rejections that differ from `defaultCodes`. */
   readonly codes?: Partial<Codes>;
   readonly retryAfterSeconds?: number;
   /** Whether a rejection closes the connection. */

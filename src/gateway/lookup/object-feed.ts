@@ -10,7 +10,6 @@ export class Listeners<Event = void> {
     return this.#byName.values().reduce((total, { size }) => total + size, 0);
   }
 
-  /** Adds a listener, and returns the function that removes it. */
   on(name: string, listener: (event: Event) => void): () => void {
     const listeners = this.#byName.get(name) ?? new Set();
     this.#byName.set(name, listeners.add(listener));

@@ -10,7 +10,6 @@ import type { Shares } from '@conversation-operator/base/shares';
 import { LRUCache } from 'lru-cache';
 
 interface ByteCacheOptions {
-  /** Maximum bytes of all values. */
   readonly maxBytes: number;
   /**
    * Maximum bytes of one owner: less than the total, so that one owner's values never displace

@@ -119,7 +119,6 @@ const bodyProblems: readonly ProblemCode[] = [
   'request-timeout',
 ];
 
-/** Problems that every endpoint of a kind may respond with. */
 const commonProblems = (route: Route): readonly ProblemCode[] => [
   ...when(route.access !== 'open', ...keyProblems),
   ...when(route.access !== 'open' && route.method !== 'get', 'cross-origin-request'),
@@ -131,7 +130,6 @@ const commonProblems = (route: Route): readonly ProblemCode[] => [
   ...when(route.access === 'key' && route.method !== 'get', ...bodyProblems),
 ];
 
-/** Descriptions of the statuses that are no success. */
 const descriptions: Readonly<Record<string, string>> = {
   304: 'The client has it: the entity tag of If-None-Match is the present one',
   303: 'The page is at the address of the header Location',

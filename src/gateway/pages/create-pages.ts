@@ -24,7 +24,6 @@ function ownOrigins(publicUrl: string): readonly string[] {
   return hostname === '127.0.0.1' ? [origin, origin.replace(hostname, 'localhost')] : [origin];
 }
 
-/** Settings of the pages, as `GatewayOptions` describes them. */
 interface PagesSettings {
   readonly publicUrl?: string;
   readonly uiDirectory?: string;

@@ -23,7 +23,6 @@ export function redirect(response: Response, location: string): 'sent' {
   return 'sent';
 }
 
-/** Redirects a browser without a session to the sign-in. */
 export const redirectToLogin = (response: Response): 'sent' =>
   redirect(response, loginFor(response.req));
 
@@ -106,7 +105,6 @@ const htmlOf = ({ title, body }: Page): string =>
     '',
   ].join('\n');
 
-/** The headers and the body of a page. */
 export const rendered = (page: Page) => ({
   headers: pageHeaders(policyOf(page)),
   body: Buffer.from(htmlOf(page)),

@@ -140,7 +140,6 @@ export const chatRoute = (options: UiOptions): Route =>
     },
   });
 
-/** The first segment of a path. */
 const roomOf = (path: string): string => path.split('/')[1] ?? '';
 
 /** First path segments of the service that no route has. */

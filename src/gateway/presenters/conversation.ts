@@ -43,7 +43,6 @@ type PullRequestView = z.output<typeof pullRequestSchema>;
 
 const states = { Open: 'open', Closed: 'closed', Merged: 'merged' } as const;
 
-/** The pull requests of a conversation, oldest first. */
 const presentPullRequests = ({ status }: CachedConversation): PullRequestView[] =>
   (status?.pullRequests ?? []).map(
     ({ number, url, provider, title, head, base, draft, state }) => ({
@@ -271,7 +270,7 @@ export function executionStatusOf(conversation: CachedConversation, phase: Sandb
   }
   if (phase !== 'PAUSED') return null;
   if (pendingApproval(conversation) !== undefined) return 'waiting_for_confirmation';
-  // A run whose interruption is in progress counts: the pause shows before the agent is at rest.
+  // An interruption in progress counts too: the sandbox is PAUSED before its agent has stopped.
   const { interruption, executionStatus } = status ?? {};
   return interruption !== undefined || executionStatus === 'paused' || executionStatus === 'running'
     ? 'paused'

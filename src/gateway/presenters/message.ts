@@ -64,7 +64,6 @@ export const messageOf = ({ role, content, run }: z.output<typeof messageSchema>
   run,
 });
 
-/** A message as clients see it. */
 export const shownMessageSchema = z.object({
   role: z.string(),
   content: z.array(

@@ -24,10 +24,8 @@ import type { StartTexts } from '../lookup/start-texts.ts';
 import { messageSchema, shownMessage, shownMessageSchema } from './message.ts';
 import { nullableText } from './schemas.ts';
 
-/** The annotation of conversations whose id the client has chosen. */
 export const chosenIdAnnotation = 'conversation-operator.dev/chosen-id';
 
-/** Maximum bytes of all secrets of a start. */
 const maxStartSecretBytes = 192 * 1024;
 
 const kind = unused('every secret of a start is a static one.');
@@ -109,9 +107,7 @@ type Places = ConversationSpec & { [K in keyof Repository as `repository.${K}`]:
 
 interface Field {
   readonly place: keyof Places;
-  /** Schema of the value that clients see. */
   readonly shown: z.ZodType;
-  /** Converts the value into the one that clients see. */
   readonly show: (value: never) => unknown;
 }
 const at = <P extends keyof Places, S extends z.ZodType>(

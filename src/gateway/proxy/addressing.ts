@@ -93,9 +93,7 @@ export class HostTemplate {
   }
 }
 
-/** Origins of agents, one for each sandbox. */
 interface Origins {
-  /** The origin of the agent; undefined where it has none. */
   urlOf(sandbox: string): string | undefined;
   /** A source of a content security policy that all of these origins match. */
   readonly source: string;

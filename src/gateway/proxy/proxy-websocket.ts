@@ -39,7 +39,6 @@ function withKeyReplaced(
 /** Label of all WebSockets in metrics. */
 const webSocketRoute = `${httpRoute} (WebSocket)`;
 
-/** The handshake of a WebSocket for an agent. */
 interface Handshake {
   readonly request: IncomingMessage;
   readonly socket: Duplex;

@@ -28,7 +28,6 @@ export const agentTimeout = (cause?: unknown) =>
     cause,
   });
 
-/** The problem of a request that failed on its way to the agent. */
 export function agentProblem({ fault, cause }: UpstreamError): ProblemError {
   switch (fault) {
     case 'timeout':
@@ -99,7 +98,6 @@ export interface UpstreamsOptions {
   readonly find: (name: string) => Sandbox | undefined;
   readonly keys: Pick<SessionKeys, 'agentKeyOf'>;
   readonly limits: ForwardingLimits;
-  /** Maximum connections to one sandbox. */
   readonly connections: number;
   /** Semaphores of requests and WebSockets with a key, and of those without one. */
   readonly keyed: Shares;

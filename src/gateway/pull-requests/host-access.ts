@@ -38,7 +38,6 @@ export interface HostAccess {
    * name allows no pull requests.
    */
   readonly present: () => Promise<PresentRepository>;
-  /** Reports that the host has rejected the credential. */
   readonly refused: GitCredential['refused'];
 }
 

@@ -103,7 +103,6 @@ const maxDetailsLength = 4 * 1024 * 1024;
 export class PullRequests {
   readonly #options: PullRequestsOptions;
   readonly #places: Shares;
-  /** Limits pull requests and comments. */
   readonly #writes: HourlyLimit;
   readonly #accesses: HostAccesses;
   readonly #records: PullRequestRecords;

@@ -19,7 +19,6 @@ import {
   wireTime,
 } from '../presenters/schemas.ts';
 
-/** The names of the limits on stored objects. */
 const capNames = {
   maxConversations: 'conversations',
   maxStoredBytes: 'stored_bytes',
@@ -112,7 +111,6 @@ export interface SharedLimit {
 
 export interface QuotaSources {
   readonly owner: string;
-  /** The owner's own sandboxes, and their quota. */
   readonly own: { readonly rule: QuotaRule | undefined; readonly load: Load };
   /** Number of the owner's starts without a sandbox. */
   readonly starts: number;

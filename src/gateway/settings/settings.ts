@@ -32,7 +32,6 @@ interface Constant {
   readonly json?: object;
 }
 
-/** An endpoint with a constant response. */
 const constantRoute = (
   path: string,
   operationId: string,
@@ -211,7 +210,6 @@ export const settingsRoutes = ({
 
 type Dependencies = Parameters<typeof settingsRoutes>[0] & Parameters<typeof secretRoutes>[0];
 
-/** Settings and secrets of owners. */
 export const routesOfSettings = (needs: Dependencies): readonly Route[] => [
   ...unsupportedRoutes,
   ...settingsRoutes(needs),

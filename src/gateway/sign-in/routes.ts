@@ -24,7 +24,6 @@ const keyPage = ({
 }: {
   /** Path to open after the sign-in. */
   readonly returnTo: string;
-  /** The reason why an attempt has failed. */
   readonly notice?: string;
 }): Page => ({
   title: 'Sign in',
@@ -53,7 +52,6 @@ const confirmationPage = ({
   token,
   returnTo,
 }: {
-  /** Owner that the link signs in. */
   readonly owner: string;
   readonly present: string | undefined;
   readonly token: string;
@@ -79,7 +77,6 @@ ${hidden('return_to', returnTo)}
 const mediaType = 'text/html';
 const { post, getOpen, postOpen } = endpoints('pages');
 
-/** Maximum bytes of the sign-in form. */
 const maxFormBytes = 8 * 1024;
 const formType = 'application/x-www-form-urlencoded';
 

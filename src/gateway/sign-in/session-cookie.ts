@@ -61,7 +61,6 @@ export function setCookie(
   ].join('; ');
 }
 
-/** Content of a session cookie. */
 const sessionSchema = z.object({
   /** Name and UID of the ApiKey that the session acts for. */
   name: z.string().min(1),

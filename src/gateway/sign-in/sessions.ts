@@ -26,7 +26,6 @@ import {
   type Session,
 } from './session-cookie.ts';
 
-/** Lifetime of a link. */
 export const linkMinutes = 10;
 
 interface LoginLinkOptions {
@@ -35,7 +34,6 @@ interface LoginLinkOptions {
   readonly owner: string;
   readonly role: NonNullable<ApiKeySpec['role']>;
   readonly clock: Pick<Clock, 'now'>;
-  /** URL of the gateway. */
   readonly url: string;
   /** The key that the link and its session depend on. */
   readonly maker?: ApiKey | undefined;
@@ -200,7 +198,6 @@ export class Sessions {
     this.#set(resource, expiresAtMs, response);
   }
 
-  /** Removes the cookie, and deletes the ApiKey of the session. */
   async close(response: ServerResponse): Promise<void> {
     const { namespace, publicUrl } = this.#options;
     const { req: request } = response;

@@ -20,7 +20,6 @@ export type Stage = (request: IncomingMessage, response: ServerResponse) => bool
 /** A stage of every WebSocket handshake. Returns true as a `Stage` does. */
 export type UpgradeStage = (request: IncomingMessage, socket: Duplex, head: Buffer) => boolean;
 
-/** Announces a shutdown with the response. */
 export const announceShutdown =
   ({ lastResponses }: { readonly lastResponses: LastResponses }): Stage =>
   (_request, response) => {
@@ -62,7 +61,6 @@ export const proxyToSandbox =
     return true;
   };
 
-/** Connects a WebSocket with the agent of its sandbox. */
 export const joinWithSandbox =
   ({ agents }: { readonly agents: AgentAccess }): UpgradeStage =>
   (request, socket, head) => {

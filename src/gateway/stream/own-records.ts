@@ -15,7 +15,6 @@ export type SubjectKind = (typeof subjectKinds)[number];
 /** The subject of a record. A start task has the name of its conversation. */
 export interface Subject {
   readonly kind: SubjectKind;
-  /** Name of the resource. */
   readonly name: string;
 }
 

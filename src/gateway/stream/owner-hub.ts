@@ -53,7 +53,6 @@ export class OwnerHub {
   readonly #changed = new Map<string, Subject>();
   readonly #shown = new Map<string, Shown>();
   #timer: Timer | undefined;
-  /** Time at which the timer fires. */
   #dueMs = 0;
   #quotaJson: string | undefined;
   #quotaChanged = false;
@@ -111,7 +110,6 @@ export class OwnerHub {
     this.#schedule(gatherMs);
   }
 
-  /** Records that the quota may have changed. */
   markQuota(): void {
     this.#quotaChanged = true;
     if (this.#followers.size > 0) this.#schedule(gatherMs);

@@ -9,7 +9,6 @@ import { startTaskSchema } from '../presenters/start-task.ts';
 const closeCodes = ['key-invalid', 'slow-reader', 'stale', 'shutdown', 'max-age'] as const;
 export type CloseCode = (typeof closeCodes)[number];
 
-/** The data of a `snapshot` event. */
 export const snapshotSchema = z.object({
   conversations: z.array(conversationSchema),
   start_tasks: z.array(startTaskSchema).describe('Starts that are under way or ended in ERROR.'),
@@ -17,9 +16,7 @@ export const snapshotSchema = z.object({
   quota: quotaSchema.nullable().describe('Null in every part but the last.'),
   last: z.boolean(),
 });
-/** The data of a `removed` event. */
 export const removedSchema = z.object({ kind: z.enum(subjectKinds), id: z.string() });
-/** The data of a `closed` event. */
 export const closedSchema = z.object({ code: z.enum(closeCodes) });
 
 const event = <E extends string, D extends z.ZodType>(name: E, data: D) =>

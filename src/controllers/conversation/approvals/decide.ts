@@ -33,7 +33,6 @@ export function withRecordedAnswer(
   return answer === undefined ? status : { ...status, approval: { ...approval, answer } };
 }
 
-/** Whether the spec has an answer that the question does not allow. */
 export function hasInvalidAnswer({ spec, status }: Asking): boolean {
   const { approval } = status ?? {};
   if (approval === undefined || approval.answer !== undefined) return false;

@@ -119,7 +119,6 @@ const againAfterMs = 1_000;
 /** Time after a message in which a report of a stopped run may be from before the message. */
 const staleMs = 1_500;
 
-/** Whether the agent has just received a message. */
 export const isRecent = ({ lastDeliveredTime }: MessageState, nowMs: number): boolean =>
   isWithin(staleMs, lastDeliveredTime, nowMs);
 

@@ -23,7 +23,7 @@ interface RunChange {
   readonly signal: AbortSignal;
 }
 
-/** Maximum delay of a run's status by the read of its result. */
+/** Maximum time that a run's status waits for the read of its result. */
 const timeoutMs = 2_000;
 
 const underWay: ReadonlySet<ExecutionStatus | undefined> = new Set([

@@ -100,7 +100,6 @@ export function withResumeFailed(
   };
 }
 
-/** Delay before the next resume. */
 export const retryAfterMs = ({ resumeAttempts = 1 }: InterruptedRun): number =>
   Math.min(maxRetryMs, 1_000 * 2 ** (resumeAttempts - 1));
 

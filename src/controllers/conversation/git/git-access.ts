@@ -59,7 +59,6 @@ function agentToolsOf(
 }
 
 interface AgentGit {
-  /** A notice about pushes for the agent. */
   readonly notice: string | undefined;
   readonly mcpServers: readonly AgentMcpServer[];
 }
@@ -83,7 +82,6 @@ export function agentGitOf(
   };
 }
 
-/** Author of the commits in a working tree. */
 export interface CommitIdentity {
   readonly name: string;
   readonly email: string;
@@ -151,7 +149,6 @@ export interface GitAccessOptions {
   readonly agentSide?: { readonly url: string; readonly namespace: string } | undefined;
 }
 
-/** A repository that the gateway serves, by the name of its host. */
 interface ServedRepository {
   readonly provider: string;
   /** Path on the host: owner/name. */
@@ -204,7 +201,6 @@ function servedRepository(
 const providerUrl = ({ gatewayUrl }: Pick<GitAccess, 'gatewayUrl'>, provider: string): string =>
   `${gatewayUrl}${encodeURIComponent(provider)}/`;
 
-/** URL of a repository at the gateway. */
 export const repositoryUrlAt = (
   access: Pick<GitAccess, 'gatewayUrl'>,
   { provider, name }: ServedRepository,
@@ -247,7 +243,6 @@ export const gitAccessScript = (
 /** Moves the token of `newTokenFile` to its final path; idempotent. */
 export const gitTokenScript = readFileSync(new URL('./git-token.sh', import.meta.url), 'utf8');
 
-/** Hides the address of the gateway from the output of a step. */
 export function withoutGateway(
   output: string,
   access: Pick<GitAccess, 'gatewayUrl'>,

@@ -13,7 +13,6 @@ const withoutInFlight = (
   { inFlight: _inFlight, ...messages }: MessageState = { lastDelivered: 0 },
 ) => messages;
 
-/** Marks a message as in flight. */
 export const withInFlight = (
   status: ConversationStatus,
   inFlight: InFlight,
@@ -115,7 +114,6 @@ export type InFlight = NonNullable<MessageState['inFlight']>;
 const settleMs = 20_000;
 /** Delay after the end of a run in which the agent may still store a message that waited. */
 const stoppedMs = 3_000;
-/** Maximum attempts to deliver a message. */
 export const maxAttempts = 10;
 
 /** Observations of one process about an unconfirmed delivery, in monotonic milliseconds. */
@@ -133,7 +131,6 @@ export interface UnconfirmedDelivery {
 export interface DeliveryCheck {
   readonly uid: string;
   readonly inFlight: InFlight;
-  /** Current container of the agent. */
   readonly container: string | undefined;
   readonly isRunning: boolean;
   readonly now: number;

@@ -86,7 +86,6 @@ const mask = '<secret-hidden>';
 const textOf = ({ content }: LaterMessage): string =>
   content.map(({ text }) => text ?? '').join('\n');
 
-/** Whether the agent has stored this message. */
 export function isStored(message: LaterMessage, stored: readonly AgentUserMessage[]): boolean {
   const text = textOf(message);
   return stored.some((candidate) => matchesPattern(text, candidate.text, mask));
@@ -121,7 +120,6 @@ export interface Delivered {
   readonly error?: AgentError;
 }
 
-/** Status after one message, and whether the message is done. */
 interface Sent extends Omit<Delivered, 'againAfterMs'> {
   readonly isDone: boolean;
 }

@@ -90,7 +90,6 @@ export async function startNotificationListener({
 export interface AgentNotificationsOptions {
   readonly stores: Pick<Stores, 'conversations' | 'sandboxes'>;
   readonly clock: Clock;
-  /** Brings the next poll of a conversation forward. */
   readonly onNotification: (request: Request) => void;
 }
 

@@ -22,7 +22,6 @@ interface Batch {
 
 /** Delay of a poll, during which polls of the same agent join the batch. */
 const batchDelayMs = 5;
-/** Maximum conversations of one request. */
 const maxBatch = 20;
 /** Delay before a malformed conversation is polled again, which may have grown too large. */
 const unreadableMs = 15_000;

@@ -28,7 +28,6 @@ export interface ConversationPollerOptions {
   readonly onUnresponsive: (sandbox: Sandbox) => void;
   /** Maximum time between two polls in milliseconds, for agents that send no webhooks. */
   readonly maxPollMs?: number | undefined;
-  /** Called with each report of an agent about a conversation. */
   readonly onReport?:
     ((conversation: CachedConversation, state: AgentConversation) => void) | undefined;
 }
@@ -42,9 +41,7 @@ export interface Poll {
   readonly state: AgentConversation | undefined;
 }
 
-/** Poll that is not due yet or was not answered. */
 export interface UnansweredPoll extends Unanswered {
-  /** Whether the agent did not answer the last request at all. */
   readonly isUnresponsive: boolean;
 }
 
@@ -71,9 +68,7 @@ export class ConversationPoller {
   readonly #bulkhead: PollBulkhead;
   readonly #agents: AgentPoller;
   readonly #schedule: PollSchedule;
-  /** Conversations whose reports are malformed. */
   readonly #malformed: UnresponsiveAgents;
-  /** Agent of the last poll, by conversation. */
   readonly #lastAgents = new Map<string, string>();
 
   constructor(options: ConversationPollerOptions) {
@@ -150,7 +145,6 @@ export class ConversationPoller {
     return this.#malformed.isUnresponsive(key);
   }
 
-  /** Records a report that the operator has read. */
   recordUnderstood(request: Request): void {
     this.#malformed.forget(requestKey(request));
   }

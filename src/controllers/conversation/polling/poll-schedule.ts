@@ -98,14 +98,12 @@ export function isStateStale(
   );
 }
 
-/** Maximum interval for a template's idle timeout. */
 export const maxForIdleTimeout = (idleTimeoutMs: number | undefined): number | undefined =>
   idleTimeoutMs === undefined ? undefined : idleTimeoutMs / 4;
 
 /** Token bucket of the polls of one conversation that notifications bring forward. */
 export const notificationBudget = { burst: 6, intervalMs: 2_000 } as const;
 
-/** Outcome of one poll. */
 export interface PollOutcome {
   /** Time of the request, on the monotonic clock. */
   readonly beganAt: number;
@@ -118,7 +116,6 @@ export interface PollOutcome {
   readonly status: ConversationStatus;
   /** Whether the agent reports a running run, which the status may not show yet. */
   readonly isRunning: boolean;
-  /** Whether the poll has found a change. */
   readonly changed: boolean;
   /** Whether the poll has found a change for which agents send webhooks. */
   readonly notifiable: boolean;

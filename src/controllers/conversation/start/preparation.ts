@@ -46,14 +46,12 @@ export interface PreparationOptions extends PreparationLimits {
 }
 
 interface StepCall {
-  /** Whether the last report says that the step is running. */
   readonly isRunning: boolean;
   /** Access of the sandbox to git hosts. Undefined: the sandbox can not reach the gateway. */
   readonly git: GitAccess | undefined;
   readonly signal: AbortSignal;
 }
 
-/** Report of a step in the sandbox. */
 export interface PreparationStep {
   readonly report: StepReport;
   /** Reason why the step has failed for good. */

@@ -35,7 +35,6 @@ export class StartFailure extends Error {
   }
 }
 
-/** The part of a reconcile's scope that stages read. */
 export type StartScope = Readonly<
   Pick<Scope, 'stored' | 'status' | 'sandbox' | 'workingDir' | 'save' | 'signal'>
 >;

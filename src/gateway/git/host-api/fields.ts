@@ -32,7 +32,6 @@ export const login = () =>
     .transform((person) => person?.login ?? 'ghost');
 /** The name of a repository, valid in further requests. */
 export const repositoryName = () => repository();
-/** The path of a file. */
 export const path = () => textOf(1024);
 export const time = () => z.iso.datetime({ offset: true });
 export const pullRequestNumber = () => z.int().positive();

@@ -28,9 +28,7 @@ export interface PullRequest {
   readonly state: PullRequestState;
   readonly isDraft: boolean;
   readonly title: string;
-  /** Name of the branch with the changes. */
   readonly head: string;
-  /** Name of the target branch. */
   readonly base: string;
 }
 
@@ -41,7 +39,6 @@ export interface PullRequestComment {
   readonly body: string;
   /** RFC 3339, as the host reports it. */
   readonly time: string;
-  /** File that a comment on the changes is about. */
   readonly path?: string;
   readonly line?: number;
 }

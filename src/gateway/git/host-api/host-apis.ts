@@ -12,7 +12,6 @@ import type { HostApi } from './host-api.ts';
 import { newApiDispatcher, newJsonApi, type JsonApi } from './json-api.ts';
 
 export interface HostApisOptions {
-  /** Base URLs of git hosts by provider. */
   readonly hosts: GitHosts;
   /** Base URLs of APIs by provider that differ from those of the provider's kind of host. */
   readonly apiUrls: GitHosts;

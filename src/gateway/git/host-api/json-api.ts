@@ -10,9 +10,7 @@ export interface JsonApiOptions {
   /** Requests and tokens are only sent to URLs below this one. */
   readonly baseUrl: URL;
   readonly dispatcher: Dispatcher;
-  /** Value of the Authorization header for a token. */
   readonly authorization: (token: string) => string;
-  /** Headers of every request. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Maximum duration of one request with its redirects. Default: 15 s. */
   readonly timeoutMs?: number;
