@@ -3,7 +3,7 @@ import { flag, httpUrl, oneOf, defaultDataDir, fileList, readEnvironment } from 
 import { join } from 'node:path';
 import { outwardSettings } from './outward.ts';
 
-/** Maximum length of the prefix, which leaves the keys of archives room up to 800 characters. */
+/** Maximum length of the prefix, which leaves the keys of archives up to 800 characters. */
 const maxPrefixLength = 200;
 
 const isEndpoint = (text: string): boolean => {
@@ -34,11 +34,11 @@ const region = z
   );
 
 /**
- * Where the archive of conversations is: the same for the operator, which writes it, and the
- * gateways, which read it. Without ARCHIVE_DIR and ARCHIVE_S3_BUCKET there is no archive.
+ * The archive of conversations: the same for the operator, which writes it, and the gateways, which
+ * read it. Without ARCHIVE_DIR and ARCHIVE_S3_BUCKET there is no archive.
  */
 export const archiveSettings = {
-  /** A folder, which all replicas share. Not with ARCHIVE_S3_BUCKET. */
+  /** A folder that all replicas share. Not with ARCHIVE_S3_BUCKET. */
   ARCHIVE_DIR: z.string().optional(),
   /** A bucket of S3 or of a store with its API. */
   ARCHIVE_S3_BUCKET: z
@@ -67,7 +67,7 @@ export const archiveSettings = {
    * ARCHIVE_S3_ENDPOINT, and for names with a dot, which no wildcard certificate covers.
    */
   ARCHIVE_S3_PATH_STYLE: flag(false).unwrap().optional(),
-  /** How the store encrypts the objects at rest. Default: as the bucket has it. */
+  /** Server-side encryption of the objects. Default: as the bucket has it. */
   ARCHIVE_S3_ENCRYPTION: oneOf('AES256', 'aws:kms').optional(),
   /** Key of the encryption aws:kms. Default: the key of AWS for S3. */
   ARCHIVE_S3_KMS_KEY_ID: z
@@ -82,16 +82,12 @@ export const archiveSettings = {
    * session-token. Default: the environment, a web identity or the role of the machine.
    */
   ARCHIVE_S3_CREDENTIALS_DIR: z.string().optional(),
-  /**
-   * Whether objects are encrypted before they are stored, by AES-256-GCM under a key that derives
-   * from the master key.
-   */
+  /** Whether objects are encrypted before they are stored: AES-256-GCM, key from the master key. */
   ARCHIVE_ENCRYPT: flag(false),
 };
 
 export type ArchiveSettings = Readonly<z.output<z.ZodObject<typeof archiveSettings>>>;
 
-/** The settings that have a meaning for a bucket only. */
 const bucketSettings = [
   'ARCHIVE_S3_ENDPOINT',
   'ARCHIVE_S3_REGION',
@@ -102,7 +98,7 @@ const bucketSettings = [
   'ARCHIVE_S3_CREDENTIALS_DIR',
 ] as const satisfies readonly (keyof ArchiveSettings)[];
 
-/** Refuses two places, settings of a bucket without one, and a key that nothing uses. */
+/** Rejects two locations, settings of a bucket without one, and an unused key. */
 export function checkArchive(config: ArchiveSettings, context: core.$RefinementCtx): void {
   const refuse = (name: keyof ArchiveSettings, message: string) =>
     context.addIssue({ code: 'custom', path: [name], message });
@@ -122,7 +118,6 @@ export function checkArchive(config: ArchiveSettings, context: core.$RefinementC
 }
 
 interface Encryption {
-  /** Whether objects are encrypted before they are stored. */
   readonly encrypt: boolean;
 }
 
@@ -150,8 +145,8 @@ export interface S3Archive extends Encryption {
 export type ArchiveConfig = FolderArchive | S3Archive | undefined;
 
 /**
- * The archive that checked settings name.
- * @param fallback Folder of the archive where the settings name none. Default: no archive.
+ * The archive of validated settings. @param fallback Folder of the archive where the settings name
+ * none. Default: no archive.
  */
 export function archiveConfigOf(config: ArchiveSettings, fallback?: string): ArchiveConfig {
   const { ARCHIVE_S3_BUCKET: bucket, ARCHIVE_S3_ENDPOINT: endpoint } = config;
@@ -177,20 +172,18 @@ const schema = z
   .object({
     ...archiveSettings,
     ...outwardSettings,
-    /** They open an encrypted archive, and say which archives are this installation's. */
+    /** They decrypt an archive, and identify the archives of this installation. */
     MASTER_KEY_FILES: fileList.optional(),
     /** The data folder of `make run`, whose archive is used where the settings name no other. */
     DATA_DIR: z.string().default(defaultDataDir),
   })
   .superRefine(checkArchive);
 
-/** The settings of `conversation-operator archive`. */
 export type ArchiveToolConfig = z.output<typeof schema>;
 
 export const readArchiveToolConfig = (environment: NodeJS.ProcessEnv): ArchiveToolConfig =>
   readEnvironment(schema, environment);
 
-/** The archive of the settings, else that of the data folder. */
 export const toolArchiveOf = (config: ArchiveToolConfig): NonNullable<ArchiveConfig> => {
   const directory = join(config.DATA_DIR, 'archive');
   return archiveConfigOf(config, directory) ?? { kind: 'folder', directory, encrypt: false };

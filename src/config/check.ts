@@ -23,12 +23,12 @@ const schema = z
     ...outwardSettings,
     /** As for the operator. */
     ...sandboxOutward,
-    /** Name and namespace of the Helm release, for the lines that mend. */
+    /** Name and namespace of the Helm release, for the suggested commands. */
     RELEASE: z.string().default('conversation-operator'),
     RELEASE_NAMESPACE: z.string().optional(),
     OPERATOR_ACCOUNT: accountName.optional(),
     GATEWAY_ACCOUNT: accountName.optional(),
-    /** Image of the operator and the gateway; by default its pull is not tried. */
+    /** Image of the operator and the gateway; by default its pull is not tested. */
     IMAGE: z.string().optional(),
     /** Names of Secrets for the registry, in the namespace of the sandboxes, separated by commas. */
     IMAGE_PULL_SECRETS: z.string().default(''),
@@ -36,7 +36,6 @@ const schema = z
   .superRefine(checkArchive)
   .superRefine(checkSandboxTrust);
 
-/** The settings of `conversation-operator check`. */
 export type CheckConfig = z.output<typeof schema>;
 
 /** Throws `ConfigError`. */

@@ -16,7 +16,7 @@ import {
 import { initialObjects } from './initial-objects.ts';
 import { checkGithubApp, serving } from './serving.ts';
 
-/** Every command of an agent can read its environment, and so could read a password. */
+/** Every command of an agent can read its environment, and so a password. */
 const publicProxyUrl = httpUrl.refine((url) => !url.includes('@'), {
   error: 'must be a URL without a user and a password, which every command of an agent could read',
 });
@@ -28,19 +28,19 @@ const objectName = z
     'must be the name of an object: lower-case letters, digits, dots and hyphens',
   );
 
-/** How sandboxes reach what is outside of the cluster, where their templates do not say. */
+/** How sandboxes reach hosts outside the cluster, unless their templates differ. */
 export const sandboxOutward = {
   /** Proxy of sandboxes for https. Default: none. */
   SANDBOX_HTTPS_PROXY: publicProxyUrl.optional(),
   /** Proxy of sandboxes for http. Default: none. */
   SANDBOX_HTTP_PROXY: publicProxyUrl.optional(),
-  /** Hosts that sandboxes reach without the proxy, beside themselves and the gateway. */
+  /** Hosts that sandboxes reach without the proxy, besides themselves and the gateway. */
   SANDBOX_NO_PROXY: listOf(
     (host) => !/\s/.test(host),
     'must be hosts, domains, addresses and ranges, separated by commas',
   ),
   /**
-   * A ConfigMap in the namespace of each sandbox with certificates that its programs trust beside
+   * A ConfigMap in the namespace of each sandbox with certificates that its programs trust besides
    * those of the image. Not with SANDBOX_TRUST_SECRET.
    */
   SANDBOX_TRUST_CONFIG_MAP: objectName.optional(),
@@ -85,7 +85,6 @@ export function sandboxOutwardOf({
   };
 }
 
-/** Maximum number of shards of one operator. */
 const maxShards = 64;
 
 const cluster = {
@@ -93,10 +92,7 @@ const cluster = {
   ...archiveSettings,
   /** The namespace that is served; by default the one of the kubeconfig or of the pod. */
   NAMESPACE: z.string().optional(),
-  /**
-   * Files with master keys, the current one first, separated by commas. Each holds at least 32
-   * bytes.
-   */
+  /** Files with master keys of at least 32 bytes, the current one first, separated by commas. */
   MASTER_KEY_FILES: fileList,
   /**
    * Address at which the servers of the process listen: `::` is every address of both families, or
@@ -110,24 +106,20 @@ const operatorSchema = z
   .object({
     ...cluster,
     ...operating,
-    /** Work in every namespace, not in one; the lease stays in NAMESPACE. */
+    /** Whether the operator works in every namespace; the lease stays in NAMESPACE. */
     ALL_NAMESPACES: flag(false),
     /**
-     * Into how many shards the namespaces are divided: each shard has a leader, and replicas lead
-     * different shards. More than one needs ALL_NAMESPACES.
+     * Number of shards of the namespaces: each shard has a leader, and replicas lead different
+     * shards. More than one needs ALL_NAMESPACES.
      */
     SHARDS: numberFrom({ from: 1, to: maxShards }).default(1),
     /**
-     * The default quota and templates, as documents of YAML: the operator creates them, and lets
-     * them follow until people change them.
+     * The default quota and templates as YAML documents: the operator creates them, and updates
+     * them until people change them.
      */
     INITIAL_OBJECTS: initialObjects,
-    /** Port of /alive and /ready. */
     HEALTH_PORT: port().default(8081),
-    /**
-     * Where sandboxes of NAMESPACE reach the gateway's agent side; absent: they don't, and agents
-     * are polled only.
-     */
+    /** URL of the callback server for sandboxes of NAMESPACE; absent: agents are polled only. */
     AGENT_SIDE_URL: httpUrl.optional(),
     ...sandboxOutward,
     /**
@@ -136,19 +128,13 @@ const operatorSchema = z
      */
     NOTIFICATION_HOST: z.string().optional(),
     NOTIFICATION_PORT: port().optional(),
-    /** The name of this process among those that want to lead; by default the host's. */
+    /** The identity of this process in leader election; by default the host's name. */
     POD_NAME: z.string().optional(),
-    /**
-     * How long the others leave a leader alone that does not renew its lease. The same for all of
-     * them.
-     */
+    /** Age without a renewal at which the lease of a leader expires; the same for all processes. */
     LEASE_DURATION_SECONDS: seconds().default(15),
-    /**
-     * Maximum time that a leader works without a renewal. The remaining time of the lease is the
-     * deadline of each write.
-     */
+    /** Maximum time of a leader without a renewal; the rest of the lease bounds each write. */
     LEASE_RENEW_DEADLINE_SECONDS: seconds().default(10),
-    /** Between renewals. */
+    /** Time between renewals. */
     LEASE_RETRY_PERIOD_SECONDS: seconds().default(2),
   })
   .superRefine((config, context) => {
@@ -192,15 +178,12 @@ const gatewaySettings = z.object({
     (text) => httpUrl.safeParse(text).success,
     'must be an http or https URL',
   ),
-  /** Requests to agents and WebSockets at once: of one sandbox, and of all. */
+  /** Maximum concurrent requests and WebSockets to agents: of one sandbox, and of all. */
   PROXY_CONNECTIONS_PER_SANDBOX: count().default(256),
   PROXY_CONNECTIONS: count().default(10_000),
-  /** How long an agent may take to begin an answer; some of its calls last as long as a command. */
+  /** Maximum time until an agent starts its response; some calls last as long as a command. */
   PROXY_FIRST_BYTE_SECONDS: seconds().default(600),
-  /**
-   * How long nothing may come from an agent in the middle of an answer, or in either direction of a
-   * WebSocket.
-   */
+  /** Maximum time without a byte of an agent's response, or in both directions of a WebSocket. */
   PROXY_IDLE_SECONDS: seconds().default(600),
   /**
    * Time that a terminating gateway still serves requests after /ready fails, so that no client

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { outwardSettings } from './outward.ts';
 
-/** A setting that is not what it should be: one line for each, ready to be printed. */
+/** Invalid settings: one printable line for each. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
@@ -12,7 +12,7 @@ interface Range {
   /** Default: a whole number. */
   readonly unit?: string;
   readonly fractions?: boolean;
-  /** 0 is accepted below `from` as well. */
+  /** 0 is also valid below `from`. */
   readonly zeroIsNoLimit?: boolean;
 }
 
@@ -36,11 +36,11 @@ export const numberFrom = ({
     return value;
   });
 
-/** A TCP port; 0 lets the system choose. */
+/** A TCP port; with 0 the system selects one. */
 export const port = () => numberFrom({ from: 0, to: 65_535 });
 
 const daySeconds = 86_400;
-/** A period without fractions of a millisecond, as timers have it. */
+/** A period without fractions of a millisecond, because timers have none. */
 export const seconds = (to = daySeconds) =>
   numberFrom({ from: 0.001, to, unit: 'a number of seconds', fractions: true });
 
@@ -49,7 +49,7 @@ const wholeSeconds = () =>
   numberFrom({ from: 1, to: daySeconds, unit: 'a whole number of seconds' });
 
 const maxCount = 1_000_000_000;
-/** A number of things that there may be at most. */
+/** A maximum number of things. */
 export const count = () => numberFrom({ from: 1, to: maxCount });
 /** The same, or 0 for no limit. */
 export const countOrNoLimit = (from = 1) => numberFrom({ from, to: maxCount, zeroIsNoLimit: true });
@@ -90,10 +90,7 @@ export const logging = {
 
 export const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' });
 
-/**
- * An origin for each port of each sandbox. Both are in the first label, so that one wildcard covers
- * them all.
- */
+/** An origin for each port of each sandbox, both in the first label for one wildcard. */
 const sandboxUrl = z
   .string()
   .regex(
@@ -101,7 +98,7 @@ const sandboxUrl = z
     'must have the form https://{sandbox}-{port}.agents.example.com',
   );
 
-/** A text of JSON, which further rules read. */
+/** JSON text, which further rules parse. */
 export const jsonText = (form: string) =>
   z.string().transform((text, context): unknown => {
     try {
@@ -124,10 +121,9 @@ export const fileList = z
   .string('must name at least one file')
   .transform((text) => text.split(','));
 
-/** Default data folder of `make run`. */
 export const defaultDataDir = './.data';
 
-/** Settings that every process which serves REST or runs controllers understands. */
+/** Settings of every process that serves REST or runs controllers. */
 export const shared = {
   ...logging,
   ...outwardSettings,
@@ -141,30 +137,26 @@ export const shared = {
   LEGACY_API: flag(true),
 };
 
-/** How long the clone of a repository may take, and so its transfer through the gateway. */
+/** Maximum time of the clone of a repository, and of its transfer through the gateway. */
 export const cloneTimeout = { CLONE_TIMEOUT_SECONDS: wholeSeconds().default(600) };
 
 /** Settings of every process with the controllers. */
 export const operating = {
   ...cloneTimeout,
-  /**
-   * How long a pause waits for the agent to stop its runs before its pod is deleted all the same.
-   */
+  /** Maximum time that a pause waits for the end of the agent's runs before it deletes the pod. */
   PAUSE_TIMEOUT_SECONDS: seconds().default(15),
-  /** How long a repository's set-up script may take. */
+  /** Maximum time of a repository's set-up script. */
   SETUP_TIMEOUT_SECONDS: wholeSeconds().default(600),
   /** Maximum size of a repository on its sandbox's volume, with its history. */
   REPOSITORY_MAX_MIB: count().default(10_240),
   /**
-   * A folder with a file for each API key of a model: NAME is everybody's, NAME.OWNER that of one
+   * A folder with a file for each API key of a model: NAME for all owners, NAME.OWNER for one
    * owner. By default there are none.
    */
   AGENT_CREDENTIALS_DIR: z.string().optional(),
 };
 
-/**
- * Settings whose values errors never repeat: those with a key, and with URLs in which one may be.
- */
+/** Settings whose values errors never repeat: keys, and URLs that may contain one. */
 const secrets: ReadonlySet<string> = new Set([
   'LLM_API_KEY',
   'LLM_BASE_URL',
@@ -176,7 +168,7 @@ const secrets: ReadonlySet<string> = new Set([
 ]);
 const maxShownCharacters = 80;
 
-/** The end of an error: what was given, where that can't be a secret. */
+/** The end of an error: the given value, unless it may be a secret. */
 function notThis(name: string, given: unknown): string {
   if (typeof given !== 'string' || secrets.has(name) || given.includes('@')) return '';
   const shown =
@@ -186,7 +178,7 @@ function notThis(name: string, given: unknown): string {
 
 /**
  * Reads settings from the environment. Empty counts as absent. Throws `ConfigError` that names
- * every variable that is wrong, with what is allowed and what was given.
+ * every invalid variable, with the allowed and the given value.
  */
 export function readEnvironment<S extends z.ZodType>(
   schema: S,
@@ -205,7 +197,7 @@ export function readEnvironment<S extends z.ZodType>(
   throw new ConfigError(lines.join('\n'));
 }
 
-/** How long the steps of a start may take, and how large they may make a workspace. */
+/** Maximum time of the steps of a start, and maximum size of a workspace. */
 export const preparationLimits = (config: z.output<z.ZodObject<typeof operating>>) => ({
   cloneTimeoutSeconds: config.CLONE_TIMEOUT_SECONDS,
   setupTimeoutSeconds: config.SETUP_TIMEOUT_SECONDS,

@@ -13,10 +13,9 @@ const objectSchema = z.object({
   spec: z.record(z.string(), z.unknown(), 'must be an object'),
 });
 
-/** An object that an installation begins with. People may change it. */
 export type InitialObject = z.output<typeof objectSchema>;
 
-/** The documents of a text of YAML, each an object. Absent: none. */
+/** YAML documents, each an object. Absent: none. */
 export const initialObjects = z
   .string()
   .default('')

@@ -25,8 +25,8 @@ const noProxy = z
 
 /**
  * How a process reaches hosts outside the cluster: git hosts, their APIs and the store of the
- * archive. The API server and sandboxes are always called directly. A variable in lower case comes
- * before its twin in upper case, as with curl.
+ * archive. The API server and sandboxes are always called directly. A variable in lower case takes
+ * precedence over its twin in upper case, as with curl.
  */
 export const outwardSettings = {
   /** Proxy of https URLs, which tunnels TLS. Default: none. */
@@ -35,16 +35,14 @@ export const outwardSettings = {
   /** Proxy of http URLs. Default: none. */
   HTTP_PROXY: proxyUrl,
   http_proxy: proxyUrl,
-  /** Hosts that are called without a proxy. */
   NO_PROXY: noProxy,
   no_proxy: noProxy,
-  /** A file with certificates of private authorities as PEM, beside those of Node. */
+  /** A file with certificates of private authorities as PEM, besides those of Node. */
   TRUST_FILE: z.string().optional(),
 };
 
 export type OutwardConfig = Readonly<z.output<z.ZodObject<typeof outwardSettings>>>;
 
-/** URLs of the proxies that the settings name, with their credentials. */
 export const proxyUrlsOf = ({
   https_proxy,
   HTTPS_PROXY,
@@ -56,7 +54,6 @@ export const proxyUrlsOf = ({
 export const noProxyTextOf = ({ no_proxy, NO_PROXY }: OutwardConfig): string =>
   no_proxy ?? NO_PROXY ?? '';
 
-/** The entries of NO_PROXY, in the order of the settings. */
 export const noProxyListOf = (config: OutwardConfig): readonly string[] =>
   noProxyTextOf(config)
     .split(/[,\s]+/)

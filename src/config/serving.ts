@@ -16,10 +16,7 @@ import {
 const isOrigin = (text: string): boolean =>
   text === '*' || (/^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text);
 
-/**
- * Minimum of reads a second: clients poll, and take a 429 on a read for the end of what they
- * follow.
- */
+/** Minimum reads per second: clients poll, and mistake a 429 for the end of what they follow. */
 const minReads = 20;
 
 const maxPatternLength = 255;
@@ -49,8 +46,8 @@ const githubApp = {
   /** The provider of GIT_HOSTS where the App is installed. */
   GITHUB_APP_PROVIDER: z.string().default('github'),
   /**
-   * Which owners the App serves for which repositories: an App that is installed for an
-   * organization opens nothing to an owner without a rule. Default: no owner.
+   * The owners and repositories that the App serves: an App that is installed for an organization
+   * opens nothing to an owner without a rule. Default: no owner.
    */
   GITHUB_APP_OWNERS: jsonText(ownersForm)
     .prefault('{}')
@@ -64,7 +61,7 @@ type GithubAppSettings = Readonly<
   > & { readonly GIT_HOSTS: Readonly<Record<string, string>> }
 >;
 
-/** Refuses an App without a key, a key without an App, and an App of an unknown provider. */
+/** Rejects an App without a key, a key without an App, and an App of an unknown provider. */
 export function checkGithubApp(config: GithubAppSettings, context: core.$RefinementCtx): void {
   const {
     GITHUB_APP_ID: id,
@@ -83,67 +80,60 @@ export function checkGithubApp(config: GithubAppSettings, context: core.$Refinem
 
 export const serving = {
   ...cloneTimeout,
-  /**
-   * Whether git hosts are asked for a repository and its branch before a start is accepted, and for
-   * lists of branches.
-   */
+  /** Whether git hosts are asked for repository and branch before a start, and for branch lists. */
   GIT_CHECK: flag(true),
-  /** How long they may take, in all; then the start is accepted without them. */
+  /** Maximum total time of these requests; after that the start is accepted without them. */
   GIT_CHECK_SECONDS: seconds(30).default(5),
   /**
-   * A folder with a file for each credential: PROVIDER is everybody's, PROVIDER.OWNER that of one
+   * A folder with a file for each credential: PROVIDER for all owners, PROVIDER.OWNER for one
    * owner. By default there are none.
    */
   GIT_CREDENTIALS_DIR: z.string().optional(),
   /**
-   * Base URLs of the APIs of git hosts by provider, where they are not those that the kind of host
-   * has: https://api.github.com, or below the URL of GIT_HOSTS /api/v3 of GitHub Enterprise Server,
-   * /api/v4 of GitLab, /api/v1 of Forgejo.
+   * Base URLs of the APIs of git hosts by provider, where they differ from the default of the kind
+   * of host: https://api.github.com, or below the URL of GIT_HOSTS /api/v3 of GitHub Enterprise
+   * Server, /api/v4 of GitLab, /api/v1 of Forgejo.
    */
   GIT_API_URLS: urlsByProvider('{}', httpUrl, '{"github":"https://github.example.com/api/v3"}'),
   ...githubApp,
-  /** Whether the official web UI is served, where the build has it. */
+  /** Whether the official web UI is served, if the build has it. */
   UI: flag(true),
-  /** Pages of which origins may use the service from a browser; `*` allows all, none by default. */
+  /** Origins whose pages may use the service from a browser; `*` allows all, none by default. */
   CORS_ORIGINS: listOf(
     isOrigin,
     'must be * or an origin like https://agents.example.com, without a path',
   ),
   /**
-   * Whose X-Forwarded-For is believed: addresses, ranges like 10.0.0.0/8, loopback, linklocal,
-   * uniquelocal. Default: none.
+   * Proxies whose X-Forwarded-For is trusted: addresses, ranges like 10.0.0.0/8, loopback,
+   * linklocal, uniquelocal. Default: none.
    */
   TRUSTED_PROXIES: listOf(isAddressRange, 'must be an address or a range like 10.0.0.0/8'),
-  /**
-   * Maximum lifetime in days of an API key that is made over REST, and the lifetime of one that
-   * names no end; 0: no limit.
-   */
+  /** Maximum, and default, lifetime in days of an API key that is made over REST; 0: no limit. */
   API_KEY_MAX_LIFETIME_DAYS: numberFrom({
     from: 0,
     to: 36_500,
     unit: 'a number of days',
     fractions: true,
   }).default(0),
-  /** Where people find the metrics, for a link on the page /operate. Default: none. */
+  /** URL of the metrics for people, a link on the page /operate. Default: none. */
   METRICS_URL: httpUrl.optional(),
-  /** Reads a second of one owner, on one replica; 0: no limit. */
+  /** Maximum reads per second of one owner, on one replica; 0: no limit. */
   RATE_LIMIT_READS: countOrNoLimit(minReads).default(1000),
-  /** Writes a second of one owner, on one replica; 0: no limit. */
+  /** Maximum writes per second of one owner, on one replica; 0: no limit. */
   RATE_LIMIT_WRITES: countOrNoLimit().default(100),
-  /** Requests a minute without a valid key of one client address, on one replica; 0: no limit. */
+  /**
+   * Maximum requests per minute without a valid key of a client address, per replica; 0: no limit.
+   */
   RATE_LIMIT_FAILED_KEYS: countOrNoLimit().default(120),
-  /** Connections at once, those to agents included. */
+  /** Maximum concurrent connections, including those to agents. */
   MAX_CONNECTIONS: count().default(5000),
   /**
-   * Connections of one client address (of IPv6 its /64) at once; of a client behind a trusted proxy
-   * its requests and WebSockets. 0: no limit.
+   * Maximum concurrent connections of one client address (of IPv6 its /64); of a client behind a
+   * trusted proxy its requests and WebSockets. 0: no limit.
    */
   MAX_CONNECTIONS_PER_ADDRESS: countOrNoLimit().default(1000),
-  /** Requests that are worked on at once before more are refused with 503; 0: no limit. */
+  /** Maximum concurrent requests before more get 503; 0: no limit. */
   MAX_REQUESTS: countOrNoLimit().default(2000),
-  /**
-   * How late the event loop may be before writes are refused with 503, and reads at four times
-   * that; 0: no limit.
-   */
+  /** Maximum event loop delay before writes get 503, and reads at four times that; 0: no limit. */
   OVERLOAD_DELAY_MS: countOrNoLimit().default(500),
 };

@@ -17,7 +17,7 @@ import {
   someOf,
 } from './environment.ts';
 
-/** Agents that this machine can run; agents that are not part of the project are installed. */
+/** Agents that this machine can run; agents outside this project are installed. */
 const agentNames = ['reference', 'openhands', ...acpAgentNames] as const;
 export type LocalAgentName = (typeof agentNames)[number];
 
@@ -28,22 +28,20 @@ const schema = z.object({
   ...archiveSettings,
   /** All clients of one machine have the same address. */
   MAX_CONNECTIONS_PER_ADDRESS: serving.MAX_CONNECTIONS_PER_ADDRESS.unwrap().default(0),
-  /** Port of the REST service. */
   PORT: port().default(3000),
   /** Port of the local API server. Default: the port of the last start, if it is free. */
   API_PORT: port().default(0),
-  /** Port of the metrics. */
   METRICS_PORT: port().default(0),
   DATA_DIR: z.string().default(defaultDataDir),
-  /** Whether there is an archive: in the data folder, unless the settings above say where. */
+  /** Whether there is an archive: in the data folder, unless the settings above differ. */
   ARCHIVE: flag(true),
   /** Agent of starts that name no template; by default the reference agent. */
   AGENT: oneOf(...agentNames).optional(),
-  /** Several agents, each with a template. The first one is that of starts that name no template. */
+  /** Several agents, each with a template. The first one is the default of starts. */
   AGENTS: someOf(...agentNames),
-  /** Number of spare sandboxes whose agents have booted; by default as before, and none at first. */
+  /** Number of warm sandboxes whose agents have booted; by default unchanged, and none at first. */
   WARM: numberFrom({ from: 0, to: maxPoolReplicas }).optional(),
-  /** Where agents that have to be installed are kept; by default in the data folder. */
+  /** Folder of installed agents; by default in the data folder. */
   AGENTS_DIR: z.string().optional(),
   /** URL of any OpenAI-compatible service, for the agents of the default template. */
   LLM_MODEL: z
@@ -54,12 +52,9 @@ const schema = z.object({
     )
     .optional(),
   LLM_BASE_URL: modelBaseUrl().optional(),
-  /**
-   * The operator passes the key to an agent with each conversation; no environment of an agent
-   * contains it.
-   */
+  /** The operator passes the key to an agent per conversation; no agent's environment has it. */
   LLM_API_KEY: z.string().optional(),
-  /** Whom the first key belongs to. */
+  /** Owner of the first key. */
   OWNER: z.string().default('local'),
 });
 
@@ -80,7 +75,7 @@ const checked = schema
 export const readUpConfig = (environment: NodeJS.ProcessEnv): UpConfig =>
   readEnvironment(checked, environment);
 
-/** The agents that the settings name, each once. The first one is the default of starts. */
+/** The agents in the settings, each once. The first one is the default of starts. */
 export function agentsOf({
   AGENT = 'reference',
   AGENTS: [first = AGENT, ...others],

@@ -36,7 +36,6 @@ export interface CachesOptions extends RuntimeOptions {
   };
 }
 
-/** The caches of a process that reads the kinds of the project. */
 export interface Caches {
   readonly conversations: Reflector<Conversation, CachedConversation>;
   readonly sandboxes: Reflector<Sandbox>;
@@ -47,12 +46,12 @@ export interface Caches {
   readonly claims: Reflector<PersistentVolumeClaim, CachedClaim>;
 }
 
-/** The caches as controllers use them: the process starts and stops them. */
+/** The caches as controllers use them; the process starts and stops them. */
 export type OperatorCaches = {
   readonly [K in keyof Caches]: Pick<Caches[K], 'store' | 'addHandler' | 'synced'>;
 };
 
-/** The caches as one controller uses them: events, and the objects that they are about. */
+/** The caches as one controller uses them: events, and the objects that the events are about. */
 export type WatchedCaches = {
   readonly [K in keyof Caches]: Pick<Caches[K], 'store' | 'addHandler'>;
 };
@@ -62,10 +61,7 @@ export type Stores = { readonly [K in keyof Caches]: Caches[K]['store'] };
 
 /** Conversations by `namespace/name` of the sandbox they are in. */
 export const bySandbox = 'sandbox';
-/**
- * Conversations by `namespace/name/id`: the name of their sandbox, and the id under which its agent
- * knows them.
- */
+/** Conversations by `namespace/name/id`: the name of their sandbox, and their id at its agent. */
 export const byAgentId = 'agentId';
 export const conversationIndexers: Indexers<CachedConversation> = {
   [bySandbox]: ({ metadata, status }) =>
@@ -79,21 +75,21 @@ export const conversationIndexers: Indexers<CachedConversation> = {
 };
 /** Sandboxes by `namespace/name` of their template. */
 export const byTemplate = 'template';
-/** Spares by `namespace/name` of their template. */
+/** Warm sandboxes by `namespace/name` of their template. */
 export const bySpareTemplate = 'spareTemplate';
-/** Spares by `namespace/name` of their pool. */
+/** Warm sandboxes by `namespace/name` of their pool. */
 export const bySparePool = 'sparePool';
 /**
- * Sandboxes by `owner/uid` of the conversation that they were made for, or that has claimed them. A
- * sandbox of one owner is never found for a conversation of another one (see `makerKeyOf`).
+ * Sandboxes by `owner/uid` of the conversation in their owner references that they were made for or
+ * claimed by. A sandbox of one owner is never found for a conversation of another owner (see
+ * `makerKeyOf`).
  */
 export const byMaker = 'maker';
-/** Key of a conversation in the index `byMaker`. */
 export const makerKeyOf = ({ metadata, spec }: Pick<CachedConversation, 'metadata' | 'spec'>) =>
   `${spec.owner}/${metadata.uid}`;
 /**
- * Sandboxes by the uid of each conversation that they name, also of another owner: until a cache
- * shows the conversation, its owner is unknown.
+ * Sandboxes by the UID of each conversation in their owner references, whatever its owner: until a
+ * cache shows the conversation, its owner is unknown.
  */
 export const byNamed = 'named';
 export const sandboxIndexers: Indexers<Sandbox> = {

@@ -11,10 +11,10 @@ import type { KubeObject } from '@conversation-operator/kube/object';
 import type { Handler } from '@conversation-operator/kube/reflector';
 
 /**
- * Maximum number of concurrent reconciles of each controller. Reconciles of conversations and
- * sandboxes call agents, which may answer slowly, so their numbers are high: the client of the API
- * server bounds calls to it, and bulkheads bound calls to agents. A worker of admission has one
- * namespace at a time, for a bounded time.
+ * Maximum concurrent reconciles of each controller. Reconciles of conversations and sandboxes call
+ * agents, which may answer slowly, so their numbers are high: the client of the API server bounds
+ * calls to it, and bulkheads bound calls to agents. A worker of admission holds one namespace at a
+ * time, for a bounded time.
  */
 export const workers = {
   conversation: 128,
@@ -31,18 +31,12 @@ export const workers = {
   disruption: 8,
 } as const;
 
-/**
- * Maximum workers of one owner: a quarter, so that slow agents of one owner do not stop the work of
- * the others.
- */
+/** Maximum workers of one owner: a quarter, so that slow agents of one owner do not stop others. */
 export const maxPerOwner = (
   name: 'conversation' | 'status' | 'sandbox' | 'archive' | 'disruption',
 ): number => workers[name] / 4;
 
-/**
- * The share of the workers that an object belongs to. An object that is deleted or not cached yet
- * belongs to no owner.
- */
+/** The share of an object's owner; none while the object is deleted or not cached yet. */
 export const ownerShare = (
   object:
     | {
@@ -52,38 +46,30 @@ export const ownerShare = (
     | undefined,
 ): string => (object === undefined ? '' : `${object.metadata.namespace}/${object.spec.owner}`);
 
-/**
- * The share of an object of any kind: objects without an owner have a common share within their
- * namespace.
- */
+/** The share for an object of any kind: objects without an owner share one per namespace. */
 export const objectShare = ({
   metadata: { namespace = '' },
   spec,
 }: KubeObject & { readonly spec?: { readonly owner?: string } }): string =>
   `${namespace}/${spec?.owner ?? ''}`;
 
-/** Dependencies of nearly every part of the controllers. */
 export interface CommonNeeds {
   readonly client: KubeClient;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** Dependencies of a part that reports to people by Events. */
+/** Dependencies of a part that records Events. */
 export interface RecordingNeeds extends CommonNeeds {
   readonly events: Pick<EventRecorder, 'record'>;
 }
 
-/** The queue of a controller, for the sources that fill it. */
 export type RequestQueue = Pick<Controller, 'enqueueAfter'>;
 
-/**
- * Connects a source of requests with the queue of a controller; returns the function that
- * disconnects it.
- */
+/** Connects a source of requests with a controller's queue; returns the disconnect function. */
 export type EventSource = (queue: RequestQueue) => () => void;
 
-/** A controller: the name of its queue, the sources of its requests, and its reconcile. */
+/** A controller: the name of its queue, the sources of its requests, and its reconcile function. */
 export interface ControllerSpec extends Pick<
   ControllerOptions,
   'reconcile' | 'refresh' | 'shareOf' | 'maxPerShare' | 'backoff'
@@ -101,7 +87,7 @@ interface Watched<T> {
 export interface WatchOptions<T> {
   /** Whether an update is an event; by default each one is. */
   readonly isRelevant?: (object: T, old: T) => boolean;
-  /** Delay of each request, in which further events are merged. Default 0. */
+  /** Delay of each request, in which further events are coalesced. Default 0. */
   readonly delayMs?: number;
 }
 
@@ -110,7 +96,6 @@ export const requestOf = ({ metadata: { namespace = '', name } }: KubeObject): R
   name,
 });
 
-/** Key of a requested object in maps. */
 export const requestKey = ({ namespace, name }: Request): string => `${namespace}/${name}`;
 
 /** A source that enqueues requests for each event of an object. */
@@ -130,16 +115,13 @@ export const watch =
     return watched.addHandler({ added: enqueue, updated: update, deleted: enqueue });
   };
 
-/** A source that hands each event to a handler, which adds requests to a channel. */
+/** A source that passes each event to a handler, which adds requests to a channel. */
 export const handle =
   <T>(watched: Watched<T>, handler: Handler<T>): EventSource =>
   () =>
     watched.addHandler(handler);
 
-/**
- * As `handle`, with one function for objects that exist, and one for deleted objects; by default
- * the same.
- */
+/** Like `handle`, with one function for existing and one for deleted objects; default the same. */
 export const observe = <T>(
   watched: Watched<T>,
   onPresent: (object: T, old?: T) => void,

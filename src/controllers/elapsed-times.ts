@@ -4,30 +4,33 @@ import { recentlyUsed } from '@conversation-operator/base/recently-used';
 /** Maximum keys in memory: of more objects that are due at once, some would never be deleted. */
 const maxRemembered = 100_000;
 /**
- * Time for which this process has to see an object as due before it deletes it, in milliseconds,
- * and the time between two checks meanwhile.
+ * Time for which this process must see an object as due before its deletion, and maximum time
+ * between two checks, in milliseconds.
  */
 const confirmedAfterMs = 120_000;
 const checkMs = 20_000;
 /** Maximum time between two checks that count as one period, in milliseconds. */
 const maxGapMs = 60_000;
 
-/** Maximum drift of the wall clock meanwhile, in milliseconds: beyond it, the clock was set. */
+/**
+ * Maximum drift of the wall clock in that time, in milliseconds: a larger drift means that the
+ * clock was set.
+ */
 const maxDriftMs = 5_000;
 
 interface Observation {
   readonly value: unknown;
-  /** When this process has first seen the value, by its monotonic clock. */
+  /** Monotonic time at which this process first saw the value. */
   readonly firstAt: number;
-  /** Difference between the wall clock and the monotonic clock then. */
+  /** Difference between the wall clock and the monotonic clock at that time. */
   readonly offsetMs: number;
   lastAt: number;
 }
 
 /**
- * The guard against jumps of the wall clock: measures by the monotonic clock of this process for
- * how long it has seen a value. Each key has one value, which another one replaces. Another process
- * counts anew.
+ * Guards against jumps of the wall clock: measures by the monotonic clock of this process for how
+ * long it has seen a value. Each key has one value; a new value replaces the old one and starts at
+ * 0. Another process starts from zero.
  */
 export class ElapsedTimes {
   readonly #clock: Clock;
@@ -37,15 +40,14 @@ export class ElapsedTimes {
     this.#clock = clock;
   }
 
-  /** Milliseconds since this process has first seen that the key has this value. */
+  /** Milliseconds since this process first saw this value of the key. */
   lastsMs(key: string, value: unknown): number {
     return this.#clock.monotonic() - this.#observe(key, value).firstAt;
   }
 
   /**
-   * Whole milliseconds since a stored time for a deadline: never too many. Neither a clock that
-   * jumps nor one of another leader that is ahead ends anything early; a new leader may end it
-   * late.
+   * Whole milliseconds since a stored time, for a deadline, never too many. Neither a clock jump
+   * nor another leader's fast clock ends anything early; a new leader may end it late.
    */
   elapsedMs(key: string, since: string): number {
     // A timer for the remaining fraction of a millisecond would fire at once, over and over.
@@ -53,8 +55,8 @@ export class ElapsedTimes {
   }
 
   /**
-   * A stored time by the monotonic clock: as long before this process has first seen it as the wall
-   * clock said then. A jump changes no age; a time in the future counts from when it was seen.
+   * A stored time on the monotonic clock, by the age that it had when this process first saw it. A
+   * clock jump changes no age; a time in the future counts from when it was first seen.
    */
   beganAt(key: string, since: number): number {
     const { firstAt, offsetMs } = this.#observe(key, since);
@@ -63,9 +65,9 @@ export class ElapsedTimes {
 
   /**
    * Delay in milliseconds until the next check of an object that is due since `dueAt`; 0 when it
-   * may be deleted: all checks of two minutes, in which the wall clock was not set, have seen it as
-   * due. The caller forgets what is not due any more. A moment in which the wall clock is wrong
-   * deletes nothing.
+   * may be deleted: every check of two minutes without a change of the wall clock has seen it as
+   * due. The caller calls `forget` for objects that are no longer due. A wall clock that is wrong
+   * for a moment deletes nothing.
    */
   deletionWaitMs(key: string, dueAt: number, confirmMs = confirmedAfterMs): number {
     const now = this.#clock.monotonic();
@@ -97,10 +99,7 @@ export class ElapsedTimes {
   }
 }
 
-/**
- * Whether the age of a timestamp is below the bound. A time in the future comes from another clock
- * and has no known age.
- */
+/** Whether a timestamp is younger than the bound; one in the future has an unknown age. */
 export const isWithin = (
   boundMs: number,
   timestamp: string | undefined,

@@ -47,39 +47,31 @@ export interface OperatorOptions extends MeasuredRuntime {
   readonly agentCredentials?: AgentCredentials;
   /** The namespace of the operator's resources. Absent: all namespaces. */
   readonly namespace?: string;
-  /** The address at which sandboxes reach the gateway, for webhooks and clones. Absent: neither. */
+  /** URL of the gateway for sandboxes, for webhooks and clones. Absent: neither. */
   readonly agentSide?: AgentSide;
-  /** How sandboxes reach what is outside. Default: as their templates and images say. */
+  /** Proxies and certificates of sandboxes. Default: as their templates and images say. */
   readonly outward?: SandboxOutward;
-  /**
-   * Maximum time between two polls of an agent, in milliseconds. Default: as long as webhooks
-   * allow.
-   */
+  /** Maximum milliseconds between two polls of an agent. Default: as long as webhooks allow. */
   readonly maxPollMs?: number;
-  /** Limits of the steps of a start and of repositories, where they differ from the defaults. */
+  /** Limits of the steps of a start and of repositories that differ from the defaults. */
   readonly preparation?: Partial<PreparationLimits>;
-  /**
-   * Maximum time for which a pause waits until the agent has stopped its runs, in milliseconds.
-   * Default 15,000.
-   */
+  /** Maximum milliseconds that a pause waits for the end of the agent's runs. Default 15,000. */
   readonly pauseBoundMs?: number;
-  /** Where the events of agents are archived. Absent: they are not. */
+  /** Absent: events are not archived. */
   readonly archive?: ArchiveOptions;
-  /** Times of retention, where they differ from the defaults. */
   readonly retention?: Partial<RetentionTimes>;
 }
 
-/** The parts of the operator, connected with each other. */
 export interface OperatorWiring {
   /**
-   * The controllers of admission. They start first: an event has to count in the cache of admission
-   * before another controller acts on it, and the first decision waits for no work of the others.
+   * The controllers of admission, which start first: an event has to count in the cache of
+   * admission before another controller acts on it, and the first decision waits for no work of the
+   * others.
    */
   readonly admissionControllers: readonly ControllerSpec[];
   readonly otherControllers: readonly ControllerSpec[];
   readonly reads: Pick<AdmissionReads, 'seed'>;
   readonly events: Pick<EventRecorder, 'close'>;
-  /** Takes a notification of an agent about a conversation. */
   readonly notify: (request: Request) => void;
 }
 
@@ -91,12 +83,9 @@ export function wireOperator(options: OperatorOptions): OperatorWiring {
     admission: new Channel(),
     lookup: new Channel(),
     quota: new Channel(),
-    /** Conversations whose agent has sent a notification. */
     notified: new Channel(),
-    /** Sandboxes whose agent does not answer. */
     unresponsive: new Channel(),
     retention: new Channel(),
-    /** Conversations whose agent may have new events. */
     archive: new Channel(),
   };
   const component = 'conversation-operator';

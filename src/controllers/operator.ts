@@ -10,7 +10,7 @@ import { sandboxStatuses } from '../resources/conversation-status.ts';
 import type { Sandbox } from '../resources/sandbox.ts';
 import { viewOfSandbox } from '../status/sandbox-phase.ts';
 
-/** Keeps the gauge of sandboxes by phase. Returns the function that ends it. */
+/** Counts sandboxes by phase in the gauge. Returns the function that stops the count. */
 function countPhases(
   reflector: Pick<Reflector<Sandbox>, 'addHandler'>,
   { sandboxes }: Pick<Metrics, 'sandboxes'>,
@@ -27,7 +27,6 @@ function countPhases(
   });
 }
 
-/** Runs every controller of the product. */
 export class Operator {
   readonly #options: OperatorOptions;
   readonly #wiring: OperatorWiring;
@@ -48,8 +47,8 @@ export class Operator {
   }
 
   /**
-   * Starts the controllers once every cache is filled: a decision on a part of the objects would
-   * create objects that exist already.
+   * Starts the controllers once every cache is synced: a decision on a part of the objects would
+   * create objects that already exist.
    */
   async start(signal?: AbortSignal): Promise<void> {
     const { caches, clock, metrics } = this.#options;
@@ -92,14 +91,14 @@ export class Operator {
   }
 
   /**
-   * Takes a notification about one conversation of an agent, or about all. A notification only
-   * brings polls forward, within a budget, so it may be lost, late, repeated or wrong.
+   * Handles a notification about one or all conversations of an agent. A notification only brings
+   * polls forward, within a budget, so it may be lost, late, repeated or wrong.
    */
   notify(notification: AgentNotification): void {
     this.#notifications.take(notification);
   }
 
-  /** Ends running reconciles, after `graceMs` at most, and begins no new ones. */
+  /** Waits for running reconciles, for `graceMs` at most, and starts no new ones. */
   async stop(graceMs = 5_000): Promise<void> {
     for (const disconnect of this.#disconnects.splice(0)) disconnect();
     await Promise.all(this.#controllers.map((controller) => controller.stop(graceMs)));

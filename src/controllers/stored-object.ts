@@ -4,7 +4,7 @@ import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube
 import type { CachedConversation } from '../resources/cached-conversation.ts';
 import { conversations, type Conversation } from '../resources/conversation.ts';
 
-/** Where an object is read, and what ends the call. */
+/** Client and signal of a read. */
 interface Access {
   readonly client: Pick<KubeClient, 'get'>;
   readonly signal: AbortSignal | undefined;
@@ -16,8 +16,8 @@ export interface ObjectIdentity {
 }
 
 /**
- * Returns the object as the API server has it now; undefined when it is gone or another object has
- * its name. A cache can lag behind by minutes.
+ * The object from the API server; undefined when it is deleted or replaced by another of its name.
+ * A cache can lag by minutes.
  */
 export async function storedObject<T extends KubeObject>(
   { client, signal }: Access,
@@ -28,10 +28,7 @@ export async function storedObject<T extends KubeObject>(
   return uid === undefined || stored?.metadata.uid === uid ? stored : undefined;
 }
 
-/**
- * Returns the conversation with the texts that the cache lacks; undefined when it is gone or being
- * deleted.
- */
+/** The conversation with the texts that caches lack; undefined when deleted or being deleted. */
 export async function storedConversation(
   access: Access,
   conversation: Pick<CachedConversation, 'metadata'>,
@@ -45,10 +42,7 @@ interface DeleteAccess {
   readonly signal: AbortSignal;
 }
 
-/**
- * Deletes exactly this object. An object that is gone, or whose name another object has, counts as
- * deleted.
- */
+/** Deletes exactly this object. A deleted or replaced object counts as deleted. */
 export async function deleteObject<T extends KubeObject>(
   { client, ...options }: DeleteAccess & { readonly resourceVersion?: string },
   resource: ResourceDefinition<T>,
@@ -57,7 +51,7 @@ export async function deleteObject<T extends KubeObject>(
   await unlessChanged(client.delete(resource, namespace, name, { ...options, uid }));
 }
 
-/** Deletes an object unless it has changed; its change brings another reconcile. */
+/** Deletes an object unless it has changed; its change causes another reconcile. */
 export const deleteVersion = <T extends KubeObject>(
   { client, signal }: DeleteAccess,
   resource: ResourceDefinition<T>,

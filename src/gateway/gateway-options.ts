@@ -17,7 +17,6 @@ import type { Memory } from './proxy/loopback-origins.ts';
 
 export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger' | 'metrics'> {
   readonly client: KubeClient;
-  /** Namespace of the conversations, sandboxes, templates and keys. */
   readonly namespace: string;
   /** Caches with the indexers of `gatewayIndexers`. The caller starts and stops them. */
   readonly caches: Caches;
@@ -39,19 +38,17 @@ export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'
   /** 0 means any free port. */
   readonly port: number;
   /**
-   * URL of the gateway for clients, which URLs in answers begin with; `http://<host>:<port>` by
-   * default, with 127.0.0.1 where the host means all addresses: a forwarded port has that one.
+   * URL of the gateway for clients, the base of URLs in responses; `http://<host>:<port>` by
+   * default, with 127.0.0.1 for a host that means all addresses, because a forwarded port has that
+   * one.
    */
   readonly publicUrl?: string;
   /**
    * An origin for each sandbox, `https://{sandbox}-{port}.agents.example.com`; by default agents
-   * are behind paths of `publicUrl`.
+   * are below paths of `publicUrl`.
    */
   readonly sandboxUrlTemplate?: string;
-  /**
-   * Storage of the loopback addresses of sandboxes on one machine; absent where sandboxes have
-   * none.
-   */
+  /** Storage of the loopback addresses of sandboxes on one machine; absent without any. */
   readonly loopbackOrigins?: Memory;
   /**
    * Limits of the proxy that replace the defaults; maximum concurrent requests and WebSockets to
@@ -60,71 +57,56 @@ export interface GatewayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'
   readonly proxyLimits?: Partial<ForwardingLimits & { perSandbox: number; total: number }>;
   /** Sizes of pools that replace those of the table, for tests. */
   readonly pools?: PoolSizes;
-  /** Maximum time until the first byte of an agent's events, in milliseconds; 10 s by default. */
+  /** Maximum milliseconds until the first byte of an agent's events; 10,000 by default. */
   readonly eventsFirstByteMs?: number;
-  /** Reads the archives of conversations; without it a conversation has events while it runs. */
+  /** Reads archives; without it a conversation only has events while it runs. */
   readonly history?: HistoryReader;
-  /** Whether the deprecated interface under /api answers; otherwise its status is 410. */
+  /** Whether the deprecated interface under /api responds; otherwise its status is 410. */
   readonly legacyApi: boolean;
   /** Origins whose pages may use the service; none by default. */
   readonly corsOrigins?: CorsOrigins;
-  /**
-   * Limits of the requests of each owner, and of the failed keys of each address; by default
-   * without limit.
-   */
+  /** Rate limits of each owner, and of invalid keys of each address; by default without limit. */
   readonly rateLimits?: RateLimitOptions;
   /** Maximum lifetime of a key that is made over REST; by default without limit. */
   readonly maxKeyLifetimeMs?: number;
   /**
-   * Maximum concurrent requests, and maximum delay of the event loop, above which requests are
-   * refused with 503; by default, and where it is 0, without limit.
+   * Maximum concurrent requests, and maximum delay of the event loop, above which requests get 503;
+   * by default, and where it is 0, without limit.
    */
   readonly load?: { readonly maxUnderWay?: number; readonly maxDelayMs?: number };
   /**
-   * Maximum concurrent connections of all kinds; by default without limit. A further one takes the
-   * place of one without a request. One owner may have a quarter of them.
+   * Maximum concurrent connections of all kinds; by default without limit. At the maximum, an idle
+   * connection is closed for a new one. One owner may have a quarter of them.
    */
   readonly maxConnections?: number;
-  /**
-   * Maximum concurrent connections of each client address (of IPv6 its /64); by default without
-   * limit.
-   */
+  /** Maximum concurrent connections of a client address (IPv6: its /64); default: no limit. */
   readonly maxConnectionsPerAddress?: number;
   /** Timeouts for clients that replace the defaults. */
   readonly timeouts?: Partial<ClientTimeouts>;
-  /** Addresses and ranges of the proxies whose X-Forwarded-For is believed; by default none. */
+  /** Addresses and ranges of the proxies whose X-Forwarded-For is trusted; by default none. */
   readonly trustedProxies?: readonly string[];
   /** Base URLs by provider, the default provider first; none by default. */
   readonly gitHosts?: GitHosts;
   /** Template of sandboxes where a request names none; `default` by default. */
   readonly defaultTemplateName?: string;
-  /**
-   * Reads repositories and branches; by default every valid name is taken to exist. The caller
-   * closes it.
-   */
+  /** Reads repositories; by default every valid name counts as existing. The caller closes it. */
   readonly gitDirectory?: GitDirectory;
-  /** Opens pull requests; without it the gateway refuses them. */
+  /** Opens pull requests; without it the gateway rejects them. */
   readonly pullRequests?: Pick<PullRequests, 'open'>;
-  /** Where people find the metrics of the installation; the page /operate has a link to it. */
+  /** URL of the installation's metrics, a link on the page /operate. */
   readonly metricsUrl?: string;
-  /**
-   * Folder of the built pages, `dist/web`; without it the addresses of the pages say that these
-   * were not built.
-   */
+  /** Folder of the built pages, `dist/web`; without it their addresses report their absence. */
   readonly webDirectory?: string;
   /**
-   * Folder of the official web UI, `dist/ui`; without it the chat of a conversation is our own
-   * page. The web UI needs a public URL without a path.
+   * Folder of the official web UI, `dist/ui`; without it the chat of a conversation is the
+   * project's own page. The web UI needs a public URL without a path.
    */
   readonly uiDirectory?: string;
-  /**
-   * Delay between the failure of /ready and the end of listening, so that load balancers notice; 0
-   * by default.
-   */
+  /** Delay between the failure of /ready and the end of listening; default 0. */
   readonly drainMs?: number;
-  /** Maximum time for requests under way after `close`; 5 s by default. */
+  /** Maximum time for requests in progress after `close`; 5 s by default. */
   readonly graceMs?: number;
-  /** Delay before secrets are sealed under a new master key; 60 s by default. */
+  /** Delay before secrets are encrypted under a new master key; 60 s by default. */
   readonly resealDelayMs?: number;
   readonly random?: RandomBytes;
   /** Log of the writes; the logger by default. */

@@ -19,21 +19,21 @@ export type { GatewayOptions };
 export interface Gateway {
   /** Rejects with a message for people when the gateway can not listen. */
   listen(): Promise<{ readonly port: number }>;
-  /** Shuts down in order: /ready says no, streams are closed properly, requests under way end. */
+  /** Shuts down: /ready fails, streams are closed with an event, requests in progress end. */
   close(): Promise<void>;
   /** Every endpoint, as the OpenAPI document shows it. */
   readonly routes: readonly Route[];
 }
 
 /**
- * Delay between the end of streams and the end of listening: a far or busy client of a stream sends
- * its next request within this time.
+ * Delay between the end of streams and the end of listening, in which distant or busy clients of a
+ * stream still send their next request.
  */
 const lastCallMs = 2000;
 
 /**
- * The REST service. The gateway holds no state: each request becomes reads of cached resources and
- * writes of resources. `request-stages.ts` lists the stages of a request.
+ * The REST service, which holds no state: each request becomes reads of cached resources and writes
+ * of resources. `request-stages.ts` lists the stages of a request.
  */
 export function createGateway(options: GatewayOptions): Gateway {
   const { clock, host, version, drainMs = 0, graceMs = 5000 } = options;
@@ -97,8 +97,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     services.lastResponses.begin();
     if (server.listening) await sleep(clock, drainMs);
     streams.close();
-    // A client of a stream takes its connection for a good one, and may send a request that gets
-    // the announcement as its response.
+    // A stream's client may send a request on its connection, which gets the announcement.
     if (server.listening) await sleep(clock, Math.min(drainMs, lastCallMs));
     await closeServer(server, clock, graceMs);
     loadShedder.stop();

@@ -24,9 +24,9 @@ import type { Metrics } from '../observability/metrics.ts';
 import { requestIdOf } from './http/send-bytes.ts';
 
 /**
- * The way of a request through the gateway, stage by stage. `createHttpServer` has limited the
- * connections, read the head of the request and refused an ambiguous one. Requests for agents leave
- * at `proxyToSandbox`; the stages of these are in `proxy/proxy-http.ts`.
+ * The stages of a request in the gateway, in order. Before, `createHttpServer` has limited the
+ * connections, read the head of the request and rejected an ambiguous one. Requests for agents
+ * leave at `proxyToSandbox`; their stages are in `proxy/proxy-http.ts`.
  */
 export const requestStages = (services: Services, app: Express): readonly Stage[] => [
   announceShutdown(services),
@@ -40,10 +40,7 @@ export const requestStages = (services: Services, app: Express): readonly Stage[
   },
 ];
 
-/**
- * The way of a WebSocket handshake; the stages behind `joinWithSandbox` are in
- * `proxy/proxy-websocket.ts`.
- */
+/** The stages of a WebSocket handshake; `proxy/proxy-websocket.ts` has those for agents. */
 export const upgradeStages = (services: Services): readonly UpgradeStage[] => [
   limitAddressOfUpgrade(services),
   joinWithSandbox(services),
@@ -55,10 +52,7 @@ const serviceStages = (services: Services): readonly RequestHandler[] => [
   answerPreflight(services),
 ];
 
-/**
- * The stages of a request that has a route. Each stage passes what it has found to the next ones in
- * `response.locals`.
- */
+/** The stages of a request with a route. Each passes its results on in `response.locals`. */
 const routeStages = (services: Services, route: Route): readonly RequestHandler[] => [
   selectRoute(route),
   ...(route.access === 'open' ? [] : [authenticate(services, route), limitOwner(services, route)]),
@@ -81,8 +75,8 @@ export function createApp(
   app.disable('x-powered-by').disable('etag').set('query parser', false);
   app.use(...serviceStages(services));
   app.use('/api/conversations', legacyInterface(services, legacyApi));
-  // Paths without parameters come first, so that /search is never taken for an id, not even to
-  // refuse its method.
+  // Paths without parameters come first, so that /search is never taken for an id, not even in the
+  // rejection of its method.
   const byPath = Map.groupBy(
     routes.toSorted(
       (left, right) => Number(left.path.includes('{')) - Number(right.path.includes('{')),
@@ -107,7 +101,7 @@ const answerPreflight =
     else next();
   };
 
-/** Names the route of a request for the stages that follow, for logs and for metrics. */
+/** Stores the route of a request for the following stages, logs and metrics. */
 const selectRoute =
   (route: Route): RequestHandler =>
   (_request, response, next) => {
@@ -117,7 +111,6 @@ const selectRoute =
     next();
   };
 
-/** Refuses a method that no route of the path has. */
 const refuseMethod =
   (routes: readonly Route[]): RequestHandler =>
   (_request, response) => {
@@ -128,15 +121,14 @@ const refuseMethod =
     throw new ProblemError('method-not-allowed', `Allowed here: ${allow}.`, { headers: { allow } });
   };
 
-/** Refuses a path that no route has. */
 const refusePath: RequestHandler = () => {
   throw new ProblemError('route-not-found', 'There is no such endpoint. See /openapi.json.');
 };
 
 /**
- * Counts a request against the limits of its owner: its connections, its rate, and its requests
- * under way, among which the request holds a place until the response gives it back. The response
- * says what is left of the rate.
+ * Counts a request against the limits of its owner: its connections, its rate, and its concurrent
+ * requests, of which the request holds a permit until its response ends. The response states the
+ * remaining rate.
  */
 const limitOwner =
   ({ connections, rateLimits, loadShedder }: Services, route: Route): RequestHandler =>
@@ -152,8 +144,8 @@ const limitOwner =
   };
 
 /**
- * Gives each request its id. When the request is over, the stage counts it, logs it, and records a
- * write in the audit: one line with who, what, from where and the outcome. No line has a key or the
+ * Assigns each request its id. After the request, the stage counts it, logs it, and records a write
+ * in the audit log: one line with who, what, from where and the outcome. No line has a key or the
  * text of a message.
  */
 function accessLog({
@@ -171,7 +163,7 @@ function accessLog({
 }): RequestHandler {
   return (request, response, next) => {
     const beganMs = clock.monotonic();
-    // Taken while the connection exists, which may end before the request does.
+    // Read while the connection exists, which may end before the request does.
     const client = request.method === 'GET' ? '' : proxies.clientAddress(request);
     const requestId = requestIdOf(request);
     response.locals.requestId = requestId;
@@ -181,7 +173,7 @@ function accessLog({
       response.locals.leave?.();
       const { route, pattern: label = 'unmatched', principal, target, problem } = response.locals;
       const seconds = (clock.monotonic() - beganMs) / 1000;
-      // A client that left before its response has no status.
+      // A client that disconnected before its response has no status.
       const status = response.headersSent ? response.statusCode : 0;
       metrics.httpRequests.inc({ method: request.method, route: label, status: String(status) });
       metrics.httpSeconds.observe({ route: label }, seconds);

@@ -11,14 +11,14 @@ import type { Cache } from './lookup/cache.ts';
 import type { SettingsStore } from './lookup/settings-store.ts';
 
 /**
- * Delay before settings are sealed anew. While a new master key reaches the replicas one after the
- * other, some seal under the one and some under the other: with the delay, they rewrite an object
- * at most once a minute.
+ * Delay before settings are encrypted again. While a new master key reaches the replicas one after
+ * the other, some encrypt under the old key and some under the new one: with the delay, they
+ * rewrite an object at most once a minute.
  */
 const defaultDelayMs = 60_000;
 /** Delay between two writes, so that a rotation takes no connections from requests. */
 const paceMs = 50;
-/** Delay before settings are tried again whose write has failed. */
+/** Delay before settings whose write has failed are tried again. */
 const retryMs = 30_000;
 
 export interface ResealerOptions extends Pick<Runtime, 'clock' | 'logger'> {
@@ -31,7 +31,7 @@ export interface ResealerOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly delayMs?: number | undefined;
 }
 
-/** The text sealed under the current master key; the same text where that is done, or impossible. */
+/** The text encrypted under the current master key; unchanged if it already is, or can't be. */
 function current(sealing: Sealing, sealed: string, context: SealContext): string {
   if (sealing.isCurrent(sealed)) return sealed;
   const text = sealing.open(sealed, context);
@@ -39,8 +39,8 @@ function current(sealing: Sealing, sealed: string, context: SealContext): string
 }
 
 /**
- * The settings with each text sealed under the current master key; the same object where nothing
- * changes. A text whose master key is gone stays as it is: the key may come back.
+ * The settings with each text encrypted under the current master key; the same object where nothing
+ * changes. A text whose master key is missing stays unchanged: the key may come back.
  */
 export function resealed(spec: OwnerSettingsSpec, sealing: Sealing): OwnerSettingsSpec {
   const { owner, secrets = [], mcpServers = [] } = spec;
@@ -65,9 +65,9 @@ export function resealed(spec: OwnerSettingsSpec, sealing: Sealing): OwnerSettin
 }
 
 /**
- * Seals the settings of owners anew when the current master key is another one, so that an earlier
- * key can be removed. Each replica does so; a write names the version that it has read, so that
- * they harm no write of each other or of an owner.
+ * Encrypts the settings of owners under a new master key, so that an earlier key can be removed.
+ * Each replica does so; a write names the version that it has read, so that no write of another
+ * replica or of an owner is lost.
  */
 export class Resealer {
   readonly #options: ResealerOptions;
@@ -102,7 +102,7 @@ export class Resealer {
     this.#waiting.clear();
   }
 
-  /** Resolves when no write is under way. */
+  /** Resolves when no write is in progress. */
   async idle(): Promise<void> {
     await this.#work;
   }
@@ -145,7 +145,7 @@ export class Resealer {
   }
 }
 
-/** Whether a text that opens is sealed under an earlier master key. */
+/** Whether a readable text is encrypted under an earlier master key. */
 const isStale = ({ owner, secrets = [], mcpServers = [] }: OwnerSettingsSpec, sealing: Sealing) => {
   const places = [
     ...secrets.map(({ name, sealed }) => ({ scope: 'secret' as const, name, sealed })),

@@ -22,24 +22,23 @@ import { StorageCaps } from './lookup/storage-caps.ts';
 import { AgentAccess } from './proxy/agent-access.ts';
 import { Sessions } from './sign-in/sessions.ts';
 
-/** A host of URLs in the place of one that means all addresses, which no browser connects to. */
+/** A host for URLs that replaces one for all addresses, which no browser connects to. */
 const reachable = (host: string): string => (isEveryAddress(host) ? '127.0.0.1' : hostInUrl(host));
 
-/** The server of the gateway, as far as other parts need it. */
+/** The part of the gateway's server that other parts need. */
 export interface Listener {
-  /** Port that the server listens on. */
   readonly port: () => number;
-  /** Hands the server a connection that another listener has accepted. */
+  /** Passes the server a connection that another listener has accepted. */
   readonly accept: (socket: Socket) => void;
 }
 
-/** Everything that `createServices` makes. Only the files that wire a gateway know all of it. */
+/** The result of `createServices`. Only the files that wire a gateway use all of it. */
 export type Services = ReturnType<typeof createServices>;
 
 /**
- * Makes what the stages and the routes of one gateway share, for as long as the gateway exists.
- * Each of them lists its dependencies in its own file; `gateway.ts`, `routes.ts` and
- * `request-stages.ts` pass them on.
+ * Creates the objects that the stages and the routes of one gateway share, for as long as the
+ * gateway exists. Each of them lists its dependencies in its own file; `gateway.ts`, `routes.ts`
+ * and `request-stages.ts` pass them on.
  */
 export function createServices(options: GatewayOptions, { port, accept }: Listener) {
   const { namespace, caches, clock, metrics, keys } = options;
@@ -149,8 +148,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     disclosures: new Disclosures({ audit, clock, clientAddress: proxies.clientAddress }),
     maxKeyLifetimeMs,
     caps,
-    // The fair client would bound these reads twice, and streams have no request whose owner it
-    // could know.
+    // The fair client would limit these reads twice, and a stream's request has no owner.
     startTexts: new StartTextReader({ client: options.client, places: pool('startTexts') }),
     streams: new OpenStreams(),
     places: {

@@ -1,21 +1,21 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { STATUS_CODES } from 'node:http';
 
-/** Values of a label: a closed set, or a function with bounded results for others' values. */
+/** Values of a label: a closed set, or a function with bounded results for other values. */
 export type LabelRule = readonly string[] | ((value: string) => string);
 
-/** Value of a label in the place of all values that its rule does not know. */
+/** Value of a label in place of all unknown values. */
 const otherValue = 'other';
 
-/** Function that returns a value of the closed set as it is, and `other` for the rest. */
+/** Function that returns a value of the closed set unchanged, and `other` for the rest. */
 export function oneOf(values: readonly string[]): (value: string) => string {
   const known = new Set(values);
   return (value) => (known.has(value) ? value : otherValue);
 }
 
 /**
- * Function that returns the first `max` values as they are, and `other` for later ones. Only for
- * names that the code of other rooms defines, for example routes.
+ * Function that returns the first `max` values unchanged, and `other` for later ones. Only for
+ * names that other code defines, for example routes.
  */
 export function firstValues(max: number): (value: string) => string {
   const known = new Set<string>();
@@ -31,7 +31,7 @@ export const httpMethod = oneOf([
 ]);
 
 /**
- * A status that Node knows as it is, `0` for a missing response, another status from 100 to 599 by
+ * A status that Node knows unchanged, `0` for a missing response, another status from 100 to 599 by
  * its class, such as `4xx`, and `other` for the rest.
  */
 export function httpStatus(status: string): string {
@@ -39,7 +39,7 @@ export function httpStatus(status: string): string {
   return /^[1-5]\d\d$/.test(status) ? `${status.charAt(0)}xx` : otherValue;
 }
 
-/** A gauge, without what only its registry uses. */
+/** A gauge without the methods that only its registry uses. */
 export interface PlainGauge<L extends string> {
   set(labels: Readonly<Partial<Record<L, string>>>, value: number): void;
   inc(labels: Readonly<Partial<Record<L, string>>>, value?: number): void;
@@ -47,7 +47,6 @@ export interface PlainGauge<L extends string> {
   labels(labels: Readonly<Partial<Record<L, string>>>): { set(value: number): void };
 }
 
-/** A rule for each label of a metric. */
 export type LabelRules = Readonly<Record<string, LabelRule>>;
 type ValueOf<R extends LabelRule> = R extends readonly (infer V extends string)[] ? V : string;
 type Labels<R extends LabelRules> = { readonly [L in keyof R]: ValueOf<R[L]> };
@@ -74,7 +73,7 @@ class ClosedLabels {
     );
   }
 
-  /** A label without a rule stays as it is, and the metric refuses it. */
+  /** A label without a rule stays unchanged, and the metric rejects it. */
   protected closed(labels: Readonly<Record<string, string | undefined>>): Record<string, string> {
     return Object.fromEntries(
       Object.entries(labels).map(([name, value = '']) => [

@@ -5,7 +5,7 @@ export interface LoggerOptions {
   readonly level: LogLevel;
   /** pretty: for a terminal. json: one object a line. */
   readonly format: 'json' | 'pretty';
-  /** Where lines go; standard error by default. */
+  /** Destination of lines; standard error by default. */
   readonly stream?: NodeJS.WritableStream;
 }
 
@@ -67,7 +67,7 @@ class WinstonLogger implements Logger {
   }
 
   #write(level: LogLevel, message: string, fields: LogFields | undefined): void {
-    // winston formats even what it then drops (2 µs a call).
+    // winston formats even messages that it then drops (2 µs a call).
     if (!this.#winston.isLevelEnabled(level)) return;
     const all: Record<string, unknown> = { ...this.#fields, ...fields };
     if ('error' in all) all['error'] = plainError(all['error']);

@@ -27,7 +27,7 @@ const storeResults = [
 ] as const;
 const stageSeconds = [0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120, 300];
 
-/** Every metric of the product, in one place. The values of a label form a bounded set. */
+/** Every metric of the product. The values of a label form a bounded set. */
 export function createMetrics(registry: Registry = new Registry()) {
   const registers = [registry];
   const prefix = 'conversation_operator_';
@@ -292,14 +292,13 @@ class GaugeShare<L extends string> implements PlainGauge<L> {
     return { set: (value: number) => this.set(labels, value) };
   }
 
-  /** Removes the part from the gauge. */
   end(): void {
     for (const key of this.#parts.keys())
       this.set(JSON.parse(key) as Readonly<Partial<Record<L, string>>>, 0);
   }
 }
 
-/** The metrics of a process for the leader of one shard, and the function that ends its part. */
+/** The metrics of a process for the leader of one shard, and the function that removes its part. */
 export function shareOfMetrics(metrics: Metrics): {
   readonly metrics: Metrics;
   readonly end: () => void;

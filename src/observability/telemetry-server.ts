@@ -4,10 +4,10 @@ import type { Metrics } from './metrics.ts';
 
 export interface TelemetryServerOptions {
   readonly host: string;
-  /** 0: any that is free. */
+  /** 0: any free port. */
   readonly port: number;
   readonly metrics: Metrics;
-  /** Whether this process can do its work; what /ready answers. */
+  /** Whether this process can do its work, the response of /ready. */
   readonly ready: () => boolean;
 }
 
@@ -16,7 +16,7 @@ export interface TelemetryServer {
   close(): Promise<void>;
 }
 
-/** Serves /metrics, /alive and /ready on a port of their own, away from clients. */
+/** Serves /metrics, /alive and /ready on a separate port, away from clients. */
 export async function startTelemetryServer({
   host,
   port,

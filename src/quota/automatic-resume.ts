@@ -10,14 +10,14 @@ import { hasUndelivered } from './idleness.ts';
 import { byName, type Slot, type SlotOrder } from './slot.ts';
 
 /**
- * The order of automatic resumes, of those that are due and that the policies allow:
+ * The order of automatic resumes, among those that are due and that the policies allow:
  *
  * 1. Unfinished work: the pause has interrupted a run or a start, or a message waits.
- * 2. Owners in turn (`byTurn`): first the owner whose last automatic resume is longest ago.
+ * 2. Owners round robin (`byTurn`): first the owner whose last automatic resume is longest ago.
  * 3. The longest pause.
  * 4. By name.
  *
- * Newcomers come before all of them, and an automatic resume evicts nothing but spares.
+ * Newcomers come before all of them, and an automatic resume only evicts warm sandboxes.
  */
 export const byResume: SlotOrder = (one, other) =>
   Number(other.unfinished) - Number(one.unfinished) ||
@@ -32,15 +32,14 @@ export const byTurn =
     (lastResumes.get(one) ?? 0) - (lastResumes.get(other) ?? 0) ||
     byResume(one, other);
 
-/** The record of the automatic resumes of a sandbox since a person last asked for it. */
+/** The record of the automatic resumes of a sandbox since a person last requested it. */
 export type AutomaticResumes = NonNullable<SandboxState['automaticResumes']>;
 
 const minDelayMs = 60_000;
 const maxDelayMs = 3_600_000;
-/** Maximum count that is stored; the delay reaches its maximum long before. */
+/** Maximum stored count; the delay reaches its maximum long before. */
 const maxCount = 1_000;
 
-/** The record after one more automatic resume. */
 export const resumedAgain = (
   before: AutomaticResumes | undefined,
   now: string,
@@ -51,7 +50,7 @@ export const resumeDelayMs = ({ count }: AutomaticResumes): number =>
   Math.min(maxDelayMs, minDelayMs * 2 ** Math.max(0, count - 1));
 
 /**
- * Whether a person asked for the sandbox since its last pause or admission: by the annotation, or
+ * Whether a person requested the sandbox since its last pause or admission: by the annotation, or
  * by `spec.replicas` 0 and 1 again.
  */
 export function isRequested({ metadata, status }: Sandbox): boolean {
@@ -89,9 +88,7 @@ function isUsedSince(conversation: CachedConversation, sandbox: Sandbox, time: n
   );
 }
 
-/**
- * Whether an admitted sandbox came back by itself, and no person asked for anything in it since.
- */
+/** Whether an admitted sandbox was resumed automatically and not requested since. */
 export function isAutomatic(
   sandbox: Sandbox,
   conversations: readonly CachedConversation[],

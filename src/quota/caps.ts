@@ -1,25 +1,24 @@
 import type { ConversationQuota, ConversationQuotaSpec } from '../resources/conversation-quota.ts';
 import { durationMs } from '../resources/sandbox-template.ts';
 
-/** The fields of a quota that limit what is stored, whether or not it is active. */
+/** The fields of a quota that limit stored objects, whether they are active or not. */
 export const capFields = ['maxConversations', 'maxStoredBytes', 'maxSandboxes'] as const;
 export type CapField = (typeof capFields)[number];
 
 /**
- * The fields of a quota that limit archives. No start and no message is refused for one of them, so
- * they are none of `capFields`.
+ * The fields of a quota that limit archives. They reject no start and no message, so they are not
+ * in `capFields`.
  */
 const archiveFields = ['maxArchivedBytes', 'archiveRetention'] as const;
 type LimitField = CapField | (typeof archiveFields)[number];
 const limitFields: readonly LimitField[] = [...capFields, ...archiveFields];
 
-/** The value of a field; that of archiveRetention in milliseconds. */
+/** The value of a field; for archiveRetention in milliseconds. */
 function limitOf(spec: ConversationQuotaSpec, field: LimitField): number | undefined {
   const limit = spec[field];
   return typeof limit === 'string' ? durationMs(limit) : limit;
 }
 
-/** One limit, and the quota that it comes from. */
 export interface Cap {
   readonly quotaName: string;
   readonly scope: ConversationQuotaSpec['scope'];
@@ -28,7 +27,7 @@ export interface Cap {
 
 type Caps = Readonly<Partial<Record<LimitField, Cap>>>;
 
-/** Which limits of a namespace on stored objects and archives hold for whom. */
+/** The limits of a namespace on stored objects and archives, by owner. */
 export interface QuotaCaps {
   readonly namespace: Caps;
   readonly everyOwner: Caps;
@@ -51,7 +50,6 @@ function lowest(quotas: readonly ConversationQuota[]): Caps {
   return caps;
 }
 
-/** From the quotas of one namespace. */
 export function quotaCaps(quotas: readonly ConversationQuota[]): QuotaCaps {
   const sorted = quotas.toSorted((one, other) =>
     one.metadata.name < other.metadata.name ? -1 : 1,
@@ -69,21 +67,21 @@ export function quotaCaps(quotas: readonly ConversationQuota[]): QuotaCaps {
 }
 
 /**
- * The limits of one field that hold for an owner: the owner's own one, else the one for every
- * owner, and beside it the one of the namespace. A field that the owner's own quota leaves out
- * stays limited by the quota for every owner.
+ * The limits of one field for an owner: the owner's own one, else the one for every owner, and in
+ * addition the one of the namespace. A field that the owner's own quota omits stays limited by the
+ * quota for every owner.
  */
 export function capsOf(caps: QuotaCaps, owner: string, field: LimitField): readonly Cap[] {
   const ofOwner = caps.owners.get(owner)?.[field] ?? caps.everyOwner[field];
-  // Spares of pools have no owner.
+  // Warm sandboxes have no owner.
   const own = owner === '' ? undefined : ofOwner;
   return [own, caps.namespace[field]].filter((cap) => cap !== undefined);
 }
 
 /**
  * Milliseconds for which the archives of an owner are kept: the shorter one of the retention of the
- * template and those of quotas. Undefined: as long as the conversation.
- * @param templateRetention `archive.retention` of the template.
+ * template and those of quotas. Undefined: as long as the conversation. @param templateRetention
+ * `archive.retention` of the template.
  */
 export function archiveRetentionMs(
   caps: QuotaCaps,
@@ -95,10 +93,7 @@ export function archiveRetentionMs(
   return limits.length === 0 ? undefined : Math.min(...limits);
 }
 
-/**
- * Codes of what a limit on stored objects refuses: of a start in ERROR, and of the condition Failed
- * of a Sandbox.
- */
+/** Codes of rejections by limits on stored objects: of a start, and of a Sandbox (Failed). */
 export const CapExceeded = {
   maxConversations: 'ConversationLimitExceeded',
   maxStoredBytes: 'StoredBytesLimitExceeded',
@@ -127,13 +122,12 @@ export function capExceededMessage(
 /** The stored objects of an owner, or of all owners of a namespace. */
 export interface Totals {
   readonly conversations: number;
-  /** The bytes of the conversations. */
   readonly storedBytes: number;
-  /** The sandboxes, with those that starts under way are to get. */
+  /** Number of sandboxes, including those that starts in progress are going to create. */
   readonly sandboxes: number;
 }
 
-/** A conversation that is not being deleted, as far as caps count it. */
+/** The fields of a conversation, not being deleted, that limits depend on. */
 export interface StoredConversation {
   readonly uid: string;
   readonly name: string;
@@ -141,23 +135,22 @@ export interface StoredConversation {
   /** Milliseconds since 1970, in whole seconds. */
   readonly createdAt: number;
   readonly bytes: number;
-  /** Whether its start has yet to be judged. */
+  /** Whether its start has yet to be checked. */
   readonly isNew: boolean;
-  /** Whether its start is under way and has, or is to get, a sandbox of its own. */
+  /** Whether its start is in progress and has, or needs, a sandbox of its own. */
   readonly wantsSandbox: boolean;
 }
 
 export interface StoredSandbox {
   readonly uid: string;
-  /** Empty for a spare of a pool, which no cap of an owner counts. */
+  /** Empty for a warm sandbox, which no limit of an owner counts. */
   readonly owner: string;
   /** Whether `maxSandboxes` counts it. */
   readonly counts: boolean;
-  /** Uid of the conversation that it was made for, or that claims it. */
+  /** UID of the conversation that it was made for, or that claims it. */
   readonly madeFor?: string | undefined;
 }
 
-/** A limit on what is stored, and how much of it is used. */
 export interface CapUse extends Cap {
   readonly field: CapField;
   readonly current: number;
@@ -186,11 +179,11 @@ const byCreation = (one: StoredConversation, other: StoredConversation): number 
 };
 
 /**
- * The conversations and sandboxes that one namespace stores, counted by owner under the caps of
- * quotas. A sandbox takes the place of the one that its conversation was to get, so that a start
- * counts once at any time. Each new conversation is judged once, after all that were created before
- * it, and a verdict stays as long as the conversation is stored as new. A refused one counts too,
- * since its record is stored; only a sandbox never comes for it. Pure: no I/O and no clock.
+ * The conversations and sandboxes of one namespace, counted by owner under the limits of quotas. A
+ * sandbox replaces the one that its conversation is going to create, so that a start counts once at
+ * any time. Each new conversation is checked once, after all that were created before it, and a
+ * verdict stays as long as the conversation is stored as new. A rejected one counts too, since its
+ * record is stored; only its sandbox is never created. Pure: no I/O and no clock.
  */
 export class Ledger {
   readonly #owners = new Map<string, Totals>();
@@ -201,15 +194,13 @@ export class Ledger {
   readonly #made = new Map<string, number>();
   /** New conversations without a verdict, in the order of their creation. They do not count yet. */
   readonly #open: StoredConversation[] = [];
-  /** Verdicts on new conversations: the cap that refuses one; undefined accepts it. */
+  /** Verdicts on new conversations: the limit that rejects one; undefined accepts it. */
   readonly #verdicts = new Map<string, CapUse | undefined>();
 
-  /** The totals of all owners. */
   get all(): Totals {
     return this.#all;
   }
 
-  /** Whether nothing is stored. */
   get isEmpty(): boolean {
     return this.#conversations.size === 0 && this.#sandboxes.size === 0;
   }
@@ -251,14 +242,14 @@ export class Ledger {
     this.#countSandbox(old, -1);
   }
 
-  /** Counts what is about to be stored, until the returned function is called, once. */
+  /** Counts a write in advance, until the returned function is called, once. */
   reserve(owner: string, growth: Partial<Totals>): () => void {
     const reserved = { ...none, ...growth };
     this.#add(owner, reserved, 1);
     return () => this.#add(owner, reserved, -1);
   }
 
-  /** The use of every cap that holds for an owner. */
+  /** The use of every limit of an owner. */
   usesOf(caps: QuotaCaps, owner: string): readonly CapUse[] {
     return capFields.flatMap((field) =>
       capsOf(caps, owner, field).map((cap) => ({
@@ -269,7 +260,7 @@ export class Ledger {
     );
   }
 
-  /** The first cap that has no room for more of an owner. */
+  /** The first limit that has no room for this growth. */
   exceeded(caps: QuotaCaps, owner: string, growth: Partial<Totals>): CapUse | undefined {
     return this.usesOf(caps, owner).find(({ field, limit, current }) => {
       const more = growth[cappedTotal[field]] ?? 0;
@@ -277,7 +268,7 @@ export class Ledger {
     });
   }
 
-  /** The cap that refuses a conversation; undefined for one that is accepted, or not known. */
+  /** The limit that rejects a conversation; undefined for one that is accepted, or unknown. */
   verdictOn(uid: string, caps: QuotaCaps): CapUse | undefined {
     const conversation = this.#conversations.get(uid);
     while (conversation !== undefined && this.#isOpen(conversation)) {
@@ -308,7 +299,7 @@ export class Ledger {
     this.#countConversation(this.#conversations.get(uid), -1);
     change();
     const after = this.#conversations.get(uid);
-    // A conversation that has its sandbox was accepted before, also by another operator.
+    // A conversation with a sandbox was accepted before, possibly by another operator.
     if (after !== undefined && this.#isOpen(after) && this.#hasSandbox(after))
       this.#verdicts.set(uid, undefined);
     this.#countConversation(after, 1);
@@ -327,7 +318,7 @@ export class Ledger {
   }
 
   #countSandbox({ owner, counts, madeFor = '' }: StoredSandbox, sign: 1 | -1): void {
-    // A spare of a pool has no owner, and is room for all.
+    // A warm sandbox has no owner, and counts as free for all.
     if (owner === '') return;
     if (counts) this.#add(owner, { ...none, sandboxes: 1 }, sign);
     if (madeFor === '') return;

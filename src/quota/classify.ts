@@ -31,8 +31,8 @@ type Inside = Pick<
 >;
 
 /**
- * Whether the start of every conversation in a sandbox that was created for one has failed, so that
- * nothing can ever run in it.
+ * Whether the starts of all conversations in a sandbox that was created for one have failed, so
+ * that nothing can ever run in it.
  */
 const isFailedStart = ({
   sandbox,
@@ -46,7 +46,7 @@ const isFailedStart = ({
   isMadeForConversation(sandbox) &&
   conversations.every((conversation) => startStatusOf(conversation) === 'ERROR');
 
-/** A spare counts as running from its admission on, because nothing is lost by its eviction. */
+/** A warm sandbox counts as running once admitted, because its eviction loses nothing. */
 const stateOfSpare = (isAdmitted: boolean, taken: boolean): SlotState => {
   if (isAdmitted) return 'running';
   return taken ? 'freeing' : 'suspended';
@@ -75,8 +75,7 @@ function stateOf(inside: Inside): SlotState {
   if (isFailedStart(inside)) return 'none';
   if (admitted === undefined || !isPausingReason(admitted.reason) || isRequested(sandbox))
     return 'waiting';
-  // A message may reach an agent at the moment of its pause for idleness, before the operator
-  // observes the message.
+  // A message may reach an agent at the moment of its pause for idleness, still unobserved.
   const mayResume =
     admitted.reason === SandboxReason.quota ||
     (admitted.reason === SandboxReason.idle && conversations.some(isWorking));
@@ -86,17 +85,14 @@ function stateOf(inside: Inside): SlotState {
 }
 
 const usingStates: ReadonlySet<SlotState> = new Set(['waiting', 'starting', 'running']);
-/** Whether a sandbox has a slot or waits for one, and no decision has asked the slot back. */
+/** Whether a sandbox has a slot or waits for one, and no decision has revoked the slot. */
 export const usesSlot = (sandbox: Sandbox): boolean =>
   usingStates.has(stateOf({ sandbox, conversations: [] }));
 
 const isUnfinishedIn = ({ sandbox, conversations }: Inside): boolean =>
   (sandbox.status?.interruptedConversationIDs?.length ?? 0) > 0 || conversations.some(isUnfinished);
 
-/**
- * Whether a resume brings no work: a person only wants the sandbox to run, or the conversation that
- * asked for it is deleted.
- */
+/** Whether a resume brings no work: only a person, or a deleted conversation, requested it. */
 function isBare({
   sandbox,
   conversations,
@@ -116,32 +112,27 @@ const waitingReasons: ReadonlySet<string> = new Set([
   SandboxReason.waitingForQuota,
   SandboxReason.waitingForIdleSandbox,
 ]);
-/** Whether a sandbox with this reason waits for a slot. */
 export const isWaitingReason = (reason: string): boolean => waitingReasons.has(reason);
-/** The reason that the condition Admitted of a waiting sandbox gives. */
 export const waitingReasonOf = ({ bare }: Pick<Slot, 'bare'>): string =>
   bare ? SandboxReason.waitingForIdleSandbox : SandboxReason.waitingForQuota;
 
-/**
- * Whether the owner of a sandbox turned `spec.replicas` off and on again since the last decision on
- * it.
- */
+/** Whether the owner turned `spec.replicas` off and on again since the last decision. */
 function isScaledSince(sandbox: Sandbox): boolean {
   const { generation } = sandbox.metadata;
   return generation > (admittedOf(sandbox)?.observedGeneration ?? generation);
 }
 
 /**
- * How long before it is seen a resume counts as requested, in milliseconds. The time is an
- * annotation, and an owner who writes an old one gains no more. Requests from before an operator
- * was there count as made when it began.
+ * Maximum age of a request to resume when it is first seen, in milliseconds. The time is an
+ * annotation, and an owner gains no more with an older one. Requests from before the start of the
+ * operator count from that start.
  */
 const maxRequestAgeMs = 1_000;
 
 /**
- * The time of the request of a waiting sandbox. A stored time counts only if it is newer than the
- * last pause: the annotation of an earlier resume is never removed, and would keep its place in the
- * queue for ever. A sandbox that was created paused did not wait since its creation.
+ * The time of the request of a waiting sandbox. A stored time only counts if it is newer than the
+ * last pause: the annotation of an earlier resume is never removed, and would keep its position in
+ * the queue for ever. A sandbox that was created paused did not wait since its creation.
  */
 function requestTime(sandbox: Sandbox, now: number): number {
   const { metadata, status } = sandbox;
@@ -160,8 +151,8 @@ function requestTime(sandbox: Sandbox, now: number): number {
 }
 
 /**
- * Whether the condition Admitted says why a sandbox waits. Garbage collection removes an orphaned
- * sandbox before anyone reads it.
+ * Whether the condition Admitted explains why a sandbox waits. Garbage collection removes an
+ * orphaned sandbox before anyone reads it.
  */
 function isExplained({ sandbox, orphaned = false }: Inside, bare: boolean): boolean {
   const isCurrent =

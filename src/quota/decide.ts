@@ -15,16 +15,13 @@ import { byCreation, byRequest, firstOf, type Slot } from './slot.ts';
 import type { Everyone, Snapshot, View } from './snapshot.ts';
 import type { Expiry } from './time-limits.ts';
 
-/**
- * One decision on a sandbox. Its write fails unless the sandbox still has the version of
- * `slot.sandbox`.
- */
+/** One decision on a sandbox. Its write fails after any change of `slot.sandbox`. */
 export type Decision =
-  /** The pod is gone, and the sandbox needs its slot no more. */
+  /** The pod is deleted, and the sandbox needs its slot no more. */
   | { readonly kind: 'release'; readonly slot: Slot }
   /** `resumed`: an automatic resume. */
   | { readonly kind: 'admit'; readonly slot: Slot; readonly resumed: boolean }
-  /** The preemptor is undefined where the limit was lowered, and for the eviction of a spare. */
+  /** Without a preemptor: the limit was lowered, or the victim is a warm sandbox. */
   | {
       readonly kind: 'evict';
       readonly slot: Slot;
@@ -41,20 +38,20 @@ export type Decision =
     }
   /** `maxSandboxes` is exceeded; the sandbox fails and gets no volume. */
   | { readonly kind: 'fail'; readonly slot: Slot; readonly cap: Cap; readonly current: number }
-  /** The condition Admitted says why the sandbox waits. */
+  /** The condition Admitted is going to explain why the sandbox waits. */
   | { readonly kind: 'wait'; readonly slot: Slot; readonly rule: QuotaRule };
 
 /**
  * The next decision; undefined until something changes, or until `wakeAt`. Pure. The steps are in
- * the order in which they decide, and guarantee:
+ * the order of their decisions, and guarantee:
  * - A sandbox is admitted only where every limit has room: newcomers in the order of their
- *   requests, those with work to do before bare resumes, and all newcomers before automatic
- *   resumes. Spares are room for all of these, whatever the policy.
- * - A sandbox is evicted only if it runs and no start is under way in it, or if it is stalled; and
- *   no more of them than newcomers wait beyond the slots that are being freed. While the namespace
- *   keeps newcomers waiting and makes no room, only a lowered limit evicts.
- * - A bare resume evicts only idle sandboxes. An automatic resume evicts none.
- * - A spare is admitted only where the namespace has room that nothing else may take now.
+ *   requests, those with work before bare resumes, and all newcomers before automatic resumes. Warm
+ *   sandboxes count as room for all of these, whatever the policy.
+ * - A sandbox is evicted only if it runs and no start is in progress in it, or if it is stalled;
+ *   and no more of them than newcomers wait beyond the slots that are being freed. While the
+ *   namespace keeps newcomers waiting and makes no room, only a lowered limit evicts.
+ * - A bare resume only evicts idle sandboxes. An automatic resume evicts none.
+ * - A warm sandbox is admitted only where the namespace has room that nothing else may take now.
  * - Automatic resumes have a bounded rate.
  */
 export function decide(snapshot: Snapshot, now: number): Decision | undefined {
@@ -88,7 +85,7 @@ const failOverCap: Step = ({ owners, all }) => {
   return undefined;
 };
 
-/** Whether the namespace has a slot that no sandbox holds, not even a spare. */
+/** Whether the namespace has a slot that no sandbox holds, not even a warm one. */
 const isSlotFree = ({ all, spares }: View): boolean =>
   all.load.taken + spares.load.taken < limitOf(all);
 
@@ -116,11 +113,11 @@ const reject: Step = (view) => {
   return undefined;
 };
 
-/** Number of spares that have to go so that this many sandboxes of owners get a slot. */
+/** Number of warm sandboxes whose eviction gives this many sandboxes of owners a slot. */
 const sparesInTheWay = ({ all, spares: { load } }: View, newcomers: number): number =>
   Math.min(load.holding, all.load.holding + load.holding + newcomers - limitOf(all));
 
-/** Spares make room under every policy. */
+/** Warm sandboxes are evicted under every policy. */
 const evictSpare: Step = (view) =>
   sparesInTheWay(view, view.wanted) > 0 ? evictionOfSpare(view) : undefined;
 
@@ -130,9 +127,9 @@ function evictionOfSpare({ all: { rule }, spares }: View): Decision | undefined 
 }
 
 /**
- * Evicts for newcomers with work to do, or for a limit that was lowered. While the namespace keeps
- * newcomers waiting and makes no room, an owner's newcomers evict nothing: the slot would go to the
- * newcomer that has waited longest.
+ * Evicts for newcomers with work, or for a lowered limit. While the namespace keeps newcomers
+ * waiting and makes no room, an owner's newcomers evict nothing: the slot would go to the newcomer
+ * that has waited longest.
  */
 const evict: Step = ({ owners, all, demand, now }) => {
   const over = owners.filter((owner) => excessOf(owner, owner.load.demanding) > 0);
@@ -149,7 +146,7 @@ const evict: Step = ({ owners, all, demand, now }) => {
 
 const isIdle = ({ idleSince }: Slot): boolean => idleSince < Infinity;
 
-/** Evicts idle sandboxes for bare resumes, which come after the newcomers with work to do. */
+/** Evicts idle sandboxes for bare resumes, which come after the newcomers with work. */
 const evictIdle: Step = ({ owners, all, wanted, now }) => {
   const crowded = isFullFor(all, wanted)
     ? []
@@ -189,10 +186,7 @@ function firstEviction(
   return undefined;
 }
 
-/**
- * The newcomer that needs one more eviction: those before it get a slot that is free, or that is
- * being freed.
- */
+/** The newcomer that needs one more eviction; those before it get free or freeing slots. */
 const preemptorOf = (limited: Limited): Slot | undefined =>
   makesRoom(limited)
     ? limited.load.waiting[Math.max(0, limitOf(limited) - limited.load.holding)]
@@ -207,9 +201,7 @@ function resumeOf(owner: Owner, { all, now }: View): Slot | undefined {
   return slot?.unfinished === true || !policies.includes('Unfinished') ? slot : undefined;
 }
 
-/**
- * Resumes automatically where newcomers leave room: unfinished work first, then owners take turns.
- */
+/** Resumes automatically where newcomers leave room: unfinished work first, owners in turn. */
 const resume: Step = (view) => {
   const isFree = isSlotFree(view);
   const hasPlace = isFree || sparesInTheWay(view, view.wanted + 1) > 0;
@@ -224,7 +216,7 @@ const resume: Step = (view) => {
   return isFree ? { kind: 'admit', slot, resumed: true } : evictionOfSpare(view);
 };
 
-/** A spare takes only a place that nothing else may take now. */
+/** Admits a warm sandbox to a slot that nothing else may take now. */
 const admitSpare: Step = (view) => {
   if (!isSlotFree(view)) return undefined;
   const waiting = [...view.spares.slots()].filter(({ state }) => state === 'suspended');

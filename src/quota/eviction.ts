@@ -14,7 +14,6 @@ import { byName, type Slot, type SlotOrder } from './slot.ts';
 // sandbox is never evicted before its `minActiveSeconds`, nor during a start that is not stalled.
 // A bare resume evicts idle sandboxes alone.
 
-/** Whether a slot may be evicted, now or later. */
 export const mayBeEvicted = ({ state, stalledAt }: Slot): boolean =>
   state === 'running' || (state === 'starting' && stalledAt < Infinity);
 

@@ -7,11 +7,11 @@ import type { Snapshot } from './snapshot.ts';
 /** The forecast of one more start, or of a resume with a message or a run. */
 export type AdmissionForecast =
   | { readonly outcome: 'admitted' }
-  /** The start takes a slot that is being freed; nothing is evicted for it. */
+  /** The start gets a slot that is being freed; nothing is evicted for it. */
   | { readonly outcome: 'follows'; readonly rule: QuotaRule }
   /**
-   * The start waits until the victim's pod is gone. The eviction comes at `at` (milliseconds since
-   * 1970), or at once if that is past.
+   * The start waits until the victim's pod is deleted. The eviction comes at `at` (milliseconds
+   * since 1970), or at once if that is past.
    */
   | {
       readonly outcome: 'pauses';
@@ -24,20 +24,17 @@ export type AdmissionForecast =
 
 /** Numbers of the newcomers that wait under a limit. */
 interface Waiting {
-  /** Newcomers with work to do: they come before one more start. */
+  /** Newcomers with work: they come before one more start. */
   readonly demanding: number;
-  /** Demanding newcomers that could be admitted now. */
+  /** Newcomers with work that could be admitted now. */
   readonly ready: number;
   /** Bare resumes: they come after one more start. */
   readonly bare: number;
-  /** Starts that have no sandbox yet: they come before one more start. */
+  /** Number of starts without a sandbox, which are admitted before one more start. */
   readonly starts: number;
 }
 
-/**
- * The outcome of one more start: of an owner, or, without one, of any owner that has room itself.
- * Pure.
- */
+/** The outcome of one more start of an owner, or of any owner that has room itself. Pure. */
 export function forecast(
   snapshot: Snapshot,
   owner: Owner | undefined,
@@ -60,7 +57,7 @@ export function forecast(
 }
 
 /**
- * The forecast under this limit alone, after the newcomers that come first: by default all of them,
+ * The forecast under this limit only, after the newcomers that come first: by default all of them,
  * as where no other limit keeps any of them waiting. Pure.
  */
 export function forecastUnder(
@@ -82,8 +79,7 @@ export function forecastUnder(
   });
   const before = load.holding + demanding + starts - limit;
   if (before < 0) {
-    // The slot that is being freed was meant for a bare resume, which has another idle sandbox
-    // evicted instead.
+    // The slot was meant for a bare resume, which has another idle sandbox evicted instead.
     const isDisplaced = makesRoom(limited) && before + bare >= 0;
     const idle = isDisplaced
       ? load.candidates.filter(

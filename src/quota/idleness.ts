@@ -3,25 +3,16 @@ import { isStartOver, startStatusOf, undeliveredMessages } from '../resources/co
 import type { CachedConversation } from '../resources/cached-conversation.ts';
 import { SandboxReason, isRunRequested, type Sandbox } from '../resources/sandbox.ts';
 
-/**
- * Whether a message or an answer of a person waits for the agent of a conversation that has
- * started.
- */
+/** Whether a message or an answer of a person waits for the agent of a started conversation. */
 export const hasUndelivered = (conversation: CachedConversation): boolean =>
   startStatusOf(conversation) === 'READY' &&
   (undeliveredMessages(conversation).length > 0 || hasAnswerToGive(conversation));
 
-/**
- * Whether an undelivered message or answer makes the agent work. A conversation in `error` may
- * never get one.
- */
+/** Whether an undelivered message or answer will make the agent work, unless it is in `error`. */
 const isToBeDelivered = (conversation: CachedConversation): boolean =>
   hasUndelivered(conversation) && conversation.status?.executionStatus !== 'error';
 
-/**
- * Whether a run continues by itself, because something else than its owner's pause has interrupted
- * it.
- */
+/** Whether a run continues automatically, because not its owner's pause interrupted it. */
 export const isToContinue = ({ status }: CachedConversation): boolean =>
   status?.executionStatus === 'paused' &&
   status.interruption !== undefined &&
@@ -33,10 +24,7 @@ export const isWorking = (conversation: CachedConversation): boolean =>
   isToContinue(conversation) ||
   isToBeDelivered(conversation);
 
-/**
- * Whether the agent was not polled since its container started: it may have work that no status
- * shows yet.
- */
+/** Whether the agent was not polled since its container started: it may have hidden work. */
 export function isUnasked(conversation: CachedConversation, sandbox: Sandbox): boolean {
   const { executionStatus, agentEpoch = 0 } = conversation.status ?? {};
   if (startStatusOf(conversation) !== 'READY' || executionStatus === 'error') return false;
@@ -46,10 +34,7 @@ export function isUnasked(conversation: CachedConversation, sandbox: Sandbox): b
 export const isUnderWay = (conversation: CachedConversation): boolean =>
   !isStartOver(startStatusOf(conversation));
 
-/**
- * Whether a conversation has work left: its start, a message, or a run that was interrupted and not
- * abandoned.
- */
+/** Whether a conversation has work left: a start, a message, or an unabandoned interrupted run. */
 export function isUnfinished(conversation: CachedConversation): boolean {
   const { executionStatus, interruption } = conversation.status ?? {};
   const interrupted =
@@ -67,7 +52,7 @@ export function isUnfinished(conversation: CachedConversation): boolean {
 /** States in which an agent has no run to continue. */
 const runOver: ReadonlySet<unknown> = new Set(['finished', 'error', 'stuck']);
 
-/** Whether a person has asked that a run of the sandbox continue, and such a run exists. */
+/** Whether a person has requested that the run of the sandbox continue, and such a run exists. */
 export const isRunWanted = (
   sandbox: Sandbox,
   conversations: readonly CachedConversation[],
@@ -87,8 +72,8 @@ interface InSandbox {
 }
 
 /**
- * Translates a stored time, in milliseconds since 1970, to the clock by which ages are compared.
- * The name says which time of the sandbox it is.
+ * Translates a stored time, in milliseconds since 1970, to the clock of ages. The name identifies
+ * the time of the sandbox.
  */
 export type Steady = (name: string, ms: number) => number;
 
@@ -108,7 +93,7 @@ const lastActivity = (
  *
  * 1. An agent that works, or will by itself (`isWorking`), is not idle.
  * 2. One that was not polled since its container started is not idle: its work may be unknown.
- * 3. One that waits for a confirmation is not: a person's answer is waited for, for as long as the
+ * 3. One that waits for a confirmation is not idle: it waits for a person for as long as the
  *    sandbox may run.
  * 4. Any other is idle since its last activity, since the last step of a start in it, or since it
  *    became active, whichever is the latest.

@@ -4,21 +4,20 @@ import { byRank, evictableAt, mayBeEvicted } from './eviction.ts';
 import { type Slot, byCreation, byRequest } from './slot.ts';
 import { byResume } from './automatic-resume.ts';
 
-/** The sandboxes that share a limit, by what a decision asks of them. */
+/** The sandboxes under a limit, by their role in a decision. */
 export interface Load {
   /** Number of slots that count against the limit. */
   readonly taken: number;
-  /** Number of taken slots that no decision has asked back. */
+  /** Number of taken slots that no decision has revoked. */
   readonly holding: number;
   /** Number of sandboxes that count against `maxSandboxes`. */
   readonly stored: number;
-  /** Number of waiting newcomers that have work to do; the other newcomers are bare resumes. */
+  /** Number of waiting newcomers with work; the other newcomers are bare resumes. */
   readonly demanding: number;
   /** In the order of admission. */
   readonly waiting: readonly Slot[];
   /** Slots that resume automatically, now or after a delay, in the order of these resumes. */
   readonly resumable: readonly Slot[];
-  /** Slots that may be evicted, now or later. */
   readonly candidates: readonly Slot[];
   /** Stored sandboxes without a first decision, in the order of their creation. */
   readonly undecided: readonly Slot[];
@@ -72,8 +71,8 @@ type Counts = Pick<Load, 'taken' | 'holding' | 'stored' | 'demanding'>;
 type Loaded = Pick<Limited, 'load'>;
 
 /**
- * The load of all owners. Its lists are put together when a decision asks for them; newcomers have
- * only the owners that a decision visits.
+ * The load of all owners. Its lists are built when a decision reads them; it only has the newcomers
+ * of the owners that a decision visits.
  */
 export function sumOf(
   { taken, holding, stored, demanding }: Counts,
@@ -194,7 +193,7 @@ export class Owner implements Limited {
     return hasRoom(this) ? this.load.waiting[0] : undefined;
   }
 
-  /** The slots that may be evicted now under a rule; kept, because few owners change at a time. */
+  /** The slots that may be evicted now under a rule; cached, as few owners change at a time. */
   evictable(rule: QuotaRule | undefined, now: number): Evictable {
     const { load } = this;
     const known = this.#evictable;
@@ -219,7 +218,7 @@ export class Owner implements Limited {
     return resumable.length > 0 && waiting.length === 0 && hasRoom(this);
   }
 
-  /** The first time limit that ends, or else the first delayed resume after now that is due. */
+  /** The first end of a time limit, or else the first time after now of a delayed resume. */
   dueAt(now: number): number {
     let first = expiryOf(this.load.expiring);
     for (const { resumesAt } of this.load.resumable)
@@ -228,11 +227,11 @@ export class Owner implements Limited {
   }
 }
 
-/** Numbers that the owners of a namespace add up to. */
+/** Numbers that are summed over the owners of a namespace. */
 export interface Sums extends Pick<Load, 'taken' | 'holding' | 'stored' | 'demanding'> {
   /** Number of newcomers that only the limit of the namespace may keep waiting. */
   readonly wanted: number;
-  /** Number of these newcomers that have work to do; the other newcomers are bare resumes. */
+  /** Number of these newcomers with work; the other newcomers are bare resumes. */
   readonly demand: number;
 }
 
@@ -253,23 +252,23 @@ const plus = (sums: Sums, part: Sums, sign: 1 | -1): Sums => ({
 
 /**
  * The sums over the owners of a namespace, and the owners that a decision has to visit. An owner is
- * counted anew only after a change, so that a decision costs little among many owners.
+ * only counted again after a change, so that a decision costs little among many owners.
  */
 export class OwnerCounts {
   readonly #counted = new Map<Owner, Counted>();
-  /** Owners of whom a sandbox may need a decision, whatever the time. */
+  /** Owners who may have a sandbox that needs a decision, whatever the time. */
   readonly deciding = new Set<Owner>();
   /** Owners who may have a sandbox that resumes automatically. */
   readonly resuming = new Set<Owner>();
   #sums = nothing;
-  /** The first due time of all owners; undefined after the owner that it came from has changed. */
+  /** The first due time of all owners; undefined after a change of the owner that it came from. */
   #dueAt: number | undefined = Infinity;
 
   get sums(): Sums {
     return this.#sums;
   }
 
-  /** Counts an owner anew. */
+  /** Counts an owner again. */
   count(owner: Owner, now: number): void {
     this.forget(owner);
     const { wanted, demand, load } = owner;

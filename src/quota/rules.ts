@@ -11,7 +11,7 @@ export interface QuotaRule {
   readonly autoResume: ConversationQuotaSpec['autoResume'];
 }
 
-/** Which quota of a namespace holds for whom. */
+/** The quotas of a namespace by scope. */
 export interface QuotaRules {
   readonly namespace: QuotaRule | undefined;
   readonly everyOwner: QuotaRule | undefined;
@@ -29,10 +29,7 @@ const ruleOf = ({ metadata, spec }: ConversationQuota): QuotaRule => ({
   autoResume: spec.autoResume,
 });
 
-/**
- * The quota with the lowest limit applies among several for the same scope; among equal limits the
- * first by name.
- */
+/** The quota with the lowest limit applies within a scope; among equals the first by name. */
 const strictest = (one: ConversationQuota, other: ConversationQuota): number =>
   one.spec.limit - other.spec.limit || (one.metadata.name < other.metadata.name ? -1 : 1);
 
@@ -63,10 +60,7 @@ export function quotaRules(quotas: readonly ConversationQuota[]): QuotaRules {
   return { namespace, everyOwner, owners, conflicts };
 }
 
-/**
- * An owner's own quota wins over the one for everybody. Spares of pools have no owner, and count in
- * their namespace alone.
- */
+/** An owner's own quota precedes the default. Warm sandboxes only count in their namespace. */
 export const ownerRule = (rules: QuotaRules, owner: string): QuotaRule | undefined =>
   owner === '' ? undefined : (rules.owners.get(owner) ?? rules.everyOwner);
 
@@ -75,10 +69,7 @@ interface Deleted {
   readonly until: number;
 }
 
-/**
- * Grace of a deleted quota: `kubectl replace --force`, and other tools that delete and create, take
- * less.
- */
+/** Grace of a deleted quota: longer than `kubectl replace --force` and similar tools take. */
 const replacementMs = 5_000;
 
 const hasSameScope = ({ spec }: ConversationQuota, other: ConversationQuota): boolean =>
@@ -93,10 +84,7 @@ const withQueue = (quota: ConversationQuota): ConversationQuota => ({
   spec: { ...quota.spec, onExceeded: 'Queue' },
 });
 
-/**
- * The quotas of one namespace, those that were just deleted included: another one may replace them
- * in a moment. Pure.
- */
+/** The quotas of one namespace, with just deleted ones, which may be replaced. Pure. */
 export class ActiveQuotas {
   readonly #quotas = new Map<string, ConversationQuota>();
   /** Deleted quotas in their grace, by name. */
@@ -112,10 +100,7 @@ export class ActiveQuotas {
     return this.#quotas.values();
   }
 
-  /**
-   * Returns whether the spec of the quota has changed. An older version than the known one changes
-   * nothing.
-   */
+  /** Returns whether the spec has changed. A version older than the known one changes nothing. */
   observe(quota: ConversationQuota): boolean {
     const { uid, generation } = quota.metadata;
     const known = this.#quotas.get(uid);
@@ -141,7 +126,7 @@ export class ActiveQuotas {
     return Math.min(Infinity, ...[...this.#deleted.values()].map(({ until }) => until));
   }
 
-  /** The quotas that count now; undefined where they are those of the last call. */
+  /** The quotas that count now; undefined if they are the same as in the last call. */
   takeChanged(now: number): readonly ConversationQuota[] | undefined {
     for (const [name, { until }] of this.#deleted) {
       if (until > now) continue;

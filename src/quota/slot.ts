@@ -4,7 +4,7 @@ import type { Timing } from './time-limits.ts';
 export type SlotState =
   /** The sandbox wants no slot: its owner has paused it, it has failed, or it is being deleted. */
   | 'none'
-  /** A newcomer: the sandbox waits for a slot, because a person asked for it. */
+  /** A newcomer: the sandbox waits for a slot, because a person requested it. */
   | 'waiting'
   /**
    * Admitted; the agent, or the start of a conversation, is not ready yet. The sandbox is not
@@ -14,14 +14,11 @@ export type SlotState =
   | 'running'
   /** The sandbox is being paused or deleted; the slot is free when the pod is gone. */
   | 'freeing'
-  /**
-   * Paused by the quota, or by idleness although the agent had work: an automatic resume follows
-   * when there is room.
-   */
+  /** Paused by the quota, or idle with work: resumed automatically when there is room. */
   | 'resumable'
   /**
-   * Paused by its idleness or its age, or rejected: only a person resumes the sandbox. Also a spare
-   * without a slot.
+   * Paused by its idleness or its age, or rejected: only a person resumes the sandbox. Also a warm
+   * sandbox without a slot.
    */
   | 'suspended';
 
@@ -29,31 +26,25 @@ export type SlotState =
 export interface Slot extends Timing {
   readonly uid: string;
   readonly name: string;
-  /** Empty for a spare of a pool. */
+  /** Empty for a warm sandbox. */
   readonly owner: string;
   readonly state: SlotState;
   /**
-   * A spare of a pool, which only the limits of the namespace count: evicted before every other
+   * A warm sandbox, which only the limits of the namespace count: evicted before every other
    * sandbox, and admitted when nothing else waits.
    */
   readonly spare: boolean;
-  /** Whether the slot counts against the limit. */
   readonly taken: boolean;
   readonly sandbox: Sandbox;
   /** Waiting: time of the request. */
   readonly requestedAt: number;
-  /**
-   * Waiting: a resume without a start, a message or a run. No agent that works is evicted for it.
-   */
+  /** Waiting: a resume without a start, a message or a run. No working agent is evicted for it. */
   readonly bare: boolean;
-  /** Waiting: the condition Admitted says so. */
+  /** Waiting: the condition Admitted explains it. */
   readonly explained: boolean;
   /** Running: the agent waits for a confirmation by a person. */
   readonly confirming: boolean;
-  /**
-   * Starting or running: an automatic resume, after which no person has asked for anything in the
-   * sandbox.
-   */
+  /** Starting or running: resumed automatically, and not requested by a person since. */
   readonly automatic: boolean;
   /** Resumable: time of the pause. */
   readonly pausedSince: number;
@@ -64,8 +55,8 @@ export interface Slot extends Timing {
   /** Admitted, and without need of the slot. */
   readonly releasable: boolean;
   /**
-   * Whether the sandbox counts against `maxSandboxes`: all but those being deleted, and those that
-   * failed for that very limit.
+   * Whether the sandbox counts against `maxSandboxes`: all except those being deleted, and those
+   * that failed for that very limit.
    */
   readonly stored: boolean;
   /**
@@ -85,7 +76,7 @@ export const byName: SlotOrder = (one, other) =>
 /**
  * The order of admission:
  *
- * 1. Newcomers with work to do, and after them bare resumes.
+ * 1. Newcomers with work, and after them bare resumes.
  * 2. First come, first served, by the time of the request.
  * 3. By name, because the REST service names sandboxes in the order of their creation.
  */
@@ -101,7 +92,6 @@ export const byCreation: SlotOrder = (one, other) => {
   return before === after ? byName(one, other) : before < after ? -1 : 1;
 };
 
-/** The slot that comes first; undefined where there is none. */
 export const firstOf = (slots: readonly Slot[], order: SlotOrder): Slot | undefined =>
   slots.reduce<Slot | undefined>(
     (first, slot) => (first === undefined || order(slot, first) < 0 ? slot : first),

@@ -4,7 +4,7 @@ import { limitOf, sumOf, type Limited, Owner, OwnerCounts, type Sums } from './o
 import type { Slot } from './slot.ts';
 import { TokenBucket, type TokenBucketOptions } from '@conversation-operator/base/token-bucket';
 
-/** The sandboxes of all owners under the limits of the namespace, where spares are room. */
+/** The sandboxes of all owners under the limits of the namespace; warm sandboxes count as room. */
 export interface Everyone extends Limited {
   /** `maxSandboxes` of the namespace. */
   readonly cap: Cap | undefined;
@@ -29,14 +29,14 @@ export interface View extends Pick<Sums, 'wanted' | 'demand'> {
 /** Default rate of automatic resumes in a namespace: each schedules a pod and attaches a volume. */
 const defaultResumeRate: TokenBucketOptions = { burst: 10, intervalMs: 1_000 };
 /**
- * Delay before the next automatic resume after the deletion of a quota: it may be created again,
- * and a start is not evicted.
+ * Delay before the next automatic resume after the deletion of a quota, which may be created again:
+ * the resumed sandboxes could then exceed it, and a start is not evicted.
  */
 const deletedQuotaDelayMs = 60_000;
 
 /**
- * The sandboxes of one namespace, by owner, and the quotas that hold for them. A view counts only
- * the owners anew who have changed since the view before. Pure: no I/O and no clock.
+ * The sandboxes of one namespace, by owner, and the quotas that apply to them. A view only counts
+ * the owners again who have changed since the previous view. Pure: no I/O and no clock.
  */
 export class Snapshot {
   readonly #slots = new Map<string, Slot>();
@@ -48,7 +48,7 @@ export class Snapshot {
   #viewedAt = 0;
   #rules = quotaRules([]);
   #caps = quotaCaps([]);
-  /** The spares of pools, which no limit of an owner counts. */
+  /** The warm sandboxes of pools, which no limit of an owner counts. */
   readonly spares = new Owner('');
 
   /** @param resumeRate Rate of automatic resumes. */
@@ -79,9 +79,7 @@ export class Snapshot {
     );
   }
 
-  /**
-   * Delays automatic resumes after the deletion of a quota, because another quota may replace it.
-   */
+  /** Delays automatic resumes after the deletion of a quota, which may be replaced. */
   quotaDeleted(now: number): void {
     this.#resumeRate.hold(now + deletedQuotaDelayMs);
   }
@@ -107,7 +105,7 @@ export class Snapshot {
   }
 
   /**
-   * Adds a slot, or replaces the slot of the same uid. A newcomer that waits keeps its place. An
+   * Adds a slot, or replaces the slot of the same uid. A waiting newcomer keeps its position. An
    * automatic resume counts at the time of the last view.
    */
   put(given: Slot): void {
@@ -150,7 +148,6 @@ export class Snapshot {
     return owner;
   }
 
-  /** Counts the owners that have changed. */
   #countChanges(): void {
     for (const owner of this.#changed) {
       if (owner === this.spares) continue;
@@ -182,15 +179,16 @@ export class Snapshot {
     return { now, owners, resuming: [...resuming], all, spares, wanted, demand, resumeRate, dueAt };
   }
 
-  /** Number of spares for which `maxSandboxes` of the namespace leaves room. */
+  /** Number of warm sandboxes for which `maxSandboxes` of the namespace leaves room. */
   get roomForSpares(): number {
     const { cap, load } = this.all;
     return Math.max(0, (cap?.limit ?? Infinity) - load.stored);
   }
 
   /**
-   * Whether a start of an owner may claim a spare now: the limits of the owner and of the namespace
-   * have room for it beside the newcomers that come first. The place of the spare is room.
+   * Whether a start of an owner may claim a warm sandbox now: the limits of the owner and of the
+   * namespace have room for it besides the newcomers that come first. The slot of the warm sandbox
+   * counts as room.
    */
   mayClaim(name: string): boolean {
     const { taken, waiting } = this.owner(name)?.load ?? { taken: 0, waiting: [] };

@@ -13,21 +13,18 @@ export type TimeLimits = Pick<SandboxTemplate['spec'], 'idleTimeout' | 'maxActiv
 
 export interface SlotFacts {
   readonly sandbox: Sandbox;
-  /** The conversations in the sandbox, and those that it was made for. */
+  /** The conversations in the sandbox, and those of its owner references. */
   readonly conversations: readonly CachedConversation[];
-  /**
-   * Whether a conversation that the sandbox was made for is not known yet, and may not have
-   * started.
-   */
+  /** Whether a conversation in the owner references is not known yet, and may not have started. */
   readonly unknownStart?: boolean;
   /**
-   * Whether every conversation that the sandbox was made for is gone or being deleted, so that
-   * garbage collection removes the sandbox.
+   * Whether every conversation in the owner references is deleted or being deleted, so that garbage
+   * collection removes the sandbox.
    */
   readonly orphaned?: boolean;
   /**
-   * Whether the sandbox was made for no conversation of its owner: then the references to the
-   * conversations of other owners save it from no limit.
+   * Whether no owner reference is a conversation of the sandbox's owner: then references to
+   * conversations of other owners exempt it from no limit.
    */
   readonly hasForeignMakers?: boolean;
   readonly limits?: TimeLimits | undefined;
@@ -60,7 +57,7 @@ interface Ages {
  * The time limit of the template that ends first:
  *
  * 1. `idleTimeout`, since the agent is idle. An agent that does not answer counts as idle since
- *    then, and is paused only once it is stalled.
+ *    then, and is only paused once it is stalled.
  * 2. `maxActiveTime`, since the sandbox became active; for one that never was, not before it is
  *    stalled.
  *
@@ -87,10 +84,7 @@ function expiryOf(
   return first?.at === Infinity ? undefined : first;
 }
 
-/**
- * The time since when an admitted sandbox that has run has no usable agent; undefined for any other
- * sandbox.
- */
+/** Since when an admitted sandbox that has run has no usable agent; undefined for others. */
 function unreadySince({ status }: Sandbox, steady: Steady, now: number): number | undefined {
   const ready = findCondition(status?.conditions, SandboxCondition.ready);
   const admitted = findCondition(status?.conditions, SandboxCondition.admitted);
@@ -107,24 +101,18 @@ function unreadySince({ status }: Sandbox, steady: Steady, now: number): number 
   );
 }
 
-/** Ages of an admitted sandbox, and what follows from them. Times are milliseconds. */
+/** Ages of an admitted sandbox, and their consequences. Times are milliseconds. */
 export interface Timing {
   /** Time since when a running sandbox runs. */
   readonly activeSince: number;
-  /**
-   * Time since when the agent of a running or stalled sandbox is idle; Infinity while it works, or
-   * waits for a confirmation.
-   */
+  /** Since when the agent is idle; Infinity while it works, or waits for a confirmation. */
   readonly idleSince: number;
   /**
    * Time from which a starting sandbox counts as stalled; Infinity before its first run, and during
    * the start of a conversation in it.
    */
   readonly stalledAt: number;
-  /**
-   * Pause that the template demands of a running sandbox, or of an admitted one whose agent does
-   * not answer.
-   */
+  /** The due pause by the template, of a sandbox that runs or whose agent does not answer. */
   readonly expiry: Expiry | undefined;
 }
 
@@ -135,7 +123,7 @@ const timeless: Timing = {
   expiry: undefined,
 };
 
-/** A spare has nothing to do, and no time limit of its template counts before its first start. */
+/** A warm sandbox is always idle, and no time limit counts before its first start. */
 export const timelessSpare: Timing = { ...timeless, idleSince: 0 };
 
 /** The ages of an admitted sandbox, and what follows from them. */
@@ -161,7 +149,7 @@ export function timingOf(facts: SlotFacts, state: 'running' | 'starting' | undef
   const activeSince = wasActive ? steady('active', time(status.activeSinceTime, now)) : since;
   const startDeadlineMs = durationMs(limits?.startDeadline ?? defaultStartDeadline);
   // A sandbox that starts or comes back has the time of a start: on nodes slower than the grace,
-  // none would ever come up.
+  // none would ever become ready.
   const stalledAt = since + (wasActive && !startsInIt ? stalledGraceMs : startDeadlineMs);
   // Without this limit, and without an idleTimeout, a resumed sandbox whose agent never answers
   // would keep its slot for ever.

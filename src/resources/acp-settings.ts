@@ -1,16 +1,16 @@
 import { z } from 'zod';
 import { described, listMap, optional, text, validations } from './schema.ts';
 
-/** Agents that speak the Agent Client Protocol, by the names of the bridge's table. */
+/** Agents that speak the Agent Client Protocol, by the names in the bridge's table. */
 export const acpAgentNames = ['codex', 'claude', 'qwen', 'opencode', 'gemini', 'kimi'] as const;
 export type AcpAgentName = (typeof acpAgentNames)[number];
 
-/** Maximum parts of a command line, the program among them. */
+/** Maximum parts of a command line, including the program. */
 const maxCommandParts = 32;
 
 const variables = () => z.record(text(128), text(4096)).meta({ maxProperties: 64 });
 
-/** As a rule, not as a pattern of the schema, for the reason that sandbox-template.ts states. */
+/** A rule, not a pattern of the schema, for the reason in sandbox-template.ts. */
 const variableRule = {
   rule: "!has(self.env) || self.env.all(name, name.matches('^[A-Za-z_][A-Za-z0-9_]{0,127}$'))",
   message:
@@ -18,7 +18,7 @@ const variableRule = {
   fieldPath: '.env',
 };
 
-/** Rules of a server of the Model Context Protocol, in a template and in settings of owners. */
+/** Rules of an MCP server, in a template and in settings of owners. */
 export const mcpServerRules = [
   {
     rule: 'has(self.url) != has(self.command)',

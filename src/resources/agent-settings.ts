@@ -2,14 +2,14 @@ import { z } from 'zod';
 
 /**
  * Protocols of agents: `src/agent/kinds.ts` has the client and the container of each. The reference
- * agent is of the kind `openhands`, and of the kind `acp` where it is the bridge to another agent.
+ * agent has the kind `openhands`, and the kind `acp` where it is the bridge to another agent.
  */
 export const agentKinds = ['openhands', 'acp'] as const;
 export type AgentKind = (typeof agentKinds)[number];
-/** Also of sandboxes from before kinds were recorded. */
+/** Also the kind of sandboxes from versions that recorded none. */
 export const defaultAgentKind: AgentKind = 'openhands';
 
-/** When an agent asks before it acts; the words are the agent server's own. */
+/** When an agent asks before it acts, in the agent server's terms. */
 export const confirmationPolicies = ['NeverConfirm', 'AlwaysConfirm', 'ConfirmRisky'] as const;
 export type ConfirmationPolicy = (typeof confirmationPolicies)[number];
 
@@ -28,10 +28,10 @@ const toolName = () =>
     .max(64)
     .regex(/^[A-Za-z][A-Za-z0-9_-]*$/, 'must be the name of a tool');
 
-/** An empty list is a choice too: an agent that can only talk. */
+/** An empty list is valid: an agent that can only talk. */
 export const toolNames = () => z.array(toolName()).max(64);
 
-/** An http(s) URL without a user: a password in the URL would be stored in clear. */
+/** An http(s) URL without a user, because a password in the URL would be stored in clear. */
 export const modelBaseUrl = () =>
   z
     .string()
@@ -52,10 +52,10 @@ const modelPattern = () =>
       'must be the name of a model, in which * matches any characters',
     );
 
-/** An empty list allows the template's own model alone. */
+/** An empty list only allows the template's own model. */
 export const modelPatterns = () => z.array(modelPattern()).max(64);
 
-/** No dot: what follows one in a file's name is the owner. */
+/** Contains no dot, which separates the credential and the owner in a file's name. */
 export const credentialName = () =>
   z
     .string()
@@ -71,7 +71,7 @@ export interface ModelChoice {
 }
 
 /**
- * As LiteLLM names models: no URL in it, which some of its providers would send prompts and keys
+ * A model name of LiteLLM: no URL in it, which some of its providers would send prompts and keys
  * to, nothing else that redirects.
  */
 const nameShape = /^[A-Za-z0-9][A-Za-z0-9._:@+/-]{0,255}$/;
@@ -80,15 +80,15 @@ export const isModelName = (model: string): boolean =>
   nameShape.test(model) && !model.includes('//') && !model.includes('..');
 
 /**
- * The text before the first slash: LiteLLM chooses the provider by it, and with the provider the
+ * The text before the first slash: LiteLLM selects the provider by it, and with the provider the
  * host that gets prompts and keys.
  */
 const providerOf = (model: string): string =>
   model.includes('/') ? model.slice(0, model.indexOf('/')).toLowerCase() : '';
 
 /**
- * Whether a text fits a pattern as a whole, in which each wildcard matches any characters. In
- * linear time: each literal part is taken where it first occurs.
+ * Whether a text matches a pattern as a whole, in which each wildcard matches any characters.
+ * Linear time: each literal part is matched where it first occurs.
  */
 export function matchesPattern(name: string, pattern: string, wildcard = '*'): boolean {
   const [first = '', ...others] = pattern.split(wildcard);
@@ -111,10 +111,10 @@ export const namesProvider = (pattern: string): boolean =>
   !pattern.includes('*') || /^[^*/]+\//.test(pattern);
 
 /**
- * Whether a conversation may name this model. The template's own model is always allowed. Beyond
- * that its patterns decide; where it has none and names a credential, the model has to be of the
- * same provider, at the template's address: another one would get the platform's key. Where a
- * credential has no address, only patterns count that name the provider.
+ * Whether a conversation may use this model. The template's own model is always allowed. For others
+ * the template's patterns decide; where it has none and names a credential, the model must have the
+ * same provider, at the template's URL: another provider would get the platform's key. Where a
+ * credential has no URL, only patterns count that name the provider.
  */
 export function isModelAllowed(
   chosen: string,
@@ -122,8 +122,8 @@ export function isModelAllowed(
 ): boolean {
   if (chosen === model) return true;
   if (!isModelName(chosen)) return false;
-  // An @ would be the end of a user name in a URL. A template that needs it, as for a version at
-  // Vertex AI, has it in a pattern.
+  // An @ would end a user name in a URL. A template that needs it, as for a version at Vertex AI,
+  // has it in a pattern.
   const takesAt = (pattern: string) => pattern.includes('@') || !chosen.includes('@');
   const isSafe = (pattern: string) =>
     credential === undefined || baseUrl !== undefined || namesProvider(pattern);

@@ -18,10 +18,8 @@ export const maxApprovalTool = 200;
 const maxApprovalSummary = 4096;
 /** Maximum characters of the whole text of a question; a longer one can not be approved. */
 export const maxApprovalText = 32_768;
-/** Maximum answers of a conversation in its spec. */
 export const maxAnswers = 16;
 export const maxReasonLength = 1024;
-/** Maximum closed questions of a conversation in its status. */
 const maxClosed = 8;
 
 const approvalId = () =>
@@ -42,7 +40,7 @@ const optionSchema = z.object({
 });
 export type ApprovalOption = z.output<typeof optionSchema>;
 
-/** An entry of `spec.approvals`. Its first valid version counts, so none may be changed. */
+/** An entry of `spec.approvals`. Its first valid version counts, so entries are immutable. */
 export const approvalAnswerSchema = described(
   z
     .object({
@@ -142,7 +140,7 @@ export type ClosedApproval = z.output<typeof closedApprovalSchema>;
 
 export const closedApprovalsSchema = z.array(closedApprovalSchema).max(maxClosed);
 
-/** The question as caches have it: without a text that the summary shows in part. */
+/** The question as caches have it: without a text that the summary only shows in part. */
 export function withoutText(approval: Approval): Approval {
   if (approval.text === '') return approval;
   const { text: _text, ...rest } = approval;
@@ -153,7 +151,7 @@ export function withoutText(approval: Approval): Approval {
 export const isSummaryWhole = ({ complete, text: whole }: Approval): boolean =>
   complete === true && whole === '';
 
-/** As much of a conversation as says which question waits for a person. */
+/** The fields of a conversation that show which question waits for a person. */
 export interface Asking {
   readonly spec: { readonly approvals?: readonly ApprovalAnswer[] | undefined };
   readonly status?:
@@ -174,7 +172,7 @@ export function meaningOf(
   const found = options.find(({ id, kind }) =>
     decision === undefined ? id === optionId : kind === onceKinds[decision],
   );
-  // An agent that offers no way to reject a call has its turn cancelled.
+  // An agent without a way to reject a call has its turn cancelled.
   if (found === undefined && decision !== 'reject') return undefined;
   const accept = found?.kind.startsWith('allow') === true;
   // No user can have read the whole call.
@@ -187,7 +185,7 @@ export function meaningOf(
   };
 }
 
-/** The answer to a question: the recorded one, else the one of the spec; undefined without one. */
+/** The recorded answer to the question, else the one of the spec; undefined without one. */
 export function answerTo(approval: Approval, { spec }: Asking): RecordedAnswer | undefined {
   if (approval.answer !== undefined) return approval.answer;
   const given = spec.approvals?.find(({ id }) => id === approval.id);
@@ -211,7 +209,7 @@ export const isForgotten = (
   approval.answer?.sentTime === undefined &&
   (sandboxStatus !== 'RUNNING' || executionStatus !== 'waiting_for_confirmation');
 
-/** Whether there is an answer that the agent can not have yet. */
+/** Whether an answer exists that the agent can not have yet. */
 export const hasAnswerToGive = (asking: Asking): boolean => {
   const { approval } = asking.status ?? {};
   return (
@@ -227,7 +225,7 @@ export function pendingApproval(asking: Asking): Approval | undefined {
   return approval === undefined || answerTo(approval, asking) !== undefined ? undefined : approval;
 }
 
-/** The closed questions with one more, without the oldest of too many. */
+/** The closed questions with one more, without the oldest ones beyond the maximum. */
 export const withClosed = (
   closed: readonly ClosedApproval[] | undefined,
   one: ClosedApproval,

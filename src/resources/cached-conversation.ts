@@ -13,10 +13,7 @@ import type { CustomObject } from './group.ts';
 import { cachedMetadata, Interner } from './cached-metadata.ts';
 import type { CachedMetadata } from '@conversation-operator/kube/object';
 
-/**
- * Size in bytes of what is stored of a conversation for its owner: the JSON of metadata and spec in
- * UTF-8, without managedFields.
- */
+/** Stored bytes for an owner: the UTF-8 JSON of metadata, without managedFields, and spec. */
 export const storedBytesOf = ({
   metadata,
   spec,
@@ -42,9 +39,9 @@ export interface CachedConversationSpec extends Omit<
 }
 
 /**
- * A conversation as caches hold it: without the texts that its owner has stored, which may have a
- * mebibyte, so that memory does not depend on them. The reader of a text gets the object from the
- * API server. Labels, finalizers and annotations of others are absent too.
+ * A conversation as caches hold it: without the texts that its owner has stored, up to a mebibyte,
+ * so that memory does not depend on them. Readers of a text get the object from the API server.
+ * Labels, finalizers and annotations of others are absent too.
  */
 export interface CachedConversation extends Omit<
   CustomObject<CachedConversationSpec, ConversationStatus>,
@@ -55,10 +52,7 @@ export interface CachedConversation extends Omit<
   readonly storedBytes: number;
   /** The beginning of the first message, for a title; empty where the message has no text. */
   readonly firstWords: string;
-  /**
-   * The steps of the start, which is over, are absent too, since they have printed something: up to
-   * some kilobytes.
-   */
+  /** Whether the output of the completed start's steps, up to some kilobytes, is absent too. */
   readonly lacksSteps: boolean;
 }
 
@@ -67,9 +61,7 @@ export const lacksStepsInCaches = (stored: Conversation): boolean =>
   isStartOver(startStatusOf(stored)) &&
   stored.status?.start?.steps?.some(({ output }) => output !== undefined) === true;
 
-/**
- * The transform of every cache of conversations. Texts that many of them have share one place.
- */
+/** The transform of every cache of conversations. Equal texts are shared between objects. */
 export function cachedConversation(
   stored: Conversation,
   interner = new Interner(),
@@ -81,8 +73,7 @@ export function cachedConversation(
   const spec = cachedSpec(stored.spec, interner);
   const storedBytes = storedBytesOf(stored);
   const beginning = beginningOf(stored.spec.initialMessage);
-  // Literals of all fields: objects that are put together piece by piece take a quarter more
-  // memory.
+  // Literals with all fields: objects that are built field by field take a quarter more memory.
   if (status === undefined)
     return {
       apiVersion,
@@ -106,7 +97,7 @@ export function cachedConversation(
   };
 }
 
-/** A copy as a whole, in which fields are replaced, for the same reason. */
+/** A complete copy in which fields are replaced, for the same reason. */
 function cachedSpec(spec: ConversationSpec, interner: Interner): CachedConversationSpec {
   interner.share(spec, 'owner', 'templateName');
   const { initialMessage, messages, repository, agent, secrets } = spec;
@@ -150,7 +141,7 @@ function cachedStatus(
   return { ...short, start };
 }
 
-/** The copy is a string of its own: a slice would keep the whole text in memory. */
+/** The copy is a separate string: a slice would keep the whole text in memory. */
 function beginningOf(message: Message | undefined): string {
   const beginnings = (message?.content ?? []).map(({ text = '' }) => text.slice(0, maxReadLength));
   return Buffer.from(firstWords(beginnings.join(' '))).toString();

@@ -8,10 +8,9 @@ type PodStatus = NonNullable<Pod['status']>;
 type ContainerStatus = NonNullable<PodStatus['containerStatuses']>[number];
 
 /**
- * A pod as caches hold it: of its spec, by far the largest part, only what says which container is
- * the agent's, where it listens, which of the others may end, and what holds the pod back; of its
- * status what says whether the pod runs, and why not. The environment of a container, which may
- * hold secrets, is absent.
+ * A pod as caches hold it: of its spec, by far the largest part, only the agent's container and
+ * port, which other containers may end, and what delays the pod; of its status whether the pod
+ * runs, and why not. The environment of a container, which may contain secrets, is absent.
  */
 export interface CachedPod extends Omit<KubeObject, 'metadata'> {
   readonly metadata: CachedMetadata;
@@ -37,7 +36,6 @@ export interface CachedPodStatus extends Kept<
   readonly initContainerStatuses?: readonly CachedContainerStatus[] | undefined;
 }
 
-/** The transform of the cache of pods. */
 export function cachedPod(pod: Pod, interner: Interner): CachedPod {
   const { apiVersion, kind, spec, status } = pod;
   return {
@@ -86,7 +84,7 @@ const cachedSpec = ({
       }),
 });
 
-/** Literals of all fields, as in `cachedConversation`. */
+/** Literals with all fields, as in `cachedConversation`. */
 function cachedStatus(status: PodStatus, interner: Interner): CachedPodStatus {
   const { phase, reason, message, podIP, conditions } = status;
   for (const condition of conditions ?? [])
@@ -106,14 +104,12 @@ function cachedContainerStatus(
   return { name, image, containerID, state, lastState, restartCount };
 }
 
-/** A claim as caches hold it. */
 export interface CachedClaim extends Omit<KubeObject, 'metadata'> {
   readonly metadata: CachedMetadata;
   readonly spec?: Pick<NonNullable<PersistentVolumeClaim['spec']>, 'storageClassName'>;
   readonly status?: Pick<NonNullable<PersistentVolumeClaim['status']>, 'phase'>;
 }
 
-/** The transform of the cache of claims. */
 export function cachedClaim(claim: PersistentVolumeClaim, interner: Interner): CachedClaim {
   const { apiVersion, kind, spec, status } = claim;
   return {

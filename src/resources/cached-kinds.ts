@@ -10,7 +10,7 @@ import { sandboxPools } from './sandbox-pool.ts';
 import { sandboxTemplates } from './sandbox-template.ts';
 import { sandboxes, type Sandbox } from './sandbox.ts';
 
-/** The transform of every cache of sandboxes. Texts that many of them have share one place. */
+/** The transform of every cache of sandboxes. Equal texts are shared between objects. */
 export function cachedSandbox(sandbox: Sandbox, interner: Interner): Sandbox {
   const { spec, status } = sandbox;
   interner.share(spec, 'owner', 'templateName');
@@ -30,10 +30,7 @@ export function cachedSandbox(sandbox: Sandbox, interner: Interner): Sandbox {
   return cachedObject(sandbox, interner);
 }
 
-/**
- * The transform of caches of kinds of this group that have no other: all of the object but the
- * metadata that has no reader.
- */
+/** The transform of caches of other kinds of this group: all except unread metadata. */
 export function cachedObject<Spec, Status>(
   object: CustomObject<Spec, Status>,
   interner: Interner,

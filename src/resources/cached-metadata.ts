@@ -1,7 +1,7 @@
 import { group } from './group.ts';
 import type { ObjectMeta } from '@conversation-operator/kube/object';
 
-/** Maximum number of known texts; with more, the interner forgets all of them and begins anew. */
+/** Maximum known texts; with more, the interner forgets all of them and starts over. */
 const maxKnown = 16_384;
 /** Maximum characters of a shared text. Longer ones are rarely equal. */
 const maxLength = 256;
@@ -11,14 +11,14 @@ const minLength = 10;
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /**
- * Gives equal texts one place in memory, because the JSON parser makes a new string for each state,
+ * Shares equal texts in memory, because the JSON parser creates a new string for each state,
  * reason, message, time, name and uid. An interner changes no value, and holds up to 8 MiB of texts
  * that no object has any more.
  */
 export class Interner {
   readonly #known = new Map<string, string>();
 
-  /** How many texts are known. */
+  /** Number of known texts. */
   get size(): number {
     return this.#known.size;
   }
@@ -32,10 +32,7 @@ export class Interner {
     return text;
   }
 
-  /**
-   * Replaces texts of an object by the known equal ones in place, which is cheaper than a copy of
-   * the object.
-   */
+  /** Replaces texts of an object by known equal ones in place, which is cheaper than a copy. */
   share<K extends string>(
     object: { readonly [P in K]?: string | undefined },
     ...keys: readonly K[]
@@ -56,9 +53,9 @@ type Texts = Readonly<Record<string, string>>;
 type Dropped = 'managedFields' | 'finalizers' | 'labels' | 'annotations';
 
 /**
- * Leaves out managedFields, finalizers, and the labels and annotations of others, such as kubectl's
+ * Removes managedFields, finalizers, and the labels and annotations of others, such as kubectl's
  * copy of an applied object: they have no reader here, and may take far more memory than the
- * object. Metadata without any of these is returned as it is.
+ * object. Metadata without any of these is returned unchanged.
  */
 export function cachedMetadata<M extends ObjectMeta>(
   metadata: M,

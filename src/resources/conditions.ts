@@ -32,10 +32,7 @@ export const findCondition = (
 export const isTrue = (conditions: readonly Condition[] | undefined, type: string): boolean =>
   findCondition(conditions, type)?.status === 'True';
 
-/**
- * A condition as a controller decides it; its generation and its transition time follow when it is
- * set.
- */
+/** A condition as a controller decides it, without its generation and transition time. */
 export type ConditionUpdate = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
 
 export const conditionUpdate = (
@@ -46,8 +43,8 @@ export const conditionUpdate = (
 ): ConditionUpdate => ({ type, status: isTrue ? 'True' : 'False', reason, message });
 
 /**
- * The conditions with some of them set. `lastTransitionTime` changes with the status of a condition
- * only; other conditions stay as they are.
+ * The conditions with some of them set. `lastTransitionTime` only changes with the status of a
+ * condition; other conditions stay.
  */
 export function setConditions(
   conditions: readonly Condition[] | undefined,
@@ -64,10 +61,7 @@ export function setConditions(
   return [...next.values()];
 }
 
-/**
- * Type of the condition that says whether a sandbox is paused, on the sandbox and on each
- * conversation that uses the sandbox.
- */
+/** Type of the condition for a paused sandbox, on the sandbox and on each of its conversations. */
 export const pausedType = 'Paused';
 export const notPausedReason = 'NotPaused';
 

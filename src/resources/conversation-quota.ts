@@ -82,11 +82,11 @@ export const conversationQuotaSpecSchema = z
   );
 
 export const QuotaCondition = {
-  /** Other quotas are for the same. The strictest decides. */
+  /** Other quotas have the same scope. The strictest decides. */
   conflicting: 'Conflicting',
 } as const;
 
-/** How many owners the status of a quota for many of them names. */
+/** Maximum owners in the status of a quota for many owners. */
 export const maxFullOwners = 20;
 
 const counts = {
@@ -154,7 +154,7 @@ export const conversationQuotaDefinition: CustomResourceDefinition = {
     wideColumn(
       'Conversations',
       '.status.conversations',
-      'How many conversations are stored, where that is limited.',
+      'Number of stored conversations, where a limit counts them.',
       'integer',
     ),
     wideColumn(
@@ -166,7 +166,7 @@ export const conversationQuotaDefinition: CustomResourceDefinition = {
     wideColumn(
       'Sandboxes',
       '.status.sandboxes',
-      'How many sandboxes are stored, where that is limited.',
+      'Number of stored sandboxes, where a limit counts them.',
       'integer',
     ),
     wideColumn(

@@ -37,7 +37,7 @@ const archiveStatusSchema = z.object({
 
 export type ArchiveStatus = z.output<typeof archiveStatusSchema>;
 
-/** Statuses of a start in their order. ERROR can follow each of them but READY. */
+/** Statuses of a start in their order. ERROR can follow each of them except READY. */
 export const startStatuses = [
   'WORKING',
   'WAITING_FOR_SANDBOX',
@@ -97,7 +97,7 @@ const hourlyUseSchema = z.object({
   count: described(count(), 'Number of actions in this hour.'),
   previousCount: described(count(), 'Number of actions in the hour before.'),
 });
-/** Actions at git hosts whose number in an hour is limited. */
+/** Actions at git hosts whose number per hour is limited. */
 const hourlyUsesSchema = z.object({
   pushes: optional(hourlyUseSchema, 'Pushes. Absent until the first one.'),
   pullRequests: optional(
@@ -267,7 +267,7 @@ export const conversationStatusSchema = z.object({
   ),
   hourlyUses: optional(
     hourlyUsesSchema,
-    'What the limits per hour of the template count. Written by the gateway.',
+    'Pushes, pull requests and comments that count for the hourly limits of the template. Written by the gateway.',
   ),
   archive: optional(
     archiveStatusSchema,

@@ -29,14 +29,11 @@ import {
 } from './schema.ts';
 import { gitProviders } from './git-providers.ts';
 
-/** UTF-8 bytes; also the limit that one text of a message has in characters. */
+/** Maximum UTF-8 bytes of a message; also the maximum characters of one of its texts. */
 export const maxMessageBytes = 256 * 1024;
-/**
- * Maximum messages of a conversation: those that wait for the agent, and some that the agent has
- * received.
- */
+/** Maximum messages of a conversation: the undelivered ones, and some delivered ones. */
 export const maxMessages = 40;
-/** Maximum secrets of one conversation, beside those of its owner. */
+/** Maximum secrets of one conversation, besides those of its owner. */
 export const maxStartSecrets = 32;
 
 const contentSchema = z
@@ -151,7 +148,7 @@ export const conversationSpecSchema = z
         )
         .max(maxStartSecrets)
         .meta(listMap('name')),
-      'Secrets for this conversation alone. One of them takes the place of a secret of the owner with the same name.',
+      'Secrets for this conversation only. They take precedence over secrets of the owner with the same name.',
     ),
     sandboxName: optional(
       objectName(),
@@ -263,10 +260,10 @@ export const isStartOver = (status: StartStatus): status is 'READY' | 'ERROR' =>
 type Starting = Pick<ConversationMessages, 'status'> & {
   readonly spec: { readonly sandboxName?: string | undefined };
 };
-/** Whether the start is under way, in a sandbox of its own. */
+/** Whether the start is in progress, in a sandbox of its own. */
 export const wantsOwnSandbox = (conversation: Starting): boolean =>
   conversation.spec.sandboxName === undefined && !isStartOver(startStatusOf(conversation));
-/** Whether the start is to have a sandbox of its own, and its status names none yet. */
+/** Whether the start needs a sandbox of its own, and its status names none yet. */
 export const awaitsSandbox = (conversation: Starting): boolean =>
   wantsOwnSandbox(conversation) && conversation.status?.sandboxName === undefined;
 
@@ -275,7 +272,6 @@ export const ConversationCondition = {
   ready: 'Ready',
   /** Nothing more happens in the conversation until a person acts. */
   finished: 'Finished',
-  /** The sandbox is paused. */
   paused: pausedType,
   /** The agent waits for an answer to its question. Present from the first question on. */
   waitingForApproval: 'WaitingForApproval',
@@ -283,7 +279,7 @@ export const ConversationCondition = {
   expiring: 'Expiring',
 } as const;
 
-/** As much of a conversation, stored or cached, as says which messages wait for the agent. */
+/** The fields of a stored or cached conversation that show its undelivered messages. */
 export interface ConversationMessages<
   M extends Pick<LaterMessage, 'number'> = Pick<LaterMessage, 'number'>,
 > {
@@ -312,9 +308,7 @@ export const FinishedReason = {
 } as const;
 export type FinishedReason = (typeof FinishedReason)[keyof typeof FinishedReason];
 
-/**
- * Why nothing more happens in a conversation until a person acts; undefined: something still may.
- */
+/** Why nothing more happens until a person acts; undefined while something may. */
 export function finishedReasonOf(conversation: ConversationMessages): FinishedReason | undefined {
   const { sandboxStatus, executionStatus, messages } = conversation.status ?? {};
   const start = startStatusOf(conversation);

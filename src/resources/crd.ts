@@ -9,7 +9,7 @@ import { sandboxPoolDefinition } from './sandbox-pool.ts';
 import { sandboxTemplateDefinition } from './sandbox-template.ts';
 import { jsonSchemaOf } from './schema.ts';
 
-/** Every kind of this group, in the order in which documents list them. */
+/** Every kind of this group, in the order of the documentation. */
 export const definitions: readonly CustomResourceDefinition[] = [
   conversationDefinition,
   sandboxDefinition,
@@ -22,11 +22,11 @@ export const definitions: readonly CustomResourceDefinition[] = [
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
-/** Keywords of zod's JSON schema that have no effect, or that Kubernetes warns of. */
+/** Keywords of zod's JSON schema that have no effect, or that Kubernetes warns about. */
 const isSuperfluous = (key: string, value: Json): boolean =>
   // The pattern is sufficient.
   (key === 'format' && value === 'starts_with') ||
-  // zod writes the safe range of JavaScript into every integer.
+  // zod adds the safe range of JavaScript to every integer.
   ((key === 'minimum' || key === 'maximum') && Math.abs(Number(value)) === Number.MAX_SAFE_INTEGER);
 
 function structural(node: Json): Json {

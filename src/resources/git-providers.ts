@@ -1,8 +1,8 @@
-/** Git hosts of one provider, as far as they differ from those of others. */
+/** The differences between the git hosts of one provider and those of others. */
 interface GitProvider {
   /** User of git whose password is a token; hosts without one take any name. */
   readonly tokenUser?: string;
-  /** The API by which the gateway opens pull requests; absent: the gateway knows none. */
+  /** The API by which the gateway opens pull requests; absent: none is supported. */
   readonly api?: {
     /** Path below the base URL of a host. */
     readonly path: string;
@@ -11,10 +11,7 @@ interface GitProvider {
   };
 }
 
-/**
- * Every provider that a Conversation may name. `src/gateway/git/host-api` has the calls of each
- * `api`.
- */
+/** Every provider of a Conversation. `src/gateway/git/host-api` has the calls of each `api`. */
 const providers = {
   // The path is that of GitHub Enterprise Server.
   github: { tokenUser: 'x-access-token', api: { path: '/api/v3', scheme: 'Bearer' } },
@@ -25,12 +22,12 @@ const providers = {
   bitbucket_data_center: {},
 } as const satisfies Readonly<Record<string, GitProvider>>;
 
-/** Path of the API of every GitHub below its base URL, github.com aside. */
+/** Path of the API of every GitHub below its base URL, except github.com. */
 export const githubApiPath = providers.github.api.path;
 
 export const gitProviders = Object.keys(providers) as readonly (keyof typeof providers)[];
 
-/** Undefined for a name that installations have made up, in `GIT_HOSTS`. */
+/** Undefined for a name that an installation defines, in `GIT_HOSTS`. */
 export const gitProviderOf = (name: string | undefined): GitProvider | undefined =>
   name !== undefined && Object.hasOwn(providers, name)
     ? providers[name as keyof typeof providers]

@@ -63,7 +63,6 @@ const pullRequestsSchema = z.object({
   ),
 });
 
-/** Fields of `spec.git` of a SandboxTemplate. */
 export const gitSettingsSchema = z.object({
   push: described(pushSchema, 'What sandboxes may push through the gateway.').prefault({}),
   pullRequests: described(
@@ -134,18 +133,15 @@ const replaced = <T extends object>(base: T, override: object = {}): T => ({
   ...Object.fromEntries(Object.entries(override).filter(isGiven)),
 });
 
-/**
- * The name by which a forge knows a repository: forges do not distinguish upper and lower case, and
- * leave the ending `.git` out.
- */
+/** The normalized name of a repository: forges ignore case and the ending `.git`. */
 export const forgeName = (repository: string): string => withoutGitEnding(repository).toLowerCase();
 
 export const withoutGitEnding = (repository: string): string =>
   repository.replace(/(?:\.git)+$/i, '');
 
 /**
- * The policy for an owner and a repository, whose names are compared as forges do. A template that
- * was stored without a field has the defaults.
+ * The policy for an owner and a repository, whose names are compared as forges do. Absent fields of
+ * a stored template have the defaults.
  */
 export function gitPolicyOf(
   settings: Partial<GitSettings> | undefined,
@@ -162,9 +158,7 @@ export function gitPolicyOf(
   };
 }
 
-/**
- * Unknown: a gateway began to pass the push on, and has not learned what became of it.
- */
+/** Unknown: a gateway has started to forward the push, and has not learned the outcome. */
 export const pushOutcomes = ['Unknown', 'Accepted', 'Rejected'] as const;
 
 /** Field `status.pushes` of a Conversation. */

@@ -12,9 +12,8 @@ export const version = 'v1alpha1';
 export const apiVersion = apiVersionOf({ group, version });
 
 /**
- * One of our kinds as TypeScript sees it, with the metadata that caches have too: an object of a
- * cache and one of the API server have one type. `status` is empty until a controller has read the
- * object.
+ * A custom resource with the metadata that caches have too, so that cached and stored objects have
+ * one type. `status` is empty until a controller has read the object.
  */
 export interface CustomObject<Spec, Status> extends KubeObject {
   readonly metadata: CachedMetadata & { readonly namespace: string; readonly generation: number };
@@ -25,8 +24,8 @@ export interface CustomObject<Spec, Status> extends KubeObject {
 export interface PrinterColumn {
   readonly name: string;
   /**
-   * kubectl prints a `date` as the time that has passed since then, and one in the future as
-   * `<invalid>`: a time that can be in the future is a `string`.
+   * kubectl prints a `date` as the time since then, and one in the future as `<invalid>`: a time
+   * that can be in the future is a `string`.
    */
   readonly type: 'string' | 'integer' | 'date' | 'boolean';
   readonly jsonPath: string;
@@ -35,7 +34,7 @@ export interface PrinterColumn {
   readonly priority?: 1;
 }
 
-/** Everything a CRD is generated from. */
+/** The source of a CRD. */
 export interface CustomResourceDefinition {
   readonly kind: string;
   readonly plural: string;
@@ -43,9 +42,9 @@ export interface CustomResourceDefinition {
   readonly description: string;
   readonly spec: z.ZodType;
   readonly status: z.ZodType;
-  /** Without the last one, which is the age of the object. */
+  /** Without the last one, the age of the object. */
   readonly printerColumns: readonly PrinterColumn[];
-  /** JSON paths that field selectors may name, beside metadata.name and metadata.namespace. */
+  /** JSON paths that field selectors may name, besides metadata.name and metadata.namespace. */
   readonly selectableFields: readonly string[];
   readonly scale?: typeof scaleOfReplicas;
 }
@@ -57,7 +56,7 @@ export const scaleOfReplicas = {
   labelSelectorPath: '.status.selector',
 } as const;
 
-/** The definition that a client needs, made from the one that the CRD needs. */
+/** The resource of a client, from the definition of a CRD. */
 export function resourceOf<T extends KubeObject>(
   definition: CustomResourceDefinition,
 ): ResourceDefinition<T> {

@@ -3,9 +3,8 @@ export const kebabCase = (reason: string): string =>
   reason.replaceAll(/([a-z0-9])([A-Z])|([A-Z])(?=[A-Z][a-z])/g, '$1$3-$2').toLowerCase();
 
 /**
- * Codes of a failed start that the owner of the conversation can mend, each with the sentence that
- * says how. Every other code needs the operators of the service. A table of docs/reasons.md has the
- * same sentences.
+ * Remedies for codes of a failed start that the owner of the conversation can fix. Every other code
+ * needs the operators of the service. A table of docs/reasons.md has the same sentences.
  */
 export const ownerMends: Readonly<Record<string, string>> = {
   SandboxNotFound: 'Start again without naming a sandbox.',
@@ -28,6 +27,6 @@ const mendsByWireReason: ReadonlyMap<string, string> = new Map(
   Object.entries(ownerMends).map(([code, mend]) => [kebabCase(code), mend]),
 );
 
-/** The sentence for a reason in kebab-case; undefined where the owner can mend nothing. */
+/** The remedy for a reason in kebab-case; undefined where the owner can do nothing. */
 export const ownerMendOf = (wireReason: string): string | undefined =>
   mendsByWireReason.get(wireReason);

@@ -19,17 +19,17 @@ export const maxSecrets = 64;
 export const maxMcpServers = 16;
 /** Maximum UTF-8 bytes of a value; of a server, of its headers or environment as JSON. */
 export const maxSecretBytes = 16 * 1024;
-/** Maximum characters of a sealed text: base64url of the bytes and the tag, and what precedes. */
+/** Maximum characters of an encrypted text: base64url of the bytes and the tag, with its prefix. */
 export const maxSealedLength = 22 * 1024;
 export const maxDescriptionLength = 500;
-/** Maximum characters of all sealed texts of one owner; the gateway refuses more. */
+/** Maximum characters of all encrypted texts of one owner; the gateway rejects more. */
 export const maxSealedTotal = 256 * 1024;
 
 /** The name of an environment variable. */
 export const secretNamePattern = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 export const secretName = () => z.string().regex(secretNamePattern);
 
-/** A text that the gateway has sealed under a master key. */
+/** A text that the gateway has encrypted under a master key. */
 export const sealedText = () => z.string().min(1).max(maxSealedLength);
 
 /** A name or an address in a git commit, on one line. */
@@ -133,13 +133,12 @@ export const ownerSettings = resourceOf<OwnerSettings>(ownerSettingsDefinition);
 
 const digestLength = 40;
 
-/** Name of the settings of an owner. */
 export const settingsNameOf = (owner: string): string =>
   `owner-${createHash('sha256').update(owner).digest('hex').slice(0, digestLength)}`;
 
 /**
- * The settings in an object, where they are those of the owner. A writer of objects of this kind
- * could otherwise add a second one for an owner.
+ * The settings in an object, if they are those of the owner. Otherwise a writer of objects of this
+ * kind could add a second one for an owner.
  */
 export const settingsOf = (
   owner: string,

@@ -3,8 +3,8 @@ const controls =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 /**
- * The beginning of a text, in characters of JavaScript. Truncation leaves no half of a surrogate
- * pair: no API server stores one, so the status would differ from what is stored for ever.
+ * The beginning of a text, in UTF-16 code units, without half of a surrogate pair at the end: the
+ * API server stores none, so the status would always differ from the stored one.
  */
 export const beginningOf = (text: string, maxLength: number): string =>
   text.length <= maxLength ? text : text.slice(0, maxLength).replace(/[\uD800-\uDBFF]$/, '');
@@ -14,9 +14,9 @@ export const markedBeginningOf = (text: string, maxLength: number): string =>
   text.length <= maxLength ? text : `${beginningOf(text, maxLength - 1)}…`;
 
 /**
- * Returns a text of an agent or a client that is safe to store in a resource and to print on a
- * terminal: bounded, without control characters (except tab and newline) and bidirectional
- * controls, and without unpaired surrogates, which no API server stores.
+ * A text of an agent or a client that is safe to store in a resource and to print on a terminal:
+ * bounded, without control characters (except tab and newline) and bidirectional controls, and
+ * without unpaired surrogates, which no API server stores.
  */
 export function plainText(text: string, maxLength: number): string {
   // The text is truncated first, because the input may have ten million characters.
@@ -28,18 +28,15 @@ export function plainText(text: string, maxLength: number): string {
 }
 
 const maxDerivedLength = 80;
-/**
- * Maximum characters that the first words are made of: far more than a title needs, far less than a
- * message may have.
- */
+/** Maximum characters that the first words are taken from: more than any title needs. */
 export const maxReadLength = 2000;
 
 const fence = /^ {0,3}(?:```|~~~).*$/m;
 const onOneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').trim();
 
 /**
- * The first words of a text on one line, truncated between words where that loses little. Code
- * counts only when there is no other text. Control and direction characters do not count.
+ * The first words of a text on one line, truncated between words where that loses little. Code only
+ * counts when there is no other text. Control and direction characters do not count.
  */
 export function firstWords(text: string, maxLength = maxDerivedLength): string {
   const [words = '', ...code] = plainText(text, maxReadLength).split(fence);
@@ -52,7 +49,7 @@ export function firstWords(text: string, maxLength = maxDerivedLength): string {
 
 /**
  * The beginning of a text on one line: whole sentences where that loses little, else whole words,
- * with a mark where there is more.
+ * with a mark after a truncation.
  */
 export function beginningOnOneLine(text: string, maxLength: number): string {
   const whole = onOneLine(text);

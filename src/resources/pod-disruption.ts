@@ -1,13 +1,13 @@
 import type { SandboxTemplate } from './sandbox-template.ts';
 
 /**
- * Annotations of a pod that state whether the programs that empty nodes of their own accord may:
- * the cluster autoscaler and Karpenter. Neither API has a field for that.
+ * Annotations of a pod that permit or forbid the cluster autoscaler and Karpenter to empty its
+ * node. Neither API has a field for that.
  */
 
-/** `"false"` keeps the node; `"true"` lets go, also of a pod with an emptyDir. */
+/** `"false"` keeps the node; `"true"` permits its removal, even for a pod with an emptyDir. */
 export const safeToEvictAnnotation = 'cluster-autoscaler.kubernetes.io/safe-to-evict';
-/** `"true"` keeps the node. Karpenter knows no opposite: absent lets go. */
+/** `"true"` keeps the node. Karpenter has no opposite: absent permits its removal. */
 export const doNotDisruptAnnotation = 'karpenter.sh/do-not-disrupt';
 
 export const disruptionAnnotations = [safeToEvictAnnotation, doNotDisruptAnnotation] as const;
@@ -16,18 +16,18 @@ export type DisruptionAnnotation = (typeof disruptionAnnotations)[number];
 /** Values of the annotations; undefined for one that is absent. */
 export type DisruptionValues = Readonly<Record<DisruptionAnnotation, string | undefined>>;
 
-/** A pod whose agent works, or waits for the answer of a person. */
+/** For a pod whose agent works, or waits for the answer of a person. */
 export const keepsNode: DisruptionValues = {
   [safeToEvictAnnotation]: 'false',
   [doNotDisruptAnnotation]: 'true',
 };
-/** A pod whose end interrupts nothing. */
+/** For a pod whose end interrupts nothing. */
 export const letsNodeGo: DisruptionValues = {
   [safeToEvictAnnotation]: 'true',
   [doNotDisruptAnnotation]: undefined,
 };
 
-/** The annotations that keep the node of a pod; those of its template win. */
+/** The annotations that keep the node of a pod; those of its template take precedence. */
 export function annotationsToKeepNode(
   template: SandboxTemplate | undefined,
 ): Readonly<Record<string, string>> {

@@ -10,7 +10,6 @@ export const maxPullRequestUrl = 2048;
 /** States of a pull request in the status; a draft is open. */
 export const pullRequestStates = ['Open', 'Closed', 'Merged'] as const;
 
-/** Field `status.pullRequests` of a Conversation. */
 export const pullRequestsSchema = z
   .array(
     z.object({

@@ -7,10 +7,10 @@ import type { Sandbox } from './sandbox.ts';
 type Described = Pick<Sandbox, 'metadata' | 'spec'>;
 
 /**
- * References of a sandbox to the conversations that it was made for or that joined it. An owner can
- * write the metadata of their own sandboxes, so a reference proves nothing about a conversation of
- * another owner. Each reader compares the owners: a sandbox never changes its own, and the
- * admission policies refuse one of another owner.
+ * Owner references of a sandbox to the conversations that it was made for or that joined it. An
+ * owner can write the metadata of their own sandboxes, so an owner reference proves nothing about a
+ * conversation of another owner. Each reader compares the owners: a sandbox never changes its
+ * owner, and the admission policies reject a reference to one of another owner.
  */
 export const makerReferencesOf = ({
   metadata: { ownerReferences = [] },
@@ -19,13 +19,13 @@ export const makerReferencesOf = ({
     ({ apiVersion, kind }) => kind === conversations.kind && apiVersion.startsWith(`${group}/`),
   );
 
-/** Reference of a sandbox to the conversation that it was made for, or that claimed it. */
+/** Owner reference of a sandbox to the conversation that it was made for, or that claimed it. */
 export const madeForReferenceOf = (
   sandbox: Pick<Sandbox, 'metadata'>,
 ): OwnerReference | undefined =>
   makerReferencesOf(sandbox).find(({ controller }) => controller === true);
 
-/** Whether a sandbox names the conversation in a reference, and belongs to the same owner. */
+/** Whether a sandbox has an owner reference to the conversation, and the same owner. */
 export const isNamedBy = (
   { metadata, spec }: Pick<CachedConversation, 'metadata' | 'spec'>,
   sandbox: Described,
@@ -49,10 +49,10 @@ export const isInSandbox = (
   sandbox.spec.owner === spec.owner;
 
 /**
- * Whether a start may use a sandbox that its status does not name yet: the operator may have made
- * or claimed it, and have died before it stored the name. The sandbox has to equal the one that the
- * operator would create, in owner, template and reference. A sandbox that its owner wrote by
- * hand gives access to nothing more than the start itself would give.
+ * Whether a start may use a sandbox that its status does not name yet: the operator may have
+ * created or claimed it, and crashed before it stored the name. The sandbox must equal the one that
+ * the operator would create, in owner, template and owner reference. A sandbox that its owner wrote
+ * by hand gives no more access than the start itself.
  */
 export const isMadeFor = (
   conversation: Pick<CachedConversation, 'metadata' | 'spec'>,

@@ -11,35 +11,35 @@ import {
 import { count, described, objectName, observedGeneration, optional, text } from './schema.ts';
 import { duration } from './sandbox-template.ts';
 
-/** Maximum number of spares of one pool. */
+/** Maximum warm sandboxes of one pool. */
 export const maxPoolReplicas = 1_000;
 
 export const sandboxPoolSpecSchema = z.object({
   templateName: described(
     objectName().default('default'),
-    'Name of the SandboxTemplate from which the operator creates the spares. A change replaces them gradually.',
+    'Name of the SandboxTemplate from which the operator creates the warm sandboxes. A change replaces them gradually.',
   ),
   replicas: described(
     count().max(maxPoolReplicas).default(1),
-    'Number of spares to keep. 0 keeps none.',
+    'Number of warm sandboxes to keep. 0 keeps none.',
   ),
   refill: described(
     z.object({
       maxPerMinute: described(
         z.int().min(1).max(6_000).default(60),
-        'Maximum number of spares that the operator creates in a minute, for new and for outdated ones together.',
+        'Maximum number of warm sandboxes that the operator creates in a minute, for new and for outdated ones together.',
       ),
       delay: described(
         duration().default('1s'),
-        'Time between a claim and the creation of the spare that replaces the claimed one, whatever claims follow, so that starts in a row have the nodes for themselves.',
+        'Time between a claim and the creation of the warm sandbox that replaces the claimed one, whatever claims follow, so that consecutive starts have the nodes to themselves.',
       ),
     }),
-    'Pace at which the operator replaces spares that starts have claimed.',
+    'Rate at which the operator replaces warm sandboxes that starts have claimed.',
   ).prefault({}),
 });
 
 export const PoolCondition = {
-  /** As many spares as the pool wants can be claimed. */
+  /** As many warm sandboxes as the pool wants can be claimed. */
   ready: 'Ready',
 } as const;
 
@@ -49,7 +49,7 @@ export const PoolReason = {
   refilling: 'Refilling',
   scaledToZero: 'ScaledToZero',
   waitingForRoom: 'WaitingForRoom',
-  /** The cluster makes spares wait, at a scheduling gate for example. */
+  /** The cluster delays warm sandboxes, for example by a scheduling gate. */
   waiting: 'Waiting',
   spareFailed: 'SpareFailed',
   templateNotFound: 'TemplateNotFound',
@@ -59,15 +59,15 @@ export const PoolReason = {
 
 export const sandboxPoolStatusSchema = z.object({
   observedGeneration: observedGeneration(),
-  replicas: optional(count(), 'Number of spares, whether or not their agents have booted.'),
-  readyReplicas: optional(count(), 'Number of spares that a start may claim now.'),
+  replicas: optional(count(), 'Number of warm sandboxes, whether or not their agents have booted.'),
+  readyReplicas: optional(count(), 'Number of warm sandboxes that a start may claim now.'),
   selector: optional(
     text(512),
     "Label selector of the pool's pods, for the scale subresource. Pods keep the label when a start claims them.",
   ),
   failures: optional(
     count(),
-    'Number of spares that have failed in a row. The operator waits longer after each, up to 5 min.',
+    'Number of consecutive warm sandboxes that have failed. The operator waits longer after each, up to 5 min.',
   ),
   conditions: conditionsSchema,
 });
@@ -81,13 +81,18 @@ export const sandboxPoolDefinition: CustomResourceDefinition = {
   plural: 'sandboxpools',
   shortNames: ['sbp'],
   description:
-    'A number of spare sandboxes of one template whose agents have booted, so that a start need not wait for them.',
+    'A number of warm sandboxes of one template whose agents have booted, so that a start need not wait for them.',
   spec: sandboxPoolSpecSchema,
   status: sandboxPoolStatusSchema,
   printerColumns: [
-    column('Template', '.spec.templateName', 'SandboxTemplate of the spares.'),
-    column('Wanted', '.spec.replicas', 'Number of spares to keep.', 'integer'),
-    column('Ready', '.status.readyReplicas', 'Number of spares that a start may claim.', 'integer'),
+    column('Template', '.spec.templateName', 'SandboxTemplate of the warm sandboxes.'),
+    column('Wanted', '.spec.replicas', 'Number of warm sandboxes to keep.', 'integer'),
+    column(
+      'Ready',
+      '.status.readyReplicas',
+      'Number of warm sandboxes that a start may claim.',
+      'integer',
+    ),
     column(
       'Reason',
       `.status.conditions[?(@.type=="${PoolCondition.ready}")].reason`,

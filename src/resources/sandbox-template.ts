@@ -21,7 +21,7 @@ import {
 import type { Wire } from '@conversation-operator/kube/object';
 import { described, observedGeneration, optional, text, validations } from './schema.ts';
 
-/** A Go duration of the kind that people write by hand: 90s, 20m, 1h30m. */
+/** A Go duration as people write it: 90s, 20m, 1h30m. */
 export const duration = () =>
   z
     .string()
@@ -29,7 +29,7 @@ export const duration = () =>
     .min(2)
     .max(20);
 
-/** Maximum duration: 100 years, so that the calendar has the time that is this far from now. */
+/** Maximum duration: 100 years, so that dates can represent the time that is this far from now. */
 const maxDurationMs = 100 * 365.25 * 24 * 3_600_000;
 
 /** The milliseconds of such a duration, at most those of 100 years. */
@@ -39,19 +39,16 @@ export function durationMs(text: string): number {
   return Math.min(total * 1000, maxDurationMs);
 }
 
-/** `startDeadline` of a template that states none, or that is not known. */
+/** `startDeadline` of a template that has none, or that is unknown. */
 export const defaultStartDeadline = '5m';
 
-/** `archive.maxBytes` of a template that states none, or that is not known: 256 MiB. */
+/** `archive.maxBytes` of a template that has none, or that is unknown: 256 MiB. */
 export const defaultArchiveMaxBytes = 256 * 2 ** 20;
 
 /** A tebibyte. */
 const maxArchiveBytes = 2 ** 40;
 
-/**
- * As rules, not as patterns of the schema: caches would drop stored templates that do not fit,
- * while Kubernetes leaves them as they are.
- */
+/** Rules, not schema patterns: caches would drop stored templates that Kubernetes keeps. */
 const agentRules = [
   {
     rule: '!has(self.credential) || has(self.baseUrl) || has(self.allowedModels)',
@@ -264,9 +261,6 @@ export function agentContainerOf(template: Pick<SandboxTemplate, 'spec'>) {
   return containers.find(({ name }) => name === 'agent') ?? containers[0];
 }
 
-/**
- * How the conversations of a template are archived; with the defaults where the template says
- * nothing, or is not known.
- */
+/** How conversations are archived; defaults for absent fields or an unknown template. */
 export const archiveRulesOf = (template: Pick<SandboxTemplate, 'spec'> | undefined): ArchiveRules =>
   template?.spec.archive ?? { enabled: true, maxBytes: defaultArchiveMaxBytes };

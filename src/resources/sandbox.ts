@@ -117,7 +117,7 @@ const sandboxStatusSchema = z.object({
         'Time of the last one. The next one waits 1 min after the first, doubled each time, at most 1 h.',
       ),
     }),
-    'Automatic resumes since a person last asked for the sandbox by a resume, a message or a run. Written by the operator with each admission; absent when a person asked last.',
+    'Automatic resumes since the last resume, message or run by a person. Written by the operator with each admission; absent without any.',
   ),
   conditions: conditionsSchema,
 });
@@ -126,7 +126,7 @@ export const sandboxSpecSchema = z
   .object({
     owner: described(
       noneOrOwnerName().default(''),
-      'Owner of the sandbox. Other owners do not see the sandbox over REST. Empty: the sandbox is a spare of a SandboxPool, until a start claims it.',
+      'Owner of the sandbox. Other owners do not see the sandbox over REST. Empty: the sandbox is a warm sandbox of a SandboxPool, until a start claims it.',
     ),
     poolName: optional(
       objectName(),
@@ -162,34 +162,31 @@ export type SandboxState = z.output<typeof sandboxStatusSchema>;
 export type Sandbox = CustomObject<SandboxSpec, SandboxState>;
 
 export const SandboxCondition = {
-  /** The quota lets it run. Written by the admission controller alone. */
+  /** The quota grants a slot. Only the admission controller writes it. */
   admitted: 'Admitted',
   /** The agent has answered and has its keys. */
   agentReady: 'AgentReady',
   /** The sandbox is usable: all conditions above are true and the pod exists. */
   ready: 'Ready',
   /**
-   * The sandbox can't come up, and no retry will help. Written by the sandbox controller alone.
-   * Final for a sandbox that has never run; for one that has, the controller takes it back once a
-   * person asks for the sandbox (see `isResumedAfterFailure`).
+   * The sandbox can't start, and no retry will help. Only the sandbox controller writes it. Final
+   * for a sandbox that has never run; for one that has, the controller removes it once a person
+   * requests the sandbox again (see `isResumedAfterFailure`).
    */
   failed: 'Failed',
-  /**
-   * The owner, a quota or a time limit of the template keeps the sandbox paused. Written with the
-   * phase.
-   */
+  /** The owner, a quota or a time limit keeps the sandbox paused. Written with the phase. */
   paused: pausedType,
   /** The operator is going to delete the sandbox. Present from the announcement on. */
   expiring: 'Expiring',
 } as const;
 
-/** Reasons of the conditions and, in `sandbox_status_reason`, the reasons that REST clients see. */
+/** Reasons of the conditions, and of `sandbox_status_reason` for REST clients. */
 export const SandboxReason = {
   admitted: 'Admitted',
   waitingForQuota: 'WaitingForQuota',
   /**
-   * Resumed without a message or a run: it takes free room or an idle sandbox's place, and never
-   * the place of an agent that works.
+   * Resumed without a message or a run: admitted to a free slot or in place of an idle sandbox, and
+   * never in place of a working agent.
    */
   waitingForIdleSandbox: 'WaitingForIdleSandbox',
   quotaExceeded: 'QuotaExceeded',
@@ -201,7 +198,7 @@ export const SandboxReason = {
   waitingForVolume: 'WaitingForVolume',
   waitingForPod: 'WaitingForPod',
   waitingForAgent: 'WaitingForAgent',
-  /** A spare of a pool whose agent has booted, and waits for the keys of a start. */
+  /** A warm sandbox of a pool whose agent has booted, and waits for the keys of a start. */
   spare: 'Spare',
   podLost: 'PodLost',
   agentSilent: 'AgentSilent',
@@ -209,14 +206,14 @@ export const SandboxReason = {
   deleting: 'Deleting',
 } as const;
 
-/** Whether the sandbox is a spare of a pool that no start has claimed. */
+/** Whether the sandbox is a warm sandbox of a pool that no start has claimed. */
 export const isSpare = ({ spec }: Pick<Sandbox, 'spec'>): boolean => spec.owner === '';
 
 /** Whether the sandbox was created for a conversation, or claimed by one. */
 export const isMadeForConversation = ({ metadata }: Pick<Sandbox, 'metadata'>): boolean =>
   metadata.ownerReferences?.some(({ kind }) => kind === 'Conversation') === true;
 
-/** Whether an agent of the sandbox has ever had its keys: then its volume may hold work. */
+/** Whether an agent of the sandbox has ever had its keys: then its volume may have work. */
 export const hasRun = ({ status }: Pick<Sandbox, 'status'>): boolean =>
   status?.lastContainerID !== undefined;
 
@@ -255,8 +252,8 @@ export const sandboxes = resourceOf<Sandbox>(sandboxDefinition);
 export const resumeRequestedAnnotation = 'conversation-operator.dev/resume-requested-at';
 
 /**
- * Generation of the sandbox for which a user asked that the run continue which their pause
- * interrupted. Every later pause makes another generation, so that the request ends with it.
+ * Generation of the sandbox for which a user requested that the run which their pause interrupted
+ * continue. Every later pause creates another generation, so the request ends with it.
  */
 export const runRequestedAnnotation = 'conversation-operator.dev/run-requested-in-generation';
 export const isRunRequested = ({ metadata }: Pick<Sandbox, 'metadata'>): boolean =>
@@ -264,16 +261,14 @@ export const isRunRequested = ({ metadata }: Pick<Sandbox, 'metadata'>): boolean
 
 /**
  * Number of rotations of a sandbox's session keys, a decimal integer; absent: 0. An annotation,
- * because a change of the spec makes another generation of the sandbox, which is how a pause is
- * known.
+ * because a change of the spec would create another generation of the sandbox, which identifies a
+ * pause.
  */
 export const sessionKeyGenerationAnnotation = 'conversation-operator.dev/session-key-generation';
 export const maxSessionKeyGeneration = 999_999_999_999_999;
 const generationShape = /^(?:0|[1-9]\d{0,14})$/;
 
-/**
- * Undefined when the annotation is no such number: then no session key is valid for the sandbox.
- */
+/** Undefined when the annotation is no such number: then no session key is valid. */
 export function sessionKeyGenerationOf({
   metadata,
 }: Pick<Sandbox, 'metadata'>): number | undefined {
@@ -281,16 +276,16 @@ export function sessionKeyGenerationOf({
   return generationShape.test(text) ? Number(text) : undefined;
 }
 
-/** Label of the spares of a pool and of their pods. */
+/** Label of the warm sandboxes of a pool and of their pods. */
 export const poolLabel = 'conversation-operator.dev/pool';
-/** Value of the label: the name of the pool; for a name over 63 characters its beginning and hash. */
+/** Value of the label: the pool's name; for one over 63 characters its beginning and hash. */
 export const poolLabelValue = (pool: string): string =>
   pool.length <= 63 ? pool : `${pool.slice(0, 30)}-${uuidOf(`pool/${pool}`)}`;
-/** Annotation of a spare: uid and generation of the template from which it was created. */
+/** Annotation of a warm sandbox: uid and generation of the template from which it was created. */
 export const templateVersionAnnotation = 'conversation-operator.dev/template-version';
 /**
  * Annotation of a sandbox's pod with its owner, for a pod that outlives its sandbox. Empty for the
- * pod of a spare.
+ * pod of a warm sandbox.
  */
 export const ownerAnnotation = 'conversation-operator.dev/owner';
 

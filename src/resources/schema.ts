@@ -5,7 +5,7 @@ import { z } from 'zod';
  * (`x-kubernetes-*` extensions and descriptions), see crd.ts.
  */
 
-/** The JSON schema of what writers send: defaults are absent. */
+/** The JSON schema of the values that writers send: defaults are absent. */
 export const jsonSchemaOf = (schema: z.ZodType) =>
   z.toJSONSchema(schema, { target: 'openapi-3.0', io: 'input', unrepresentable: 'any' });
 
@@ -17,7 +17,6 @@ export const described = <T extends z.ZodType>(schema: T, description: string): 
 export const optional = <T extends z.ZodType>(schema: T, description: string): z.ZodOptional<T> =>
   schema.optional().meta({ description });
 
-/** A text with a maximum of characters. */
 export const text = (maxLength: number) => z.string().max(maxLength);
 
 /** A whole number from 0. */
@@ -39,24 +38,20 @@ export const ownerName = () =>
     .max(128)
     .regex(/^[A-Za-z0-9]([-A-Za-z0-9_.@+:]*[A-Za-z0-9])?$/);
 
-/** The name of an owner, or nothing. */
 export const noneOrOwnerName = () =>
   z
     .string()
     .max(128)
     .regex(/^([A-Za-z0-9]([-A-Za-z0-9_.@+:]*[A-Za-z0-9])?)?$/);
 
-/**
- * RFC 3339. A plain string for zod: Kubernetes validates the format, and not every writer's offset
- * is `Z`.
- */
+/** RFC 3339 as a string for zod: Kubernetes validates it, and not every offset is `Z`. */
 export const timestamp = () => text(40).meta({ format: 'date-time' });
 
 /** Generation of the spec that a controller has acted on. */
 export const observedGeneration = () =>
   optional(count(), 'Generation of the spec that the status describes. Written by the operator.');
 
-/** A list that Kubernetes treats as a map with this key (server-side apply, duplicates refused). */
+/** A list that Kubernetes treats as a map with this key (server-side apply, no duplicates). */
 export const listMap = (key: string) => ({
   'x-kubernetes-list-type': 'map',
   'x-kubernetes-list-map-keys': [key],
@@ -70,7 +65,7 @@ interface ValidationRule {
 
 export const validations = (...rules: ValidationRule[]) => ({ 'x-kubernetes-validations': rules });
 
-/** Rules for the parent of fields that are set at creation, or not, and then stay as they are. */
+/** Rules for the parent of immutable fields, which are set, or not, at creation. */
 export const immutable = (fields: {
   readonly required?: readonly string[];
   readonly optional?: readonly string[];
@@ -92,16 +87,16 @@ type Check = (value: unknown) => boolean;
 type JsonSchema = z.core.JSONSchema.BaseSchema;
 
 /**
- * Whether a value is what a schema takes. The check reads the JSON schema that the CRD has too, and
- * is several times as fast as zod because it builds no result: caches call it for every event of a
- * watch. The first call makes it, which costs some milliseconds.
+ * Whether a value matches a schema. The check reads the JSON schema of the CRD, and is several
+ * times as fast as zod because it builds no result: caches call it for every event of a watch. The
+ * first call compiles it, which takes some milliseconds.
  */
 export function shapeOf(schema: z.ZodType): Check {
   let check: Check | undefined;
   return (value) => (check ??= checkOf(jsonSchemaOf(schema)))(value);
 }
 
-/** Throws for a type that no kind of this group has. Rules in CEL are the API server's own. */
+/** Throws for a type that no kind of this group has. The API server evaluates the rules in CEL. */
 function checkOf(schema: JsonSchema | boolean): Check {
   if (typeof schema === 'boolean') return () => schema;
   if (schema.enum !== undefined) {
@@ -165,10 +160,7 @@ function stringCheck({ minLength = 0, maxLength = Infinity, pattern = '' }: Json
     (pattern === '' || expression.test(value));
 }
 
-/**
- * In characters, as zod and the API server count: one outside of the basic plane is two units of
- * UTF-16.
- */
+/** Counts code points, as zod and the API server do, not UTF-16 code units. */
 function hasLength(text: string, min: number, max: number): boolean {
   const { length: units } = text;
   if (units < min) return false;

@@ -1,7 +1,4 @@
-/**
- * Version and variant bits of an id stay as they are: a UUID that is XORed with this mask gives a
- * UUID.
- */
+/** Version and variant bits of an id stay: XOR of a UUID with this mask is a UUID. */
 const mask = '6f1d2a84c3b70e59158fd06b72a4e913';
 
 const xor = (hex: string): string =>
@@ -10,8 +7,8 @@ const xor = (hex: string): string =>
   ).join('');
 
 /**
- * The id of a conversation's start task. Its own inverse is `conversationIdOfStartTask`: either
- * leads to the resource without an index.
+ * The id of a conversation's start task. The inverse is `conversationIdOfStartTask`: either leads
+ * to the resource without an index.
  */
 export const startTaskIdOf = (conversationId: string): string => xor(conversationId);
 export const conversationIdOfStartTask = (startTaskId: string): string => xor(startTaskId);

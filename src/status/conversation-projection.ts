@@ -53,10 +53,7 @@ const finishedMessages: Readonly<Record<FinishedReason, string>> = {
   SandboxGone: 'The sandbox does not exist any more.',
 };
 
-/**
- * The condition Ready: the start is READY and the sandbox is RUNNING, so that the agent accepts
- * messages.
- */
+/** The condition Ready: the start is READY and the sandbox RUNNING; the agent accepts messages. */
 export function readyCondition(status: ConversationStatus): ConditionUpdate {
   const { sandboxStatus = 'STARTING', sandboxStatusReason = 'Starting' } = status;
   const start = startStatusOf({ status });
@@ -79,10 +76,7 @@ export function readyCondition(status: ConversationStatus): ConditionUpdate {
       );
 }
 
-/**
- * The condition Finished, whose transition time is the time at which the operator saw the
- * conversation come to its end.
- */
+/** The condition Finished. Its transition time is when the operator saw the end. */
 export function finishedCondition(conversation: ConversationMessages): ConditionUpdate {
   const reason = finishedReasonOf(conversation);
   const detail =
@@ -145,9 +139,9 @@ function waitingForApprovalCondition({
 }
 
 /**
- * The status with the fields that follow from its other fields and from the spec: the conditions
- * and the short title. They change with other fields only, and therefore cost no write of their
- * own.
+ * The status with the fields that derive from its other fields and from the spec: the conditions
+ * and the short title. They only change together with other fields, and therefore cause no write of
+ * their own.
  */
 export function withProjection(
   { spec, firstWords: beginning }: Pick<CachedConversation, 'spec' | 'firstWords'>,
@@ -174,9 +168,9 @@ export function withProjection(
 }
 
 /**
- * Whether a conversation of an earlier version is over without the condition Finished, from which
- * its retention counts. The other fields of the projection wait for the next write, so that an
- * upgrade does not write every stored conversation at once.
+ * Whether a conversation of an earlier version is over without the condition Finished, the start of
+ * its retention. The other fields of the projection wait for the next write, so that an upgrade
+ * does not write every stored conversation at once.
  */
 export const lacksFinishedCondition = (conversation: ConversationMessages): boolean =>
   findCondition(conversation.status?.conditions, ConversationCondition.finished) === undefined &&

@@ -10,10 +10,7 @@ import {
   type SandboxState,
 } from '../resources/sandbox.ts';
 
-/**
- * Reasons of Admitted=False that take the sandbox from its owner for a while, rather than make it
- * wait.
- */
+/** Reasons of Admitted=False that pause the sandbox for a while, rather than make it wait. */
 const pausingReasons: ReadonlySet<string> = new Set([
   SandboxReason.quota,
   SandboxReason.idle,
@@ -25,7 +22,7 @@ export const isPausingReason = (reason: string): boolean => pausingReasons.has(r
 /**
  * Whether the sandbox was paused and resumed since its controller last observed it. Only `replicas`
  * of the spec can change, so a second generation reverts the first. The controller still interrupts
- * the runs of before that pause.
+ * the runs from before that pause.
  */
 export const pausedUnseen = ({ metadata, spec, status }: Sandbox): boolean =>
   spec.replicas === 1 &&
@@ -39,10 +36,10 @@ export const pausedUnseen = ({ metadata, spec, status }: Sandbox): boolean =>
 const clocksDifferMs = 3_600_000;
 
 /**
- * Whether a person has asked for a failed sandbox since it failed: with the annotation, or by
+ * Whether a person has requested a failed sandbox since its failure: with the annotation, or by
  * turning `spec.replicas` off and on again. The sandbox must have run: a failed start never
  * resumes. One version of the sandbox has all of this, so that every reader of that version agrees,
- * with any lag of its cache.
+ * whatever the lag of its cache.
  */
 export function isResumedAfterFailure(sandbox: Sandbox): boolean {
   const { metadata, spec, status } = sandbox;
@@ -61,10 +58,7 @@ export function isResumedAfterFailure(sandbox: Sandbox): boolean {
   return Date.parse(request) > Date.parse(failed.lastTransitionTime) - clocksDifferMs;
 }
 
-/**
- * Whether the operator is interrupting the runs of a pause, or has yet to, even when the sandbox
- * was resumed since.
- */
+/** Whether the operator still interrupts the runs of a pause, even after a resume. */
 export const hasStopToFinish = (sandbox: Sandbox): boolean =>
   sandbox.status?.pauseTime !== undefined || pausedUnseen(sandbox);
 
@@ -162,7 +156,7 @@ export const shouldRun = (sandbox: Sandbox): boolean =>
 export const slotTaken = ({ status }: Pick<Sandbox, 'status'>): boolean =>
   status?.replicas === 1 || isTrue(status?.conditions, SandboxCondition.admitted);
 
-/** Whether a start may claim the spare: its agent has booted, and nothing takes its pod away. */
+/** Whether a start may claim the warm sandbox: its agent has booted, and nothing takes its pod away. */
 export const isReadySpare = (sandbox: Sandbox): boolean =>
   isSpare(sandbox) &&
   shouldRun(sandbox) &&

@@ -284,8 +284,8 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
   },
   'a push follows a redirect of the past': {
     file: 'src/gateway/git/push-relay.ts',
-    from: 'Readable.from(body, { objectMode: false }), at)',
-    to: 'Readable.from(body, { objectMode: false }))',
+    from: 'host.pack(wanted, source, at)',
+    to: 'host.pack(wanted, source)',
     test: 'test/integration/gateway/git-push.test.ts',
     name: 'goes where its branches were read',
   },
@@ -519,14 +519,7 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
   'a read of an agent keeps its place': {
     ...leftBehind,
     file: 'src/gateway/history/agent-reads.ts',
-    from: 'release?.(); left.removeEventListener',
-    to: 'left.removeEventListener',
-    name: 'a read of an agent leaves nothing behind that has ended well',
-  },
-  'a read of an agent keeps its listener': {
-    ...leftBehind,
-    file: 'src/gateway/history/agent-reads.ts',
-    from: "left.removeEventListener('abort', leave);",
+    from: 'release?.();',
     to: '',
     name: 'a read of an agent leaves nothing behind that has ended well',
   },
@@ -549,13 +542,6 @@ export const gitMutants: Readonly<Record<string, TestedMutant>> = {
     file: 'src/gateway/history/history-reads.ts',
     from: 'release?.(); timer.cancel();',
     to: 'release?.();',
-    name: 'a read of an archive leaves nothing behind that has ended well',
-  },
-  'a read of an archive keeps its listener': {
-    ...leftBehind,
-    file: 'src/gateway/history/history-reads.ts',
-    from: "left.removeEventListener('abort', leave);",
-    to: '',
     name: 'a read of an archive leaves nothing behind that has ended well',
   },
   'a client that was answered keeps its listener': {

@@ -58,11 +58,11 @@ it(
     const [plain, withRepository] = [callsOf(false), callsOf(true)];
     expect(plain.length).toBeGreaterThan(10);
     expect(withRepository.length).toBeGreaterThan(10);
-    // Five for the sandbox, its name and READY; and a read where no other start proves the same.
-    expect(plain[0]).toBe(7);
+    // Five for the sandbox, its name and READY, and a read of the conversation.
+    expect(plain[0]).toBe(8);
     expect(plain[Math.floor(plain.length / 2)]).toBeLessThanOrEqual(8);
     // The beginning of the clone and of the set-up as well.
-    expect(withRepository[0]).toBe(9);
+    expect(withRepository[0]).toBe(10);
     expect(withRepository[Math.floor(withRepository.length / 2)]).toBeLessThanOrEqual(10);
     expect(Math.max(...plain, ...withRepository)).toBeLessThanOrEqual(60);
   },

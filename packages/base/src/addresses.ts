@@ -5,16 +5,14 @@ import { systemCodeOf } from './system-code.ts';
 export const everyAddress = '::';
 const everyIPv4Address = '0.0.0.0';
 
-/** Whether servers that listen on this host are reached at every address of the machine. */
+/** Whether servers that listen on this host are reachable at every address of the machine. */
 export const isEveryAddress = (host: string): boolean =>
   host === everyAddress || host === everyIPv4Address;
 
-/** A host as URLs have it: an IPv6 address has brackets there. */
+/** A host in the form of URLs: an IPv6 address has brackets there. */
 export const hostInUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
-/**
- * An IPv4 address without the IPv6 form around it (`::ffff:1.2.3.4`); other texts stay unchanged.
- */
+/** An IPv4 address without its IPv6 prefix (`::ffff:1.2.3.4`); other texts stay unchanged. */
 export function withoutMapping(address: string): string {
   const dotted = /^(?:::|(?:0{1,4}:){5})ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (dotted !== undefined) return dotted;

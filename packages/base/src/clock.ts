@@ -3,9 +3,7 @@ export interface Timer {
   cancel(): void;
 }
 
-/**
- * Every wait takes a Clock, so that the simulation runs hours in milliseconds, always in one order.
- */
+/** Every wait takes a Clock: the simulation runs hours in milliseconds, always in one order. */
 export interface Clock {
   /** Wall clock in milliseconds since 1970; it may jump, so only people and machines read it. */
   now(): number;

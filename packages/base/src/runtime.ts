@@ -1,7 +1,7 @@
 import type { Clock } from './clock.ts';
 import type { Logger } from './logger.ts';
 
-/** Parts of a process that most classes take; tests and the simulation have their own. */
+/** Dependencies of most classes; tests and the simulation replace them. */
 export interface Runtime {
   readonly clock: Clock;
   /** Random numbers from 0 to below 1. */

@@ -34,8 +34,8 @@ interface Waiter {
 export type Release = () => void;
 
 /**
- * A pool of units with a share for each owner and each sandbox, so that slow work and silent agents
- * fill their own share only. Waiting work enters round robin by owner, and for one owner in the
+ * A semaphore with a share for each owner and each sandbox, so that slow work and silent agents
+ * only fill their own share. Waiting work enters round robin by owner, and for one owner in the
  * order of arrival as far as its sandbox's limit permits. Keeps nothing about owners that neither
  * hold units nor wait.
  */
@@ -43,7 +43,7 @@ export class Shares {
   readonly #options: SharesOptions;
   readonly #byOwner = new Map<string, number>();
   readonly #bySandbox = new Map<string, number>();
-  /** Waiters by owner, in the order of the owners' turns. */
+  /** Waiters by owner, in the order of service. */
   readonly #waiting = new Map<string, Set<Waiter>>();
   #inUse = 0;
   #waiters = 0;
@@ -81,16 +81,14 @@ export class Shares {
     return this.#boundFor(holder, units) === undefined;
   }
 
-  /** Takes this many units at once, or throws the error of `refuse`. */
+  /** Acquires units at once, or throws the error of `refuse`. */
   take(holder: Holder, units = 1): Release {
     const bound = this.#boundFor(holder, units);
     if (bound !== undefined) throw this.#options.refuse(bound);
     return this.#hold(holder, units);
   }
 
-  /**
-   * Takes units once there is room. Rejects by `refuse`, also after `maxMs`, or with the signal.
-   */
+  /** Acquires units once there is room. Rejects by `refuse`, after `maxMs`, or with the signal. */
   async wait(
     holder: Holder,
     {
@@ -163,7 +161,7 @@ export class Shares {
     for (let next = this.#next(); next !== undefined && this.#fits(next); next = this.#next()) {
       const { owner } = next.holder;
       this.#remove(next);
-      // The owner moves to the end: all other owners have a turn before its next waiter.
+      // The owner moves to the end: all other owners are served before its next waiter.
       const others = this.#waiting.get(owner);
       if (others !== undefined && this.#waiting.delete(owner)) this.#waiting.set(owner, others);
       next.enter();
@@ -175,7 +173,7 @@ export class Shares {
     return this.#next() !== undefined;
   }
 
-  /** The first waiter that no share excludes; none overtakes, so small work starves no large. */
+  /** The first waiter that no share excludes; none overtakes it, so small work starves no large. */
   #next(): Waiter | undefined {
     if (this.#waiters === 0) return undefined;
     for (const waiters of this.#waiting.values()) {

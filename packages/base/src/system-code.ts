@@ -1,4 +1,4 @@
-/** The code of an error of the system or of undici; of an AggregateError, the code of the first. */
+/** The code of a system or undici error; of an AggregateError, the code of the first. */
 export const systemCodeOf = (error: unknown): string | undefined =>
   typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string'
     ? error.code

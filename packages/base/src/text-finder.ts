@@ -2,28 +2,28 @@
 export interface Found {
   readonly start: number;
   readonly end: number;
-  /** Place of the text that was found among those that were wanted. */
+  /** Index of the found text among the wanted ones. */
   readonly index: number;
 }
 
 /**
- * Finds any of many texts in another one by the automaton of Aho and Corasick: the time grows with
- * the text alone, where one search for each would take seconds for thousands of lines of keys.
+ * Finds any of many texts in another one by the automaton of Aho and Corasick: the time only grows
+ * with the text, where one search for each would take seconds for thousands of lines of keys.
  */
 export class TextFinder {
   readonly #lengths: readonly number[];
   /** State and code unit → state. */
   readonly #next = new Map<number, number>();
-  /** State → the state of the longest proper end of its text that begins a wanted text. */
+  /** State → the state of the longest proper suffix of its text that begins a wanted text. */
   readonly #shorter: number[] = [0];
-  /** State → place of the longest wanted text that ends there, or -1. */
+  /** State → index of the longest wanted text that ends there, or -1. */
   readonly #found: number[] = [-1];
 
-  /** @param wanted Not empty, each. */
+  /** @param wanted Texts, none of them empty. */
   constructor(wanted: readonly string[]) {
     this.#lengths = wanted.map(({ length }) => length);
     const states = wanted.flatMap((text, index) => this.#add(text, index));
-    // Shorter texts first, because each state takes up what those of shorter texts have found.
+    // Shorter texts first, because each state includes the matches of shorter texts.
     for (const { state, from, unit } of states.sort((one, other) => one.depth - other.depth)) {
       const shorter = from === 0 ? 0 : this.#step(this.#shorter[from] ?? 0, unit);
       this.#shorter[state] = shorter;
@@ -31,7 +31,7 @@ export class TextFinder {
     }
   }
 
-  /** Returns the finds in order. Overlaps are one: that which begins first, then the longest. */
+  /** Returns the matches in order; of overlapping ones the first, then the longest. */
   in(text: string): readonly Found[] {
     const parts: Found[] = [];
     let state = 0;

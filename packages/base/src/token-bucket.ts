@@ -1,5 +1,5 @@
 export interface TokenBucketOptions {
-  /** Maximum tokens that are taken at once after a quiet time. */
+  /** Maximum tokens that are taken at once after an idle time. */
   readonly burst: number;
   /** Mean time between two tokens after that, in milliseconds. */
   readonly intervalMs: number;
@@ -9,7 +9,7 @@ export interface TokenBucketOptions {
 
 /**
  * A token bucket by the generic cell rate algorithm (ITU-T I.371). Pure: times are milliseconds of
- * a clock that never goes back, which the caller reads.
+ * a clock that never decreases, which the caller reads.
  */
 export class TokenBucket {
   readonly #options: TokenBucketOptions;
@@ -35,7 +35,7 @@ export class TokenBucket {
     return Math.min(burst, Math.floor(burst - Math.max(0, this.#fullAt - now) / intervalMs));
   }
 
-  /** Takes tokens whether they are available or not: the next ones come later then. */
+  /** Takes tokens whether they are available or not, which delays later ones. */
   take(now: number, tokens = 1): void {
     const { burst, intervalMs, maxDebt = Infinity } = this.#options;
     const fullAt = Math.max(now, this.#fullAt) + tokens * intervalMs;

@@ -20,17 +20,17 @@ import { StoredLimits } from './stored-limits.ts';
 export interface Outcome {
   readonly state: SlotState;
   readonly taken: boolean;
-  /** The owner that the write gives to a spare. Absent: the owner stays. */
+  /** The owner that the write gives to a warm sandbox. Absent: the owner stays. */
   readonly owner?: string;
 }
 
-/** A sandbox whose last write is in flight, has an unknown outcome, or was refused. */
+/**
+ * A sandbox whose last write is in flight, has an unknown outcome, or was refused. Like a pod that
+ * kube-scheduler assumes.
+ */
 export interface Assumed extends Outcome {
   readonly sandbox: Sandbox;
-  /**
-   * Time by the monotonic clock after which the API server no longer executes the write; Infinity:
-   * the write is in flight.
-   */
+  /** Monotonic time after which the API server can not execute the write; Infinity: in flight. */
   readonly until: number;
 }
 
@@ -42,14 +42,11 @@ export interface AdmissionCacheOptions {
   readonly stores: Pick<Stores, 'sandboxes' | 'conversations' | 'templates'>;
   readonly clock: Clock;
   readonly metrics: Pick<Metrics, 'quotaSlots'>;
-  /** Requests of decisions in a namespace, of calls of `read`, and of statuses of quotas. */
+  /** Channels of requests: decisions in a namespace, calls of `read`, and statuses of quotas. */
   readonly channels: AdmissionChannels;
 }
 
-/**
- * Delay before the status of a quota is written after a change, in which further changes are
- * merged.
- */
+/** Delay before the status of a quota is written; changes in the meantime join the same write. */
 export const quotaStatusDelayMs = 500;
 
 interface Namespace {
@@ -70,7 +67,6 @@ const orphanedUid = (sandboxUid: string): string => `orphaned/${sandboxUid}`;
 
 const states = ['active', 'waiting', 'paused'] as const;
 
-/** The state of a slot in the metric. */
 const stateOf = ({ state, taken }: Slot): (typeof states)[number] | undefined => {
   if (taken) return 'active';
   if (state === 'waiting') return 'waiting';
@@ -79,7 +75,7 @@ const stateOf = ({ state, taken }: Slot): (typeof states)[number] | undefined =>
 
 /**
  * The state on which admission decides, like the cache of kube-scheduler: the newest known version
- * of every sandbox and quota, from watches, from reads, and from the operator's own writes. No
+ * of every sandbox and quota from watches, from reads, and from the operator's own writes. No
  * decision waits for a read. A write counts from the moment when it is sent; an assumed write, and
  * a pod that may still exist, count as a taken slot until a read shows the truth.
  */
@@ -89,13 +85,10 @@ export class AdmissionCache {
   readonly #offsetMs: number;
   readonly #classifier: SandboxClassifier;
   readonly #namespaces = new Map<string, Namespace>();
-  /** Sandboxes by uid. */
   readonly #sandboxes = new Map<string, Sandbox>();
-  /** Assumed writes by the uid of their sandbox. */
   readonly #assumed = new Map<string, Assumed>();
   /** Deleted sandboxes whose pods may still exist, by namespace and name. */
   readonly #orphaned = new Map<string, readonly Sandbox[]>();
-  /** The limits of quotas on stored objects. */
   readonly limits: StoredLimits;
 
   constructor(options: AdmissionCacheOptions) {
@@ -128,7 +121,6 @@ export class AdmissionCache {
     return this.#namespaces.keys();
   }
 
-  /** The newest known version of a sandbox. */
   sandbox(uid: string): Sandbox | undefined {
     return this.#sandboxes.get(uid);
   }
@@ -155,14 +147,14 @@ export class AdmissionCache {
   }
 
   /**
-   * Takes over a version of a sandbox. Older versions change nothing; a newer one shows the outcome
-   * of every earlier write. A write in flight keeps its sandbox from other decisions all the same.
+   * Stores a version of a sandbox. An older version changes nothing; a newer one shows the outcome
+   * of every earlier write. A write in flight still keeps its sandbox from other decisions.
    */
   #takeOver(sandbox: Sandbox): void {
     const { uid, resourceVersion } = sandbox.metadata;
     const known = this.#sandboxes.get(uid);
     if (known !== undefined && !isNewerVersion(sandbox, known)) {
-      // The object of the cache replaces the one of an answer, so that memory holds one of them.
+      // The object of the cache replaces the object of a response, so that memory holds only one.
       if (this.#assumed.has(uid) || known.metadata.resourceVersion !== resourceVersion) return;
       if (known === sandbox) return;
     }
@@ -171,9 +163,7 @@ export class AdmissionCache {
     this.#reclassify(uid);
   }
 
-  /**
-   * Removes a deleted sandbox. Its slot stays taken until a read has shown that its pod is gone.
-   */
+  /** Removes a deleted sandbox. The slot stays taken until a read shows that the pod is gone. */
   forget(deleted: Sandbox): void {
     const { uid, namespace } = deleted.metadata;
     const known = this.#sandboxes.get(uid) ?? deleted;
@@ -181,7 +171,7 @@ export class AdmissionCache {
       slotTaken(known) || slotTaken(deleted) || this.#assumed.get(uid)?.taken === true;
     this.#sandboxes.delete(uid);
     this.#assumed.delete(uid);
-    // Before the slot is removed: in between, the slot must not seem free.
+    // The orphaned slot is added first, so that the slot never counts as free in between.
     if (isTaken) this.addOrphaned(known);
     this.#remove(namespace, uid);
     this.#enqueue(namespace);
@@ -210,7 +200,7 @@ export class AdmissionCache {
     this.#remove(namespace, orphanedUid(uid));
   }
 
-  /** The deleted sandboxes whose slots the pod of this name keeps. */
+  /** The deleted sandboxes whose slots stay taken because of the pod of this name. */
   orphanedBy(namespace: string, podName: string): readonly Sandbox[] {
     return this.#orphaned.get(`${namespace}/${podName}`) ?? [];
   }
@@ -232,8 +222,8 @@ export class AdmissionCache {
 
   #reclassifySandboxesOf({ metadata, spec, status }: CachedConversation): void {
     const { namespace, uid } = metadata;
-    // A sandbox names a conversation that joins it before the conversation stores that, and a start
-    // may fail in between.
+    // A sandbox names a conversation that joins it before the conversation stores the sandbox's
+    // name, and the start may fail in between.
     const { sandboxes } = this.#options.stores;
     const named = [spec.sandboxName, status?.sandboxName].flatMap((name) =>
       name === undefined ? [] : (sandboxes.get(namespace, name) ?? []),
@@ -275,32 +265,30 @@ export class AdmissionCache {
   }
 
   /**
-   * Counts a sandbox with the outcome of a write that is sent now, and keeps it from other
-   * decisions, until one of `confirm`, `assume` and `notExecuted` takes over. `claimant`: the
-   * conversation whose start claims the sandbox by the write.
+   * Counts a sandbox with the outcome of a write that is sent now, and keeps the sandbox from other
+   * decisions until `confirm`, `assume` or `notExecuted` is called. `claimant`: the conversation
+   * whose start claims the sandbox by this write.
    */
   sent(sandbox: Sandbox, outcome: Outcome, claimant?: CachedConversation): void {
     if (claimant !== undefined) this.limits.claimed(sandbox, claimant);
     this.assume(sandbox, { ...outcome, until: Infinity });
   }
 
-  /**
-   * Takes over the answer to a write, unless a watch has shown the deletion of the sandbox before.
-   */
+  /** Stores the response to a write, unless a watch has shown the deletion of the sandbox. */
   confirm(answer: Sandbox): void {
     if (!this.#sandboxes.has(answer.metadata.uid)) return;
     this.#takeOver(answer);
     this.notExecuted(answer);
   }
 
-  /** Forgets what was assumed of a write: the API server has not executed it, or has answered. */
+  /** Discards an assumption: the API server has not executed the write, or has answered. */
   notExecuted({ metadata: { uid } }: Sandbox): void {
     if (this.#assumed.delete(uid)) this.#reclassify(uid);
   }
 
   /**
-   * Assumes an outcome of a write of this version, unless a newer version is known. A write of
-   * unknown outcome counts until a read after `until` shows the truth.
+   * Assumes an outcome of a write of this version, unless a newer version is known. The assumption
+   * holds until a read after `until` shows the truth.
    */
   assume(sandbox: Sandbox, outcome: Omit<Assumed, 'sandbox'>): void {
     const { namespace, uid } = sandbox.metadata;
@@ -316,7 +304,7 @@ export class AdmissionCache {
       this.#options.channels.lookup.enqueue({ namespace, name: `object/${uid}` });
   }
 
-  /** Classifies a sandbox again after a change of it or of another object. */
+  /** Classifies a sandbox again, after a change of the sandbox or of another object. */
   #reclassify(uid: string): void {
     const sandbox = this.#sandboxes.get(uid);
     if (sandbox === undefined) return;
@@ -390,7 +378,9 @@ export class AdmissionCache {
     return namespace;
   }
 
-  /** Forgets a namespace without sandboxes and quotas. Its automatic resumes begin at full rate. */
+  /**
+   * Removes the snapshot of a namespace without sandboxes and quotas, and its resume rate limit.
+   */
   #prune(name: string): void {
     const { snapshot, quotas } = this.#namespace(name);
     if (snapshot.size === 0 && quotas.isEmpty) this.#namespaces.delete(name);

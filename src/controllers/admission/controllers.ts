@@ -21,15 +21,14 @@ export interface AdmissionControllersOptions {
   /** Decides which sandboxes have a slot. Its requests name a namespace. */
   readonly admission: Pick<AdmissionReconciler, 'reconcile'>;
   readonly cache: AdmissionCache;
-  /** Reads from the API server on which the cache depends, and which no watch reports. */
+  /** Reads of the API server that the cache depends on and that no watch replaces. */
   readonly reads: Pick<AdmissionReads, 'read' | 'podDeleted'>;
-  /** Writes the status of quotas. */
   readonly quotas: Pick<QuotaStatusReconciler, 'reconcile'>;
   /** Requests of the cache, for each of the three controllers. */
   readonly requested: Readonly<Record<'admission' | 'lookup' | 'quota', EventSource>>;
 }
 
-/** Delay between reads that fail; no decision waits for them. */
+/** Back-off of failed reads; no decision waits for them. */
 const lookupBackoff = { baseMs: 500, capMs: 10_000, jitter: 0.1 };
 
 export const admissionControllers = ({
@@ -56,7 +55,7 @@ export const admissionControllers = ({
       ),
       handle(caches.pods, { deleted: (pod) => reads.podDeleted(pod) }),
       observe(caches.templates, (template) => cache.observeTemplate(template)),
-      // The last, because each change of another object has its sandboxes classified again.
+      // The last source: a change of another object makes the cache classify sandboxes again.
       observe(
         caches.sandboxes,
         (sandbox) => cache.observe(sandbox),

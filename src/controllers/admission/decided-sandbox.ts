@@ -18,7 +18,7 @@ import type { Slot } from '../../quota/slot.ts';
 import { makerReferencesOf } from '../../resources/sandbox-makers.ts';
 import { isReserved, reservedStatus, type ReservationOptions } from '../sandbox/status.ts';
 
-/** The conversation that a sandbox was made for, or else the sandbox, as people know it. */
+/** The subject that people know: the conversation that the sandbox was made for, or the sandbox. */
 export function subjectOf(sandbox: Sandbox): string {
   const [conversation] = makerReferencesOf(sandbox);
   return conversation === undefined
@@ -29,7 +29,7 @@ export function subjectOf(sandbox: Sandbox): string {
 const scopeOf = ({ scope }: QuotaRule): string =>
   scope === 'Owner' ? 'per owner' : 'in this namespace';
 
-/** The message for the owner of a victim. The message names no object of another owner. */
+/** The message for the owner of a victim, which names no object of another owner. */
 function evictionMessage(slot: Slot, rule: QuotaRule, preemptor: Slot | undefined): string {
   if (slot.spare) return `The spare leaves its slot to a sandbox of an owner; limit ${rule.limit}.`;
   if (preemptor === undefined) {
@@ -44,7 +44,7 @@ function evictionMessage(slot: Slot, rule: QuotaRule, preemptor: Slot | undefine
 }
 
 function expiryMessage(reason: Expiry['reason'], { state, expiry, sandbox }: Slot): string {
-  // The message repeats the limit as the template has it.
+  // The message repeats the limit as the template spells it.
   const limit = expiry?.limit ?? 'the time';
   const unanswered = 'without an answer of its agent';
   if (reason === SandboxReason.idle)
@@ -66,11 +66,8 @@ interface AdmittedStatus {
   readonly reason: string;
   readonly message: string;
   readonly waitingSince?: string;
-  /**
-   * Whether the decision pauses the sandbox: requests to resume from before do not count any more.
-   */
+  /** Whether the decision pauses the sandbox; earlier requests to resume then no longer count. */
   readonly paused?: boolean;
-  /** Whether the sandbox never runs. */
   readonly failed?: boolean;
 }
 
@@ -82,7 +79,7 @@ function admittedStatusOf(decision: Decision, rule: QuotaRule | undefined): Admi
         admitted: false,
         reason: SandboxReason.waitingForAdmission,
         message: 'The sandbox has no pod and needs no slot.',
-        // A failed sandbox may have a later request to resume: its owner has not paused it.
+        // A failed sandbox may have a later request to resume, because its owner has not paused it.
         paused: slot.sandbox.spec.replicas === 0,
       };
     case 'admit': {
@@ -111,8 +108,8 @@ function admittedStatusOf(decision: Decision, rule: QuotaRule | undefined): Admi
         paused: true,
       };
     case 'reject': {
-      // A sandbox that the quota had paused before keeps that reason, because it is still to come
-      // back.
+      // A sandbox that the quota had paused before keeps that reason, because the quota still
+      // resumes it automatically.
       const before = findCondition(
         slot.sandbox.status?.conditions,
         SandboxCondition.admitted,
@@ -142,10 +139,7 @@ function admittedStatusOf(decision: Decision, rule: QuotaRule | undefined): Admi
   }
 }
 
-/**
- * The record of automatic resumes that a decision leaves: none once a person has asked for the
- * sandbox, or paused it.
- */
+/** The record of automatic resumes after a decision; none after a resume or pause by a person. */
 function automaticResumesAfter(decision: Decision, now: string): AutomaticResumes | undefined {
   const before = decision.slot.sandbox.status?.automaticResumes;
   switch (decision.kind) {
@@ -206,10 +200,7 @@ export function decidedSandbox(
   return { ...sandbox, status: withView(sandbox, status, now) };
 }
 
-/**
- * The state that a sandbox counts with until the outcome of the write is known: the largest use
- * that the write allows.
- */
+/** The slot until the outcome of the write is known: the largest use that the write allows. */
 export function assumedSlot({ kind, slot }: Decision): Outcome {
   switch (kind) {
     case 'admit':

@@ -30,7 +30,7 @@ const listed = (names: readonly string[]): string =>
     ? names.join(', ')
     : `${names.slice(0, maxNames).join(', ')} and ${names.length - maxNames} more`;
 
-/** The owners with the least room, the one with the most newcomers at the front. */
+/** The owners with the least room; the owner with the most newcomers comes first. */
 const fullest = (owners: readonly Owner[]): readonly Owner[] =>
   owners
     .filter((owner) => owner.load.taken + owner.load.waiting.length >= limitOf(owner))
@@ -51,9 +51,7 @@ const countsOf = (loads: readonly Load[]) => {
   };
 };
 
-/**
- * Counts the sandboxes of the owners that a quota is for, whether or not a stricter quota decides.
- */
+/** Counts the sandboxes of the owners that a quota selects, even where a stricter quota decides. */
 function usageOf(
   { spec: { scope, owner: name } }: ConversationQuota,
   snapshot: Snapshot,
@@ -110,10 +108,7 @@ function conditionsOf(quota: ConversationQuota, { rules }: Snapshot, now: string
   return setConditions(conditions, [update], quota.metadata.generation, now);
 }
 
-/**
- * Writes the status of a quota: its counts, the sandbox that the next start would pause, and the
- * quotas that it conflicts with.
- */
+/** Writes a quota's status: counts, the sandbox that the next start pauses, and conflicts. */
 export class QuotaStatusReconciler {
   readonly #options: QuotaStatusOptions;
 
@@ -130,7 +125,7 @@ export class QuotaStatusReconciler {
     } catch (error) {
       if (isNotFound(error)) return undefined;
       if (!isConflict(error)) throw error;
-      // The cache may be behind for minutes, and a reader of the quota must not wait for it.
+      // From the API server, because the cache may lag by minutes and readers must not wait.
       await this.#update(await client.get(conversationQuotas, namespace, name, { signal }), signal);
     }
     return undefined;

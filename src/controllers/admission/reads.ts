@@ -27,16 +27,15 @@ export interface AdmissionReadsOptions extends CommonNeeds {
 }
 
 const seedRetryMs = 1_000;
-/** Delay before the next read of the same object, and minimum time between two reads of a pod. */
+/** Delay before the same object is read again, and minimum time between two reads of a pod. */
 const rereadDelayMs = 500;
 /**
  * Maximum time between two reads of a pod. The cache shows the deletion of a pod; reads are for a
- * watch that has fallen silent.
+ * watch that reports nothing any more.
  */
 const maxPodIntervalMs = 30_000;
 
 interface LastRead {
-  /** Time by the monotonic clock. */
   readonly at: number;
   readonly intervalMs: number;
 }
@@ -49,9 +48,9 @@ const ownersOf = (pod: Pick<CachedPod, 'metadata'> | undefined): readonly string
   pod?.metadata.ownerReferences?.map(({ uid }) => uid) ?? [];
 
 /**
- * AdmissionReads asks the API server for what no watch reports: what the leader before has written
- * last, the outcome of a write that had no answer, whether an object still exists that the caches
- * have never shown, and whether the pod of a deleted sandbox is gone.
+ * Asks the API server for what no watch reports: the last writes of the previous leader, the
+ * outcome of a write without a response, whether an object still exists that the caches have never
+ * shown, and whether the pod of a deleted sandbox is gone.
  */
 export class AdmissionReads {
   readonly #options: AdmissionReadsOptions;
@@ -65,12 +64,13 @@ export class AdmissionReads {
   }
 
   /**
-   * Lists the objects of the API server, because the watches may lack what the leader before has
-   * written last. Called once, when no other operator leads any more, before the first decision.
+   * Lists the objects of the API server, because the watches may lack the last writes of the
+   * previous leader. Called once, after the previous leader has stopped and before the first
+   * decision.
    *
-   * @returns The function that takes the objects over. The caller connects the watches before it
-   *   calls that function: what they show as deleted in between counts as not seen, and is read
-   *   again.
+   * @returns The function that adds the objects to the cache. The caller connects the watches
+   * before it calls that function: a deletion that the watches show in between counts as not seen,
+   * and the object is read again.
    */
   async seed(signal?: AbortSignal): Promise<() => void> {
     const { logger, clock } = this.#options;
@@ -92,8 +92,9 @@ export class AdmissionReads {
       ...(signal === undefined ? {} : { signal }),
     };
     const identities = { ...scope, metadataOnly: true };
-    // The lists may be taken in any order, because no operator creates pods or writes statuses now:
-    // a listed pod was created after its sandbox, so a sandbox that its list lacks was deleted.
+    // The order of the lists does not matter, because no operator creates pods or writes statuses
+    // now: a listed pod was created after its sandbox, so a sandbox that its list lacks was
+    // deleted.
     const [quotas, present, left] = await Promise.all([
       client.list(conversationQuotas, scope),
       client
@@ -120,9 +121,9 @@ export class AdmissionReads {
   }
 
   /**
-   * A sandbox in the listed version or a newer one: the object of the cache where it has that
-   * version, because a list of whole objects would delay the first decision. Undefined for one that
-   * is gone meanwhile, and for an unknown schema.
+   * A sandbox in the listed version or a newer one: from the cache where the version is the same,
+   * because a list of whole objects would delay the first decision. Undefined for a deleted
+   * sandbox, and for an unknown schema.
    */
   async #newest(metadata: ObjectMeta, signal?: AbortSignal): Promise<Sandbox | undefined> {
     const { client, stores } = this.#options;
@@ -133,7 +134,7 @@ export class AdmissionReads {
     return sandboxes.accepts?.(stored) === false ? undefined : stored;
   }
 
-  /** Counts a pod whose sandbox is gone, or holds no slot. */
+  /** Counts a pod whose sandbox is gone or has no slot. */
   #seedPod({ namespace = '', name, annotations, ownerReferences, creationTimestamp }: ObjectMeta) {
     const { cache } = this.#options;
     const owner = ownerReferences?.find(({ kind }) => kind === sandboxes.kind);
@@ -151,7 +152,7 @@ export class AdmissionReads {
     );
   }
 
-  /** Has an object of the API server read again until the caches show it too. */
+  /** Requests reads of an object of the API server until the caches show the object too. */
   #watch(object: Known): void {
     if (this.#isCached(object)) return;
     const { uid, namespace } = object.metadata;
@@ -160,13 +161,13 @@ export class AdmissionReads {
     this.#options.channels.lookup.enqueue(request, rereadDelayMs);
   }
 
-  /** Counts a sandbox that this process has just created, before the caches show it. */
+  /** Counts a sandbox that this process has just created and that the caches do not show yet. */
   created(sandbox: Sandbox): void {
     this.#options.cache.observe(sandbox);
     this.#watch(sandbox);
   }
 
-  /** The sandboxes that the API server has shown, and the caches have not. */
+  /** The sandboxes that the API server has shown and the caches have not. */
   unseen(): readonly Sandbox[] {
     return [...this.#unseen.values()].filter(isSandbox).filter((each) => !this.#isCached(each));
   }
@@ -178,7 +179,7 @@ export class AdmissionReads {
     return store.get(namespace, name)?.metadata.uid === uid;
   }
 
-  /** Reads what a request of the channel `lookup` names, and requests a decision. */
+  /** Reads what a request of the channel `lookup` names, then requests a decision. */
   async read({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
     const [kind = '', key = ''] = name.split('/');
     const result =
@@ -187,12 +188,11 @@ export class AdmissionReads {
     return result;
   }
 
-  /** Reads a sandbox whose write has met another version. */
   async refresh(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
     try {
       await this.#readObject(sandbox, signal);
     } finally {
-      // The write was refused, whether or not the read succeeds.
+      // The write was rejected, whether or not the read succeeds.
       this.#options.cache.notExecuted(sandbox);
     }
   }
@@ -204,8 +204,7 @@ export class AdmissionReads {
     const assumed = cache.assumed(uid);
     const object = assumed?.sandbox ?? this.#unseen.get(uid);
     if (object === undefined) return undefined;
-    // The deadline is compared before the read: a write may be executed between the answer and the
-    // deadline.
+    // Compared before the read: a write may be executed between the response and the deadline.
     const isOver = assumed !== undefined && clock.monotonic() >= assumed.until;
     await this.#readObject(object, signal);
     const known = cache.sandbox(uid);
@@ -217,8 +216,8 @@ export class AdmissionReads {
   }
 
   /**
-   * Takes over the version of an object that the API server has. A cache that has never shown an
-   * object may never report its deletion.
+   * Stores the API server's version of an object. A cache that has never shown an object may never
+   * report its deletion.
    */
   async #readObject(object: Known, signal: AbortSignal): Promise<void> {
     const { client, cache } = this.#options;
@@ -241,7 +240,7 @@ export class AdmissionReads {
     else cache.forgetQuota(object);
   }
 
-  /** The cache has lost a pod: where a slot waits for it, its next read is due at once. */
+  /** Makes the next read of a pod due at once where a slot waits for its deletion. */
   podDeleted({ metadata: { namespace = '', name } }: CachedPod): void {
     const { cache, channels } = this.#options;
     if (cache.orphanedBy(namespace, name).length === 0) return;
@@ -252,8 +251,8 @@ export class AdmissionReads {
   }
 
   /**
-   * Reads the pod of deleted sandboxes when that is due, and gives their slots back once the pod is
-   * gone. The cache of pods says when a read is due.
+   * Reads the pod of deleted sandboxes when a read is due, and frees their slots once the pod is
+   * gone. The cache of pods decides when.
    */
   async readPod(namespace: string, name: string, signal: AbortSignal): Promise<Result> {
     const { client, cache, clock, podCreations, stores } = this.#options;
@@ -267,7 +266,7 @@ export class AdmissionReads {
     const last = this.#podReads.get(key);
     const dueInMs = last === undefined ? 0 : last.at + last.intervalMs - now;
     if (dueInMs > 0) return { requeueAfterMs: dueInMs };
-    // Before the question: a creation that is still under way may be executed after the answer.
+    // Read first: a creation in flight may be executed after the read of the pod.
     const settled = orphaned.filter(({ metadata }) => podCreations.unsettledMs(metadata.uid) === 0);
     if (settled.length === 0) return { requeueAfterMs: rereadDelayMs };
     const cachedOwners = last === undefined ? ownersOf(stores.pods.get(namespace, name)) : [];

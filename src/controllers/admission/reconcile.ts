@@ -24,15 +24,13 @@ export interface AdmissionReconcilerOptions extends RecordingNeeds {
   readonly keys: Pick<SandboxKeys, 'currentKeyId'>;
   readonly cache: AdmissionCache;
   readonly reads: Pick<AdmissionReads, 'refresh'>;
-  /**
-   * Maximum time between the sending of a write and its execution, in milliseconds. Default 10,000.
-   */
+  /** Maximum time from the sending to the execution of a write, in milliseconds. Default 10,000. */
   readonly settleMs?: number;
 }
 
 /**
- * Whether further decisions are made while the write of a decision is in flight. A newcomer that
- * waits or is rejected has its place, and counts against `maxSandboxes`, until the write is
+ * Whether further decisions may follow while the write of a decision is in flight. A newcomer that
+ * waits or is rejected keeps its position, and counts against `maxSandboxes`, until the write is
  * answered.
  */
 const isAssumed = ({ kind }: Decision): boolean =>
@@ -40,18 +38,15 @@ const isAssumed = ({ kind }: Decision): boolean =>
 
 /** Maximum writes of one namespace that wait for an answer at once. */
 const maxInFlight = 32;
-/**
- * Time after which a reconcile makes no further decision, in milliseconds: the namespace takes its
- * turn behind the others again.
- */
+/** Milliseconds after which a reconcile makes no more decisions, for the turn of others. */
 const turnMs = 250;
 
 /**
- * The only writer of the condition Admitted, which says which sandboxes have a slot. One worker
- * handles one namespace at a time, so that no two decisions are made at once. Decisions are made in
- * order, and their writes are in flight together: like a pod that kube-scheduler assumes, a sandbox
- * counts with the outcome of its write from the moment when the write is sent. Nothing is planned
- * in memory alone: after a crash the next leader decides anew.
+ * The only writer of the condition Admitted, which grants slots to sandboxes. One worker handles
+ * one namespace at a time, so that no two decisions are concurrent. Decisions are made in order,
+ * and their writes are in flight together: like a pod that kube-scheduler assumes, a sandbox counts
+ * with the outcome of its write from the moment when the write is sent. Nothing is planned in
+ * memory alone, so a new leader decides anew after a crash.
  */
 export class AdmissionReconciler {
   readonly #options: AdmissionReconcilerOptions;
@@ -88,7 +83,7 @@ export class AdmissionReconciler {
     await Promise.all(inFlight);
     if (failures.length > 0) throw failures[0];
     if (clock.monotonic() >= endsAt) return { requeueAfterMs: 1 };
-    // At the time of the last decision: what became due since then is due at once.
+    // The time is that of the last decision: what has become due since then is due at once.
     const dueAt = Math.min(wakeAt(cache.snapshot(namespace), now), cache.rulesChangeAt(namespace));
     return dueAt === Infinity ? undefined : { requeueAfterMs: Math.max(1, dueAt - cache.now()) };
   }
@@ -101,7 +96,7 @@ export class AdmissionReconciler {
     return decision;
   }
 
-  /** Writes a decision and takes over the outcome. Rejects when the write was not executed. */
+  /** Writes a decision and stores the outcome in the cache. Rejects if it was not executed. */
   async #write(namespace: string, decision: Decision, signal: AbortSignal): Promise<void> {
     const { cache } = this.#options;
     const { sandbox } = decision.slot;
@@ -134,7 +129,7 @@ export class AdmissionReconciler {
       }
       if (!outcomeUnknown(error)) {
         if (!(error instanceof ApiError) || error.status === 429) throw error;
-        // A refused write must not delay the decisions on other sandboxes.
+        // A rejected write must not delay the decisions on other sandboxes.
         logger.error('A decision was refused', {
           namespace,
           sandbox: sandbox.metadata.name,
@@ -168,8 +163,7 @@ export class AdmissionReconciler {
       });
     }
     for (const { about, reason, message: text } of eventsOf(decision, message)) {
-      // The conversations of a sandbox get its Events; a sandbox without conversations gets them
-      // itself.
+      // Events of a sandbox are recorded on its conversations, or on itself without any.
       const inIt = cache.conversationsOf(about.sandbox);
       for (const object of inIt.length > 0 ? inIt : [about.sandbox])
         events.record(object, { type: 'Normal', reason, message: text });
@@ -177,7 +171,6 @@ export class AdmissionReconciler {
   }
 }
 
-/** An Event that reports a decision. */
 interface DecisionEvent {
   readonly about: Slot;
   readonly reason: string;
@@ -188,7 +181,7 @@ const capitalised = (text: string): string => `${text.charAt(0).toUpperCase()}${
 
 /**
  * The Events of a decision; an eviction has one for the victim and one for the preemptor. `message`
- * is that of the condition Admitted.
+ * is the message of the condition Admitted.
  */
 export function eventsOf(decision: Decision, message: string): readonly DecisionEvent[] {
   const { slot: about } = decision;

@@ -11,27 +11,20 @@ import { ElapsedTimes } from '../elapsed-times.ts';
 export interface SandboxClassifierOptions {
   readonly stores: Pick<Stores, 'conversations' | 'templates'>;
   readonly clock: Clock;
-  /** Difference between the clock by which ages are compared and the monotonic clock. */
+  /** Difference between the clock that ages are measured by and the monotonic clock. */
   readonly offsetMs: number;
 }
 
-/**
- * Maximum deleted conversations that are remembered. Garbage collection removes their sandboxes in
- * seconds.
- */
+/** Maximum deleted conversations in memory. Garbage collection removes their sandboxes soon. */
 const maxRemembered = 20_000;
 
-/**
- * The conversation that a sandbox was made for. Undefined: no cache shows it, and its deletion was
- * not seen either.
- */
+/** A conversation in the owner references. Undefined: no cache has shown it, or its deletion. */
 type Maker = CachedConversation | 'deleted' | undefined;
 
-/** Puts together the facts of the caches by which a sandbox is classified. */
+/** Collects the facts from the caches by which a sandbox is classified. */
 export class SandboxClassifier {
   readonly #options: SandboxClassifierOptions;
   readonly #elapsed: ElapsedTimes;
-  /** Uids of conversations whose deletion the cache has shown. */
   readonly #deleted = recentlyUsed<true>(maxRemembered);
 
   constructor(options: SandboxClassifierOptions) {
@@ -39,10 +32,7 @@ export class SandboxClassifier {
     this.#elapsed = new ElapsedTimes(options);
   }
 
-  /**
-   * Records a conversation that the cache has shown as deleted: a sandbox that was made for it has
-   * no start any more.
-   */
+  /** Records a deleted conversation: a sandbox that was made for it has no start any more. */
   forgetConversation({ metadata: { uid } }: CachedConversation): void {
     this.#deleted.set(uid, true);
   }
@@ -54,7 +44,7 @@ export class SandboxClassifier {
     return classify({
       sandbox,
       conversations: this.conversationsOf(sandbox, makers),
-      // A conversation that the cache does not show may exist, because the cache may be behind.
+      // A conversation that the cache does not show may exist, because the cache may lag.
       unknownStart: makers.includes(undefined),
       orphaned: makers.length > 0 && makers.every(isGone),
       hasForeignMakers: makers.length === 0,
@@ -65,8 +55,8 @@ export class SandboxClassifier {
   }
 
   /**
-   * The conversations of its owner in a sandbox, and those that the sandbox was made for, which may
-   * not have its name yet.
+   * The conversations of the owner in a sandbox, and those of its owner references, which may not
+   * have its name yet.
    */
   conversationsOf(
     sandbox: Sandbox,
@@ -84,7 +74,7 @@ export class SandboxClassifier {
     return [...found.values()];
   }
 
-  /** The conversations that the sandbox names, without those of other owners. */
+  /** The conversations in the owner references of a sandbox that have the same owner. */
   #makersOf(sandbox: Sandbox): readonly Maker[] {
     return makerReferencesOf(sandbox).flatMap(({ uid, name }): readonly Maker[] => {
       const made = this.#options.stores.conversations.get(sandbox.metadata.namespace, name);

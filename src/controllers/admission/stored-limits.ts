@@ -23,7 +23,6 @@ export interface StoredLimitsOptions {
   readonly onChange: (namespace: string, owner: string, delayMs?: number) => void;
 }
 
-/** The reason why a start is refused. */
 export interface LimitRefusal {
   readonly code: string;
   readonly message: string;
@@ -34,23 +33,19 @@ type Counts = Pick<
   'conversations' | 'storedBytes' | 'sandboxes'
 >;
 
-/**
- * Delay after a change of the size of stored conversations alone: each status of an agent is such a
- * change.
- */
+/** Delay after a change of stored bytes alone: each status write of an agent is such a change. */
 const storedBytesDelayMs = 30_000;
 
 const nameOf = ({ name }: Owner): string => name;
 
 /**
- * StoredLimits applies the limits of quotas on stored objects to conversations that the gateway has
- * not checked: the conversations that were created last are refused, as far as they are over a
- * limit.
+ * Applies the limits of quotas on stored objects to conversations that the gateway has not checked:
+ * the newest conversations beyond a limit are rejected.
  */
 export class StoredLimits {
   readonly #options: StoredLimitsOptions;
   readonly #ledgers = new Map<string, Ledger>();
-  /** Uids of the conversations whose starts claim a spare, by the uid of the spare. */
+  /** UIDs of the conversations that claim a warm sandbox, by the UID of the sandbox. */
   readonly #claims = new Map<string, string>();
 
   constructor(options: StoredLimitsOptions) {
@@ -78,7 +73,7 @@ export class StoredLimits {
     this.#change(conversation, (ledger) => ledger.removeConversation(conversation.metadata.uid));
   }
 
-  /** The slot that gets the spare's owner next is for the conversation that claims the spare. */
+  /** Records that the next slot of this warm sandbox belongs to the claiming conversation. */
   claimed({ metadata }: Sandbox, conversation: CachedConversation): void {
     this.#claims.set(metadata.uid, conversation.metadata.uid);
   }
@@ -96,10 +91,7 @@ export class StoredLimits {
     });
   }
 
-  /**
-   * The reason why the start of a conversation is refused, or undefined. The answer stays the same
-   * until it is stored.
-   */
+  /** The reason why the start of a conversation is rejected; stays the same until it is stored. */
   refusalOf(conversation: CachedConversation): LimitRefusal | undefined {
     const { namespace, uid } = conversation.metadata;
     const { caps } = this.#options.snapshot(namespace);
@@ -112,12 +104,12 @@ export class StoredLimits {
     );
   }
 
-  /** The present usage of everything that a quota limits. */
+  /** The current use of everything that a quota limits. */
   countsFor({ metadata: { namespace }, spec }: ConversationQuota): Counts {
     const snapshot = this.#options.snapshot(namespace);
     const ledger = this.#ledger(namespace);
     const stored = (total: keyof Totals, owner?: string): number => {
-      // The ledger counts also the sandboxes that starts are to get.
+      // The ledger also counts the sandboxes that starts are going to create.
       if (total === 'sandboxes')
         return (owner === undefined ? snapshot.all : snapshot.owner(owner))?.load.stored ?? 0;
       return (owner === undefined ? ledger.all : ledger.of(owner))[total];
@@ -134,7 +126,7 @@ export class StoredLimits {
     return Object.fromEntries(counts);
   }
 
-  /** Makes a change of the ledger on which the usage of a conversation's owner may depend. */
+  /** Changes the ledger, and requests the statuses of quotas whose use may have changed. */
   #change<T>(conversation: CachedConversation, change: (ledger: Ledger) => T): T {
     const { namespace } = conversation.metadata;
     const { owner } = conversation.spec;
@@ -151,7 +143,7 @@ export class StoredLimits {
     return result;
   }
 
-  /** Makes a change of the ledger of a namespace, which is kept while something is stored. */
+  /** Changes the ledger of a namespace, which exists while something is stored. */
   #changeIn<T>(namespace: string, change: (ledger: Ledger) => T): T {
     const ledger = this.#ledger(namespace);
     const result = change(ledger);

@@ -1,8 +1,8 @@
 import type { Clock } from '@conversation-operator/base/clock';
 
 /**
- * A signal that is aborted with the given one, or after `delayMs`. The caller calls `cancel` when
- * the signal is not needed any more; `abort` does not wait for the delay.
+ * A signal that is aborted with the given signal, or after `delayMs` of the process's `Clock`. The
+ * caller calls `cancel` once the signal is no longer needed; `abort` aborts at once.
  */
 export function abortedAfter(
   clock: Clock,

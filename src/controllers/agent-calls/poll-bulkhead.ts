@@ -9,24 +9,23 @@ export interface PollBulkheadOptions {
   readonly clock: Clock;
   /** Random numbers from 0 to below 1. */
   readonly random: () => number;
-  /** Maximum concurrent polls of agents that are expected to answer soon. Default 64. */
+  /** Maximum concurrent polls of agents that should answer soon (quick permits). Default 64. */
   readonly quick?: number;
-  /** Maximum concurrent polls of slow agents. Default 64. */
+  /** Maximum concurrent polls of slow agents (slow permits). Default 64. */
   readonly slow?: number;
-  /** Whether a poll waits for a quick place, or fails without one. Default true. */
+  /** Whether a poll waits for a quick permit, rather than fails at once. Default true. */
   readonly waits?: boolean;
   /** Maximum delay before the next poll of an agent that does not answer. Default 15,000. */
   readonly maxDelayMs?: number;
 }
 
 export interface PollTarget {
-  /** Container of the agent. Another container has no failures yet. */
+  /** Container of the agent. A new container starts without failures. */
   readonly agent: string;
-  /** Share of the places that the poll takes. */
+  /** Owner whose share of the permits the poll uses. */
   readonly owner: string;
 }
 
-/** Poll without an answer. */
 export interface Unanswered {
   /** Milliseconds until the next poll. */
   readonly laterMs: number;
@@ -44,25 +43,20 @@ interface Failures {
   isPolling: boolean;
 }
 
-/** Maximum time in a quick place. An agent usually answers in 20 ms. */
+/** Maximum time in which a poll holds a quick permit. An agent usually answers in 20 ms. */
 const quickMs = 500;
-/** Timeout of a poll. */
 const quickTimeoutMs = 3_000;
 /** Timeout of a poll of an agent that did not answer the last call. */
 const slowTimeoutMs = 10_000;
-/** Delay after a poll that found no place. */
+/** Delay before the next poll after a poll that got no permit. */
 const fullRetryMs = 1_000;
-/**
- * Maximum wait for a quick place: longer than a thousand agents that have just become unresponsive
- * hold the quick places.
- */
+/** Maximum wait for a quick permit: longer than 1,000 newly unresponsive agents hold them. */
 const maxWaitMs = 30_000;
 /** Maximum waiting polls: more than the workers that could wait. */
 const maxWaiting = 4_096;
 /** Maximum agents in memory. */
 const maxRemembered = 20_000;
 
-/** Error for a poll that finds no place. */
 class BulkheadFull extends Error {
   override readonly name = 'BulkheadFull';
 }
@@ -72,10 +66,11 @@ export const isUnanswered = ({ status, code }: AgentError): boolean =>
   status === undefined && code !== 'malformed';
 
 /**
- * Bounds the polls of agents, so that many unresponsive agents do not delay the polls of others. A
- * poll holds a quick place for half a second at most, then a slow place or none. An agent that did
- * not answer the last call is polled in a slow place, one poll at a time, and with a growing delay.
- * An owner holds a quarter of the places of each kind at most, and owners that wait take turns.
+ * A bulkhead for the polls of agents, so that many unresponsive agents do not delay the polls of
+ * others. A poll holds a quick permit for half a second at most, then a slow permit or none. An
+ * agent that did not answer the last call is polled with a slow permit only, one poll at a time and
+ * with growing delays. An owner holds at most a quarter of the permits of each kind, and waiting
+ * owners are served round robin.
  */
 export class PollBulkhead {
   readonly #clock: Clock;
@@ -103,7 +98,6 @@ export class PollBulkhead {
     this.#slow = new Shares(places(slow));
   }
 
-  /** Polls under way. */
   get inUse(): number {
     return this.#quick.inUse + this.#slow.inUse;
   }
@@ -188,15 +182,11 @@ export class PollBulkhead {
     }
   }
 
-  /** Whether the agent did not answer the last call at all. */
   isUnresponsive(agent: string): boolean {
     return this.#failures.get(agent)?.isUnresponsive === true;
   }
 
-  /**
-   * Records a failure of a poll, or of a call that followed a poll. Returns the milliseconds until
-   * the next poll.
-   */
+  /** Records a failure of a poll, or of a call after it. Returns the ms until the next poll. */
   recordFailure(agent: string, error: AgentError): number {
     const failures = (this.#failures.get(agent)?.failures ?? 0) + 1;
     const delayMs = backoffDelayMs(this.#backoff, failures, this.#random);

@@ -4,25 +4,24 @@ import { recentlyUsed } from '@conversation-operator/base/recently-used';
 export interface UnresponsiveAgentsOptions {
   readonly clock: Clock;
   /**
-   * Time without an answer after which an agent is unresponsive, in milliseconds. Default 60,000: a
-   * busy agent stalls for seconds.
+   * Milliseconds without an answer after which an agent is unresponsive. Default 60,000: a busy
+   * agent stalls for seconds.
    */
   readonly boundMs?: number;
 }
 
 interface Failing {
-  /** Time of the first failure, on the monotonic clock. */
+  /** Monotonic time of the first failure. */
   readonly since: number;
   isReported: boolean;
 }
 
-/** Maximum agents that are remembered: a call may fail after the end of its sandbox. */
+/** Maximum agents in memory: a call may fail after the end of its sandbox. */
 const maxRemembered = 10_000;
 
 /**
- * Records which agents do not answer, by the UID of their sandbox; or which conversations are
- * reported in a form that the operator can not read. The record is in memory only; a new process
- * counts anew.
+ * Records since when agents do not answer, by the UID of their sandbox, or since when reports about
+ * conversations are malformed. The record is in memory only; a new process starts from zero.
  */
 export class UnresponsiveAgents {
   readonly #clock: Clock;
@@ -43,7 +42,7 @@ export class UnresponsiveAgents {
     return true;
   }
 
-  /** Forgets the failures of an agent that has answered, or is not called any more. */
+  /** Forgets the failures of an agent that has answered, or is no longer called. */
   forget(key: string): void {
     this.#failing.delete(key);
   }

@@ -17,7 +17,6 @@ import { storedConversation } from '../stored-object.ts';
 import { ArchiveError } from '../../archive/layout.ts';
 import { StoreError } from '@conversation-operator/object-store/object-store';
 
-/** Type of the condition of a Conversation. */
 export const archivedCondition = 'Archived';
 
 export const ArchiveReason = {
@@ -56,12 +55,12 @@ const isGood = (reason: ArchiveReason): boolean =>
 const archivedUpdate = (reason: ArchiveReason): ConditionUpdate =>
   conditionUpdate(archivedCondition, isGood(reason), reason, messages[reason]);
 
-/** Type of the condition of a SandboxTemplate; absent where its namespace was always swept. */
+/** Type of the condition of a SandboxTemplate; absent unless a sweep was ever stopped. */
 export const archivesSweptCondition = 'ArchivesSwept';
-/** Reason of the condition, and of the Event, where a sweep deletes nothing. */
+/** Reason of the condition, and of the Event, of a sweep that deletes nothing. */
 export const tooManyOrphans = 'TooManyOrphans';
 
-/** The condition of a sweep; `stop` where too many of the archives are orphans. */
+/** The condition of a sweep; `stop` is present where too many archives are orphans. */
 export const sweptUpdate = (
   stop: { readonly orphans: number; readonly archives: number } | undefined,
 ): ConditionUpdate =>
@@ -79,13 +78,12 @@ export const sweptUpdate = (
         `${stop.orphans} of ${stop.archives} archives of the namespace have no Conversation, which is more than a tenth, so the operator deletes none of them. Conversations may be missing after a restore of the cluster: restore them first. The command "conversation-operator archive prune" shows the archives and deletes nothing, and "conversation-operator archive export UID" writes the events of one to a file.`,
       );
 
-/** The reasons of a failure. */
 type ArchiveFailure = Extract<
   ArchiveReason,
   'StoreDenied' | 'StoreUnavailable' | 'ArchiveDamaged' | 'AgentUnreadable'
 >;
 
-/** The reason that an error of the store or of the archive has; undefined for other errors. */
+/** The reason for an error of the store or the archive; undefined for other errors. */
 export function reasonOf(error: unknown): ArchiveFailure | undefined {
   if (error instanceof ArchiveError) return ArchiveReason.damaged;
   if (!(error instanceof StoreError)) return undefined;
@@ -103,20 +101,17 @@ export interface ArchiveChange {
 export interface ArchiveStatusOptions {
   readonly client: KubeClient;
   readonly clock: Clock;
-  /**
-   * Called with each version that is read or stored: the next attempt has to begin with it, also
-   * where a cache does not show it yet.
-   */
+  /** Called with each version that is read or stored, from which the next attempt has to start. */
   readonly observe?: (conversation: CachedConversation) => void;
 }
 
-/** Attempts against other writers of the status, which write at most every second. */
+/** Maximum attempts after conflicts with other status writers, which write once per second. */
 const maxAttempts = 5;
 
 /**
- * Stores what is archived, unless another writer has stored another head since `known` was read, or
- * the archive has expired since. Returns the conversation as stored, or as it is without a change;
- * undefined when another head is stored, or the conversation is gone.
+ * Stores `status.archive`, unless another writer has stored another head since `known` was read, or
+ * the archive has expired since. Returns the conversation as stored, or unchanged where nothing
+ * differs; undefined when another head is stored or the conversation is gone.
  */
 export async function storeArchiveStatus(
   { client, clock, observe = () => undefined }: ArchiveStatusOptions,
@@ -166,8 +161,8 @@ export async function storeArchiveStatus(
 }
 
 /**
- * Whether a head belongs behind another one. Between two states without a head there may have been
- * an archive, whose expiry deletes the objects of the first one.
+ * Whether two heads belong to one archive. Between two states without a head an archive may have
+ * existed, whose expiry deletes the objects of the first state.
  */
 const isSameArchive = (one: ArchiveStatus | undefined, other: ArchiveStatus | undefined): boolean =>
   one?.head === other?.head && one?.expiredTime === other?.expiredTime;

@@ -44,7 +44,7 @@ interface NamespaceUidsOptions {
 
 const maxRemembered = 10_000;
 
-/** The UIDs of namespaces, which archives name beside the master key. */
+/** The UIDs of namespaces, which identify archives together with the master key. */
 export class NamespaceUids {
   readonly #options: NamespaceUidsOptions;
   readonly #known = recentlyUsed<string>(maxRemembered);
@@ -53,7 +53,7 @@ export class NamespaceUids {
     this.#options = options;
   }
 
-  /** The UID as this process has read it last. Reads it where it is not known. */
+  /** The UID as this process has last read it; the first call reads it. */
   async of(namespace: string, signal: AbortSignal): Promise<string | undefined> {
     return this.#known.get(namespace) ?? this.read(namespace, signal);
   }
@@ -88,8 +88,8 @@ interface ArchivedAgent {
 }
 
 /**
- * The secrets that the operator knows and a process in the sandbox may print: the keys and tokens
- * of the sandbox, and the API key of the model.
+ * The secrets that the operator knows and that a process in the sandbox may print: the keys and
+ * tokens of the sandbox, and the API key of the model.
  */
 export async function archiveSecrets(
   { keys, credentials }: ArchiveSecretsOptions,
@@ -118,7 +118,7 @@ export interface ArchiveWriting {
   readonly store: ObjectStore;
   readonly codec: Codec;
   readonly events: Pick<AgentEvents, 'search'>;
-  /** Reads the files of sandboxes at their pause. Absent: they are not archived. */
+  /** Reads the files of sandboxes when they pause. Absent: files are not archived. */
   readonly files?: Pick<WorkspaceFiles, 'files' | 'changes' | 'diff'> | undefined;
 }
 
@@ -129,7 +129,7 @@ export interface ArchiverOptions extends CommonNeeds {
   readonly credentials: AgentCredentials;
   readonly namespaceUids: NamespaceUids;
   readonly stores: Pick<Stores, 'conversations' | 'templates'>;
-  /** Maximum stored bytes that the owner's quota leaves to the archive. */
+  /** Maximum bytes that the owner's quota leaves for the archive. */
   readonly ownerBytes: (conversation: CachedConversation) => number;
 }
 
@@ -139,21 +139,19 @@ export interface ArchiveTarget {
   readonly endpoint: AgentEndpoint;
 }
 
-/** Outcome of an attempt to archive what an agent has. */
 export type ArchiveOutcome =
   | { readonly kind: Extension['stoppedBy']; readonly added: number }
   /** Another writer was faster, or the agent does not answer or does not know the conversation. */
   | { readonly kind: 'again' | 'unknown' }
   | { readonly kind: 'failed'; readonly reason: ArchiveReason };
 
-/** Maximum events of one step: other conversations have their turn in between. */
+/** Maximum events of one step, so that other conversations have their turn. */
 const maxEventsAtOnce = 2_000;
 
-/** Copies the events of agents to their archives, one step for one conversation at a time. */
 export class Archiver {
   readonly #options: ArchiverOptions;
   readonly #newest: NewestStore<CachedConversation>;
-  /** The step under way for a conversation, by its UID, and the function that gives it up. */
+  /** The step in progress for each conversation, by UID, and the function that aborts it. */
   readonly #underWay = new Map<
     string,
     { readonly ended: Promise<unknown>; readonly giveUp: () => void }
@@ -164,14 +162,14 @@ export class Archiver {
     this.#newest = new NewestStore(options.stores.conversations, options.clock);
   }
 
-  /** The conversation with the status that this process has stored last. */
+  /** The conversation with the last status that this process has stored. */
   conversation(namespace: string, name: string): CachedConversation | undefined {
     return this.#newest.get(namespace, name);
   }
 
   /**
-   * Archives a part of what the agent has. A step that is under way for the same conversation is
-   * given up. Throws only what is no fault of agent, store or archive.
+   * Archives a part of what the agent has, and aborts a step in progress for the same conversation.
+   * Throws only errors that are no fault of agent, store or archive.
    */
   async extend(target: ArchiveTarget, signal: AbortSignal): Promise<ArchiveOutcome> {
     const { uid } = target.conversation.metadata;
@@ -228,9 +226,9 @@ export class Archiver {
   }
 
   /**
-   * The head that the status names does not exist: the cache is outdated, the status is that of a
-   * backup, or the objects were deleted. The archive continues the newest head in the store;
-   * without one the archive begins anew with what the agent has.
+   * Handles a status whose head does not exist: the cache is outdated, the status is that of a
+   * backup, or the objects were deleted. The archive continues from the newest head in the store,
+   * or starts over with what the agent has.
    */
   async #copyAnew(
     target: ArchiveTarget,
@@ -260,8 +258,8 @@ export class Archiver {
   }
 
   /**
-   * The state that a status without a head, or with one that is gone, may still have in the store:
-   * a backup was restored, or the status of an earlier attempt was not stored.
+   * The state that the store may still have where the status has no head, or a missing one: a
+   * backup was restored, or the status of an earlier attempt was not stored.
    */
   #stateInStore(
     { metadata: { namespace, uid }, status }: CachedConversation,
@@ -321,8 +319,8 @@ export class Archiver {
   }
 
   /**
-   * No reader needs the replaced head any more. A head that stays is deleted at the next pause: the
-   * archive is stored, and a pause does not wait for a deletion.
+   * No reader needs the replaced head any more. A head that stays is deleted at the next pause: a
+   * pause does not wait for a deletion.
    */
   async #deleteHead(
     { metadata: { namespace, uid } }: CachedConversation,

@@ -54,7 +54,7 @@ export class OwnerBytes {
     this.#add(known.shares, -known.bytes);
   }
 
-  /** Bytes that the quotas leave to a conversation beside those that it has; Infinity: no limit. */
+  /** Further bytes that the quotas leave to a conversation; Infinity: no limit. */
   leftFor(conversation: CachedConversation): number {
     const { namespace } = conversation.metadata;
     const quotas = this.#quotas.list().filter(({ metadata }) => metadata.namespace === namespace);
@@ -89,13 +89,11 @@ export interface ArchivesOptions extends RecordingNeeds {
   readonly archive: ArchiveOptions;
   readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates' | 'quotas'>;
   readonly enqueue: (request: Request, delayMs?: number) => void;
-  /** Limits of the sweep, where they differ from the defaults. */
   readonly sweep?: Partial<SweepLimits>;
 }
 
 export type Archives = ReturnType<typeof createArchives>;
 
-/** The parts of the operator that write archives and delete them. */
 export function createArchives(options: ArchivesOptions) {
   const {
     client,
@@ -175,11 +173,9 @@ const isRelevant = (conversation: CachedConversation, old: CachedConversation): 
 interface ArchiveControllersOptions {
   readonly caches: Pick<WatchedCaches, 'conversations' | 'templates'>;
   readonly archives: Pick<Archives, 'reconciler' | 'ownerBytes' | 'sweep'>;
-  /** Conversations whose agent may have new events. */
   readonly requested: EventSource;
 }
 
-/** Copies the events of agents to archives, and deletes archives. */
 export function archiveController(options: ArchiveControllersOptions): ControllerSpec {
   const { caches, archives, requested } = options;
   const { reconciler, ownerBytes } = archives;

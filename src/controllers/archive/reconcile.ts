@@ -23,12 +23,9 @@ import { ElapsedTimes } from '../elapsed-times.ts';
 import type { Archiver, ArchiveWriting } from './archiver.ts';
 import { ArchiveReason, reasonOf } from './archive-status.ts';
 
-/**
- * Delay between two reads of an agent's log, in milliseconds: what an agent writes is archived
- * within 30 s.
- */
+/** Milliseconds between two reads of an agent's log, so that events are archived within 30 s. */
 export const extendIntervalMs = 28_000;
-/** The same at the end of a run, after which a sandbox may be deleted. */
+/** The same delay after the end of a run, since a sandbox may be deleted then. */
 export const endIntervalMs = 5_000;
 
 interface Entry {
@@ -36,19 +33,14 @@ interface Entry {
   readonly readAt?: number;
   /** The last report of the agent before that read. */
   readonly read?: string;
-  /** The last report of the agent. */
   readonly reported?: string;
   readonly isRunning?: boolean;
-  /** Whether a run has ended since the last read. */
   readonly hasEnded?: boolean;
-  /** Whether the first read of an archive that begins was put off. */
+  /** Whether the first read of a new archive was delayed. */
   readonly isNew?: boolean;
 }
 
-/**
- * Decides when the log of an agent is read again. In memory only: a new process reads each log
- * once.
- */
+/** Schedules the reads of agents' logs. In memory only: a new process reads each log once. */
 export class ArchiveSchedule {
   readonly #clock: Pick<Clock, 'monotonic'>;
   /** By the UID of the conversation. */
@@ -59,8 +51,8 @@ export class ArchiveSchedule {
   }
 
   /**
-   * Records a report of the agent about a conversation: a text that differs when the log may have
-   * grown. Returns the milliseconds until a read that this report makes due; undefined: none.
+   * Records a report about a conversation, as a text that differs when the log may have grown.
+   * Returns the milliseconds until a read that this report makes due, if any.
    */
   observe(uid: string, report: string, isRunning: boolean): number | undefined {
     const entry = this.#entries.get(uid);
@@ -71,8 +63,8 @@ export class ArchiveSchedule {
   }
 
   /**
-   * Puts off the first read of an archive that begins, once: right after a start the agent has
-   * hardly an event, and the status would be written for it alone.
+   * Delays the first read of a new archive once: right after a start the agent has hardly an event,
+   * and the status would be written for it alone.
    */
   expect(uid: string): void {
     const entry = this.#entries.get(uid);
@@ -80,14 +72,12 @@ export class ArchiveSchedule {
     this.#entries.set(uid, { ...entry, isNew: true, readAt: this.#clock.monotonic() });
   }
 
-  /** Milliseconds until the next read may begin. */
   waitMs(uid: string): number {
     const { readAt = -Infinity, hasEnded } = this.#entries.get(uid) ?? {};
     const intervalMs = hasEnded === true ? endIntervalMs : extendIntervalMs;
     return Math.max(0, readAt + intervalMs - this.#clock.monotonic());
   }
 
-  /** Records that a read begins. */
   begin(uid: string): void {
     const { reported, isRunning = false, isNew = false } = this.#entries.get(uid) ?? {};
     this.#entries.set(uid, {
@@ -98,7 +88,7 @@ export class ArchiveSchedule {
     });
   }
 
-  /** Makes the next read due at once: the last one has failed, or has left something. */
+  /** Makes the next read due at once, because the last one failed or left something. */
   retry(uid: string): void {
     const { readAt: _readAt, ...entry } = this.#entries.get(uid) ?? {};
     this.#entries.set(uid, entry);
@@ -136,8 +126,8 @@ const failureBackoff = { baseMs: 5_000, capMs: 60_000, jitter: 0.2 };
 const retentionCheckMs = 3_600_000;
 
 /**
- * ArchiveReconciler copies the events of agents that run, deletes the archives of conversations
- * that are gone, and those whose retention is over.
+ * Copies the events of running agents to archives, and deletes the archives of deleted
+ * conversations and those beyond their retention.
  */
 export class ArchiveReconciler {
   readonly #options: ArchiveReconcilerOptions;
@@ -154,7 +144,6 @@ export class ArchiveReconciler {
     this.#expired = new ElapsedTimes(options);
   }
 
-  /** Takes a report of an agent about one of its conversations. */
   observe(conversation: CachedConversation, state: AgentConversation): void {
     const report = `${state.updatedAt ?? ''} ${state.reportedStatus}`;
     const isRunning = state.executionStatus === 'running';
@@ -165,8 +154,8 @@ export class ArchiveReconciler {
   }
 
   /**
-   * Takes the deletion of a conversation, whose archive is deleted as well. A deletion that is
-   * assumed leaves the archive to the sweep: after a restore of the cluster from a backup many
+   * Handles the deletion of a conversation, whose archive is deleted as well. A deletion that is
+   * only assumed leaves the archive to the sweep: after a restore of the cluster from a backup many
    * conversations are missing, and their archives are all that is left of them.
    */
   forget({ metadata }: CachedConversation, finality: Finality): void {
@@ -238,7 +227,7 @@ export class ArchiveReconciler {
         this.#schedule.isBehind(uid);
       return grows ? { requeueAfterMs: this.#schedule.waitMs(uid) } : undefined;
     } catch (error) {
-      // The caller tries again soon, and no wait for the next read may delay that.
+      // The caller retries soon, and no wait for the next read may delay the retry.
       this.#schedule.retry(uid);
       if (!bounded.signal.aborted || signal.aborted) throw error;
       return { requeueAfterMs: extendIntervalMs };
@@ -266,7 +255,7 @@ export class ArchiveReconciler {
     return undefined;
   }
 
-  /** Deletes an archive whose retention is over. Only the archive of a sandbox at rest expires. */
+  /** Deletes an archive beyond its retention. Only the archive of a sandbox at rest expires. */
   async #expire(conversation: CachedConversation, signal: AbortSignal): Promise<Result> {
     const { stores, clock } = this.#options;
     const { metadata, spec, status } = conversation;
@@ -291,8 +280,8 @@ export class ArchiveReconciler {
   }
 
   /**
-   * Stores the newest head of the store in a status that names none that exists. Such a status is
-   * that of a backup, and does not know when the archive has grown last: its time begins anew.
+   * Stores the newest head of the store in a status that names no existing head. Such a status is
+   * that of a backup and does not know when the archive last grew, so its retention starts over.
    */
   async #adopted(
     conversation: CachedConversation,
@@ -320,8 +309,8 @@ export class ArchiveReconciler {
   }
 
   /**
-   * Deletes what is stored of an archive that has expired, also what an earlier attempt has left:
-   * its process ended, or the store failed.
+   * Deletes what is stored of an expired archive, including what an earlier attempt left behind
+   * when its process ended or the store failed.
    */
   async #removeExpired(conversation: CachedConversation, signal: AbortSignal): Promise<Result> {
     const { archiver, archive, clock, metrics, logger } = this.#options;
@@ -337,8 +326,8 @@ export class ArchiveReconciler {
         const newest = await this.#adopted(conversation, signal);
         if (newest !== undefined) return newest;
       }
-      // The keys that are listed before this write belong to the expired archive alone: a new one
-      // has names of its own, and a writer that has begun before can not store its head.
+      // The keys that are listed before this write belong to the expired archive alone: a new
+      // archive uses new names, and a writer that started earlier can not store its head.
       const change = {
         archive: { events: 0, bytes: 0, expiredTime },
         reason: ArchiveReason.expired,
@@ -353,7 +342,7 @@ export class ArchiveReconciler {
       if (reason === undefined) throw error;
       logger.warn('An expired archive could not be deleted', { conversation: name, error });
       if (reason !== ArchiveReason.damaged) return { requeueAfterMs: failureBackoff.capMs };
-      // Only a person can mend a head that no key opens.
+      // Only a person can repair a head that no key opens.
       await archiver.record(conversation, { reason }, signal);
       return { requeueAfterMs: retentionCheckMs };
     }

@@ -27,16 +27,16 @@ import { ArchiveReason } from './archive-status.ts';
 /** Archives what an agent has before its pod ends. */
 export interface SandboxArchives {
   /**
-   * Archives everything that the agent has when the call begins. Ends in time in any case; what is
+   * Archives everything that the agent has when the call begins. Always ends in time; what is
    * missing then stays on the volume.
    */
   seal(sandbox: Sandbox, endpoint: AgentEndpoint, options: SealOptions): Promise<void>;
 }
 
 export interface SealOptions {
-  /** Maximum milliseconds of the call; 0: it only records that the archive is incomplete. */
+  /** Maximum milliseconds of the call; 0: only record that the archive is incomplete. */
   readonly maxMs: number;
-  /** Whether the pod is deleted after this call. Otherwise runs are still under way. */
+  /** Whether the pod is deleted after this call. Otherwise runs may still be in progress. */
   readonly isLast: boolean;
   readonly signal: AbortSignal;
 }
@@ -49,18 +49,17 @@ export interface SandboxSealOptions {
   readonly archive: ArchiveWriting;
   readonly archiver: Archiver;
   readonly stores: Pick<Stores, 'conversations' | 'templates'>;
-  /** Whether the last request to the store has failed lately. */
+  /** Whether the last request to the store has recently failed. */
   readonly isStoreFailing: () => boolean;
 }
 
-/** The parts of one call, for each conversation. */
 interface Sealing {
   readonly target: Omit<ArchiveTarget, 'conversation'>;
   readonly isLast: boolean;
-  /** Aborted at the end of the time of the call. */
+  /** Aborted when the time of the call is over. */
   readonly bounded: AbortSignal;
   readonly signal: AbortSignal;
-  /** The files of the sandbox; undefined where the agent can not show them in time. */
+  /** The files of the sandbox; undefined where the agent can not list them in time. */
   readonly snapshot: Promise<WorkspaceSnapshot | undefined>;
 }
 
@@ -106,7 +105,7 @@ export class SandboxSeal implements SandboxArchives {
       snapshot: snapshot ?? Promise.resolve(undefined),
     };
     try {
-      // All of them end within the bound, also where one fails.
+      // All of them end within the bound, even where one fails.
       const seals = await Promise.allSettled(
         conversations.map(async (conversation) => {
           const isComplete = await this.#sealOne(conversation, sealing);
@@ -125,7 +124,7 @@ export class SandboxSeal implements SandboxArchives {
     const { archiver } = this.#options;
     const { bounded, signal, isLast } = sealing;
     const { namespace, name, uid } = known.metadata;
-    // Another conversation may have got the name, and the events of this agent are not its own.
+    // Another conversation may have the name by now; the events of this agent are not its own.
     const newest = () => {
       const conversation = archiver.conversation(namespace, name);
       return conversation?.metadata.uid === uid ? conversation : known;
@@ -148,7 +147,7 @@ export class SandboxSeal implements SandboxArchives {
     return stored;
   }
 
-  /** Copies until nothing is left. `reported`: the condition of the conversation says why not. */
+  /** Copies until nothing is left. `reported`: the condition explains why something is. */
   async #copyAll(
     newest: () => CachedConversation,
     { target, bounded, signal }: Sealing,
@@ -211,10 +210,7 @@ export class SandboxSeal implements SandboxArchives {
     }
   }
 
-  /**
-   * Deletes the snapshot before, and the heads that processes have left which ended before they
-   * could delete them.
-   */
+  /** Deletes the previous snapshot, and the heads that processes have left behind. */
   async #deleteReplaced(
     { metadata, status }: CachedConversation,
     before: string | undefined,
@@ -232,13 +228,13 @@ export class SandboxSeal implements SandboxArchives {
         if (old.length > 0) await store.delete(old, { signal });
       }
     } catch (error) {
-      // The archive is complete all the same.
+      // The archive is complete nevertheless.
       if (!(error instanceof StoreError) && !signal.aborted) throw error;
     }
   }
 }
 
-/** A head of fewer events, or of as many, never becomes the current one. */
+/** Whether a head has fewer events, or as many; such a head never becomes the current one. */
 const isOlder = (name: string, current: string): boolean =>
   name !== current && (positionOf(name) ?? Infinity) <= (positionOf(current) ?? 0);
 

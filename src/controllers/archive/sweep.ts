@@ -26,9 +26,9 @@ export interface ArchiveSweepOptions extends RecordingNeeds {
 
 export interface SweepLimits {
   /**
-   * Maximum share of orphans among the archives of a namespace; 0.1 by default. Where there are
-   * more, the Conversations are missing rather than the archives superfluous: the cluster was
-   * restored from a backup, or is a copy of another one.
+   * Maximum share of orphans among the archives of a namespace; 0.1 by default. A higher share
+   * means that Conversations are missing: the cluster was restored from a backup, or is a copy of
+   * another one.
    */
   readonly maxOrphanShare: number;
 }
@@ -39,25 +39,24 @@ const retryMs = 60_000;
 const orphanedForMs = 86_400_000;
 const maxForeign = 10_000;
 
-/** The archives of a namespace as one sweep has found them. */
 interface Found {
-  /** UIDs of archives without a Conversation, those of other installations left out. */
+  /** UIDs of archives without a Conversation, except those of other installations. */
   readonly orphans: readonly string[];
-  /** UIDs of orphans that have been ones for so long that they may be deleted. */
+  /** UIDs of orphans that have been orphans long enough to be deleted. */
   readonly ripe: readonly string[];
   /** Number of archives with a Conversation. */
   readonly used: number;
 }
 
 /**
- * Deletes the archives whose conversation was deleted while no operator saw it. The archives of a
- * namespace are listed before its conversations: each of them was written for a conversation that
- * existed, and a UID that is gone comes back with a backup alone. For that the sweep waits a day,
- * and deletes nothing where many archives are orphans at the same time.
+ * Deletes archives whose conversation was deleted while no operator saw it. The archives of a
+ * namespace are listed before its conversations: each was written for a conversation that existed,
+ * and a deleted UID only comes back with a backup. For that reason the sweep waits a day, and
+ * deletes nothing where many archives become orphans at the same time.
  */
 export class ArchiveSweep {
   readonly #options: ArchiveSweepOptions;
-  /** UIDs of archives that the log has named. */
+  /** UIDs of archives that the log has already named. */
   readonly #foreign = new Set<string>();
   /** Origins of the archives without a Conversation, by namespace and UID. */
   readonly #orphans: ElapsedTimes;
@@ -143,7 +142,7 @@ export class ArchiveSweep {
     return { orphans, ripe, used: archived.length - missing.length };
   }
 
-  /** Shows at the templates of a namespace whether its archives are swept. */
+  /** Reports on the templates of a namespace whether its archives are swept. */
   async #show(
     namespace: string,
     stop: { readonly orphans: number; readonly archives: number } | undefined,
@@ -168,7 +167,7 @@ export class ArchiveSweep {
     const { client, clock } = this.#options;
     const { metadata, status } = template;
     const shown = findCondition(status?.conditions, archivesSweptCondition);
-    // Nothing is written for a namespace whose sweep was never stopped.
+    // Nothing is written for a namespace whose sweeps were never stopped.
     if (shown === undefined ? update.status === 'True' : shown.message === update.message) return;
     const { generation } = metadata;
     const conditions = setConditions(status?.conditions, [update], generation, isoTime(clock));
@@ -179,7 +178,7 @@ export class ArchiveSweep {
         { signal, from: status },
       );
     } catch (error) {
-      // The next sweep shows it.
+      // The next sweep reports it.
       if (!isConflict(error) && !isNotFound(error)) throw error;
     }
   }

@@ -12,13 +12,12 @@ import { StartErrorCode, StartFailure } from './start/stage.ts';
 /** Maximum length of a text of the agent in the status, in characters. */
 const maxDetailLength = 2048;
 
-/** Settings of the agent for a conversation. They contain a secret: the API key of the model. */
+/** Settings of the agent for a conversation, with a secret: the API key of the model. */
 export type AgentConfiguration = Pick<
   NewAgentConversation,
   'llm' | 'tools' | 'confirmationPolicy' | 'maxIterations'
 >;
 
-/** Part of a conversation that decides the settings of the agent. */
 type Configured = { readonly metadata: Pick<CachedConversation['metadata'], 'namespace'> } & {
   readonly spec: Pick<CachedConversation['spec'], 'owner' | 'templateName' | 'agent'>;
 };
@@ -41,10 +40,7 @@ export class AgentConfigurations {
     this.#options = options;
   }
 
-  /**
-   * Throws `StartFailure` for a model that the template does not allow, and when a credential that
-   * the template names is missing.
-   */
+  /** Throws `StartFailure` for a model that is not allowed, and for a missing credential. */
   async of(conversation: Configured): Promise<AgentConfiguration> {
     const { spec } = conversation;
     const chosen = spec.agent ?? {};
@@ -70,10 +66,7 @@ export class AgentConfigurations {
     };
   }
 
-  /**
-   * Returns the model with its current key; undefined without a key, and for a model that the
-   * template no longer allows.
-   */
+  /** The model with its current key; undefined without a key, and for a model no longer allowed. */
   async llmWithKey(
     conversation: Configured,
   ): Promise<(AgentLlm & { readonly apiKey: string }) | undefined> {
@@ -85,10 +78,7 @@ export class AgentConfigurations {
     return llm === undefined || apiKey === undefined ? undefined : { ...llm, apiKey };
   }
 
-  /**
-   * Removes the key from a text of the agent, because hosts of models repeat the key that they
-   * reject.
-   */
+  /** Removes the key from a text of the agent: hosts of models repeat a key that they reject. */
   async shown(
     text: string,
     conversation: Configured,
@@ -98,7 +88,7 @@ export class AgentConfigurations {
     return plainText(key === undefined ? text : withoutSecrets(text, [key]), maxLength);
   }
 
-  /** The key of the model, and the secrets of the owner, which no text of the agent may show. */
+  /** The secrets that no text of the agent may show: the model's key, and the owner's. */
   async secretsOf(
     conversation: Pick<CachedConversation, 'metadata' | 'spec'>,
     signal: AbortSignal,

@@ -48,17 +48,13 @@ export interface ConversationsOptions extends RecordingNeeds {
   readonly gitHosts: GitHosts;
   /** Where sandboxes of a namespace reach the gateway. Absent: nowhere. */
   readonly agentSide?: { readonly url: string; readonly namespace: string } | undefined;
-  /**
-   * Limits that differ from the defaults: 10 min for a clone, 10 min for the set-up script, 10 GiB
-   * for a repository.
-   */
+  /** Default: 10 min for a clone and for the set-up script, 10 GiB for a repository. */
   readonly preparation?: Partial<PreparationLimits> | undefined;
   /** Maximum time between two polls in milliseconds, for agents that send no webhooks. */
   readonly maxPollMs?: number | undefined;
   readonly unresponsiveAgents: UnresponsiveAgents;
   /** Called once for a sandbox whose agent is unresponsive. */
   readonly onUnresponsive: (sandbox: Sandbox) => void;
-  /** Called with each report of an agent about a conversation. */
   readonly onReport?: (conversation: CachedConversation, state: AgentConversation) => void;
   /** Absent: no limit rejects any start. */
   readonly refusalOf?: ChooseSandboxOptions['refusalOf'];
@@ -72,7 +68,7 @@ const defaultLimits: PreparationLimits = {
   maxRepositoryMebibytes: 10_240,
 };
 
-/** Creates the reconciler of conversations, and the parts that it shares with their start. */
+/** Creates the reconciler of conversations, and the parts that it shares with the start. */
 export function createConversations(options: ConversationsOptions): ConversationReconciler {
   const {
     client,
@@ -141,9 +137,9 @@ export function createConversations(options: ConversationsOptions): Conversation
 const busyDelayMs = 100;
 
 /**
- * Whether an update of a conversation is an event. After the start, the operator alone writes the
- * status, and the poll of the agent is due by its own schedule. The status of the sandbox is an
- * event all the same: a stale cache may have been its source.
+ * Whether an update of a conversation is an event. After the start only the operator writes the
+ * status, and polls of the agent have a schedule of their own. The status of the sandbox is an
+ * event nevertheless, because it may come from a stale cache.
  */
 const isRelevant = (conversation: CachedConversation, old: CachedConversation): boolean =>
   !isStartOver(startStatusOf(conversation)) ||
@@ -158,26 +154,18 @@ const isRelevant = (conversation: CachedConversation, old: CachedConversation): 
 export interface ConversationControllersOptions {
   readonly caches: Pick<WatchedCaches, 'conversations' | 'sandboxes'>;
   readonly reconciler: Pick<ConversationReconciler, 'reconcile' | 'refresh'>;
-  /** Conversations whose agent has sent a notification. */
   readonly notified: EventSource;
 }
 
 /**
- * One of two controllers with the same reconcile. A conversation belongs to `start` until its start
- * is over, and to `status` after that, so that long starts delay no status. The event that ends the
- * start reaches both, and each drops the requests of the other.
+ * One of two controllers with the same reconcile function. `start` handles a conversation until its
+ * start is over, and `status` after that, so that long starts delay no status. The event that ends
+ * the start reaches both, and each drops the requests of the other.
  */
 function conversationController(
   name: 'conversation' | 'status',
-  {
-    caches,
-    reconciler,
-    inWork,
-    more,
-  }: Omit<ConversationControllersOptions, 'notified'> & {
-    readonly inWork: Set<string>;
-    readonly more: readonly EventSource[];
-  },
+  { caches, reconciler, notified }: ConversationControllersOptions,
+  inWork: Set<string>,
 ): ControllerSpec {
   const conversations = caches.conversations.store;
   const cachedOf = ({ namespace, name: own }: Request) => conversations.get(namespace, own);
@@ -188,7 +176,7 @@ function conversationController(
   const usersOf = (sandbox: Sandbox): readonly Request[] => {
     const { namespace, name: own, ownerReferences = [] } = sandbox.metadata;
     const users = conversations.byIndex(bySandbox, `${namespace}/${own}`);
-    // The maker deletes a sandbox that it does not use.
+    // A conversation in the owner references deletes a sandbox that it does not use.
     const makers = ownerReferences
       .flatMap((owner) => conversations.get(namespace, owner.name) ?? [])
       .filter((conversation) => isUnusedBy(conversation, sandbox));
@@ -204,14 +192,14 @@ function conversationController(
         isRelevant,
       }),
       watch(caches.sandboxes, usersOf),
-      ...more,
+      ...(name === 'status' ? [notified] : []),
     ],
     refresh: (request, signal) => reconciler.refresh(request, signal),
     reconcile: async (request, signal): Promise<Result> => {
       if (!isMine(request)) return undefined;
       const uid = cachedOf(request)?.metadata.uid;
       if (uid === undefined) return reconciler.reconcile(request, signal);
-      // The start that has just ended may still be in the hands of the other controller.
+      // The other controller may still work on the start that has just ended.
       if (inWork.has(uid)) return { requeueAfterMs: busyDelayMs };
       inWork.add(uid);
       try {
@@ -230,20 +218,9 @@ function conversationController(
 export function conversationControllers(
   options: ConversationControllersOptions,
 ): readonly [start: ControllerSpec, status: ControllerSpec] {
-  /** Uids of the conversations that one of the two controllers works on. */
   const inWork = new Set<string>();
   return [
-    conversationController('conversation', {
-      caches: options.caches,
-      reconciler: options.reconciler,
-      inWork,
-      more: [],
-    }),
-    conversationController('status', {
-      caches: options.caches,
-      reconciler: options.reconciler,
-      inWork,
-      more: [options.notified],
-    }),
+    conversationController('conversation', options, inWork),
+    conversationController('status', options, inWork),
   ];
 }

@@ -27,7 +27,7 @@ export interface FollowingOptions {
   readonly writer: Pick<StatusWriter, 'forget'>;
 }
 
-/** Follows a conversation after its start: its sandbox, its agent and what people want of it. */
+/** Follows a conversation after its start: its sandbox, its agent and the requests of its users. */
 export class Following {
   readonly #options: FollowingOptions;
 
@@ -35,7 +35,6 @@ export class Following {
     this.#options = options;
   }
 
-  /** Forgets a conversation that is deleted. */
   forget(conversation: Request): void {
     const { poller, writer, runs, delivery } = this.#options;
     for (const part of [poller, writer, runs, delivery]) part.forget(conversation);
@@ -43,8 +42,8 @@ export class Following {
 
   /**
    * In order: records the answer to the agent's question, polls the agent, and after its report
-   * follows the run, takes the question or gives the answer, and delivers messages. Returns the
-   * milliseconds until the next reconcile, or until a step that follows a poll is repeated.
+   * follows the run, stores the question or sends the answer, and delivers messages. Returns the
+   * milliseconds until the next reconcile, or until a step after a poll is repeated.
    */
   async advance(scope: Scope): Promise<number | undefined> {
     const { approvals, delivery, poller, logger } = this.#options;
@@ -69,10 +68,7 @@ export class Following {
     }
   }
 
-  /**
-   * Polls the agent of a started conversation. Returns the milliseconds until the next reconcile
-   * when there is no report.
-   */
+  /** Polls the agent. Returns the milliseconds until the next reconcile when there is no report. */
   async #poll(scope: Scope): Promise<PolledRun | number | undefined> {
     const { clock, configurations, poller, writer } = this.#options;
     const { stored, sandbox, signal } = scope;
@@ -117,7 +113,7 @@ export class Following {
   async #followRun(scope: Scope, run: PolledRun): Promise<number | undefined> {
     const { poller, runs } = this.#options;
     const observation = await runs.observe(scope, run).catch(async (error: unknown) => {
-      // A report without the cause of an error counts as a report that the operator can not read.
+      // A report without the cause of an error counts as malformed.
       if (error instanceof AgentError) await this.#malformed(scope, run.sandbox, error);
       throw error;
     });
@@ -126,7 +122,7 @@ export class Following {
     return againAfterMs;
   }
 
-  /** Marks the run as unknown once the operator could not read the reports for too long. */
+  /** Marks the run as unknown once reports have been malformed for too long. */
   async #malformed(scope: Scope, sandbox: Sandbox, error: AgentError): Promise<void> {
     const { clock, configurations, poller } = this.#options;
     if (!poller.recordMalformed(scope.stored.metadata)) return;

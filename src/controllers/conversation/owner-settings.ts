@@ -19,8 +19,8 @@ export interface OwnerSettingsReaderOptions extends CommonNeeds {
 }
 
 /**
- * Time for which a start reads the settings from memory, because its stages read them twice.
- * Another start reads them anew: its owner may have changed them in between.
+ * Time for which a start keeps the settings in memory, because its stages read them twice. Another
+ * start reads them anew: the owner may have changed them in between.
  */
 const freshMs = 2_000;
 /** Maximum starts whose settings are in memory. */
@@ -59,7 +59,7 @@ export class OwnerSettingsReader {
 
   /**
    * The secrets that the agent of a conversation may have: those of its owner, of its start, and of
-   * MCP servers. A value that does not open is left out: no agent gets it either.
+   * MCP servers. A value that can not be decrypted is omitted; no agent gets it either.
    */
   async secretsOf(
     conversation: Pick<CachedConversation, 'metadata' | 'spec'>,
@@ -69,7 +69,7 @@ export class OwnerSettingsReader {
     const { namespace, name: id, uid } = conversation.metadata;
     const { owner } = conversation.spec;
     const { secrets: owned = [], mcpServers = [] } = await this.of(conversation, signal);
-    // Caches have no sealed values of conversations.
+    // Caches lack the sealed values of conversations.
     const stored =
       conversation.spec.secrets === undefined
         ? undefined
@@ -99,10 +99,7 @@ export class OwnerSettingsReader {
     ].flatMap(({ name, value }) => (value === undefined ? [] : [{ name, value }]));
   }
 
-  /**
-   * The servers of the Model Context Protocol of an owner. A server is left out whose headers or
-   * environment do not open.
-   */
+  /** The owner's MCP servers, except those whose headers or environment can not be decrypted. */
   mcpServersOf({ owner, mcpServers = [] }: OwnerSettingsSpec): readonly AgentMcpServer[] {
     return mcpServers.flatMap((server) => {
       const secrets = mcpValuesOf(server, owner, this.#options.sealing);

@@ -23,7 +23,7 @@ import { withTransition } from './start/start-status.ts';
 import type { StatusWriter } from './status-writer.ts';
 import { storedObject } from '../stored-object.ts';
 
-/** A sandbox that was deleted never returns. A cache that still shows such a sandbox is behind. */
+/** A deleted sandbox never returns; a cache that still shows it lags. */
 const isSandboxGone = ({ sandboxStatus, sandboxUID }: ConversationStatus): boolean =>
   sandboxStatus === 'MISSING' && sandboxUID !== undefined;
 
@@ -34,8 +34,8 @@ export interface SandboxAccess {
 }
 
 /**
- * Returns the sandbox that the status names; undefined when that sandbox is gone or another sandbox
- * has its name. The cache may be behind, so the API server confirms that a sandbox is gone.
+ * The sandbox that the status names; undefined when that sandbox is deleted or another sandbox has
+ * its name. The API server confirms a deletion, because the cache may lag.
  */
 export async function findSandbox(
   access: SandboxAccess,
@@ -94,7 +94,7 @@ const uncachedMs = 5_000;
 export class ConversationReconciler {
   readonly #options: ConversationReconcilerOptions;
   readonly #newest: NewestStore<CachedConversation>;
-  /** With the sandboxes that starts have created and that the cache does not show yet. */
+  /** Includes sandboxes that starts have created and the cache does not show yet. */
   readonly #sandboxes: NewestStore<Sandbox>;
 
   constructor(options: ConversationReconcilerOptions) {
@@ -122,8 +122,8 @@ export class ConversationReconciler {
     const scope = new Scope(conversation, { signal, write: (each) => this.#write(each) });
     const againAfterMs = await this.#advance(scope);
     await this.#write(scope);
-    // The sandbox is released after the failure is stored, so that a process that ends in between
-    // releases the sandbox later.
+    // The sandbox is released after the failure is stored, so that another process can still
+    // release it after a crash in between.
     if (scope.startStatus === 'ERROR') await releaseSandbox(this.#options, scope.stored, signal);
     await releaseUnusedClaims(this.#options, scope.stored, signal);
     const { sandbox } = scope;
@@ -136,10 +136,7 @@ export class ConversationReconciler {
     return requeueAfterMs === Infinity ? undefined : { requeueAfterMs };
   }
 
-  /**
-   * Reads a conversation again after a conflict, because the cache was behind the version that the
-   * API server has.
-   */
+  /** Reads a conversation again after a conflict, because the cache lagged. */
   async refresh({ namespace, name }: Request, signal: AbortSignal): Promise<void> {
     const stored = await this.#options.client.get(conversations, namespace, name, { signal });
     if (conversations.accepts?.(stored) !== false) this.#newest.observe(cachedConversation(stored));
@@ -147,7 +144,7 @@ export class ConversationReconciler {
 
   /**
    * Runs the steps that are due. Returns the milliseconds until the next reconcile, or until a step
-   * that follows a poll is repeated.
+   * after a poll is repeated.
    */
   async #advance(scope: Scope): Promise<number | undefined> {
     const { client, clock, start, following } = this.#options;
@@ -161,8 +158,8 @@ export class ConversationReconciler {
   }
 
   /**
-   * Writes the status if it differs, with phase and reason of the sandbox; afterwards `stored` is
-   * the version of the API server.
+   * Writes a changed status with phase and reason of the sandbox; afterwards `stored` is the
+   * version of the API server.
    */
   async #write(scope: Scope): Promise<void> {
     const { status, stored, signal } = scope;
@@ -178,8 +175,8 @@ export class ConversationReconciler {
   }
 
   /**
-   * Records a poll whose outcome is stored. Returns the milliseconds until the next one, or until
-   * the next reconcile without a poll; Infinity: none.
+   * Records a poll whose outcome is stored. Returns the milliseconds until the next poll, or the
+   * next reconcile without a poll; Infinity: none.
    */
   #nextPollMs(
     { poll, status }: Scope,

@@ -5,30 +5,21 @@ import type { ConversationStatus, StartStatus } from '../../resources/conversati
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { Poll } from './polling/conversation-poller.ts';
 
-/**
- * Writes a status on the version of the conversation that was read, or throws. Returns the status
- * as stored.
- */
+/** Writes a status on the version that was read, or throws. Returns the status as stored. */
 export type SaveStatus = (status: ConversationStatus) => Promise<ConversationStatus>;
 
-/** State of one reconcile of a conversation. */
 export class Scope {
   /** Conversation as the API server has it. */
   stored: CachedConversation;
-  /** Status that the reconcile is going to write. */
   status: ConversationStatus;
   sandbox: Sandbox | undefined;
   /** Endpoint of the agent, once a stage of the start has found the sandbox running. */
   endpoint: AgentEndpoint | undefined;
-  /**
-   * Absolute path of the folder in which the agent works, once a stage of the start has prepared
-   * the folder.
-   */
+  /** Absolute path of the agent's folder, once a stage of the start has prepared the folder. */
   workingDir: string | undefined;
   /** Answer of the agent to the poll of this reconcile. */
   poll: Poll | undefined;
 
-  /** Ends the reconcile. */
   readonly signal: AbortSignal;
   readonly save: SaveStatus;
 

@@ -22,17 +22,17 @@ import type { RecentAnswers } from './recent-answers.ts';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import { TokenBucket, type TokenBucketOptions } from '@conversation-operator/base/token-bucket';
 
-/** Delay before a change of usage is written without another change, in milliseconds. */
+/** Delay before a change of usage alone is written, in milliseconds. */
 const usageMs = 30_000;
 /**
- * Delay before another reason of a sandbox that starts is written, in milliseconds: longer than a
+ * Delay before another reason of a starting sandbox is written, in milliseconds: longer than a
  * start takes with its image on the node.
  */
 const reasonMs = 3_000;
 
 /**
- * Status writes of one owner's observations: a polled agent may change something at every poll, and
- * one owner may have hundreds of agents.
+ * Rate limit of one owner's observation writes: a polled agent may change something at every poll,
+ * and one owner may have hundreds of agents.
  */
 const budget: TokenBucketOptions = { burst: 100, intervalMs: 50 };
 /** Maximum owners whose budgets are in memory. A forgotten budget is a full one. */
@@ -40,7 +40,7 @@ const maxOwners = 10_000;
 
 /**
  * Usage changes all the time while an agent works, and no client waits for a change of usage. The
- * result of a run changes with its status; alone, with the usage.
+ * result of a run is written with its status, or else with the usage.
  */
 const withoutUsage = ({
   metrics: _metrics,
@@ -67,8 +67,8 @@ const withoutObservations = ({
 const inPassing: ReadonlySet<unknown> = new Set<ExecutionStatus>(['idle', 'running']);
 
 /**
- * Whether a change shows only what the agent does meanwhile. The first status of a run and each one
- * in which the run ends or waits for a person is more than that.
+ * Whether a change only shows progress of the agent. The first status of a run, and a status in
+ * which the run ends or waits for a person, is more than that.
  */
 const isObservation = (next: ConversationStatus, stored: ConversationStatus): boolean =>
   stored.executionStatus !== undefined &&
@@ -95,28 +95,26 @@ function paceOf(next: ConversationStatus, stored: ConversationStatus | undefined
     : atOnce;
 }
 
-/** Conversation whose status is to be written. */
 interface StatusOwner {
-  /** Key of the conversation. */
   readonly key: string;
   readonly owner: string;
 }
 
 /**
- * Withholds writes of usage, and of the reason of a sandbox that starts, until another field
- * changes, for example at the end of a run, or until the delay is over. Writes of observations take
- * a token of their owner's budget, and wait for it in the order in which they came; a write for
- * which people or the quota wait takes none, and contains the observations too. All of this is in
- * memory only; a new process withholds anew.
+ * Delays writes of usage, and of the reason of a starting sandbox, until another field changes, for
+ * example at the end of a run, or until the delay is over. Writes of observations take a token of
+ * their owner's bucket, in the order of arrival; a write for which people or the quota wait takes
+ * none, and contains the observations too. All of this is in memory only; a new process delays
+ * anew.
  */
 export class StatusCoalescer {
   readonly #clock: Clock;
-  /** Deadlines of withheld writes, by conversation. */
+  /** Deadlines of delayed writes, by conversation. */
   readonly #dueAt = new Map<string, number>();
   /**
    * Times of the tokens that conversations wait for. A conversation keeps its token until that time
-   * when its write has become unnecessary meanwhile: an agent that changes its mind at every poll
-   * takes no further one.
+   * even when its write has become unnecessary: an agent that alternates at every poll takes no
+   * further one.
    */
   readonly #tokenAt = new Map<string, number>();
   readonly #budgets = recentlyUsed<TokenBucket>(maxOwners);
@@ -125,7 +123,7 @@ export class StatusCoalescer {
     this.#clock = clock;
   }
 
-  /** Whether to withhold the write for now. A caller that receives false has to write. */
+  /** Whether to delay the write for now. A caller that receives false has to write. */
   withheld(
     { key, owner }: StatusOwner,
     next: ConversationStatus,
@@ -145,12 +143,12 @@ export class StatusCoalescer {
     return false;
   }
 
-  /** Milliseconds until the withheld write is due; Infinity when no write is withheld. */
+  /** Milliseconds until the delayed write is due; Infinity when none is delayed. */
   waitMs(key: string): number {
     return Math.max(0, (this.#dueAt.get(key) ?? Infinity) - this.#clock.monotonic());
   }
 
-  /** Says that the stored status is up to date. */
+  /** Records that the stored status is up to date. */
   settle(key: string): void {
     this.#dueAt.delete(key);
   }
@@ -160,7 +158,6 @@ export class StatusCoalescer {
     this.#tokenAt.delete(key);
   }
 
-  /** Time from which an observation may be written. */
   #tokenTime(key: string, owner: string, withheldUntil: number): number {
     const now = this.#clock.monotonic();
     const known = this.#tokenAt.get(key);
@@ -175,14 +172,14 @@ export class StatusCoalescer {
   }
 }
 
-/** The code of a start is read from the API server: another value than these gets no series. */
+/** The code of a start comes from the API server: an unknown value gets no series of its own. */
 const knownCode = oneOf(
   [StartErrorCode, SandboxFailure, FailureCode].flatMap((codes) => Object.values(codes)),
 );
 
 export interface StatusWriterOptions extends RecordingNeeds {
   readonly metrics: Metrics;
-  readonly answers: Pick<RecentAnswers, 'remember' | 'written'>;
+  readonly answers: Pick<RecentAnswers, 'remember'>;
 }
 
 /** Writes the status of conversations, and reports each change by Events, metrics and logs. */
@@ -195,7 +192,7 @@ export class StatusWriter {
     this.#coalescer = new StatusCoalescer(options);
   }
 
-  /** Milliseconds until a withheld write is due; Infinity when none is withheld. */
+  /** Milliseconds until a delayed write is due; Infinity when none is delayed. */
   waitMs(conversation: Request): number {
     return this.#coalescer.waitMs(requestKey(conversation));
   }
@@ -205,10 +202,9 @@ export class StatusWriter {
   }
 
   /**
-   * Writes the status if it differs, on the version of the conversation that was read. Returns the
-   * conversation and the status that were stored; undefined without a write. `isPolled`: the agent
-   * has just reported all usage, so a status without changes leaves no write to withhold. A start
-   * has no usage.
+   * Writes a changed status on the version of the conversation that was read. Returns the stored
+   * conversation and status; undefined without a write. `isPolled`: the agent has just reported all
+   * usage, so an unchanged status leaves no write to delay. A start has no usage.
    */
   async write(
     before: CachedConversation,
@@ -234,14 +230,12 @@ export class StatusWriter {
     if (coalescer.withheld({ key, owner: ownerShare(before) }, current, before.status))
       return undefined;
     const status = withProjection(before, current, generation, isoTime(clock));
-    const sentAt = clock.monotonic();
     const answer = await client.updateStatus(
       conversations,
       { ...before, status },
       { signal, from: before.status },
     );
     const stored = cachedConversation(answer);
-    answers.written(stored, sentAt);
     if (!isStartOver(startStatusOf({ status }))) answers.remember(answer, stored.storedBytes);
     this.#report(before, status);
     const { approval } = status;

@@ -33,8 +33,8 @@ import { sandboxOf } from '../sandbox/controller.ts';
 /** Pure decisions about whether the pod of a sandbox keeps its node. */
 
 /**
- * Time for which nothing has to work before a pod lets its node go. An agent that begins and ends a
- * run every second costs no more than two writes in this time.
+ * Quiet time before a pod lets its node go. An agent whose runs start and end every second causes
+ * no more than two writes in this time.
  */
 export const quietMs = 60_000;
 
@@ -55,14 +55,14 @@ interface ObservedDisruption {
   /** Annotations of the template win, so that people can decide for a whole template. */
   readonly template: SandboxTemplate | undefined;
   readonly isNeeded: boolean;
-  /** Milliseconds since the node was needed, as far as this process knows. */
+  /** Milliseconds since the node was last needed, as far as this process knows. */
   readonly quietForMs: number;
 }
 
 interface DisruptionDecision {
-  /** The annotations to write; null removes one. Absent: the pod has what it should have. */
+  /** The annotations to write; null removes one. Absent: the pod has the right ones. */
   readonly change?: DisruptionChange;
-  /** Delay before the pod may let go; absent when nothing is to be waited for. */
+  /** Delay before the pod may let its node go; absent when no time has to pass. */
   readonly requeueAfterMs?: number;
 }
 
@@ -86,9 +86,8 @@ export interface DisruptionReconcilerOptions {
 }
 
 /**
- * DisruptionReconciler keeps the annotations of a sandbox's pod that state whether autoscalers
- * may empty its node. All inputs are stored, so a new leader writes only what differs; it measures
- * the quiet time anew.
+ * Maintains the annotations of a sandbox's pod that permit or forbid autoscalers to empty its node.
+ * All inputs are stored, so a new leader only writes differences; it measures the quiet time anew.
  */
 export class DisruptionReconciler {
   readonly #options: DisruptionReconcilerOptions;
@@ -104,7 +103,7 @@ export class DisruptionReconciler {
     const sandbox = stores.sandboxes.get(namespace, name);
     const pod = stores.pods.get(namespace, name);
     if (sandbox === undefined || pod === undefined || !isOwnedBy(pod, sandbox)) return undefined;
-    // The next pod begins with values of its own.
+    // The next pod starts with values of its own.
     if (pod.metadata.deletionTimestamp !== undefined || hasEnded(pod)) return undefined;
     const { uid } = pod.metadata;
     const isNeeded = this.#isNeeded(sandbox);
@@ -112,14 +111,14 @@ export class DisruptionReconciler {
       pod,
       template: stores.templates.get(namespace, sandbox.spec.templateName),
       isNeeded,
-      // A claim makes the pod of a spare keep its node before any conversation is in the sandbox.
+      // A claimed pod keeps its node before any conversation is in the sandbox.
       quietForMs: this.#needs.lastsMs(
         uid,
         `${isNeeded} ${pod.metadata.annotations?.[safeToEvictAnnotation]}`,
       ),
     });
     if (change === undefined) return requeueAfterMs === undefined ? undefined : { requeueAfterMs };
-    // A pod that is gone, or another one of its name, needs no write.
+    // A pod that is deleted or replaced needs no write.
     await unlessChanged(
       client.mergePatch(
         pods,
@@ -132,12 +131,11 @@ export class DisruptionReconciler {
     return undefined;
   }
 
-  /** Forgets a pod that is gone. */
   forget(podUid: string): void {
     this.#needs.forget(podUid);
   }
 
-  /** Spares have no conversations. */
+  /** Warm sandboxes have no conversations. */
   #isNeeded(sandbox: Sandbox): boolean {
     const { namespace, name } = sandbox.metadata;
     return this.#options.stores.conversations
@@ -162,7 +160,6 @@ const isOtherPod = (pod: CachedPod, old: CachedPod): boolean =>
     (key) => pod.metadata.annotations?.[key] !== old.metadata.annotations?.[key],
   );
 
-/** States on the pods of sandboxes whether autoscalers may empty their nodes. */
 export function disruptionController(
   caches: Pick<WatchedCaches, 'conversations' | 'pods' | 'sandboxes'>,
   reconciler: DisruptionReconciler,

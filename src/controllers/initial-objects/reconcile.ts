@@ -11,12 +11,12 @@ import { sandboxTemplates } from '../../resources/sandbox-template.ts';
 import { z } from 'zod';
 
 /**
- * Annotation with the spec, as JSON, that the operator has given to an initial object. While the
- * object still has that spec it follows the values; a changed one belongs to people.
+ * Annotation with the spec, as JSON, that the operator has applied to an initial object. An object
+ * with exactly that spec follows the chart values; after a change by people it no longer does.
  */
 export const initialSpecAnnotation = `${group}/initial-spec`;
 
-/** The label by which an object without the annotation is one of an earlier version of the chart. */
+/** The label that identifies objects of earlier chart versions, which lack the annotation. */
 const nameLabel = 'app.kubernetes.io/name';
 const instanceLabel = 'app.kubernetes.io/instance';
 
@@ -40,16 +40,13 @@ const liveSchema = z.object({
 type InitialObjectStep =
   /** The object has the wanted spec, or had it before people changed it. */
   | { readonly do: 'nothing' }
-  /** People have changed the object, and the values have changed since. */
+  /** People have changed the object, and the chart values have changed since. */
   | { readonly do: 'leave' }
-  /**
-   * The object follows, unless people have changed it: that is so where putting `spec` into it
-   * changes something.
-   */
+  /** The object is updated if a dry run with `spec` shows no change by people. */
   | { readonly do: 'compare'; readonly spec: Readonly<Record<string, unknown>> }
   | { readonly do: 'replace' };
 
-/** The spec of the annotation; undefined for what the operator has not written. */
+/** The spec of the annotation; undefined for content that the operator has not written. */
 function parsed(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     return z.record(z.string(), z.unknown()).safeParse(JSON.parse(text)).data;
@@ -64,11 +61,11 @@ const labelFields = z.object({
 const setsInstance = (fields: unknown): boolean => labelFields.safeParse(fields).success;
 
 /**
- * Decides what to do with an object that exists.
+ * Decides what to do with an existing object.
  *
- * Earlier versions of the chart had these objects as resources of the release. Such an object has
- * the labels of the chart and no annotation. Only who gave it those labels has ever set a field of
- * its spec, unless people have changed it: the API server notes who has set which field.
+ * Earlier chart versions had these objects as resources of the release. Such an object has the
+ * chart's labels and no annotation. Unless people have changed it, the manager of those labels is
+ * the only manager of spec fields, as `managedFields` shows.
  */
 function decideInitialObject(wanted: InitialObject, live: unknown): InitialObjectStep {
   const { metadata } = liveSchema.parse(live);
@@ -81,7 +78,7 @@ function decideInitialObject(wanted: InitialObject, live: unknown): InitialObjec
   const isOfChart =
     metadata.labels[instanceLabel] !== undefined &&
     metadata.labels[nameLabel] === wanted.metadata.labels[nameLabel];
-  // Also where people have set every field of the spec, the label is that of who made the object.
+  // Even where people have set every field of the spec, the label belongs to the creator.
   const authors = new Set(
     metadata.managedFields
       .filter(
@@ -98,7 +95,7 @@ type AnyObject = CustomObject<Readonly<Record<string, unknown>>, unknown>;
 const hasSpec = (object: unknown): object is AnyObject =>
   typeof object === 'object' && object !== null && 'spec' in object;
 
-/** Both kinds without their types: the API server validates what the values say. */
+/** Both kinds without their types: the API server validates the values. */
 const resources: Readonly<Record<InitialObject['kind'], ResourceDefinition<AnyObject>>> = {
   ConversationQuota: { ...conversationQuotas, accepts: hasSpec },
   SandboxTemplate: { ...sandboxTemplates, accepts: hasSpec },
@@ -110,29 +107,26 @@ export interface InitialObjectsOptions extends CommonNeeds {
 }
 
 /**
- * - absent: there is none, and `create` is false.
- * - left: people have changed the object, so the values do not count for it any more.
+ * - absent: the object does not exist, and `create` is false.
+ * - left: people have changed the object, so the values no longer apply to it.
  */
 type Outcome = 'absent' | 'created' | 'replaced' | 'kept' | 'left';
 
 interface Permitted {
   readonly create: boolean;
-  /**
-   * Treatment of an object that exists: none, or the API server judges the spec of the values, or
-   * the object follows the values.
-   */
+  /** Treatment of an existing object: nothing, a dry run of the values, or an update. */
   readonly existing: 'ignore' | 'judge' | 'replace';
   readonly signal: AbortSignal;
 }
 
-/** The delay between two checks that the objects exist. */
+/** Delay between two checks that the objects exist. */
 const checkMs = 15_000;
 const retries = { baseMs: 500, capMs: 15_000, jitter: 0.2 } as const;
 
 /**
- * The objects that an installation begins with: its default quota and templates. The values say
- * which there are, and what they say at first; people may change them, and a changed one is left as
- * it is. An object that was deleted is created again.
+ * The initial objects of an installation: its default quota and templates. The chart values list
+ * them with their initial specs. People may change an object, and the operator then leaves it
+ * alone. A deleted object is created again.
  */
 export class InitialObjects {
   readonly #options: InitialObjectsOptions;
@@ -142,8 +136,8 @@ export class InitialObjects {
   }
 
   /**
-   * Resolves once every object exists and the API server accepts the values for it, so that a
-   * process with values that it refuses does not become ready. Rejects with the signal's reason.
+   * Resolves once every object exists and the API server accepts its values, so that a process with
+   * invalid values never becomes ready. Rejects with the signal's reason.
    */
   async ensure(signal: AbortSignal): Promise<void> {
     for (const object of this.#options.objects)
@@ -151,8 +145,8 @@ export class InitialObjects {
   }
 
   /**
-   * Lets every object follow the values, and creates what is deleted, until the signal is aborted,
-   * with whose reason it rejects. Only one process does that: during an upgrade, the processes
+   * Updates every object to the values and recreates deleted ones, until the signal is aborted,
+   * whose reason it rejects with. Only one process may do that: during an upgrade, the processes
    * before it have other values.
    */
   async maintain(signal: AbortSignal): Promise<never> {
@@ -174,7 +168,7 @@ export class InitialObjects {
       await sleep(clock, checkMs, signal);
       const stillAbsent = new Set<InitialObject>();
       for (const object of objects) {
-        // An object may be gone for a moment: `kubectl replace --force` deletes it and creates it.
+        // An object may be absent for a moment: `kubectl replace --force` recreates it.
         const create = absent.has(object);
         const outcome = await this.#persistently(object, { create, existing: 'ignore', signal });
         if (outcome === 'absent') stillAbsent.add(object);
@@ -239,10 +233,7 @@ export class InitialObjects {
     return existing === 'judge' ? 'kept' : 'replaced';
   }
 
-  /**
-   * Returns whether the object has this spec. The API server fills in the defaults of fields, so a
-   * dry run shows what the object would be with the spec.
-   */
+  /** Whether the object has this spec, by a dry run in which the API server fills in defaults. */
   async #has(
     resource: ResourceDefinition<AnyObject>,
     live: AnyObject,
@@ -257,7 +248,7 @@ export class InitialObjects {
       );
       return isDeepStrictEqual(filled.spec, live.spec);
     } catch (error) {
-      // The API server has not stored a spec that it refuses.
+      // The API server has not stored a spec that it rejects.
       if (isInvalid(error)) return false;
       throw error;
     }

@@ -17,9 +17,9 @@ import { storedObject } from '../stored-object.ts';
 import { isOutdated, unfitness } from './decide.ts';
 import type { Clock } from '@conversation-operator/base/clock';
 
-/** Time for which a start counts, in milliseconds: longer than a pool takes to replace a spare. */
+/** Milliseconds for which a start counts: longer than a pool takes to replace a warm sandbox. */
 const windowMs = 60_000;
-/** Maximum starts that are remembered for one owner of one template. */
+/** Maximum starts in memory for one owner of one template. */
 const maxRemembered = 1_000;
 
 interface OwnerStarts {
@@ -29,21 +29,21 @@ interface OwnerStarts {
 }
 
 /**
- * Shares of owners in the spares of each template. An owner that starts alone may claim every
- * spare. While several owners start, the spares that were claimed and those that are ready are
+ * Fair shares of owners in the warm sandboxes of each template. An owner that starts alone may
+ * claim all of them. While several owners start, the claimed and the ready warm sandboxes are
  * divided by the number of these owners, so that starts and deletions in a loop leave the other
- * owners theirs. The starts of the last minute count; those of an earlier leader do not.
+ * owners their share. The starts of the last minute count; those of an earlier leader do not.
  */
 export class ClaimShares {
   readonly #clock: Pick<Clock, 'monotonic'>;
-  /** Starts by owner, of each template with starts in the last minute. */
+  /** Starts by owner, for each template with starts in the last minute. */
   readonly #byTemplate = new Map<string, Map<string, OwnerStarts>>();
 
   constructor({ clock }: { readonly clock: Pick<Clock, 'monotonic'> }) {
     this.#clock = clock;
   }
 
-  /** Records a start, whether or not it claims a spare. */
+  /** Records a start, whether or not it claims a warm sandbox. */
   started(template: string, owner: string): void {
     const now = this.#clock.monotonic();
     const owners = this.#recent(template, now) ?? new Map<string, OwnerStarts>();
@@ -53,7 +53,6 @@ export class ClaimShares {
     owners.set(owner, starts);
   }
 
-  /** Whether an owner may claim one of the spares that are ready. */
   mayClaim(template: string, owner: string, ready: number): boolean {
     const owners = this.#recent(template, this.#clock.monotonic());
     if (owners === undefined || owners.size < 2) return true;
@@ -62,7 +61,7 @@ export class ClaimShares {
     return own < Math.ceil((claimed + ready) / owners.size);
   }
 
-  /** Counts a claim that is sent now. The result takes the claim back, if it was not executed. */
+  /** Counts a claim that is sent now. The returned function uncounts one that was not executed. */
   claimed(template: string, owner: string): () => void {
     const claims = this.#byTemplate.get(template)?.get(owner)?.claims ?? [];
     const at = this.#clock.monotonic();
@@ -97,14 +96,13 @@ export interface SpareClaimsOptions {
   >;
   readonly metrics: Pick<Metrics, 'poolStarts'>;
   readonly clock: { monotonic(): number };
-  /** How long the API server may take to execute a write without an answer. Default 10 s. */
+  /** Maximum time in which the API server executes a write without a response. Default 10 s. */
   readonly settleMs?: number;
 }
 
 /** Result of a start from the template of a pool, for the metric. */
 type Result = 'claimed' | 'empty' | 'quota' | 'refused' | 'share' | 'unfit';
 
-/** Maximum number of spares that one start tries to claim. */
 const maxAttempts = 3;
 
 const templateKeyOf = ({ metadata, spec }: CachedConversation): string =>
@@ -115,14 +113,13 @@ const ageKeyOf = ({ metadata: { creationTimestamp, name } }: Sandbox): string =>
 const byAge = (one: Sandbox, other: Sandbox): number => (ageKeyOf(one) < ageKeyOf(other) ? -1 : 1);
 
 /**
- * SpareClaims gives starts a spare of a pool. A claim is one write: it sets the owner and replaces
- * the pool by the conversation in the owner references, on the version that was read, so that no
- * two starts get one spare. The admission cache counts the spare for its owner from the moment when
+ * Claims warm sandboxes for starts. A claim is one write: it sets the owner and replaces the pool
+ * by the conversation in the owner references, on the version that was read, so that no two starts
+ * claim the same sandbox. The admission cache counts the sandbox for its owner from the moment when
  * the write is sent, as it counts an admission.
  */
 export class SpareClaims {
   readonly #options: SpareClaimsOptions;
-  /** Uids of spares that a start is claiming now. */
   readonly #inClaim = new Set<string>();
   readonly #shares: ClaimShares;
 
@@ -132,9 +129,9 @@ export class SpareClaims {
   }
 
   /**
-   * Claims a spare for the start of a conversation that has no sandbox. Undefined: there is none
-   * for it, or the API server refuses the claim, so that the start is a cold one. Throws when the
-   * API server does not answer.
+   * Claims a warm sandbox for the start of a conversation without a sandbox. Undefined: none is
+   * available, or the API server rejects the claim, so that the start is a cold start. Throws when
+   * the API server does not answer.
    */
   async claim(conversation: CachedConversation, signal: AbortSignal): Promise<Sandbox | undefined> {
     const { stores, metrics } = this.#options;
@@ -178,7 +175,7 @@ export class SpareClaims {
     return { result: 'empty' };
   }
 
-  /** The spare for a start, beside those that it has tried, or why there is none. */
+  /** The warm sandbox for a start, except those already tried, or the reason why there is none. */
   #find(
     conversation: CachedConversation,
     tried: ReadonlySet<string>,
@@ -214,13 +211,13 @@ export class SpareClaims {
     return mayClaim ? oldest : 'share';
   }
 
-  /** Whether the pool of a spare is not being deleted, which deletes the spare too. */
+  /** Whether the pool of a warm sandbox exists: its deletion deletes the warm sandboxes too. */
   #isKept({ metadata: { namespace }, spec: { poolName = '' } }: Sandbox): boolean {
     const pool = this.#options.stores.pools.get(namespace, poolName);
     return pool !== undefined && pool.metadata.deletionTimestamp === undefined;
   }
 
-  /** Claims one spare. Undefined: another start has taken the room of its owner. */
+  /** Claims one warm sandbox. Undefined: another start has used up the limit of its owner. */
   async #take(
     spare: Sandbox,
     conversation: CachedConversation,
@@ -229,7 +226,7 @@ export class SpareClaims {
     const { client, admission, clock, settleMs = 10_000 } = this.#options;
     const { owner } = conversation.spec;
     await this.#claimPod(spare, owner, signal);
-    // From here to the call of `sent` nothing else can take the room.
+    // No other code runs between this check and `sent`, so nothing else uses up the limit.
     if (!admission.snapshot(spare.metadata.namespace).mayClaim(owner) || !admission.isNewest(spare))
       return undefined;
     const taken = { state: 'starting', taken: true, owner } as const;
@@ -250,7 +247,7 @@ export class SpareClaims {
       const hasChanged = isConflict(error) || isNotFound(error);
       if (doubt === undefined && !hasChanged) admission.notExecuted(spare);
       else admission.assume(spare, { ...taken, until: sentAt + settleMs });
-      // A claim without an answer may still be executed, unless the spare has another version now.
+      // A claim without a response may be executed, unless the sandbox has another version.
       if (hasChanged || (doubt instanceof ApiError && error instanceof ApiError)) {
         const stored = await storedObject({ client, signal }, sandboxes, spare);
         if (stored === undefined) admission.notExecuted(spare);
@@ -274,9 +271,9 @@ export class SpareClaims {
   }
 
   /**
-   * Names the owner on the spare's pod, before the claim: a pod that outlives its sandbox counts
-   * for the owner that the pod names. On an unclaimed spare the name has no effect. The pod keeps
-   * its node from then on; that of a spare that stays unclaimed lets it go after the quiet time.
+   * Annotates the pod with the owner before the claim: a pod that outlives its sandbox counts for
+   * the annotated owner. Without a claim the annotation has no effect. The pod then keeps its node;
+   * an unclaimed one lets it go again after the quiet time.
    */
   async #claimPod(spare: Sandbox, owner: string, signal: AbortSignal): Promise<void> {
     const { namespace, name } = spare.metadata;

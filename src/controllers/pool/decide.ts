@@ -29,12 +29,11 @@ import { apiVersionOf, type NewObject } from '@conversation-operator/kube/object
 import { newUuid } from '@conversation-operator/base/uuid';
 import { ownSandboxName } from '../../resources/ids.ts';
 
-/** Identifies a version of a template's spec. */
 const templateVersionOf = ({ metadata }: SandboxTemplate): string =>
   `${metadata.uid}/${metadata.generation}`;
 
 /**
- * A new spare of a pool. No owner reference names the pool: a garbage collector that has decided
+ * A new warm sandbox of a pool. No owner reference names the pool: a garbage collector that decided
  * before a claim would delete the sandbox of a start.
  */
 export function newSpare(
@@ -57,37 +56,34 @@ export function newSpare(
   };
 }
 
-/** Everything that decides what a pool needs. */
 export interface ObservedPool {
   readonly pool: SandboxPool;
-  /** The template of the pool; undefined when there is none. */
   readonly template: SandboxTemplate | undefined;
-  /** The spares of the pool that are not being deleted, the oldest first. */
+  /** The warm sandboxes of the pool that are not being deleted, the oldest first. */
   readonly spares: readonly Sandbox[];
-  /** Number of spares that were created and that the cache does not show yet. */
+  /** Number of created warm sandboxes that the cache does not show yet. */
   readonly unseen: number;
-  /** Share of the pool in the spares that the namespace has room to store. */
+  /** Share of the pool in the warm sandboxes that quotas let the namespace store. */
   readonly room: number;
-  /** Number of spares that the namespace has room to store beside those that exist. */
+  /** Number of further warm sandboxes that quotas let the namespace store. */
   readonly free: number;
-  /** Number of spares that may be created now, by the pace of the pool and its back-off. */
+  /** Number of warm sandboxes that the rate limit and the back-off allow to create now. */
   readonly allowance: number;
-  /** Number of claimed spares whose replacements may not be created yet. */
+  /** Number of claimed warm sandboxes whose replacements are delayed. */
   readonly delayed: number;
-  /** Whether the last spare did not boot: one has to boot before there are more. */
+  /** Whether the last warm sandbox did not boot: one has to boot before more are created. */
   readonly isProbing: boolean;
-  /** Uids of spares that were ready once. */
+  /** UIDs of warm sandboxes that have been ready. */
   readonly booted: ReadonlySet<string>;
 }
 
 export interface PoolPlan {
-  /** Spares to delete, each unless a start has claimed it meanwhile. */
+  /** Warm sandboxes to delete, each unless a start claims it first. */
   readonly remove: readonly Sandbox[];
-  /** Number of spares to create. */
   readonly create: number;
-  /** Number of spares that may not be created yet, because of the pace or after failures. */
+  /** Number of warm sandboxes whose creation the rate limit or the back-off delays. */
   readonly held: number;
-  /** Spares that did not boot, which are among those to delete. */
+  /** Warm sandboxes that did not boot; also in `remove`. */
   readonly failed: readonly Sandbox[];
   readonly ready: number;
   readonly reason: (typeof PoolReason)[keyof typeof PoolReason];
@@ -98,8 +94,8 @@ export const isOutdated = ({ metadata }: Sandbox, template: SandboxTemplate): bo
   metadata.annotations?.[templateVersionAnnotation] !== templateVersionOf(template);
 
 /**
- * The reason why a pool of this template keeps no spares. A volume that outlives its sandbox
- * belongs to one owner from its creation on, and a spare has no owner.
+ * Why a pool of this template keeps no warm sandboxes. A volume that outlives its sandbox belongs
+ * to one owner from its creation on, and a warm sandbox has no owner.
  */
 export function unfitness(
   templateName: string,
@@ -124,16 +120,16 @@ export function unfitness(
 const isFailed = ({ status }: Sandbox): boolean =>
   isTrue(status?.conditions, SandboxCondition.failed);
 /**
- * Whether the cluster took the pod of a spare away. An agent may cause the eviction of its own pod
- * while the agent boots, and never the loss of a node.
+ * Whether the cluster took the pod of a warm sandbox away. An agent may cause the eviction of its
+ * own pod while it boots, but never the loss of a node.
  */
 function isLost({ metadata, status }: Sandbox, booted: ReadonlySet<string>): boolean {
   const { reason = '' } = findCondition(status?.conditions, SandboxCondition.ready) ?? {};
   return reason === FailureCode.nodeLost || (isLossCode(reason) && booted.has(metadata.uid));
 }
-/** Whether a person has scaled a spare to 0, which no start can claim. */
+/** Whether a person has scaled a warm sandbox to 0, which no start can claim. */
 const isPaused = ({ spec }: Sandbox): boolean => spec.replicas === 0;
-/** The reason and message of a spare that waits for its turn in the cluster. */
+/** The condition of a warm sandbox that the cluster keeps waiting. */
 function waitOf({ status }: Sandbox): Condition | undefined {
   const ready = findCondition(status?.conditions, SandboxCondition.ready);
   return ready !== undefined && isWaitingCode(ready.reason) ? ready : undefined;
@@ -141,13 +137,13 @@ function waitOf({ status }: Sandbox): Condition | undefined {
 const isAdmitted = ({ status }: Sandbox): boolean =>
   isTrue(status?.conditions, SandboxCondition.admitted);
 
-/** The order in which spares that are too many are deleted: the least useful first. */
+/** The order in which surplus warm sandboxes are deleted: the least useful first. */
 const usefulness = (spare: Sandbox): number => {
   if (isReadySpare(spare)) return 2;
   return isAdmitted(spare) ? 1 : 0;
 };
 
-/** Decides which spares a pool creates and deletes. Pure. */
+/** Decides which warm sandboxes a pool creates and deletes. Pure. */
 export function decidePool(observed: ObservedPool): PoolPlan {
   const { pool, template, spares, unseen, isProbing, booted } = observed;
   const { templateName, replicas } = pool.spec;
@@ -169,7 +165,7 @@ export function decidePool(observed: ObservedPool): PoolPlan {
   const missing = Math.max(0, wanted - current.length - unseen);
   const isOneBooting =
     unseen > 0 || current.some((spare) => isAdmitted(spare) && !isReadySpare(spare));
-  // Another spare would find the quota as full as the first one does.
+  // Another warm sandbox would find the quota as full as the first one does.
   const isQuotaFull = current.some(
     (spare) => waitOf(spare)?.reason === FailureCode.resourceQuotaExceeded,
   );
@@ -180,8 +176,9 @@ export function decidePool(observed: ObservedPool): PoolPlan {
     allowance,
   );
   const create = Math.min(due, Math.max(0, observed.free));
-  // An outdated spare goes when its replacement comes, so that an edit of the template boots no
-  // more agents at once than the pace allows; before that, where the replacement needs its place.
+  // An outdated warm sandbox is deleted when its replacement is created, so that an edit of the
+  // template boots no more agents at once than the rate limit allows; earlier, where the
+  // replacement needs its room in a quota.
   const kept = Math.max(0, wanted - (current.length - surplus.length) - unseen - due);
   const replaced = outdated.slice(0, Math.max(0, outdated.length - kept));
   const ready = current.filter((spare) => !surplus.includes(spare) && isReadySpare(spare)).length;
@@ -229,15 +226,15 @@ function conditionOf(
   return { reason: PoolReason.refilling, message: `${state}.` };
 }
 
-/** A pool that wants spares in a namespace. */
+/** A pool that wants warm sandboxes in a namespace. */
 interface Wish {
   readonly name: string;
   readonly wanted: number;
 }
 
 /**
- * Returns the number of spares that a pool may keep where all pools of a namespace share the room:
- * equal shares, and what one pool does not want goes to the others.
+ * The number of warm sandboxes that a pool may keep where all pools of a namespace share the room:
+ * equal shares, and the unused part of one share goes to the other pools.
  */
 export function shareOfRoom(name: string, wishes: readonly Wish[], room: number): number {
   const ordered = wishes.toSorted(
@@ -256,16 +253,14 @@ interface ReconciledPool {
   readonly pool: SandboxPool;
   readonly plan: PoolPlan;
   readonly spares: readonly Sandbox[];
-  /** Number of stored spares that the cache does not show yet. */
+  /** Number of stored warm sandboxes that the cache does not show yet. */
   readonly unseen: number;
-  /** Number of spares in a row that have not booted. */
+  /** Number of consecutive warm sandboxes that have not booted. */
   readonly failures: number;
-  /** The reason why the API server refuses a spare. */
   readonly refused: string | undefined;
   readonly now: string;
 }
 
-/** The status that a pool should have now. */
 export function poolStatus(reconciled: ReconciledPool): SandboxPoolState {
   const { pool, plan, spares, unseen, failures, refused, now } = reconciled;
   const { name, generation } = pool.metadata;

@@ -6,9 +6,9 @@ import { durationMs } from '../../resources/sandbox-template.ts';
 
 type Refill = SandboxPoolSpec['refill'];
 
-/** Delay after a spare that did not boot: doubled with each in a row. */
+/** Delay after a warm sandbox that did not boot: doubled with each consecutive failure. */
 const failureBackoff = { baseMs: 10_000, capMs: 5 * 60_000 };
-/** Delay before a pool whose next spare only waits for another one to boot is reconciled again. */
+/** Delay before the next reconcile of a pool that waits for a warm sandbox to boot. */
 const probeMs = 5_000;
 
 /** At most `maxPerMinute` tokens in each minute, a sixth of them at once. */
@@ -18,9 +18,9 @@ function bucketOf({ maxPerMinute }: Refill): TokenBucket {
 }
 
 /**
- * PoolPace says when a pool may create spares: `refill.maxPerMinute` bounds all of them, the
- * replacement of a claimed spare comes `refill.delay` after the claim, whatever claims follow, and
- * spares that do not boot hold all others back, for longer with each in a row.
+ * Decides when a pool may create warm sandboxes: `refill.maxPerMinute` limits all creations, the
+ * replacement of a claimed one comes `refill.delay` after the claim, whatever claims follow, and
+ * failures to boot delay all further ones, longer with each consecutive failure.
  */
 export class PoolPace {
   readonly #clock: Clock;
@@ -29,9 +29,8 @@ export class PoolPace {
   /** Monotonic times of the last claims, the oldest first. */
   readonly #claims: number[] = [];
   #failures: number;
-  /** Wall clock time of the last failure. */
   #failedAt: number;
-  /** Monotonic time from which a spare may be created again. */
+  /** Monotonic time from which a warm sandbox may be created again. */
   #readyAt: number;
 
   /** A new leader waits as long as the failures before it demand. */
@@ -44,7 +43,7 @@ export class PoolPace {
     this.#readyAt = failures === 0 ? 0 : clock.monotonic() + this.#failureDelayMs;
   }
 
-  /** Number of spares in a row that have not booted. */
+  /** Number of consecutive warm sandboxes that have not booted. */
   get failures(): number {
     return this.#failures;
   }
@@ -67,30 +66,29 @@ export class PoolPace {
     this.#bucket.take(this.#clock.monotonic());
   }
 
-  /** The API server has refused a spare. */
+  /** Records that the API server has rejected a warm sandbox. */
   refused(): void {
     this.#readyAt = this.#clock.monotonic() + failureBackoff.baseMs;
   }
 
-  /** A spare has not booted. */
   failed(): void {
     this.#failures += 1;
     this.#failedAt = this.#clock.now();
     this.#readyAt = this.#clock.monotonic() + this.#failureDelayMs;
   }
 
-  /** A spare that was created after the last failure and has booted ends the failures in a row. */
+  /** Records a boot, which resets the failures if the creation was after the last one. */
   booted(createdAt: number): void {
     if (createdAt >= this.#failedAt) this.#failures = 0;
   }
 
-  /** Number of spares that may be created now. */
+  /** Number of warm sandboxes that may be created now. */
   get allowance(): number {
     const now = this.#clock.monotonic();
     return now < this.#readyAt ? 0 : this.#bucket.availableAt(now);
   }
 
-  /** Number of claimed spares whose replacements come later. */
+  /** Number of claimed warm sandboxes whose replacements are delayed. */
   get delayed(): number {
     const delayMs = durationMs(this.#refill.delay);
     const now = this.#clock.monotonic();
@@ -99,13 +97,13 @@ export class PoolPace {
     return this.#claims.length;
   }
 
-  /** Milliseconds until the first of `held` missing spares may be created. */
+  /** Milliseconds until the first of `held` missing warm sandboxes may be created. */
   nextMs(held: number): number {
     const claimedAt = this.#claims[this.delayed - held];
     const dueAt = claimedAt === undefined ? 0 : claimedAt + durationMs(this.#refill.delay);
     const at = Math.max(this.#readyAt, this.#bucket.readyAt, dueAt);
     const nextMs = Math.ceil(at - this.#clock.monotonic());
-    // A spare that boots after a failure is awaited; its events bring the next reconcile.
+    // The events of a warm sandbox that boots after a failure cause the next reconcile.
     return nextMs > 0 ? nextMs : probeMs;
   }
 }

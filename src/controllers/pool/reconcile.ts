@@ -45,28 +45,27 @@ export interface PoolReconcilerOptions extends RecordingNeeds {
   readonly reads: Pick<AdmissionReads, 'created' | 'unseen'>;
 }
 
-/** Delay before the next reconcile while the cache lacks a spare, which may be gone. */
+/** Delay before the next reconcile while the cache lacks a warm sandbox, which may be deleted. */
 const unseenMs = 5_000;
 /** Minimum time between two writes of the status of a pool. */
 const statusIntervalMs = 1_000;
 const maxRemembered = 10_000;
 
-/** The memory of this process about a pool. */
+/** The in-memory state of this process about a pool. */
 interface Memory {
   readonly pace: PoolPace;
-  /** Number of spares whose creation is under way. */
   creating: number;
-  /** Uids of failed spares that were counted. */
+  /** UIDs of failed warm sandboxes that were counted. */
   readonly counted: Set<string>;
-  /** Uids of present spares that were ready once. */
+  /** UIDs of existing warm sandboxes that have been ready. */
   booted: ReadonlySet<string>;
   /** Monotonic time at which the status was last written. */
   writtenAt: number;
 }
 
 /**
- * PoolReconciler keeps the number of spares that a pool wants. A sandbox that a start has claimed
- * stays: each deletion names the version that was a spare.
+ * Keeps the number of warm sandboxes that a pool wants. Claimed sandboxes stay, because each
+ * deletion names the version before a claim.
  */
 export class PoolReconciler {
   readonly #options: PoolReconcilerOptions;
@@ -78,13 +77,12 @@ export class PoolReconciler {
     this.#newest = new NewestStore(options.stores.pools, options.clock);
   }
 
-  /** Reads a pool again, after a write has met another version than the one that was decided on. */
   async refresh({ namespace, name }: Request, signal: AbortSignal): Promise<void> {
     const stored = await this.#options.client.get(sandboxPools, namespace, name, { signal });
     if (sandboxPools.accepts?.(stored) !== false) this.#newest.observe(stored);
   }
 
-  /** Delays the replacement of a spare that was claimed just now, as `refill.delay` says. */
+  /** Delays the replacement of a warm sandbox that was just claimed, as `refill.delay` says. */
   claimed(pool: SandboxPool): void {
     this.#memoryOf(pool).pace.claimed();
   }
@@ -143,7 +141,7 @@ export class PoolReconciler {
     return waits.length === 0 ? undefined : { requeueAfterMs: Math.max(1, Math.min(...waits)) };
   }
 
-  /** The spares of a pool that are not being deleted, the oldest first. */
+  /** The warm sandboxes of a pool that are not being deleted, the oldest first. */
   #sparesOf(namespace: string | undefined, name: string): readonly Sandbox[] {
     return this.#options.stores.sandboxes
       .byIndex(bySparePool, `${namespace ?? ''}/${name}`)
@@ -151,8 +149,8 @@ export class PoolReconciler {
   }
 
   /**
-   * Deletes the spares of a deleted pool. Owner references to the pool would have the garbage
-   * collector do so, which may delete a sandbox that a start has claimed just now.
+   * Deletes the warm sandboxes of a deleted pool. With owner references to the pool, the garbage
+   * collector might delete a sandbox that a start has just claimed.
    */
   async #deleteAll(
     { namespace, name }: Request,
@@ -170,7 +168,7 @@ export class PoolReconciler {
       for (const spare of spares) await this.#delete(spare, signal);
   }
 
-  /** The share of a pool in the room of its namespace, and the room that nothing takes yet. */
+  /** The share of a pool in the room of its namespace, and the room that is free. */
   #roomOf(pool: SandboxPool): Pick<ObservedPool, 'room' | 'free'> {
     const { stores, admission } = this.#options;
     const { namespace, name } = pool.metadata;
@@ -213,8 +211,8 @@ export class PoolReconciler {
   }
 
   /**
-   * Number of spares of a pool that the API server has stored and that the cache does not show yet,
-   * those of earlier leaders included.
+   * Number of warm sandboxes that the API server has stored and the cache does not show yet,
+   * including those of earlier leaders.
    */
   #unseenOf({ metadata: { namespace, name } }: SandboxPool): number {
     return this.#options.reads
@@ -245,12 +243,12 @@ export class PoolReconciler {
     });
   }
 
-  /** Deletes a spare unless a start has claimed it. */
+  /** Deletes a warm sandbox unless a start has claimed it. */
   #delete(spare: Sandbox, signal: AbortSignal): Promise<void> {
     return deleteVersion({ client: this.#options.client, signal }, sandboxes, spare);
   }
 
-  /** Creates a spare. Returns why the API server refuses it; undefined once it is created. */
+  /** Creates a warm sandbox. Returns why the API server rejects it; undefined after a success. */
   async #create(
     memory: Memory,
     pool: SandboxPool,
@@ -275,7 +273,7 @@ export class PoolReconciler {
     }
   }
 
-  /** Writes a status that differs. Returns the milliseconds until a delayed write is due. */
+  /** Writes a changed status. Returns the milliseconds until a delayed write is due. */
   async #write(
     memory: Memory,
     pool: SandboxPool,
@@ -295,7 +293,6 @@ export class PoolReconciler {
 const isEdited = ({ metadata }: KubeObject, { metadata: old }: KubeObject): boolean =>
   metadata.generation !== old.generation || metadata.deletionTimestamp !== old.deletionTimestamp;
 
-/** Keeps the spares of pools. */
 export function poolController(
   caches: Pick<WatchedCaches, 'sandboxes' | 'templates' | 'pools' | 'quotas'>,
   reconciler: PoolReconciler,
@@ -304,7 +301,7 @@ export function poolController(
   const pools = caches.pools.store;
   const poolsIn = ({ metadata: { namespace = '' } }: KubeObject): readonly Request[] =>
     pools.byIndex(byNamespace, namespace).map(requestOf);
-  /** Sandboxes that are spares, or share with spares what `maxSandboxes` of a namespace allows. */
+  /** Warm sandboxes, and sandboxes that count against `maxSandboxes` of the same namespace. */
   const sandboxes: EventSource = (queue) => {
     const enqueue = (sandbox: Sandbox, pool: string | undefined): void => {
       const { namespace } = sandbox.metadata;

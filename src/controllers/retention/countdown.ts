@@ -26,19 +26,18 @@ interface Announcement {
 }
 
 export type RetentionStep =
-  /** Nothing is to be deleted, and nothing is announced. */
+  /** Nothing is deleted or announced. */
   | { readonly kind: 'rest' }
-  /** The announced deletion does not come: the object was used again, or is kept for longer. */
+  /** The announced deletion is cancelled: the object was used again, or is kept for longer. */
   | { readonly kind: 'withdraw' }
   | { readonly kind: 'wait'; readonly forMs: number }
-  /** `atMs` is the time of the announcement, from which its message counts. */
+  /** `atMs` is the time of the announcement, which its message refers to. */
   | { readonly kind: 'announce'; readonly announcement: Announcement; readonly atMs: number }
-  /** The wall clock says that the time is over, which ends at `atMs` (since 1970). */
+  /** The period has ended at `atMs` (since 1970) by the wall clock. */
   | { readonly kind: 'due'; readonly rule: RetentionRule; readonly atMs: number };
 
 interface RetentionFacts {
   readonly countdown: Countdown | undefined;
-  /** The condition Expiring as it is stored. */
   readonly announced: Condition | undefined;
   /** Milliseconds since 1970. */
   readonly nowMs: number;
@@ -49,10 +48,7 @@ interface RetentionFacts {
 const defaultMinLeadMs = 60_000;
 const maxLeadMs = 3_600_000;
 
-/**
- * Time between the announcement and the deletion, in milliseconds: a tenth of the time that the
- * object is kept, 1 min to 1 h.
- */
+/** Milliseconds between announcement and deletion: a tenth of the period, 1 min to 1 h. */
 export const leadMs = (keptMs: number, minLeadMs = defaultMinLeadMs): number =>
   Math.min(maxLeadMs, Math.max(minLeadMs, keptMs / 10));
 
@@ -89,7 +85,7 @@ export function decideRetention({
   const earlyMs = dueMs - lead - nowMs;
   if (earlyMs > 0)
     return announced === undefined ? { kind: 'wait', forMs: earlyMs } : { kind: 'withdraw' };
-  // The lead lies between the announcement and the deletion, however late the object was found.
+  // The lead time separates announcement and deletion, however late the object was found.
   const deletionMs = (announcedMs: number): number => Math.max(dueMs, announcedMs + lead);
   const announce: RetentionStep = {
     kind: 'announce',
@@ -97,11 +93,10 @@ export function decideRetention({
     atMs: nowMs,
   };
   const announcedMs = Date.parse(announced?.lastTransitionTime ?? '');
-  // An announcement of the future was written by a clock that was ahead.
+  // An announcement in the future was written by a clock that was ahead.
   if (announced === undefined || Number.isNaN(announcedMs) || announcedMs > nowMs + lead)
     return announce;
-  // A use after the announcement takes the time anew, also where the object is kept for less than
-  // the lead.
+  // A use after the announcement restarts the period, even one shorter than the lead time.
   if (announcedMs < sinceMs && sinceMs <= nowMs) return announce;
   const atMs = deletionMs(announcedMs);
   const expected = announcementOf(countdown, atMs);
@@ -110,10 +105,7 @@ export function decideRetention({
   return nowMs < atMs ? { kind: 'wait', forMs: atMs - nowMs } : { kind: 'due', rule, atMs };
 }
 
-/**
- * The settings that delete an object. They are reasons of the condition Expiring, and labels of the
- * metric.
- */
+/** The settings that delete an object; reasons of the condition Expiring, labels of the metric. */
 export const RetentionRule = {
   finished: 'Finished',
   failed: 'Failed',
@@ -122,15 +114,13 @@ export const RetentionRule = {
 } as const;
 export type RetentionRule = (typeof RetentionRule)[keyof typeof RetentionRule];
 
-/** The time for which a rule keeps an object. Times are milliseconds, `sinceMs` since 1970. */
+/** The period for which a rule keeps an object. Times are milliseconds, `sinceMs` since 1970. */
 export interface Countdown {
   readonly subject: 'conversation' | 'sandbox';
   readonly rule: RetentionRule;
   readonly sinceMs: number;
   readonly keptMs: number;
-  /**
-   * Text that states the setting, for instance `retention.paused of the template default is 720h`.
-   */
+  /** The setting as text, such as `retention.paused of the template default is 720h`. */
   readonly setting: string;
 }
 
@@ -138,7 +128,7 @@ export interface ConversationFacts {
   /** Milliseconds since 1970. */
   readonly nowMs: number;
   readonly conversation: CachedConversation;
-  /** The sandbox that the conversation is in; undefined when that does not exist any more. */
+  /** The sandbox of the conversation; undefined when it does not exist any more. */
   readonly sandbox: Sandbox | undefined;
   readonly template: SandboxTemplate | undefined;
 }
@@ -154,7 +144,7 @@ export interface SandboxFacts {
 const earliest = (countdowns: readonly (Countdown | undefined)[]): Countdown | undefined =>
   countdowns
     .flatMap((each) => each ?? [])
-    // A time that can't be read deletes nothing.
+    // An unreadable time deletes nothing.
     .filter(({ sinceMs, keptMs }) => Number.isFinite(sinceMs + keptMs))
     .sort((one, other) => one.sinceMs + one.keptMs - (other.sinceMs + other.keptMs))[0];
 
@@ -175,14 +165,13 @@ function byTemplate(
 const transitionMs = ({ status }: CachedConversation | Sandbox, type: string): number =>
   Date.parse(findCondition(status?.conditions, type)?.lastTransitionTime ?? '');
 
-/** The latest of some times of which the first is known. */
+/** The latest of several times, of which the first is known. */
 const latest = (first: number, ...others: readonly number[]): number =>
   Math.max(first, ...others.filter((ms) => !Number.isNaN(ms)));
 
 /**
- * The time when a conversation was last of use: its end, or later, when a run began and ended
- * between two polls of its agent. The agent's own clock can postpone a deletion, and never bring it
- * forward.
+ * The time when a conversation was last used: its end, or the later end of a run between two polls
+ * of its agent. The agent's own clock can postpone a deletion, and never bring it forward.
  */
 const endMs = (conversation: CachedConversation): number => {
   const { lastActivityTime = '', messages } = conversation.status ?? {};
@@ -193,27 +182,19 @@ const endMs = (conversation: CachedConversation): number => {
   );
 };
 
-/**
- * The time when a person last asked for the sandbox, whatever became of that. A time in the future
- * is no time of a request.
- */
+/** The last request of a person for the sandbox; a time in the future does not count. */
 function requestedMs(sandbox: Sandbox, nowMs: number): number {
   const ms = Date.parse(resumeRequestOf(sandbox) ?? '');
   return ms <= nowMs ? ms : Number.NaN;
 }
 
-/**
- * Whether the sandbox starts or stops: no stored time says yet when a person has asked for that.
- */
+/** Whether the sandbox starts or stops, so that no stored time shows the last request yet. */
 function isChanging(sandbox: Sandbox): boolean {
   const { phase } = viewOfSandbox(sandbox);
   return phase === 'STARTING' || (phase !== 'RUNNING' && (usesSlot(sandbox) || slotTaken(sandbox)));
 }
 
-/**
- * The countdown of a conversation; undefined for one that is kept for ever, as far as is known.
- * Pure.
- */
+/** The countdown of a conversation; undefined for one that is kept for ever. Pure. */
 export function countdownOfConversation({
   conversation,
   sandbox,
@@ -228,7 +209,7 @@ export function countdownOfConversation({
   if (sandbox !== undefined && isChanging(sandbox)) return undefined;
   const overMs = endMs(conversation);
   // A resume and a pause both change the sandbox's admission, except for the pause of a sandbox
-  // that waits for room.
+  // that waits for a slot.
   const pausedMs = Date.parse(sandbox?.status?.pauseTime ?? '');
   const sinceMs =
     sandbox === undefined
@@ -262,20 +243,17 @@ export function countdownOfConversation({
   ]);
 }
 
-/**
- * Whether the conversation has work to do in its sandbox, so that the admission resumes the sandbox
- * by itself.
- */
+/** Whether the conversation has unfinished work, so that admission resumes the sandbox. */
 const isUnfinished = (conversation: CachedConversation): boolean =>
   conversation.status?.executionStatus === 'running' || isToContinue(conversation);
 
-/** Whether the conversation has a start or a message under way, which no pause has ended. */
+/** Whether the conversation has a start or a message in progress, which no pause has ended. */
 const isUnderWay = (conversation: CachedConversation): boolean =>
   !isStartOver(startStatusOf(conversation)) || undeliveredMessages(conversation).length > 0;
 
 /**
  * The countdown of a sandbox and its volume; undefined for a sandbox that is kept for ever, as far
- * as is known, and for a spare, which its pool alone deletes. Pure.
+ * as known, and for a warm sandbox, which only its pool deletes. Pure.
  */
 export function countdownOfSandbox({
   sandbox,
@@ -304,7 +282,7 @@ export function countdownOfSandbox({
   const interrupted = (sandbox.status?.interruptedConversationIDs?.length ?? 0) > 0;
   const unfinished = conversations.some(isUnfinished);
   if (reason === SandboxReason.quota && (interrupted || unfinished)) return undefined;
-  // A message may have reached the agent in the moment of the pause.
+  // A message may have reached the agent at the moment of the pause.
   if (reason === SandboxReason.idle && unfinished) return undefined;
   return earliest([
     byTemplate(

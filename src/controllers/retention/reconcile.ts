@@ -23,13 +23,13 @@ import {
 import { ElapsedTimes } from '../elapsed-times.ts';
 import { observe, type ControllerSpec, type EventSource, workers } from '../controller-spec.ts';
 
-/** Times that make sure that no deletion comes by surprise, in milliseconds. */
+/** Times in milliseconds that prevent surprising deletions. */
 export interface RetentionTimes {
   /** Minimum time between the announcement and the deletion. Default 60,000. */
   readonly minLeadMs: number;
   /**
-   * Minimum time for which checks see an object as due, by the monotonic clock of this process,
-   * before its deletion. Default 120,000.
+   * Minimum time for which checks must see an object as due, on the monotonic clock of this
+   * process, before its deletion. Default 120,000.
    */
   readonly confirmMs: number;
 }
@@ -42,7 +42,7 @@ export interface RetentionReconcilerOptions extends RetentionSubjectsOptions {
   readonly times?: Partial<RetentionTimes> | undefined;
 }
 
-/** Maximum wait of a timer: the wall clock may be set while the timer waits. */
+/** Maximum delay of a timer: the wall clock may be set in the meantime. */
 const maxWaitMs = 3_600_000;
 /** Delay before the next reconcile after a write that no cache has shown yet. */
 const silentWatchMs = 5_000;
@@ -52,18 +52,16 @@ type AnnounceStep = Extract<RetentionStep, { readonly kind: 'announce' }>;
 const announcedOf = ({ status }: CachedConversation | Sandbox): Condition | undefined =>
   findCondition(status?.conditions, ConversationCondition.expiring);
 
-/**
- * A request names the plural of its kind too, because conversations and sandboxes share one queue.
- */
+/** Requests include the plural of the kind, because conversations and sandboxes share a queue. */
 const requestOf = (object: CachedConversation | Sandbox): Request => ({
   namespace: object.metadata.namespace,
   name: `${resourceFor(object).plural}/${object.metadata.name}`,
 });
 
 /**
- * Deletes what `ttlSecondsAfterFinished` and the `retention` of templates let go. Each deletion is
- * announced before, and decided anew on what the API server has, with that very version as its
- * precondition: what was used since stays.
+ * Deletes objects by `ttlSecondsAfterFinished` and the `retention` of templates. Each deletion is
+ * announced first, and decided again on the API server's version, which is the precondition of the
+ * deletion: an object that was used since stays.
  */
 export class RetentionReconciler {
   readonly #options: RetentionReconcilerOptions;
@@ -86,15 +84,14 @@ export class RetentionReconciler {
     this.#observeUsers(sandbox);
   }
 
-  /** `old` is absent for a template that is new, or gone. */
+  /** `old` is absent for a new or deleted template. */
   observeTemplate(template: SandboxTemplate, old?: SandboxTemplate): void {
     if (isDeepStrictEqual(template.spec.retention, old?.spec.retention)) return;
     const { stores } = this.#options;
     const { namespace, name } = template.metadata;
     for (const sandbox of stores.sandboxes.byIndex(byTemplate, `${namespace}/${name}`))
       this.observeSandbox(sandbox);
-    // No index finds the conversations whose sandbox is gone, and the retention of a template
-    // changes rarely.
+    // No index finds conversations of deleted sandboxes, and retentions change rarely.
     for (const conversation of stores.conversations.list())
       if (conversation.metadata.namespace === namespace && conversation.spec.templateName === name)
         this.observeConversation(conversation);
@@ -105,9 +102,7 @@ export class RetentionReconciler {
     this.#observeSandboxOf(conversation);
   }
 
-  /**
-   * Observes the conversations that were in the sandbox, because another rule may hold for them.
-   */
+  /** Observes the conversations that were in the sandbox; another rule may apply now. */
   forgetSandbox(sandbox: Sandbox): void {
     this.#due.forget(sandbox.metadata.uid);
     this.#observeUsers(sandbox);
@@ -136,8 +131,8 @@ export class RetentionReconciler {
   }
 
   /**
-   * Takes the step for the API server's version of the object, because a cache may be behind.
-   * Deletes only what is due since `dueAtMs`, which `ElapsedTimes` has confirmed.
+   * Takes the step for the API server's version of the object, because a cache may lag. Only
+   * deletes objects that are due since `dueAtMs`, which `ElapsedTimes` has confirmed.
    */
   async #act(
     cached: RetentionSubject,
@@ -161,8 +156,7 @@ export class RetentionReconciler {
       case 'wait':
         break;
     }
-    // The watch brings the changed object here again; the delay is for a watch that has fallen
-    // silent.
+    // The watch causes the next reconcile; the delay is for a watch that reports nothing any more.
     return { requeueAfterMs: silentWatchMs };
   }
 
@@ -181,7 +175,7 @@ export class RetentionReconciler {
     { announcement, atMs }: AnnounceStep,
     signal: AbortSignal,
   ): Promise<void> {
-    // The Event precedes the condition, whose write may succeed although its answer is lost: each
+    // The Event precedes the condition, whose write may succeed although its response is lost: each
     // stored condition has an Event.
     for (const about of inIt.length > 0 ? inIt : [object])
       this.#options.events.record(about, {
@@ -195,13 +189,13 @@ export class RetentionReconciler {
       status: 'True',
       ...announcement,
       observedGeneration: object.metadata.generation,
-      // The message counts from this very time.
+      // The message refers to this very time.
       lastTransitionTime: new Date(atMs).toISOString(),
     };
     await this.#store(object, condition, signal);
   }
 
-  /** Writes the condition Expiring, or takes it away, on the version of the object. */
+  /** Writes or removes the condition Expiring, on the version of the object. */
   async #store(
     object: CachedConversation | Sandbox,
     condition: Condition | undefined,
@@ -222,9 +216,8 @@ export class RetentionReconciler {
   ): Promise<void> {
     const { logger, metrics } = this.#options;
     const { namespace, name, uid } = object.metadata;
-    // A resume changes the sandbox alone, so garbage collection would delete a sandbox that was
-    // resumed a moment ago. The agent of a running sandbox needs no resume but a message, which
-    // changes the conversation.
+    // A resume only changes the sandbox, so garbage collection would delete a sandbox that was just
+    // resumed. The agent of a running sandbox is used by a message, which changes the conversation.
     if (ownSandbox !== undefined && viewOfSandbox(ownSandbox).phase !== 'RUNNING')
       await this.#deleteVersion(ownSandbox, signal);
     if (!(await this.#deleteVersion(object, signal))) return;
@@ -234,7 +227,7 @@ export class RetentionReconciler {
     logger.info('deleted by retention', { kind, namespace, name, rule });
   }
 
-  /** Deletes the version that was read; false when the object is gone already. */
+  /** Deletes the version that was read; false when the object is already deleted. */
   async #deleteVersion(
     object: CachedConversation | Sandbox,
     signal: AbortSignal,
@@ -258,9 +251,7 @@ export class RetentionReconciler {
       this.#observe(this.#subjects.ofConversation(user));
   }
 
-  /**
-   * Observes the sandbox of a conversation that may have kept it. The caches change in any order.
-   */
+  /** Observes the sandbox that a conversation may have kept, as caches change in any order. */
   #observeSandboxOf({ metadata: { namespace }, status }: CachedConversation): void {
     const name = status?.sandboxName;
     const sandbox =
@@ -276,8 +267,8 @@ export class RetentionReconciler {
 }
 
 /**
- * Deletes conversations and sandboxes after the times that their templates set. `requested`:
- * objects that the reconciler itself wants to see again.
+ * Deletes conversations and sandboxes after the periods of their templates. `requested`: objects
+ * that the reconciler itself enqueues.
  */
 export function retentionController(
   caches: Pick<WatchedCaches, 'conversations' | 'sandboxes' | 'templates'>,

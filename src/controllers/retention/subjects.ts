@@ -20,13 +20,13 @@ export interface RetentionSubjectsOptions {
   readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates'>;
 }
 
-/** An object that retention may delete, with the facts that decide. */
+/** An object that retention may delete, with the facts for the decision. */
 export interface RetentionSubject {
   readonly object: CachedConversation | Sandbox;
   readonly countdown: Countdown | undefined;
   /** The conversations in a sandbox, which get the Events of its deletion. */
   readonly conversations: readonly CachedConversation[];
-  /** The sandbox that goes with a conversation, because no other conversation uses it. */
+  /** The sandbox that is deleted with a conversation, because no other conversation uses it. */
   readonly ownSandbox?: Sandbox | undefined;
 }
 
@@ -34,13 +34,12 @@ export const isConversation = (
   object: CachedConversation | Sandbox,
 ): object is CachedConversation => object.kind === conversations.kind;
 
-/** The resource that an object is read, written and deleted as. */
 export const resourceFor = (
   object: CachedConversation | Sandbox,
 ): ResourceDefinition<Conversation | Sandbox> =>
   isConversation(object) ? conversations : sandboxes;
 
-/** Puts the facts about an object together, from the caches or from the API server. */
+/** Collects the facts about an object from the caches or from the API server. */
 export class RetentionSubjects {
   readonly #options: RetentionSubjectsOptions;
 
@@ -78,8 +77,8 @@ export class RetentionSubjects {
   }
 
   /**
-   * The facts as the API server has them now; undefined when the object is gone. Objects that a
-   * person may use again are read last.
+   * The facts from the API server; undefined when the object is deleted. Objects that a person may
+   * use again are read last.
    */
   async stored(
     object: CachedConversation | Sandbox,
@@ -111,7 +110,7 @@ export class RetentionSubjects {
     const sandbox = await read(sandboxes, name);
     if (sandbox?.metadata.uid !== uid) return undefined;
     const template = await read(sandboxTemplates, sandbox.spec.templateName);
-    // The stored sandbox names those that have joined it, also where no cache shows that yet.
+    // The stored sandbox names conversations that have joined it even before a cache shows them.
     const names = new Set([
       ...this.#knownIn(sandbox).map(({ metadata }) => metadata.name),
       ...makerReferencesOf(sandbox).map((reference) => reference.name),
@@ -152,7 +151,7 @@ export class RetentionSubjects {
   }
 }
 
-/** Whether the sandbox goes with the conversation: all its owners are this one. */
+/** Whether the conversation is the sandbox's only owner reference. */
 const isOnlyOf = (
   { metadata: { ownerReferences = [] } }: Sandbox,
   { metadata }: CachedConversation,

@@ -19,15 +19,15 @@ export interface AgentSide {
 }
 
 /**
- * The webhook by which a sandbox's agent reports that something has happened. The agent adds its
- * session key by itself. At most a second passes between a change and its record, so an event may
- * wait for others for a quarter of that.
+ * The webhook by which a sandbox's agent reports changes. The agent adds its session key by itself.
+ * At most a second passes between a change and its record, so an event may wait for others for a
+ * quarter of that.
  *
- * The buffer is never full, by number or by size, because fewer events are kept: the real server
- * sends a full buffer in the middle of its work, and a gateway that does not answer would hold up
+ * The buffer is never full, by number or by size, because it keeps only few events: the real server
+ * flushes a full buffer in the middle of its work, and a gateway that does not answer would block
  * the agent for half a minute each time. The next poll finds the dropped events. The agent retries
- * once, after 5 s: without a retry it would try again four times a second as long as the gateway is
- * away, and with more retries it would take longer to end.
+ * once, after 5 s: without a retry it would try again four times a second while the gateway is
+ * unavailable, and with more retries it would take longer to end.
  */
 const webhooksOf = (
   agentSide: AgentSide | undefined,
@@ -54,43 +54,42 @@ export interface AgentConnectionsOptions {
   readonly random: () => number;
   readonly agent: AgentClient;
   readonly keys: SandboxKeys;
-  /** Destination of the webhooks of agents; absent when agents send none. */
+  /** Destination of the agents' webhooks; absent when agents send none. */
   readonly agentSide?: AgentSide | undefined;
 }
 
-/** An agent in a run of its container. */
+/** An agent in one run of its container. */
 interface AgentPlace {
   readonly endpoint: AgentEndpoint;
   readonly sandbox: Sandbox;
   readonly containerID: string | undefined;
 }
 
-/** The result of an attempt to connect. */
 export interface AgentConnection {
   readonly connected: boolean;
-  /** Absent where the agent has not got its keys by this attempt. */
+  /** Absent where this attempt has not delivered the agent's keys. */
   readonly introduction?: AgentIntroduction | undefined;
-  /** Whether the agent answers, and has other keys than those of the operator. */
+  /** Whether the agent answers, and has other keys than the operator's. */
   readonly isForeign?: boolean;
   /** Milliseconds until the next attempt; absent when the caller may choose. */
   readonly laterMs?: number;
 }
 
 /**
- * Maximum time in which a starting agent refuses a connection, or says that it is not ready. A
+ * Maximum time in which a starting agent refuses a connection or reports that it is not ready. A
  * slower agent does not answer at all.
  */
 const refusalMs = 1_000;
 /**
- * Maximum delay between attempts. An agent that answers again is found within this time, and some
- * seconds for the call.
+ * Maximum delay between attempts: an agent that answers again is found within this time, plus the
+ * seconds of a call.
  */
 const maxDelayMs = 5_000;
 
 /**
- * AgentConnections connects agents in a bulkhead of its own: an attempt waits for no place, and
- * agents that do not answer have few places, take turns by owner, and are tried less and less
- * often. Therefore they hold few of the workers that create and delete pods.
+ * Connects agents in a bulkhead of its own: an attempt never waits for a permit, and agents that do
+ * not answer have few permits, are served round robin by owner, and are tried with growing delays.
+ * Therefore they occupy few of the workers that create and delete pods.
  */
 export class AgentConnections {
   readonly #options: AgentConnectionsOptions;
@@ -108,9 +107,7 @@ export class AgentConnections {
     });
   }
 
-  /**
-   * The state of the agent of a spare, which gets no keys. Throws like `connect`.
-   */
+  /** The state of the agent of a warm sandbox, which gets no keys. Throws like `connect`. */
   async probe(
     at: AgentPlace,
     signal: AbortSignal,
@@ -153,10 +150,7 @@ export class AgentConnections {
 const keyOf = ({ endpoint, sandbox, containerID }: AgentPlace): string =>
   [sandbox.metadata.uid, containerID, endpoint.baseUrl].join('/');
 
-/**
- * Gives a dormant agent its keys. Connected once the agent has them; else the agent is to be tried
- * again soon.
- */
+/** Sends a dormant agent its keys; connected once the agent has them, else to be retried soon. */
 async function connectAgent(
   { agent, keys, agentSide }: AgentConnectionsOptions,
   { endpoint, sandbox }: AgentPlace,

@@ -42,10 +42,10 @@ export interface AgentConnectorOptions {
 
 type AgentStep = Pick<Extract<SandboxStep, { readonly kind: 'running' }>, 'podIP' | 'containerID'>;
 
-/** Maximum time in which a start that has just begun polls its agent at short intervals. */
+/** Maximum time in which a new start polls its agent at short intervals. */
 const eagerMs = 10_000;
 const eagerIntervalMs = 100;
-/** Interval at which the agent of a spare is probed again. */
+/** Interval at which the agent of a warm sandbox is probed again. */
 const spareIntervalMs = 30_000;
 
 const spareUsed = {
@@ -54,8 +54,8 @@ const spareUsed = {
 } as const;
 
 /**
- * AgentConnector gives the agent of a container its keys, and carries through a stop that the agent
- * of the container before has left.
+ * Sends the agent of a container its keys, and completes a stop that the previous container's agent
+ * has left unfinished.
  */
 export class AgentConnector {
   readonly #options: AgentConnectorOptions;
@@ -68,7 +68,7 @@ export class AgentConnector {
     return this.#options.stops;
   }
 
-  /** The outcome for an agent that runs, whose other callers may have got no answer. */
+  /** The outcome for a running agent, which may not have answered other callers. */
   async keep(scope: Scope, step: AgentStep, signal: AbortSignal): Promise<Outcome> {
     const { uid } = scope.sandbox.metadata;
     if (this.#options.unresponsiveAgents?.isUnresponsive(uid) === true)
@@ -105,8 +105,8 @@ export class AgentConnector {
     if (endpoint !== undefined && isSpare(sandbox))
       return this.#bootSpare(scope, { endpoint, containerID }, signal);
     const { startingSinceTime } = sandbox.status ?? {};
-    // The agent has answered before in this very container: the kubelet, and no deadline of a
-    // start, ends its silence.
+    // The agent has answered before in this very container: the kubelet restarts an agent that
+    // stays silent, and no start deadline applies.
     const isSilent = sandbox.status?.lastContainerID === containerID;
     const isEager =
       startingSinceTime === undefined || isWithin(eagerMs, startingSinceTime, clock.now());
@@ -126,14 +126,13 @@ export class AgentConnector {
           stopping ?? { progress: { ...observed, ...runningProgress, containerID, introduction } }
         );
       }
-      // Within a container that has had the keys of the operator, the files of its owner are at
-      // stake, and the pod stays.
+      // A container that has had the operator's keys may have the owner's files: the pod stays.
       if (connection?.isForeign === true && !isSilent) return await this.#replacePod(scope, signal);
     } catch (error) {
       if (!(error instanceof AgentError)) throw error;
       logger.debug('agent is not ready', { sandbox: sandbox.metadata.name, code: error.code });
     }
-    // A silent agent can't be stopped. The status keeps the pending stop until the agent answers,
+    // A silent agent can not be stopped. The status keeps the pending stop until the agent answers,
     // or its container ends.
     const wanted = !isSilent || !hasStopToFinish(sandbox);
     const requeueAfterMs = laterMs ?? soonMs;
@@ -170,8 +169,8 @@ export class AgentConnector {
   }
 
   /**
-   * Waits until the agent of a spare has booted. An agent that has keys already has got them from
-   * another process, so that no owner may get the spare.
+   * Waits until the agent of a warm sandbox has booted. An agent that already has keys got them
+   * from another process, so no owner may get the sandbox.
    */
   async #bootSpare(
     scope: Scope,

@@ -22,9 +22,9 @@ export interface AgentStopsOptions extends CommonNeeds {
   readonly keys: SandboxKeys;
   readonly elapsed: ElapsedTimes;
   readonly connections: Pick<AgentConnections, 'isSilent'>;
-  /** Archives what the agent has, before its pod is deleted. Absent: there is no archive. */
+  /** Archives the agent's data before its pod is deleted. Absent: there is no archive. */
   readonly archives?: SandboxArchives | undefined;
-  /** How long a pause waits for the agent to stop its runs, in milliseconds. Default 15,000. */
+  /** Maximum milliseconds that a pause waits for the end of the agent's runs. Default 15,000. */
   readonly pauseBoundMs?: number | undefined;
 }
 
@@ -40,11 +40,10 @@ interface Pausing {
   readonly isBusy: boolean;
 }
 
-/** Delay before the next read of the runs of an agent that stops. */
+/** Delay before the runs of a stopping agent are read again. */
 const stopIntervalMs = 200;
-/** Maximum number of interrupted conversations that the status holds. */
 const maxInterrupted = 64;
-/** Maximum time in which an agent states its runs. After that its pod is deleted all the same. */
+/** Maximum time in which an agent has to report its runs; after that its pod is deleted anyway. */
 const patienceMs = 10_000;
 /** The same for an agent that did not answer the last attempt to connect. */
 const silentPatienceMs = 1_000;
@@ -53,21 +52,21 @@ type Runs = Readonly<Record<'running' | 'waiting', readonly string[]>>;
 
 const nothing: Runs = { running: [], waiting: [] };
 /**
- * Text for the model, and for the readers of the conversation. An action that waits when its agent
- * is stopped, and is answered after that, leaves a result without its request in the messages of
- * openhands-agent-server 1.58 to the model. Therefore the action is rejected before.
+ * Text for the model, and for the readers of the conversation. Without the rejection, an action
+ * that is answered after the agent's stop leaves a result without its request in the messages that
+ * openhands-agent-server 1.58 sends to the model.
  */
 const rejection =
   'The sandbox was paused before this action was confirmed. It has not been executed. Ask for it again if it is still needed.';
 
 /**
- * AgentStops interrupts the runs of an agent before its pod is deleted, or before a resumed sandbox
- * is RUNNING again. An agent that does not answer is logged, and counts as one without runs.
+ * Interrupts the runs of an agent before its pod is deleted, or before a resumed sandbox is RUNNING
+ * again. An agent that does not answer is logged, and counts as one without runs.
  */
 export class AgentStops {
   readonly #options: AgentStopsOptions;
   readonly #pauseBoundMs: number;
-  /** The last pause that has been archived, by the UID of the sandbox. */
+  /** The last archived pause, by the UID of the sandbox. */
   readonly #archivedPauses = recentlyUsed<ArchivedPause>(1_000);
 
   constructor(options: AgentStopsOptions) {
@@ -76,10 +75,10 @@ export class AgentStops {
   }
 
   /**
-   * Completes the stop of an agent whose sandbox was resumed during the stop, or before: undefined
-   * once the runs to interrupt have ended, or the time for that is over. Until then the sandbox is
+   * Completes the stop of an agent whose sandbox was resumed during or before the stop: undefined
+   * once the interrupted runs have ended or the time for that is over. Until then the sandbox is
    * not RUNNING, because nothing distinguishes a run that is about to end from one that began after
-   * the resume. A pause by its owner interrupts the present runs, however soon the resume came: the
+   * the resume. A pause by the owner interrupts the current runs, however soon the resume came: the
    * official web UI stops an agent by a pause and a resume.
    */
   async carryThrough(
@@ -105,7 +104,7 @@ export class AgentStops {
       wanted: false,
     };
     if (pauseTime === undefined) return { progress, requeueAfterMs: 0 };
-    // The pause may have deleted the pod just before the resume, and the agent of a pod that ends
+    // The pause may have deleted the pod just before the resume, and the agent of a terminating pod
     // still answers.
     const stored = await storedObject({ client: this.#options.client, signal }, pods, pod);
     if (stored === undefined || stored.metadata.deletionTimestamp !== undefined) return outdated;
@@ -147,11 +146,11 @@ export class AgentStops {
       message,
       wanted: false,
     };
-    // The status holds the pause before any run is interrupted: however soon the sandbox runs
-    // again, the reason of the interruption says which runs are to continue.
+    // The status stores the pause before any run is interrupted: however soon the sandbox runs
+    // again, the reason of the interruption decides which runs continue.
     if (pauseTime === undefined) return { progress, requeueAfterMs: 0 };
     const stored = await storedObject({ client, signal }, sandboxes, sandbox);
-    // A pod may not be stopped for a pause that is over.
+    // No pod may be stopped for a pause that is over.
     if (
       stored === undefined ||
       stored.metadata.deletionTimestamp !== undefined ||
@@ -170,7 +169,7 @@ export class AgentStops {
     const { running, waiting } =
       endpoint === undefined ? nothing : await this.#inUse(scope, endpoint, signal);
     const interrupted = [...new Set([...before, ...running, ...waiting])].slice(0, maxInterrupted);
-    // The status holds a run before its interruption, so that neither a crash nor a failed write
+    // The status stores a run before its interruption, so that neither a crash nor a failed write
     // loses the runs to continue.
     if (interrupted.length > before.length)
       return { progress: { ...progress, interrupted }, requeueAfterMs: 0 };
@@ -189,8 +188,8 @@ export class AgentStops {
   }
 
   /**
-   * The address of an agent that has run, where the cached pod may be from before that. The status
-   * may lack the address as well, because the cache lacked the pod when the status was written.
+   * The address of an agent that has run, where the cached pod may be older. The status may lack
+   * the address as well, because the cache lacked the pod when the status was written.
    */
   async #storedAddress(
     { status: { lastContainerID } = {} }: Sandbox,
@@ -205,8 +204,8 @@ export class AgentStops {
   }
 
   /**
-   * The runs of an agent, and those that wait for a confirmation. A silent agent has less time: its
-   * pod is deleted all the same.
+   * The runs of an agent, and those that wait for a confirmation. A silent agent has less time,
+   * because its pod is deleted anyway.
    */
   async #inUse({ sandbox }: Scope, endpoint: AgentEndpoint, signal: AbortSignal): Promise<Runs> {
     const { agent, clock, connections } = this.#options;
@@ -256,10 +255,10 @@ export class AgentStops {
   }
 
   /**
-   * Archives what the agent has: once when the pause begins, because a run may not end in time, and
+   * Archives the agent's data: once when the pause begins, because a run may not end in time, and
    * once at the end of the runs. An agent or a store that hangs delays the pause up to its bound.
-   * Until the cache shows that the pod is deleted, its stop is repeated: the agent that has ended
-   * by then must not make a complete archive count as incomplete.
+   * The stop repeats until the cache shows the deletion of the pod: an agent that has ended by then
+   * must not make a complete archive count as incomplete.
    */
   async #archive(
     { sandbox }: Scope,

@@ -28,8 +28,9 @@ export const retainedLabel = 'conversation-operator.dev/retained';
 export const conversationAnnotation = 'conversation-operator.dev/conversation';
 
 /**
- * The claim of a sandbox's workspace. A claim that is to be retained has no owner reference, so
- * that no garbage collector deletes it; its annotations name its owner and its conversation.
+ * The PersistentVolumeClaim of a sandbox's workspace. A claim that is to be retained has no owner
+ * reference, so that no garbage collector deletes it; its annotations name its owner and its
+ * conversation.
  */
 export function buildClaim(
   sandbox: Sandbox,
@@ -61,14 +62,11 @@ export function buildClaim(
 
 /** The relation of a claim to the sandbox whose name it has. */
 type ClaimOwnership =
-  /**
-   * Made for the sandbox; or retained from a sandbox of the same name and owner, whose files the
-   * sandbox takes over.
-   */
+  /** Made for the sandbox, or retained from one of the same name and owner, and reused. */
   | 'own'
-  /** Owned by an earlier sandbox of the name, and about to be deleted with it; or being deleted. */
+  /** Owned by an earlier sandbox of the name, and deleted with it; or already being deleted. */
   | 'going'
-  /** Made for another owner, or by hand: never taken, however long the sandbox waits. */
+  /** Made for another owner, or by hand: never used, however long the sandbox waits. */
   | 'foreign';
 
 export function ownershipOf(claim: CachedClaim, sandbox: Sandbox): ClaimOwnership {
@@ -88,18 +86,18 @@ export const volumeNameTaken = (name: string): Failure => ({
 });
 
 /**
- * Grace in milliseconds, from the creation of the pod, in which an unbound claim is no failure: a
- * provisioner takes some seconds, cloud disks ten, and a scheduler calls the pod unschedulable
- * meanwhile. Later something is wrong, though with a late binding class the scheduler says nothing
- * for ten minutes.
+ * Milliseconds from the creation of the pod in which an unbound claim is no failure: provisioners
+ * take some seconds, cloud disks ten, and the scheduler reports the pod as unschedulable in that
+ * time. With late binding, the scheduler reports nothing for ten minutes, so a longer wait counts
+ * as a failure.
  */
 export const bindingMs = 20_000;
 
-/** Milliseconds until an unbound claim is a failure; at most 0 when the grace is over. */
+/** Milliseconds until an unbound claim is a failure; at most 0 after the grace period. */
 export const bindingInMs = (pod: CachedPod, now: number): number =>
   bindingMs - (now - Date.parse(pod.metadata.creationTimestamp));
 
-/** The failure of the claim of a sandbox whose pod does not run; undefined for none. */
+/** The failure of the claim of a sandbox whose pod does not run; undefined without one. */
 export function claimFailure(claim: CachedClaim, pod: CachedPod, now: number): Failure | undefined {
   const { phase } = claim.status ?? {};
   if (phase === 'Lost') {
@@ -114,9 +112,7 @@ export function claimFailure(claim: CachedClaim, pod: CachedPod, now: number): F
   return volumeNotBound(claim);
 }
 
-/**
- * The message names all possible causes, because the operator has no right to read storage classes.
- */
+/** Names all possible causes, because the operator has no right to read storage classes. */
 export function volumeNotBound({ spec }: CachedClaim): Failure {
   const { storageClassName } = spec ?? {};
   const why =
@@ -132,19 +128,18 @@ export function volumeNotBound({ spec }: CachedClaim): Failure {
 
 /** Time within which a storage class binds a new claim that waits for no pod. */
 const bindsAtOnceMs = 1_000;
-/** Maximum storage classes in memory. */
 const maxClasses = 1_000;
 
 /**
- * ClaimBindings says for how long the pod of a new claim waits, so that the claim is bound before
- * a scheduler sees the pod: for an unbound claim a scheduler reports FailedScheduling, and tries
- * again a second later at the earliest. Most storage classes bind a claim once its pod is scheduled
- * (WaitForFirstConsumer). The operator has no right to read storage classes. A pod waits for each
- * class once, and no more where that was in vain.
+ * Delays the pod of a new claim until the claim is bound: for an unbound claim a scheduler reports
+ * FailedScheduling, and retries a second later at the earliest. Most storage classes only bind a
+ * claim once its pod is scheduled (WaitForFirstConsumer), and the operator has no right to read
+ * storage classes. Therefore the first pod of each class waits, and later ones only if the class
+ * has bound a claim in that time.
  */
 export class ClaimBindings {
   readonly #seen: ElapsedTimes;
-  /** Storage classes that have not bound a claim before there was a pod. */
+  /** Storage classes that have not bound a claim before its pod existed. */
   readonly #late = recentlyUsed<true>(maxClasses);
 
   constructor(options: { readonly clock: Clock }) {

@@ -24,7 +24,6 @@ import { SandboxObserver } from './observer.ts';
 import { PodBackoff } from './pod-loss.ts';
 import { SandboxReconciler, type SandboxReconcilerOptions } from './reconcile.ts';
 
-/** The sandbox that a pod or a claim belongs to. */
 export function sandboxOf({
   metadata: { namespace = '', labels },
 }: KubeObject): readonly Request[] {
@@ -36,7 +35,6 @@ export interface SandboxControllerOptions {
   readonly caches: Pick<WatchedCaches, 'sandboxes' | 'pods' | 'claims' | 'templates'>;
   readonly reconciler: Pick<SandboxReconciler, 'reconcile' | 'refresh'>;
   readonly unresponsiveAgents: Pick<UnresponsiveAgents, 'forget'>;
-  /** Sandboxes whose agent does not answer. */
   readonly unresponsive: EventSource;
 }
 
@@ -47,13 +45,13 @@ export interface SandboxesOptions extends CreationsOptions {
   readonly agent: AgentClient;
   /** Agents that do not answer the calls of other controllers. */
   readonly unresponsiveAgents?: UnresponsiveAgents | undefined;
-  /** How long a pause waits for the agent to stop its runs, in milliseconds. Default 15,000. */
+  /** Maximum milliseconds that a pause waits for the end of the agent's runs. Default 15,000. */
   readonly pauseBoundMs?: number | undefined;
-  /** Archives what agents have, before their pods are deleted. Absent: there is no archive. */
+  /** Archives the agents' data before their pods are deleted. Absent: there is no archive. */
   readonly archives?: SandboxArchives | undefined;
 }
 
-/** Creates the reconciler of sandboxes, and the parts that share what this process has measured. */
+/** Creates the reconciler of sandboxes, and the parts that share this process's measurements. */
 export function createSandboxes(options: SandboxesOptions): SandboxReconciler {
   const {
     client,

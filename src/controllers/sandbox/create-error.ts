@@ -20,23 +20,17 @@ const factors: Readonly<Record<string, number>> = {
   Ei: 2 ** 60,
 };
 
-/**
- * The value of a quantity of Kubernetes, such as 1.5 for `1500m`, with the precision of a double;
- * NaN for a text that is no quantity.
- */
+/** The value of a Kubernetes quantity, such as 1.5 for `1500m`; NaN for invalid text. */
 export function quantityOf(text: string): number {
   const [, digits = '', suffix = ''] =
     /^([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)([numkMGTPE]?|[KMGTPE]i)$/.exec(text) ?? [];
   return digits === '' ? NaN : Number(digits) * (suffix === '' ? 1 : (factors[suffix] ?? NaN));
 }
 
-/** The kind of object that a request creates. */
 export type CreatedKind = 'pod' | 'volume' | 'sandbox';
 
 export interface CreateError extends Failure {
-  /**
-   * The API server's text, for logs and Events, which administrators read; clients never see it.
-   */
+  /** The API server's text, for administrators in logs and Events; clients never see it. */
   readonly serverMessage: string;
 }
 
@@ -46,7 +40,7 @@ interface Pattern {
   readonly text: (what: CreatedKind, match: RegExpExecArray) => string;
 }
 
-/** Names of Kubernetes objects and resources that a text may repeat; any other text is left out. */
+/** Names of Kubernetes objects and resources that a message may repeat, without other text. */
 const nameIn = (match: RegExpExecArray): string =>
   /^[a-z0-9][a-z0-9./-]{0,252}$/i.test(match[1] ?? '') ? ` ${match[1] ?? ''}` : '';
 /** `requests.cpu=2,requests.memory=4Gi` → requests.cpu, requests.memory. */
@@ -65,10 +59,7 @@ const quantitiesOf = (list: string): ReadonlyMap<string, string> =>
     }),
   );
 
-/**
- * The resources of which a creation requests more than the whole limit of the quota, so that it
- * never fits, however much of the quota becomes free.
- */
+/** The resources whose request exceeds the quota's whole limit, so that it never fits. */
 function neverFitting(requested: string, limited: string): readonly string[] {
   const limits = quantitiesOf(limited);
   return [...quantitiesOf(requested)].flatMap(([resource, quantity]) => {
@@ -177,9 +168,7 @@ const patterns: readonly Pattern[] = [
   },
 ];
 
-/**
- * The text names the paths of fields, which the author of the template has written, and no values.
- */
+/** The text names the paths of fields, which the template's author has written, and no values. */
 function invalidText(what: CreatedKind, { body }: ApiError): string {
   const fields = (body.details?.causes ?? []).flatMap(
     ({ field }) => /^[A-Za-z0-9_.[\]-]{1,120}$/.exec(field ?? '')?.[0] ?? [],
@@ -188,10 +177,7 @@ function invalidText(what: CreatedKind, { body }: ApiError): string {
   return `The template makes no valid ${what}${named.length === 0 ? '' : `: ${named.join(', ')}`}.`;
 }
 
-/**
- * The reason why the API server does not create an object, or undefined for an error that does not
- * depend on the object.
- */
+/** Why the API server does not create an object; undefined if the error is not about the object. */
 export function createErrorOf(error: unknown, what: CreatedKind): CreateError | undefined {
   if (
     !(error instanceof ApiError) ||
@@ -212,7 +198,7 @@ export function createErrorOf(error: unknown, what: CreatedKind): CreateError | 
     const found = typeof code === 'string' ? code : code(match);
     return refused(found, text(what, match), policyOfCreateError(found));
   }
-  // A sandbox is not made of a template: the cluster's admission refuses the sandbox, or the
+  // A sandbox is not made of a template: the cluster's admission rejects the sandbox, or the
   // cluster has other definitions.
   if (error.status === 403 || (what === 'sandbox' && error.status < 500))
     return refused(FailureCode.creationForbidden, `The cluster refuses the ${what}.`);
@@ -221,9 +207,6 @@ export function createErrorOf(error: unknown, what: CreatedKind): CreateError | 
   return undefined;
 }
 
-/**
- * Delay before the next attempt: 1 s at first, then a quarter of the time since the start began, at
- * most 15 s.
- */
+/** Delay before the next attempt: 1 s, then a quarter of the time since the start, at most 15 s. */
 export const retryAfterMs = (startingForMs: number): number =>
   Math.min(15_000, Math.max(1_000, startingForMs / 4));

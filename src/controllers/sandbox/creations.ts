@@ -28,7 +28,7 @@ const askAgainMs = 1_000;
 
 /**
  * The wait for an object whose name is in use: by the sandbox's own new object, by an old one that
- * ends, or by one that no cache shows.
+ * is being deleted, or by one that no cache shows.
  */
 function nameInUse(what: CreatedKind, name: string, startingForMs: number): WaitingFor {
   const wait = (reason: string, message: string) => ({
@@ -43,10 +43,7 @@ function nameInUse(what: CreatedKind, name: string, startingForMs: number): Wait
   return { reason: code, message, requeueAfterMs: retryAfterMs(startingForMs) };
 }
 
-/**
- * Creations makes the objects that a sandbox needs, and never for a sandbox that is not to run in
- * the API server's version.
- */
+/** Creates the pod and the volume of a sandbox, only while the API server's version is to run. */
 export class Creations {
   readonly #options: CreationsOptions;
 
@@ -55,8 +52,8 @@ export class Creations {
   }
 
   /**
-   * Reserves the slot of the pod, and does the work. `podCreations` counts the sandbox from before
-   * the reservation until after the creation: if it is deleted in between, its slot is not free.
+   * Reserves the slot of the pod, then calls `work`. `podCreations` counts the sandbox from before
+   * the reservation until after the creation: the slot of a sandbox deleted in between stays taken.
    */
   during<T>(scope: Scope, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     return this.#options.podCreations.during(scope.sandbox.metadata.uid, async () => {
@@ -65,10 +62,7 @@ export class Creations {
     });
   }
 
-  /**
-   * Whether it is sure that no pod of the sandbox exists, and that none comes. Sets the pod, where
-   * there is one after all.
-   */
+  /** Whether certainly no pod exists or will. Sets the pod, if one exists after all. */
   async noPod(
     scope: Scope,
     signal: AbortSignal,
@@ -85,9 +79,9 @@ export class Creations {
   }
 
   /**
-   * Stores that a pod may exist from now on, where the admission has not. The write names the
-   * version in which the sandbox was meant to run and admitted, so that the API server refuses the
-   * write after any change.
+   * Stores that a pod may exist from now on, unless the admission has. The write names the version
+   * in which the sandbox was admitted and meant to run, so that the API server rejects it after any
+   * change.
    */
   async reserve(scope: Scope, signal: AbortSignal): Promise<void> {
     const { client, keys, clock } = this.#options;
@@ -101,10 +95,7 @@ export class Creations {
     scope.reserved = true;
   }
 
-  /**
-   * Creates the claim. Undefined once there is one; else the outcome states what the sandbox waits
-   * for, or why it fails.
-   */
+  /** Creates the claim. Undefined once it exists; else the outcome of a wait or a failure. */
   async claim(
     scope: Scope,
     template: SandboxTemplate,
@@ -146,9 +137,9 @@ export class Creations {
   }
 
   /**
-   * Whether the sandbox is to run, and its slot reserved, in the API server's version: the cache
-   * may be behind a deletion, a pause, or the write that took the reservation back. An object of a
-   * deleted sandbox would be collected and made again, over and over. From here on the scope has
+   * Whether the sandbox is to run, with a reserved slot, in the API server's version: the cache may
+   * lag behind a deletion, a pause, or the release of the reservation. An object of a deleted
+   * sandbox would be garbage-collected and created again, over and over. From here on the scope has
    * the API server's version.
    */
   async #confirmedToRun(scope: Scope, signal: AbortSignal): Promise<boolean> {
@@ -183,8 +174,8 @@ export class Creations {
   ): Promise<Outcome | undefined> {
     const { clock, events, logger } = this.#options;
     const { name } = scope.sandbox.metadata;
-    // This time paces the attempts and decides nothing. A sandbox that waits for room in a quota
-    // has no time from which its deadline counts.
+    // This time only paces the attempts. A sandbox that waits for room in a quota has no time from
+    // which its deadline counts.
     const { startingSinceTime = progressSince(scope.sandbox) } = scope.sandbox.status ?? {};
     const startingForMs = clock.now() - Date.parse(startingSinceTime);
     try {

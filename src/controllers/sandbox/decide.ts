@@ -45,33 +45,27 @@ type WaitStep = Extract<SandboxStep, { readonly kind: 'wait' }>;
  */
 const templateGraceMs = 5_000;
 
-/** Whether a pod has come to an end, and no container of it runs again. */
+/** Whether a pod has ended, and no container of it runs again. */
 export const hasEnded = ({ status }: CachedPod): boolean =>
   status?.phase === 'Failed' || status?.phase === 'Succeeded';
 
-/** The status of the agent's container; undefined before a kubelet has reported it. */
+/** The status of the agent's container; undefined until a kubelet reports it. */
 export const agentStatusOf = (pod: CachedPod) => {
   const name = agentContainerOfPod(pod)?.name;
   const statuses = pod.status?.containerStatuses ?? [];
   return statuses.find((status) => status.name === name) ?? statuses[0];
 };
 
-/**
- * Delay before a pod counts as stuck, from the end of its termination period: its node does not
- * execute the deletion.
- */
+/** Delay after the termination grace period before a pod counts as stuck on a dead node. */
 const unendedMs = 30_000;
 
-/** The earliest of some times from now, as far as they are still to come. */
+/** The earliest of some delays that are still to come. */
 const requeueAtNext = (...inMs: readonly number[]): { readonly requeueAfterMs?: number } => {
   const toCome = inMs.filter((ms) => ms > 0);
   return toCome.length === 0 ? {} : { requeueAfterMs: Math.min(...toCome) };
 };
 
-/**
- * Whether the agent was in its pod until now. An agent whose container had crashed before was lost
- * by that crash.
- */
+/** Whether the agent was in its pod until now; an earlier crash of its container excludes that. */
 function isAgentIn(pod: CachedPod, { status }: Sandbox): boolean {
   const ready = findCondition(status?.conditions, SandboxCondition.ready);
   const container = agentStatusOf(pod)?.containerID ?? status?.lastContainerID;
@@ -89,8 +83,8 @@ const disruption = (
   isDisruption && isAgentIn(pod, sandbox) ? { isDisrupted: true } : {};
 
 /**
- * The step for a pod that is being deleted while the sandbox is meant to run. Until the pod is gone
- * there can be no other one.
+ * The step for a pod that is being deleted while the sandbox is meant to run. Until the pod is
+ * deleted there can be no other one.
  */
 function decideEnding(
   { sandbox, now }: ObservedSandbox,
@@ -127,10 +121,7 @@ function decideEnding(
   };
 }
 
-/**
- * The failure that keeps a sandbox from running, as far as the observed objects show it. The most
- * specific failure wins.
- */
+/** The most specific failure that keeps a sandbox from running, as far as the objects show it. */
 function failureOf({
   sandbox,
   claim,
@@ -143,7 +134,7 @@ function failureOf({
   if (pod === undefined) {
     if (claim !== undefined && ownershipOf(claim, sandbox) === 'foreign')
       return volumeNameTaken(claim.metadata.name);
-    // Only the status of the sandbox holds an error of a creation.
+    // Only the status of the sandbox has an error of a creation.
     if (phase === 'STARTING' && isCreateErrorCode(reason))
       return { code: reason, message, policy: policyOfCreateError(reason) };
     return initialisedBefore(view);
@@ -164,13 +155,12 @@ function failureOf({
   return found ?? ofClaim ?? initialisedBefore(view);
 }
 
-/** Milliseconds. */
 export const startDeadlineMsOf = ({ template }: ObservedSandbox): number =>
   durationMs(template?.spec.startDeadline ?? defaultStartDeadline);
 
 /**
- * Whether the step depends on what an autoscaler has said of a node for the pod: the deadline of a
- * first start would count, or has come. A sandbox that has run waits for a node in any case.
+ * Whether the step depends on an autoscaler's Events about a node for the pod: the deadline of a
+ * first start would count, or is over. A sandbox that has run waits for a node in any case.
  */
 export function dependsOnNodeAddition(observed: ObservedSandbox): boolean {
   const { sandbox, pod, startingForMs } = observed;
@@ -201,8 +191,7 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
   const deadlineMs = startDeadlineMsOf(observed);
   const overdue = startingForMs >= deadlineMs;
   const lives = hasRun(sandbox);
-  // The time of a sandbox that has run counts from when its present reason was first shown; earlier
-  // reasons do not count.
+  // After a first run, time counts from when the current reason was first shown.
   const isFinalNow = ({
     code,
     policy,
@@ -333,7 +322,7 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
   return { kind: known ? 'running' : 'connect-agent', podIP, containerID: agent.containerID };
 }
 
-/** The end of a message on a pod whose containers report no failure. */
+/** The end of a message about a pod whose containers report no failure. */
 function unreadyBecause(pod: CachedPod | undefined): string {
   if (
     pod?.status?.conditions?.some(
@@ -344,9 +333,9 @@ function unreadyBecause(pod: CachedPod | undefined): string {
   return ': its node could not set up its volumes or its network';
 }
 
-/** The step for a sandbox that has no pod and is to have none for now. */
+/** The step for a sandbox that has no pod and should not have one now. */
 function decideStopped({ sandbox, claim }: ObservedSandbox): SandboxStep {
-  // As long as its slot is not given back, a pod may exist that no cache shows.
+  // Until its slot is released, a pod may exist that no cache shows.
   if (
     sandbox.status?.replicas === 1 ||
     !isTrue(sandbox.status?.conditions, SandboxCondition.failed)
@@ -368,7 +357,7 @@ export function decideSandbox(observed: ObservedSandbox): SandboxStep {
   const { reason, message } = viewOfSandbox(sandbox);
   if (pod.metadata.deletionTimestamp !== undefined) return { kind: 'wait', reason, message };
   const { containerID, lastContainerID } = sandbox.status ?? {};
-  // A cache that did not show the pod has cleared `containerID`, and the agent works all the same.
+  // A cache that did not show the pod has cleared `containerID`, but the agent works.
   const isConnected =
     containerID !== undefined ||
     (lastContainerID !== undefined && lastContainerID === agentStatusOf(pod)?.containerID);

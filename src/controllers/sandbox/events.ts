@@ -18,7 +18,7 @@ export function volumeEvent({ status }: Sandbox): EventDetails | undefined {
   return { type: 'Warning', reason: FailureCode.volumeLost, message };
 }
 
-/** The Event of a new pod on this claim; undefined where the pod is one that its owner expects. */
+/** The Event of a new pod on this claim; undefined where the owner expects the pod. */
 export function podEvent(
   sandbox: Sandbox,
   claim: CachedClaim | undefined,
@@ -45,8 +45,7 @@ export function podEvent(
 
 /**
  * The Event of a change of a sandbox's status; undefined for the steps of a start, and for its end
- * where the conversation has an Event. `serverMessage`
- * is the error text of the API server.
+ * where the conversation has an Event. `serverMessage` is the API server's error text.
  */
 export function statusEvent(
   before: Sandbox,

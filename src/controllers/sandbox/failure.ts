@@ -1,9 +1,6 @@
 import type { SandboxView } from '../../status/sandbox-phase.ts';
 
-/**
- * Stable codes of the failures that keep a sandbox from running, beside those of its start;
- * docs/reasons.md explains each.
- */
+/** Stable codes of failures besides those of a conversation's start; see docs/reasons.md. */
 export const FailureCode = {
   // Failures of the pod, which a kubelet or the scheduler reports.
   imagePullFailed: 'ImagePullFailed',
@@ -33,40 +30,37 @@ export const FailureCode = {
   referenceNotFound: 'ReferenceNotFound',
   creationForbidden: 'CreationForbidden',
   templateInvalid: 'TemplateInvalid',
-  // The agent of a spare.
+  // The agent of a warm sandbox.
   spareUsed: 'SpareUsed',
-  // An agent that has keys before the operator has given it any.
+  // An agent that has keys before the operator has sent it any.
   agentInitialised: 'AgentInitialised',
 } as const;
 export type FailureCode = (typeof FailureCode)[keyof typeof FailureCode];
 
 /**
- * The time at which a failure moves a sandbox from STARTING to ERROR. Before, the status shows the
- * failure, and creations are retried.
+ * When a failure moves a sandbox from STARTING to ERROR. Before that, the status shows the failure,
+ * and creations are retried.
  */
 const Ending = { atOnce: 'at-once', atDeadline: 'at-deadline', never: 'never' } as const;
 type Ending = (typeof Ending)[keyof typeof Ending];
 
 /**
  * The policy for a failure, by its cause. A first start has nothing to lose and a client that
- * waits, so that it ends at its deadline at the latest. A sandbox that has run has files and work,
- * so that only a failure ends it that lasts until a person repairs the sandbox or its template.
+ * waits, so it ends at its deadline at the latest. A sandbox that has run has files and work, so
+ * only a failure ends it that lasts until a person repairs the sandbox or its template.
  */
 export const FailurePolicy = {
   /** Each retry fails in the same way and costs as much. */
   permanent: 'permanent',
   /** Only a change of the template helps. */
   template: 'template',
-  /**
-   * An administrator of the cluster repairs the cause: a first start does not wait for that, and a
-   * sandbox that has run does.
-   */
+  /** An administrator has to act: a first start does not wait, a sandbox that has run does. */
   environment: 'environment',
   /** The cause may go away by itself. */
   transient: 'transient',
-  /** The cause does not go away by itself, and its repair takes some minutes. */
+  /** The cause does not disappear by itself, and its repair takes some minutes. */
   needsRepair: 'needs-repair',
-  /** Nothing is wrong: the cluster admits the sandbox later, and that time counts for no deadline. */
+  /** Nothing is wrong: the cluster admits the sandbox later; the time counts for no deadline. */
   waiting: 'waiting',
 } as const;
 export type FailurePolicy = (typeof FailurePolicy)[keyof typeof FailurePolicy];
@@ -84,18 +78,15 @@ const endings: Readonly<
 
 export interface Failure {
   readonly code: FailureCode;
-  /**
-   * Text for the owner of the sandbox: names from the template, sizes and exit codes, and no text
-   * of the cluster.
-   */
+  /** Text for the owner: names from the template, sizes, exit codes; no text of the cluster. */
   readonly message: string;
   readonly policy: FailurePolicy;
 }
 
 const codes: ReadonlySet<string> = new Set(Object.values(FailureCode));
 /**
- * The failure of an agent that has keys which are not the operator's, so that another process can
- * use it. Only the status of the sandbox holds the failure once its pod is gone.
+ * The failure of an agent whose keys are not the operator's, so that another process can use it.
+ * Only the status of the sandbox has the failure once its pod is deleted.
  */
 export const agentInitialised: Failure = {
   code: FailureCode.agentInitialised,
@@ -104,7 +95,7 @@ export const agentInitialised: Failure = {
   policy: FailurePolicy.needsRepair,
 };
 
-/** Whether the reason of a sandbox names a failure, and not a step of its start. */
+/** Whether the reason of a sandbox is a failure, and not a step of its start. */
 export const isFailureCode = (reason: string): reason is FailureCode => codes.has(reason);
 
 /** `agentInitialised` for a sandbox that has had no agent of its own since; otherwise undefined. */
@@ -125,9 +116,8 @@ const waitingCodes: ReadonlySet<string> = new Set([
   FailureCode.nodeBeingAdded,
 ]);
 /**
- * Whether a sandbox with this reason waits for its turn in the cluster. That time counts for no
- * deadline: `startingSinceTime` is absent meanwhile, and the deadline counts from the end of the
- * wait.
+ * Whether a sandbox with this reason waits for the cluster to admit it. That time counts for no
+ * deadline: `startingSinceTime` is absent, and the deadline counts from the end of the wait.
  */
 export const isWaitingCode = (reason: string): boolean => waitingCodes.has(reason);
 
@@ -146,9 +136,7 @@ const createErrorCodes: ReadonlySet<string> = new Set([
   FailureCode.creationForbidden,
   FailureCode.templateInvalid,
 ]);
-/**
- * Whether a reason names an error of a creation, which only the status of the sandbox remembers.
- */
+/** Whether a reason is a creation error, which only the status of the sandbox remembers. */
 export const isCreateErrorCode = (reason: string): reason is FailureCode =>
   createErrorCodes.has(reason);
 export function policyOfCreateError(code: FailureCode): FailurePolicy {
@@ -156,7 +144,6 @@ export function policyOfCreateError(code: FailureCode): FailurePolicy {
   return isWaitingCode(code) ? FailurePolicy.waiting : FailurePolicy.transient;
 }
 
-/** Whether a failure moves the sandbox to ERROR now. */
 export function isFinal(
   policy: FailurePolicy,
   { hasRun, overdue }: { readonly hasRun: boolean; readonly overdue: boolean },

@@ -6,8 +6,8 @@ import type { CachedPod } from '../../resources/cached-core.ts';
 import type { ElapsedTimes } from '../elapsed-times.ts';
 
 /**
- * The last statement of an autoscaler on a new node for a pod. An autoscaler that has said nothing
- * counts as `denied`. `unknown`: the Events could not be read.
+ * An autoscaler's last statement about a new node for a pod. No Event counts as `denied`.
+ * `unknown`: the Events could not be read.
  */
 export type NodeAddition = 'announced' | 'denied' | 'unknown';
 
@@ -18,17 +18,17 @@ export type NodeAddition = 'announced' | 'denied' | 'unknown';
  */
 const maxAnnouncementAgeMs = 15 * 60_000;
 /**
- * Time after the start deadline in which Events that can't be read keep a start from its end. A
- * passing failure of the API server is shorter.
+ * Time after the start deadline in which unreadable Events prevent the end of a start. A transient
+ * failure of the API server is shorter.
  */
 export const unknownGraceMs = 60_000;
 /**
- * Delay before the Events about a pod without a node are read first: both autoscalers search for
- * such pods every ten seconds. The pod of a node that joins has its whole deadline only once the
+ * Delay before the Events about a pod without a node are first read: both autoscalers search for
+ * such pods every ten seconds. The pod of a node that joins only has its whole deadline once the
  * announcement is known.
  */
 export const firstCheckMs = 10_000;
-/** Delay before the Events about a pod are read again, by what they have said. */
+/** Delay before the Events about a pod are read again, by their last statement. */
 export const nextCheckMs: Readonly<Record<NodeAddition, number>> = {
   announced: 60_000,
   denied: 30_000,
@@ -38,10 +38,7 @@ export const nextCheckMs: Readonly<Record<NodeAddition, number>> = {
 /** Reasons of the cluster autoscaler and of Karpenter. */
 const announcing: ReadonlySet<string> = new Set(['TriggeredScaleUp', 'Nominated']);
 
-/**
- * Whether an autoscaler adds no node for the pod. Karpenter has the scheduler's reason, and its own
- * text.
- */
+/** Whether an autoscaler adds no node. Karpenter uses the scheduler's reason, with its own text. */
 const isDenial = ({ reason, message = '' }: KubeEvent): boolean =>
   reason === 'NotTriggerScaleUp' ||
   (reason === 'FailedScheduling' && message.startsWith('Failed to schedule pod, '));
@@ -52,10 +49,7 @@ function occurredAt({ series, lastTimestamp, eventTime, metadata }: KubeEvent): 
   return Date.parse(series?.lastObservedTime ?? lastTimestamp ?? eventTime ?? creationTimestamp);
 }
 
-/**
- * Time of the last announcement of a node; undefined when there is none, or when the autoscaler has
- * said later that it adds none.
- */
+/** Time of the last announcement of a node; undefined without one, or after a denial. */
 export function announcementIn(events: readonly KubeEvent[]): string | undefined {
   const latest = (of: (event: KubeEvent) => boolean): number =>
     Math.max(-Infinity, ...events.filter(of).map(occurredAt).filter(Number.isFinite));
@@ -72,19 +66,17 @@ export interface NodeAdditionsOptions extends CommonNeeds {
   readonly elapsed: ElapsedTimes;
 }
 
-/** The last statement of an autoscaler on a new node for a pod. */
 interface Statement {
   /** Time of the announcement of a node; absent: an autoscaler adds none. */
   readonly since?: string | undefined;
-  /** When the Events were read, by the monotonic clock. */
+  /** Monotonic time at which the Events were read. */
   readonly readAt: number;
 }
 
 /**
- * NodeAdditions reads whether an autoscaler adds a node for a pod, from the Events about the pod.
- * Only Events say so: the conditions of the pod are those of a pod that fits no node. The API
- * server searches all Events of the namespace for each read, so that their statement counts for a
- * while without another read.
+ * Reads from the Events about a pod whether an autoscaler adds a node for it. Only Events show
+ * that: the conditions of the pod are those of a pod that fits no node. The API server searches all
+ * Events of the namespace for each read, so a result stays valid for a while.
  */
 export class NodeAdditions {
   readonly #options: NodeAdditionsOptions;
@@ -95,10 +87,7 @@ export class NodeAdditions {
     this.#options = options;
   }
 
-  /**
-   * The present statement. With `isFinal` the start ends unless a node is announced, so that a
-   * denial is read again.
-   */
+  /** The current statement. `isFinal`: the start would end, so a denial is read again. */
   async of(
     { metadata }: CachedPod,
     { isFinal, signal }: { readonly isFinal: boolean; readonly signal: AbortSignal },
@@ -131,7 +120,7 @@ export class NodeAdditions {
     return this.#judge(uid, statement);
   }
 
-  /** A clock that jumps, or that of an autoscaler which is ahead, ends no wait. */
+  /** Neither a clock jump nor an autoscaler's fast clock ends a wait. */
   #judge(uid: string, { since }: Statement): NodeAddition {
     if (since === undefined) return 'denied';
     const ageMs = this.#options.elapsed.elapsedMs(`node/${uid}`, since);

@@ -14,17 +14,17 @@ export interface SandboxObserverOptions extends CommonNeeds {
 }
 
 /**
- * Minimum time that a start has lasted before its steps are written, in milliseconds: longer than a
- * start takes with its image on the node.
+ * Minimum age in milliseconds of a start before its steps are written: longer than a start takes
+ * with its image on the node.
  */
 const passingMs = 3_000;
 /**
- * Delay before a sandbox on which admission has not decided gets a status, in milliseconds. The
- * first decision writes one by itself, and would meet another version.
+ * Delay in milliseconds before a sandbox without an admission decision gets a status. The first
+ * decision writes a status by itself, and would conflict.
  */
 const undecidedMs = 5_000;
 
-/** Measures what the next step of a sandbox depends on beside its objects: times, and its node. */
+/** Measures the times, and reads the node, that a sandbox's next step depends on. */
 export class SandboxObserver {
   readonly #options: SandboxObserverOptions;
   readonly #bindings: ClaimBindings;
@@ -40,7 +40,7 @@ export class SandboxObserver {
     return this.#options.podBackoff;
   }
 
-  /** Remaining time in which a step of an ordinary start is not written, in milliseconds. */
+  /** Milliseconds for which a step of an ordinary start is still not written. */
   deferMs(sandbox: Sandbox): number {
     const { uid } = sandbox.metadata;
     const delayMs = isUndecided(sandbox) ? undecidedMs : passingMs;

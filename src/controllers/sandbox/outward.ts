@@ -9,7 +9,7 @@ import { FailureCode, FailurePolicy, type Failure } from './failure.ts';
 
 type AgentContainer = Wire<V1Container>;
 
-/** Certificates that sandboxes trust beside those of their images. */
+/** Certificates that sandboxes trust besides those of their images. */
 export interface SandboxTrust {
   readonly kind: 'ConfigMap' | 'Secret';
   /** Name in the namespace of the sandbox. The kubelet reads the object; the operator may not. */
@@ -29,7 +29,7 @@ const missing = 78;
 
 const program = readFileSync(new URL('./trust.sh', import.meta.url), 'utf8');
 
-/** File for Java's programs, which read no PEM. Java keeps its own roots where the file is missing. */
+/** File for Java's programs, which read no PEM. Without the file Java keeps its own roots. */
 export const trustStore = `${folder}/cacerts`;
 
 /** Variables by which programs replace the system's roots by those of a file. */
@@ -47,8 +47,8 @@ export const trustEnvironment = ({
 export const trustMount = { name: trustName, mountPath: folder, readOnly: true };
 
 /**
- * The source is optional for the kubelet, which would wait for a missing one for ever and name it
- * in an Event alone; the program ends instead.
+ * The source is optional for the kubelet, which would otherwise wait for a missing one for ever and
+ * only name it in an Event; the container fails instead.
  */
 export function trustVolumes({ kind, name, key }: SandboxTrust): Wire<V1Volume>[] {
   const items = [{ key, path: sourceFile }];
@@ -64,7 +64,7 @@ export function trustVolumes({ kind, name, key }: SandboxTrust): Wire<V1Volume>[
 
 /**
  * The container that runs before all others, with the image, the user and the resources of the
- * agent, so that the pod needs nothing more than without it.
+ * agent, so that the pod has no further requirements.
  */
 export function trustContainer(
   { image, imagePullPolicy, resources, securityContext }: AgentContainer,
@@ -115,30 +115,26 @@ export function trustFailure(
 type Container = Pick<Wire<V1Container>, 'env' | 'envFrom'>;
 type Variable = NonNullable<Container['env']>[number];
 
-/** The proxy by which sandboxes reach what is outside of the cluster. */
 export interface SandboxProxy {
-  /** URL of the proxy for https. */
   readonly https?: string | undefined;
-  /** URL of the proxy for http. */
   readonly http?: string | undefined;
-  /** Hosts that are reached without the proxy. */
   readonly noProxy: readonly string[];
 }
 
 export interface ProxyEnvironmentOptions {
   /** Proxy of all sandboxes. A template that names one has its own. Absent: none. */
   readonly proxy?: SandboxProxy | undefined;
-  /** URL of the gateway's callback server. Absent: the sandbox does not reach the gateway. */
+  /** URL of the gateway's callback server. Absent: the sandbox can not reach the gateway. */
   readonly callbackUrl?: string | undefined;
 }
 
 const loopback = ['localhost', '127.0.0.1', '::1'];
-/** Variable with the template's own list, where the value is known to the kubelet alone. */
+/** Variable with the template's own list, whose value only the kubelet knows. */
 const templateNoProxy = 'TEMPLATE_NO_PROXY';
 
 const nodeVariable = 'NODE_USE_ENV_PROXY';
 
-/** Programs read one spelling or the other: curl takes no HTTP_PROXY, and others no http_proxy. */
+/** Programs read one spelling or the other: curl ignores HTTP_PROXY, others ignore http_proxy. */
 const spellingsOf = (name: string): readonly [string, string] => [name, name.toLowerCase()];
 const noProxySpellings = spellingsOf('NO_PROXY');
 
@@ -148,9 +144,8 @@ const proxiesOf = ({ https, http }: Partial<SandboxProxy>): readonly [string, st
 ];
 
 /**
- * Hosts that no proxy may be asked for: the callback server, by the name that agents have of this
- * start or of an earlier one, because requests to it have keys of the sandbox, and the sandbox
- * itself.
+ * Hosts that are never reached through a proxy: the callback server, by its current and earlier
+ * names, because requests to it have keys of the sandbox, and the sandbox itself.
  */
 function hostsInside(callbackUrl: string | undefined): readonly string[] {
   if (callbackUrl === undefined) return loopback;
@@ -158,7 +153,7 @@ function hostsInside(callbackUrl: string | undefined): readonly string[] {
   return [...new Set([host, host.replace(/\.svc$/, ''), ...loopback])];
 }
 
-/** A list of hosts with these hosts added. A star is all hosts, and only where it is alone. */
+/** A list of hosts with these hosts added. A star means all hosts, and only where it is alone. */
 function withHosts(list: string, hosts: readonly string[]): string {
   if (list.trim() === '*') return list;
   const present = new Set(list.split(/[\s,]+/));
@@ -168,9 +163,9 @@ function withHosts(list: string, hosts: readonly string[]): string {
 }
 
 /**
- * Variables of the agent's container about proxies, which replace those of the same name: the proxy
- * of all sandboxes where the template names none, and a list of hosts without a proxy that has the
- * gateway. The list is there without any proxy too, because an image may name one.
+ * Proxy variables of the agent's container, which replace those of the same name: the proxy of all
+ * sandboxes where the template names none, and a list of hosts without a proxy that includes the
+ * gateway. The list is present even without a proxy, because an image may name one.
  */
 export function proxyEnvironment(
   { env = [], envFrom = [] }: Container,
@@ -195,20 +190,20 @@ export function proxyEnvironment(
       ];
     }
     if (own !== undefined) return [{ name, value: withHosts(own.value ?? '', inside) }];
-    // The kubelet replaces the reference by the value of envFrom. Where there is no value, the
-    // reference stays as it is, and is the name of no host.
+    // The kubelet replaces the reference by the value of envFrom. Without a value the reference
+    // stays unchanged, and is the name of no host.
     const others = [...(envFrom.length === 0 ? [] : [`$(${name})`]), ...(proxy?.noProxy ?? [])];
     return [{ name, value: withHosts(others.join(','), inside) }];
   });
-  // Without this variable Node reads none of them.
+  // Without this variable Node ignores the others.
   const node =
     proxies.length === 0 || named.has(nodeVariable) ? [] : [{ name: nodeVariable, value: '1' }];
   return [...proxies, ...node, ...lists];
 }
 
 /**
- * Settings of an agent of the kind `acp` whose own environment, which precedes that of the
- * container, lists the gateway among the hosts without a proxy. A proxy that the settings name in
+ * Settings of an agent of the kind `acp` whose own environment, which takes precedence over the
+ * container's, lists the gateway among the hosts without a proxy. A proxy that the settings name in
  * one spelling replaces that of all sandboxes in both.
  */
 export function acpWithoutProxy(
@@ -233,7 +228,7 @@ export function acpWithoutProxy(
 }
 
 interface JavaEnvironmentOptions {
-  /** Variables about proxies that the container gets beside those of its template. */
+  /** Proxy variables that the container gets besides those of its template. */
   readonly proxies: readonly Variable[];
   /** File with the certificates that Java's programs trust. Absent: those that Java has. */
   readonly trustStore?: string | undefined;
@@ -244,12 +239,12 @@ const variableName = 'JAVA_TOOL_OPTIONS';
 
 const schemes = ['https', 'http'] as const;
 
-/** Maven 3.9 follows Java's proxy with this option alone. Other versions ignore the option. */
+/** Maven 3.9 only follows Java's proxy with this option. Other versions ignore the option. */
 const mavenFollowsJava = '-Daether.connector.http.useSystemProperties=true';
 
 /**
- * Java's patterns for an entry of NO_PROXY. A pattern is a host with a star at its start or at its
- * end, so an entry with a port has none, nor has a range that ends within a number of its address.
+ * Java's patterns for an entry of NO_PROXY. A pattern is a host with a star at its start or end, so
+ * an entry with a port has none, nor does a range that ends within a number of its address.
  */
 function patternsOf(entry: string): readonly string[] {
   if (isIP(entry) === 6) return [`[${entry}]`];
@@ -272,8 +267,8 @@ const withPatterns = (own: string, patterns: readonly string[]): string =>
   });
 
 /**
- * Options for the proxies among these variables, before the own options of the template. Java
- * reaches no proxy by TLS, so there are none for such a proxy.
+ * Options for the proxies among these variables, before the template's own options. Java supports
+ * no proxy over TLS, so such a proxy gets none.
  */
 function proxyOptions(proxies: readonly Variable[], own: string): readonly string[] {
   const valueOf = (wanted: string): string =>
@@ -301,7 +296,7 @@ function proxyOptions(proxies: readonly Variable[], own: string): readonly strin
 /**
  * The variable by which Java's programs, which read no other, follow the proxy and trust the
  * certificates of all sandboxes. The template's own options come last, so that Java prefers them. A
- * template whose variable is empty, or has its value from elsewhere, keeps it as it is.
+ * template whose variable is empty, or has its value from a reference, keeps it unchanged.
  */
 export function javaEnvironment(
   { env = [] }: Container,

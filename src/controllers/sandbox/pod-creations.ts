@@ -4,7 +4,7 @@ import { NotLeadingError } from '@conversation-operator/kube/leader-election';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 import type { Sandbox } from '../../resources/sandbox.ts';
 
-/** Whether a write that failed like this may have been executed, or may yet be. */
+/** Whether a write that failed with this error may have been executed, or may yet be. */
 export const outcomeUnknown = (error: unknown): boolean =>
   error instanceof ApiError || error instanceof TransportError
     ? mayBeExecuted(error)
@@ -12,33 +12,31 @@ export const outcomeUnknown = (error: unknown): boolean =>
 
 interface Creation {
   underWay: number;
-  /** Time by the monotonic clock until which a failed creation may still be executed. */
+  /** Monotonic time until which a failed creation may still be executed. */
   until: number;
 }
 
 /** Maximum time for which the admission of a sandbox proves that the sandbox is to run. */
 const justAdmittedMs = 1_000;
-/** The watch may be this much ahead of the answer to the admission that it shows. */
+/** Maximum time by which the watch may show an admission before the response to it arrives. */
 const answerDelayMs = 50;
 const maxAdmissions = 500;
 
 interface Admission {
-  /** On the monotonic clock. */
   readonly sentAt: number;
   /** The version that the API server has stored; undefined for an error. */
   readonly version: Promise<string | undefined>;
 }
 
 /**
- * PodCreations knows which sandboxes may still get a pod out of a creation that was sent. As long
- * as one may, a read without a pod proves nothing. The record is that of this process alone: the
- * next leader has waited until no write of this process can be executed any more.
+ * Records which sandboxes may still get a pod from a creation in flight. Until none can, a read
+ * without a pod proves nothing. The record is local to this process: the next leader has waited
+ * until no write of this process can be executed any more.
  */
 export class PodCreations {
   readonly #clock: Clock;
   readonly #settleMs: number;
   readonly #creations = new Map<string, Creation>();
-  /** By uid. */
   readonly #admissions = recentlyUsed<Admission>(maxAdmissions);
 
   /** `settleMs`: maximum time between the sending of a write and its execution. */
@@ -67,7 +65,7 @@ export class PodCreations {
     }
   }
 
-  /** Records an admission that is just being sent; `stored` is what the API server answers. */
+  /** Records an admission that is being sent; `stored` is the response of the API server. */
   admitting(uid: string, stored: Promise<Sandbox>): void {
     const version = stored.then(
       ({ metadata }) => metadata.resourceVersion,
@@ -78,7 +76,7 @@ export class PodCreations {
 
   /**
    * Whether an admission that this process has sent within the last second stored this very
-   * version. A slot that this process has freed since is one of a newer version, or of no version.
+   * version. A slot that this process has freed since has a newer version, or none.
    */
   async isJustAdmitted({ metadata: { uid, resourceVersion } }: Sandbox): Promise<boolean> {
     const admission = this.#admissions.get(uid);
@@ -97,8 +95,8 @@ export class PodCreations {
   }
 
   /**
-   * Milliseconds until no creation can be executed any more; 0 when none can. While one is under
-   * way, the delay before the next call.
+   * Milliseconds until no creation can be executed any more; 0 when none can. While one is in
+   * flight, the delay before the next call.
    */
   unsettledMs(sandboxUid: string): number {
     const creation = this.#creations.get(sandboxUid);
@@ -110,5 +108,5 @@ export class PodCreations {
   }
 }
 
-/** Delay before the next question while a creation is under way. */
+/** Delay before the next call while a creation is in flight. */
 const askAgainMs = 200;

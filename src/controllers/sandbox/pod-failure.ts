@@ -2,18 +2,15 @@ import type { CachedContainerStatus, CachedPod } from '../../resources/cached-co
 import { FailurePolicy, FailureCode, type Failure } from './failure.ts';
 import { trustFailure } from './outward.ts';
 
-/** Minimum number of restarts that makes a crash a loop. */
+/** Minimum restarts that make a crash a loop. */
 const crashLoopRestarts = 3;
 /**
- * Minimum length of a run after which a kubelet (kuberuntime: twice the longest back-off) and the
+ * Minimum duration of a run after which a kubelet (kuberuntime: twice the maximum back-off) and the
  * operator forget earlier crashes.
  */
 const healthyRunMs = 10 * 60_000;
 
-/**
- * Texts of containerd, CRI-O, docker and registries for failures of a pull that may pass by
- * themselves.
- */
+/** Texts of containerd, CRI-O, docker and registries for transient failures of a pull. */
 const passingPullFailure =
   /toomanyrequests|too many requests|429|5\d\d (internal|bad gateway|service unavailable|gateway)|i\/o timeout|timed? ?out|deadline exceeded|connection re(fused|set)|no such host|temporary failure|server misbehaving|unexpected eof|network is unreachable|no route to host|no space left|qps exceeded/i;
 
@@ -23,13 +20,10 @@ const imagePull = (image: string, policy: FailurePolicy): Failure => ({
   policy,
 });
 
-/**
- * The failure of a container's configuration. A kubelet has one reason for all of them, and only
- * its text distinguishes them.
- */
+/** The failure of a container's configuration; the kubelet distinguishes them by text only. */
 function configFailure(name: string, text: string): Failure {
   const code = FailureCode.containerConfigError;
-  // The kubelet's own cache was behind, and the kubelet retries.
+  // The kubelet's own cache lagged, and the kubelet retries.
   if (/failed to sync \w+ cache/.test(text))
     return {
       code,
@@ -112,7 +106,7 @@ function crashFailure(
         message: `The container ${name} ran out of memory ${restartCount} times.`,
         policy,
       };
-    // The runtime could not begin: no such command, no such user, or a mount that fails.
+    // The runtime could not start: no such command, no such user, or a mount that fails.
     case 'StartError':
     case 'ContainerCannotRun':
       return startFailure(name, loops);
@@ -123,10 +117,9 @@ function crashFailure(
   }
 }
 
-/** Maximum number of scheduling gates that a message names. */
 const maxNamedGates = 3;
 
-/** The wait of a pod that no scheduler assigns until each gate is removed by who has set it. */
+/** The wait of a pod that no scheduler assigns until the owner of each gate removes it. */
 function gated(gates: readonly { readonly name: string }[]): Failure {
   const names = gates.slice(0, maxNamedGates).map(({ name }) => name);
   const more = gates.length > maxNamedGates ? ' and others' : '';
@@ -142,7 +135,7 @@ function gated(gates: readonly { readonly name: string }[]): Failure {
   };
 }
 
-/** The wait of a pod for a node which an autoscaler has announced. */
+/** The wait of a pod for a node that an autoscaler has announced. */
 export const nodeBeingAdded: Failure = {
   code: FailureCode.nodeBeingAdded,
   message:
@@ -160,7 +153,7 @@ function schedulingFailure({ spec, status, metadata }: CachedPod): Failure | und
     message,
     policy: FailurePolicy.transient,
   });
-  // The scheduler has one reason for all of these, and only its text distinguishes them.
+  // The scheduler has one reason for all of these; only the text distinguishes them.
   if (
     /PersistentVolumeClaim|find available persistent volumes|binding volumes|non-existent pv/i.test(
       text,
@@ -178,9 +171,8 @@ function schedulingFailure({ spec, status, metadata }: CachedPod): Failure | und
 }
 
 /**
- * Whether the node of a pod is lost. The node controller makes the pods of a node that does not
- * answer unready, and changes nothing else of them; a kubelet would state which containers are
- * unready, or which gate.
+ * Whether the node of a pod is lost. The node controller makes the pods of an unreachable node
+ * unready, and changes nothing else of them; a kubelet would name unready containers, or the gate.
  */
 export function isOnLostNode({ spec, status }: CachedPod): boolean {
   const statusOf = (name: string) => status?.conditions?.find(({ type }) => type === name)?.status;
@@ -197,16 +189,15 @@ export const nodeLost = (message: string): Failure => ({
   policy: FailurePolicy.transient,
 });
 
-/** The failure of a pod that does not start, or undefined when waiting may help. */
+/** The failure of a pod that does not start; undefined when waiting may help. */
 export function podFailure(pod: CachedPod): Failure | undefined {
-  // An ended pod states the reason itself, and the earlier states of its containers do not matter.
+  // An ended pod has the reason itself, and the earlier states of its containers do not matter.
   if (pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded') return undefined;
   if (isOnLostNode(pod))
     return nodeLost(
       'The node of the sandbox does not answer; the sandbox continues when the node is back, or is replaced.',
     );
-  // Init containers are to end, except those that are restarted always, which run beside the
-  // others.
+  // Init containers have to end, except sidecars (`restartPolicy: Always`).
   const sidecars = new Set(
     (pod.spec?.initContainers ?? []).flatMap(({ name, restartPolicy }) =>
       restartPolicy === 'Always' ? [name] : [],
@@ -227,8 +218,7 @@ export function podFailure(pod: CachedPod): Failure | undefined {
 }
 
 /**
- * The last output of a container that crashes, as far as its kubelet keeps it
- * (`terminationMessagePolicy`); undefined for none.
+ * The last output of a crashing container, if its kubelet keeps it (`terminationMessagePolicy`).
  */
 export function lastOutputOf({ status }: CachedPod): string | undefined {
   const crashed = [

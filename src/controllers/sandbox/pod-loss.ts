@@ -5,14 +5,13 @@ import { backoffDelayMs } from '@conversation-operator/base/backoff';
 import type { Clock } from '@conversation-operator/base/clock';
 import { recentlyUsed } from '@conversation-operator/base/recently-used';
 
-/** The reason why a pod that was still wanted has ended or is being deleted. */
 export interface PodLoss {
   readonly code:
     typeof FailureCode.podEvicted | typeof FailureCode.nodeLost | typeof SandboxReason.podLost;
   /** Text that the owner of the sandbox may see. */
   readonly message: string;
   /**
-   * Whether the cluster or a person took the pod away. Otherwise its own processes may have: by
+   * Whether the cluster or a person removed the pod. Otherwise its own processes may have: by
    * crashes, memory or scratch space.
    */
   readonly isDisruption: boolean;
@@ -24,7 +23,7 @@ const evicted = (why: string): PodLoss => ({
   isDisruption: true,
 });
 /**
- * Eviction by a kubelet under pressure: the pod that uses most is the first, and a run that takes
+ * Eviction by a kubelet under pressure: the pod that uses most is the first, and a run that uses
  * everything is evicted each time.
  */
 const evictedForUse = (why: string): PodLoss => ({ ...evicted(why), isDisruption: false });
@@ -35,10 +34,7 @@ const lostNode = (message: string): PodLoss => ({
 });
 const shutDown = lostNode('The node of the sandbox was shut down.');
 
-/**
- * The loss that the reason of the condition DisruptionTarget states. Only the message of an
- * eviction names its requester.
- */
+/** The loss by the condition DisruptionTarget. Only an eviction's message names its requester. */
 function disruptionOf({ status }: CachedPod): PodLoss | undefined {
   const disrupted = status?.conditions?.find(
     ({ type, status: holds }) => type === 'DisruptionTarget' && holds === 'True',
@@ -62,7 +58,7 @@ function disruptionOf({ status }: CachedPod): PodLoss | undefined {
   }
 }
 
-/** The loss that a pod's own status states, in the terms of a kubelet. */
+/** The loss by a pod's own status, in the terms of a kubelet. */
 function endOf({ status }: CachedPod): PodLoss | undefined {
   const { reason, message = '' } = status ?? {};
   switch (reason) {
@@ -113,24 +109,22 @@ export const isLossCode = (reason: string): boolean => codes.has(reason);
 
 interface Ended {
   readonly podUid: string;
-  /** Pods in a row that ended soon after they were made. */
+  /** Consecutive pods that ended soon after their creation. */
   readonly failures: number;
-  /** Time by the monotonic clock from which the next pod may be made. */
+  /** Monotonic time from which the next pod may be created. */
   readonly readyAt: number;
 }
 
-/**
- * Minimum life of a pod after which the pods before it are forgotten, as a kubelet forgets crashes.
- */
+/** Minimum life of a pod that resets the back-off, as with a kubelet's crashes. */
 const healthyMs = 10 * 60_000;
 const backoff = { baseMs: 5_000, capMs: 5 * 60_000 };
 const maxRemembered = 20_000;
 
 /**
- * PodBackoff delays the next pod of a sandbox after one that has ended. A node under pressure or in
- * its shutdown refuses pods at once, and a client that answers ERROR with a resume asks for a crash
- * loop again and again: each costs the cluster a pod, so the delay doubles. The record is that of
- * this process alone: the next leader begins with the first delay.
+ * Back-off of the pods of a sandbox. A node under pressure or in its shutdown rejects pods at once,
+ * and a client that answers ERROR with a resume repeats a crash loop: each attempt costs the
+ * cluster a pod, so the delay doubles. The state is local to this process: the next leader starts
+ * with the first delay.
  */
 export class PodBackoff {
   readonly #clock: Clock;

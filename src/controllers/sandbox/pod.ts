@@ -41,15 +41,13 @@ export const workspaceVolume = 'workspace';
 /** Folder of the agent's own state on that volume, below the working directory. */
 export const agentStateFolder = '.agent';
 
-/** Folder in which the starts of conversations leave the settings of git, below that folder. */
+/** Folder below it in which the starts of conversations write git's configuration. */
 export const gitFolder = `${agentStateFolder}/git`;
 
 /** Name of the port that every pod declares for its agent. */
 const agentPortName = 'agent';
 
-/**
- * A sandbox has one pod and one claim, both under its own name, so that no two pods use one volume.
- */
+/** A sandbox's pod and claim have its own name, so that no two pods use one volume. */
 export const podNameOf = (sandbox: Sandbox): string => sandbox.metadata.name;
 
 /** Merges two lists. An entry of `wins` replaces the entry of `base` with the same key. */
@@ -61,9 +59,9 @@ const mergeBy = <T>(key: (entry: T) => string, base: readonly T[], wins: readonl
 type Variables = NonNullable<Container['env']>;
 
 /**
- * Merges two lists of variables. A reference `$(NAME)` has the value of a variable before it, so an
- * entry of `wins` takes the place of the variable that it replaces; new ones come last, except
- * those that have their value from elsewhere, to which others refer.
+ * Merges two lists of variables. A reference `$(NAME)` resolves to an earlier variable, so an entry
+ * of `wins` takes the position of the variable that it replaces; new ones come last, except those
+ * with `valueFrom`, which others refer to.
  */
 function mergeVariables(base: Variables, wins: Variables): Variables {
   const winning = new Map(wins.map((variable) => [variable.name, variable]));
@@ -77,8 +75,8 @@ function mergeVariables(base: Variables, wins: Variables): Variables {
 }
 
 /**
- * Makes every shell of the agent read the settings by which git reaches the gateway. Git ignores
- * the file while it is absent. A template with system settings of its own keeps them.
+ * Makes every shell of the agent read the git configuration for the gateway. Git ignores the file
+ * while it is absent. A template with its own system configuration keeps it.
  */
 const gitEnv = ({ env = [] }: Container, workingDir: string): { name: string; value: string }[] =>
   env.some(({ name }) => name === 'GIT_CONFIG_SYSTEM' || name === 'GIT_CONFIG_NOSYSTEM')
@@ -106,8 +104,7 @@ function agentContainer(
   return {
     ...container,
     workingDir: folder,
-    // The kubelet keeps the last output of an agent that crashes, because the pod is deleted when
-    // its start has failed.
+    // Keeps a crashing agent's last output, because the pod of a failed start is deleted.
     terminationMessagePolicy: container.terminationMessagePolicy ?? 'FallbackToLogsOnError',
     env: mergeVariables(container.env ?? [], [
       ...needs.env,
@@ -129,10 +126,7 @@ function agentContainer(
   };
 }
 
-/**
- * The settings that the Pod Security Standard `restricted` demands of a container, where the
- * template states no others.
- */
+/** Defaults for a container that the Pod Security Standard `restricted` demands. */
 const hardened = (container: Container): Container => ({
   ...container,
   securityContext: {
@@ -142,14 +136,11 @@ const hardened = (container: Container): Container => ({
   },
 });
 
-/**
- * A template's labels or annotations without the reserved ones: the operator and the
- * NetworkPolicies know pods by those.
- */
+/** Labels or annotations without reserved ones, which the operator and NetworkPolicies use. */
 const unreserved = (entries: Readonly<Record<string, string>> = {}): Record<string, string> =>
   Object.fromEntries(Object.entries(entries).filter(([key]) => !key.startsWith(`${group}/`)));
 
-/** How the programs of all sandboxes reach what is outside of them. A template may differ. */
+/** Network access of the programs of all sandboxes to hosts outside. A template may differ. */
 export interface SandboxOutward {
   /** Absent: no proxy. */
   readonly proxy?: SandboxProxy | undefined;
@@ -172,10 +163,7 @@ interface PodOptions {
   readonly outward: SandboxOutward;
 }
 
-/**
- * The pod of a sandbox: the template's, with the agent's volume, port, probes and environment
- * added.
- */
+/** The template's pod with the agent's volume, port, probes and environment added. */
 export function buildPod(
   sandbox: Sandbox,
   template: SandboxTemplate,
@@ -203,7 +191,7 @@ export function buildPod(
         ...(poolName === undefined ? {} : { [poolLabel]: poolLabelValue(poolName) }),
       },
       annotations: {
-        // A pod is created for something to work, except that of a spare.
+        // A pod is created for work, except that of a warm sandbox.
         ...presentValues(isSpare(sandbox) ? letsNodeGo : keepsNode),
         ...unreserved(metadata?.annotations),
         [ownerAnnotation]: sandbox.spec.owner,
@@ -215,7 +203,7 @@ export function buildPod(
       enableServiceLinks: false,
       terminationGracePeriodSeconds: 10,
       ...spec,
-      // Nothing in a sandbox may talk to the API server.
+      // Nothing in a sandbox may call the API server.
       automountServiceAccountToken: false,
       securityContext: {
         runAsNonRoot: true,
@@ -242,16 +230,13 @@ export function buildPod(
 const agentPortIn = ({ ports }: CachedContainer): number | undefined =>
   ports?.find(({ name }) => name === agentPortName)?.containerPort;
 
-/**
- * The container that a pod was made with for its agent. A later edit of the template changes
- * nothing about it.
- */
+/** The agent's container as the pod was created, whatever the template says now. */
 export const agentContainerOfPod = ({ spec }: CachedPod): CachedContainer | undefined =>
   spec?.containers.find((container) => agentPortIn(container) !== undefined) ??
   spec?.containers.find(({ name }) => name === 'agent') ??
   spec?.containers[0];
 
-/** The port that a pod was made with for its agent; undefined for a pod that declares none. */
+/** The agent's port as the pod was created; undefined for a pod that declares none. */
 export function agentPortOfPod(pod: CachedPod): number | undefined {
   const container = agentContainerOfPod(pod);
   return container === undefined ? undefined : agentPortIn(container);

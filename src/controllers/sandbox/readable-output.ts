@@ -14,7 +14,7 @@ const controls =
 
 /**
  * The output as text for people: without control sequences and credentials, and with the last
- * version of a line that was overwritten.
+ * version of each overwritten line.
  */
 export function readable(output: string): string {
   const lines = output.replaceAll('\r\n', '\n').replace(escapes, '').split('\n');
@@ -23,7 +23,7 @@ export function readable(output: string): string {
   return secrets.reduce((shown, [pattern, instead]) => shown.replace(pattern, instead), text);
 }
 
-/** The end of a text, at the beginning of a line where there is one. */
+/** The end of a text, from the start of a line where there is one. */
 export function tailOf(text: string, maxLength: number): string {
   if (text.length <= maxLength) return text;
   const end = text.slice(-maxLength);
@@ -33,8 +33,8 @@ export function tailOf(text: string, maxLength: number): string {
 }
 
 /**
- * The last lines of an output, for a message. Terminal clients print messages as markup, in which
- * square brackets vanish or do harm.
+ * The last lines of an output, for a message. Terminal clients print messages as markup, which
+ * drops or interprets square brackets.
  */
 export const lastWords = (output: string): string =>
   tailOf(readable(output).split('\n').slice(-5).join('\n'), 1000)

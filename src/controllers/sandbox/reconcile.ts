@@ -36,18 +36,15 @@ export interface SandboxReconcilerOptions extends RecordingNeeds {
 
 /**
  * The wait for the watch to show a claim that was just created. A scheduler that sees the pod
- * before its claim reports FailedScheduling, and tries again a second later at the earliest. The
- * delay is for a watch that is late.
+ * before its claim reports FailedScheduling, and retries a second later at the earliest. The delay
+ * is for a watch that is late.
  */
 const claimIsNew = {
   reason: SandboxReason.waitingForVolume,
   message: 'Waiting for its volume.',
   requeueAfterMs: 200,
 };
-/**
- * SandboxReconciler brings a sandbox's pod, volume and agent to the state of its spec and
- * admission, one step after the other.
- */
+/** Reconciles a sandbox's pod, volume and agent with its spec and admission, one step at a time. */
 export class SandboxReconciler {
   readonly #options: SandboxReconcilerOptions;
   readonly #newest: NewestStore<Sandbox>;
@@ -65,7 +62,7 @@ export class SandboxReconciler {
   async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
     const { stores, clock, creations, observer } = this.#options;
     const cached = this.#newest.get(namespace, name);
-    // The sandbox owns its pod and its claim, and the garbage collector deletes them.
+    // The garbage collector deletes the pod and the claim by their owner references.
     if (cached === undefined || cached.metadata.deletionTimestamp !== undefined) return undefined;
     const pod = this.#pods.get(namespace, name);
     const scope: Scope = {
@@ -83,7 +80,7 @@ export class SandboxReconciler {
       if (progress !== undefined) {
         const { sandbox } = scope;
         const status = sandboxStatus(sandbox, progress, isoTime(clock));
-        // A step without a delay after it needs its status stored.
+        // The status must be stored for a step that follows without a delay.
         const isDeferrable = requeueAfterMs !== 0 && isPassing(sandbox, status);
         const deferMs = isDeferrable ? observer.deferMs(sandbox) : 0;
         if (deferMs > 0) return { requeueAfterMs: Math.min(deferMs, requeueAfterMs ?? deferMs) };
@@ -104,17 +101,13 @@ export class SandboxReconciler {
     }
   }
 
-  /**
-   * Reads a sandbox again, after a write has met another version than the one that was decided on.
-   */
   async refresh({ namespace, name }: Request, signal: AbortSignal): Promise<void> {
     const stored = await this.#options.client.get(sandboxes, namespace, name, { signal });
     if (sandboxes.accepts?.(stored) !== false) this.#newest.observe(stored);
   }
 
   /**
-   * Takes steps until one has to wait. Every step that creates an object leads to another step, so
-   * the loop ends.
+   * Takes steps until one waits. The loop ends, as a step that creates an object leads to another.
    */
   async #advance(scope: Scope, signal: AbortSignal): Promise<Outcome> {
     for (;;) {
@@ -163,10 +156,7 @@ export class SandboxReconciler {
     }
   }
 
-  /**
-   * The sandbox has no pod that any cache shows. Its slot is given back once the API server itself
-   * says so.
-   */
+  /** No cache shows a pod. The slot is released once the API server itself shows none. */
   async #stopped(scope: Scope, signal: AbortSignal): Promise<Outcome | undefined> {
     const { sandbox } = scope;
     const { reason, message } = viewOfSandbox(sandbox);
@@ -177,10 +167,7 @@ export class SandboxReconciler {
     return requeueAfterMs === undefined ? undefined : { progress, requeueAfterMs };
   }
 
-  /**
-   * Takes the failure back, so that admission may let the sandbox in again. Until the back-off is
-   * over it takes no slot.
-   */
+  /** Removes the failure, so that admission may admit the sandbox again after the back-off. */
   #recover(sandbox: Sandbox): Outcome {
     const requeueAfterMs = this.#options.observer.podBackoff.waitMs(sandbox.metadata.uid);
     if (requeueAfterMs === 0)
@@ -189,10 +176,7 @@ export class SandboxReconciler {
     return { progress: { ready: false, wanted: false, reason, message }, requeueAfterMs };
   }
 
-  /**
-   * Ends the sandbox in ERROR. A pod that no longer exists is no reason: the cache may show what an
-   * earlier attempt ended with.
-   */
+  /** Ends the sandbox in ERROR. A deleted pod is no reason: it may be of an earlier attempt. */
   async #fail(
     scope: Scope,
     failure: { readonly code: string; readonly message: string },
@@ -209,8 +193,8 @@ export class SandboxReconciler {
       pod?.metadata.uid ?? sandbox.metadata.resourceVersion,
       0,
     );
-    // The output of an agent that has run may hold data that was sent to its model's provider, so
-    // only the first start shows it.
+    // The output of an agent that has run may contain data for its model's provider, so only the
+    // first start shows it.
     const output =
       failure.code === FailureCode.crashLoop && !hasRun(sandbox) && pod !== undefined
         ? lastOutputOf(pod)

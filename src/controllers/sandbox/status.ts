@@ -15,8 +15,8 @@ import { agentKindOf, agentNameOf } from '../../agent/kinds.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 
 /**
- * The parts of a sandbox's status that its controller decides; phase, reason and the conditions'
- * bookkeeping follow from them.
+ * The parts of a sandbox's status that its controller decides; phase, reason and the bookkeeping of
+ * the conditions derive from them.
  */
 export interface SandboxProgress {
   readonly ready: boolean;
@@ -26,30 +26,23 @@ export interface SandboxProgress {
   readonly pod?:
     { readonly name: string; readonly uid: string; readonly ip: string | undefined } | undefined;
   readonly agentPort?: number | undefined;
-  /** Absent: the agent has said nothing new of itself. */
+  /** Absent: the agent has reported nothing new about itself. */
   readonly introduction?: AgentIntroduction | undefined;
-  /** The run of the agent's container that has been given its keys. */
+  /** The run of the agent's container that has its keys. */
   readonly containerID?: string | undefined;
   readonly failed?: { readonly code: string; readonly message: string } | undefined;
-  /**
-   * Whether a person has asked for the sandbox since it failed, so that the condition Failed is
-   * removed.
-   */
+  /** Whether a person has requested the failed sandbox again, which removes Failed. */
   readonly recovered?: boolean;
-  /** Whether the sandbox is meant to run. */
   readonly wanted: boolean;
   /** The ids of interrupted conversations; absent when the stored ones stay. */
   readonly interrupted?: readonly string[];
-  /** Whether the agent has just been lost with its pod, for reasons of the cluster. */
+  /** Whether the cluster has just removed the agent's pod. */
   readonly isDisrupted?: boolean;
-  /** Whether it is certain that the sandbox has no pod and gets none, so that its slot is free. */
+  /** Whether the sandbox certainly has no pod and gets none, so that its slot is free. */
   readonly released?: boolean;
 }
 
-/**
- * The status that a sandbox should have now. Fields and conditions of other controllers (Admitted)
- * stay.
- */
+/** The wanted status of a sandbox; fields and conditions of other controllers (Admitted) stay. */
 export function sandboxStatus(
   sandbox: Sandbox,
   progress: SandboxProgress,
@@ -72,14 +65,12 @@ export function sandboxStatus(
       ? []
       : [conditionUpdate(SandboxCondition.failed, true, failed.code, failed.message)]),
   ];
-  // Requests to resume from before the failure do not take it back.
+  // Requests to resume from before the failure do not revert it.
   const observedResumeRequest =
     failed === undefined ? old.observedResumeRequest : resumeRequestOf(sandbox);
-  // From now on the runs end because the sandbox is not wanted any more, whichever process takes
-  // the pod away.
+  // From now on runs end because the sandbox is not wanted, whichever process deletes the pod.
   const stops = !wanted && old.pauseTime === undefined;
-  // A sandbox whose agent has never had its keys has had no run, so a pause before that explains no
-  // loss that comes later.
+  // Without keys the agent has had no run, so an earlier pause explains no later loss.
   const lives = hasRun(sandbox);
   const lastInterruption =
     stops && lives
@@ -95,11 +86,9 @@ export function sandboxStatus(
     ? []
     : (progress.interrupted ?? old.interruptedConversationIDs ?? []);
   const resumed = wanted && hasStopToFinish(sandbox);
-  // The owner takes back a resume that waited for room. A stop that is still under way has its
-  // bound from its own beginning.
+  // The owner revokes a resume that waited for a slot. A stop keeps its own bound.
   const pausedAgain = sandbox.spec.replicas === 0 && old.phase === 'STARTING' && old.replicas !== 1;
-  // A pod that is lost and comes back does not make its sandbox younger; a pause does, also one
-  // that no controller has seen.
+  // A replaced pod does not make its sandbox younger; a pause does, even an unseen one.
   const activeSince = resumed ? undefined : old.activeSinceTime;
   const ownerStops = lives && (sandbox.spec.replicas === 0 || pausedUnseen(sandbox));
   const lastUserPauseEpoch = ownerStops ? (old.agentEpoch ?? 0) : old.lastUserPauseEpoch;
@@ -109,12 +98,11 @@ export function sandboxStatus(
   const lastContainerID = progress.containerID ?? old.lastContainerID;
   const another = lastContainerID !== old.lastContainerID;
   const agentEpoch = another || (connected && resumed) ? (old.agentEpoch ?? 0) + 1 : old.agentEpoch;
-  // A spare may wait for its start as long as it takes.
+  // A warm sandbox may wait for its start for any time.
   const isSpareReady = reason === SandboxReason.spare;
   const starting =
     wanted && !ready && !isSpareReady && !isWaitingCode(reason) && failed === undefined;
-  // The time of a sandbox that has run counts for its present reason alone, which may have begun
-  // after another one.
+  // After a first run, time counts for the current reason only.
   const sameReason =
     !lives || findCondition(old.conditions, SandboxCondition.ready)?.reason === reason;
   const status: SandboxState = {
@@ -123,8 +111,7 @@ export function sandboxStatus(
     ...(old.agentKind === undefined ? {} : { agentKind: old.agentKind }),
     ...(old.agentName === undefined ? {} : { agentName: old.agentName }),
     ...(agentTitle === undefined ? {} : { agentTitle }),
-    // The number is 1 from the reservation on. The observed pod does not decide, because a cache
-    // may be behind.
+    // 1 from the reservation on. The observed pod does not decide, because a cache may lag.
     replicas: progress.released === true ? 0 : (old.replicas ?? 0),
     selector: `conversation-operator.dev/sandbox=${sandbox.metadata.name}`,
     ...(pod === undefined
@@ -176,7 +163,7 @@ export const unready = {
     reason: SandboxReason.waitingForAdmission,
     message: 'Resumed after a failure. Waiting to be admitted.',
   },
-  /** The agent has answered before, and its present state is not known. */
+  /** The agent has answered before, and its current state is unknown. */
   silent: {
     reason: SandboxReason.agentSilent,
     message:
@@ -184,7 +171,7 @@ export const unready = {
   },
 } as const;
 
-/** Reasons of an ordinary start, each of which usually passes within a moment. */
+/** Reasons of an ordinary start, each of which usually lasts for a moment. */
 const passingReasons: ReadonlySet<string> = new Set([
   SandboxReason.waitingForAdmission,
   SandboxReason.waitingForVolume,
@@ -222,10 +209,10 @@ const lastingConditionsOf = ({ conditions = [] }: SandboxState): readonly object
     .map(({ type, status, reason }) => ({ type, status, reason }));
 
 /**
- * Whether a status only says which step of an ordinary start comes next, so that the API server
- * need not store the status unless the step lasts. The first status of a new sandbox is one of
- * them, also where it records that no pod may exist before the admission. The caller stores a
- * status on which the next step depends.
+ * Whether a status only names the next step of an ordinary start, so that the API server need not
+ * store it unless the step lasts. The first status of a new sandbox counts too, even where it
+ * records that no pod may exist before the admission. The caller stores a status that the next step
+ * depends on.
  */
 export const isPassing = ({ status: before = {} }: Sandbox, after: SandboxState): boolean =>
   after.phase === 'STARTING' &&
@@ -236,21 +223,15 @@ export const isPassing = ({ status: before = {} }: Sandbox, after: SandboxState)
     (isDeepStrictEqual(lastingFieldsOf(before), lastingFieldsOf(after)) &&
       isDeepStrictEqual(lastingConditionsOf(before), lastingConditionsOf(after))));
 
-/** Whether admission has not decided on the sandbox yet. */
 export const isUndecided = ({ status }: Sandbox): boolean =>
   findCondition(status?.conditions, SandboxCondition.admitted) === undefined;
 
-/**
- * The stored time from which on a start makes progress: its admission, or before that its creation.
- */
+/** The stored time from which a start progresses: its admission, or else its creation. */
 export const progressSince = ({ metadata, status }: Sandbox): string =>
   findCondition(status?.conditions, SandboxCondition.admitted)?.lastTransitionTime ??
   metadata.creationTimestamp;
 
-/**
- * Whether the status reserves the slot of a pod, and names the master key of its agent, so that a
- * pod may be created.
- */
+/** Whether the status reserves a slot and names the master key, so that a pod may be created. */
 export const isReserved = ({ status }: Pick<Sandbox, 'status'>): boolean =>
   status?.replicas === 1 && status.masterKeyId !== undefined;
 
@@ -262,8 +243,8 @@ export interface ReservationOptions {
 }
 
 /**
- * The status from which on a pod may exist: the slot is taken until the sandbox controller takes
- * the reservation back. The same write chooses the master key, before anything is derived from it,
+ * The status from which on a pod may exist: the slot is taken until the sandbox controller releases
+ * the reservation. The same write chooses the master key, before anything is derived from it,
  * because a rotation must not change a sandbox's keys half-way.
  */
 export function reservedStatus(
@@ -272,11 +253,11 @@ export function reservedStatus(
 ): SandboxState {
   // The sandbox is not paused any more, and nothing of the next pause has been stored yet.
   const { pauseTime: _pausedAt, ...status } = sandbox.status ?? {};
-  // The start deadline counts from here, also where nothing can be created and so nothing more be
-  // said.
+  // The start deadline counts from here, even where nothing can be created, so that no later status
+  // is written.
   const { masterKeyId = currentKeyId, startingSinceTime = now } = status;
   // The status keeps kind and name, because the pod speaks this protocol from now on, and the
-  // volume has the sessions of this agent, whatever the template states later.
+  // volume has the sessions of this agent, whatever the template says later.
   const agentKind = template === undefined ? status.agentKind : agentKindOf(sandbox, template);
   const agentName = template === undefined ? status.agentName : agentNameOf(sandbox, template);
   return {

@@ -11,27 +11,24 @@ import { shardLeaseName, shardsHolder } from '../../resources/lease-names.ts';
 import { type OwnsNamespace, shardOf } from './shard.ts';
 
 export interface ShardsObserved {
-  /** Identity of the replica that decides. */
   readonly self: string;
-  /** Identities of the replicas that live, in one order for all replicas. */
+  /** Identities of the live replicas, in the same order on all replicas. */
   readonly members: readonly string[];
   /** The replica that leads each shard; undefined: the shard has no leader. */
   readonly holders: readonly (string | undefined)[];
-  /** Shards without a leader for so long that any replica takes them. */
+  /** Shards without a leader for so long that any replica acquires them. */
   readonly neglected: ReadonlySet<number>;
 }
 
 interface Balance {
-  /** Shards that the replica tries to lead. */
   readonly take: readonly number[];
-  /** A shard that the replica hands over. */
   readonly handOver?: number;
 }
 
 /**
- * Decides which shards a replica takes and which one it hands over, so that the loads of two
- * replicas differ by one shard at most. Replicas that have observed different states may take the
- * same shard, or hand over one too many: the Leases exclude two leaders, and the next decision
+ * Decides which shards a replica acquires and which one it hands over, so that the loads of two
+ * replicas differ by one shard at most. Replicas that have observed different states may acquire
+ * the same shard, or hand over one too many: the Leases exclude two leaders, and the next decision
  * corrects the load. While a shard has no leader, no replica hands over another one.
  */
 export function balance({ self, members, holders, neglected }: ShardsObserved): Balance {
@@ -46,7 +43,7 @@ export function balance({ self, members, holders, neglected }: ShardsObserved): 
   const free = inOrderOf(self, replicas, holders).filter((shard) => holders[shard] === undefined);
   if (free.length > 0) {
     const own = Math.max(0, least - load);
-    // The shards beyond the least share of every replica go to the first ones that ask.
+    // Shards beyond the minimum share of every replica go to the first replicas that try.
     const spare = free.length - own - missing > 0 && load + own < most ? 1 : 0;
     const share = free.slice(0, own + spare);
     return { take: free.filter((shard) => share.includes(shard) || neglected.has(shard)) };
@@ -59,7 +56,7 @@ export function balance({ self, members, holders, neglected }: ShardsObserved): 
   return isTooMuch ? { take: [], handOver } : { take: [] };
 }
 
-/** All shards, beginning where the share of the replica would begin: replicas seldom collide. */
+/** All shards, starting at the replica's share, so that replicas seldom collide. */
 function inOrderOf(
   self: string,
   replicas: readonly string[],
@@ -74,7 +71,7 @@ export interface Term {
   readonly shard: number;
   /** Absent: there is one shard, with all namespaces. */
   readonly owns?: OwnsNamespace;
-  /** Returns the client whose writes are checked against the Leases of this term. */
+  /** The client whose writes are checked against the Leases of this term. */
   readonly fenced: (client: KubeClient) => KubeClient;
 }
 
@@ -82,12 +79,8 @@ export interface LeadershipOptions extends Omit<
   LeaderElectionOptions,
   'members' | 'onStartedLeading' | 'onStoppedLeading'
 > {
-  /** Number of shards. */
   readonly shards: number;
-  /**
-   * Resolves when the process can lead. A process that can't lead yet takes no shard from another
-   * one.
-   */
+  /** Resolves when the process can lead. Until then it acquires no shard of another one. */
   readonly ready: (signal: AbortSignal) => Promise<void>;
   /** Starts the work of the leader of a shard, by the rules of `LeaderElectionOptions`. */
   readonly onStartedLeading: (term: Term, signal: AbortSignal) => Promise<void>;
@@ -98,7 +91,9 @@ const replicasAnnotation = 'conversation-operator.dev/replicas';
 const defaultLeaseDurationMs = 15_000;
 const defaultRetryPeriodMs = 2_000;
 
-/** Leads shards, or everything where there is one, until the signal is aborted and all work has ended. */
+/**
+ * Leads shards, or everything without shards, until the signal is aborted and all work has ended.
+ */
 export async function lead(options: LeadershipOptions, signal: AbortSignal): Promise<void> {
   const election = options.shards === 1 ? electionOfOne(options) : electionOfShards(options);
   const stopped = () => signal.aborted;
@@ -118,10 +113,10 @@ function electionOfOne({ onStartedLeading, ...options }: LeadershipOptions): Lea
 }
 
 /**
- * Several replicas lead shards at once. All replicas of one number of shards hold the common Lease
- * together, under the name of that number. A replica leads a shard only while it holds both the
- * Lease of the shard and the common Lease, so that no replica of another number of shards leads a
- * namespace at the same time, nor one that knows no shards and takes the common Lease for the only
+ * Several replicas lead shards at once. All replicas with the same number of shards hold the common
+ * Lease together, with that number as its holder. A replica only leads a shard while it holds both
+ * the Lease of the shard and the common Lease, so that no replica with another number of shards
+ * leads a namespace at the same time, nor one without shards, to which the common Lease is the only
  * one.
  */
 function electionOfShards(options: LeadershipOptions): LeaderElection {
@@ -148,9 +143,9 @@ class ShardElections {
   readonly #options: LeadershipOptions;
   readonly #members: LeaseMembers;
   readonly #elections: readonly LeaderElection[];
-  /** Shards that this replica takes, leads or hands over. */
+  /** Shards that this replica acquires, leads or hands over. */
   readonly #led = new Map<number, Led>();
-  /** Time at which this replica has first observed that a shard has no leader. */
+  /** When this replica first observed that a shard has no leader. */
   readonly #freeSince = new Map<number, number>();
 
   constructor(options: LeadershipOptions, common: LeaderElection, members: LeaseMembers) {
@@ -197,7 +192,7 @@ class ShardElections {
     const { items } = await client.list(leases, { namespace, signal, deadlineMs });
     const byName = new Map<string, Lease>(items.map((lease) => [lease.metadata.name, lease]));
     for (const [shard, { observed }] of this.#elections.entries()) {
-      // A leader knows its own Lease better than a list that was under way during a renewal.
+      // A leader knows its own Lease better than a list that was in flight during a renewal.
       if (!this.#led.has(shard)) observed.observe(byName.get(shardLeaseName(name, shard)));
     }
   }

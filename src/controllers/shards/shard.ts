@@ -6,8 +6,8 @@ import type { KubeClient } from '@conversation-operator/kube/client';
 import { InterceptedClient } from '@conversation-operator/kube/intercepted-client';
 
 /**
- * Returns the shard of a namespace, from 0 to `shards` - 1. All releases and all processes compute
- * the same shard: 32 bits of FNV-1a over the UTF-8 text, mixed, modulo the number of shards.
+ * The shard of a namespace, from 0 to `shards` - 1. All releases and all processes compute the same
+ * shard: 32 bits of FNV-1a over the UTF-8 text, mixed, modulo the number of shards.
  */
 export function shardOf(namespace: string, shards: number): number {
   let hash = 0x811c9dc5;
@@ -17,9 +17,9 @@ export function shardOf(namespace: string, shards: number): number {
 }
 
 /**
- * Returns the hash with all its bits spread over the low ones, by the last step of MurmurHash3. The
- * low bits of FNV-1a alone depend on the low bits of the characters only, so that names of one
- * pattern would share a shard.
+ * The hash with all its bits spread over the low ones, by the last step of MurmurHash3. The low
+ * bits of FNV-1a only depend on the low bits of the characters, so that names of one pattern would
+ * share a shard.
  */
 function mixed(hash: number): number {
   let bits = hash;
@@ -28,7 +28,6 @@ function mixed(hash: number): number {
   return (bits ^ (bits >>> 16)) >>> 0;
 }
 
-/** Whether a shard has the namespace. */
 export type OwnsNamespace = (namespace: string) => boolean;
 
 type Cache<T extends KubeObject> = Pick<
@@ -75,8 +74,7 @@ function shardStore<T extends KubeObject>(
   owns: OwnsNamespace,
   isOwn: (object: T) => boolean,
 ): Store<T> {
-  // The store's own array is returned where it holds no other object, which is the rule for an
-  // index.
+  // The store's own array if it holds no other object, the rule for an index.
   const own = (objects: readonly T[]) => (objects.every(isOwn) ? objects : objects.filter(isOwn));
   return {
     get: (namespace, name) => (owns(namespace) ? store.get(namespace, name) : undefined),

@@ -29,13 +29,10 @@ export interface TemplateReconcilerOptions {
 
 type Verdict = Pick<Condition, 'status' | 'reason' | 'message'>;
 
-/**
- * Delay before the next dry run of a refused template: the cluster may accept later what it refuses
- * now.
- */
+/** Delay before a rejected template gets another dry run: the cluster may accept it later. */
 const judgeAgainMs = 60_000;
 
-/** Codes of refusals that do not depend on the template. */
+/** Codes of rejections that do not depend on the template. */
 const notItsFault: ReadonlySet<FailureCode> = new Set([
   FailureCode.resourceQuotaExceeded,
   FailureCode.admissionUnavailable,
@@ -44,12 +41,12 @@ const notItsFault: ReadonlySet<FailureCode> = new Set([
 ]);
 
 /**
- * Whether a refusal may end without an edit of the template. Also a pod that is invalid may be made
- * so by the cluster, by the default limit of a LimitRange that is below the template's request.
+ * Whether a rejection may end without an edit of the template. The cluster may also make a pod
+ * invalid, by a LimitRange's default limit below the template's request.
  */
 const mayChange = isCreateErrorCode;
 
-/** A sandbox that is never stored: the dry run needs one to build a pod. */
+/** A sandbox that is never stored, to build the pod of a dry run. */
 const specimen = (template: SandboxTemplate): Sandbox => ({
   apiVersion,
   kind: sandboxes.kind,
@@ -106,8 +103,7 @@ export class TemplateReconciler {
     }
     const { client, outward } = this.#options;
     const sandbox = specimen(template);
-    // The objects have no owner reference: an admission plugin would read the owner, and the
-    // specimen is not stored.
+    // Without owner references, because an admission plugin would read the unstored owner.
     const ownerless = <T extends { readonly metadata: Partial<ObjectMeta> }>({
       metadata,
       ...rest
@@ -150,7 +146,6 @@ export class TemplateReconciler {
   }
 }
 
-/** Writes whether the API server accepts a pod and a volume of a template. */
 export const templateController = (
   caches: Pick<WatchedCaches, 'templates'>,
   reconciler: Pick<TemplateReconciler, 'reconcile'>,

@@ -79,10 +79,9 @@ const answeredSchema = z.object({
   ),
 });
 
-/** A working agent takes an answer in milliseconds. */
+/** A working agent receives an answer in milliseconds. */
 const deliveryMs = 3_000;
 
-/** Dependencies of the routes of approvals. */
 interface ApprovalNeeds {
   readonly client: KubeClient;
   readonly clock: Clock;
@@ -93,7 +92,7 @@ interface ApprovalNeeds {
   };
 }
 
-/** Questions of agents whether they may use a tool, and the answers. Nothing is approved by itself. */
+/** Questions of agents whether they may use a tool, and the answers. None is automatic. */
 export function approvalRoutes(needs: ApprovalNeeds): readonly Route[] {
   const { client, lookup, feeds } = needs;
   const record = (conversation: CachedConversation) =>
@@ -142,7 +141,7 @@ export function approvalRoutes(needs: ApprovalNeeds): readonly Route[] {
       problems: ['not-found'],
       handle: async (call) => {
         const known = await ownConversation(lookup, call);
-        // Caches do not have the text.
+        // Caches lack the text.
         const { conversation, sandbox } = await storedWithSandbox(client, known);
         const pending = pendingApproval(conversation);
         if (pending?.id !== call.params.approval_id) throw notFound('approval');
@@ -169,13 +168,13 @@ export function approvalRoutes(needs: ApprovalNeeds): readonly Route[] {
       handle: async ({ body, ...call }) => {
         const id = call.params.approval_id;
         const known = await ownConversation(lookup, call);
-        // The cache may not show a recent question or answer through another replica.
+        // The cache may lag behind a question or an answer that another replica has just stored.
         const { conversation, sandbox } = await storedWithSandbox(client, known);
         if (hasAnswer(conversation, id, body)) return delivered;
         const { phase } = sandboxViewOf(cachedConversation(conversation), sandbox);
         const isFailed = sandbox !== undefined && comesBackFromError(lookup, sandbox);
         refuseUnusable(phase, { comesBack: isFailed });
-        // The resume comes before the write, so that a quota that refuses it refuses the answer.
+        // The resume comes first, so that a quota that rejects it also rejects the answer.
         if ((phase === 'PAUSED' || isFailed) && sandbox !== undefined) {
           refuseOverQuota(lookup, call.owner);
           await requestResume(needs, sandbox);
@@ -202,7 +201,7 @@ const approvalParams = conversationParams.extend({ approval_id: z.string().max(1
 
 const delivered = { json: { success: true, state: 'delivered', notice: null } } as const;
 
-/** Stores the answer on the version that was read, unless there is the same one already. */
+/** Stores the answer on the version that was read, unless the same answer is already stored. */
 function store(
   client: KubeClient,
   { metadata: { namespace, name, uid } }: CachedConversation,
@@ -228,7 +227,7 @@ function store(
           spec: { approvals: list },
         });
       const others = approvals.filter((other) => other.id !== id);
-      // An entry of this id counts for nothing here. The API server refuses to change an entry.
+      // Another entry with this id has no effect here. The API server refuses to change an entry.
       const version = others.length === approvals.length ? stored : await write(stored, others);
       await write(version, [...others.slice(1 - maxAnswers), answer]);
     },
@@ -245,9 +244,9 @@ function answerOf(conversation: Asking, id: string): RecordedAnswer | undefined 
 }
 
 /**
- * Whether the agent has this answer already. Throws where the question is unknown, withdrawn or
+ * Whether the agent already has this answer. Throws where the question is unknown, withdrawn or
  * answered in another way, where the question does not allow the answer, and where the answer
- * approves calls that its sender has not read whole.
+ * approves calls that its sender has not read completely.
  */
 function hasAnswer(conversation: Asking, id: string, body: AnswerBody): boolean {
   const closed = conversation.status?.closedApprovals?.find((one) => one.id === id);
@@ -278,7 +277,7 @@ function hasAnswer(conversation: Asking, id: string, body: AnswerBody): boolean 
   return false;
 }
 
-/** Throws for an approval of calls that can not be read whole, or were shown in part. */
+/** Throws for an approval of calls that are unreadable, or that were shown only in part. */
 export function refuseUnread(
   open: Approval,
   answer: Omit<ApprovalAnswer, 'id'>,

@@ -8,32 +8,28 @@ import { ProblemError } from '../errors/problem-error.ts';
 import { hashKey, isEqual, isWellFormedKey } from './key.ts';
 import type { IncomingHttpHeaders } from 'node:http';
 
-/**
- * Maximum number of keys in a chain: a key, the key that made it, and so on. A longer chain, or a
- * circle, is not valid.
- */
+/** Maximum keys in a chain of a key and its makers; a longer or circular chain is invalid. */
 export const maxChainLength = 8;
 
 /** A valid key, together with the keys that it depends on. */
 export interface KeyChain {
-  /** The lowest role of the chain. */
   readonly role: ApiKeySpec['role'];
   /** Time at which the first key of the chain expires; Infinity where none does. */
   readonly expiresAtMs: number;
   /** UID of the key itself, then of the key that made it, and so on. */
   readonly uids: readonly string[];
-  /** Whether a key of the chain is that of a session in a browser, which reads no secrets. */
+  /** Whether a key of the chain belongs to a browser session, which reads no secrets. */
   readonly hasSession: boolean;
 }
 
-/** A time that cannot be read counts as past. */
+/** An unreadable time counts as past. */
 const expiryOf = ({ spec }: ApiKey): number =>
   spec.expirationTime === undefined ? Infinity : Date.parse(spec.expirationTime) || 0;
 
 /**
- * The chain of a key, undefined as soon as one key of the chain does not exist under its uid, is
- * disabled, or has expired. `find` reads a cache: a key is refused as long as the cache does not
- * show its maker, so a cache that is behind never lets a key outlive its maker.
+ * The chain of a key; undefined when a key of the chain does not exist under its UID, is disabled,
+ * or has expired. `find` reads a cache: a key is refused while the cache does not show its maker,
+ * so a lagging cache never lets a key outlive its maker.
  */
 export function chainOf(
   key: ApiKey,
@@ -58,10 +54,7 @@ export function chainOf(
   }
 }
 
-/**
- * Throws `key-depth-exceeded` where the new key would end a chain that is longer than a valid one
- * may be.
- */
+/** Throws `key-depth-exceeded` where the new key would make its chain too long. */
 export function refuseTooDeep({ uids }: KeyChain): void {
   if (uids.length < maxChainLength) return;
   throw new ProblemError(
@@ -70,7 +63,7 @@ export function refuseTooDeep({ uids }: KeyChain): void {
   );
 }
 
-/** Whether each key exists that a key depends on: valid or not. */
+/** Whether all keys that a key depends on exist, valid or not. */
 function hasMakers(key: ApiKey, find: (name: string) => ApiKey | undefined): boolean {
   let { issuedBy } = key.spec;
   for (let length = 0; issuedBy !== undefined && length < maxChainLength; length++) {
@@ -82,10 +75,9 @@ function hasMakers(key: ApiKey, find: (name: string) => ApiKey | undefined): boo
   return true;
 }
 
-/** Maximum delay until the expiry of a key is checked again: the clock of the day may be set. */
+/** Maximum delay until the expiry of a key is checked again: the wall clock may be set. */
 const recheckMs = 10_000;
 
-/** A key that is valid now. */
 export interface ValidKey {
   readonly key: ApiKey;
   readonly chain: KeyChain;
@@ -97,7 +89,7 @@ export interface KeyRingOptions {
   readonly clock: Clock;
 }
 
-/** The API keys of one namespace, from the cache alone. */
+/** The API keys of one namespace, read from the cache only. */
 export class KeyRing {
   readonly #options: KeyRingOptions;
   /** Callbacks for the changes of a key, by the UID of the key. */
@@ -118,7 +110,7 @@ export class KeyRing {
         this.#awaited.call(spec.sha256);
       },
       updated: (key, { metadata: { generation } }) => {
-        // The status alone, which says when a key was last used, decides nothing.
+        // The status, which only records the last use of the key, decides nothing.
         if (key.metadata.generation !== generation || !isLive(key))
           this.#followers.call(key.metadata.uid);
       },
@@ -141,13 +133,11 @@ export class KeyRing {
     );
   }
 
-  /** The valid key of this name and uid. */
   byName(name: string, uid: string): ValidKey | undefined {
     const key = this.#find(name);
     return this.#valid(key === undefined ? [] : [key], ({ metadata }) => metadata.uid === uid);
   }
 
-  /** The valid key that a session key refers to. */
   byReference(reference: string): ValidKey | undefined {
     return this.#valid(
       this.#options.cache.store.byIndex('sessionReference', reference),
@@ -155,14 +145,14 @@ export class KeyRing {
     );
   }
 
-  /** Whether a key that this one depends on is gone, so that this one is about to be deleted. */
+  /** Whether a key that this one depends on is deleted, so that Kubernetes deletes this one too. */
   isOrphan(key: ApiKey): boolean {
     return !hasMakers(key, this.#find);
   }
 
   /**
-   * Calls `changed` when a key of the chain changes or goes, and at the latest when the chain
-   * expires. Returns the remover.
+   * Calls `changed` when a key of the chain changes or is deleted, and when the chain expires.
+   * Returns the function that stops this.
    */
   follow({ uids, expiresAtMs }: KeyChain, changed: () => void): () => void {
     const removers = uids.map((uid) => this.#followers.on(uid, changed));
@@ -176,8 +166,8 @@ export class KeyRing {
   }
 
   /**
-   * Calls `ended` once the key of this name and uid is valid no longer, at once where that is so
-   * now. Returns the remover.
+   * Calls `ended` once the key of this name and UID is invalid, at once where it already is.
+   * Returns the function that stops this.
    */
   untilEnd(name: string, uid: string, ended: () => void): () => void {
     let forget: () => void = () => undefined;
@@ -192,8 +182,8 @@ export class KeyRing {
   }
 
   /**
-   * Waits until the cache has the key that a session key refers to, or the key of a hash, which
-   * another process may have seen before; at most `timeoutMs`.
+   * Waits at most `timeoutMs` until the cache has the key of a session key or of a hash, which
+   * another process may have seen before.
    */
   async appears(
     by: 'sessionReference' | 'sha256',
@@ -218,20 +208,17 @@ export class KeyRing {
   }
 }
 
-/** The key that makes a request, and its owner. */
+/** The key of a request, and its owner. */
 export interface Principal {
   readonly owner: string;
   readonly role: 'user' | 'admin';
-  /** Name of the ApiKey resource. */
   readonly keyName: string;
   readonly keyUid: string;
   readonly chain: KeyChain;
   readonly keyDescription: string | undefined;
 }
 
-/**
- * The same problem for every kind of bad key, so that it discloses nothing about which keys exist.
- */
+/** The same problem for every kind of bad key, so that no response discloses which keys exist. */
 const unauthorized = () =>
   new ProblemError('unauthorized', 'The API key is missing or not valid.', {
     headers: { 'www-authenticate': 'Bearer' },
@@ -239,7 +226,7 @@ const unauthorized = () =>
 
 const bearer = /^Bearer +([^\s]+) *$/i;
 
-/** The keys that a request shows, in the order in which they count. */
+/** The keys of a request, in order of precedence. */
 function keysOf(headers: IncomingHttpHeaders): string[] {
   const [, token] = bearer.exec(headers.authorization ?? '') ?? [];
   const sessionKey = headers['x-session-api-key'];
@@ -248,10 +235,7 @@ function keysOf(headers: IncomingHttpHeaders): string[] {
   );
 }
 
-/**
- * The principal of the first valid key. Throws `unauthorized`. Reads the cache alone, which must be
- * synced.
- */
+/** The principal of the first valid key. Throws `unauthorized`. Reads the synced cache only. */
 export function authenticate(ring: KeyRing, headers: IncomingHttpHeaders): Principal {
   for (const key of keysOf(headers)) {
     const principal = authenticateKey(ring, key);
@@ -262,7 +246,7 @@ export function authenticate(ring: KeyRing, headers: IncomingHttpHeaders): Princ
 
 /** The principal of a key; undefined where the key is not valid. */
 export function authenticateKey(ring: KeyRing, key: string): Principal | undefined {
-  // The key of a link opens the page /login alone.
+  // The key of a sign-in link only opens the page /login.
   const found = ring.byText(key, undefined);
   return found && principalOfKey(found);
 }

@@ -5,9 +5,9 @@ import type { Runtime } from '@conversation-operator/base/runtime';
 import { apiKeys, type ApiKey } from '../../resources/api-key.ts';
 import type { Cache } from '../lookup/cache.ts';
 
-/** Minimum delay between two writes of `lastUsedTime` for one key. */
+/** Minimum time between two writes of `lastUsedTime` for one key. */
 const coarseMs = 60 * 60 * 1000;
-/** Delay before the keys used since the last round are written. */
+/** Delay before the keys that were used since the last round are written. */
 const intervalMs = 60 * 1000;
 
 export interface KeyUseOptions extends Pick<Runtime, 'clock' | 'logger'> {
@@ -17,7 +17,7 @@ export interface KeyUseOptions extends Pick<Runtime, 'clock' | 'logger'> {
 }
 
 /**
- * Writes into each ApiKey when it was last used: a minute later, at most once an hour for all
+ * Writes the time of the last use to each ApiKey: a minute later, at most once an hour for all
  * replicas together, and outside the requests, so that no request waits or fails for it. The patch
  * names one field and no version, so it conflicts with no other write.
  */
@@ -43,7 +43,7 @@ export class KeyUse {
     });
   }
 
-  /** Discards the uses of the last minute: they are not written. */
+  /** Discards the uses of the last minute. */
   async stop(): Promise<void> {
     this.#used.clear();
     this.#timer?.cancel();
@@ -59,8 +59,7 @@ export class KeyUse {
       for (const name of this.#used) await this.#writeOne(name);
       this.start();
     } catch (error) {
-      // The next attempt, and the next warning, come an hour later: uses are not worth one warning
-      // per minute.
+      // The next attempt, and the next warning, come an hour later: uses are not worth more.
       logger.warn('The use of API keys is not recorded', { error });
       this.start(coarseMs);
     } finally {

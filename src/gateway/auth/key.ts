@@ -21,15 +21,12 @@ export interface IssueKeyOptions {
 }
 
 export interface IssuedKey {
-  /** The key in clear. Only its hash is stored, so the caller can read it only here. */
+  /** The key in clear. Only its hash is stored, so the key is only readable here. */
   readonly key: string;
   readonly resource: ApiKey;
 }
 
-/**
- * Creates an ApiKey resource. The key works on each gateway as soon as its cache has seen the
- * resource.
- */
+/** Creates an ApiKey, which works on each gateway once its cache shows the resource. */
 export async function issueKey(options: IssueKeyOptions): Promise<IssuedKey> {
   const { client, namespace, owner, role = 'user', issuedBy, random = randomBytes } = options;
   const key = generateKey(random);
@@ -39,7 +36,7 @@ export async function issueKey(options: IssueKeyOptions): Promise<IssuedKey> {
     metadata: {
       namespace,
       name: `key-${random(6).toString('hex')}`,
-      // Kubernetes deletes the key with the key that has made it.
+      // Kubernetes deletes the key together with the key that made it.
       ...(issuedBy === undefined
         ? {}
         : { ownerReferences: [{ apiVersion, kind: apiKeys.kind, ...issuedBy }] }),
@@ -70,8 +67,7 @@ function randomBase62(digits: number, random: RandomBytes): string {
   let text = '';
   while (text.length < digits) {
     for (const byte of random(digits)) {
-      // 248 is the last multiple of 62 in a byte: what lies above would make some digits likelier
-      // than others.
+      // 248 is the last multiple of 62 in a byte: larger values would bias the digits.
       if (byte < 248 && text.length < digits) text += alphabet.charAt(byte % 62);
     }
   }
@@ -88,10 +84,7 @@ function checksumOf(text: string): string {
   return digits;
 }
 
-/**
- * A new API key in clear. Its last six digits are a checksum, so that a typing error is found
- * without a read.
- */
+/** A new API key in clear, with a checksum of six digits that detects typing errors. */
 export function generateKey(random: RandomBytes = randomBytes): string {
   const rest = `${prefix}${randomBase62(randomDigits, random)}`;
   return `${rest}${checksumOf(rest)}`;
@@ -101,13 +94,10 @@ export function generateKey(random: RandomBytes = randomBytes): string {
 export const isWellFormedKey = (text: string): boolean =>
   shape.test(text) && checksumOf(text.slice(0, -checksumDigits)) === text.slice(-checksumDigits);
 
-/**
- * The stored form of a key: its SHA-256 in hex. Keys are random, so that a plain hash can't be
- * reversed.
- */
+/** The stored form of a key: SHA-256 in hex. Keys are random, so a plain hash can't be reversed. */
 export const hashKey = (key: string): string => createHash('sha256').update(key).digest('hex');
 
-/** Compares two keys, or two hashes of `hashKey`, in constant time. Their length is no secret. */
+/** Compares two keys, or two hashes, in constant time. Their length is no secret. */
 export function isEqual(left: string, right: string): boolean {
   const [a, b] = [Buffer.from(left), Buffer.from(right)];
   return a.length === b.length && timingSafeEqual(a, b);

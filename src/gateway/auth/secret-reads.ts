@@ -11,7 +11,7 @@ import { expiryBy } from '../lookup/cache.ts';
 import type { Reader } from './session-keys.ts';
 import type { Principal } from './key-ring.ts';
 
-/** Delay between two lines about the same secret and reader. */
+/** Minimum time between two log lines about the same secret and reader. */
 const repeatMs = 60_000;
 /** Reads of one sandbox: an agent reads each secret that a command names, and all at its start. */
 const sandboxRate = { perSecond: 20, burst: 200, capacity: 20_000 };
@@ -22,7 +22,6 @@ const ownerRate = { perSecond: 100, burst: 1_000, capacity: 20_000 };
 export interface SecretRead {
   readonly requestId: string | undefined;
   readonly sandbox: Sandbox;
-  /** Name of the secret. */
   readonly secret: string;
   /** Id of the conversation whose agent reads; undefined for other readers. */
   readonly conversation?: string | undefined;
@@ -30,23 +29,23 @@ export interface SecretRead {
   readonly by: string;
 }
 
-/** The newest of the reads that no line contains yet, and their number. */
+/** The newest of the reads that no log line contains yet, and their number. */
 interface Repeats {
   read: SecretRead | undefined;
   count: number;
 }
 
 /**
- * Limits how often the secrets of a sandbox are read, and records the reads in the audit: a line at
- * once for each secret and reader, and for their repetitions at most one line a minute, with their
- * number. No read is left out. The rates bound the memory.
+ * Limits how often the secrets of a sandbox are read, and records the reads in the audit log: one
+ * line at once for each secret and reader, and for repetitions at most one line a minute, with
+ * their number. No read is missing. The rates bound the memory.
  */
 export class SecretReads {
   readonly #audit: Logger;
   readonly #clock: Clock;
   readonly #ofSandboxes: TokenBuckets;
   readonly #ofOwners: TokenBuckets;
-  /** By the secret and its reader: those with a line in the last minute. */
+  /** Secrets and readers with a line in the last minute. */
   readonly #recent = new Map<string, Repeats>();
   #timer: Timer | undefined;
 
@@ -57,7 +56,7 @@ export class SecretReads {
     this.#ofOwners = new TokenBuckets({ clock, ...ownerRate });
   }
 
-  /** Counts a read before it is answered. Throws `rate-limited` beyond the rates. */
+  /** Counts a read before its response. Throws `rate-limited` beyond the rates. */
   admit({ metadata: { uid }, spec: { owner } }: Sandbox): void {
     if (this.#ofSandboxes.take(uid).allowed && this.#ofOwners.take(owner).allowed) return;
     throw new ProblemError('rate-limited', 'The secrets of this sandbox are read too often.', {
@@ -65,7 +64,7 @@ export class SecretReads {
     });
   }
 
-  /** Records a read whose answer has the value. */
+  /** Records a read whose response has the value. */
   record(read: SecretRead): void {
     const { sandbox, conversation, secret, by } = read;
     const key = JSON.stringify([sandbox.metadata.uid, conversation, secret, by]);
@@ -80,7 +79,7 @@ export class SecretReads {
     }
   }
 
-  /** Writes the lines of repetitions that are left. */
+  /** Writes the lines of pending repetitions. */
   close(): void {
     this.#timer?.cancel();
     this.#timer = undefined;
@@ -117,14 +116,11 @@ export class SecretReads {
   }
 }
 
-/** Delay between two lines about the same API key and session key. */
+/** Minimum time between two log lines about the same API key and session key. */
 const disclosureRepeatMs = 60 * 60 * 1000;
-/**
- * Maximum number of pairs of an API key and a sandbox that are remembered; a pair beyond that is
- * recorded anew.
- */
+/** Maximum pairs of an API key and a sandbox in memory; a pair beyond that is logged again. */
 const maxRemembered = 20_000;
-/** Maximum number of sandboxes that a line names; more are counted. */
+/** Maximum sandboxes named in a line; more are counted. */
 const maxNames = 100;
 
 interface DisclosuresOptions {
@@ -134,14 +130,14 @@ interface DisclosuresOptions {
 }
 
 /**
- * Records in the audit who was shown which sandboxes' session keys: a line for each answer that
- * shows some, but each session key at most once an hour, so that polling writes nothing. None is
- * left out: a reader writes no more lines than there are sandboxes that run and rotations, and
- * these leave a line of their own already.
+ * Records in the audit log who was shown which sandboxes' session keys: one line for each response
+ * that shows some, but each session key at most once an hour, so that polling writes nothing. None
+ * is missing: a reader causes no more lines than there are running sandboxes and rotations, and
+ * these have lines of their own already.
  */
 export class Disclosures {
   readonly #options: DisclosuresOptions;
-  /** Session key generations of the last hour, by uid of the API key and of the sandbox. */
+  /** Session key generations of the last hour, by UID of the API key and of the sandbox. */
   readonly #recorded: LRUCache<string, { readonly generation: number | undefined }>;
 
   constructor(options: DisclosuresOptions) {
@@ -153,7 +149,6 @@ export class Disclosures {
     });
   }
 
-  /** The reader of one answer. */
   readerOf(principal: Principal, request: IncomingMessage, response: Response): Reader {
     let shown: string[] | undefined;
     return {
@@ -169,7 +164,7 @@ export class Disclosures {
     };
   }
 
-  /** Whether no line of the last hour has this session key, and remembers that one has it now. */
+  /** Returns whether no line of the last hour has this session key, and records it. */
   #isNew(keyUid: string, sandbox: Sandbox): boolean {
     const generation = sessionKeyGenerationOf(sandbox);
     const key = `${keyUid}/${sandbox.metadata.uid}`;

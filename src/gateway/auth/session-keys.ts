@@ -6,7 +6,6 @@ import type { KeyChain, KeyRing } from './key-ring.ts';
 
 /** The reader of a record that shows session keys. */
 export interface Reader {
-  /** UID of the reader's API key. */
   readonly keyUid: string;
   /** Called with each sandbox whose session key is shown. */
   readonly disclosed: (sandbox: Sandbox) => void;
@@ -20,8 +19,8 @@ export interface SessionKeysOptions {
 
 /**
  * Checks and derives the session keys of sandboxes. Each API key has its own session key, which
- * opens the sandbox only as long as that API key is valid and the sandbox's keys are not rotated.
- * The keys follow from the caches, so nothing is stored for them.
+ * opens the sandbox only while that API key is valid and the sandbox's keys are not rotated. The
+ * keys derive from the caches, so nothing is stored for them.
  */
 export class SessionKeys {
   readonly #options: SessionKeysOptions;
@@ -39,14 +38,14 @@ export class SessionKeys {
     return false;
   }
 
-  /** The key that the sandbox's agent itself demands. Undefined where it cannot be derived. */
+  /** The key that the sandbox's agent itself demands; undefined where it can't be derived. */
   agentKeyOf(sandbox: Sandbox): string | undefined {
     return this.#derived(sandbox, () =>
       this.#options.keys.sessionKey(sandbox.metadata.uid, sandbox.status?.masterKeyId),
     );
   }
 
-  /** The session key of a reader. Undefined where it cannot be derived. */
+  /** The session key of a reader; undefined where it can't be derived. */
   shownTo(reader: Reader, sandbox: Sandbox): string | undefined {
     const key = this.#clientKeyOf(sandbox, reader.keyUid);
     if (key !== undefined) reader.disclosed(sandbox);
@@ -54,7 +53,7 @@ export class SessionKeys {
   }
 
   /**
-   * The API keys that the candidate ends with; undefined unless the candidate opens the sandbox
+   * The API keys that the candidate depends on; undefined unless the candidate opens the sandbox
    * now. The duration does not depend on how much of a MAC is right.
    */
   opening(sandbox: Sandbox, candidate: string): KeyChain | undefined {
@@ -80,8 +79,7 @@ export class SessionKeys {
     try {
       return derive();
     } catch (error) {
-      // Made under a master key that this process was not given: its record can be read all the
-      // same.
+      // This process lacks the master key; the record of the sandbox is readable nevertheless.
       this.#options.logger.warn('The key of a sandbox can not be derived', {
         sandbox: metadata.name,
         error,

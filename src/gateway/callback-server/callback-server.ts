@@ -21,40 +21,33 @@ import type { MeasuredRuntime } from '../../observability/metrics.ts';
 export interface CallbackRequest {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /**
-   * The sandbox in the cache; undefined where none has the name. The response must not disclose
-   * whether the sandbox exists.
-   */
+  /** The sandbox in the cache, if any. The response must not disclose whether it exists. */
   readonly sandbox: Sandbox | undefined;
-  /** Segments behind the sandbox's name, decoded; never empty, `.` or `..`. */
+  /** Segments after the sandbox's name, decoded; never empty, `.` or `..`. */
   readonly path: readonly string[];
   readonly query: URLSearchParams;
   /** Aborts when the caller disconnects, or the gateway closes. */
   readonly signal: AbortSignal;
   /**
-   * Counts the connection for the sandbox that has made the request, as its credential proves.
-   * Throws `too-many-connections` or `share-exceeded` where the sandbox or its owner has too many.
+   * Counts the connection for the sandbox that its credential proves. Throws `too-many-connections`
+   * or `share-exceeded` where the sandbox or its owner has too many.
    */
   readonly countFor: (sandbox: Sandbox) => void;
 }
 
-/** Something that sandboxes may ask of the gateway, below `/{name}/{sandbox}/`. */
+/** An endpoint for sandboxes, below `/{name}/{sandbox}/`. */
 export interface CallbackHandler {
   readonly name: string;
-  /** Whether the handler itself limits how long a body may take; by default the server does. */
+  /** Whether the handler itself limits the time of a body; by default the server does. */
   readonly limitsBody?: boolean;
-  /**
-   * Authorizes the request, and answers it. An error that it throws before the headers becomes a
-   * problem response.
-   */
+  /** Authorizes and answers the request. An error before the headers becomes a problem response. */
   handle(call: CallbackRequest): Promise<void>;
 }
 
-/** The token that a request shows by the scheme Bearer; empty without one. */
+/** The Bearer token of a request; empty without one. */
 export const bearerTokenOf = ({ headers: { authorization = '' } }: IncomingMessage): string =>
   /^Bearer ([\x21-\x7e]{1,256})$/i.exec(authorization)?.[1] ?? '';
 
-/** The error for a path that no handler serves. */
 export const noSuchEndpoint = (): ProblemError =>
   new ProblemError('route-not-found', 'There is no such endpoint.');
 
@@ -67,16 +60,13 @@ export interface CallbackServerOptions extends Omit<MeasuredRuntime, 'random'> {
   /** 0 means any free port. */
   readonly port: number;
   /**
-   * Maximum concurrent connections with a request under way; 2000 by default. The sandboxes of one
-   * owner may have a quarter of the connections, and one sandbox a sixteenth.
+   * Maximum concurrent connections with a request in progress; 2000 by default. The sandboxes of
+   * one owner may have a quarter of the connections, and one sandbox a sixteenth.
    */
   readonly maxConnections?: number;
-  /**
-   * Maximum connections of one address at once, which is one sandbox where each has its own; by
-   * default without limit.
-   */
+  /** Maximum concurrent connections of an address, usually a sandbox's; default: no limit. */
   readonly maxConnectionsPerAddress?: number;
-  /** Maximum time for requests under way after `close`; 5 s by default. */
+  /** Maximum time for requests in progress after `close`; 5 s by default. */
   readonly graceMs?: number;
 }
 
@@ -87,8 +77,8 @@ export interface CallbackServer {
 }
 
 /**
- * Connections beyond the maximum, so that a health check is answered while requests take all
- * others: a connection without a request under way makes room for the next one.
+ * Connections beyond the maximum, so that a health check is answered even at the maximum: a
+ * connection without a request in progress is closed for the next one.
  */
 const spareConnections = 16;
 
@@ -117,9 +107,9 @@ function ownerOfPod({ store }: Cache<Sandbox>, address: string): string | undefi
 }
 
 /**
- * The callback server is the part of the installation that sandboxes may reach: a listener of its
- * own, so that a network policy can close the REST service to them. A client may be any process
- * that a sandbox runs, so no request is trusted.
+ * The callback server is the only part of the installation that sandboxes may reach: a listener of
+ * its own, so that a network policy can block the REST service for them. Any process in a sandbox
+ * may be the client, so no request is trusted.
  */
 export function createCallbackServer(options: CallbackServerOptions): CallbackServer {
   const { sandboxes, namespace, clock, metrics, maxConnections = 2000, graceMs = 5000 } = options;
@@ -182,7 +172,7 @@ export function createCallbackServer(options: CallbackServerOptions): CallbackSe
       request: (request, response) => {
         answer(request, response).catch((error: unknown) => {
           const problem = toProblem(error);
-          // A call fails when its caller leaves, which is no trouble of the service.
+          // A call fails when its caller disconnects, which is no failure of the service.
           if (problem.code === 'internal')
             logger[response.destroyed ? 'debug' : 'error']('A request of a sandbox failed', {
               error,

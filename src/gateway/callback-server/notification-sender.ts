@@ -10,7 +10,6 @@ import {
 import { BoundedClient } from '@conversation-operator/http/client/bounded-client';
 import type { Timer } from '@conversation-operator/base/clock';
 
-/** The notifications that wait of one sandbox. */
 interface Entry {
   readonly namespace: string;
   readonly sandbox: string;
@@ -19,26 +18,23 @@ interface Entry {
   readonly conversationIds: Set<string>;
 }
 
-/**
- * Maximum number of conversations of one sandbox that are named; of more, all of the sandbox's are
- * meant.
- */
+/** Maximum named conversations of one sandbox; more mean all conversations of the sandbox. */
 const maxNamed = 16;
 
 /**
- * Maximum number of sandboxes of one owner, and of owners, whose notifications wait for one
- * operator; beyond that the oldest are dropped.
+ * Maximum sandboxes of one owner, and maximum owners, with pending notifications for one operator;
+ * beyond that the oldest are dropped.
  */
 const queueLimits = { maxSandboxesPerOwner: 500, maxOwners: 5_000 };
 
 /**
- * Notifications that wait for an operator, each once. Each owner has a share, and owners take
- * turns: an owner with many notifications delays and displaces no notification of others. A
- * displaced notification is lost; the operator finds the change by polling.
+ * Notifications that wait for an operator, each once. Owners have equal shares and are served round
+ * robin: an owner with many notifications delays and displaces none of others. A displaced
+ * notification is lost; the operator finds the change by polling.
  */
 export class NotificationQueue {
   readonly #limits: typeof queueLimits;
-  /** By owner and sandbox, each first whose turn is next. */
+  /** By owner and sandbox, each in the order of service. */
   readonly #owners = new Map<string, Map<string, Entry>>();
 
   constructor(limits: typeof queueLimits) {
@@ -68,7 +64,7 @@ export class NotificationQueue {
     if (entry.isOfAny) entry.conversationIds.clear();
   }
 
-  /** Removes and returns at most `count` notifications, of the owners in turns. */
+  /** Removes and returns at most `count` notifications, round robin by owner. */
   take(count: number): AgentNotification[] {
     const notifications: AgentNotification[] = [];
     while (notifications.length < count) {
@@ -87,7 +83,7 @@ export class NotificationQueue {
   }
 }
 
-/** Takes the notifications of the sandbox whose turn is next, as far as there is room. */
+/** Removes the notifications of the next sandbox, as far as there is room. */
 function takeSandbox(sandboxes: Map<string, Entry>, room: number): AgentNotification[] {
   const [first] = sandboxes;
   if (first === undefined) return [];
@@ -99,7 +95,7 @@ function takeSandbox(sandboxes: Map<string, Entry>, room: number): AgentNotifica
   return ids.map((conversationId) => ({ namespace, sandbox, conversationId }));
 }
 
-/** The entry of the key. A new one displaces the first ones of a map that holds the maximum. */
+/** The entry of the key. A new entry displaces the first ones of a full map. */
 function entryOf<V>(map: Map<string, V>, key: string, maxEntries: number, create: () => V): V {
   const known = map.get(key);
   if (known !== undefined) return known;
@@ -114,13 +110,13 @@ function entryOf<V>(map: Map<string, V>, key: string, maxEntries: number, create
 
 export interface NotificationSenderOptions extends Pick<Runtime, 'clock' | 'logger'> {
   /**
-   * URLs of all operators, without a path. A name is resolved regularly, and each of its addresses
-   * gets the notifications.
+   * URLs of all operators, without a path. Names are resolved regularly, and each address gets the
+   * notifications.
    */
   readonly urls: readonly string[];
   /** The key that operators expect. */
   readonly key: () => string;
-  /** All addresses of a host name; the system's by default. */
+  /** Resolves all addresses of a host name; the system's resolver by default. */
   readonly resolve?: (host: string) => Promise<readonly string[]>;
 }
 
@@ -136,8 +132,8 @@ const systemLookup = async (host: string): Promise<readonly string[]> =>
   isIP(host) === 0 ? (await lookup(host, { all: true })).map(({ address }) => address) : [host];
 
 /**
- * One operator, with at most one request under way. Notifications that arrive meanwhile wait for
- * the next one, each conversation once.
+ * One operator, with at most one request in flight. Notifications that arrive meanwhile wait for
+ * the next request, each conversation once.
  */
 interface Target {
   readonly origin: string;
@@ -147,8 +143,8 @@ interface Target {
 }
 
 /**
- * Passes notifications on to every operator, of which the leader acts. Nothing is kept, repeated or
- * waited for: agents are polled all the same.
+ * Sends notifications to every operator; only the leader acts on them. Nothing is kept, repeated or
+ * waited for, because agents are also polled.
  */
 export class NotificationSender {
   readonly #options: NotificationSenderOptions;
@@ -167,9 +163,7 @@ export class NotificationSender {
     this.#urls = options.urls.map((url) => new URL(url));
   }
 
-  /**
-   * Resolves when the names of the operators have been resolved for the first time, in vain or not.
-   */
+  /** Resolves after the first resolution of the operators' names, successful or not. */
   async open(): Promise<void> {
     await this.#refresh();
   }
@@ -205,8 +199,7 @@ export class NotificationSender {
         (address) => `${protocol}//${hostInUrl(address)}${port === '' ? '' : `:${port}`}`,
       );
     } catch (error) {
-      // While no operator is there, a headless Service has no addresses, and its name may not be
-      // known.
+      // Without an operator a headless Service has no addresses, and its name may be unknown.
       if (!this.#unknown.has(hostname))
         logger.warn('Operators can not be found; agents are polled only', {
           host: hostname,

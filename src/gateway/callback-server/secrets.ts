@@ -18,7 +18,7 @@ export interface SecretsHandlerOptions {
   readonly secrets: Pick<SecretReader, 'conversationsIn' | 'valueFor'>;
   readonly reads: Pick<SecretReads, 'admit' | 'record'>;
   readonly clock: Clock;
-  /** Maximum time until the cache shows a conversation that has just begun; 2 s by default. */
+  /** Maximum time until the cache shows a new conversation; 2 s by default. */
   readonly lagMs?: number;
 }
 
@@ -27,10 +27,10 @@ const cachePollMs = 100;
 const refused = (detail: string): ProblemError => new ProblemError('secret-access-refused', detail);
 
 /**
- * Handles the agents' reads of secrets: `GET /secrets/{sandbox}/{conversation id}/{name}` with the
- * secrets token of the sandbox. Each process of the sandbox knows the token, so it opens nothing
- * but what the agent of a conversation in that sandbox may have: the secrets of that start, else
- * those of the owner. A paused sandbox, and one that is being deleted, reads nothing.
+ * Serves secrets to agents: `GET /secrets/{sandbox}/{conversation id}/{name}` with the secrets
+ * token of the sandbox. Each process of the sandbox knows the token, so it only opens what the
+ * agent of a conversation in that sandbox may have: the secrets of that start, else those of the
+ * owner. A sandbox that is paused or being deleted reads nothing.
  */
 export function secretsHandler(options: SecretsHandlerOptions): CallbackHandler {
   const { keys, secrets, reads, clock, lagMs = 2_000 } = options;

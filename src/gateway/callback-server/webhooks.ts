@@ -13,26 +13,26 @@ import type { MeasuredRuntime } from '../../observability/metrics.ts';
 
 export interface WebhooksOptions extends Pick<MeasuredRuntime, 'clock' | 'metrics'> {
   readonly keys: Pick<SandboxKeys, 'sessionKey'>;
-  /** Passes a notification on to the operators without waiting for them. */
+  /** Sends a notification to the operators without waiting for them. */
   readonly notify: (notification: AgentNotification, owner: string) => void;
 }
 
 /**
  * A text in every event that changes a conversation, and in its whole state. Output of a tool or a
- * model has it only by chance.
+ * model only contains it by chance.
  */
 const changeMarker = 'execution_status';
 /** Maximum bytes that are searched; a longer body counts as a change. */
 const maxSearchedBytes = 1024 * 1024;
 const patienceMs = 5_000;
-/** Webhooks of one sandbox: a few more than several conversations that work send. */
+/** Webhooks of one sandbox: slightly more than several working conversations send. */
 const sandboxRate = { perSecond: 20, burst: 100, capacity: 20_000 };
 /** Webhooks of all sandboxes of one owner. */
 const ownerRate = { perSecond: 200, burst: 1_000, capacity: 20_000 };
 
 /**
- * Handles the agents' webhooks: `POST /webhooks/{sandbox}/conversations` and `…/events/{id}`, with
- * the sandbox's session key. The handler reads a body only until it knows that something may have
+ * Receives the agents' webhooks: `POST /webhooks/{sandbox}/conversations` and `…/events/{id}`, with
+ * the sandbox's session key. The handler only reads a body until it knows that something may have
  * changed, and trusts nothing in it: the operator polls the agent.
  */
 export function webhooks({ keys, notify, clock, metrics }: WebhooksOptions): CallbackHandler {
@@ -41,8 +41,7 @@ export function webhooks({ keys, notify, clock, metrics }: WebhooksOptions): Cal
 
   const keyOf = (sandbox: Sandbox | undefined): string | undefined => {
     try {
-      // A key that no client has replaces the key of an unknown sandbox, so that the check takes as
-      // long.
+      // A key that no client has replaces an unknown sandbox's, so that the check takes as long.
       return sandbox === undefined
         ? keys.sessionKey('none')
         : keys.sessionKey(sandbox.metadata.uid, sandbox.status?.masterKeyId);
@@ -94,16 +93,13 @@ export function webhooks({ keys, notify, clock, metrics }: WebhooksOptions): Cal
   };
 }
 
-/** The id of the conversation, or any of the sandbox's; undefined: there is no such webhook. */
+/** The id of the conversation, or the mark for all of the sandbox's; undefined: no such webhook. */
 function whatOf([what, id, ...rest]: readonly string[]): string | undefined {
   if (what === 'conversations' && id === undefined) return 'any';
   return what === 'events' && id !== undefined && rest.length === 0 ? parseUuid(id) : undefined;
 }
 
-/**
- * Whether the body of a webhook names a change. Ends as soon as that is known, and discards the
- * rest of the body.
- */
+/** Whether the body of a webhook contains a change; the rest of the body is then discarded. */
 function namesChange(
   request: IncomingMessage,
   clock: Clock,

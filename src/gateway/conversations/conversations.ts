@@ -52,7 +52,7 @@ import { startConversation, startProblems, type StartNeeds } from './start.ts';
 import { streamStart, type StartTaskNeeds } from './start-tasks.ts';
 import { agentProblems, type AgentReads } from '../history/agent-reads.ts';
 
-/** Maximum number of tags: every record of the conversation contains all of them. */
+/** Maximum tags: every record of the conversation contains all of them. */
 const maxTags = 64;
 
 export const updateRequestSchema = z.strictObject({
@@ -69,7 +69,6 @@ type UpdateRequest = z.output<typeof updateRequestSchema>;
 const base = '/api/v1/app-conversations';
 const { get, patch, post, remove } = endpoints('conversations');
 
-/** Dependencies of the routes of conversations. */
 type ConversationNeeds = StartNeeds &
   StartTaskNeeds & { readonly places: { readonly startStreams: Shares } };
 
@@ -99,8 +98,7 @@ export const conversationRoutes = (
       problems: [...startProblems, 'share-exceeded'],
       handle: async (call) => {
         const { principal, owner, response } = call;
-        // The stream takes its place first, so that nothing is started for a client that could not
-        // follow it.
+        // The stream's permit comes first: nothing starts for a client that could not follow it.
         response.once('close', needs.places.startStreams.take({ owner }));
         const conversation = await start(needs, call);
         const texts = await startTextsOf(needs.startTexts, conversation);
@@ -181,10 +179,7 @@ async function start(needs: StartNeeds, { owner, headers, body, about }: StartCa
   return conversation;
 }
 
-/**
- * A patch of the tags depends on the present ones, so an update with tags is made on the stored
- * version.
- */
+/** The patch depends on the stored tags, so an update with tags reads the stored version. */
 async function update(
   needs: StartNeeds,
   conversation: CachedConversation,
@@ -211,7 +206,7 @@ async function store(
   const { metadata, spec } = conversation;
   const before = changeable(spec);
   const storedBytes = bytesOf({ ...before, ...changeable(change) }) - bytesOf(before);
-  // Another conversation of this name stays as it is.
+  // Another conversation of this name stays unchanged.
   const patch = {
     metadata: { ...precondition, uid: metadata.uid },
     spec: changesTo(conversation, change),
@@ -226,15 +221,11 @@ async function store(
   });
 }
 
-/** The fields that an update may change. */
 const changeable = ({ title, public: isPublic, tags }: UpdateRequest) =>
   compact({ title, public: isPublic, tags });
 const bytesOf = (value: object): number => Buffer.byteLength(JSON.stringify(value));
 
-/**
- * A merge patch of the spec. The given tags replace the present ones, so the patch removes the
- * others.
- */
+/** A merge patch of the spec. The given tags replace all others, which the patch removes. */
 function changesTo(
   { spec }: Pick<CachedConversation, 'spec'>,
   { title, public: isPublic, tags }: UpdateRequest,

@@ -3,12 +3,13 @@ import type { Clock } from '@conversation-operator/base/clock';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import { z } from 'zod';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import { uuidOf } from '../../resources/ids.ts';
-import { chosenIdAnnotation } from '../presenters/start-fields.ts';
 
-/** Time in which the same key means the same start. */
+/** Period in which the same idempotency key identifies the same start. */
 const windowMs = 24 * 60 * 60 * 1000;
-/** Number of names of one key that are searched in the cache, also behind one that is gone. */
+/**
+ * Maximum successive names of one key that are searched in the cache, because a conversation under
+ * an earlier name may have been deleted.
+ */
 const knownNames = 4;
 
 export const idempotencyHeaders = z.object({
@@ -26,34 +27,23 @@ export const idempotencyHeaders = z.object({
 });
 
 /**
- * The names that an owner's key may mean at one turn, the name of a new conversation first. Each
- * turn is for the first start with the key after 24 hours. The names follow from the key and the
- * master keys, so every replica, also one that has just started, derives the same names, and no
- * client can foresee them. The last one is that of earlier versions.
+ * The names that an owner's idempotency key can have at one `turn`; the first one is for a new
+ * conversation. `turn` counts the starts with the key that are at least 24 hours apart. The names
+ * derive from the idempotency key and the master keys, so every replica computes the same names,
+ * even after a restart, and no client can predict or choose them.
  */
 const namesOf = (keys: Pick<SandboxKeys, 'derivedIds'>, owner: string, key: string, turn: number) =>
-  idsOf(keys, `idempotency/${owner}/${turn}/${key}`);
+  keys.derivedIds(`idempotency/${owner}/${turn}/${key}`);
 
-/**
- * The ids that an owner's key may mean among the messages of a conversation, that of a new message
- * first.
- */
+/** The message ids that an owner's idempotency key can have; new messages get the first. */
 export const messageIdsOf = (
   keys: Pick<SandboxKeys, 'derivedIds'>,
   owner: string,
   conversation: string,
   key: string,
-) => idsOf(keys, `message/${owner}/${conversation}/${key}`);
+) => keys.derivedIds(`message/${owner}/${conversation}/${key}`);
 
-const idsOf = (keys: Pick<SandboxKeys, 'derivedIds'>, text: string): readonly string[] => [
-  ...keys.derivedIds(text),
-  uuidOf(text),
-];
-
-/**
- * The conversation that an owner has started with a key in the last 24 hours, or else the name for
- * a new one.
- */
+/** The conversation of the key in the last 24 hours, else the name for a new one. */
 export async function placeOf(
   {
     lookup,
@@ -67,12 +57,9 @@ export async function placeOf(
   owner: string,
   key: string,
 ): Promise<{ readonly name: string; readonly present: CachedConversation | undefined }> {
-  // A client may have chosen a name that an earlier version would have derived; what is chosen says
-  // nothing about the key.
   const isFresh = ({ metadata }: CachedConversation) =>
-    clock.now() - Date.parse(metadata.creationTimestamp) < windowMs &&
-    metadata.annotations?.[chosenIdAnnotation] === undefined;
-  // An earlier one of several starts with this key may have been deleted since.
+    clock.now() - Date.parse(metadata.creationTimestamp) < windowMs;
+  // The conversations of some turns may have been deleted since.
   for (let turn = 0; turn < knownNames; turn++) {
     for (const name of namesOf(keys, owner, key, turn)) {
       const cached = lookup.cachedConversation(name);

@@ -57,17 +57,14 @@ export const legacyPage = z.object({
   next_page_id: z.string().nullable(),
 });
 
-/** RFC 9745: since when the interface has been deprecated, 2025-12-01. */
+/** RFC 9745: deprecation date of the interface, 2025-12-01. */
 const deprecation = '@1764547200';
-/** RFC 8594: when it was announced to be removed. */
+/** RFC 8594: announced removal date. */
 const sunset = 'Wed, 01 Apr 2026 00:00:00 GMT';
 
 const successorPath = '/api/v1/app-conversations';
 
-/**
- * Marks every answer of the legacy interface, whatever its status; where that is switched off there
- * is no other than 410.
- */
+/** Marks each response of the legacy interface as deprecated; when it is off, all are 410. */
 export const legacyInterface =
   ({ publicUrl }: { readonly publicUrl: () => string }, isEnabled: boolean): RequestHandler =>
   (_request, response, next) => {
@@ -96,13 +93,11 @@ const statuses: Readonly<Record<SandboxStatus, LegacyStatus>> = {
   MISSING: 'ARCHIVED',
 };
 
-/** Dependencies of records. */
 interface RecordNeeds {
   readonly lookup: ResourceLookup;
   readonly exposure: Exposure;
 }
 
-/** A conversation in the words of the legacy interface. */
 function present(
   { lookup, exposure }: RecordNeeds,
   conversation: CachedConversation,
@@ -117,7 +112,6 @@ function present(
   };
 }
 
-/** The equivalent request of the present interface. */
 function successorOf(legacy: LegacyStart): StartRequest {
   const { initial_user_msg: text, image_urls: images } = legacy;
   const content = [
@@ -135,7 +129,7 @@ function successorOf(legacy: LegacyStart): StartRequest {
   };
 }
 
-/** Responds with the status that this interface has always had for a refused repository. */
+/** Responds with the status that this interface has always had for a rejected repository. */
 function rethrow(error: unknown): never {
   if (!(error instanceof ProblemError) || error.code !== 'repository-access-denied') throw error;
   throw new ProblemError(error.code, error.message, {

@@ -33,17 +33,14 @@ import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts'
  * message stays below the limit of etcd.
  */
 const maxBytes = 384 * 1024;
-/**
- * Maximum number of delivered messages that are kept, so that a message that is sent again is
- * recognized.
- */
+/** Maximum delivered messages that are kept to recognize a repeated request. */
 const maxKeptDelivered = 8;
 const maxAttempts = 12;
 const retryAfterSeconds = 10;
 
 const bytesOf = (message: LaterMessage): number => Buffer.byteLength(JSON.stringify(message));
 
-/** The last delivered messages, as many as fit beside the undelivered ones. */
+/** The last delivered messages, as many as fit besides the undelivered ones. */
 function recentlyDelivered(
   conversation: Conversation,
   waitingBytes: number,
@@ -62,10 +59,7 @@ function recentlyDelivered(
   return kept;
 }
 
-/**
- * The messages of the conversation with the new one; throws `message-queue-full` where it does not
- * fit.
- */
+/** The messages with the new one; throws `message-queue-full` if it does not fit. */
 function withMessage(conversation: Conversation, message: LaterMessage): readonly LaterMessage[] {
   const waiting = undeliveredMessages(conversation);
   const bytes = totalBytes([...waiting, message]);
@@ -80,21 +74,21 @@ function withMessage(conversation: Conversation, message: LaterMessage): readonl
   return [...recentlyDelivered(conversation, bytes), ...waiting, message];
 }
 
-/** Whether a message on its own is too large to be kept. */
+/** Whether a message alone is too large. */
 const isTooLarge = (message: Message): boolean =>
   bytesOf({ ...message, id: 'x'.repeat(64), number: 1_000_000_000 }) > maxBytes;
 
-/** Makes a write that stores this number of bytes more; throws where there is no room for them. */
+/** Makes a write that stores this many more bytes; throws where quotas have no room for them. */
 type Store = (bytes: number, write: () => Promise<Conversation>) => Promise<Conversation>;
 
 const totalBytes = (messages: readonly LaterMessage[]): number =>
   messages.reduce((total, one) => total + bytesOf(one), 0);
 
 /**
- * Stores a message for the agent: after the stored ones, and once, however often it is called with
- * the same id. `otherIds` are ids that the same message may have had before. The write names the
- * version that was read, so that a write whose outcome is unknown either shows in the next read or
- * never takes effect after it. Returns the number of the message.
+ * Appends a message for the agent, once, however often it is called with the same id. `otherIds`
+ * are ids that the same message may have had before. The write names the version that was read, so
+ * that a write of unknown outcome either shows in the next read or can no longer take effect.
+ * Returns the number of the message.
  */
 export async function queueMessage(
   client: KubeClient,
@@ -133,7 +127,7 @@ export async function queueMessage(
   throw new ProblemError('conflict', 'The conversation changes too fast. Try again.');
 }
 
-/** Whatever order the fields are stored in. */
+/** A text that does not depend on the order of stored fields. */
 const canonical = ({ role, content, run }: Message): string =>
   JSON.stringify([
     role,
@@ -151,10 +145,7 @@ function sameAs(known: LaterMessage, message: Message): number {
 
 const { post } = endpoints('conversations');
 
-/**
- * An agent between two tool calls takes a message in milliseconds. One that is busy for longer gets
- * it later.
- */
+/** An agent gets a message between two tool calls in milliseconds. A busier one gets it later. */
 const deliveryMs = 3_000;
 
 export const sentSchema = z.object({
@@ -190,7 +181,7 @@ export const sendMessageRoute = (needs: StartNeeds): Route =>
       const message = messageOf(body);
       if (isTooLarge(message))
         throw invalidField('body.content', `must have at most ${maxBytes} bytes`);
-      // The cache may not show a recent pause through another replica.
+      // The cache may lag behind a pause by another replica.
       const { conversation, sandbox } = await storedWithSandbox(client, known);
       const { phase } = sandboxViewOf(conversation, sandbox);
       const isFailed =
@@ -199,8 +190,7 @@ export const sendMessageRoute = (needs: StartNeeds): Route =>
         sandbox !== undefined &&
         comesBackFromError(lookup, sandbox);
       refuseUnusable(phase, { comesBack: isFailed });
-      // The resume comes before the write, so that no stored message remains undelivered in a
-      // paused sandbox.
+      // The resume comes first, so that no stored message waits in a paused sandbox.
       const isWoken = phase === 'PAUSED' || isFailed;
       if (isWoken && sandbox !== undefined) {
         refuseOverQuota(lookup, owner);

@@ -12,7 +12,6 @@ import { comesBackFromError, refuseUnusable } from '../sandboxes/resume.ts';
 import { messageOf } from '../presenters/message.ts';
 import { specFieldsOf, type StartRequest } from '../presenters/start-fields.ts';
 
-/** Dependencies of the contents of a new conversation. */
 export interface ReferenceNeeds {
   readonly lookup: ResourceLookup;
   readonly settings: SettingsStore;
@@ -21,18 +20,18 @@ export interface ReferenceNeeds {
   readonly templateName: string;
 }
 
-/** The names behind a request's ids, which the owner may use. */
+/** The objects that a request names and that the owner may use. */
 export interface References {
   readonly templateName: string;
   readonly sandbox: Sandbox | undefined;
   /** Whether the sandbox is paused: without a resume the start would wait for ever. */
   readonly paused: boolean;
-  /** Whether the sandbox has failed, and a resume brings it back. */
+  /** Whether the sandbox has failed, and a resume restarts it. */
   readonly failed: boolean;
   readonly parent: string | undefined;
 }
 
-/** The object that a request names; throws 404 where there is no such object. */
+/** The object that a request names; throws 404 without one. */
 async function named<T>(
   id: string | undefined,
   what: Parameters<typeof notFound>[0],
@@ -95,10 +94,7 @@ export function specOf(
   };
 }
 
-/**
- * Throws 422 where the template does not allow the model. Without a template the start finds the
- * error.
- */
+/** Throws 422 for a model that is not allowed. Without a template the start fails later. */
 export function refuseModel(
   model: string,
   template: SandboxTemplate | undefined,
@@ -113,7 +109,7 @@ export function refuseModel(
 }
 
 /**
- * The model of a start: that of the request, else that of the owner's settings where the template
+ * The model of a start: that of the request, else that of the owner's settings if the template
  * allows it. Undefined: the model of the template.
  */
 export async function modelFor(
@@ -130,7 +126,7 @@ export async function modelFor(
   return wanted ?? (isUsable ? model : undefined);
 }
 
-/** The secrets of a start, sealed for the conversation of this name. */
+/** The secrets of a start, encrypted for the conversation of this name. */
 export const sealedSecrets = (
   { sealing }: ReferenceNeeds,
   owner: string,
@@ -143,8 +139,8 @@ export const sealedSecrets = (
   }));
 
 /**
- * Throws 403 or 422 when the git host lacks the repository or the branch. Without an answer of the
- * host, the clone decides.
+ * Throws 403 or 422 when the git host lacks the repository or the branch. If the host does not
+ * answer, the clone decides.
  */
 export async function refuseUnknownRepository(
   { git }: ReferenceNeeds,

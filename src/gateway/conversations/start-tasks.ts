@@ -39,16 +39,13 @@ import type { Response } from 'express';
 import { isStartOver } from '../../resources/conversation.ts';
 import type { Principal } from '../auth/key-ring.ts';
 
-/**
- * Delay between two bytes: less than the idle time after which common proxies close a connection.
- */
+/** Delay between two white-space bytes: below the idle timeout of common proxies. */
 const whiteSpaceMs = 15_000;
 /** Delay before the texts of an element are read again. */
 const rereadMs = 1_000;
 
 const noTexts: StartTexts = { message: undefined, systemMessageSuffix: undefined, steps: [] };
 
-/** Dependencies of start tasks. */
 export interface StartTaskNeeds {
   readonly feeds: { readonly conversations: ObjectFeed<CachedConversation> };
   readonly clock: Clock;
@@ -64,9 +61,8 @@ export interface StartTaskNeeds {
  * Writes a start as a JSON array, one element for each status it has had or will have, until READY
  * or ERROR. The stream reads the statuses from the list of transitions, and misses none however
  * many come at once. A client that disconnects ends the stream, but not the start; a shutdown ends
- * the array, and so does the end of the API key that has opened the stream.
- * @param texts The texts of the first element. A waiting stream holds no texts, because clients may
- * open many streams.
+ * the array, as does the end of the API key that has opened the stream. @param texts The texts of
+ * the first element. A waiting stream holds no texts, because clients may open many streams.
  */
 export function streamStart(
   needs: StartTaskNeeds,
@@ -98,7 +94,7 @@ export function streamStart(
     slowReaders.add(response, owner, () => response.destroy());
     if (isStartOver(task.status)) end();
   };
-  /** The next element; undefined where there is none yet. */
+  /** The next element, if it exists already. */
   const next = (own: StartTexts): StartTask | undefined => {
     if (isDeleted) {
       const detail = 'The conversation was deleted before its start was over.';
@@ -120,7 +116,7 @@ export function streamStart(
         const task = next((await startTexts.of(known)) ?? noTexts);
         if (task !== undefined && !isOver()) write(task);
       } catch {
-        // The API server does not answer: the element is written as soon as it does.
+        // The API server does not answer: the element is written once it does.
         await sleep(clock, rereadMs);
       }
     }
@@ -143,7 +139,7 @@ export function streamStart(
   response.once('close', () => end(''));
   const began = { status: 'WORKING', time: conversation.metadata.creationTimestamp } as const;
   write(startTaskAt(conversation, texts, began, accessTo(needs, conversation)));
-  // Nothing is awaited between this read and the listening above, so no state is missed.
+  // Nothing is awaited between this read and the subscription above, so no state is missed.
   const cached = lookup.cachedConversation(name);
   follow(cached?.metadata.uid === uid ? cached : conversation);
   // The stream is added last, because a shutdown that has begun ends it at once: the client has the
@@ -155,12 +151,12 @@ export function streamStart(
 }
 
 /**
- * Maximum stored bytes of what one answer is made of in memory; a larger one is sent task by task.
- * A page of 100 tasks may have some 100 MiB.
+ * Maximum stored bytes of the tasks that one response builds in memory; a larger one is sent task
+ * by task. A page of 100 tasks may have some 100 MiB.
  */
 const maxGatheredBytes = 262_144;
 
-/** Start tasks as JSON, with the texts that their clients have sent, which no cache has. */
+/** Start tasks as JSON, with the texts of their clients, which no cache has. */
 class StartTaskResponses {
   readonly #needs: StartTaskNeeds;
   readonly #large: Shares;
@@ -170,7 +166,7 @@ class StartTaskResponses {
     this.#large = newPool('taskLists', needs.clock);
   }
 
-  /** Responds with the tasks in the given order; tasks that no longer exist are left out. */
+  /** Responds with the tasks in the given order; deleted tasks are omitted. */
   async list(
     owner: string,
     conversations: readonly CachedConversation[],

@@ -34,15 +34,12 @@ import {
   type ReferenceNeeds,
 } from './start-request.ts';
 
-/**
- * SHA-256 of the request that made a conversation, by which a repetition of the same start is
- * recognized.
- */
+/** SHA-256 of the request that created a conversation, to recognize a repeated start. */
 export const requestHashAnnotation = 'conversation-operator.dev/request-sha256';
 
 /**
- * MAC of the secrets of that request under a key that follows from the master key. A hash without
- * a key would confirm a guess of a short secret, and sealed texts differ each time. During a
+ * MAC of the secrets of that request under a key that derives from the master key. A hash without a
+ * key would confirm a guess of a short secret, and encrypted texts differ each time. During a
  * rotation, the MACs under the earlier master keys count too.
  */
 export const secretsMacAnnotation = 'conversation-operator.dev/secrets-hmac-sha256';
@@ -54,7 +51,7 @@ export const secretsMacAnnotation = 'conversation-operator.dev/secrets-hmac-sha2
 const textOf = ({ conversation_id: _id, secrets: _secrets, ...request }: StartRequest): Buffer =>
   Buffer.from(JSON.stringify(request));
 
-/** Problems of `startConversation` beside those of any write. */
+/** Problems of `startConversation` besides those of any write. */
 export const startProblems = [
   'repository-access-denied',
   'branch-not-found',
@@ -67,7 +64,6 @@ export const startProblems = [
   ...capProblems,
 ] as const satisfies readonly ProblemCode[];
 
-/** Dependencies of a start, which stores a Conversation. */
 export interface StartNeeds extends ReferenceNeeds {
   readonly client: KubeClient;
   readonly namespace: string;
@@ -83,8 +79,8 @@ export interface StartNeeds extends ReferenceNeeds {
 }
 
 /**
- * The name of the conversation, and what is stored under it: the answer where its request is equal,
- * else a conflict.
+ * The name of the conversation, and the conversation stored under it: the response where its
+ * request is equal, else a conflict.
  */
 async function placeFor(
   needs: StartNeeds,
@@ -95,7 +91,7 @@ async function placeFor(
   const { conversation_id: chosen } = request;
   if (chosen !== undefined) {
     const present = await needs.lookup.conversation(owner, chosen);
-    // Otherwise a client could take the name that another start, or a conversation of kubectl's, is
+    // Otherwise a client could take the name that another start, or a conversation of kubectl, is
     // about to get.
     if (present === undefined && isDerivedForm(chosen)) throw taken(request);
     return { name: chosen, present };
@@ -121,8 +117,8 @@ const secretsText = (name: string, secrets: Readonly<Record<string, string>>): s
 
 /**
  * Stores a conversation; everything else follows from that. The same id, or the same idempotency
- * key, with an equal request gives the conversation that is there already. A create without an
- * answer counts as done when a read then shows the conversation.
+ * key, with an equal request returns the existing conversation. A create without a response counts
+ * as done when a read then shows the conversation.
  */
 export async function startConversation(
   needs: StartNeeds,
@@ -143,8 +139,7 @@ export async function startConversation(
     metadata.annotations?.[requestHashAnnotation] === hash &&
     macsOf(metadata.name).includes(metadata.annotations[secretsMacAnnotation]);
 
-  // A repetition finds its conversation even when the objects that the request names no longer
-  // exist.
+  // A repetition finds its conversation even after the deletion of what the request names.
   const { name: id, present: known } = await placeFor(needs, owner, request, idempotencyKey);
   if (known !== undefined && isOurs(known)) return known;
   if (known !== undefined) throw taken(request);
@@ -171,8 +166,7 @@ export async function startConversation(
   };
   const growth = {
     conversations: 1,
-    // Nearly: what is stored has other names for the same fields. To make the text of a large
-    // object once more would take milliseconds.
+    // An approximation, because serializing a large object again would take milliseconds.
     storedBytes:
       text.length +
       secrets.reduce((sum, { sealed }) => sum + sealed.length, 0) +
@@ -181,7 +175,7 @@ export async function startConversation(
   };
   const create = async (): Promise<Conversation> => {
     await refuseUnknownRepository(needs, owner, request);
-    // The resume comes first, because a start that finds its sandbox in ERROR ends.
+    // The resume comes first, because a start whose sandbox is in ERROR ends.
     if (references.failed && references.sandbox !== undefined)
       await requestResume(needs, references.sandbox);
     return client

@@ -34,10 +34,10 @@ const entrySchema = z.object({
 export const timelineSchema = z.array(entrySchema);
 export type TimelineEntry = z.output<typeof entrySchema>;
 
-/** Maximum Events of a time line: the newest ones. */
+/** Maximum Events of a timeline: the newest ones. */
 const maxEvents = 200;
 const maxMessageCharacters = 2048;
-/** A state and the Event about it differ by less. */
+/** Maximum time between a state and the Event about it. */
 const sameMs = 2_000;
 
 const stageMessages: Readonly<Record<StartStatus, string>> = {
@@ -58,8 +58,8 @@ export interface TimelineSources {
 }
 
 /**
- * The life of a conversation, oldest first. Kubernetes keeps Events for an hour by default; stages,
- * steps and the present state remain.
+ * The timeline of a conversation, oldest first. Kubernetes keeps Events for an hour by default;
+ * stages, steps and the current state remain.
  */
 export function timelineOf(sources: TimelineSources): readonly TimelineEntry[] {
   const { conversation, steps, sandbox } = sources;
@@ -82,7 +82,7 @@ export function timelineOf(sources: TimelineSources): readonly TimelineEntry[] {
   );
 }
 
-/** Conditions that say the same of one change are one entry. */
+/** Whether no earlier entry has the same text, as two conditions may describe one change. */
 const isFirst = (entry: TimelineEntry, index: number, all: readonly TimelineEntry[]): boolean =>
   all.findIndex(({ reason, time }) => reason === entry.reason && time === entry.time) === index;
 
@@ -92,7 +92,7 @@ const byTime = (one: TimelineEntry, other: TimelineEntry): number =>
 type EntryFields = Pick<TimelineEntry, 'time' | 'kind' | 'reason' | 'message'> &
   Partial<Omit<TimelineEntry, 'until'>> & { readonly until?: string | undefined };
 
-/** An entry of the life of a conversation; by default of one moment, and no warning. */
+/** An entry of the timeline; by default of one moment, and no warning. */
 const entryOf = ({ time, until, ...entry }: EntryFields): TimelineEntry => ({
   time: wireTime(time),
   until: wireTimeOrNull(until),
@@ -105,7 +105,7 @@ function stageEntries(conversation: CachedConversation): readonly TimelineEntry[
   const transitions = transitionsOf(conversation);
   const { error } = conversation.status?.start ?? {};
   return transitions.map(({ status, time, detail }, index) => {
-    // Details of other stages are of earlier versions, which have stored the last line of git.
+    // Details of other stages are of earlier versions, which stored the last line of git.
     const failure = status === 'ERROR' ? (error ?? detail) : undefined;
     return entryOf({
       time,
@@ -149,7 +149,7 @@ function eventEntry(event: KubeEvent): TimelineEntry | undefined {
   });
 }
 
-/** Conditions that explain why the sandbox is as it is. */
+/** Conditions that explain the state of the sandbox. */
 const isNotable = ({ type, status }: Condition): boolean =>
   type === 'Admitted'
     ? status === 'False'
@@ -168,7 +168,6 @@ function interruptionEntries({ status }: CachedConversation): readonly TimelineE
 
 const base = '/api/v1/app-conversations/{id}';
 const { get } = endpoints('conversations');
-/** Maximum characters of one text of a resource that is shown. */
 const maxTextCharacters = 4_096;
 
 const resourcesSchema = z.object({
@@ -182,14 +181,13 @@ const resourcesSchema = z.object({
 
 export type Resources = z.output<typeof resourcesSchema>;
 
-/** Dependencies of the story of a conversation. */
 interface LifeNeeds {
   readonly client: KubeClient;
   readonly lookup: ResourceLookup;
   readonly startTexts: StartTextReader;
 }
 
-/** How a conversation came to its present state, and the resources that have it. */
+/** The timeline of a conversation, and the Kubernetes resources behind it. */
 export function lifeRoutes({ client, lookup, startTexts }: LifeNeeds): readonly Route[] {
   return [
     get(`${base}/timeline`, 'getTimeline', {
@@ -241,7 +239,7 @@ async function eventsAbout(
   }
 }
 
-/** Addresses in the cluster are not for clients. */
+/** Removes addresses inside the cluster, which are not for clients. */
 function shown(name: string, value: unknown): unknown {
   if (name === 'podIP') return undefined;
   if (typeof value !== 'string' || value.length <= maxTextCharacters) return value;

@@ -1,7 +1,4 @@
-/**
- * Every error that a client can get: stable code, HTTP status, title. A published code keeps its
- * meaning.
- */
+/** Every error of the API: stable code, HTTP status, title. A published code keeps its meaning. */
 export const problems = {
   'malformed-json': { status: 400, title: 'The body is not valid JSON' },
   'malformed-request': { status: 400, title: 'The request could not be read' },

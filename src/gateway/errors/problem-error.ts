@@ -1,9 +1,7 @@
 import { problems, type ProblemCode } from './catalogue.ts';
 
 export interface FieldError {
-  /**
-   * The path of the field in the request: `body.initial_message.content[0].text`, `query.limit`.
-   */
+  /** Path of the field in the request: `body.initial_message.content[0].text`, `query.limit`. */
   readonly path: string;
   readonly message: string;
 }
@@ -11,7 +9,7 @@ export interface FieldError {
 export interface ProblemOptions extends ErrorOptions {
   readonly errors?: readonly FieldError[];
   readonly headers?: Readonly<Record<string, string>>;
-  /** Delay before the client should try again, in seconds; becomes the header Retry-After. */
+  /** Delay before the client should retry, in seconds; the header Retry-After. */
   readonly retryAfterSeconds?: number;
   /** The HTTP status, where an interface uses another one than the catalogue. */
   readonly status?: number;
@@ -19,10 +17,7 @@ export interface ProblemOptions extends ErrorOptions {
   readonly usage?: { readonly limit: number; readonly current: number };
 }
 
-/**
- * An error that becomes the problem response to a client. `detail` must be safe to show; only the
- * log has the cause.
- */
+/** The problem response to a client. `detail` must be safe to show; only the log has the cause. */
 export class ProblemError extends Error {
   override readonly name = 'ProblemError';
   readonly code: ProblemCode;
@@ -44,7 +39,7 @@ export class ProblemError extends Error {
   }
 }
 
-/** The same problem for an object that does not exist and for an object of another owner. */
+/** The same problem for a missing object and for an object of another owner. */
 export const notFound = (
   what:
     | 'conversation'

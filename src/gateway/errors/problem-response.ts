@@ -47,12 +47,12 @@ const internal = (cause: unknown): ProblemError =>
   new ProblemError('internal', 'Something went wrong on our side.', { cause });
 
 const apiProblem = (error: ApiError): ProblemError => {
-  // 401: the release, and with it our account, was taken away and is back; another gateway answers,
-  // or this one with its next token.
+  // 401: the release, and with it the gateway's account, was deleted and is back; another gateway
+  // answers, or this one with its next token.
   if (error.status >= 500 || error.status === 429 || error.status === 401)
     return unavailable(error.retryAfterMs, error);
-  // A right that was taken away, a ResourceQuota, a policy: nothing that the client did, and it may
-  // be mended while we run.
+  // 403: a removed right, a ResourceQuota or a policy: no fault of the client, and possibly
+  // repaired while the gateway runs.
   if (error.status === 403)
     return new ProblemError(
       'refused-by-cluster',
@@ -75,7 +75,6 @@ const apiProblem = (error: ApiError): ProblemError => {
   return internal(error);
 };
 
-/** Converts every thrown value to the problem that a client gets. */
 export function toProblem(error: unknown): ProblemError {
   if (error instanceof ProblemError) return error;
   if (error instanceof Refusal)

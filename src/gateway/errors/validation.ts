@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { markedBeginningOf, plainText } from '../../resources/plain-text.ts';
 import { ProblemError, type FieldError } from './problem-error.ts';
 
-/** A list for people: `a, b and c`; a list of more than 64 names says how many are left out. */
+/** A list for people: `a, b and c`; of more than 64 names, the rest is counted. */
 function listed(names: readonly unknown[], word = 'and'): string {
   const shown = names.slice(0, maxListed).map(String);
   if (names.length > maxListed) shown.push(`${names.length - maxListed} more`);
@@ -11,13 +11,12 @@ function listed(names: readonly unknown[], word = 'and'): string {
 }
 const maxListed = 64;
 
-/** Message for a name that nothing reads, with the names that are known in its place. */
 const unknownName = (kind: 'field' | 'parameter', known: readonly string[]): string =>
   known.length === 0
     ? `is not a known ${kind}; there are none here`
     : `is not a known ${kind}; known here: ${listed(known)}`;
 
-/** Names of the validator for types, in the words of JSON. */
+/** Names of the validator for types, as JSON calls them. */
 const types: Readonly<Record<string, string>> = {
   int: 'a whole number',
   number: 'a number',
@@ -30,7 +29,7 @@ const types: Readonly<Record<string, string>> = {
 };
 const typeOf = (expected: string): string => types[expected] ?? `of type ${expected}`;
 
-/** Units of what has a length. */
+/** Units of values with a length. */
 const units: Readonly<Record<string, readonly [one: string, many: string]>> = {
   string: ['character', 'characters'],
   array: ['element', 'elements'],
@@ -45,8 +44,8 @@ function bound(origin: string, comparison: string, limit: number | bigint): stri
 }
 
 /**
- * Our own sentence for each kind of mistake, with what is allowed. The validator's own wording
- * never reaches a client; a message that a schema gives wins over these.
+ * The project's own sentence for each kind of mistake, with what is allowed. The validator's texts
+ * never reach a client; a schema's message takes precedence.
  */
 const fieldMessages: z.core.$ZodErrorMap = (issue) => {
   switch (issue.code) {
@@ -129,10 +128,7 @@ const fieldErrorsOf = (part: Part, issues: readonly z.core.$ZodIssue[]): FieldEr
 const isObject = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/**
- * Refuses parameters that the query does not have: a client would take one that nothing reads for
- * a filter.
- */
+/** Rejects unknown parameters: a client would take an ignored one for a filter. */
 function unknownParameters(schema: z.ZodType | undefined, query: unknown): FieldError[] {
   const known = schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
   return Object.keys(isObject(query) ? query : {})
@@ -140,7 +136,7 @@ function unknownParameters(schema: z.ZodType | undefined, query: unknown): Field
     .map((name) => ({ path: pathOf('query', [name]), message: unknownName('parameter', known) }));
 }
 
-/** Refuses the content of a body where the endpoint reads none; an empty object says nothing. */
+/** Rejects the content of a body where the endpoint reads none, except an empty object. */
 const noBody = z.strictObject({});
 
 export interface Schemas<P, Q, B, H> {
@@ -151,7 +147,7 @@ export interface Schemas<P, Q, B, H> {
 }
 
 /**
- * The parts of a request, checked together so that a client learns of all its mistakes at once.
+ * Validates the parts of a request together, so that a client learns of all its mistakes at once.
  * Throws 422 for them, and for fields and parameters that the endpoint does not have.
  */
 export function validate<P, Q, B, H>(
@@ -176,7 +172,7 @@ export function validate<P, Q, B, H>(
   return values;
 }
 
-/** The first mistake is the detail; the list has up to 100 of them, and says how many more. */
+/** The first mistake is the detail; the list has up to 100, and the number of the others. */
 export function invalidRequest(all: readonly FieldError[]): ProblemError {
   const [first] = all;
   const more = all.length > 1 ? ` (and ${all.length - 1} more)` : '';
@@ -194,6 +190,6 @@ export function invalidRequest(all: readonly FieldError[]): ProblemError {
   );
 }
 
-/** The problem of one field that no schema could refuse. */
+/** The problem of one field that no schema could reject. */
 export const invalidField = (path: string, message: string): ProblemError =>
   invalidRequest([{ path, message }]);

@@ -30,7 +30,7 @@ interface GitWish {
 }
 
 interface GitSearch {
-  /** The owner whose access to the host counts. */
+  /** The owner whose access to the host is checked. */
   readonly owner: string;
   readonly provider: string;
   readonly query: string;
@@ -41,33 +41,24 @@ interface GitSearch {
 type GitCheck = GitAccess | 'branch-not-found';
 
 /**
- * Reads about repositories on the configured git hosts. Nothing is found on a host that is not
+ * Reads about repositories on the configured git hosts. Nothing exists on a host that is not
  * configured. Never rejects.
  */
 export interface GitDirectory {
-  /**
-   * Whether this owner may read the repository with this branch or tag. Without a provider, the
-   * first host is asked.
-   */
+  /** Whether this owner may read the repository with this ref, by default on the first host. */
   access(wish: GitWish): Promise<GitCheck>;
   repositories(search: GitSearch): Promise<readonly GitRepository[]>;
-  /** Returns the default branch first; `commitSha` is empty where the host gave no answer. */
+  /** The default branch comes first; `commitSha` is empty where the host gave no answer. */
   branches(search: GitSearch & { readonly repository: string }): Promise<readonly GitBranch[]>;
 }
 
-/**
- * Default branch of most repositories. A start that names no branch gets the repository's own
- * default.
- */
+/** Default branch of most repositories. A start without a branch gets the repository's own. */
 const likelyBranch = 'main';
 
 /** The part of a URL after the repository, in the URLs of its pages on common git hosts. */
 const pageOfRepository = /\/(-|blob|commit|commits|merge_requests|pull|pulls|src|tree)(\/.*)?$/;
 
-/**
- * The repository in a text that a user has typed or pasted: owner/name, or a URL on this host.
- * Undefined when it is neither.
- */
+/** The repository in a typed or pasted text: owner/name, or a URL on this host; else undefined. */
 export function repositoryTyped(text: string, baseUrl: string): string | undefined {
   const typed = text.trim();
   const base = `${baseUrl.replace(/\/+$/, '')}/`;
@@ -80,15 +71,11 @@ export function repositoryTyped(text: string, baseUrl: string): string | undefin
   return repository().safeParse(name).success ? name : undefined;
 }
 
-/**
- * Reads own properties only, because the provider comes from a client: `constructor` is no host.
- */
+/** Reads own properties only, because clients choose the provider: `constructor` is no host. */
 const baseUrlOf = (hosts: GitHosts, provider: string): string | undefined =>
   Object.hasOwn(hosts, provider) ? hosts[provider] : undefined;
 
-/**
- * A directory that asks no host. Every valid name is taken to exist, and the start finds the error.
- */
+/** A directory without requests to hosts: all valid names exist, and starts detect errors. */
 export const staticDirectory = (hosts: GitHosts): GitDirectory => ({
   access: () => Promise.resolve('unknown'),
   repositories: ({ provider, query }) => {
@@ -106,10 +93,7 @@ export const staticDirectory = (hosts: GitHosts): GitDirectory => ({
   },
 });
 
-/**
- * Branches whose name contains the query: the one of exactly this name first, then the default
- * branch.
- */
+/** Branches whose name contains the query: an exact match first, then the default branch. */
 function branchesMatching(
   { branches, defaultBranch }: Refs,
   { query, limit }: Pick<GitSearch, 'query' | 'limit'>,
@@ -122,7 +106,6 @@ function branchesMatching(
 }
 
 export interface RepositoryAccessCheckerOptions extends Omit<MeasuredRuntime, 'random'> {
-  /** Base URLs by provider, the default provider first. */
   readonly hosts: GitHosts;
   readonly credentials: GitCredentials;
   /** Maximum time that a caller waits for a host. */
@@ -140,12 +123,11 @@ const nothing: Knowledge = { access: 'unknown', isPublic: false };
 /**
  * Asks the git hosts for the references of a repository, as git does before it clones: first
  * without a credential, so that no secret is sent where none is needed. While a host does not
- * answer, every name is taken to exist, and the start finds the error.
+ * answer, every name counts as existing, and the start detects errors.
  */
 export class RepositoryAccessChecker implements GitDirectory {
   readonly #options: RepositoryAccessCheckerOptions;
   readonly #hosts: ReadonlyMap<string, Host>;
-  /** The provider of starts that name none. */
   readonly #default: string | undefined;
   readonly #static: GitDirectory;
   readonly #reader: RemoteReader;

@@ -23,7 +23,7 @@ import { PushRelay, type PushAccess } from './push-relay.ts';
 import type { PushRecords } from './push-records.ts';
 
 export interface GitLimits extends RelayLimits {
-  /** Maximum delay of the cache behind the operator's write of the status. */
+  /** Maximum lag of the cache behind the operator's write of the status. */
   readonly lagMs: number;
 }
 
@@ -34,9 +34,7 @@ export interface GitHandlerOptions extends Pick<MeasuredRuntime, 'clock' | 'logg
   readonly conversations: Cache<CachedConversation>;
   readonly templates: Cache<SandboxTemplate>;
   readonly records: Pick<PushRecords, 'begin' | 'end' | 'take' | 'refuse'>;
-  /** The provider of conversations that name none. */
   readonly defaultProvider: string | undefined;
-  /** Limits that replace the defaults. */
   readonly limits?: Partial<GitLimits>;
 }
 
@@ -48,7 +46,7 @@ const defaults: GitLimits = {
 };
 
 /**
- * Requests of git, of which each causes a few at the host. A fetch takes about four, and an owner
+ * Requests of git, each of which causes a few at the host. A fetch takes about four, and an owner
  * may start thousands of conversations in an hour.
  */
 export const gitBudget = { perOwner: 12_000, perSandbox: 1_200 } as const;
@@ -65,7 +63,7 @@ interface Credential {
   readonly text: string;
 }
 
-/** A request with a credential: without the sandbox, if the credential is not its own. */
+/** A request with a credential; without a sandbox if the credential is of another one. */
 interface GitRequest {
   readonly call: CallbackRequest;
   readonly sandbox: Sandbox | undefined;
@@ -73,7 +71,7 @@ interface GitRequest {
   readonly asked: SmartRequest;
 }
 
-/** Git hands a password over by the scheme Basic, with any user. */
+/** Git sends a password by the scheme Basic, with any user. */
 function credentialOf(authorization: string | undefined): Credential | undefined {
   const ticket = /^Bearer(?: (\S{1,256}))?$/.exec(authorization ?? '');
   if (ticket !== null) return { kind: 'ticket', text: ticket[1] ?? '' };
@@ -89,7 +87,7 @@ function credentialOf(authorization: string | undefined): Credential | undefined
  */
 export class GitHandler implements CallbackHandler {
   readonly name = 'git';
-  /** A push may take an hour, as long as its bytes move. */
+  /** A push may take an hour, as long as its bytes flow. */
   readonly limitsBody = true;
   readonly #options: GitHandlerOptions;
   readonly #lagMs: number;
@@ -142,7 +140,7 @@ export class GitHandler implements CallbackHandler {
     await (credential.kind === 'ticket' ? this.#prepare(wanted) : this.#work(wanted));
   }
 
-  /** A clone, while the operator prepares it. */
+  /** A clone while the operator prepares the repository. */
   async #prepare({ sandbox, ...wanted }: GitRequest): Promise<void> {
     const { call, address, asked } = wanted;
     if (sandbox === undefined) throw refusedTicket();
@@ -155,12 +153,11 @@ export class GitHandler implements CallbackHandler {
     });
   }
 
-  /** A read or a push of an agent at work. */
   async #work({ sandbox, ...wanted }: GitRequest): Promise<void> {
     const { call, address, asked } = wanted;
     const { service, part } = asked;
     const found = sandbox && workingConversations(this.#options.conversations, sandbox);
-    // The first of them: the token does not say which conversation of the sandbox pushes.
+    // The first of them: the token does not show which conversation of the sandbox pushes.
     const conversation = found?.find((each) => this.#isAbout(each, address));
     const { templates } = this.#options;
     const template =
@@ -194,7 +191,7 @@ export class GitHandler implements CallbackHandler {
     const policyOf = (repository: string) =>
       gitPolicyOf(template?.spec.git, { owner, repository }).push;
     if (conversation === undefined) return { conversation, closed: notOwn };
-    // Without the template nothing says what may be pushed.
+    // Without the template, no policy allows a push.
     return template === undefined || !policyOf(address.repository).enabled
       ? { conversation, closed: 'Pushes are not allowed here' }
       : { conversation, policyOf };
@@ -223,10 +220,7 @@ export class GitHandler implements CallbackHandler {
     }
   }
 
-  /**
-   * The sandbox, if the credential is its own. The check of an unknown sandbox takes as long as
-   * that of a known one.
-   */
+  /** The sandbox, if the credential is its own. The check of an unknown sandbox takes as long. */
   #holder(
     { sandbox }: CallbackRequest,
     address: RepositoryAddress,
@@ -241,10 +235,7 @@ export class GitHandler implements CallbackHandler {
     return isGood && sandbox?.metadata.deletionTimestamp === undefined ? sandbox : undefined;
   }
 
-  /**
-   * Whether the operator still prepares the repository. The ticket ends with this step, long before
-   * it expires.
-   */
+  /** Whether the operator still prepares the repository, after which the clone token is invalid. */
   async #isPreparing(
     sandbox: Sandbox,
     address: RepositoryAddress,
@@ -280,7 +271,7 @@ const notOwn = 'No conversation in this sandbox has this repository';
 
 const askForPassword = { 'www-authenticate': 'Basic realm="conversation-operator"' } as const;
 
-/** Whether a path is that of Git LFS, whose answers contain the credential of the host. */
+/** Whether a path is that of Git LFS, whose responses contain the credential of the host. */
 const isLargeFiles = (path: readonly string[]): boolean =>
   path.some((segment, index) => segment === 'info' && path[index + 1] === 'lfs');
 

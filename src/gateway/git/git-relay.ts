@@ -17,11 +17,10 @@ import type { MeasuredRuntime } from '../../observability/metrics.ts';
 
 interface TransferLimits {
   /**
-   * Maximum time without a byte from the host, or to the sandbox, and the period in which a sandbox
-   * for which the transfer waits has to keep the minimum rate of `ClientPace`.
+   * Maximum time without a byte from the host, or to the sandbox; also the period of the minimum
+   * rate of `ClientPace` that applies while the transfer waits for the sandbox.
    */
   readonly idleMs: number;
-  /** Maximum duration of one request. */
   readonly totalMs: number;
 }
 
@@ -30,23 +29,23 @@ const minTransferMs = 3_600_000;
 const cloneGraceMs = 60_000;
 
 /**
- * Maximum duration of one request, which is no less than the operator gives a clone: the operator
- * ends a clone that takes too long.
+ * Maximum duration of one request: no less than the operator's timeout of a clone, because the
+ * operator ends a clone that takes too long.
  */
 export const maxTransferMs = (cloneTimeoutSeconds: number): number =>
   Math.max(minTransferMs, cloneTimeoutSeconds * 1000 + cloneGraceMs);
 
-/** One request of a sandbox and the answer of a host, within limits of time. */
+/** One request of a sandbox and the response of a host, within time limits. */
 export class Transfer {
-  /** Aborts when a limit is exceeded, or when the signal of the caller aborts. */
+  /** Aborts when a time limit is exceeded, or when the caller's signal aborts. */
   readonly signal: AbortSignal;
-  /** Aborts when a limit is exceeded. */
+  /** Aborts when a time limit is exceeded. */
   readonly late: AbortSignal;
   readonly #late = new AbortController();
   readonly #clock: Clock;
   readonly #idleMs: number;
   readonly #idle: IdleTimer;
-  /** A pace for each stage, until the end of the transfer: not every stage is read to its end. */
+  /** One pace per stage, until the end of the transfer: some stages are not read to their end. */
   readonly #paces: ClientPace[] = [];
   readonly #total: Timer;
 
@@ -65,7 +64,7 @@ export class Transfer {
   }
 
   /**
-   * Yields the pieces of the body of a request as they arrive. A sandbox that sends them too slowly
+   * Yields the chunks of a request's body as they arrive. A sandbox that sends them too slowly
    * exceeds a limit. The request stays open where the reader stops.
    */
   async *arriving(request: IncomingMessage): AsyncGenerator<Buffer> {
@@ -88,7 +87,7 @@ export class Transfer {
   /**
    * Sends a body and ends the response. A sandbox that reads it too slowly exceeds a limit.
    *
-   * @param onBytes Sees each piece.
+   * @param onBytes Called with each chunk.
    */
   async send(
     response: ServerResponse,
@@ -127,7 +126,6 @@ export class Transfer {
 }
 
 export interface RelayLimits extends TransferLimits {
-  /** Maximum bytes of the body of a request. */
   readonly maxBodyBytes: number;
 }
 
@@ -136,7 +134,6 @@ export interface GitRelayOptions extends Pick<MeasuredRuntime, 'clock' | 'logger
   readonly limits: RelayLimits;
 }
 
-/** The headers of a request that are forwarded to the host. */
 const requestHeaders = [
   'accept',
   'accept-encoding',
@@ -145,18 +142,14 @@ const requestHeaders = [
   'content-type',
   'git-protocol',
 ] as const;
-/**
- * Compressed answers about pushes could not be read here: neither what the host offers, nor its
- * report.
- */
+/** The gateway has to read the host's references and its report about a push. */
 const uncompressed = { 'accept-encoding': 'identity' } as const;
-/** The headers of an answer that are forwarded to the sandbox. */
 const answerHeaders = ['content-encoding', 'content-type'] as const;
 
-/** Capabilities of hosts that are not offered, because the gateway refuses their use. */
+/** Capabilities of hosts that are removed, because the gateway rejects their use. */
 const notOffered: ReadonlySet<string> = new Set([pushOptions]);
 
-/** Statuses and texts of answers that forward nothing from the host. */
+/** Statuses and texts of responses that forward nothing from the host. */
 const refusals = {
   open: [404, 'Ask the git host itself'],
   denied: [403, 'There is no such repository, or the credential of its owner does not allow this'],
@@ -164,24 +157,23 @@ const refusals = {
   failed: [502, 'The git host can not be asked'],
 } as const;
 
-/** A request of a sandbox to a git host, which the caller has authorized. */
+/** A request of a sandbox to a git host, already authorized by the caller. */
 export interface RelayedRequest {
   readonly call: CallbackRequest;
   readonly sandbox: Sandbox;
   readonly address: RepositoryAddress;
   readonly asked: Pick<SmartRequest, 'service' | 'part'>;
-  /** Whether reads of repositories that need no credential are relayed too. */
+  /** Whether reads of public repositories are relayed too. */
   readonly relaysOpen: boolean;
 }
 
 export interface AnswerOptions {
-  /** Sees each piece of the answer of the host. */
   readonly onBytes?: (chunk: Buffer) => void;
-  /** Answers in place of the host. Absent: with the status and the text. */
+  /** Responds in place of the host. Absent: with the status and the text. */
   readonly refuse?: (status: number, text: string) => Promise<void>;
 }
 
-/** Relays requests of git from a sandbox to a git host, and the answers back. */
+/** Relays git requests of a sandbox to a git host, and the responses back. */
 export class GitRelay {
   readonly #options: GitRelayOptions;
 
@@ -200,7 +192,7 @@ export class GitRelay {
     });
   }
 
-  /** Does the work of a request within the limits of time. */
+  /** Calls `work` within the time limits. */
   async within(
     { call: { request, response, signal }, sandbox, address, asked, relaysOpen }: RelayedRequest,
     work: (transfer: Transfer, wanted: Wanted) => Promise<void>,
@@ -226,7 +218,7 @@ export class GitRelay {
     }
   }
 
-  /** Sends the answer of the host, or the reason why there is none. `onBytes` sees what is sent. */
+  /** Sends the host's response, or why there is none. `onBytes` is called with each sent chunk. */
   async answer(
     response: ServerResponse,
     answer: HostAnswer,
@@ -255,7 +247,7 @@ const headersOf = ({ headers }: IncomingMessage, service: GitService): Record<st
   ...(service === 'git-receive-pack' ? uncompressed : {}),
 });
 
-/** The references for a push without the capabilities that clients must not use. */
+/** The references for a push, without the capabilities that clients must not use. */
 function offered(answer: HostAnswer, service: GitService): HostAnswer {
   if (answer.kind !== 'stream' || service !== 'git-receive-pack') return answer;
   const { stream } = answer;
@@ -263,7 +255,7 @@ function offered(answer: HostAnswer, service: GitService): HostAnswer {
   return { kind: 'stream', stream: { ...stream, body } };
 }
 
-/** The body of a request. More bytes than the maximum are an error, which its reader gets. */
+/** The body of a request. Its reader gets an error beyond the maximum of bytes. */
 function bodyOf(request: IncomingMessage, transfer: Transfer, maxBytes: number): Readable {
   const pieces = transfer.arriving(addAbortSignal(transfer.late, request));
   return Readable.from(bounded(pieces, maxBytes), { objectMode: false });
@@ -296,7 +288,7 @@ async function send(
   await transfer.send(response, body, onBytes);
 }
 
-/** Answers with a text, because git shows it to people. */
+/** Responds with plain text, which git shows to people. */
 export function refuseWithText(
   response: ServerResponse,
   status: number,

@@ -17,16 +17,15 @@ export interface MintedToken {
 
 /** The requests of a GitHub App. Methods throw `HostApiError`. */
 export interface GithubAppClient {
-  /** Id of the installation that has the repository, owner/name; undefined where none has it. */
+  /** Id of the installation that has the repository, owner/name; undefined without one. */
   installationOf(repository: string): Promise<number | undefined>;
-  /** A new token, for this repository alone. */
+  /** A new token, for this repository only. */
   mint(installation: number, repository: string): Promise<MintedToken>;
   close(): Promise<void>;
 }
 
 export interface GithubAppClientOptions {
   readonly appId: string;
-  /** Base URL of the API. */
   readonly apiUrl: URL;
   /** The private key as PEM, read at each use. */
   readonly privateKey: () => Promise<string>;
@@ -48,7 +47,7 @@ const mintedSchema = z.object({
   repositoryNames: z.array(z.string()).optional(),
 });
 
-/** Signs by `@octokit/auth-app`, and keeps nothing: the caller caches. */
+/** Signs by `@octokit/auth-app`, without a cache: the caller caches. */
 export function newGithubAppClient(options: GithubAppClientOptions): GithubAppClient {
   const { appId, apiUrl, privateKey, timeoutMs = defaultTimeoutMs, outward } = options;
   const dispatcher = outward.pool({
@@ -72,7 +71,7 @@ export function newGithubAppClient(options: GithubAppClientOptions): GithubAppCl
         fetch(url, {
           ...init,
           dispatcher,
-          // A JWT is for the configured API alone.
+          // The JWT must only reach the configured API.
           redirect: 'error',
           signal: AbortSignal.timeout(timeoutMs),
         }),
@@ -120,7 +119,7 @@ const noCache = { get: () => '', set: () => undefined };
 const pathOf = (repository: string): string =>
   repository.split('/').map(encodeURIComponent).join('/');
 
-/** The key can't be used: the message of the cause may contain a part of it, so none is kept. */
+/** Calls `sign`. The message of an error may contain a part of the key, so it is dropped. */
 async function signed<T>(sign: () => Promise<T>): Promise<T> {
   try {
     return await sign();
@@ -129,7 +128,7 @@ async function signed<T>(sign: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The error of a request for a token. Errors of Octokit contain the request, so none is kept. */
+/** The error of a request for a token, without Octokit's error, which contains the request. */
 function mintError(error: unknown): HostApiError {
   const parsed = z
     .object({
@@ -137,8 +136,7 @@ function mintError(error: unknown): HostApiError {
       response: z.object({ headers: z.record(z.string(), z.unknown()) }).optional(),
     })
     .safeParse(error);
-  // Octokit gives a request without an answer the status 500 and no response. An error without a
-  // status is one of the key.
+  // Octokit reports 500 without a response. An error without a status comes from the key.
   if (!parsed.success)
     return new HostApiError('denied', 'The private key of the GitHub App can not be used');
   const { status, response } = parsed.data;
@@ -155,13 +153,13 @@ function codeOf(status: number, headers: Readonly<Record<string, unknown>>): Hos
     headers['x-ratelimit-remaining'] === '0' || headers['retry-after'] !== undefined;
   if (status === 429 || (status === 403 && isLimited)) return 'busy';
   if (status === 401) return 'denied';
-  // GitHub answers 403 for a suspended installation, and 422 for a repository or a right that the
-  // installation does not have.
+  // GitHub responds with 403 for a suspended installation, and with 422 for a repository or a right
+  // that the installation does not have.
   if (status === 403 || status === 422) return 'invalid';
   return status === 404 ? 'not-found' : 'unavailable';
 }
 
-/** A token that may open more than this repository is refused. */
+/** Rejects a token that may open more than this repository. */
 function tokenIn(answer: unknown, name: string): MintedToken {
   const parsed = mintedSchema.safeParse(answer);
   const { repositoryNames: names = [name] } = parsed.data ?? {};

@@ -21,20 +21,19 @@ export interface GithubAppOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly client: Pick<GithubAppClient, 'installationOf' | 'mint'>;
 }
 
-/** Time before its end from which on a token is renewed. */
+/** Time before the expiry of a token at which it is renewed. */
 const renewBeforeMs = 5 * 60_000;
-/** A token whose renewal fails is used until this time before its end. */
+/** Time before the expiry of a token that can not be renewed until which it is used. */
 const lastUseBeforeMs = 60_000;
-/** Maximum lifetime that is believed: GitHub's is an hour. */
+/** Maximum lifetime that the gateway accepts: GitHub's is an hour. */
 const maxLifetimeMs = 3_600_000;
-/** Lifetime of an installation in the cache. */
 const installationMs = 5 * 60_000;
 /** Delay before GitHub is asked again for a repository without an installation. */
 const noneMs = 60_000;
 /** Delay before GitHub is asked again after an error, and where it limits the rate of requests. */
 const retryMs = 10_000;
 const busyMs = 60_000;
-/** Minimum age of a token that is replaced where a host refuses it. */
+/** Minimum age of a token that is replaced when a host rejects it. */
 const refusedAfterMs = 60_000;
 /** Requests of one owner for tokens: GitHub allows an App some thousands an hour. */
 const perOwner = { burst: 300, intervalMs: 5_000 };
@@ -44,7 +43,7 @@ const maxRepositories = 10_000;
 const maxOwners = 10_000;
 const maxLogged = 1_000;
 
-/** Times are those of the monotonic clock. */
+/** Times are monotonic. */
 type State =
   | {
       readonly kind: 'token';
@@ -57,8 +56,8 @@ type State =
   | { readonly kind: 'none'; readonly renewAt: number };
 
 /**
- * Whether the rules let the App serve an owner for a repository. GitHub does not distinguish upper
- * and lower case in names, and leaves the ending `.git` out, so the rules do too.
+ * Whether the rules let the App serve an owner for a repository. GitHub ignores case and the ending
+ * `.git` in names, so the rules do too.
  */
 export function isServed(owners: GithubAppOwners, owner: string, repository: string): boolean {
   const rulesOf = (name: string) => (Object.hasOwn(owners, name) ? (owners[name] ?? []) : []);
@@ -69,12 +68,12 @@ export function isServed(owners: GithubAppOwners, owner: string, repository: str
 
 /**
  * Credentials of a GitHub App: short-lived tokens, each for one repository. Where the rules let the
- * App serve an owner for a repository and there is no token, the credential is withheld, because
- * that of another source may open more.
+ * App serve an owner for a repository and there is no token, the credential is withheld, because a
+ * credential of another source may open more.
  */
 export class GithubApp {
   readonly #options: GithubAppOptions;
-  /** By repository in lower case. Owners who are served share them. */
+  /** By repository in lower case, shared by all owners that the rules allow. */
   readonly #states = recentlyUsed<State>(maxRepositories);
   readonly #installations = recentlyUsed<{ readonly id: number; readonly until: number }>(
     maxRepositories,
@@ -112,7 +111,7 @@ export class GithubApp {
     };
   }
 
-  /** Where the App was removed and installed again, its earlier tokens are of no use. */
+  /** After the App was removed and installed again, its earlier tokens are invalid. */
   #forget(key: string, { token, mintedAt }: Extract<State, { readonly kind: 'token' }>): void {
     const known = this.#states.peek(key);
     if (known?.kind !== 'token' || known.token !== token) return;
@@ -153,7 +152,7 @@ export class GithubApp {
     }
   }
 
-  /** A token that is good for a while yet, until the next attempt. */
+  /** The known token while it is valid, until the next attempt. */
   #kept(known: State | undefined, delayMs: number): State {
     const renewAt = this.#now() + delayMs;
     return known?.kind === 'token' && this.#now() < known.endsAt - lastUseBeforeMs
@@ -172,7 +171,7 @@ export class GithubApp {
 
   async #minted(key: string, repository: string, installation: number): Promise<State> {
     const { clock, client } = this.#options;
-    // The lifetime begins before the request, so that a slow answer does not prolong it.
+    // The lifetime begins before the request, so that a slow response does not prolong it.
     const [wall, begin] = [clock.now(), this.#now()];
     try {
       const { token, expiresAt } = await client.mint(installation, repository);

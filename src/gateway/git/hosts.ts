@@ -1,45 +1,43 @@
 import { createHash } from 'node:crypto';
 
-/** Base URLs of git hosts by provider. */
 export type GitHosts = Readonly<Record<string, string>>;
 
 /** A credential that opens private repositories of a git host. */
 export interface GitCredential {
-  /** Value of the Authorization header of git: a secret. */
+  /** Value of git's Authorization header: a secret. */
   readonly authorization: string;
   /** The password or token alone, which opens the API of the host: a secret. */
   readonly token: string | undefined;
-  /** Name of the credential where people manage it: no secret. */
+  /** Name of the credential for people who manage it: no secret. */
   readonly name: string;
   /**
-   * Identifies a credential whose secret is renewed, with all that it opens: no secret. Absent: the
+   * Identifies a credential whose secret is renewed, with the same access: no secret. Absent: the
    * secret identifies the credential.
    */
   readonly identity?: string;
   /**
-   * Has to be called when a host answers 401: the source may have a new secret then, because a
-   * token can be revoked before its end.
+   * Must be called when a host responds with 401: the source may have a new secret then, because a
+   * token can be revoked before it expires.
    */
   readonly refused?: () => void;
 }
 
 export interface GitCredentials {
   /**
-   * The present credential of an owner for a repository of a provider, else that of all owners. It
-   * may open this one repository alone. Without a repository, credentials for one repository do not
-   * count. Never rejects.
+   * The current credential of an owner for a repository of a provider, else that of all owners,
+   * possibly for this one repository only. Without a repository, credentials for one repository do
+   * not count. Never rejects.
    */
   of(owner: string, provider: string, repository?: string): Promise<GitCredential | undefined>;
 }
 
 /**
  * - absent: the next source is asked.
- * - withheld: there is a credential of no use; those of the next sources may open more, so they are
+ * - withheld: there is an unusable credential; those of the next sources may open more, so they are
  *   no substitute.
  */
 export type CredentialFound = GitCredential | 'absent' | 'withheld';
 
-/** One source of credentials. Never rejects. */
 export type CredentialSource = (
   owner: string,
   provider: string,
@@ -59,19 +57,19 @@ export const credentialsOf = (sources: readonly CredentialSource[]): GitCredenti
 });
 
 /**
- * Identifies a credential in the keys of caches, without its secret. The key of a cache names the
- * repository too, because a credential may open one alone.
+ * Identifies a credential in the keys of caches, without its secret. A key also names the
+ * repository, because a credential may open only one.
  */
 export const fingerprintOf = ({ authorization, identity }: GitCredential): string =>
   createHash('sha256')
     .update(identity === undefined ? `secret ${authorization}` : `identity ${identity}`)
     .digest('base64');
 
-/** HTTP's basic authentication, RFC 7617. */
+/** HTTP basic authentication, RFC 7617. */
 export const basicAuthorization = (user: string, password: string): string =>
   `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
 
-/** The user that a base URL names, as git takes it. */
+/** The user of a base URL, as git reads it. */
 function credentialIn({ username, password }: URL): GitCredential | undefined {
   if (username === '' && password === '') return undefined;
   const [user, secret] = [decoded(username), decoded(password)];
@@ -82,7 +80,7 @@ function credentialIn({ username, password }: URL): GitCredential | undefined {
   };
 }
 
-/** A URL with a user alone has the token as its user. A header takes visible characters alone. */
+/** The token of a URL with a user alone is the user. A header accepts visible characters only. */
 function tokenIn(user: string, password: string): string | undefined {
   const token = password === '' ? user : password;
   return /^[\x21-\x7e]+$/.test(token) ? token : undefined;
@@ -96,7 +94,6 @@ function decoded(text: string): string {
   }
 }
 
-/** A git host that answers over HTTP. */
 export interface Host {
   readonly provider: string;
   /** The base URL without user, query and fragment. */

@@ -16,6 +16,7 @@ import {
 } from '@conversation-operator/git/smart-http';
 import type { Runtime } from '@conversation-operator/base/runtime';
 import type { Outward } from '@conversation-operator/outward/outward';
+import { ProblemError } from '../errors/problem-error.ts';
 import { expiryBy } from '../lookup/cache.ts';
 import {
   fingerprintOf,
@@ -29,7 +30,6 @@ import {
 export interface PrivateHostOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly hosts: GitHosts;
   readonly credentials: GitCredentials;
-  /** Maximum concurrent connections to one host. */
   readonly connections: number;
   readonly outward: Outward;
 }
@@ -39,11 +39,11 @@ export interface Wanted {
   readonly provider: string;
   readonly repository: string;
   readonly service: GitService;
-  /** Whether reads of repositories that need no credential are relayed too. */
+  /** Whether reads of public repositories are relayed too. */
   readonly relaysOpen: boolean;
   /**
-   * The headers of the client about the protocol. The caller leaves out all others, so that the
-   * host does not get them.
+   * The protocol headers of the client. The caller removes all others, so that the host does not
+   * get them.
    */
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
@@ -55,8 +55,8 @@ export interface Wanted {
  * - denied: the host does not accept this credential, or has no such repository: hosts do not
  *   distinguish these.
  * - locked: pushes need a credential, and there is none.
- * - failed: the host gave no usable answer; `reason` is one word, and does not disclose the address
- *   of the host.
+ * - failed: the host gave no usable response; `reason` is one word, and does not disclose the
+ *   address of the host.
  */
 export type HostAnswer =
   | { readonly kind: 'stream'; readonly stream: GitStream }
@@ -65,15 +65,13 @@ export type HostAnswer =
   | { readonly kind: 'locked' }
   | { readonly kind: 'failed'; readonly reason: string };
 
-/** The references of a repository, with the place where they were read. */
+/** The references of a repository, with the URL at which they were read. */
 export interface RepositoryRefs extends Refs {
   /** URL after the redirects of a renamed repository. */
   readonly location: URL;
-  /** Name of the repository at this URL. */
   readonly repository: string;
 }
 
-/** A request to a host, and the credential that it has. */
 interface Asked {
   readonly wanted: Wanted;
   readonly what: 'advertisement' | 'result';
@@ -81,16 +79,13 @@ interface Asked {
 }
 
 const connectTimeoutMs = 10_000;
-/**
- * Lifetime of a location in the cache: the maximum delay between the request for the references and
- * the last fetch.
- */
+/** Lifetime of a location: the maximum delay between the references and the last fetch. */
 const locationMs = 600_000;
 const maxLocations = { max: 10_000, maxSize: 4 * 1024 * 1024 };
 
 /**
- * Reads and pushes to repositories of git hosts by the credentials of owners. A host gets a
- * credential for a read only where it refuses the request without one.
+ * Reads and pushes to repositories of git hosts with the credentials of owners. A host only gets a
+ * credential for a read after it has refused the request without one.
  */
 export class PrivateHost {
   readonly #options: PrivateHostOptions;
@@ -119,7 +114,7 @@ export class PrivateHost {
     return this.#http.close();
   }
 
-  /** The answer to `info/refs`: the references that the host offers for the wanted service. */
+  /** The response to `info/refs`: the references that the host offers for the service. */
   advertisement(wanted: Wanted): Promise<HostAnswer> {
     return this.#guarded(wanted, async (host, credential) => {
       if (wanted.service === 'git-upload-pack' && (await this.#isOpen(host, wanted)))
@@ -129,10 +124,10 @@ export class PrivateHost {
   }
 
   /**
-   * The answer to the service.
+   * The response to the service.
    *
-   * @param at The place that `branches` has found. Absent: where the host redirects to, or has
-   *   redirected to in the last minutes.
+   * @param at The URL that `branches` has found. Absent: where the host redirects to, or has
+   * redirected to in the last minutes.
    */
   pack(wanted: Wanted, body: Readable, at?: URL): Promise<HostAnswer> {
     return this.#guarded(wanted, async (host, credential) => {
@@ -157,8 +152,8 @@ export class PrivateHost {
   }
 
   /**
-   * The branches of the repository as its owner sees them, read by git-upload-pack also for a push;
-   * undefined where they are not known, or the place where they were read has no name.
+   * The branches of the repository as its owner sees them, read by git-upload-pack even for a push;
+   * undefined where they are unknown, or where no repository name follows from their URL.
    */
   async branches(
     wanted: Omit<Wanted, 'service' | 'headers' | 'relaysOpen'>,
@@ -186,7 +181,7 @@ export class PrivateHost {
     return this.#options.credentials.of(owner, provider, repository);
   }
 
-  /** Where the repository is, and the credential with which it was found there. */
+  /** The URL of the repository, for the credential that found it. */
   #locationOf(credential: GitCredential | undefined, wanted: Wanted) {
     for (const each of [credential, undefined]) {
       const location = this.#locations.get(keyOf(each, wanted));
@@ -208,6 +203,15 @@ export class PrivateHost {
       return await ask(host, credential);
     } catch (error) {
       if (!(error instanceof GitHostError)) throw error;
+      // The body of the sandbox ended the request, so the host is not at fault.
+      if (error.cause instanceof ProblemError) {
+        const { message } = error.cause;
+        this.#options.logger.info('the body of a sandbox was refused', {
+          provider,
+          reason: message,
+        });
+        throw error.cause;
+      }
       this.#options.logger.warn('a git host did not answer a sandbox', {
         provider,
         reason: error.reason,
@@ -228,7 +232,7 @@ export class PrivateHost {
         ...referencesOf('git-upload-pack'),
       });
       body.destroy();
-      // A login page has status 200, but is no answer of git.
+      // A login page has status 200, but is no response of git.
       return status === 200 && mediaTypeOf(contentType) !== 'text/html';
     } catch (error) {
       if (error instanceof GitHostError && error.reason === 'redirect') return false;
@@ -256,7 +260,7 @@ export class PrivateHost {
     const { status, contentType, headers, body } = stream;
     const isSmart = status === 200 && mediaTypeOf(contentType) === smartType(service, what);
     const { 'content-encoding': encoding = 'identity' } = headers;
-    // The capabilities of a host are changed on their way.
+    // The gateway removes capabilities of the host from the response.
     const isReadable =
       service !== 'git-receive-pack' || what !== 'advertisement' || encoding === 'identity';
     if (isSmart && isReadable) return { kind: 'stream', stream };
@@ -264,8 +268,8 @@ export class PrivateHost {
     if (isSmart) return { kind: 'failed', reason: 'encoding' };
     if (isDenial(status)) {
       if (status === 401) credential?.refused?.();
-      // Hosts answer 404 for every repository whose existence they do not disclose, so 404 does not
-      // mean a refused credential.
+      // Hosts respond with 404 for every repository whose existence they do not disclose, so 404
+      // does not mean a rejected credential.
       if (status !== 404)
         this.#options.logger.warn('a git host does not accept a credential', { provider, status });
       return { kind: 'denied' };
@@ -274,7 +278,6 @@ export class PrivateHost {
   }
 }
 
-/** The repository, and the way in which it is asked for. */
 const targetOf = (host: Host, { repository, headers, signal }: Wanted) => ({
   repository: repositoryUrl(host.url, repository),
   within: host.url,

@@ -9,7 +9,7 @@ export interface PushedTo {
   readonly defaultBranch: string | undefined;
 }
 
-/** Whether an id is that of no commit: the reference is created, or deleted. */
+/** Whether an id means no commit: the reference is created, or deleted. */
 export const isNone = (id: string): boolean => /^0+$/.test(id);
 
 /** Whether a pattern, in which `*` matches any characters, matches the whole text. */
@@ -29,7 +29,7 @@ function matches(pattern: string, name: string): boolean {
   return true;
 }
 
-/** Whether the patterns of a policy have a branch that is not the default one. */
+/** Whether the patterns of a policy match a branch that is not the default one. */
 export const isPushable = (branch: string, { branches }: Pick<PushPolicy, 'branches'>): boolean =>
   branches.some((pattern) => matches(pattern, branch));
 
@@ -37,7 +37,7 @@ export const isPushable = (branch: string, { branches }: Pick<PushPolicy, 'branc
 export const pushableBranches = ({ branches }: Pick<PushPolicy, 'branches'>): string =>
   branches.length === 0 ? 'no branch' : `only branches like ${branches.join(' or ')}`;
 
-/** The reasons why references may not be pushed, by their names, as git shows them. Pure. */
+/** The reasons, by reference, why references may not be pushed, as git shows them. Pure. */
 export function pushRefusals(
   commands: readonly RefCommand[],
   { policy, defaultBranch }: PushedTo,
@@ -59,16 +59,15 @@ export function pushRefusals(
   );
 }
 
-/** Maximum characters of the options that a refusal names. */
 const maxShownOptions = 200;
 
 /**
- * The reason for which a push with options is refused: by them, hosts publish a repository, or open
- * and merge requests that no policy here has seen.
+ * Why a push with options is rejected: options make hosts publish a repository, or open and merge
+ * requests that no policy here has checked.
  */
 export const optionsRefusal = (options: readonly string[]): string =>
   `push options are not allowed here: ${markedBeginningOf(options.join(', '), maxShownOptions)}`;
 
-/** The reason for which an update that may lose commits of the host is refused. */
+/** Why an update that may lose commits of the host is rejected. */
 export const notFastForward =
   'the gateway can not distinguish it from a forced push; push the commits to a new branch';

@@ -18,11 +18,10 @@ import { notFound } from '../errors/problem-error.ts';
 export interface PushRecordsOptions extends Pick<MeasuredRuntime, 'clock' | 'logger'> {
   readonly client: KubeClient;
   readonly events: Pick<EventRecorder, 'record'>;
-  /** Where lines of the audit go. */
   readonly audit: Logger;
 }
 
-/** A push that a sandbox has begun, to a repository of its conversation. */
+/** A push of a sandbox to a repository of its conversation that has begun. */
 export interface BegunPush {
   readonly id: string;
   readonly conversation: CachedConversation;
@@ -39,7 +38,7 @@ export interface PushResult {
 /** A push of which the git host gets nothing. */
 export interface RefusedPush {
   readonly sandbox: Sandbox;
-  /** Undefined: no conversation of the sandbox is about the repository. */
+  /** Undefined: no conversation of the sandbox uses the repository. */
   readonly conversation: CachedConversation | undefined;
   readonly address: RepositoryAddress;
   /** Undefined: its beginning was not read, or is malformed. */
@@ -48,10 +47,10 @@ export interface RefusedPush {
   readonly reasons: readonly string[];
 }
 
-/** Maximum references and options of a line of the audit, and maximum characters of each. */
+/** Maximum references and options in a line of the audit log, and maximum characters of each. */
 const maxAudited = { texts: 20, characters: 300 } as const;
 
-/** The first texts, and how many more there are. */
+/** The first texts, and the number of the others. */
 function shownTexts(texts: readonly string[]): readonly string[] {
   const shown = texts
     .slice(0, maxAudited.texts)
@@ -75,8 +74,9 @@ const messages: Readonly<Record<Outcome, string>> = {
 const shortId = (id: string): string => id.slice(0, 8);
 
 /**
- * Records pushes in the status of their conversation, in Events and in the audit. The status has a
- * push before the host gets it, so that no push is missing there, however the gateway ends.
+ * Records pushes in the status of their conversation, in Events and in the audit log. The status
+ * has a push before the host gets it, so that no push is missing, even after a crash of the
+ * gateway.
  */
 export class PushRecords {
   readonly #options: PushRecordsOptions;
@@ -87,7 +87,7 @@ export class PushRecords {
     this.#perHour = new HourlyLimit(options);
   }
 
-  /** Counts a push; false where the conversation has made the maximum of an hour. */
+  /** Counts a push; false where the conversation has reached the maximum of an hour. */
   take(conversation: CachedConversation, maxPerHour: number): Promise<boolean> {
     return this.#perHour.take(conversation, 'pushes', maxPerHour);
   }
@@ -162,7 +162,7 @@ export class PushRecords {
     }
   }
 
-  /** Records a push of which the host gets nothing, in the audit alone. */
+  /** Records a push of which the host gets nothing, in the audit log only. */
   refuse({ sandbox, conversation, address, push, reasons }: RefusedPush): void {
     const { commands = [], options } = push ?? {};
     this.#options.audit.info('PushRefused', {

@@ -14,6 +14,7 @@ import { smartType } from '@conversation-operator/git/smart-http';
 import type { MeasuredRuntime } from '../../observability/metrics.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { PushPolicy, PushRecord } from '../../resources/git-settings.ts';
+import { ProblemError } from '../errors/problem-error.ts';
 import { refuseWithText, type GitRelay, type RelayedRequest, type Transfer } from './git-relay.ts';
 import type { PrivateHost, Wanted } from './private-host.ts';
 import { notFastForward, optionsRefusal, pushRefusals } from './push-policy.ts';
@@ -32,20 +33,19 @@ const proofLimits = { maxPackBytes: 4 * mebibyte, maxCommits: 20_000 } as const;
 /** Maximum bytes of a malformed push that are read. */
 const maxDiscardedBytes = 16 * mebibyte;
 
-/** The right of a sandbox to push to a repository: none, for the reason `closed`, or by policies. */
+/** The right of a sandbox to push: none, for the reason `closed`, or by policies. */
 export type PushAccess =
   | { readonly conversation: CachedConversation | undefined; readonly closed: string }
   | {
       readonly conversation: CachedConversation;
       readonly closed?: undefined;
-      /** The policy for a repository of this name. */
       readonly policyOf: (repository: string) => PushPolicy;
     };
 
-/** The reason why a push is refused, or the reasons of its references by their names. */
+/** Why a push is rejected, or why its references are, by name. */
 type Reasons = string | ReadonlyMap<string, string>;
 
-/** The answer to a push of which the host gets nothing. */
+/** The response to a push of which the host gets nothing. */
 interface Answer {
   /** Absent: its beginning was not read. */
   readonly push?: Push | undefined;
@@ -54,7 +54,7 @@ interface Answer {
   readonly status: number;
 }
 
-/** A push whose commands were read, and whose pack arrives. */
+/** A push whose commands were read, and whose pack is arriving. */
 interface ArrivingPush {
   readonly push: Push;
   readonly body: PushBody;
@@ -63,17 +63,17 @@ interface ArrivingPush {
   readonly wanted: Wanted;
 }
 
-/** The conversation that may push, and the place that its push goes to. */
+/** The conversation that may push, and the target of its push. */
 interface Destination {
   readonly conversation: CachedConversation;
-  /** The place of the branches that were read; absent for a push without commands. */
+  /** The URL of the branches that were read; absent for a push without commands. */
   readonly at?: URL;
 }
 
 /**
- * Relays pushes of sandboxes to git hosts. The commands of a push are read before the host gets
- * anything of it. A push that the policy does not allow is refused as a whole, with a message that
- * git shows. The pack itself is passed on as it arrives.
+ * Relays pushes of sandboxes to git hosts. The gateway reads the commands of a push before the host
+ * gets anything of it, and rejects a push that the policy does not allow as a whole, with a message
+ * that git shows. The pack itself is streamed.
  */
 export class PushRelay {
   readonly #options: PushRelayOptions;
@@ -86,7 +86,7 @@ export class PushRelay {
   async push(relayed: RelayedRequest, access: PushAccess): Promise<void> {
     const { request, response } = relayed.call;
     const { conversation } = access;
-    // Git compresses the body of no push, and nothing here would read one.
+    // Git never compresses the body of a push, and the gateway would not read a compressed one.
     if (request.headers['content-encoding'] !== undefined) {
       const reasons = 'The body of a push must not be encoded';
       this.refuse(relayed, { conversation, reasons, status: 415 });
@@ -110,17 +110,15 @@ export class PushRelay {
         await incoming.discard();
         respond(response, { push, reasons: incoming.tooLarge, status: 403 });
       } catch (error) {
-        if (!(error instanceof PushError) && !(error instanceof Refusal)) throw error;
+        const { reasons, status } = refusalIn(error);
         await pieces.return(undefined);
         await incoming.discard(push === undefined || isClosed ? maxDiscardedBytes : undefined);
-        const { reasons, status } =
-          error instanceof Refusal ? error : new Refusal(error.message, 400);
         this.refuse(relayed, { conversation, push, reasons, status });
       }
     });
   }
 
-  /** Answers a push of which the host gets nothing, and records it. */
+  /** Responds to a push of which the host gets nothing, and records it. */
   refuse(
     { call: { response }, sandbox, address }: RelayedRequest,
     { conversation, ...refused }: Answer & Pick<PushAccess, 'conversation'>,
@@ -132,7 +130,7 @@ export class PushRelay {
     respond(response, refused);
   }
 
-  /** Checks everything that may be refused before the host gets the push. Throws `Refusal`. */
+  /** Checks everything that may be rejected before the host gets the push. Throws `Refusal`. */
   async #allowed(
     { address }: RelayedRequest,
     access: PushAccess,
@@ -149,7 +147,7 @@ export class PushRelay {
     const defaultBranch = isEmpty ? undefined : refs.defaultBranch;
     if (!isEmpty && defaultBranch === undefined)
       throw new Refusal('the git host does not say which branch is the default one');
-    // A renamed repository has the exceptions of both names, so that neither evades one.
+    // Both names of a renamed repository count, so that neither evades an exception of the policy.
     const policies = [address.repository, refs.repository].map(policyOf);
     for (const policy of policies) {
       const reasons = pushRefusals(push.commands, { policy, defaultBranch });
@@ -165,7 +163,7 @@ export class PushRelay {
     return { conversation, at: refs.location };
   }
 
-  /** Returns false where the push has turned out to be too large, and nothing was answered. */
+  /** Returns false, without a response, where the push has turned out to be too large. */
   async #pass(
     { call: { response }, address }: RelayedRequest,
     { conversation, at }: Destination,
@@ -182,10 +180,13 @@ export class PushRelay {
       return isDenied || report.rejected.has(ref) ? 'Rejected' : 'Unknown';
     };
     try {
-      const answer = await host.pack(wanted, Readable.from(body, { objectMode: false }), at);
-      // The error of `read` has become an answer, because `host.pack` reads the body. The host may
-      // have the pack nevertheless, where more bytes follow its end.
-      if (incoming.isTooLarge) return false;
+      const source = Readable.from(body, { objectMode: false });
+      const answer = await host.pack(wanted, source, at).catch((error: unknown) => {
+        if (!incoming.isTooLarge) throw error;
+        return undefined;
+      });
+      // The host may have the pack nevertheless, where more bytes follow its end.
+      if (answer === undefined || incoming.isTooLarge) return false;
       isDenied = answer.kind === 'denied' || answer.kind === 'locked';
       await relay.answer(response, answer, transfer, {
         onBytes: (chunk) => report.push(chunk),
@@ -207,7 +208,7 @@ export class PushRelay {
   }
 }
 
-/** The reasons why a push is refused whatever its references are; empty without any. */
+/** The reasons why a push is rejected whatever its references are; empty without any. */
 function refusalOfWhole(push: Push, closed: string | undefined): string {
   const isReported = push.commands.length === 0 || asksForReport(push);
   return [
@@ -217,11 +218,10 @@ function refusalOfWhole(push: Push, closed: string | undefined): string {
   ].join('; ');
 }
 
-/** A push is refused before the host gets anything of it. */
+/** A push that is rejected before the host gets anything of it. */
 class Refusal extends Error {
   override readonly name = 'Refusal';
   readonly reasons: Reasons;
-  /** Status of the answer to a client that reads no report. */
   readonly status: number;
 
   constructor(reasons: Reasons, status = 403) {
@@ -229,6 +229,15 @@ class Refusal extends Error {
     this.reasons = reasons;
     this.status = status;
   }
+}
+
+/** Throws errors that are no fault of the push. */
+function refusalIn(error: unknown): Refusal {
+  if (error instanceof PushError) return new Refusal(error.message, 400);
+  if (error instanceof ProblemError && error.code === 'body-too-large')
+    return new Refusal(error.message, error.status);
+  if (error instanceof Refusal) return error;
+  throw error;
 }
 
 /** Each reason once. */
@@ -242,7 +251,7 @@ class IncomingPush {
   #maxBytes: number;
   #bytes = 0;
 
-  /** A limit of the transfer ends the request, at whatever stage of the push that is. */
+  /** A time limit of the transfer ends the request, at whatever stage of the push. */
   constructor(
     request: IncomingMessage,
     transfer: Pick<Transfer, 'arriving' | 'late'>,
@@ -270,17 +279,17 @@ class IncomingPush {
     return `a push may have ${this.#maxBytes / mebibyte} MiB`;
   }
 
-  /** Throws `Refusal` after the maximum of bytes, where `isTooLarge` is true as well. */
+  /** Throws `body-too-large` beyond the maximum of bytes, where `isTooLarge` is true as well. */
   async *read(): AsyncGenerator<Buffer> {
     for await (const piece of this.#pieces()) {
-      if (this.isTooLarge) throw new Refusal(this.tooLarge, 413);
+      if (this.isTooLarge) throw new ProblemError('body-too-large', this.tooLarge);
       yield piece;
     }
   }
 
   /**
-   * Discards the rest, by default until twice the maximum has arrived: git reads an answer once it
-   * has sent everything.
+   * Discards the rest, by default until twice the maximum has arrived: git only reads a response
+   * once it has sent everything.
    */
   async discard(maxBytes = 2 * this.#maxBytes): Promise<void> {
     for await (const _piece of this.#pieces()) if (this.#bytes > maxBytes) return;
@@ -294,7 +303,7 @@ class IncomingPush {
   }
 }
 
-/** Answers with a report about the references, or with the status where git asked for none. */
+/** Responds with a report about the references, or with the status where git asked for none. */
 function respond(response: ServerResponse, { push, reasons, status }: Answer): void {
   const byRef =
     typeof reasons === 'string'

@@ -17,7 +17,6 @@ import { LRUCache } from 'lru-cache';
 import { expiryBy } from '../lookup/cache.ts';
 import { fingerprintOf, type GitCredential, type Host } from './hosts.ts';
 
-/** A read of one repository for one owner. */
 export interface Inquiry extends RefsWanted {
   readonly owner: string;
   readonly host: Host;
@@ -34,7 +33,7 @@ const accessKeyOf = ({ host, repository, credential }: Inquiry): string =>
     credential === undefined ? '' : fingerprintOf(credential),
   ]);
 
-/** Identifies inquiries that want the same references too. The access alone is `accessKeyOf`. */
+/** Identifies inquiries with the same references; `accessKeyOf` only identifies the access. */
 export function keyOf(inquiry: Inquiry): string {
   const accessKey = accessKeyOf(inquiry);
   if (inquiry.named !== undefined) return `${accessKey} named ${inquiry.named}`;
@@ -50,7 +49,7 @@ class HostLog {
   readonly #logger: Logger;
   /** Providers that did not answer the last request. */
   readonly #away = new Set<string>();
-  /** Fingerprints of credentials whose refusal by a host is logged already. */
+  /** Fingerprints of credentials whose rejection by a host is logged already. */
   readonly #refused: LRUCache<string, true>;
 
   constructor({ clock, logger }: { readonly clock: Clock; readonly logger: Logger }) {
@@ -81,10 +80,7 @@ class HostLog {
   }
 }
 
-/**
- * Lifetime of a finding in the cache: changes on a host show soon, and many starts at once cause
- * one request.
- */
+/** Lifetime of a finding: changes show soon, and many starts at once cause one request. */
 const lifetimesMs: Readonly<Record<GitAccess, number>> = {
   granted: 60_000,
   denied: 10_000,
@@ -112,7 +108,7 @@ export class FindingCache {
     return this.#findings.get(keyOf(inquiry));
   }
 
-  /** Keeps the finding for inquiries about the same references, and about none. */
+  /** Stores the finding for inquiries about the same references, and about none. */
   set(inquiry: Inquiry, finding: Finding): void {
     const { refs, hasNamed, ...access } = finding;
     const [accessKey, key] = [accessKeyOf(inquiry), keyOf(inquiry)];
@@ -142,26 +138,23 @@ export interface RemoteReaderOptions {
 
 const defaultBudget: HostBudgetSize = { perOwner: 12_000 };
 
-/**
- * The part of the timeout that a connection may take, so that the reason of a missing answer is
- * known before the timeout.
- */
+/** Share of the timeout for connecting, so that the cause of a missing response is known. */
 const connectShare = 0.6;
-/** Delay before a host is asked again that could not be connected to. */
+/** Delay before a host whose connection failed is asked again. */
 const unreachableMs = 10_000;
 
 /**
- * Asks git hosts for references. Equal inquiries cause one request, and a host gets a limited
- * number of requests at once, in which owners take turns.
+ * Asks git hosts for references. Equal inquiries cause one request, and the requests to a host are
+ * limited, round robin by owner.
  */
 export class RemoteReader {
   readonly #options: RemoteReaderOptions;
   readonly #http: GitHttp;
   readonly #findings: FindingCache;
   readonly #log: HostLog;
-  /** Requests under way, by the key of the inquiry. */
+  /** Requests in flight, by the key of the inquiry. */
   readonly #underWay = new Map<string, Promise<Finding>>();
-  /** Inquiries of each owner, under way or queued. */
+  /** Inquiries of each owner, in flight or queued. */
   readonly #wanted = new Map<string, Promise<Finding>>();
   readonly #budget: HostBudget;
   readonly #placesByProvider: ReadonlyMap<string, Shares>;
@@ -190,10 +183,7 @@ export class RemoteReader {
     return this.#http.close();
   }
 
-  /**
-   * Returns the cached finding, or that of an equal inquiry of this owner under way, else asks the
-   * host.
-   */
+  /** Returns the cached or pending finding of this owner for the inquiry, else asks the host. */
   async read(inquiry: Inquiry): Promise<Finding> {
     const key = JSON.stringify([inquiry.owner, keyOf(inquiry)]);
     const known = this.#findings.get(inquiry) ?? this.#wanted.get(key);

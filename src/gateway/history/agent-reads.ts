@@ -30,17 +30,17 @@ export const agentProblems = [
 
 export type AgentCall = OwnCall & { readonly response: Response };
 
-/** The agent of a conversation, and the id under which it has it. */
+/** The agent of a conversation, and the id that the agent has for it. */
 export interface Agent {
   readonly endpoint: AgentEndpoint;
   readonly id: string;
   readonly owner: string;
   readonly sandbox: string;
-  /** Names the container that the agent runs in. */
+  /** Id of the container that the agent runs in. */
   readonly container: string;
 }
 
-/** Runs work until it is over, or the client has left: then its signal is aborted. */
+/** Calls work with a signal that is aborted when the client disconnects first. */
 export async function untilLeft<R>(
   response: Response,
   work: (left: AbortSignal) => Promise<R>,
@@ -56,23 +56,22 @@ export async function untilLeft<R>(
   }
 }
 
-/** Dependencies of reads of agents. */
 interface AgentReadsNeeds {
   readonly lookup: ResourceLookup;
   readonly keys: Pick<SandboxKeys, 'sessionKey'>;
   readonly clock: Clock;
-  /** Places of reads, which the owners and their sandboxes share. */
+  /** Semaphore of reads, with shares for owners and their sandboxes. */
   readonly places: Shares;
-  /** By the containers of agents. */
+  /** Circuit breakers by the containers of agents. */
   readonly silentAgents: CircuitBreakers;
-  /** Maximum time until the first byte of an agent's answer, in milliseconds. */
+  /** Maximum milliseconds until the first byte of an agent's response. */
   readonly firstByteMs: number;
 }
 
 /**
- * Reads of agents. An agent that is slow or silent holds few places, all of them of its own owner.
- * Every method throws problems alone: also where there is no place in time, and where the agent is
- * silent.
+ * Reads of agents. An agent that is slow or silent holds few permits, all of them of its own owner.
+ * Methods only throw problems, including for a permit that is not free in time and for a silent
+ * agent.
  */
 export class AgentReads {
   readonly #needs: AgentReadsNeeds;
@@ -82,9 +81,9 @@ export class AgentReads {
   }
 
   /**
-   * Asks the agent of the conversation that a request is about, until the client leaves.
-   * @param begin Resolves when the agent has begun its answer.
-   * @param pass Takes the rest of the answer; the place is held until that is over.
+   * Asks the agent of the conversation of a request, until the client disconnects. @param begin
+   * Resolves when the agent has begun its response. @param pass Reads the rest of the response,
+   * while the permit is held.
    */
   async askOwn<T, R>(
     call: AgentCall,
@@ -97,7 +96,7 @@ export class AgentReads {
     return untilLeft(call.response, (left) => this.ask(agent, left, begin, pass));
   }
 
-  /** The same for an agent that is known, until `left` is aborted. */
+  /** The same for a known agent, until `left` is aborted. */
   async ask<T, R>(
     agent: Agent,
     left: AbortSignal,
@@ -106,13 +105,11 @@ export class AgentReads {
   ): Promise<R> {
     const { places, silentAgents } = this.#needs;
     const ending = new AbortController();
-    const leave = () => ending.abort(left.reason);
-    if (left.aborted) leave();
-    left.addEventListener('abort', leave);
+    const signal = AbortSignal.any([left, ending.signal]);
     let release: Release | undefined;
     try {
-      release = await places.wait(agent, { signal: ending.signal });
-      const ask = () => this.#inTime(ending, () => begin(agent, ending.signal));
+      release = await places.wait(agent, { signal });
+      const ask = () => this.#inTime(ending, () => begin(agent, signal));
       const asked = await silentAgents.call(agent.container, ask, isSilence);
       if ('restMs' in asked) throw agentSilent(asked.restMs);
       return await pass(asked.answer);
@@ -120,15 +117,13 @@ export class AgentReads {
       throw error instanceof AgentError ? problemOf(error) : error;
     } finally {
       release?.();
-      left.removeEventListener('abort', leave);
     }
   }
 
   /**
    * The agent of a conversation. Its address is that of the sandbox's pod in the Sandbox resource,
    * never a part of the request. Throws a problem where the sandbox does not run, and during a
-   * start.
-   * @param mayStop Whether the agent of a sandbox that stops will do.
+   * start. @param mayStop Whether the agent of a stopping sandbox is acceptable.
    */
   agentOf(
     conversation: CachedConversation,
@@ -149,7 +144,7 @@ export class AgentReads {
     return { endpoint, id, owner, sandbox: metadata.uid, container };
   }
 
-  /** Gives up an agent that has not begun its answer in time; the rest of it may take longer. */
+  /** Aborts a read whose response has not begun in time; the rest may take longer. */
   async #inTime<T>(ending: AbortController, begin: () => Promise<T>): Promise<T> {
     const { clock, firstByteMs } = this.#needs;
     const late = new Error('the agent has not begun its answer in time');
@@ -157,7 +152,7 @@ export class AgentReads {
     try {
       return await begin();
     } catch (error) {
-      throw ending.signal.reason === late ? agentTimeout(error) : error;
+      throw ending.signal.aborted ? agentTimeout(error) : error;
     } finally {
       timer.cancel();
     }
@@ -171,25 +166,22 @@ const agentSilent = (restMs: number): ProblemError =>
     { retryAfterSeconds: Math.max(1, Math.ceil(restMs / 1000)) },
   );
 
-/** Whether the agent gave no answer at all; a refusal is an answer. */
+/** Whether the agent gave no response at all; a rejection is a response. */
 const isSilence = (error: unknown): boolean =>
   error instanceof ProblemError
     ? error.code === 'agent-timeout'
     : error instanceof AgentError && silentCodes.has(error.code);
 const silentCodes: ReadonlySet<unknown> = new Set(['timeout', 'unreachable']);
 
-/**
- * Whether a paused sandbox has its agent still, which answers until its last events and its files
- * are archived. Pure.
- */
+/** Whether a paused sandbox still has its agent, until events and files are archived. Pure. */
 export const isStopping = (phase: SandboxView['phase'], sandbox: Sandbox | undefined): boolean =>
   phase === 'PAUSED' && sandbox?.status?.containerID !== undefined;
 
-/** Whether an agent has answered that it does not know the conversation. */
+/** Whether an agent has responded that it does not know the conversation. */
 export const isUnknownToAgent = (error: unknown): boolean =>
   error instanceof ProblemError && isAgentError(error.cause, 'not-found');
 
-/** Whether an agent has not answered, or has not been asked because it did not answer lately. */
+/** Whether an agent has not answered, or was not asked because it recently did not answer. */
 export const isAgentLost = (error: unknown): boolean =>
   error instanceof ProblemError && lostCodes.has(error.code);
 const lostCodes: ReadonlySet<unknown> = new Set(['agent-silent', 'agent-timeout', 'unavailable']);

@@ -21,8 +21,8 @@ import { agentSource } from '../../archive/agent-source.ts';
 
 /**
  * All events of a running agent, oldest first, page by page, as the archive would have them. Throws
- * where the agent sends something else than the page that was asked for: an agent that does not
- * know a page id begins again.
+ * where the agent returns something else than the requested page: an agent that does not know a
+ * page id starts over.
  */
 async function* agentHistory(
   { agentReads, events }: DownloadNeeds,
@@ -63,14 +63,13 @@ const { get } = endpoints('conversations');
  */
 export const maxDownloadEvents = 100_000;
 
-/** The events of a download, all of which are to come. */
+/** The events of a download, which has to contain all of them. */
 interface Source {
   /** Number of events, as far as it is known. */
   readonly count: number;
   readonly events: AsyncIterable<readonly HistoryEvent[]>;
 }
 
-/** Dependencies of a download. */
 interface DownloadNeeds {
   readonly agentReads: AgentReads;
   readonly history: HistoryReads;
@@ -133,7 +132,7 @@ const download = (needs: DownloadNeeds, call: AgentCall): Promise<HandlerResult>
 
 /**
  * Sends the archive at the pace at which its client reads. A failure closes the connection, so that
- * no client takes a part for the whole; a failure before the first events is a problem.
+ * no client takes a part for the whole; a failure before the first events is a problem response.
  */
 async function sendZip(
   { lookup, exposure, clock }: DownloadNeeds,
@@ -179,7 +178,7 @@ async function sendZip(
 }
 
 /**
- * The same parts, up to the maximum of a download: an agent that works, or sends events without
+ * The same chunks, up to the maximum of a download: an agent that works, or sends events without
  * end, may have more of them than it has counted.
  */
 export async function* bounded(
@@ -194,7 +193,7 @@ export async function* bounded(
   }
 }
 
-/** The same items, once the first of them is there. */
+/** The same items, once the first of them is available. */
 async function begun<T>(items: AsyncGenerator<T, void, undefined>): Promise<AsyncIterable<T>> {
   const first = await items.next();
   return (async function* () {

@@ -65,7 +65,6 @@ const eventSchema = z.looseObject({
 export const eventPage = pageSchema(eventSchema);
 const eventList = z.array(eventSchema.nullable());
 
-/** Dependencies of the routes of events. */
 interface EventNeeds {
   readonly agentReads: AgentReads;
   readonly history: HistoryReads;
@@ -73,8 +72,8 @@ interface EventNeeds {
 }
 
 /**
- * The events of a conversation: those that its agent has stored, forwarded while the agent runs;
- * otherwise those of the archive, in the same order and the same pages.
+ * The events of a conversation: those of its agent, forwarded while the agent runs; otherwise those
+ * of the archive, in the same order and the same pages.
  */
 export function eventRoutes(needs: EventNeeds): readonly Route[] {
   const { agentReads, history, events } = needs;
@@ -160,13 +159,13 @@ export function eventRoutes(needs: EventNeeds): readonly Route[] {
   ];
 }
 
-/** Maximum bytes of the events of one answer by ids, all of which are in memory. */
+/** Maximum bytes of the events of one response by ids, all of which are in memory. */
 const maxBytes = 8 * 1024 * 1024;
-/** Events that an agent is asked for at once, each of which has up to `maxBytes` in memory. */
+/** Maximum concurrent reads of events by id, each of which has up to `maxBytes` in memory. */
 const readsAtOnce = 2;
 
 /**
- * Asks a running agent for events. Throws where the agent does not know the conversation, sends
+ * Asks a running agent for events. Throws where the agent does not know the conversation, returns
  * something else than the event, or more than `maxBytes`.
  */
 const agentEvents = (
@@ -190,14 +189,14 @@ const agentEvents = (
       const asked = [...new Set(ids)];
       for (let index = 0; index < asked.length; index += readsAtOnce)
         await Promise.all(asked.slice(index, index + readsAtOnce).map(read));
-      // An agent answers the same for an unknown event and for an unknown conversation.
+      // An agent responds in the same way for an unknown event and for an unknown conversation.
       if (answer.texts.size === 0) await events.count(endpoint, conversation, {}, signal);
       return answer.texts;
     },
     (texts) => texts,
   );
 
-/** The JSON of archived events. Throws where they have more than `maxBytes`. */
+/** The JSON of archived events. Throws beyond `maxBytes`. */
 async function archivedEvents(
   events: AsyncIterable<HistoryEvent>,
   ids: readonly string[],
@@ -207,7 +206,7 @@ async function archivedEvents(
   return answer.texts;
 }
 
-/** Takes the events that were asked for, each as often as its id was named. */
+/** Collects the requested events, each as often as its id was named. */
 function collected(ids: readonly string[]) {
   const times = new Map<string, number>();
   for (const id of ids) times.set(id, (times.get(id) ?? 0) + 1);
@@ -227,10 +226,10 @@ function collected(ids: readonly string[]) {
   };
 }
 
-/** End of a `next_page_id` of an archive, behind the id of the event. */
+/** End of an archive's `next_page_id`, after the id of the event. */
 const position = /@\d{1,10}$/;
 
-/** The `page_id` for an agent, which knows the ids of its events alone. */
+/** The `page_id` for an agent, which only knows the ids of its events. */
 export const agentPageId = (pageId: string): string =>
   position.test(pageId) ? pageId.replace(position, '') : pageId;
 
@@ -242,9 +241,8 @@ const [beforeAll, afterAll] = ['0', '9999-12-31T23:59:59.999999'];
 /**
  * The time of a query as an agent compares it with the times of its events, so that the archive
  * finds the same events: in UTC, which is the zone of every agent, as the text of Python's
- * `isoformat` without a zone. An agent drops digits behind the microseconds, and a plus sign may
- * have become a space on its way.
- * @param text As `timeText` accepts it.
+ * `isoformat` without a zone. An agent drops digits after the microseconds, and a plus sign may
+ * have become a space in transit. @param text As `timeText` accepts it.
  */
 export function archiveTime(text: string): string {
   const { local = '', fraction = '', offset = 'Z' } = dateTime.exec(text)?.groups ?? {};
@@ -305,7 +303,7 @@ const agentQueryOf = ({ kind, kind__eq, page_id, ...others }: Partial<EventSearc
 
 /**
  * Forwards a page. Closes the connection where the page is too long or incomplete, because the
- * status has been sent already.
+ * status has already been sent.
  */
 async function passOn(page: Readable, response: Response): Promise<void> {
   let bytes = 0;
@@ -332,12 +330,13 @@ const liveQuery = z.object({
   after: liveCursor.default('').describe('cursor of the answer before; absent: from the beginning'),
 });
 
-/** The answer for an agent that reports nothing but its events. */
+/** The response for an agent that reports nothing but its events. */
 const nothing: LiveActivity = { items: [], cursor: null, last_event_id: null, run_ms: null };
 
 /**
- * Output of running commands and text that is being written. Clients poll with a cursor: an answer
- * has what is new since, so that a slow client costs no memory, and one that is away costs nothing.
+ * Output of running commands and text that is being written. Clients poll with a cursor, and a
+ * response has what is new since, so a slow client costs no memory, and an absent one costs
+ * nothing.
  */
 export const liveRoute = ({ agentReads, events }: Omit<EventNeeds, 'history'>): Route =>
   get('/api/v1/app-conversations/{id}/live', 'getLive', {

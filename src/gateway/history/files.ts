@@ -46,7 +46,7 @@ const fileQuery = z.object({ file_path: absolutePath.describe('The file.') });
 
 const maxDownloadBytes = 5 * 1024 * 1024;
 
-/** First bytes of the images that a page may show: no format among them has scripts. */
+/** First bytes of the images that a page may show: none of these formats has scripts. */
 const imageTypes: readonly (readonly [type: string, begin: RegExp])[] = [
   ['image/png', /^\x89PNG\r\n/],
   ['image/jpeg', /^\xff\xd8\xff/],
@@ -56,7 +56,7 @@ const imageTypes: readonly (readonly [type: string, begin: RegExp])[] = [
 
 /**
  * Headers of a file of an agent, which must never become a document of this origin: browsers store
- * it, and the pages may show it as an image.
+ * it, and pages may show it as an image.
  */
 function downloadHeaders(path: string, bytes: Buffer): Readonly<Record<string, string>> {
   const begin = bytes.toString('latin1', 0, 16);
@@ -75,9 +75,9 @@ function downloadHeaders(path: string, bytes: Buffer): Readonly<Record<string, s
 interface FileSource {
   /** Paths relative to the folder. */
   files(path: string): Promise<readonly string[]>;
-  /** At most `maxDownloadBytes`; undefined: there is no such file, or a pause has not kept it. */
+  /** At most `maxDownloadBytes`; undefined: no such file, or not kept by the pause. */
   bytes(path: string): Promise<Buffer | undefined>;
-  /** Undefined: there is no such file. */
+  /** Undefined: no such file. */
   file(path: string): Promise<string | undefined>;
   changes(path: string): Promise<readonly GitChange[]>;
   diff(path: string): Promise<GitDiff>;
@@ -85,7 +85,6 @@ interface FileSource {
 
 const problems = [...historyProblems, 'workspace-unreadable'] as const;
 
-/** Dependencies of reads of files. */
 interface FileNeeds {
   readonly agentReads: AgentReads;
   readonly history: HistoryReads;
@@ -93,7 +92,7 @@ interface FileNeeds {
   readonly files: WorkspaceFiles;
 }
 
-/** The files of a conversation and what git says about them, from the sandbox. */
+/** The files of a conversation and their git status, from the sandbox. */
 export function fileRoutes(needs: FileNeeds): readonly Route[] {
   const ask = askingSource(needs);
   const common = { params: conversationParams, problems };
@@ -154,8 +153,8 @@ export function fileRoutes(needs: FileNeeds): readonly Route[] {
 }
 
 /**
- * Chooses the source that answers a question: the agent while the sandbox is RUNNING, and until a
- * pause has taken its snapshot, else the snapshot of the last pause.
+ * Selects the source of an answer: the agent while the sandbox is RUNNING, and until a pause has
+ * taken its snapshot, else the snapshot of the last pause.
  */
 function askingSource({ agentReads, history, lookup, files }: FileNeeds) {
   return async <T>(call: AgentCall, question: (source: FileSource) => Promise<T>): Promise<T> => {
@@ -189,12 +188,11 @@ function askingSource({ agentReads, history, lookup, files }: FileNeeds) {
   };
 }
 
-/** The files as they were when the sandbox was paused. */
 const snapshotSource = (snapshot: WorkspaceSnapshot): FileSource => ({
   files: (path) => Promise.resolve(snapshotFiles(snapshot, path)),
   bytes: (path) => {
     const text = snapshotDiff(snapshot, path).modified;
-    // An empty text may be that of a file that is no text, whose bytes are not kept.
+    // An empty text may be that of a binary file, whose bytes are not kept.
     return Promise.resolve(text === null || text === '' ? undefined : Buffer.from(text));
   },
   file: (path) => Promise.resolve(snapshotFile(snapshot, path)),
@@ -214,7 +212,7 @@ const agentSource = (
   diff: (path) => files.diff(endpoint, path, { signal }),
 });
 
-/** Converts a refusal of the agent, whose text is for the client. */
+/** Converts a rejection of the agent, whose text is for the client. */
 async function shown<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer;

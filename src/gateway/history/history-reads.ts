@@ -31,10 +31,9 @@ import { AgentControl } from '../../agent/openhands-api.ts';
 import { AgentEvents } from '../../agent/events.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import { WorkspaceFiles } from '../../agent/workspace-files.ts';
-import type { ArchiveStatus, StartStatus } from '../../resources/conversation-status.ts';
+import type { StartStatus } from '../../resources/conversation-status.ts';
 import type { SandboxView } from '../../status/sandbox-phase.ts';
 
-/** The problems of an endpoint that reads the events of a conversation. */
 export const historyProblems = [
   ...agentProblems,
   'archive-disabled',
@@ -44,7 +43,7 @@ export const historyProblems = [
   'archive-unavailable',
 ] as const;
 
-/** Maximum time for a read of an archive, from the request on, in milliseconds. */
+/** Maximum milliseconds of a read of an archive, from the request on. */
 const archiveTimeoutMs = 15_000;
 
 /** A call of the archive, in the state that the head names. */
@@ -54,7 +53,7 @@ export type ArchiveCall<R> = (
   signal: AbortSignal,
 ) => Promise<R>;
 
-/** Readers of the events of a conversation, by the place that they are in. */
+/** Readers of the events of a conversation, by their location. */
 interface Ways<R> {
   readonly agent: (agent: Agent, left: AbortSignal, conversation: CachedConversation) => Promise<R>;
   readonly archive: (conversation: CachedConversation, left: AbortSignal) => Promise<R>;
@@ -62,13 +61,12 @@ interface Ways<R> {
   readonly starting?: R;
 }
 
-/** Dependencies of reads of histories. */
 interface HistoryReadsNeeds {
   readonly agentReads: AgentReads;
   readonly lookup: ResourceLookup;
   readonly client: KubeClient;
   readonly clock: Clock;
-  /** Places of reads of archives, which the owners share. */
+  /** Semaphore of reads of archives, with shares for owners. */
   readonly places: Shares;
   /** Undefined: the gateway reads no archives. */
   readonly archives: HistoryReader | undefined;
@@ -76,7 +74,7 @@ interface HistoryReadsNeeds {
 
 /**
  * The events of conversations: from the agent while the sandbox runs or stops, else from the
- * archive. `historySourceOf` decides which it asks first. Every method throws problems alone.
+ * archive. `historySourceOf` decides which is asked first. Methods only throw problems.
  */
 export class HistoryReads {
   readonly #needs: HistoryReadsNeeds;
@@ -91,9 +89,8 @@ export class HistoryReads {
   }
 
   /**
-   * Reads the events of the conversation that a request is about, until the client leaves. An agent
-   * that does not know the conversation any more is no reason to show nothing of what the archive
-   * has.
+   * Reads the events of the conversation of a request, until the client disconnects. Where the
+   * agent no longer knows the conversation, the archive is read.
    */
   async ofOwn<R>(call: AgentCall, ways: Ways<R>): Promise<R> {
     const { lookup } = this.#needs;
@@ -101,9 +98,9 @@ export class HistoryReads {
     const sandbox = await lookup.sandboxOf(conversation);
     const { phase } = sandboxViewOf(conversation, sandbox);
     const { readsArchives } = this;
-    const { archive } = conversation.status ?? {};
-    const facts = { phase, isStopping: isStopping(phase, sandbox), readsArchives, archive };
-    const source = historySourceOf({ ...facts, start: startStatusOf(conversation) });
+    const stops = isStopping(phase, sandbox);
+    const start = startStatusOf(conversation);
+    const source = historySourceOf({ start, phase, isStopping: stops, readsArchives });
     if (source === 'nowhere') {
       if (ways.starting !== undefined) return ways.starting;
       throw noHistory(readsArchives ? 'archive-empty' : 'archive-disabled');
@@ -111,30 +108,32 @@ export class HistoryReads {
     if (source === 'archive-disabled') throw noHistory(source);
     return untilLeft(call.response, async (left) => {
       // A status without a head may be that of a backup, from before the first head, or from after
-      // an expiry, so the store is asked all the same.
+      // an expiry, so the store is read anyway.
       if (source !== 'agent') return ways.archive(conversation, left);
       try {
         const agent = this.#needs.agentReads.agentOf(conversation, sandbox, { mayStop: true });
         return await ways.agent(agent, left, conversation);
       } catch (error) {
-        // The agent of a sandbox that stops may be gone by now.
-        const isOver = isUnknownToAgent(error) || (facts.isStopping && isAgentLost(error));
+        // The agent of a stopping sandbox may have ended by now.
+        const isOver = isUnknownToAgent(error) || (stops && isAgentLost(error));
         if (!isOver || !readsArchives || call.response.headersSent) throw error;
         try {
           return await ways.archive(conversation, left);
         } catch (archiveError) {
-          // Where the store has no archive either, the problem of the agent says more.
-          throw archive?.head !== undefined || !isNoHistory(archiveError) ? archiveError : error;
+          // Where the store has no archive either, the problem of the agent is more specific.
+          throw conversation.status?.archive?.head !== undefined || !isNoHistory(archiveError)
+            ? archiveError
+            : error;
         }
       }
     });
   }
 
   /**
-   * Calls the archive of a conversation, in a place of its owner. The head of the cache may be
-   * outdated: where its objects are gone, the Conversation is read once from the API server. Its
-   * status may be that of a backup: where it names no head that exists, the newest one of the store
-   * is read.
+   * Calls the archive of a conversation with a permit of its owner. The head of the cache may be
+   * outdated: where its objects are deleted, the Conversation is read once from the API server. Its
+   * status may be that of a backup: where its head does not exist, the newest head of the store is
+   * used.
    */
   async archive<R>(
     conversation: CachedConversation,
@@ -143,12 +142,9 @@ export class HistoryReads {
   ): Promise<R> {
     const { clock, places } = this.#needs;
     const ending = new AbortController();
-    const { signal } = ending;
-    const leave = () => ending.abort(left.reason);
+    const signal = AbortSignal.any([left, ending.signal]);
     const late = new StoreError('timeout', 'The archive has not answered in time.');
     const timer = clock.after(archiveTimeoutMs, () => ending.abort(late));
-    if (left.aborted) leave();
-    left.addEventListener('abort', leave);
     let release: Release | undefined;
     try {
       release = await places.wait({ owner: conversation.spec.owner }, { signal });
@@ -158,7 +154,6 @@ export class HistoryReads {
     } finally {
       release?.();
       timer.cancel();
-      left.removeEventListener('abort', leave);
     }
   }
 
@@ -197,26 +192,23 @@ export interface HistoryFacts {
   readonly phase: SandboxView['phase'];
   /** Whether the sandbox is paused, and its agent still answers. */
   readonly isStopping: boolean;
-  /** Whether the gateway reads archives at all. */
   readonly readsArchives: boolean;
-  readonly archive: ArchiveStatus | undefined;
 }
 
-/** Why there are no events to read. */
 type NoHistory = 'archive-disabled' | 'archive-empty' | 'archive-expired';
 
 /**
  * Where the events of a conversation are: with its agent, in the archive, or nowhere yet, because
- * the start is not over; else why there are none. Pure.
+ * the start is not over. Pure.
  */
-export function historySourceOf(facts: HistoryFacts): 'agent' | 'archive' | 'nowhere' | NoHistory {
-  const { start, phase, isStopping, readsArchives, archive } = facts;
+export function historySourceOf(
+  facts: HistoryFacts,
+): 'agent' | 'archive' | 'nowhere' | 'archive-disabled' {
+  const { start, phase, isStopping, readsArchives } = facts;
   if (!isStartOver(start)) return 'nowhere';
   // The archive lacks the last events until the end of the stop.
   if (phase === 'RUNNING' || (isStopping && readsArchives)) return 'agent';
-  if (!readsArchives) return 'archive-disabled';
-  if (archive?.head !== undefined) return 'archive';
-  return archive?.expiredTime === undefined ? 'archive-empty' : 'archive-expired';
+  return readsArchives ? 'archive' : 'archive-disabled';
 }
 
 const details: Readonly<Record<NoHistory, string>> = {
@@ -231,11 +223,11 @@ const details: Readonly<Record<NoHistory, string>> = {
 export const noHistory = (code: NoHistory, cause?: unknown): ProblemError =>
   new ProblemError(code, details[code], { cause });
 
-/** Whether the archive of a conversation was read, and there is none. */
+/** Whether the archive of a conversation was read and does not exist. */
 const isNoHistory = (error: unknown): boolean =>
   error instanceof ProblemError && Object.hasOwn(details, error.code);
 
-/** Throws `gone` also where the status names no head. */
+/** Also throws `gone` where the status names no head. */
 async function readOnce<R>(
   archives: HistoryReader,
   { metadata, status }: Pick<Conversation | CachedConversation, 'metadata' | 'status'>,
@@ -249,7 +241,7 @@ async function readOnce<R>(
   return read(archives, { namespace, uid, head, files }, signal);
 }
 
-/** The conversation as the API server has it; 404 where it is gone. */
+/** The conversation from the API server; 404 where it is deleted. */
 async function storedConversation(
   client: KubeClient,
   { metadata: { namespace, name, uid } }: CachedConversation,
@@ -259,7 +251,7 @@ async function storedConversation(
   return stored;
 }
 
-/** The problem of a failed read of an archive, for every thrown value. */
+/** The problem for any error of a read of an archive. */
 export function archiveProblem(error: unknown, left: AbortSignal): unknown {
   if (error instanceof ProblemError) return error;
   if (left.aborted) return unavailable(undefined, error);
@@ -287,11 +279,11 @@ interface ReadsNeeds {
   readonly places: { readonly eventReads: Shares; readonly historyReads: Shares };
   /** Undefined: the gateway reads no archives. */
   readonly archives: HistoryReader | undefined;
-  /** Maximum time until the first byte of an agent's answer, in milliseconds; 10,000 by default. */
+  /** Maximum milliseconds until the first byte of an agent's response; 10,000 by default. */
   readonly firstByteMs: number | undefined;
 }
 
-/** Makes what reads agents and archives. The caller closes `control`, `events` and `files`. */
+/** Creates the readers. The caller closes `control`, `events` and `files`. */
 export function createReads({ places, firstByteMs = 10_000, ...needs }: ReadsNeeds) {
   const silentAgents = new CircuitBreakers({ clock: needs.clock });
   const agentReads = new AgentReads({

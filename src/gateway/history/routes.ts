@@ -8,7 +8,6 @@ type Dependencies = Parameters<typeof downloadRoute>[0] &
   Parameters<typeof fileRoutes>[0] &
   Parameters<typeof textSearchRoute>[0];
 
-/** Reads of what was said and done in conversations, and of their files. */
 export const historyRoutes = (needs: Dependencies): readonly Route[] => [
   ...eventRoutes(needs),
   liveRoute(needs),

@@ -72,12 +72,9 @@ export type TextSearchPage = z.output<typeof textSearchPage>;
 
 const { get } = endpoints('conversations');
 
-/** Time after which a page ends, in milliseconds, so that a client can show what was found. */
+/** Milliseconds after which a page ends, so that a client can show the results so far. */
 const pageMs = 500;
-/**
- * Conversations whose archives are read at once: few at first, because a frequent text fills a page
- * from them.
- */
+/** Archives that are read at once: few at first, as a frequent text fills a page from them. */
 const [minAtOnce, maxAtOnce] = [2, 16];
 
 /** Where a page ends: in a conversation, all of whose events from `before` on are searched. */
@@ -97,11 +94,10 @@ interface FoundItem {
 interface Searched {
   readonly found: readonly FoundItem[];
   readonly before: number;
-  /** Whether all events that the conversation has could be searched. */
+  /** Whether all events of the conversation could be searched. */
   readonly isWhole: boolean;
 }
 
-/** Dependencies of searches. */
 interface TextSearchNeeds {
   readonly history: HistoryReads;
   readonly lookup: ResourceLookup;
@@ -109,7 +105,7 @@ interface TextSearchNeeds {
   readonly places: { readonly textSearches: Shares };
 }
 
-/** Searches what an owner's conversations are called, and what was said and done in them. */
+/** Searches the titles, tags and events of an owner's conversations. */
 export function textSearchRoute(needs: TextSearchNeeds): Route {
   const { lookup, places } = needs;
   const newestFirst = new Derived((all: readonly CachedConversation[]) =>
@@ -145,7 +141,7 @@ export function textSearchRoute(needs: TextSearchNeeds): Route {
 }
 
 interface PageSearch {
-  /** Newest first. */
+  /** Searches the records and the archived events of an owner's conversations. */
   readonly all: readonly CachedConversation[];
   /** The index of the first conversation to search; -1: there is none. */
   readonly first: number;
@@ -265,7 +261,7 @@ const eventItem = ({ id, kind, timestamp, snippet }: FoundEvent): FoundPlace => 
 /** Without the characters that change the direction of text. */
 const shown = (snippet: string): string => plainText(snippet, snippet.length);
 
-/** The first place in the record of a conversation that has the text. */
+/** The first match in the record of a conversation. */
 function foundInRecord(conversation: CachedConversation, query: TextQuery): FoundPlace | undefined {
   const { spec, status } = conversation;
   const { name = '', branch = '' } = spec.repository ?? {};
@@ -291,7 +287,7 @@ const hasAllEvents = (conversation: CachedConversation): boolean =>
   findCondition(conversation.status?.conditions, 'Archived')?.reason === 'Complete' ||
   (startStatusOf(conversation) === 'ERROR' && conversation.status?.archive === undefined);
 
-/** Whether an archive can not be read, or has nothing, so that others are searched all the same. */
+/** Whether an archive is unreadable or empty, so that the search continues with others. */
 const isUnreadable = (error: unknown): boolean =>
   error instanceof ProblemError &&
   (error.code === 'archive-empty' ||

@@ -6,8 +6,8 @@ import { maxSecretBytes, secretName } from '../../resources/owner-settings.ts';
 import { branchNamePattern, maxBranchNameLength } from '@conversation-operator/git/ref-list';
 
 /**
- * owner/name, or a path of groups. A segment of dots, or with a leading dash, would have another
- * meaning to git.
+ * owner/name, or a path of groups. Git would interpret a segment of dots, or one with a leading
+ * dash, differently.
  */
 export const repository = () =>
   z
@@ -25,7 +25,7 @@ export const branch = () =>
     .max(maxBranchNameLength)
     .regex(branchNamePattern, 'must be the name of a branch');
 
-/** A value as an environment variable can have it. No message repeats the value. */
+/** A valid value of an environment variable. No message repeats the value. */
 export const secretValue = () =>
   z
     .string()
@@ -50,8 +50,8 @@ export const optional = <T extends z.ZodType>(schema: T) =>
     .optional();
 
 /**
- * A field that published clients send and that this service does not read: known by its name, so
- * that the client is not refused, and undefined whatever it has.
+ * A field that published clients send and that this service ignores: known by its name, so that the
+ * client is not refused, and always undefined.
  */
 export const unused = (description: string) =>
   z
@@ -60,7 +60,7 @@ export const unused = (description: string) =>
     .optional()
     .describe(`Accepted and not used: ${description}`);
 
-/** A parameter of which the same is true. */
+/** The same for a parameter. */
 export const unusedParameter = (description: string) =>
   z.string().optional().describe(`Accepted and not used: ${description}`);
 
@@ -79,13 +79,13 @@ export const uuid = () =>
 const wellFormed = (maxLength: number) =>
   z
     .string()
-    // A text that is too long is refused for its length alone.
+    // A text that is too long is rejected for its length only.
     .max(maxLength, { abort: true })
     .refine((text) => text.isWellFormed(), 'must not have halves of surrogate pairs');
 
 /**
- * Name that programs compare. Control characters, which terminals obey, and characters that change
- * the direction of text are refused; white space is allowed.
+ * Name that programs compare. Control characters, which terminals interpret, and characters that
+ * change the direction of text are rejected; white space is allowed.
  */
 export const label = (maxLength: number) =>
   wellFormed(maxLength).refine(
@@ -93,11 +93,11 @@ export const label = (maxLength: number) =>
     'must not have control characters or characters that change the direction of text',
   );
 
-/** Text that people read in tables and on terminals, without the characters that a label refuses. */
+/** Text for people in tables and on terminals, without the characters that a label rejects. */
 export const shownText = (maxLength: number) =>
   wellFormed(maxLength).transform((text) => plainText(text, maxLength));
 
-/** The same text without white space around it. Refused where nothing else is in it. */
+/** The same text, trimmed. Rejected where only white space is in it. */
 export const shownName = (maxLength: number) =>
   wellFormed(maxLength)
     .min(1, empty)
@@ -114,7 +114,7 @@ export const repeated = <T extends z.ZodType<unknown, string>>(item: T) =>
     .min(1)
     .meta({ maxItems: maxIds });
 
-/** Throws 400 for more ids than one request may ask for. */
+/** Throws 400 for too many ids in one request. */
 export function refuseTooMany(ids: readonly string[]): void {
   if (ids.length > maxIds)
     throw new ProblemError(
@@ -143,8 +143,8 @@ const dateTime =
   /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?<offset>Z|[+ -]\d\d:?\d\d)?)?$/i;
 
 /**
- * The milliseconds of an ISO 8601 time in a query, where a plus sign may have become a space.
- * Without an offset it is UTC.
+ * The milliseconds of an ISO 8601 time in a query, where a plus sign may have become a space. A
+ * time without an offset is UTC.
  */
 function parseTime(text: string): number {
   const match = dateTime.exec(text);
@@ -163,7 +163,6 @@ export const timeText = () =>
     .meta({ format: 'date-time' })
     .refine((text) => Number.isFinite(parseTime(text)), 'must be an ISO 8601 time');
 
-/** A time in milliseconds. */
 export const time = () => timeText().transform(parseTime);
 
 export const conversationParams = z.object({ id: uuid() });

@@ -11,31 +11,28 @@ import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { notFound } from '../errors/problem-error.ts';
 
 declare module 'express-serve-static-core' {
-  /** The stages of one request share these. */
   interface Locals {
     requestId: string;
     route?: Route;
     /** The pattern of the path, also where no route has the method. */
     pattern?: string | undefined;
     principal?: Principal;
-    /** The API keys that the request depends on: by its API key, its session or its session key. */
+    /** The API keys that the request depends on: by its API key, session or session key. */
     chain?: KeyChain;
-    /** Owner of the API key, or of the sandbox whose session key the request shows. */
+    /** Owner of the API key, or of the sandbox whose session key the request has. */
     owner?: string;
-    /** Subject of a write, for the audit. */
+    /** Subject of a write, for the audit log. */
     target?: string;
-    /** Releases the places that the request holds. */
+    /** Releases the permits of the request. */
     leave?: () => void;
-    /** Result of the handler. */
     result?: HandlerResult;
-    /** The code of the problem that was the response. */
     problem?: ProblemCode;
   }
 }
 
 /**
- * Result of a handler: JSON to send, also as text, a plain text, or the number of bytes that it has
- * sent itself; `sent` where these bytes do not count.
+ * Result of a handler: JSON to send, also as text, a plain text, or the number of bytes that the
+ * handler has already sent; `sent` where these bytes do not count.
  */
 export type HandlerResult =
   | { readonly status?: number; readonly json: unknown }
@@ -44,7 +41,7 @@ export type HandlerResult =
   | { readonly sentBytes: number }
   | 'sent';
 
-/** Description of an endpoint, of which the router and the OpenAPI document are both made. */
+/** Description of an endpoint, the source of the router and the OpenAPI document. */
 interface Description {
   readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
   /** The path in the form of OpenAPI: /api/v1/sandboxes/{id}. */
@@ -56,10 +53,11 @@ interface Description {
   /** Problems of this endpoint, besides those of every endpoint of its kind. */
   readonly problems?: readonly ProblemCode[];
   readonly deprecated?: true;
-  /** Good answers may have a Link to the next page. */
+  /** Successful responses may have a Link to the next page. */
   readonly hasNextLink?: true;
   /**
-   * Maximum length of a body that is passed on: another one than usual, and no pace of storage.
+   * Maximum length of a body that is forwarded, instead of the usual one, and without the rate
+   * limit for stored bodies.
    */
   readonly maxForwardedBytes?: number;
   /** Media type of a success; JSON by default. */
@@ -72,7 +70,7 @@ interface Description {
 }
 
 export interface Route extends Description {
-  /** `session`: the session key of the sandbox that `{id}` names opens the route too. */
+  /** `session`: the session key of the sandbox `{id}` also gives access to the route. */
   readonly access: 'key' | 'session' | 'open';
   readonly params?: z.ZodType;
   readonly query?: z.ZodType;
@@ -87,7 +85,7 @@ export const kindOf = ({ method }: Pick<Route, 'method'>): RequestKind =>
 
 export interface RawCall {
   readonly principal: Principal | undefined;
-  /** Gets the session keys in the answer; undefined where the principal is. */
+  /** The reader of the session keys in the response; undefined if and only if `principal` is. */
   readonly reader: Reader | undefined;
   readonly query: Readonly<Record<string, unknown>>;
   readonly request: Request;
@@ -96,7 +94,7 @@ export interface RawCall {
 
 export interface Call<P, Q, B, H> {
   readonly principal: Principal;
-  /** Gets the session keys in the answer. */
+  /** The reader of the session keys in the response. */
   readonly reader: Reader;
   readonly owner: string;
   readonly params: P;
@@ -104,7 +102,7 @@ export interface Call<P, Q, B, H> {
   readonly headers: H;
   readonly body: B;
   readonly response: Response;
-  /** Names what a write is about, for the audit. */
+  /** Names the subject of a write, for the audit log. */
   readonly about: (target: string) => void;
 }
 
@@ -112,10 +110,7 @@ interface KeyRoute<P, Q, B, H> extends Description, Schemas<P, Q, B, H> {
   readonly handle: (call: Call<P, Q, B, H>) => HandlerResult | Promise<HandlerResult>;
 }
 
-/**
- * An endpoint that needs an API key. Its handler is called with what its schemas have made of the
- * request.
- */
+/** An endpoint that needs an API key. Its handler gets the request as parsed by its schemas. */
 function keyRoute<P, Q, B, H>(definition: KeyRoute<P, Q, B, H>): Route {
   return {
     ...definition,
@@ -134,8 +129,7 @@ function keyRoute<P, Q, B, H>(definition: KeyRoute<P, Q, B, H>): Route {
         principal,
         reader,
         owner: principal.owner,
-        // Undefined exactly where the route has no schema for it, which is what P, Q, H and B say
-        // then.
+        // Undefined exactly where the route has no schema for it, as P, Q, H and B then say.
         params: valid.params as P,
         query: valid.query as Q,
         headers: valid.headers as H,
@@ -151,7 +145,7 @@ function keyRoute<P, Q, B, H>(definition: KeyRoute<P, Q, B, H>): Route {
 
 interface SessionRoute<P> extends Description {
   readonly params: z.ZodType<P>;
-  /** `owner` is undefined where the request shows the sandbox's session key, and no API key. */
+  /** `owner` is undefined where the request has the sandbox's session key, and no API key. */
   readonly handle: (call: {
     readonly owner: string | undefined;
     readonly params: P;
@@ -159,9 +153,7 @@ interface SessionRoute<P> extends Description {
   }) => HandlerResult | Promise<HandlerResult>;
 }
 
-/**
- * An endpoint about one sandbox, which an API key of its owner and the sandbox's session key open.
- */
+/** An endpoint about one sandbox, for an API key of its owner or the sandbox's session key. */
 const sessionRoute = <P>(definition: SessionRoute<P>): Route => ({
   ...definition,
   access: 'session',
@@ -170,7 +162,7 @@ const sessionRoute = <P>(definition: SessionRoute<P>): Route => ({
       { params: definition.params },
       { params: request.params, query, headers: {}, body: {} },
     );
-    // The schema is there, so what it has made is.
+    // The schema exists, so its result does.
     return definition.handle({ owner: principal?.owner, params: params as P, response });
   },
 });
@@ -178,9 +170,9 @@ const sessionRoute = <P>(definition: SessionRoute<P>): Route => ({
 type Definition<T> = Omit<T, 'method' | 'path' | 'operationId' | 'tag'>;
 
 /**
- * Makes the endpoints of one tag of the OpenAPI document. Each begins with its path and its
- * `operationId`. Those of `getOpen` and `postOpen` need no API key; the session key of a sandbox
- * opens those of `getInSession` too.
+ * Creates the endpoints of one tag of the OpenAPI document. Each begins with its path and its
+ * `operationId`. Those of `getOpen` and `postOpen` need no API key; those of `getInSession` also
+ * accept the session key of a sandbox.
  */
 export function endpoints(tag: string) {
   const of =
@@ -217,17 +209,16 @@ export function endpoints(tag: string) {
   };
 }
 
-/** The answer of an endpoint that has nothing to show. */
+/** The response of an endpoint without content. */
 export const successSchema = z.object({ success: z.literal(true) });
 export const success = { json: { success: true } } as const;
 
-/** A request about the object that its path names. */
 export type OwnCall = Pick<
   Call<{ readonly id: string }, unknown, unknown, unknown>,
   'owner' | 'params' | 'about'
 >;
 
-/** Names the object for the audit; 404 unless there is one, which is the owner's. */
+/** Names the object for the audit log; 404 unless it exists and is the owner's. */
 function found<T extends KubeObject>(
   what: 'conversation' | 'sandbox',
   object: T | undefined,
@@ -238,10 +229,8 @@ function found<T extends KubeObject>(
   return object;
 }
 
-/** The conversation that a request is about. */
 export const ownConversation = async (lookup: ResourceLookup, call: OwnCall) =>
   found('conversation', await lookup.conversation(call.owner, call.params.id), call);
 
-/** The sandbox that a request is about. */
 export const ownSandbox = async (lookup: ResourceLookup, call: OwnCall) =>
   found('sandbox', await lookup.sandbox(call.owner, call.params.id), call);

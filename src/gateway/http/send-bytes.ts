@@ -12,12 +12,12 @@ import { type ProblemError } from '../errors/problem-error.ts';
 import { problemBody, problemType, toProblem } from '../errors/problem-response.ts';
 import { isWellFormedKey } from '../auth/key.ts';
 
-/** Printable characters, none of which a log or a header could take for something else. */
+/** Printable characters that neither a log nor a header can misinterpret. */
 const saneId = /^[A-Za-z0-9._:-]{1,128}$/;
 
 /**
- * The client's own request id where it is a sane token, else a new one. An API key is no id, since
- * every log line has the id.
+ * The client's own request id if it is a valid token, else a new one. An API key is never used as
+ * an id, since every log line has the id.
  */
 export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const given = headers['x-request-id'];
@@ -28,7 +28,7 @@ export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): stri
 
 type Problem = ProblemError | Refusal;
 
-/** The response with a problem, in the form that all of the service has. */
+/** A problem response, as every part of the service sends it. */
 function responseWith(failure: Problem, requestId: string): ErrorResponse {
   const problem = toProblem(failure);
   return {
@@ -44,7 +44,6 @@ function responseWith(failure: Problem, requestId: string): ErrorResponse {
   };
 }
 
-/** Responds with a problem. */
 export const sendProblem = (response: ServerResponse, problem: Problem, requestId: string): void =>
   sendError(response, responseWith(problem, requestId));
 
@@ -52,13 +51,13 @@ export const sendProblem = (response: ServerResponse, problem: Problem, requestI
 export const refuseConnection = (socket: Duplex, problem: Problem, requestId: string): void =>
   refuse(socket, responseWith(problem, requestId));
 
-/** Responds to a request that the HTTP server refuses before any stage. */
+/** Responds to a request that the HTTP server rejects before any stage. */
 export const refusedResponse = (
   refusal: Refusal,
   request: IncomingMessage | undefined,
 ): ErrorResponse => responseWith(refusal, requestIdOf(request ?? { headers: {} }));
 
-/** Sends a whole body, whose length the response says. */
+/** Sends a whole body with its Content-Length. */
 export function sendBytes(
   response: Response,
   headers: Readonly<Record<string, string>>,
@@ -69,10 +68,10 @@ export function sendBytes(
   return 'sent';
 }
 
-/** Entity tags of bodies, each of which is made once and kept by the one who sends it. */
+/** Entity tags of bodies, each of which is created once and kept by its sender. */
 const tags = new WeakMap<Buffer, string>();
 
-/** A strong tag: the two forms of a file have different bytes, and so different tags. */
+/** A strong tag: the two encodings of a file have different bytes, and so different tags. */
 function tagOf(body: Buffer): string {
   const tag = tags.get(body) ?? `"${createHash('sha256').update(body).digest('base64url')}"`;
   tags.set(body, tag);
@@ -81,7 +80,7 @@ function tagOf(body: Buffer): string {
 
 /**
  * Sends a body that is the same for all requests, with its entity tag. A client whose
- * `If-None-Match` has the tag gets 304, and keeps what it has.
+ * `If-None-Match` has the tag gets 304.
  */
 export function sendStatic(
   response: Response,
@@ -90,14 +89,14 @@ export function sendStatic(
 ): 'sent' {
   response.set({ ...headers, etag: tagOf(body) });
   if (!response.req.fresh) return sendBytes(response, {}, body);
-  // These describe a body that is not there.
+  // These describe a body that is absent.
   response.removeHeader('content-type');
   response.removeHeader('content-encoding');
   response.status(304).end();
   return 'sent';
 }
 
-/** A file in the two forms that it may have. */
+/** A file, plain and compressed. */
 export interface Packable {
   readonly plain: () => Buffer;
   readonly packed?: () => Buffer;
@@ -105,7 +104,7 @@ export interface Packable {
 
 export const immutable = 'public, max-age=31536000, immutable';
 
-/** Sends a file, packed where the client accepts that. Pages of other origins can't use it. */
+/** Sends a file, compressed if the client accepts that. Pages of other origins can't use it. */
 export function sendFile(
   response: Response,
   headers: Readonly<Record<string, string>>,

@@ -32,10 +32,7 @@ export const issuedApiKeySchema = apiKeySchema.extend({
   key: z.string().describe('The key itself. It is shown only now.'),
 });
 
-/**
- * A time that a person wrote by kubectl and that can't be read shows as none; for authentication it
- * is past.
- */
+/** An unreadable time, written with kubectl, is shown as none; authentication treats it as past. */
 const timeOrNull = (text: string | undefined): string | null =>
   text === undefined || Number.isNaN(Date.parse(text)) ? null : wireTime(text);
 
@@ -55,7 +52,6 @@ const dayMs = 24 * 60 * 60 * 1000;
 const path = 'body.expires_at';
 
 interface NewKeyLimits {
-  /** The chain of the key that makes the new one. */
   readonly chain: Principal['chain'];
   /** Maximum lifetime of a key that is made over REST; undefined: none. */
   readonly maxLifetimeMs: number | undefined;
@@ -63,7 +59,7 @@ interface NewKeyLimits {
 }
 
 /**
- * When a new key expires, in milliseconds; undefined: never. A key that is made over REST never
+ * Expiry of a new key in milliseconds; undefined: never. A key that is made over REST never
  * outlives the key that makes it, nor the maximum lifetime. Throws 422 that names the field for a
  * time beyond these, and takes the earlier one where no time is given.
  */
@@ -93,7 +89,7 @@ const base = '/api/keys';
 const { get, post, remove } = endpoints('account');
 /** Maximum keys of one owner, so that a list of them needs no pages. */
 const maxKeys = 100;
-/** Instead of an owner's name: every owner. No owner has this name. */
+/** Means every owner, in place of a name. No owner has this name. */
 const everyOwner = '*';
 
 export const keyRequestSchema = z.strictObject({
@@ -123,7 +119,6 @@ const listQuery = z.object({
 
 const byorSchema = z.object({ key: z.null() });
 
-/** Dependencies of the routes of API keys. */
 interface KeyNeeds {
   readonly client: KubeClient;
   readonly namespace: string;
@@ -220,22 +215,16 @@ export const keyRoutes = (needs: KeyNeeds): readonly Route[] => [
   }),
 ];
 
-/** Names the owner as well, because an admin's request may be about the key of another owner. */
+/** Also names the owner, because an admin's request may be about the key of another owner. */
 const targetOf = ({ metadata, spec }: ApiKey): string => `key/${metadata.name} of ${spec.owner}`;
 
-/**
- * Leaves out keys with a deleted maker: Kubernetes is about to delete them, and they open nothing
- * any more.
- */
+/** Omits keys with a deleted maker: they open nothing, and Kubernetes is about to delete them. */
 const listed = ({ lookup, ring }: KeyNeeds, owner: string | undefined): readonly ApiKey[] =>
   (owner === undefined ? lookup.everyApiKey() : lookup.apiKeysOf(owner)).filter(
     (key) => !ring.isOrphan(key),
   );
 
-/**
- * Throws 403 where the key that asks is not an admin's, and the wish is beyond its own owner and
- * role.
- */
+/** Throws 403 where the wish exceeds the owner and role of a key that is not an admin's. */
 function ownerFor({ owner, role }: Principal, wish: KeyRequest): string {
   if (role !== 'admin' && wish.role === 'admin') throw onlyAdmin('make another one');
   if (role !== 'admin' && (wish.owner ?? owner) !== owner)

@@ -15,12 +15,10 @@ import { InterceptedClient, type ClientCall } from '@conversation-operator/kube/
 import type { Shares } from '@conversation-operator/base/shares';
 import { conversations } from '../../resources/conversation.ts';
 
-/** Part of the agents' requests that may have no key. */
 const keylessShare = 1 / 8;
-/** Part of the requests that may be writes. */
 const writesShare = 3 / 4;
 
-/** Makes the limits that all requests of one gateway share. */
+/** Creates the limits that all requests of one gateway share. */
 export function createLimits(
   options: GatewayOptions,
   {
@@ -30,7 +28,6 @@ export function createLimits(
   }: {
     readonly logger: Logger;
     readonly proxies: TrustedProxies;
-    /** Stored bytes of a conversation. */
     readonly bytesOf: FairClientOptions['bytesOf'];
   },
 ) {
@@ -51,9 +48,8 @@ export function createLimits(
     slowReaders: new SlowReaderGuard(),
     scheduler,
     rateLimits,
-    /** The owner of the request whose handler calls. */
     currentOwner,
-    /** The calls of the API server that requests cause. */
+    /** The API server's client for requests. */
     client: fairClient({
       client: options.client,
       owner: () => currentOwner.getStore(),
@@ -62,7 +58,6 @@ export function createLimits(
       scheduler,
       places: pool('apiCalls'),
     }),
-    /** Limits of the requests that are forwarded to agents. */
     forwarding: {
       limits: forwarding,
       places: {
@@ -91,33 +86,27 @@ export function createLimits(
 
 interface FairClientOptions {
   readonly client: KubeClient;
-  /**
-   * The owner whose request a call is made for; undefined for calls of the gateway itself, which do
-   * not wait.
-   */
+  /** The owner of the request behind a call; undefined: the gateway's own, which does not wait. */
   readonly owner: () => string | undefined;
-  /** Size of a stored conversation in bytes; 0 where that is not known. */
+  /** Size of a stored conversation in bytes; 0 where that is unknown. */
   readonly bytesOf: (conversationName: string) => number;
   readonly rateLimits: Pick<RateLimits, 'read' | 'written'>;
   readonly scheduler: Pick<FairScheduler, 'run' | 'chargeBytes'>;
-  /** Places of the calls at once. */
+  /** Semaphore of concurrent calls. */
   readonly places: Shares;
 }
 
-/**
- * Number of bytes of an object for which its call takes one more place, because calls about large
- * objects last longer.
- */
+/** Bytes of an object that cost its call one more permit, because such calls last longer. */
 const bytesPerPlace = 256 * 1024;
-/** Maximum places of one call. */
+/** Maximum permits of one call. */
 const maxPlaces = 6;
 /** Cost of any response, in bytes. */
 const smallResponseBytes = 32 * 1024;
 
 /**
- * The API server as the requests of owners use it. Its connections are few, and a call that waits
- * for one waits for all calls before it. Owners take turns here, so that the requests of an owner
- * with many calls wait for each other.
+ * The API server's client for the requests of owners. The client has few connections, and a call
+ * that waits for one delays all later calls. Owners are served round robin here, so that the
+ * requests of an owner with many calls wait for each other.
  */
 function fairClient({
   client,
@@ -141,7 +130,7 @@ function fairClient({
             ? textLengthOf(call.object)
             : 0;
       if (!isWrite) rateLimits.read(owner, bytes);
-      // A created object has come in a body, which counts already.
+      // A created object came in a body, which counts already.
       else if (name !== undefined) {
         rateLimits.written(owner, bytes);
         scheduler.chargeBytes(owner, bytes);
@@ -160,7 +149,7 @@ function fairClient({
   );
 }
 
-/** Length of all texts in a value, in characters. */
+/** Total length of all texts in a value, in characters. */
 function textLengthOf(value: unknown): number {
   if (typeof value === 'string') return value.length;
   if (typeof value !== 'object' || value === null) return 0;

@@ -8,10 +8,10 @@ import type { HourlyUse, HourlyUses } from '../../resources/conversation-status.
 import { conversations } from '../../resources/conversation.ts';
 import { writeOnStored } from '../lookup/stored.ts';
 
-/** Maximum requests at once; as many more come back evenly within an hour. */
+/** Maximum requests at once; as many more are refilled evenly within an hour. */
 export interface HostBudgetSize {
   readonly perOwner: number;
-  /** Absent: requests are those of no sandbox. */
+  /** Absent: the requests are those of no sandbox. */
   readonly perSandbox?: number;
 }
 
@@ -20,9 +20,9 @@ const hourSeconds = 3_600;
 const maxNames = 20_000;
 
 /**
- * Bounds the requests to git hosts of each sandbox and each owner by the hour, through this
- * process. Hosts bound the requests of a credential, and what one sandbox uses up is missing for
- * the others of its owner.
+ * Hourly limits of this process for the requests of each sandbox and each owner to git hosts. Hosts
+ * limit the requests of a credential, so the requests of one sandbox reduce what is left for its
+ * owner's others.
  */
 export class HostBudget {
   readonly #owners: TokenBuckets;
@@ -43,7 +43,7 @@ export class HostBudget {
     this.#sandboxes = bucketsOf(perSandbox);
   }
 
-  /** Counts one request. Throws `ProblemError` (`rate-limited`) where there is none left. */
+  /** Counts one request. Throws `ProblemError` (`rate-limited`) where none is left. */
   take({ owner, sandbox }: Holder): void {
     if (sandbox !== undefined) check(this.#sandboxes.take(sandbox), 'The sandbox');
     check(this.#owners.take(owner), 'Your sandboxes together');
@@ -69,14 +69,14 @@ function usePresent(use: HourlyUse, nowMs: number): HourlyUse {
   if (hours === 0) return use;
   const startTime = new Date(hours === 1 ? beganMs + hourMs : nowMs).toISOString();
   if (hours === 1) return { startTime, count: 0, previousCount: use.count };
-  // The clock of the replica that began the hour may be ahead.
+  // The clock of the replica that started the hour may be ahead.
   return { startTime, count: hours < 0 ? use.count : 0, previousCount: 0 };
 }
 
 /**
- * The use after one action more; undefined where the hour has the maximum. A part of the hour
- * before counts, as large as the part that the last 60 minutes have in common with it, so that two
- * neighbouring hours do not add up to twice the maximum.
+ * The use after one more action; undefined beyond the maximum. The previous hour counts with the
+ * share that the last 60 minutes overlap with it, so that two neighbouring hours do not add up to
+ * twice the maximum.
  */
 export function countedUse(
   use: HourlyUse | undefined,
@@ -91,7 +91,7 @@ export function countedUse(
 }
 
 /**
- * Counts what a conversation does at git hosts in an hour. The count is in the status of the
+ * Counts the actions of a conversation at git hosts by the hour. The count is in the status of the
  * conversation, so that replicas and new sandboxes share it.
  */
 export class HourlyLimit {
@@ -110,8 +110,8 @@ export class HourlyLimit {
   }
 
   /**
-   * Counts one action more; false, and nothing is counted, where the hour has the maximum. Rejects
-   * where the count can't be stored: the action must not happen then.
+   * Counts one more action; false, without a count, at the maximum of the hour. Rejects where the
+   * count can't be stored: the action must not happen then.
    */
   take(
     { metadata: { namespace, name, uid } }: Pick<CachedConversation, 'metadata'>,

@@ -6,7 +6,7 @@ import type { ProblemCode } from '../errors/catalogue.ts';
 export interface PoolSize {
   /** Maximum units in use at once. */
   readonly total: number;
-  /** Maximum units of one owner; below 1: that part of the total. */
+  /** Maximum units of one owner; below 1: that share of the total. */
   readonly perOwner: number;
   /** Maximum units of one sandbox, or of one API key; absent: no limit. */
   readonly perSandbox?: number;
@@ -15,12 +15,11 @@ export interface PoolSize {
 }
 
 interface Pool extends PoolSize {
-  /** The units in plural and lower case, as a refusal names them. */
+  /** The units in plural and lower case, for messages of rejections. */
   readonly what: string;
-  /** Codes of refusals that differ from `defaultCodes`. */
   readonly codes?: Partial<Codes>;
   readonly retryAfterSeconds?: number;
-  /** Whether a refusal ends the connection. */
+  /** Whether a rejection closes the connection. */
   readonly endsConnection?: boolean;
 }
 
@@ -40,8 +39,8 @@ const mebibyte = 1_048_576;
 const connections = { total: 'too-many-connections', sandbox: 'too-many-connections' } as const;
 
 /**
- * Every pool that owners share in one gateway. An owner whose work is slow fills its own share and
- * no more. `gateway.limits` of the chart sets the totals without a limit here.
+ * Every semaphore that owners share in one gateway. An owner whose work is slow fills its own share
+ * and no more. `gateway.limits` of the chart sets the totals without a limit here.
  */
 const pools = {
   // Clients
@@ -71,7 +70,7 @@ const pools = {
     perSandbox: 100,
     codes: { sandbox: 'share-exceeded' },
   },
-  /** Each has a part in memory. Every open stream may wait for as long as it is open. */
+  /** Each snapshot has a part in memory. Every open stream may wait for as long as it is open. */
   snapshots: { what: 'snapshots', total: 32, perOwner: 4, queue: queue(Infinity, 2000, 250) },
   /** Long lists that are sent task by task: each holds a few tasks of up to 1.5 MiB. */
   taskLists: {
@@ -81,7 +80,7 @@ const pools = {
     retryAfterSeconds: 2,
     queue: queue(20_000, 256, 32),
   },
-  // The API server: fewer than its connections, so that the gateway's own calls find one
+  // The API server: fewer permits than its connections, so that the gateway's own calls find one
   apiCalls: {
     what: 'calls to the API server',
     total: 12,
@@ -97,7 +96,7 @@ const pools = {
     perSandbox: 256,
     codes: connections,
   },
-  /** Clients without a key are unknown, and take nothing of the part for owners. */
+  /** Clients without a key are unknown, and use nothing of the owners' share. */
   keylessAgentRequests: {
     what: 'requests and WebSockets to agents',
     total: 1250,
@@ -127,7 +126,7 @@ const pools = {
     perOwner: 16,
     queue: queue(5_000, 512, 128),
   },
-  /** A client asks for the next page once it has one; the processor is what they share. */
+  /** A client only asks for the next page after one; searches share the processor. */
   textSearches: {
     what: 'searches',
     total: 2,
@@ -135,7 +134,7 @@ const pools = {
     retryAfterSeconds: 2,
     queue: queue(5_000, 256, 2),
   },
-  /** Each has a part of a history in memory, and a record of each event of it. */
+  /** Each download has a part of a history in memory, and a record of each of its events. */
   downloads: { what: 'downloads', total: 8, perOwner: 2, retryAfterSeconds: 10 },
   // Git hosts
   clones: {
@@ -147,7 +146,7 @@ const pools = {
     codes: connections,
     queue: queue(600_000, 1000, 200),
   },
-  /** Each has the beginning of a pack in memory, up to 4 MiB. */
+  /** Each push has the beginning of a pack in memory, up to 4 MiB. */
   pushes: {
     what: 'pushes',
     total: 16,
@@ -157,7 +156,7 @@ const pools = {
     codes: connections,
     queue: queue(600_000, 500, 100),
   },
-  /** A pool for each host. */
+  /** A semaphore for each host. */
   hostReads: { what: 'reads of git hosts', total: 8, perOwner: 4, queue: queue(10_000, 512, 128) },
   /** Pull requests: each makes a few requests to the API of a host. */
   hostCalls: { what: 'calls to git hosts', total: 16, perOwner: 4, queue: queue(10_000, 512, 64) },

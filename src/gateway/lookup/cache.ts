@@ -17,8 +17,8 @@ import type { Sandbox } from '../../resources/sandbox.ts';
 import type { Clock } from '@conversation-operator/base/clock';
 
 /**
- * Derives a value from an object alone, at its first use. Objects and arrays of a store never
- * change, so the value stays right; the garbage collector removes it together with the object.
+ * Caches a value that derives from an object alone. Objects and arrays of a store never change, so
+ * the value stays right; the garbage collector removes it together with the object.
  */
 export class Derived<S extends WeakKey, R extends WeakKey | string> {
   readonly #make: (source: S) => R;
@@ -37,13 +37,12 @@ export class Derived<S extends WeakKey, R extends WeakKey | string> {
   }
 }
 
-/** The part of a reflector that the gateway uses. */
 export type Cache<T extends KubeObject> = Pick<
   Reflector<KubeObject, T>,
   'store' | 'addHandler' | 'hasSynced'
 >;
 
-/** A cache that says how current it is. */
+/** A cache with its age. */
 export type FreshCache<T extends KubeObject> = Cache<T> &
   Pick<Reflector<KubeObject, T>, 'freshness'>;
 
@@ -57,8 +56,8 @@ export interface Caches {
 }
 
 /**
- * Caches of what only the overview of the service shows. The gateway is ready without them: where
- * it may not read a kind, the overview says so, and everything else works.
+ * Caches of kinds that only the overview of the service shows. The gateway is ready without them:
+ * where it may not read a kind, the overview says so, and everything else works.
  */
 export interface ServiceCaches {
   readonly pools: FreshCache<SandboxPool>;
@@ -66,11 +65,11 @@ export interface ServiceCaches {
   readonly leases?: FreshCache<Lease>;
 }
 
-/** Index values carry the namespace, since a cache may span them all. */
+/** Index values contain the namespace, since a cache may span all of them. */
 export const inNamespace = (namespace: string | undefined, value: string): string =>
   `${namespace ?? ''}/${value}`;
 
-/** The indexers that the caches handed to a gateway must have. */
+/** The indexers that the caches of a gateway must have. */
 export const gatewayIndexers = {
   conversations: {
     owner: ({ metadata, spec }) => [inNamespace(metadata.namespace, spec.owner)],

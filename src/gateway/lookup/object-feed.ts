@@ -2,16 +2,14 @@ import type { Clock } from '@conversation-operator/base/clock';
 import { isNewerVersion, type KubeObject } from '@conversation-operator/kube/object';
 import type { Cache } from './cache.ts';
 
-/** Listeners by name, of which nothing is kept for names without listeners. */
+/** Listeners by name, without memory for names without listeners. */
 export class Listeners<Event = void> {
   readonly #byName = new Map<string, Set<(event: Event) => void>>();
 
-  /** Number of listeners of all names. */
   get size(): number {
     return this.#byName.values().reduce((total, { size }) => total + size, 0);
   }
 
-  /** Adds a listener, and returns the function that removes it. */
   on(name: string, listener: (event: Event) => void): () => void {
     const listeners = this.#byName.get(name) ?? new Set();
     this.#byName.set(name, listeners.add(listener));
@@ -46,7 +44,7 @@ export class Listeners<Event = void> {
   }
 }
 
-/** Called with each state of an object that the cache sees, and with undefined when it is gone. */
+/** Called with each state of an object in the cache, and with undefined after its deletion. */
 export type Listener<T> = (object: T | undefined) => void;
 
 interface ObjectFeedOptions<T extends KubeObject> {
@@ -81,23 +79,19 @@ export class ObjectFeed<T extends KubeObject> {
     this.#remove = undefined;
   }
 
-  /** Number of listeners of all objects. */
   get size(): number {
     return this.#listeners.size;
   }
 
-  /**
-   * Adds a listener for later changes; the present state of the cache is not reported. Returns the
-   * function that removes it.
-   */
+  /** Adds a listener for later changes, not the current state. Returns the removal function. */
   on(name: string, listener: Listener<T>): () => void {
     return this.#listeners.on(name, listener);
   }
 
   /**
    * Waits at most `timeoutMs` until the cache shows a write, so that its writer reads its own
-   * write.
-   * @returns The object in the cache; undefined where the cache has none, or after the timeout.
+   * write. @returns The object in the cache; undefined where the cache has none, or after the
+   * timeout.
    */
   settled(
     name: string,

@@ -17,10 +17,7 @@ import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { isInSandbox } from '../../resources/sandbox-makers.ts';
 import { inNamespace, type Cache, type Caches, type gatewayIndexers, Derived } from './cache.ts';
 
-/**
- * A DNS-1123 subdomain. No object has another name, and no other text gets into a URL of the API
- * server.
- */
+/** A DNS-1123 subdomain, the only form of names, and the only text in the API server's URLs. */
 const objectName = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 
 /** Maximum concurrent direct reads of one request. */
@@ -31,8 +28,8 @@ interface Owned extends KubeObject {
 }
 
 /**
- * Conversations and sandboxes of the same owners, with what is being deleted: it may still have a
- * pod.
+ * Conversations and sandboxes of the same owners, including those being deleted, which may still
+ * have a pod.
  */
 export interface Holdings {
   readonly conversations: readonly CachedConversation[];
@@ -41,10 +38,10 @@ export interface Holdings {
 
 /**
  * The resources of one namespace as their owners see them: for clients an object that is being
- * deleted does not exist, so that a deletion shows at once. Answers come from the caches; a single
- * object that the cache does not show to be the owner's is read once from the API server before it
- * counts as unknown, because the cache may be behind. A foreign object takes the same way as one
- * that does not exist, so not even the duration distinguishes them.
+ * deleted does not exist, so that a deletion shows at once. Responses come from the caches; a
+ * single object that the cache does not show to be the owner's is read once from the API server
+ * before it counts as unknown, because the cache may lag. An object of another owner takes the same
+ * path as a missing one, so not even the duration distinguishes them.
  */
 export class ResourceLookup {
   readonly #client: KubeClient;
@@ -95,9 +92,8 @@ export class ResourceLookup {
   }
 
   /**
-   * The sandbox that a conversation has started in. Where the cache does not have it and the
-   * operator does not say that it is gone, the API server is asked: the one cache may be behind the
-   * other.
+   * The sandbox that a conversation has started in. Where the cache lacks it and the operator does
+   * not report that it is deleted, the API server is asked: one cache may lag behind the other.
    */
   async sandboxOf(conversation: CachedConversation): Promise<Sandbox | undefined> {
     const { sandboxName, sandboxStatus } = conversation.status ?? {};
@@ -109,25 +105,25 @@ export class ResourceLookup {
     return stored !== undefined && isInSandbox(conversation, stored) ? stored : undefined;
   }
 
-  /** The sandbox that a conversation is in, from the cache alone; not another one of its name. */
+  /** The sandbox of a conversation, from the cache only; never another one of its name. */
   sandboxIn(conversation: CachedConversation): Sandbox | undefined {
     const named = this.sandboxNamed(conversation.status?.sandboxName);
     return named !== undefined && isInSandbox(conversation, named) ? named : undefined;
   }
 
-  /** The sandbox of a name, of any owner, from the cache alone. */
+  /** The sandbox of a name, of any owner, from the cache only. */
   sandboxNamed(name: string | undefined): Sandbox | undefined {
     return name === undefined ? undefined : this.#caches.sandboxes.store.get(this.#namespace, name);
   }
 
-  /** The conversation of a resource name, of any owner, from the cache alone. */
+  /** The conversation of a resource name, of any owner, from the cache only. */
   cachedConversation(name: string | undefined): CachedConversation | undefined {
     return name === undefined
       ? undefined
       : this.#caches.conversations.store.get(this.#namespace, name);
   }
 
-  /** The conversations of any owner whose status names this sandbox, from the cache alone. */
+  /** The conversations of any owner whose status names this sandbox, from the cache only. */
   conversationsNaming(sandboxName: string): readonly CachedConversation[] {
     return this.#conversationsBy('sandboxName', sandboxName);
   }
@@ -142,7 +138,6 @@ export class ResourceLookup {
     return this.#of(this.#caches.apiKeys, owner).filter(isLive);
   }
 
-  /** The keys of every owner. */
   everyApiKey(): readonly ApiKey[] {
     return this.#here(this.#caches.apiKeys.store.list()).filter(isLive);
   }
@@ -168,7 +163,6 @@ export class ResourceLookup {
     };
   }
 
-  /** The conversations and sandboxes of all owners. */
   everyHolding(): Holdings {
     return {
       conversations: this.#here(this.#caches.conversations.store.list()),
@@ -180,7 +174,7 @@ export class ResourceLookup {
     return this.#here(this.#caches.templates.store.list()).filter(isLive);
   }
 
-  /** The conversation that this one was started from, where it has the same owner. */
+  /** The conversation that this one was started from, if it has the same owner. */
   parentOf({ spec }: CachedConversation): CachedConversation | undefined {
     const parent = this.cachedConversation(spec.parent);
     return parent?.spec.owner === spec.owner ? parent : undefined;
@@ -227,11 +221,11 @@ export class ResourceLookup {
   }
 }
 
-/** Without an owner, every owner's; a spare of a pool has no owner. */
+/** Without an owner, every owner's; a warm sandbox has no owner. */
 const isOwnedBy = ({ spec }: Owned, owner: string | undefined): boolean =>
   owner === undefined ? spec.owner !== '' : spec.owner === owner;
 
-/** Like Promise.all over a map, with a bound on what runs at once. */
+/** Like Promise.all over a map, with a maximum of concurrent calls. */
 async function mapLimited<T, R>(items: readonly T[], map: (item: T) => Promise<R>): Promise<R[]> {
   const [only] = items;
   if (only !== undefined && items.length === 1) return [await map(only)];

@@ -30,8 +30,8 @@ export const unreadable = (name: string): ProblemError =>
   );
 
 /**
- * The secrets that the agents of a sandbox may read: those of its owner, and those that the starts
- * of its conversations came with. The latter take the place of the former.
+ * The secrets that the agents of a sandbox may read: those of its owner, and those of the starts of
+ * its conversations, which take precedence.
  */
 export class SecretReader {
   readonly #options: SecretReaderOptions;
@@ -40,7 +40,7 @@ export class SecretReader {
     this.#options = options;
   }
 
-  /** The conversations in a sandbox, of its owner, oldest first. */
+  /** The conversations of the owner in a sandbox, oldest first. */
   conversationsIn({ metadata, spec }: Sandbox): readonly CachedConversation[] {
     return this.#options.conversations.store
       .byIndex('sandboxName', inNamespace(metadata.namespace, metadata.name))
@@ -52,7 +52,7 @@ export class SecretReader {
       );
   }
 
-  /** The secrets that agents of a sandbox may read, without the values, by name. */
+  /** The names of the secrets that agents of a sandbox may read. */
   namesFor(sandbox: Sandbox): readonly SecretName[] {
     const owned = (this.#settingsOf(sandbox)?.secrets ?? []).map(({ name, description }) => ({
       name,
@@ -66,8 +66,8 @@ export class SecretReader {
   }
 
   /**
-   * The value of a secret for some conversations in a sandbox; undefined where there is no such
-   * secret. Throws `secret-unreadable` where its master key is gone.
+   * The value of a secret for some conversations in a sandbox; undefined where no such secret
+   * exists. Throws `secret-unreadable` where its master key is missing.
    */
   async valueFor(
     sandbox: Sandbox,
@@ -93,7 +93,7 @@ export class SecretReader {
     const { client, sealing } = this.#options;
     const cached = inside.find(({ spec }) => spec.secrets?.some((each) => each.name === name));
     if (cached === undefined) return undefined;
-    // Caches have no sealed values of conversations.
+    // Caches lack the sealed values of conversations.
     const { namespace, name: conversation, uid } = cached.metadata;
     const stored = await found(client.get(conversations, namespace, conversation));
     if (stored?.metadata.uid !== uid) return undefined;

@@ -20,7 +20,7 @@ export interface SettingsStoreOptions {
   readonly feed: Pick<ObjectFeed<OwnerSettings>, 'shows'>;
 }
 
-/** Settings of owners: read from the cache, and written on the version that is stored. */
+/** Settings of owners: read from the cache, written on the stored version. */
 export class SettingsStore {
   readonly #options: SettingsStoreOptions;
 
@@ -28,16 +28,16 @@ export class SettingsStore {
     this.#options = options;
   }
 
-  /** The settings of an owner as the cache has them; without any secret where there are none. */
+  /** The settings of an owner from the cache; without any secret where there are none. */
   of(owner: string): OwnerSettingsSpec {
     const { cache, namespace } = this.#options;
     return settingsOf(owner, cache.store.get(namespace, settingsNameOf(owner))) ?? { owner };
   }
 
   /**
-   * Replaces the settings of an owner by what `change` makes of the stored ones, and waits until
-   * the cache shows that. `change` is called again after a conflict, and ends the write by throwing
-   * or by returning its argument. Returns the settings that are stored then.
+   * Replaces the settings of an owner by the result of `change` for the stored ones, and waits
+   * until the cache shows them. `change` is called again after a conflict; it ends the write by
+   * throwing or by returning its argument. Returns the settings as stored.
    */
   async change(
     owner: string,

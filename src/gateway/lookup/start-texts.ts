@@ -10,11 +10,10 @@ import type { Shares } from '@conversation-operator/base/shares';
 import { LRUCache } from 'lru-cache';
 
 interface ByteCacheOptions {
-  /** Maximum bytes of all values. */
   readonly maxBytes: number;
   /**
-   * Maximum bytes of one owner: less than the total, so that one owner's values never take the
-   * place of everybody else's.
+   * Maximum bytes of one owner: less than the total, so that one owner's values never displace
+   * those of all others.
    */
   readonly maxOwnerBytes: number;
 }
@@ -60,7 +59,7 @@ export class ByteCache<V> {
     return entry?.value;
   }
 
-  /** Keeps a value, unless it is larger than the share of an owner. */
+  /** Stores a value, unless it is larger than the share of an owner. */
   set(owner: string, key: string, value: V, bytes: number): void {
     this.delete(key);
     if (bytes > this.#maxOwnerBytes) return;
@@ -82,10 +81,7 @@ export class ByteCache<V> {
   }
 }
 
-/**
- * The texts of a start that caches of conversations lack: the client's own, and the output of its
- * steps once it is over.
- */
+/** The texts of a start that caches lack: the client's, and the output of completed steps. */
 export interface StartTexts {
   readonly message: Message | undefined;
   readonly systemMessageSuffix: string | undefined;
@@ -104,7 +100,7 @@ const kept = { maxBytes: 16 * mebibyte, maxOwnerBytes: 8 * mebibyte } as const;
 /** Bytes of an entry besides its texts. */
 const entryBytes = 512;
 /**
- * The key of one version of the spec. The CRD keeps the texts immutable, but the key does not rely
+ * The key of one version of the spec. The CRD makes the texts immutable, but the key does not rely
  * on it. Steps exist once they end.
  */
 const keyOf = (
@@ -121,7 +117,7 @@ const bytesOf = ({ message, systemMessageSuffix = '', steps }: StartTexts): numb
 };
 
 /**
- * The texts of starts, read from the API server where they are not known. Those of one owner take
+ * The texts of starts, read from the API server where they are unknown. Those of one owner take
  * neither the memory nor the connections of the others.
  */
 export class StartTextReader {
@@ -135,10 +131,7 @@ export class StartTextReader {
     this.#places = places;
   }
 
-  /**
-   * Undefined where the conversation does not exist any more. Throws what a read throws, and
-   * `overloaded`.
-   */
+  /** Undefined where the conversation is deleted. Throws errors of a read, and `overloaded`. */
   of(conversation: CachedConversation): Promise<StartTexts | undefined> {
     const key = keyOf(conversation, conversation);
     const known = this.#known.get(key);
@@ -150,7 +143,7 @@ export class StartTextReader {
     return reading;
   }
 
-  /** Remembers the texts of an object that is at hand. */
+  /** Caches the texts of a known object. */
   keep(stored: Conversation): StartTexts {
     const texts = startTextsOf(stored);
     this.#known.set(

@@ -24,7 +24,7 @@ const capKinds = {
   maxStoredBytes: { problem: 'stored-bytes-limit-exceeded', unit: 'bytes of conversations' },
   maxSandboxes: { problem: 'sandbox-limit-exceeded', unit: 'sandboxes' },
 } as const satisfies Record<CapField, { problem: ProblemCode; unit: string }>;
-/** The problems that may refuse one more start, or a message. */
+/** The problems that may reject one more start, or a message. */
 export const capProblems = Object.values(capKinds).map(({ problem }) => problem);
 
 export interface StorageCapsOptions {
@@ -35,9 +35,9 @@ export interface StorageCapsOptions {
 }
 
 /**
- * The limits that the quotas of a namespace set on stored objects, and what is stored under them.
- * Every change of the caches is counted at once, so that no request has to count. The operator
- * refuses objects that pass no gateway.
+ * The limits of the quotas of a namespace on stored objects, and their use. Every change of the
+ * caches is counted at once, so that no request has to count. The operator rejects objects that
+ * pass no gateway.
  */
 export class StorageCaps {
   readonly #options: StorageCapsOptions;
@@ -71,12 +71,10 @@ export class StorageCaps {
     for (const remove of this.#removers.splice(0)) remove();
   }
 
-  /** The totals of an owner. */
   stored(owner: string): Totals {
     return this.#ledger.of(owner);
   }
 
-  /** The totals of all owners. */
   get all(): Totals {
     return this.#ledger.all;
   }
@@ -87,15 +85,15 @@ export class StorageCaps {
     return caches.conversations.store.get(namespace, conversationName)?.storedBytes ?? 0;
   }
 
-  /** Every limit that holds for an owner. */
+  /** Every limit that applies to an owner. */
   of(owner: string): readonly CapUse[] {
     return this.#ledger.usesOf(this.#caps.of(this.#options.quotas()), owner);
   }
 
   /**
-   * Counts what a write is about to store, until it has ended: a write waits for the cache, which
-   * counts the object itself. Throws where a limit has no room; what is stored already is never
-   * refused.
+   * Counts the size of a write in progress, until the write has ended: it waits for the cache,
+   * which counts the object itself. Throws where a limit has no room; stored objects are never
+   * rejected.
    */
   async during<T>(owner: string, growth: Partial<Totals>, write: () => Promise<T>): Promise<T> {
     const exceeded = this.#ledger.exceeded(this.#caps.of(this.#options.quotas()), owner, growth);
@@ -132,7 +130,7 @@ export class StorageCaps {
     this.#ledger.putSandbox({
       uid: metadata.uid,
       owner: spec.owner,
-      // A sandbox that the operator has refused for a limit of these never gets a volume.
+      // A sandbox that the operator has rejected for one of these limits never gets a volume.
       counts: metadata.deletionTimestamp === undefined && !isCapExceeded(failure),
       madeFor: madeForReferenceOf(sandbox)?.uid,
     });

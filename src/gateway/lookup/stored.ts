@@ -9,8 +9,8 @@ import { notFound } from '../errors/problem-error.ts';
 import type { ObjectFeed } from './object-feed.ts';
 
 /**
- * A conversation, and the sandbox that it is in, as the API server has them: the cache may not show
- * a recent change through another replica. Throws 404 where the conversation is gone.
+ * A conversation and its sandbox from the API server: the cache may lag behind a recent change by
+ * another replica. Throws 404 where the conversation is deleted.
  */
 export async function storedWithSandbox(
   client: KubeClient,
@@ -28,8 +28,8 @@ export async function storedWithSandbox(
 const maxAttempts = 5;
 
 /**
- * Reads an object, and writes on the version that was read; again on the next version after a
- * failure that passes: a conflict, unless the caller names others as well.
+ * Reads an object, and writes on the version that was read; retries with the next version after a
+ * transient failure: a conflict, unless the caller names others as well.
  */
 export async function writeOnStored<S, R>(
   read: () => Promise<S>,
@@ -48,7 +48,7 @@ export async function writeOnStored<S, R>(
 
 /**
  * Deletes exactly this object; the garbage collector deletes the objects that it owns. An object
- * that is being deleted already, or that another one of its name has replaced, counts as deleted.
+ * that is already being deleted, or was replaced by another one of its name, counts as deleted.
  */
 export async function deleteOne(
   client: KubeClient,
@@ -61,7 +61,7 @@ export async function deleteOne(
   try {
     await client.delete(resource, namespace, name, { uid, propagationPolicy: 'Background' });
   } catch (error) {
-    // A request whose outcome is unknown may have deleted the object.
+    // A request of unknown outcome may have deleted the object.
     const done =
       isNotFound(error) ||
       isConflict(error) ||

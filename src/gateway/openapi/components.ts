@@ -31,10 +31,7 @@ interface OperationExamples {
 /** By `operationId`. */
 export type Examples = Readonly<Record<string, OperationExamples>>;
 
-/**
- * Names of the schemas in the document. Schemas of responses are written as they are sent, of
- * requests as they are accepted.
- */
+/** Names of the schemas in the document, of sent responses and of accepted requests. */
 const answers = {
   Problem: problemSchema,
   Conversation: conversationSchema,
@@ -74,7 +71,7 @@ const refTo = (name: string): string => `#/components/schemas/${name}`;
 
 const clean = ({ $schema: _schema, $id: _id, ...schema }: JsonSchema): JsonSchema => schema;
 
-/** Answers may get further fields in later versions, so nothing is said about additional ones. */
+/** Responses may get further fields in later versions, so additional ones stay unspecified. */
 const openAnswers = ({ jsonSchema }: { jsonSchema: Record<string, unknown> }): void => {
   if (jsonSchema['additionalProperties'] === false) delete jsonSchema['additionalProperties'];
 };

@@ -18,7 +18,7 @@ const count = (description: string) => ({
 /** A header that is absent where no limit is set. */
 const perhaps = (description: string) => ({ ...text(description), required: false });
 
-/** The headers of answers that clients may rely on. */
+/** The headers of responses that clients may rely on. */
 const responseHeaders = {
   'X-Request-Id': text(
     "Identifies the request for the administrator of the service: the client's own where it is a sane token.",
@@ -38,7 +38,7 @@ const responseHeaders = {
 } as const;
 type Header = Exclude<keyof typeof responseHeaders, 'NextLink'>;
 
-/** References to the headers that an answer of this status has. */
+/** References to the headers of a response with this status. */
 function headersOf(
   route: Route,
   status: number,
@@ -76,7 +76,6 @@ type Content = Readonly<Record<string, MediaType>>;
 
 interface ContentOptions {
   readonly mediaType?: string | undefined;
-  /** Undefined: none. */
   readonly example?: unknown;
 }
 
@@ -120,19 +119,17 @@ const bodyProblems: readonly ProblemCode[] = [
   'request-timeout',
 ];
 
-/** Problems that every endpoint of a kind may respond with. */
 const commonProblems = (route: Route): readonly ProblemCode[] => [
   ...when(route.access !== 'open', ...keyProblems),
   ...when(route.access !== 'open' && route.method !== 'get', 'cross-origin-request'),
-  // A head that can be read as HTTP, and not as a request: the query, for example, is no UTF-8.
+  // A request head that is valid HTTP and no valid request: the query, for example, is not UTF-8.
   'malformed-request',
-  // Also for what no endpoint of this path has: further parameters and fields.
+  // Also for parameters and fields that no endpoint of this path has.
   ...when(route.access !== 'open', 'invalid-request'),
   ...when(route.deprecated === true, 'legacy-api-removed'),
   ...when(route.access === 'key' && route.method !== 'get', ...bodyProblems),
 ];
 
-/** Descriptions of the statuses that are no success. */
 const descriptions: Readonly<Record<string, string>> = {
   304: 'The client has it: the entity tag of If-None-Match is the present one',
   303: 'The page is at the address of the header Location',
@@ -203,7 +200,7 @@ const operationOf = (route: Route) => ({
   responses: responsesOf(route),
 });
 
-/** The OpenAPI 3.1 document of the routes, made from the very schemas that check requests. */
+/** The OpenAPI 3.1 document of the routes, made from the very schemas that validate requests. */
 export function openApiDocument(
   routes: readonly Route[],
   info: { readonly version: string; readonly serverUrl: string },

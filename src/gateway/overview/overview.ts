@@ -141,7 +141,7 @@ export function overviewRoutes(sources: OverviewSources): readonly Route[] {
 
 type Leader = NonNullable<OverviewRecord['leaders']>[number];
 
-/** How far the clock of a leader may be behind that of the gateway. */
+/** Maximum time by which the clock of a leader may be behind that of the gateway. */
 const clockToleranceMs = 5_000;
 
 function leaderOf(shard: number | null, lease: Lease | undefined, now: number): Leader {
@@ -166,7 +166,7 @@ function leadersOf(find: (name: string) => Lease | undefined, now: number): read
   );
 }
 
-/** How old an answer may be. All readers within this time share the work of one. */
+/** Maximum age of a response: all readers within this time share one computation. */
 const maxAgeMs = 2_000;
 
 export interface OverviewSources {
@@ -181,7 +181,7 @@ export interface OverviewSources {
   readonly metricsUrl: string | undefined;
 }
 
-/** The state of the service, from the caches alone. */
+/** The state of the service, from the caches only. */
 export function overviewOf(sources: OverviewSources): OverviewRecord {
   const { lookup, caches, serviceCaches, namespace, clock } = sources;
   const { pools, leases } = serviceCaches;
@@ -213,7 +213,7 @@ export function overviewOf(sources: OverviewSources): OverviewRecord {
   };
 }
 
-/** Answers with the overview as JSON, and makes it again at most every two seconds. */
+/** Responds with the overview as JSON, and computes it at most every two seconds. */
 export class Overview {
   readonly #sources: OverviewSources;
   #made: { readonly at: number; readonly text: string } | undefined;

@@ -25,7 +25,7 @@ export const shortText = (text: string): string => plainText(text, maxLength);
 
 type Item<L extends 'quotas' | 'pools' | 'templates'> = OverviewRecord[L]['items'][number];
 
-/** The beginning of a list, by name. Objects before this order come first. */
+/** The beginning of a list, in this order and then by name. */
 export function listed<T extends KubeObject, R extends { readonly name: string }>(
   objects: readonly T[],
   present: (object: T) => R,
@@ -37,7 +37,7 @@ export function listed<T extends KubeObject, R extends { readonly name: string }
   return { total: records.length, items: records.slice(0, maxItems) };
 }
 
-/** A condition as a verdict: null where it is absent or unknown. */
+/** A condition as a boolean: null where it is absent or unknown. */
 const verdict = (condition: Condition | undefined) => ({
   is: condition?.status === 'True' ? true : condition?.status === 'False' ? false : null,
   reason: condition === undefined ? null : shortText(condition.reason),
@@ -99,7 +99,7 @@ export function presentCache<T extends KubeObject>(
 
 type QueueLookup = Pick<ResourceLookup, 'everyHolding'>;
 
-/** Whether a sandbox may be waiting; its conversations can only make it need no slot. */
+/** Whether a sandbox may be waiting, before its conversations are checked. */
 const mayWait = (sandbox: Sandbox): boolean =>
   sandbox.spec.owner !== '' && !slotTaken(sandbox) && usesSlot(sandbox);
 
@@ -109,9 +109,9 @@ interface Waiter {
 }
 
 /**
- * The sandboxes that wait for a slot, in the order in which the operator admits them: by the same
- * classification and the same order as its queue. Where the limit of an owner is full, the owner's
- * sandboxes let later ones of other owners pass.
+ * The sandboxes that wait for a slot, in the order in which the operator admits them, by the same
+ * classification and order. A sandbox whose owner is at the limit is overtaken by those of other
+ * owners.
  */
 export function queueOf(lookup: QueueLookup, now: number): OverviewRecord['queue'] {
   const { conversations: all, sandboxes } = lookup.everyHolding();

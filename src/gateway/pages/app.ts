@@ -9,25 +9,23 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 
-/** A built script of the pages. */
 interface WebScript {
-  /** Name in its URL: a hash is part of it, so that its content never changes. */
+  /** Name in its URL, which includes a hash, so that its content never changes. */
   readonly name: string;
   readonly content: Buffer;
   readonly packed: Buffer;
-  /** The hash of the content, in the form of an attribute `integrity`. */
+  /** The hash of the content, as the attribute `integrity`. */
   readonly integrity: string;
 }
 
-/** The built scripts and the style of the pages. */
 interface WebFiles {
   readonly style: string;
   readonly main: WebScript;
-  /** Scripts that a page loads when it needs them, by the names of the parts. */
+  /** Scripts that a page loads on demand, by the names of the parts. */
   readonly parts: ReadonlyMap<string, WebScript>;
 }
 
-/** Gets the built files; undefined where the pages were not built. */
+/** Returns the built files; undefined where the pages were not built. */
 type WebFilesReader = () => WebFiles | undefined;
 
 /** Reads the files that `build.ts` makes of `src/web` at the first request, and keeps them. */
@@ -64,7 +62,7 @@ function scriptOf(path: string): { readonly part: string; readonly script: WebSc
 
 const scriptFolder = '/_web';
 
-/** The addresses of the app. All of them have the same document, and its script reads the address. */
+/** The addresses of the app. All have the same document, whose script reads the address. */
 const addresses = [
   { path: '/', operationId: 'homePage', summary: 'The page with all conversations and the quota' },
   {
@@ -81,11 +79,11 @@ const addresses = [
   { path: '/operate', operationId: 'operatePage', summary: 'The page of the state of the service' },
 ] as const;
 
-/** The icon of the pages: a branch that comes back. Browsers show it at 16 px as well. */
+/** The icon of the pages. Browsers show it at 16 px as well. */
 const icon =
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#1d5fc2"/><path d="M8 9h16v11H15l-5 4v-4H8z" fill="#ffffff"/></svg>';
 
-/** Makes the pages installable. Browsers take the drawing for all sizes. */
+/** Makes the pages installable. Browsers use the drawing in all sizes. */
 const manifest = {
   name: 'Conversations',
   short_name: 'Conversations',
@@ -98,7 +96,7 @@ const manifest = {
   icons: [{ src: 'icon.svg', sizes: 'any', type: 'image/svg+xml', purpose: 'any' }],
 };
 
-/** Files beside the scripts, whose names stay when their content changes. */
+/** Files besides the scripts, whose names stay when their content changes. */
 const namedFiles: ReadonlyMap<string, { readonly type: string; readonly body: Buffer }> = new Map([
   ['icon.svg', { type: 'image/svg+xml', body: Buffer.from(icon) }],
   [
@@ -113,9 +111,9 @@ const notBuilt =
 const scriptsOf = ({ main, parts }: WebFiles): readonly WebScript[] => [main, ...parts.values()];
 
 /**
- * The policy permits the scripts and the style of this version alone. Agents may be behind paths of
- * this origin, so 'self' would permit scripts of theirs. Scripts of parts are added by the main
- * script, whose policy of Trusted Types knows their addresses.
+ * The policy only permits the scripts and the style of this version. Agents may be behind paths of
+ * this origin, so 'self' would permit their scripts. The main script adds the scripts of parts; its
+ * policy of Trusted Types knows their addresses.
  */
 const policyOf = (files: WebFiles): string =>
   [
@@ -147,7 +145,7 @@ function partsText({ parts }: WebFiles): string {
   return escapeHtml(JSON.stringify(Object.fromEntries(files)));
 }
 
-/** The script shows links to the web UI where the document says that it is there. */
+/** The script shows links to the web UI where the document declares it. */
 const documentOf = (files: WebFiles, { hasUi }: Pick<AppOptions, 'hasUi'>): string =>
   [
     '<!doctype html>',
@@ -170,15 +168,14 @@ const { getOpen } = endpoints('pages');
 
 export interface AppOptions {
   readonly files: WebFilesReader;
-  /** Whether the official web UI is there too. */
+  /** Whether the official web UI is available too. */
   readonly hasUi: boolean;
-  /** Whether the request has a session. */
   readonly isSignedIn: (request: Request) => boolean;
 }
 
 /**
  * The pages of the app. The documents contain nothing that needs a key; a browser without a session
- * is sent to the sign-in.
+ * is redirected to the sign-in.
  */
 export function appRoutes({ files, hasUi, isSignedIn }: AppOptions): readonly Route[] {
   let document: { readonly policy: string; readonly body: Buffer } | undefined;
@@ -204,7 +201,7 @@ export function appRoutes({ files, hasUi, isSignedIn }: AppOptions): readonly Ro
   );
 }
 
-/** The scripts of the app. The OpenAPI document does not have them: only the pages know their names. */
+/** The scripts of the app. The OpenAPI document omits them: only the pages know their names. */
 export const appScript = (files: WebFilesReader): Route =>
   getOpen(`${scriptFolder}/{file}`, 'pageScript', {
     summary: 'A script of the pages, whose name has its hash; their icon and manifest',

@@ -24,7 +24,6 @@ function ownOrigins(publicUrl: string): readonly string[] {
   return hostname === '127.0.0.1' ? [origin, origin.replace(hostname, 'localhost')] : [origin];
 }
 
-/** Settings of the pages, as `GatewayOptions` describes them. */
 interface PagesSettings {
   readonly publicUrl?: string;
   readonly uiDirectory?: string;
@@ -32,7 +31,6 @@ interface PagesSettings {
   readonly corsOrigins?: CorsOrigins;
 }
 
-/** Dependencies of the pages of one gateway. */
 interface PagesNeeds {
   readonly publicUrl: () => string;
   /** Sources of a content security policy, for the origins of sandboxes. */
@@ -40,14 +38,14 @@ interface PagesNeeds {
   readonly isSignedIn: UiOptions['isSignedIn'];
 }
 
-/** Makes the files of the pages, and what decides which pages of other origins are answered. */
+/** Creates the files of the pages, and the check of the origins of pages that call the service. */
 export function createPages(
   { publicUrl: configured, uiDirectory, webDirectory, corsOrigins = [] }: PagesSettings,
   { publicUrl, sandboxSources, isSignedIn }: PagesNeeds,
 ) {
   const hasPath = configured !== undefined && new URL(configured).pathname !== '/';
   const ui: UiOptions = {
-    // The documents of the web UI name their files from the root of the origin.
+    // The documents of the web UI refer to their files from the root of the origin.
     files: hasPath ? undefined : uiFilesOf(uiDirectory),
     publicUrl,
     sandboxSources,

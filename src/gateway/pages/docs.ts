@@ -12,10 +12,7 @@ const code = (text: string): string => `<code>${escapeHtml(text)}</code>`;
 const isPlain = (value: unknown): boolean =>
   typeof value !== 'object' || (Array.isArray(value) && value.every(isPlain));
 
-/**
- * A link where the schema has a name, a list of such, one line where it is of one type, else all of
- * it.
- */
+/** A link for a schema with a name, a list of such, one line for one type, else all of it. */
 function schemaHtml(schema: JsonSchema): string {
   const { $ref: reference, type, items } = schema;
   if (typeof reference === 'string') {
@@ -103,7 +100,7 @@ function docsPage({ info, servers, paths, components }: OpenApiDocument): Page {
 
 /**
  * Serves the document of all routes, these two included, and the page that shows it. The first
- * request makes the document.
+ * request generates the document.
  */
 export function openApiRoutes(
   routes: readonly Route[],

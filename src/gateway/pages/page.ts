@@ -2,12 +2,13 @@ import { createHash } from 'node:crypto';
 import type { Response, Request } from 'express';
 import { sendBytes } from '../http/send-bytes.ts';
 
-/** Largest accepted path; a longer one is replaced by the first page. */
+/** Maximum length of an accepted path; a longer one is replaced by the first page. */
 export const maxPathLength = 2048;
 
 /**
- * The sign-in, relative to the page, so that a proxy may serve a path prefix. The sign-in leads
- * back, except to an address that it does not accept; no header has room for that either.
+ * The sign-in page, relative to the current page, so that a proxy may serve a path prefix. The
+ * sign-in leads back, except to an address that it does not accept; no header has room for that
+ * either.
  */
 function loginFor({ path, originalUrl }: Request): string {
   const login = `${'../'.repeat(path.split('/').length - 2)}login`;
@@ -16,14 +17,12 @@ function loginFor({ path, originalUrl }: Request): string {
     : `${login}?return_to=${encodeURIComponent(originalUrl)}`;
 }
 
-/** Sends a browser to another page. */
 export function redirect(response: Response, location: string): 'sent' {
   response.set({ location, 'cache-control': 'no-store' });
   response.status(303).end();
   return 'sent';
 }
 
-/** Sends a browser without a session to the sign-in. */
 export const redirectToLogin = (response: Response): 'sent' =>
   redirect(response, loginFor(response.req));
 
@@ -31,7 +30,7 @@ export interface Page {
   readonly title: string;
   /** The content of the element `body`. Texts of others have passed `escapeHtml`. */
   readonly body: string;
-  /** Whether the page sends a form to the service. */
+  /** Whether the page submits a form to the service. */
   readonly hasForm?: true;
 }
 
@@ -70,10 +69,7 @@ button { font: inherit; }
 export const hashOf = (text: string): string =>
   `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
-/**
- * The policy refuses resources of other origins, frames, scripts, and every style but that in the
- * page itself.
- */
+/** The policy forbids other origins, frames, scripts, and styles except the page's own. */
 const policyOf = ({ hasForm }: Page): string =>
   [
     "default-src 'none'",
@@ -84,8 +80,8 @@ const policyOf = ({ hasForm }: Page): string =>
   ].join('; ');
 
 /**
- * Headers of every page. A page is never in a frame, and is asked for anew each time. With the
- * policy no-referrer, browsers would send `Origin: null` with its forms, which the service refuses.
+ * Headers of every page. A page is never in a frame, and never cached. With the policy no-referrer,
+ * browsers would send `Origin: null` with its forms, which the service rejects.
  */
 export const pageHeaders = (policy: string): Readonly<Record<string, string>> => ({
   'content-type': 'text/html; charset=utf-8',
@@ -109,7 +105,6 @@ const htmlOf = ({ title, body }: Page): string =>
     '',
   ].join('\n');
 
-/** The headers and the body of a page. */
 export const rendered = (page: Page) => ({
   headers: pageHeaders(policyOf(page)),
   body: Buffer.from(htmlOf(page)),

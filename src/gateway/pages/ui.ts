@@ -7,22 +7,20 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { extname, join, sep } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 
-/** A built file of the official web UI. */
 interface UiFile {
   readonly contentType: string;
   /** Whether the URL has the hash of the content, so that the content never changes. */
   readonly isImmutable: boolean;
   readonly plain: () => Buffer;
-  /** The file compressed with gzip; absent for files that are compressed already. */
+  /** The file compressed with gzip; absent for files whose format is already compressed. */
   readonly packed?: () => Buffer;
 }
 
-/** The official web UI, as `build/web-ui.ts` writes it. */
 interface UiFiles {
   readonly document: Buffer;
-  /** Sources of the document's own scripts in a content security policy: their hashes. */
+  /** Hashes of the document's inline scripts, as sources of a content security policy. */
   readonly scriptHashes: readonly string[];
-  /** The file of a path of a URL. Only paths of a list that is made at the start have one. */
+  /** The file at a URL's path. Only paths that were listed at the start have one. */
   readonly find: (path: string) => UiFile | undefined;
 }
 
@@ -54,7 +52,7 @@ function fileOf(directory: string, name: string, path: string): UiFile {
   return {
     contentType: mediaTypes[extname(path)] ?? 'application/octet-stream',
     isImmutable: path.startsWith('/assets/'),
-    // All clients share one buffer, so that the memory has the size of the files at most.
+    // All clients share one buffer, so the memory never exceeds the size of the files.
     plain: isPacked ? once(() => gunzipSync(stored())) : stored,
     ...(isPacked ? { packed: stored } : {}),
   };
@@ -65,10 +63,7 @@ const hashesIn = (html: string): readonly string[] =>
     hashOf(script),
   );
 
-/**
- * Lists the files of the web UI; undefined where the build went without it. Contents are read at
- * their first request, and kept.
- */
+/** Lists the web UI's files, each read once on demand; undefined where the build omitted it. */
 export function uiFilesOf(directory: string | undefined): UiFiles | undefined {
   if (directory === undefined || !existsSync(join(directory, documentName))) return undefined;
   const files = new Map<string, UiFile>();
@@ -92,17 +87,16 @@ export interface UiOptions {
   readonly publicUrl: () => string;
   /** Sources of a content security policy for the origins of sandboxes. */
   readonly sandboxSources: () => readonly string[];
-  /** Whether the request has a session. */
   readonly isSignedIn: (request: Request) => boolean;
 }
 
 const plainHost = /^[a-z0-9.-]+(?::\d{1,5})?$/i;
 
 /**
- * The policy permits nothing of other hosts but connections to sandboxes. Agents may be behind
- * paths of this origin, so 'self' would permit scripts of theirs: scripts and styles come from the
- * folder of the built files alone. A source without a scheme has that of the page. Its host is the
- * one that the browser has asked for, and the public one where a proxy has replaced that.
+ * The policy permits no other hosts except for connections to sandboxes. Agents may be behind paths
+ * of this origin, so 'self' would permit their scripts; scripts and styles are only permitted below
+ * the folder of the built files. A source without a scheme has that of the page. The sources name
+ * the host of the request, and also the public host where a proxy has replaced the former.
  */
 function policyFor({ headers }: Request, files: UiFiles, options: UiOptions): string {
   const hosts = new Set([headers.host ?? '', new URL(options.publicUrl()).host]);
@@ -130,10 +124,7 @@ function sendDocument(response: Response, files: UiFiles, options: UiOptions): '
     : redirectToLogin(response);
 }
 
-/**
- * The chat of a conversation, whose link clients print: that of the official web UI, or else our
- * own page.
- */
+/** The chat of a conversation, whose URL clients print: the web UI's, or the project's own. */
 export const chatRoute = (options: UiOptions): Route =>
   endpoints('pages').getOpen('/conversations/{id}', 'conversationPage', {
     summary: 'The chat of a conversation in the official web UI; without that 303 to /c/{id}',
@@ -149,15 +140,14 @@ export const chatRoute = (options: UiOptions): Route =>
     },
   });
 
-/** The first segment of a path. */
 const roomOf = (path: string): string => path.split('/')[1] ?? '';
 
-/** Rooms of the service without a route of their own. */
+/** First path segments of the service that no route has. */
 const furtherRooms = ['oauth', 'sandboxes', 'api'];
 
 /**
- * Serves the files of the web UI, and its document at every path of a page that no route has. The
- * rooms of the routes stay those of the service, so that a wrong path there is refused as before.
+ * Serves the files of the web UI, and its document at every other path of a page. Paths whose first
+ * segment belongs to a route stay with the service, so that a wrong path there still gets 404.
  */
 export function uiPages(options: UiOptions, routes: readonly Route[]): RequestHandler {
   const rooms = new Set([...routes.map(({ path }) => roomOf(path)), ...furtherRooms]);
@@ -181,7 +171,7 @@ export function uiPages(options: UiOptions, routes: readonly Route[]): RequestHa
   };
 }
 
-/** Whether a browser asks for a page, whose path is no file's and in no room of the service. */
+/** Whether a browser requests a page, at a path that is neither a file's nor the service's. */
 const isPage = ({ path, headers }: Request, rooms: ReadonlySet<string>): boolean =>
   /\btext\/html\b/.test(headers.accept ?? '') &&
   !rooms.has(roomOf(path)) &&

@@ -4,16 +4,13 @@ import { invalidField } from '../errors/validation.ts';
 
 const cursorSchema = z.tuple([z.string(), z.string(), z.string()]);
 
-/**
- * Opaque to clients. `order` says what it is a position in: a cursor of one search is of no use in
- * another.
- */
+/** Opaque to clients. `order` identifies the search; no other accepts the cursor. */
 export const encodeCursor = (order: string, position: Position | undefined): string | null =>
   position === undefined
     ? null
     : Buffer.from(JSON.stringify([order, position.key, position.id])).toString('base64url');
 
-/** Throws 422 for what `encodeCursor` has not made for this order. */
+/** Throws 422 for a text that `encodeCursor` has not made for this order. */
 export function decodeCursor(order: string, cursor: string | undefined): Position | undefined {
   if (cursor === undefined) return undefined;
   const [madeFor, key, id] = parse(cursor) ?? [];
@@ -36,12 +33,12 @@ function parse(cursor: string): z.output<typeof cursorSchema> | undefined {
 }
 
 interface Search<T> extends Omit<PageRequest<T>, 'after'> {
-  /** Names what is searched, and its order: a cursor of another search is refused. */
+  /** Identifies the search and its order: a cursor of another search is rejected. */
   readonly order: string;
   readonly page_id?: string | undefined;
 }
 
-/** A page of a search with the cursor that leads to the next one. */
+/** A page of a search with the cursor of the next one. */
 export function searchPage<T>(
   sorted: readonly Placed<T>[],
   { order, page_id, ...request }: Search<T>,
@@ -64,7 +61,7 @@ export interface Placed<T> {
 export interface PageRequest<T> {
   readonly descending: boolean;
   readonly limit: number;
-  /** The last position of the page before. No item need have this position any more. */
+  /** The last position of the previous page. The item at that position may have been deleted. */
   readonly after?: Position | undefined;
   /** Absent: every item. */
   readonly matches?: ((item: T) => boolean) | undefined;
@@ -96,7 +93,7 @@ export const sortedBy = <T>(
     .map((item) => ({ item, position: positionOf(item) }))
     .sort((left, right) => comparePositions(left.position, right.position));
 
-/** Number of items before a position, and at the position as well where `including` says that. */
+/** Number of items before a position, with `including` also at the position. */
 function countBefore<T>(
   sorted: readonly Placed<T>[],
   position: Position,
@@ -113,10 +110,7 @@ function countBefore<T>(
   return low;
 }
 
-/**
- * The matching items that follow a position. Items that are inserted or deleted elsewhere move
- * nothing.
- */
+/** The matching items after a position. Insertions and deletions elsewhere shift nothing. */
 export function pageOf<T>(
   sorted: readonly Placed<T>[],
   { descending, limit, after, matches = () => true }: PageRequest<T>,

@@ -7,7 +7,7 @@ import type { StartTextReader, StartTexts } from '../lookup/start-texts.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { Reader } from '../auth/session-keys.ts';
 
-/** A conversation with what the caches know around it. */
+/** A conversation with the related objects of the caches. */
 export const sourcesOf = (
   lookup: ResourceLookup,
   conversation: CachedConversation,
@@ -19,10 +19,7 @@ export const sourcesOf = (
   children: lookup.children(conversation),
 });
 
-/**
- * The texts that its client has sent with the start. Throws a problem where the conversation does
- * not exist any more.
- */
+/** The texts of a start. Throws a problem where the conversation no longer exists. */
 export async function startTextsOf(
   startTexts: StartTextReader,
   conversation: CachedConversation,
@@ -38,7 +35,7 @@ export const accessTo = (
   conversation: CachedConversation,
 ) => exposure.accessTo(lookup.sandboxIn(conversation));
 
-/** The record of a conversation, with the sandbox that the caches know unless another is given. */
+/** The record of a conversation, by default with the sandbox from the caches. */
 export const conversationRecord = (
   { lookup, exposure }: { readonly lookup: ResourceLookup; readonly exposure: Exposure },
   conversation: CachedConversation,
@@ -46,8 +43,8 @@ export const conversationRecord = (
 ) => presentConversation(sourcesOf(lookup, conversation, sandbox), exposure, reader);
 
 /**
- * The record for a client that follows one conversation. MISSING ends its polling, so it is never
- * due to a cache that is behind.
+ * The record for a client that follows one conversation. MISSING ends its polling, so a lagging
+ * cache never causes it.
  */
 export async function freshRecord(
   needs: { readonly lookup: ResourceLookup; readonly exposure: Exposure },

@@ -43,7 +43,6 @@ type PullRequestView = z.output<typeof pullRequestSchema>;
 
 const states = { Open: 'open', Closed: 'closed', Merged: 'merged' } as const;
 
-/** The pull requests of a conversation, oldest first. */
 const presentPullRequests = ({ status }: CachedConversation): PullRequestView[] =>
   (status?.pullRequests ?? []).map(
     ({ number, url, provider, title, head, base, draft, state }) => ({
@@ -158,19 +157,15 @@ export const conversationList = z.array(conversationSchema);
 export const conversationPage = pageSchema(conversationSchema);
 export type ConversationRecord = z.output<typeof conversationSchema>;
 
-/** The objects that a record is made from. */
 export interface ConversationSources {
   readonly conversation: CachedConversation;
-  /** The sandbox that `status.sandboxName` names; undefined where there is none. */
+  /** The sandbox that `status.sandboxName` names; undefined without one. */
   readonly sandbox: Sandbox | undefined;
   readonly parent: CachedConversation | undefined;
   readonly children: readonly CachedConversation[];
 }
 
-/**
- * The sandbox of a conversation as clients see it, also before there is one and after the start has
- * failed.
- */
+/** The sandbox of a conversation for clients, even before it exists or after a failed start. */
 export function sandboxViewOf(
   conversation: Pick<CachedConversation, 'spec' | 'status'>,
   sandbox: Sandbox | undefined,
@@ -185,15 +180,13 @@ export function sandboxViewOf(
     };
   if (sandbox !== undefined && sandbox.spec.owner === spec.owner) return viewOfSandbox(sandbox);
   // The cache of conversations may be ahead of that of sandboxes, and MISSING ends a client's
-  // polling for good.
+  // polling permanently.
   if (!isStartOver(start) && status?.sandboxStatus !== 'MISSING')
     return { phase: 'STARTING', reason: 'Starting', message: 'Starting.' };
   return viewOfSandbox(undefined);
 }
 
-/**
- * The title of a conversation: the owner's, else the agent's, else the beginning of its message.
- */
+/** The title of a conversation: the owner's, else the agent's, else its first words. */
 export function titleOf({ spec, status, firstWords }: CachedConversation): string {
   const given = spec.title ?? status?.title;
   if (given !== undefined && given !== '') return given;
@@ -208,7 +201,7 @@ export const updatedAt = (conversation: CachedConversation): string =>
     transitionsOf(conversation).at(-1)?.time,
   );
 
-/** The bridge to an agent of the Agent Client Protocol has a title of its own, which is not shown. */
+/** The bridge to an ACP agent has a title of its own, which is not shown. */
 const agentNameOf = ({ agentKind, agentName, agentTitle }: Partial<SandboxState> = {}) =>
   agentName ?? (agentKind === 'acp' ? null : (agentTitle ?? null));
 
@@ -261,8 +254,8 @@ export function presentConversation(
 }
 
 /**
- * Statuses of an agent at rest: with a message that is not delivered yet, a client that polls must
- * not take one of them for the result.
+ * Statuses of an agent at rest: while a message is undelivered, a client that polls must not take
+ * one of them for the result.
  */
 const standing: ReadonlySet<unknown> = new Set(['idle', 'finished', 'paused', 'stuck']);
 
@@ -277,7 +270,7 @@ export function executionStatusOf(conversation: CachedConversation, phase: Sandb
   }
   if (phase !== 'PAUSED') return null;
   if (pendingApproval(conversation) !== undefined) return 'waiting_for_confirmation';
-  // A run that is still being interrupted counts: the pause shows before the agent is at rest.
+  // An interruption in progress counts too: the sandbox is PAUSED before its agent has stopped.
   const { interruption, executionStatus } = status ?? {};
   return interruption !== undefined || executionStatus === 'paused' || executionStatus === 'running'
     ? 'paused'

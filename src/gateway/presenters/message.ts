@@ -8,7 +8,7 @@ const cache_prompt = unused('whether the model caches its prompt is the choice o
 const textSchema = z.strictObject({
   cache_prompt,
   type: z.literal('text'),
-  // Half a surrogate pair can't be stored, nor be sent to an agent.
+  // Half a surrogate pair can neither be stored nor sent to an agent.
   text: z
     .string()
     .min(1, 'must not be empty')
@@ -46,7 +46,7 @@ export const messageSchema = z.strictObject({
   run: runSchema,
 });
 
-/** Agents take no other messages than their user's once they are there. */
+/** Once it runs, an agent only accepts messages of its user. */
 export const sendMessageSchema = messageSchema.extend({
   role: optional(z.literal('user')).transform((role) => role ?? 'user'),
   run: runSchema.describe(
@@ -64,7 +64,6 @@ export const messageOf = ({ role, content, run }: z.output<typeof messageSchema>
   run,
 });
 
-/** A message as clients see it. */
 export const shownMessageSchema = z.object({
   role: z.string(),
   content: z.array(

@@ -10,7 +10,7 @@ export interface AgentAccess {
   /** An absolute URL without a slash at its end. */
   readonly agentUrl: string;
   readonly port: number;
-  /** The session key that the reader shows there. */
+  /** The session key of the reader for this sandbox. */
   readonly sessionKeyFor: (reader: Reader) => string | undefined;
 }
 
@@ -32,7 +32,7 @@ interface ExposureOptions {
 export const exposedBy = ({ agentUrlOf, keys }: ExposureOptions): Exposure => ({
   accessTo: (sandbox) => {
     if (sandbox === undefined || viewOfSandbox(sandbox).phase !== 'RUNNING') return undefined;
-    // Without its key no request gets through to the agent.
+    // Without its key no request reaches the agent.
     if (!keys.has(sandbox)) return undefined;
     return {
       agentUrl: agentUrlOf(sandbox.metadata.name),

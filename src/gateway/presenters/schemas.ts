@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { ListFrame } from '@conversation-operator/http/body/send-chunks';
 
-/** An id of a conversation or a start task in a response. */
 export const idSchema = z
   .string()
   .regex(/^[0-9a-f]{32}$/)
@@ -13,7 +12,6 @@ export const timestampSchema = z
 
 export const nullableText = z.string().nullable();
 
-/** A number of things. */
 export const countSchema = z.int().min(0);
 
 export const pageSchema = <T extends z.ZodType>(item: T) =>
@@ -30,10 +28,7 @@ export const pageFrame = (nextPageId: string | null): ListFrame => ({
   tail: `],"next_page_id":${JSON.stringify(nextPageId)}}`,
 });
 
-/**
- * ISO 8601 in UTC with microseconds and Z, of milliseconds since 1970, or of whatever RFC 3339 form
- * the resource has.
- */
+/** ISO 8601 in UTC with microseconds, from milliseconds since 1970 or any RFC 3339 form. */
 export const wireTime = (time: string | number): string =>
   new Date(time).toISOString().replace('Z', '000Z');
 export const wireTimeOrNull = (time: string | undefined): string | null =>

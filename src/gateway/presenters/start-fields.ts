@@ -24,10 +24,8 @@ import type { StartTexts } from '../lookup/start-texts.ts';
 import { messageSchema, shownMessage, shownMessageSchema } from './message.ts';
 import { nullableText } from './schemas.ts';
 
-/** The annotation of conversations whose id the client has chosen. */
 export const chosenIdAnnotation = 'conversation-operator.dev/chosen-id';
 
-/** Maximum bytes of all secrets of a start. */
 const maxStartSecretBytes = 192 * 1024;
 
 const kind = unused('every secret of a start is a static one.');
@@ -102,16 +100,14 @@ export type StartRequest = z.output<typeof startRequestSchema>;
 
 type Repository = NonNullable<ConversationSpec['repository']>;
 type Agent = NonNullable<ConversationSpec['agent']>;
-/** The fields of the spec of a Conversation by their places in it. */
+/** The fields of the spec of a Conversation by their positions in it. */
 type Places = ConversationSpec & { [K in keyof Repository as `repository.${K}`]: Repository[K] } & {
   [K in keyof Agent as `agent.${K}`]: Agent[K];
 };
 
 interface Field {
   readonly place: keyof Places;
-  /** Schema of what clients see. */
   readonly shown: z.ZodType;
-  /** Turns the value into the one that clients see. */
   readonly show: (value: never) => unknown;
 }
 const at = <P extends keyof Places, S extends z.ZodType>(
@@ -136,7 +132,7 @@ type StoredField = Exclude<
   keyof StartRequest,
   keyof typeof unusedFields | 'conversation_id' | 'initial_message' | 'secrets'
 >;
-/** Every field that the spec has as the request has it. */
+/** Every field that the spec stores as the request has it. */
 const storedFields = {
   ...recordFields,
   parent_conversation_id: at('parent', nullableText, (name) =>
@@ -180,7 +176,7 @@ const valueAt = (spec: object, place: string) =>
 export const recordFieldSchemas = schemasOf(recordFields);
 export const shownRecordFields = (spec: Spec) => shownIn(spec, recordFields);
 
-/** The fields of the spec that a request gives. */
+/** The fields of the spec that a request sets. */
 export function specFieldsOf(request: {
   readonly [K in StoredField]?: Places[(typeof storedFields)[K]['place']] | undefined;
 }): Partial<ConversationSpec> {
@@ -194,7 +190,7 @@ export function specFieldsOf(request: {
   return spec;
 }
 
-/** The request of a start as it is echoed: with defaults filled in, without what was ignored. */
+/** The request of a start as responses repeat it: with defaults, without ignored fields. */
 export const shownStartSchema = z.object({
   conversation_id: nullableText,
   initial_message: shownMessageSchema.nullable(),

@@ -60,10 +60,7 @@ export interface Transition {
   readonly detail?: string | undefined;
 }
 
-/**
- * Every status that a start has had, oldest first; it begins with WORKING and ends with the present
- * one.
- */
+/** Every status that a start has had, oldest first; from WORKING to the current one. */
 export function transitionsOf(
   conversation: CachedConversation,
 ): readonly [Transition, ...Transition[]] {
@@ -97,7 +94,7 @@ export function startTaskAt(
   const id = conversationIdOf(conversation);
   const start = conversation.status?.start;
   const error = status === 'ERROR' ? (start?.error ?? detail ?? 'The start failed.') : null;
-  // The error of a start that still waits is the reason why it waits.
+  // The error of a start that still waits is the reason of the wait.
   const isPresent = status === startStatusOf(conversation);
   const waitsFor = isPresent ? (start?.error ?? progressOf(start?.steps)) : undefined;
   return {
@@ -127,8 +124,8 @@ const stepView = (step: StartStep): z.output<typeof stepSchema> => ({
 });
 
 /**
- * The last line of what runs. Terminal clients print it as markup, in which square brackets vanish
- * or do harm.
+ * The last line of a running step. Terminal clients print it as markup, which drops or interprets
+ * square brackets.
  */
 function progressOf(steps: readonly StartStep[] | undefined): string | undefined {
   const line = steps
@@ -153,7 +150,7 @@ function sandboxIdAt(conversation: CachedConversation, status: StartStatus): str
   if (status === 'WORKING') return null;
   const named = conversation.status?.sandboxName;
   if (named !== undefined) return named;
-  // The status that says WAITING_FOR_SANDBOX may be older than the one that names the sandbox,
-  // which may be a spare that the start has claimed.
+  // The status WAITING_FOR_SANDBOX may be older than the one that names the sandbox, which may be a
+  // claimed warm sandbox.
   return status === 'ERROR' ? null : (conversation.spec.sandboxName ?? null);
 }

@@ -9,9 +9,7 @@ export interface ProxyAddress {
   readonly sandbox: string;
   /** The path for the agent, with the query, exactly as the client has sent it. */
   readonly path: string;
-  /**
-   * The part of the client's URL before `path`: empty where the sandbox has an origin of its own.
-   */
+  /** The client's path before `path`: empty where the sandbox has an origin of its own. */
   readonly prefix: string;
 }
 
@@ -20,10 +18,7 @@ export const agentPortName = 'AGENT_SERVER';
 
 const pathForm = /^(\/sandboxes\/([a-z0-9][-a-z0-9.]{0,252})\/AGENT_SERVER)(?=[/?]|$)(.*)$/s;
 
-/**
- * Reads `/sandboxes/{id}/AGENT_SERVER/…`; undefined for anything else, also for ids that are not
- * spelled plainly.
- */
+/** Reads `/sandboxes/{id}/AGENT_SERVER/…`; undefined for anything else, including encoded ids. */
 export function parsePath(target: string): ProxyAddress | undefined {
   if (!target.startsWith('/sandboxes/')) return undefined;
   const [, prefix, sandbox, rest] = pathForm.exec(target) ?? [];
@@ -33,10 +28,7 @@ export function parsePath(target: string): ProxyAddress | undefined {
 
 const openPaths: ReadonlySet<string> = new Set(['/alive', '/health', '/ready', '/server_info']);
 
-/**
- * Whether the agent answers the request without a key. The path must equal one of `openPaths`
- * exactly.
- */
+/** Whether the agent answers the request without a key. The path must equal one of `openPaths`. */
 export function isOpen(method: string | undefined, path: string): boolean {
   if (method !== 'GET' && method !== 'HEAD') return false;
   const query = path.indexOf('?');
@@ -48,7 +40,6 @@ const shape =
 const sandboxLabel = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/;
 const maxLabelLength = 63;
 
-/** The name of the port in a host name. */
 const portLabel = agentPortName.toLowerCase().replaceAll('_', '-');
 
 /**
@@ -93,7 +84,7 @@ export class HostTemplate {
       : `${this.#start}${sandbox}${this.#hostEnd}${this.#end}`;
   }
 
-  /** The sandbox that a Host header names; a port number in the header does not matter. */
+  /** The sandbox that a Host header names, whatever its port number. */
   match(host: string): string | undefined {
     const name = host.toLowerCase().replace(/\.?(?::\d*)?$/, '');
     if (!name.startsWith(this.#hostStart) || !name.endsWith(this.#hostEnd)) return undefined;
@@ -102,15 +93,13 @@ export class HostTemplate {
   }
 }
 
-/** Origins of agents, one for each sandbox. */
 interface Origins {
-  /** The origin of the agent; undefined where it has none. */
   urlOf(sandbox: string): string | undefined;
   /** A source of a content security policy that all of these origins match. */
   readonly source: string;
 }
 
-/** Origins that are known by the connection that a request comes on. */
+/** Origins that are identified by the connection of a request. */
 export interface AddressOrigins extends Origins {
   /** The sandbox whose origin the connection is for. */
   match(socket: Socket): string | undefined;
@@ -118,7 +107,7 @@ export interface AddressOrigins extends Origins {
   named(host: string): string | undefined;
 }
 
-/** Form of the URL that a client has used. */
+/** Form of the URL in a client's request. */
 export interface SeenUrl {
   readonly protocol: 'http' | 'https';
   readonly host: string;
@@ -132,10 +121,7 @@ export interface AddressingOptions {
   readonly addresses?: AddressOrigins | undefined;
 }
 
-/**
- * Maps URLs to sandboxes. Each sandbox has a path of the service, and also an origin of its own
- * where that is configured.
- */
+/** Maps URLs to sandboxes, which have a path of the service, and an origin if configured. */
 export class Addressing {
   readonly #options: AddressingOptions;
 
@@ -148,9 +134,7 @@ export class Addressing {
     return this.#originOf(sandbox) ?? `${this.#options.publicUrl()}${pathOf(sandbox)}`;
   }
 
-  /**
-   * The address in a request for a sandbox; undefined where the request is for the service itself.
-   */
+  /** The address in a request for a sandbox; undefined for a request to the service itself. */
   find(request: IncomingMessage): ProxyAddress | undefined {
     const { addresses, template } = this.#options;
     const path = request.url ?? '';
@@ -159,9 +143,9 @@ export class Addressing {
   }
 
   /**
-   * The address that a text names as `urlOf` writes it, perhaps with a slash at its end; undefined
-   * for any other text. `further` are the origins of the service besides its public URL. No request
-   * goes to the text: the address names a sandbox, and has the form of a path of the service.
+   * The address in a text of the form of `urlOf`, optionally with a slash at its end; undefined for
+   * any other text. `further` are the origins of the service besides its public URL. No request is
+   * sent to the text: the address names a sandbox, in the form of a path of the service.
    */
   named(text: string, path: string, further: readonly string[] = []): ProxyAddress | undefined {
     const url = text.replace(/\/$/, '');
@@ -183,7 +167,7 @@ export class Addressing {
       url.startsWith(`${one}/sandboxes/`),
     );
     const found = start === undefined ? undefined : parsePath(url.slice(start.length));
-    // Something behind the name of the port would be a path of the agent's.
+    // A longer path would be a path of the agent.
     return found?.path === '/' && url.endsWith(found.prefix) ? found.sandbox : undefined;
   }
 

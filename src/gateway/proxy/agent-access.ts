@@ -39,34 +39,31 @@ export interface AgentAccessOptions extends Pick<MeasuredRuntime, 'clock' | 'log
   readonly urlTemplate?: string | undefined;
   readonly loopbackOrigins?: Memory | undefined;
   readonly limits: ForwardingLimits;
-  /** Places of requests and WebSockets with a key, and of those without one. */
+  /** Semaphores of requests and WebSockets with a key, and of those without one. */
   readonly places: Pick<UpstreamsOptions, 'keyed' | 'keyless' | 'connections'>;
   readonly connections: Connections;
-  /** Bounds the bytes that clients and agents have not read yet. */
+  /** Limits the bytes that clients and agents have not read yet. */
   readonly slowReaders: SlowReaderGuard;
   readonly scheduler: FairScheduler;
   readonly clientAddress: ClientAddress;
   /**
-   * Counts a request without a right key. Throws the problem to respond with instead, once there
-   * were too many of that address.
+   * Counts a request without a valid key. After too many from that address, throws the problem to
+   * respond with instead.
    */
   readonly failedKey: (address: string) => void;
 }
 
-/**
- * Maximum delay of a request for a key or a sandbox that the caches of this replica may not have
- * yet.
- */
+/** Maximum delay of a request for a key or a sandbox that the caches may still lack. */
 const maxCacheWaitMs = 1000;
-/** Shape of every session key: no request waits for a key of another shape. */
+/** Form of every session key: no request waits for a key of another form. */
 const sessionKeyShape = /^[A-Za-z0-9_-]{32,128}$/;
 
 const notRunning = (phase: string, retryAfterSeconds: number) =>
   new ProblemError('sandbox-not-running', `The sandbox is ${phase}.`, { retryAfterSeconds });
 
 /**
- * The way to the agents of sandboxes: their URLs, and who may use them. The Sandbox resource
- * decides where a request goes, and the session keys of the sandbox decide who may send it.
+ * Access to the agents of sandboxes: their URLs, and who may use them. The Sandbox resource decides
+ * where a request is forwarded, and the session keys of the sandbox authorize it.
  */
 export class AgentAccess {
   readonly exposure: Exposure;
@@ -74,7 +71,7 @@ export class AgentAccess {
   readonly clientAddress: ClientAddress;
   readonly addressing: Addressing;
   readonly upstreams: Upstreams;
-  /** Connections that are to become WebSockets. */
+  /** Connections that are being upgraded to WebSockets. */
   readonly handshakes = new Set<Duplex>();
   readonly #keys: SessionKeys;
   readonly #origins: LoopbackOrigins | undefined;
@@ -102,8 +99,8 @@ export class AgentAccess {
   }
 
   /**
-   * The owner of a sandbox and the API keys that its session key ends with, where the headers show
-   * that session key and the sandbox is RUNNING.
+   * The owner of a sandbox and the API keys behind its session key, where the headers have that
+   * session key and the sandbox is RUNNING.
    */
   opensSession(
     name: string,
@@ -124,7 +121,7 @@ export class AgentAccess {
 
   /**
    * Announces a shutdown. WebSockets are closed, so that clients connect to another replica;
-   * requests under way continue.
+   * requests in progress continue.
    */
   drain(): void {
     this.#origins?.close();
@@ -132,16 +129,16 @@ export class AgentAccess {
     for (const socket of this.handshakes) refuseConnection(socket, unavailable(), randomUUID());
   }
 
-  /** Ends everything under way. */
+  /** Ends everything in progress. */
   close(): Promise<void> {
     this.#sessions.close();
     return this.upstreams.close();
   }
 
   /**
-   * The upstream of a request that shows these keys. Throws where the sandbox does not run, and
-   * where the keys do not open it. A sandbox that does not exist, and one that the keys do not
-   * open, get the same response after the same time, which discloses no other sandbox.
+   * The upstream of a request with these keys. Throws where the sandbox does not run, and where the
+   * keys do not open it. A missing sandbox, and one that the keys do not open, get the same
+   * response after the same time, which discloses no other sandbox.
    */
   async upstreamFor(
     { sandbox: name }: ProxyAddress,
@@ -192,7 +189,7 @@ export class AgentAccess {
   }
 
   /**
-   * The problem of a failed request. Requests without a right key are counted, and get another
+   * The problem of a failed request. Requests without a valid key are counted, and get another
    * problem after too many of them.
    */
   problemOf(error: unknown, request: Pick<IncomingMessage, 'headers' | 'socket'>): ProblemError {
@@ -227,8 +224,8 @@ export class AgentAccess {
   }
 
   /**
-   * The upstream of a sandbox that is RUNNING; undefined for a sandbox that is not known or
-   * STARTING. Throws for any other phase.
+   * The upstream of a sandbox that is RUNNING; undefined for one that is unknown or STARTING.
+   * Throws for any other phase.
    */
   #runningUpstream(sandbox: Sandbox | undefined): AgentUpstream | undefined {
     if (sandbox === undefined) return undefined;
@@ -240,13 +237,13 @@ export class AgentAccess {
   }
 }
 
-/** All requests and WebSockets under way that one session key has opened at one sandbox. */
+/** All requests and WebSockets that one session key has opened at one sandbox. */
 interface Session {
   readonly sandbox: string;
   readonly key: string;
   readonly endings: Set<() => void>;
   readonly unsubscribe: () => void;
-  /** Ends the following of the API keys that the session key ends with. */
+  /** Ends the subscription to the API keys behind the session key. */
   unfollow: () => void;
 }
 
@@ -260,8 +257,8 @@ interface OpenSessionsOptions {
 /**
  * Ends the requests and WebSockets of a session key as soon as the key no longer opens the sandbox:
  * after a rotation, and when its API key, or an API key that this one depends on, is revoked,
- * disabled or expired. A change of an API key or a sandbox is checked against its own sessions
- * only, so that one owner's changes cost nothing for the sessions of others.
+ * disabled or expired. A change of an API key or a sandbox is only checked against its own
+ * sessions, so that one owner's changes cost nothing for the sessions of others.
  */
 export class OpenSessions {
   readonly #options: OpenSessionsOptions;
@@ -272,7 +269,6 @@ export class OpenSessions {
     this.#options = options;
   }
 
-  /** Pairs of a sandbox and a session key with something under way. */
   get size(): number {
     return this.#sessions.size;
   }

@@ -5,7 +5,7 @@ import type { Sandbox } from '../../resources/sandbox.ts';
 import type { Cache } from '../lookup/cache.ts';
 import { agentPortName, type AddressOrigins } from './addressing.ts';
 
-/** Remembers a text over restarts. */
+/** Storage of a text that outlives a restart. */
 export interface Memory {
   read(): string | undefined;
   write(text: string): void;
@@ -32,10 +32,7 @@ interface Listener {
 
 const attempts = 20;
 
-/**
- * An address in 127.128.0.0/9, which no pod has; no octet makes it the address of a network or a
- * broadcast address.
- */
+/** An address in 127.128.0.0/9, which no pod has; never a network or broadcast address. */
 function candidate(text: string): string {
   const bytes = createHash('sha256').update(text).digest();
   const octet = (index: number, from: number, count: number) =>
@@ -45,13 +42,13 @@ function candidate(text: string): string {
 
 /**
  * A loopback address for the agent of each sandbox on one machine, at the service's own port: an
- * origin without a path that needs no names. A sandbox has its address as long as it exists,
+ * origin without a path that needs no host names. A sandbox keeps its address as long as it exists,
  * whether it runs or not, and over restarts.
  */
 export class LoopbackOrigins implements AddressOrigins {
   readonly #options: LoopbackOriginsOptions;
   readonly #byAddress = new Map<string, Listener>();
-  /** A connection stays its sandbox's, also when that is gone: it is never the service's own. */
+  /** A connection keeps its sandbox, even a deleted one, and never reaches the service. */
   readonly #bySocket = new WeakMap<Socket, Listener>();
   readonly #bySandbox = new Map<string, Listener>();
   readonly #pending = new Set<Promise<void>>();
@@ -62,7 +59,7 @@ export class LoopbackOrigins implements AddressOrigins {
     this.#options = options;
   }
 
-  /** Resolves when every sandbox that is there has its addresses. The service listens already. */
+  /** Resolves when every existing sandbox has its addresses. The service must listen already. */
   async open(): Promise<void> {
     const { sandboxes, namespace, memory } = this.#options;
     this.#remembered = parseMemory(memory.read());

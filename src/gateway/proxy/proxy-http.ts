@@ -24,14 +24,14 @@ interface Forwarding {
   readonly agent: AgentUpstream;
   readonly requestId: string;
   /**
-   * Whether the client has shown a right key. Otherwise the agent gets no key, and nothing of what
-   * the client has shown.
+   * Whether the client has a valid key. Otherwise the agent gets no key, and none of the client's
+   * credentials.
    */
   readonly hasKey: boolean;
   readonly hidesLocations?: boolean;
 }
 
-/** The headers that an agent gets, and the facts that decide those of its answer. */
+/** The headers for an agent, and the facts that decide those of its response. */
 export function forwardingOf(
   { addressing, clientAddress }: Pick<AgentAccess, 'addressing' | 'clientAddress'>,
   request: Pick<IncomingMessage, 'headers' | 'rawHeaders' | 'socket'>,
@@ -53,16 +53,15 @@ export function forwardingOf(
 /** Label of all proxied requests in metrics. */
 export const httpRoute = '/sandboxes/{id}/{port}';
 
-/** A request for an agent: that of a client, or one that a request of a client contains. */
+/** A request for an agent: that of a client, or one in the body of a client's request. */
 export type AgentRequest = Readable &
   Pick<IncomingMessage, 'method' | 'headers' | 'rawHeaders' | 'socket'>;
 
-/** A request for an agent, and its response. */
 interface HttpExchange {
   readonly request: AgentRequest;
   readonly response: ServerResponse;
   readonly address: ProxyAddress;
-  /** Whether a request of a client contains this one; false by default. */
+  /** Whether this request is contained in another one's body; false by default. */
   readonly isContained?: boolean;
 }
 
@@ -85,16 +84,16 @@ export async function proxyHttp(
     // The sender of a contained request is known, and has a key.
     const isOpenToAll = !isContained && isOpen(request.method, address.path);
     const agent = await access.upstreamFor(address, { keys, isOpenToAll });
-    // The client may have left while its request waited.
+    // The client may have disconnected while its request waited.
     if (response.destroyed) return;
     const over = access.register(address, keys, () => response.destroy());
     if (over !== undefined) response.once('close', over);
     // On an open path the key may be another sandbox's, which this agent must not see.
     const hasKey = over !== undefined;
     if (!hasKey && !isOpenToAll) throw unauthorized();
-    // The connection of a contained request is its sender's already.
+    // The connection of a contained request already counts for its sender.
     if (hasKey && !isContained) connections.attribute(request.socket, { owner: agent.owner });
-    // A body without a key could hold its place for as long as the client likes to send.
+    // A body without a key could hold its permit for as long as the client sends.
     if (!hasKey && hasBody(request))
       throw new ProblemError('malformed-request', 'Without its key nothing is sent to an agent.');
     response.once('close', upstreams.begin(agent, { isKeyless: !hasKey }));
@@ -119,12 +118,12 @@ export async function proxyHttp(
       onFailure: (error) => onProblem(agentProblem(error)),
     });
     await scheduler.run(agent.owner, () => {
-      // The client may have left while its request waited for its turn.
+      // The client may have disconnected while its request waited for a permit.
       if (!response.destroyed) forwarded.start();
     });
   } catch (error) {
     const problem = access.problemOf(error, request);
-    // The sender has signed in: 401 would say that this has ended.
+    // The sender has signed in: 401 would mean the end of the session.
     onProblem(isContained && problem.code === 'unauthorized' ? notOpened() : problem);
   }
 }
@@ -136,7 +135,7 @@ function measure(
 ): void {
   const beganMs = clock.monotonic();
   response.once('close', () => {
-    // A client that left before its response has no status.
+    // A client that disconnected before its response has no status.
     const status = response.headersSent ? response.statusCode : 0;
     metrics.httpRequests.inc({
       method: request.method ?? '',

@@ -15,7 +15,7 @@ const authMessage = z.looseObject({ type: z.literal('auth'), session_api_key: z.
 
 /**
  * Reads `{"type":"auth","session_api_key":"…"}`, the first message of a WebSocket whose client has
- * shown no key before. Returns the key in it, and the same message with the agent's key instead.
+ * sent no key before. Returns the key in it, and the same message with the agent's key instead.
  * Undefined for any other message.
  */
 function withKeyReplaced(
@@ -39,11 +39,10 @@ function withKeyReplaced(
 /** Label of all WebSockets in metrics. */
 const webSocketRoute = `${httpRoute} (WebSocket)`;
 
-/** The handshake of a WebSocket for an agent. */
 interface Handshake {
   readonly request: IncomingMessage;
   readonly socket: Duplex;
-  /** Bytes that the client has sent behind the handshake. */
+  /** Bytes that the client has sent after the handshake. */
   readonly head: Buffer;
   readonly address: ProxyAddress;
 }
@@ -70,7 +69,7 @@ export async function proxyWebSocket(
     refuseUnsafe(request, address.path);
     const handshake = readHandshake(request);
     const keys = keysOfHandshake(request, address.path);
-    // Without a key in its handshake, a WebSocket has to show one in its first message.
+    // Without a key in its handshake, a WebSocket must send one in its first message.
     const hasKey = keys.length > 0;
     const agent = await access.upstreamFor(address, { keys, isOpenToAll: !hasKey });
     if (socket.destroyed) return;

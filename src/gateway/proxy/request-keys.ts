@@ -2,14 +2,13 @@ import type { IncomingMessage } from 'node:http';
 import { isSafePath } from '@conversation-operator/http/server/request-head';
 import { ProblemError } from '../errors/problem-error.ts';
 
-/** Header with a session key. */
 export const sessionKeyHeader = 'x-session-api-key';
-/** Parameter of a WebSocket, whose client in a browser can send no header. */
+/** Parameter of a WebSocket, because a browser's client can send no header. */
 const keyParameter = 'session_api_key';
 
-/** Throws for a request that the gateway and the agent could read differently. */
+/** Throws for a request that the gateway and the agent could interpret differently. */
 export function refuseUnsafe({ method }: Pick<IncomingMessage, 'method'>, path: string): void {
-  // The answer would show the headers that the agent gets, keys included.
+  // The response would show the headers that the agent gets, keys included.
   if (method === 'TRACE')
     throw new ProblemError('method-not-allowed', 'TRACE is not passed on.', {
       headers: { allow: 'GET, HEAD, POST' },
@@ -31,8 +30,8 @@ export function keysOfHandshake(request: IncomingMessage, path: string): readonl
 }
 
 /**
- * The path with the agent's key in the place of each session key of its query. Agents prefer that
- * one to the header, and none is shown what a client has.
+ * The path with the agent's key in place of each session key of its query. Agents prefer that key
+ * to the header, and none gets a client's key.
  */
 export function withAgentKey(path: string, agentKey: string): string {
   const query = path.indexOf('?');

@@ -18,7 +18,7 @@ import { ProblemError } from '../errors/problem-error.ts';
 export const unauthorized = () =>
   new ProblemError('unauthorized', 'The session key is missing or not valid.');
 
-/** The refusal of a contained request, whose sender is known. */
+/** The rejection of a contained request, whose sender is known. */
 export const notOpened = () =>
   new ProblemError('forbidden', 'The session key in the request is missing or not valid.');
 
@@ -28,7 +28,6 @@ export const agentTimeout = (cause?: unknown) =>
     cause,
   });
 
-/** The problem of a request that failed on its way to the agent. */
 export function agentProblem({ fault, cause }: UpstreamError): ProblemError {
   switch (fault) {
     case 'timeout':
@@ -74,7 +73,7 @@ function targetOf(sandbox: Sandbox): Target | undefined {
 }
 
 const sweepMs = 5000;
-/** Maximum duration of requests under way after their sandbox has stopped running. */
+/** Maximum duration of requests after their sandbox has stopped running. */
 const retiredMs = 5000;
 
 interface Entry {
@@ -89,12 +88,8 @@ export interface AgentUpstream {
   readonly upstream: Upstream;
   /** The key that the agent itself demands. */
   readonly sessionKey: string;
-  /**
-   * Identifies the pod and the key of the agent. When the identity of the sandbox changes, the
-   * upstream ends.
-   */
+  /** Identifies the pod and the key of the agent. A change of the identity ends the upstream. */
   readonly identity: string;
-  /** The owner of the sandbox. */
   readonly owner: string;
 }
 
@@ -103,9 +98,8 @@ export interface UpstreamsOptions {
   readonly find: (name: string) => Sandbox | undefined;
   readonly keys: Pick<SessionKeys, 'agentKeyOf'>;
   readonly limits: ForwardingLimits;
-  /** Maximum connections to one sandbox. */
   readonly connections: number;
-  /** Places of requests and WebSockets with a key, and of those without one. */
+  /** Semaphores of requests and WebSockets with a key, and of those without one. */
   readonly keyed: Shares;
   readonly keyless: Shares;
   readonly clock: Clock;
@@ -131,7 +125,7 @@ export class Upstreams {
   of(sandbox: Sandbox): AgentUpstream | undefined {
     const { name } = sandbox.metadata;
     const known = this.#entries.get(name);
-    // The key is not derived for every request; the sweep notices another master key.
+    // The key is not derived for every request; the sweep detects another master key.
     if (known?.seen === sandbox) return known.agent;
     const wanted = this.#identify(sandbox);
     if (wanted === undefined) return undefined;
@@ -156,8 +150,8 @@ export class Upstreams {
 
   /**
    * Counts a request or a WebSocket, and returns the function that the caller calls at its end.
-   * Throws where there is no place. Requests without a key have places of their own, so that
-   * clients which only know a URL can't take the places of owners.
+   * Throws where no permit is free. Requests without a key have permits of their own, so that
+   * clients which only know a URL can't use up those of owners.
    */
   begin(
     { upstream, owner, identity }: AgentUpstream,
@@ -229,10 +223,7 @@ export class Upstreams {
     this.#retired.set(upstream, timer);
   }
 
-  /**
-   * Finds changes that no event reports: another master key, and WebSockets that have been silent
-   * for long.
-   */
+  /** Detects changes without an event: another master key, and long silent WebSockets. */
   #keepSweeping(): void {
     if (this.#sweep !== undefined || this.#closed) return;
     this.#sweep = this.#options.clock.after(sweepMs, () => {

@@ -13,45 +13,43 @@ export interface HostAccessesOptions {
   readonly clock: Clock;
   readonly credentials: GitCredentials;
   readonly templates: Cache<SandboxTemplate>;
-  /** The API of a provider; undefined where the gateway can open no pull requests there. */
+  /** The API of a provider; undefined where the gateway can open no pull requests. */
   readonly apiOf: (provider: string) => HostApi | undefined;
   /** The provider of conversations that name none. */
   readonly defaultProvider: string | undefined;
 }
 
-/** A request for one conversation. */
 export interface PullRequestCall {
   readonly conversation: CachedConversation;
-  /** Origin of the request, for the audit. */
+  /** Origin of the request, for the audit log. */
   readonly by: 'client' | 'agent' | 'gateway';
-  /** Absent: the call is carried through, because the host may have acted already. */
+  /** Absent: the call is completed, because the host may have acted already. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /** The access of a conversation to its repository, whose policy allows pull requests. */
 export interface HostAccess {
   readonly api: HostApi;
-  /** The place under which pull requests are recorded, whatever the name on the host is now. */
+  /** The repository under which pull requests are recorded, whatever its current name. */
   readonly place: RecordedPlace;
   /**
-   * Asks the host for the present name: hosts redirect no request that changes something under an
-   * old name. Each request about a pull request goes to the target that this returns. Throws where
-   * the policy for the present name allows no pull requests.
+   * Asks the host for the current name: hosts redirect no write under an old name. Each request
+   * about a pull request uses the target that this returns. Throws where the policy for the current
+   * name allows no pull requests.
    */
   readonly present: () => Promise<PresentRepository>;
-  /** Reports that the host has refused the credential. */
   readonly refused: GitCredential['refused'];
 }
 
-/** A repository under its present name, as the host reports it. */
+/** A repository under its current name, as the host reports it. */
 export interface PresentRepository {
   readonly target: ApiTarget;
   readonly defaultBranch: string;
-  /** The policies for the name that the conversation has, and for the present one. All count. */
+  /** The policies for the repository's recorded and current names. Both apply. */
   readonly policies: readonly GitPolicy[];
 }
 
-/** Maximum time for all requests to a host that one call makes. */
+/** Maximum time for all requests to a host in one call. */
 const callMs = 30_000;
 
 /** GitHub allows a token 5000 requests an hour, and this leaves some to its owner. */
@@ -67,7 +65,7 @@ export class HostAccesses {
     this.#budget = new HostBudget(options.clock, hostApiBudget);
   }
 
-  /** Throws where the conversation has no repository, or the owner may not do this with it. */
+  /** Throws where the conversation has no repository, or its owner may open none there. */
   async of({ conversation, by, signal }: PullRequestCall): Promise<HostAccess> {
     const { credentials, templates, apiOf, defaultProvider } = this.#options;
     const { metadata, spec } = conversation;
@@ -83,7 +81,7 @@ export class HostAccesses {
     const policyOf = (named: string) =>
       gitPolicyOf(template?.spec.git, { owner, repository: named });
     const policy = policyOf(name);
-    // Without the template nothing says what the owner may do.
+    // Without the template, no policy permits anything.
     if (template === undefined || !policy.pullRequests.enabled) throw closed();
     const credential = await credentials.of(spec.owner, provider, name);
     if (credential?.token === undefined)
@@ -115,7 +113,7 @@ export class HostAccesses {
 
 const closed = (): ProblemError =>
   refused('The policy of the sandbox allows no pull requests here.');
-/** The error for something that the policy, or the conversation, does not allow. */
+/** The error for an action that the policy, or the conversation, does not allow. */
 export const refused = (detail: string): ProblemError =>
   new ProblemError('pull-request-refused', detail);
 const unsupported = (detail: string): ProblemError =>

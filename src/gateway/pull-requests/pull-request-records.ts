@@ -17,7 +17,7 @@ export interface PullRequestRecordsOptions {
 const stateOf = { open: 'Open', closed: 'Closed', merged: 'Merged' } as const;
 const maxTitleLength = 512;
 
-/** Where a pull request is, under the name of the repository that the conversation has. */
+/** Provider and repository of a pull request, by the conversation's name of the repository. */
 export type RecordedPlace = Pick<PullRequestRecord, 'provider' | 'repository'>;
 
 /** Keeps pull requests in the status of their conversation. */
@@ -28,14 +28,14 @@ export class PullRequestRecords {
     this.#options = options;
   }
 
-  /** The conversation as it is stored. Throws `not-found` where it was made again under its name. */
+  /** The conversation as stored. Throws `not-found` where it was recreated under its name. */
   async stored({ metadata: { namespace, name, uid } }: CachedConversation): Promise<Conversation> {
     const stored = await this.#options.client.get(conversations, namespace, name);
     if (stored.metadata.uid !== uid) throw notFound('conversation');
     return stored;
   }
 
-  /** Stores a pull request in the status, in place of the one with its number. */
+  /** Stores a pull request in the status; replaces the one with its number. */
   async record(
     conversation: CachedConversation,
     place: RecordedPlace,
@@ -49,7 +49,7 @@ export class PullRequestRecords {
     return pullRequest;
   }
 
-  /** Stores what has changed of a pull request that the status has. */
+  /** Stores changes of a pull request that the status has. */
   async update(
     conversation: CachedConversation,
     place: RecordedPlace,

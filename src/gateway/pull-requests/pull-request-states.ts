@@ -12,26 +12,26 @@ export interface PullRequestStatesOptions extends Pick<MeasuredRuntime, 'clock' 
   readonly pullRequests: Pick<PullRequests, 'refresh'>;
 }
 
-/** Interval at which the open pull requests are examined. */
+/** Interval at which the due times of open pull requests are checked. */
 const sweepMs = 30_000;
 const minIntervalMs = 60_000;
 const maxIntervalMs = 6 * 3_600_000;
-/** The interval of a pull request is this part of the time for which its state has not changed. */
+/** Interval of a pull request, as a share of the time without a change of its state. */
 const intervalShare = 1 / 10;
 
-/** The time between two reads of the state of a pull request. Pure. */
+/** Milliseconds between two reads of the state of a pull request. Pure. */
 export const intervalOf = (unchangedMs: number): number =>
   Math.min(Math.max(unchangedMs * intervalShare, minIntervalMs), maxIntervalMs);
 
 /**
- * Reads the state of open pull requests again, so that a status shows what people do on the git
- * host: at first each minute, later each tenth of the age. Each gateway does this; a change is
- * stored once.
+ * Refreshes the state of open pull requests, so that a status shows what people do on the git host:
+ * each minute at first, later each tenth of the age. Each gateway does this; a change is stored
+ * once.
  */
 export class PullRequestStates {
   readonly #options: PullRequestStatesOptions;
   readonly #places: Shares;
-  /** Times of the next read on the monotonic clock, by conversation and number. */
+  /** Monotonic times of the next read, by conversation and number. */
   #dueAt = new Map<string, number>();
   readonly #ended = new AbortController();
   #timer: Timer;
@@ -62,7 +62,7 @@ export class PullRequestStates {
       for (const pullRequest of conversation.status?.pullRequests ?? []) {
         if (pullRequest.state !== 'Open') continue;
         const key = `${conversation.metadata.uid}/${pullRequest.number}`;
-        // One that this process has not read yet is read at once.
+        // A pull request that this process has not read yet is read at once.
         const due = this.#dueAt.get(key) ?? now;
         if (due > now) dueAt.set(key, due);
         else {

@@ -33,7 +33,7 @@ import type { ProblemCode } from '../errors/catalogue.ts';
 // eslint-disable-next-line no-control-regex -- Python ends lines with these too
 const lineEnds = /\r\n?|[\v\f\u{1c}-\u{1e}\u{85}\u{2028}\u{2029}]/gv;
 /**
- * A command at the beginning of a line. Characters without a glyph count as blanks and as nothing,
+ * A command at the beginning of a line. Characters without a glyph count as blanks and as absent,
  * because hosts trim or drop them.
  */
 const command =
@@ -41,8 +41,8 @@ const command =
 
 /**
  * The text with a backslash before each command to the host, or to a bot there, so that Markdown
- * shows the line as it is and nothing obeys it: GitLab and common bots close, approve and merge by
- * a line like `/merge`. A path like `/usr/bin` is no command. Each end of a line becomes a line
+ * shows the line unchanged and nothing executes it: GitLab and common bots close, approve and merge
+ * by a line like `/merge`. A path like `/usr/bin` is no command. Each end of a line becomes a line
  * feed, so that host and gateway see the same lines.
  */
 export const withoutQuickActions = (text: string): string =>
@@ -71,7 +71,6 @@ export interface PullRequestsOptions
   extends HostAccessesOptions, Pick<MeasuredRuntime, 'clock' | 'logger' | 'metrics'> {
   readonly client: KubeClient;
   readonly events: Pick<EventRecorder, 'record'>;
-  /** Where lines of the audit go. */
   readonly audit: Logger;
 }
 
@@ -80,18 +79,18 @@ export interface PullRequestRequest {
   readonly body?: string | undefined;
   /** Branch with the changes. Absent: the branch that the sandbox has pushed last. */
   readonly head?: string | undefined;
-  /** Branch that is to get the changes. Absent: the default branch of the repository. */
+  /** Target branch. Absent: the default branch of the repository. */
   readonly base?: string | undefined;
   readonly draft?: boolean | undefined;
 }
 
 export interface OpenedPullRequest {
   readonly pullRequest: PullRequestRecord;
-  /** False: the branch had an open pull request already. */
+  /** False: the branch already had an open pull request. */
   readonly isNew: boolean;
 }
 
-/** Lifetime of the details of a pull request in the cache: an agent may ask for them in a loop. */
+/** Lifetime of the details of a pull request in the cache: an agent may request them in a loop. */
 export const detailsMs = 10_000;
 /** Maximum characters of the details in the cache. */
 const maxDetailsLength = 4 * 1024 * 1024;
@@ -104,7 +103,6 @@ const maxDetailsLength = 4 * 1024 * 1024;
 export class PullRequests {
   readonly #options: PullRequestsOptions;
   readonly #places: Shares;
-  /** Limits pull requests and comments. */
   readonly #writes: HourlyLimit;
   readonly #accesses: HostAccesses;
   readonly #records: PullRequestRecords;
@@ -126,8 +124,8 @@ export class PullRequests {
   }
 
   /**
-   * Opens a pull request. A branch has one open pull request at most: a repetition finds it, also
-   * one whose answer was lost.
+   * Opens a pull request. A branch has one open pull request at most: a repetition finds it, even
+   * one whose response was lost.
    */
   open(call: PullRequestCall, request: PullRequestRequest): Promise<OpenedPullRequest> {
     return this.#atHost(call, async ({ api, place, present }) => {
@@ -154,10 +152,7 @@ export class PullRequests {
     });
   }
 
-  /**
-   * A pull request of the repository with its comments. Without a number: the last one of the
-   * conversation.
-   */
+  /** A pull request with its comments. Without a number: the last one of the conversation. */
   details(call: PullRequestCall, number?: number): Promise<PullRequestDetails> {
     return this.#atHost(call, async ({ api, place, present }) => {
       const known = numberOf(await this.#records.stored(call.conversation), number);
@@ -171,10 +166,7 @@ export class PullRequests {
     });
   }
 
-  /**
-   * Comments on a pull request that the conversation has opened or is about. Without a number: on
-   * the last one.
-   */
+  /** Comments on a pull request of the conversation. Without a number: on the last one. */
   comment(
     call: PullRequestCall,
     { number, body }: { readonly number?: number | undefined; readonly body: string },
@@ -198,8 +190,8 @@ export class PullRequests {
   }
 
   /**
-   * Reads the state of a recorded pull request again, and stores a change. The sandbox has no part
-   * in this, so its budget does not count.
+   * Reads the state of a recorded pull request again, and stores a change. The sandbox causes no
+   * part of this, so its budget does not count.
    */
   refresh(call: PullRequestCall, { number }: Pick<PullRequestRecord, 'number'>): Promise<void> {
     return this.#atHost({ ...call, by: 'gateway' }, async ({ api, place, present }) => {
@@ -208,7 +200,7 @@ export class PullRequests {
     });
   }
 
-  /** Calls a host within the share of the owner, and turns its errors into problems. */
+  /** Calls a host with a permit of the owner, and converts its errors into problems. */
   async #atHost<T>(call: PullRequestCall, work: (access: HostAccess) => Promise<T>): Promise<T> {
     const { owner } = call.conversation.spec;
     const release = await this.#places.wait({ owner }, call);
@@ -258,8 +250,8 @@ export class PullRequests {
   }
 
   /**
-   * Writes a line of the audit before the host acts, and one with the outcome afterwards. Unknown:
-   * the host may have acted.
+   * Writes a line of the audit log before the host acts, and one with the outcome afterwards.
+   * Unknown: the host may have acted.
    */
   async #audited<T>(
     line: string,
@@ -299,7 +291,7 @@ export class PullRequests {
 
 /**
  * Creates a pull request, or finds the open one of the branch. The host decides, because it accepts
- * one for each branch; a lost answer counts as created when a read then shows the pull request.
+ * one for each branch; a lost response counts as created when a read then shows the pull request.
  */
 async function openOnce(
   api: HostApi,

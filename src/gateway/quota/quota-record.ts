@@ -19,7 +19,6 @@ import {
   wireTime,
 } from '../presenters/schemas.ts';
 
-/** The names of the limits on stored objects. */
 const capNames = {
   maxConversations: 'conversations',
   maxStoredBytes: 'stored_bytes',
@@ -54,7 +53,7 @@ const capSchema = z.object({
     .describe('How much is stored of it; may be more than a limit that was lowered.'),
 });
 
-/** Maximum number of sandboxes in the queue of a record, which streams repeat with each change. */
+/** Maximum sandboxes in the queue of a record, which streams repeat with each change. */
 const maxQueue = 100;
 
 export const quotaSchema = z.object({
@@ -102,7 +101,7 @@ export const quotaSchema = z.object({
 
 export type QuotaRecord = z.output<typeof quotaSchema>;
 
-/** The cap on all owners together, as the operator has counted it last. */
+/** The limit on all owners together, as the operator has counted it last. */
 export interface SharedLimit {
   readonly rule: QuotaRule;
   readonly active: number;
@@ -112,12 +111,11 @@ export interface SharedLimit {
 
 export interface QuotaSources {
   readonly owner: string;
-  /** The owner's own sandboxes, and the quota for them. */
   readonly own: { readonly rule: QuotaRule | undefined; readonly load: Load };
-  /** Starts of theirs that have no sandbox yet. */
+  /** Number of the owner's starts without a sandbox. */
   readonly starts: number;
   readonly shared: SharedLimit | undefined;
-  /** The quota that would refuse a start at once. */
+  /** The quota that would reject a start at once. */
   readonly refused: { readonly rule: QuotaRule; readonly current: number } | undefined;
   readonly conversationIdsIn: (sandboxName: string) => readonly string[];
   readonly stored: Totals;
@@ -147,7 +145,7 @@ const rejected = (rule: QuotaRule, more = ''): NextStart => ({
   reason: `The start would be refused: ${full(rule)}${more}.`,
 });
 
-/** The reason why the quota would choose this victim. */
+/** Why the quota would choose this victim. */
 function whichOf({ onExceeded }: QuotaRule, victim: Sandbox): string {
   if (viewOfSandbox(victim).phase !== 'RUNNING') return 'whose agent can not be used';
   if (isAutomatic(victim, [])) return 'which came back by itself';
@@ -212,9 +210,7 @@ export const storedView = ({ conversations, storedBytes, sandboxes }: Totals) =>
   sandboxes,
 });
 
-/**
- * The quotas as an owner may see them: everything of its own, of others no more than their number.
- */
+/** The quotas as an owner may see them: its own completely, of the others only their number. */
 export function presentQuota(sources: QuotaSources): QuotaRecord {
   const { owner, own, starts, shared, stored, caps, now, conversationIdsIn } = sources;
   const limits = [

@@ -33,15 +33,15 @@ function startsWithoutSandbox({ conversations, sandboxes }: Holdings): number {
 }
 
 /**
- * Number of slots that are in use, or that starts and resumes under way will use. Slots that are
+ * Number of slots that are in use, or that starts and resumes in progress will use. Slots that are
  * being released don't count.
  */
 const slotsInUse = (holdings: Holdings): number =>
-  // Spares are room.
+  // Warm sandboxes count as free.
   holdings.sandboxes.filter((sandbox) => !isSpare(sandbox) && usesSlot(sandbox)).length +
   startsWithoutSandbox(holdings);
 
-/** The conversations of each sandbox: those that are in it, and the one that it was made for. */
+/** The conversations of each sandbox: those in it, and those of its owner references. */
 export function conversationsIn({
   conversations,
   sandboxes,
@@ -65,7 +65,7 @@ export function conversationsIn({
   );
 }
 
-/** The sandboxes of one owner as the operator sees them. */
+/** The sandboxes of one owner as the operator counts them. */
 function ownLoad(
   holdings: Holdings,
   { now, templates }: { readonly now: number; readonly templates: readonly SandboxTemplate[] },
@@ -81,14 +81,13 @@ function ownLoad(
   );
 }
 
-/** Sources of the record of a quota. */
 export interface QuotaReads {
   readonly lookup: ResourceLookup;
   readonly clock: Pick<Clock, 'now'>;
   readonly caps: Pick<StorageCaps, 'of' | 'stored'>;
 }
 
-/** The quota of an owner as clients see it, from the caches alone. */
+/** The quota of an owner as clients see it, from the caches only. */
 export function quotaRecord({ lookup, clock, caps }: QuotaReads, owner: string) {
   const rules = quotaRules(lookup.quotas());
   const holdings = lookup.holdingsOf(owner);
@@ -148,10 +147,7 @@ export const quotaRoutes = (reads: QuotaReads): readonly Route[] => [
   }),
 ];
 
-/**
- * Refuses what a quota with the policy Reject has no room for, as far as the cache knows: the
- * operator refuses what comes in all the same.
- */
+/** Rejects a start beyond a Reject quota, as far as known; the operator rejects the others. */
 export function refuseOverQuota(lookup: ResourceLookup, owner: string): void {
   const refusal = refusalOf(lookup, owner);
   if (refusal === undefined) return;

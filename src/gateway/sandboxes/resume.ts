@@ -16,7 +16,6 @@ import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { ResourceLookup } from '../lookup/resource-lookup.ts';
 import { writeOnStored } from '../lookup/stored.ts';
 
-/** Dependencies of a resume. */
 export interface ResumeNeeds {
   readonly client: KubeClient;
   readonly clock: Clock;
@@ -24,9 +23,8 @@ export interface ResumeNeeds {
 }
 
 /**
- * Whether a resume brings back a sandbox in ERROR: it does where the sandbox has run, unless the
- * start of the conversation that the sandbox was made for has failed. For a sandbox in another
- * phase the result is false.
+ * Whether a resume restarts a sandbox in ERROR: only one that has run, unless the start of the
+ * conversation that the sandbox was made for has failed. False for a sandbox in another phase.
  */
 export function comesBackFromError(lookup: ResourceLookup, sandbox: Sandbox): boolean {
   if (viewOfSandbox(sandbox).phase !== 'ERROR' || !hasRun(sandbox)) return false;
@@ -35,8 +33,8 @@ export function comesBackFromError(lookup: ResourceLookup, sandbox: Sandbox): bo
 }
 
 /**
- * Throws 409 for a sandbox that is gone, or that has failed and does not come back. `use` adds to
- * the message what the sandbox is of no use for.
+ * Throws 409 for a sandbox that is deleted, or that has failed and can not be restarted. `use`
+ * completes the message: what the sandbox can not be used for.
  */
 export function refuseUnusable(phase: SandboxStatus, { comesBack = false, use = '' } = {}): void {
   if (phase === 'MISSING' || (phase === 'ERROR' && !comesBack))
@@ -60,8 +58,8 @@ export async function requestResume(
 }
 
 /**
- * Requests a resume, and that a run which the pause has interrupted continues. The request names a
- * generation, so the write names the version that was read.
+ * Requests a resume, and that an interrupted run continues. The request names a generation, so the
+ * write names the version that was read.
  */
 export async function requestRun(
   { client, clock, feeds }: ResumeNeeds,

@@ -6,7 +6,6 @@ import { sandboxSettingsRoutes } from './secrets-of-sandbox.ts';
 type Dependencies = Parameters<typeof sandboxRoutes>[0] &
   Parameters<typeof sandboxSettingsRoutes>[0];
 
-/** Sandboxes, their secrets, and the specs that they are made from. */
 export const routesOfSandboxes = (needs: Dependencies): readonly Route[] => [
   ...sandboxRoutes(needs),
   ...sandboxSettingsRoutes(needs),

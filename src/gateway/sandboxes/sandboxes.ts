@@ -41,7 +41,6 @@ import {
 import { refuseOverQuota } from '../quota/quota.ts';
 import { comesBackFromError, refuseUnusable, requestResume, requestRun } from './resume.ts';
 
-/** Dependencies of the routes of sandboxes. */
 interface SandboxNeeds {
   readonly client: KubeClient;
   readonly namespace: string;
@@ -55,10 +54,7 @@ interface SandboxNeeds {
   readonly templateName: string;
 }
 
-/**
- * The next generation. After an unreadable one it is the time in seconds, a number that no count of
- * rotations reaches.
- */
+/** The next generation; after an unreadable one the time in seconds, beyond any count. */
 function generationAfter(sandbox: Sandbox, nowMs: number): number {
   const generation = sessionKeyGenerationOf(sandbox) ?? Math.floor(nowMs / 1000);
   if (generation >= maxSessionKeyGeneration)
@@ -70,9 +66,9 @@ function generationAfter(sandbox: Sandbox, nowMs: number): number {
 }
 
 /**
- * Moves the session keys of a sandbox to another generation than the one that was seen, and waits
- * until the cache shows it. The write names the version that was read, so that concurrent requests,
- * a retry and a lost answer make one rotation and never go back.
+ * Moves the session keys of a sandbox to another generation than the given one, and waits until the
+ * cache shows it. The write names the version that was read, so that concurrent requests, a retry
+ * and a lost response cause one rotation and never a return.
  */
 async function rotateSessionKey(
   { client, clock, feeds }: SandboxNeeds,
@@ -159,9 +155,8 @@ export const sandboxRoutes = (needs: SandboxNeeds): readonly Route[] => [
       const sandbox = await ownSandbox(needs.lookup, call);
       refuseUnusable(viewOfSandbox(sandbox).phase);
       const { name, namespace, uid } = sandbox.metadata;
-      // The pause is written also where the cache shows a paused sandbox: the cache may not show a
-      // resume yet.
-      // Another sandbox of this name stays as it is.
+      // The pause is written even where the cache shows a paused sandbox: it may lag behind a
+      // resume. Another sandbox of this name stays unchanged.
       const patch = { metadata: { uid }, spec: { replicas: 0 } };
       await needs.client.mergePatch(sandboxes, namespace, name, patch);
       await needs.feeds.sandboxes.settled(name, (seen) => seen?.spec.replicas === 0);
@@ -214,12 +209,12 @@ export const sandboxRoutes = (needs: SandboxNeeds): readonly Route[] => [
   }),
 ];
 
-/** Maximum time of a deletion for the archive, in milliseconds. */
+/** Maximum delay of a deletion for the archive, in milliseconds. */
 const endMs = 10_000;
 
 /**
- * Pauses a sandbox before its deletion, so that the operator archives what its agent has. A sandbox
- * whose pause does not end in time is deleted all the same.
+ * Pauses a sandbox before its deletion, so that the operator archives the agent's data. A sandbox
+ * whose pause does not end in time is deleted anyway.
  */
 async function endAgent(
   { client, feeds }: SandboxNeeds,
@@ -250,7 +245,7 @@ async function startSandbox(
   };
   const create = () =>
     client.create(sandboxes, object).catch(async (error: unknown) => {
-      // The sandbox may be stored all the same, and no other request has its name.
+      // The sandbox may be stored nevertheless, and no other request uses its name.
       const present = mayBeExecuted(error) ? await lookup.sandbox(owner, name) : undefined;
       if (present === undefined) throw error;
       return present;

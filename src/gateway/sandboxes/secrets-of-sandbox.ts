@@ -25,7 +25,7 @@ export function sandboxSettingsRoutes({
   readonly secrets: SecretReader;
   readonly secretReads: SecretReads;
 }): readonly Route[] {
-  /** Where the request shows the session key, its sandbox is in the cache. */
+  /** A session key is only valid for a sandbox in the cache. */
   const sandboxOf = async (owner: string | undefined, id: string): Promise<Sandbox> => {
     const sandbox = owner === undefined ? lookup.sandboxNamed(id) : await lookup.sandbox(owner, id);
     if (sandbox === undefined) throw notFound('sandbox');
@@ -52,8 +52,7 @@ export function sandboxSettingsRoutes({
       handle: async ({ owner, params: { id, name }, response }) => {
         const { requestId, principal, chain } = response.locals;
         const sandbox = await sandboxOf(owner, id);
-        // A script that runs in a page has the cookie of the person, and by it makes keys and reads
-        // session keys.
+        // A page's script has the person's cookie, which makes keys and reads session keys.
         if (chain?.hasSession !== false)
           throw new ProblemError(
             'forbidden',

@@ -41,7 +41,7 @@ const present = ({ name, description: text }: OwnerSecret): z.output<typeof secr
   description: text ?? null,
 });
 
-/** Throws 422 where the sealed texts of an owner would exceed what one owner may store. */
+/** Throws 422 where the encrypted texts of an owner would exceed the owner's maximum. */
 export function refuseTooLarge(settings: OwnerSettingsSpec, path: string): OwnerSettingsSpec {
   const texts = [...(settings.secrets ?? []), ...(settings.mcpServers ?? [])];
   const total = texts.reduce((sum, { sealed = '' }) => sum + sealed.length, 0);
@@ -52,7 +52,7 @@ export function refuseTooLarge(settings: OwnerSettingsSpec, path: string): Owner
   );
 }
 
-/** Secrets of owners. Their values are written, and read by agents alone. */
+/** Secrets of owners. Clients write their values, and only agents read them. */
 export function secretRoutes({
   settings,
   sealing,
@@ -67,7 +67,7 @@ export function secretRoutes({
     sealed: sealing.seal(value, { scope: 'secret', owner, name }),
     updatedTime: new Date(clock.now()).toISOString(),
   });
-  /** A secret under another name is sealed anew: a sealed text opens under its name alone. */
+  /** A renamed secret is encrypted again: an encrypted text is bound to its name. */
   const renamed = (owner: string, secret: OwnerSecret, name: string): OwnerSecret => {
     if (secret.name === name) return secret;
     const value = sealing.open(secret.sealed, { scope: 'secret', owner, name: secret.name });

@@ -11,7 +11,7 @@ import { unreadable } from '../lookup/secret-reader.ts';
 import { label, unused } from '../http/fields.ts';
 import { refuseTooLarge } from './secrets.ts';
 
-/** Text in the place of each value in answers, as the published clients know it. */
+/** Text in place of each value in responses, as the published clients know it. */
 const hiddenValue = '**********';
 
 const hiddenValues = z
@@ -62,7 +62,7 @@ const commitText = () =>
     .transform((text) => text.trim())
     .nullish();
 
-/** As the rule of the CRD has it. */
+/** The same rule as in the CRD. */
 const serverUrl =
   /^https?:\/\/(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:[/?][A-Za-z0-9._~:/?&=%@+,;!*()-]*)?$/;
 const headerName = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/;
@@ -124,10 +124,7 @@ const mcpDiff = z
 
 const model = label(256).nullish();
 
-/**
- * Preferences of the official web UI, which sends them here as fields of their own. The UI works
- * with its defaults.
- */
+/** Preferences of the official web UI, sent as own fields; the UI works with its defaults. */
 const preferences = Object.fromEntries(
   [
     'language',
@@ -140,8 +137,8 @@ const preferences = Object.fromEntries(
 );
 
 /**
- * Fields that are absent stay as they are. The differences of the settings of an agent are open:
- * clients send whatever their version of the agent has.
+ * Absent fields stay unchanged. The differences of the settings of an agent are open: clients send
+ * whatever their version of the agent has.
  */
 export const settingsRequestSchema = z
   .strictObject({
@@ -173,7 +170,7 @@ export const settingsRequestSchema = z
   }));
 export type SettingsRequest = z.output<typeof settingsRequestSchema>;
 
-/** The settings after a request. Throws 422 that names the field where they would be invalid. */
+/** The settings after a request. Throws 422 that names the field of an invalid one. */
 export function changedSettings(
   stored: OwnerSettingsSpec,
   request: SettingsRequest,
@@ -237,7 +234,7 @@ interface ServerChange {
 function serverAfter({ name, known, patch, owner, sealing, path }: ServerChange): OwnerMcpServer {
   const url = given(patch.url, known?.url);
   const command = given(patch.command, known?.command);
-  // A server changes from one transport to the other by what the request names.
+  // A server changes from one transport to the other by the fields of the request.
   const isRemote = typeof patch.url === 'string' || (url !== undefined && !patch.command);
   if (isRemote ? url === undefined : command === undefined)
     throw invalidField(path, 'must have a url or a command');
@@ -259,16 +256,15 @@ function serverAfter({ name, known, patch, owner, sealing, path }: ServerChange)
 }
 
 /**
- * The place that the values of a server are for: the origin of its URL, or its program with its
- * arguments, which name a package, for instance. A request can't read the values, so it must not
- * send them elsewhere either.
+ * The destination of a server's values: the origin of its URL, or its program with its arguments,
+ * which may name a package. A request can't read the values, so it must not redirect them either.
  */
 const placeOf = ({ url, command, args = [] }: Partial<OwnerMcpServer>): string =>
   url === undefined
     ? `program ${JSON.stringify([command, ...args])}`
     : `origin ${URL.parse(url)?.origin ?? url}`;
 
-/** A field of a merge patch: absent keeps what is there, and null removes it. */
+/** A field of a merge patch: absent keeps the value, and null removes it. */
 const given = <T>(wanted: T | null | undefined, known: T | undefined): T | undefined =>
   wanted === undefined ? known : (wanted ?? undefined);
 

@@ -25,14 +25,13 @@ const emptyPage = { items: [], next_page_id: null };
 
 interface Constant {
   readonly summary: string;
-  /** Names of the parameters that clients send, without effect. */
+  /** Names of ignored parameters that clients send. */
   readonly parameters?: readonly string[];
-  /** The answer, by default an empty page. */
+  /** The response, by default an empty page. */
   readonly answer?: z.ZodType;
   readonly json?: object;
 }
 
-/** An endpoint with the same answer for every request. */
 const constantRoute = (
   path: string,
   operationId: string,
@@ -50,10 +49,7 @@ const constantRoute = (
   });
 const pageParameters = ['limit', 'page_id'] as const;
 
-/**
- * Empty endpoints that the official web UI expects of every cloud: each 404 would show its users an
- * error message.
- */
+/** Empty endpoints that the official web UI expects: a 404 would show an error message. */
 export const unsupportedRoutes: readonly Route[] = [
   constantRoute('/api/organizations', 'listOrganizations', {
     summary: 'Organizations: there are none, an API key belongs to an owner',
@@ -111,7 +107,6 @@ const noDeviceLogin = [
   'the web UI in the field API Key when it is first opened.',
 ].join(' ');
 
-/** Dependencies of the routes of settings. */
 interface SettingsNeeds {
   readonly lookup: ResourceLookup;
   readonly settings: SettingsStore;
@@ -120,7 +115,7 @@ interface SettingsNeeds {
   readonly templateName: string;
 }
 
-/** Endpoints that the official command line and web UI call before everything else. */
+/** Endpoints that the official command line and web UI call first. */
 export const settingsRoutes = ({
   lookup,
   settings: store,
@@ -215,7 +210,6 @@ export const settingsRoutes = ({
 
 type Dependencies = Parameters<typeof settingsRoutes>[0] & Parameters<typeof secretRoutes>[0];
 
-/** Settings and secrets of owners. */
 export const routesOfSettings = (needs: Dependencies): readonly Route[] => [
   ...unsupportedRoutes,
   ...settingsRoutes(needs),

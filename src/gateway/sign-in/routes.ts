@@ -14,18 +14,16 @@ import { isFromOwnPage, ownPath } from './session-cookie.ts';
 const hidden = (name: string, value: string): string =>
   `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`;
 
-/** Where people get a link, for those who have none. */
+/** Instructions for people without a link. */
 const wayToLink =
   '<p>A link signs you in without a key, once. On this machine <code>make run</code> prints one, and the command for the next one, which ends in <code>login-link</code>. On a cluster ask the people who run this service: they make one with <code>conversation-operator login-link --owner NAME</code>.</p>';
 
-/** The page that asks for an API key. */
 const keyPage = ({
   returnTo,
   notice = '',
 }: {
   /** Path to open after the sign-in. */
   readonly returnTo: string;
-  /** The reason why an attempt has failed. */
   readonly notice?: string;
 }): Page => ({
   title: 'Sign in',
@@ -45,8 +43,8 @@ ${wayToLink}
 });
 
 /**
- * The page of a link, whose button signs in. A request for the page changes nothing: a scanner of
- * mails, or another site that opens the link, leaves the decision to the person.
+ * The page of a link, whose button signs in. A request for the page changes nothing: an email
+ * scanner, or another site that opens the link, leaves the decision to the person.
  */
 const confirmationPage = ({
   owner,
@@ -54,9 +52,7 @@ const confirmationPage = ({
   token,
   returnTo,
 }: {
-  /** Whom the link signs in as. */
   readonly owner: string;
-  /** Owner who is signed in now. */
   readonly present: string | undefined;
   readonly token: string;
   readonly returnTo: string;
@@ -81,7 +77,6 @@ ${hidden('return_to', returnTo)}
 const mediaType = 'text/html';
 const { post, getOpen, postOpen } = endpoints('pages');
 
-/** Maximum bytes of the form of the sign-in. */
 const maxFormBytes = 8 * 1024;
 const formType = 'application/x-www-form-urlencoded';
 
@@ -91,7 +86,6 @@ const refusedLink =
   'The link is not valid: it signs in once, within 10 minutes. Get a new link, or use an API key.';
 const refusedKey = 'The API key is not valid.';
 
-/** Dependencies of the routes of the sign-in. */
 interface SignInNeeds {
   readonly sessions: Sessions;
   readonly ring: KeyRing;
@@ -132,8 +126,7 @@ export const signInRoutes = (needs: SignInNeeds): readonly Route[] => {
             : leadTo(response, returnTo);
         const link = await sessions.linkOf(token);
         if (link === undefined) return refuse(response, { notice: refusedLink, returnTo });
-        // Scanners of mails and chats open links too, some in a whole browser: only the form of the
-        // page uses the link up.
+        // Scanners of emails and chats open links too: only the form of the page uses a link up.
         const { owner } = link.key.spec;
         return sendPage(response, confirmationPage({ owner, present, token, returnTo }), 200);
       },

@@ -4,10 +4,9 @@ import { z } from 'zod';
 import type { RandomBytes } from '../auth/key.ts';
 import { maxPathLength } from '../pages/page.ts';
 
-/** The part of a request that decides which cookie belongs to it. */
+/** The part of a request that decides its cookie. */
 export type CookieRequest = Pick<IncomingMessage, 'headers'>;
 
-/** The cookie of one origin of the service. */
 interface CookieKind {
   readonly name: string;
   readonly isSecure: boolean;
@@ -15,13 +14,13 @@ interface CookieKind {
 
 const loopbackHost = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::(\d{1,5}))?$/i;
 
-/** Whether the request names a host of the machine that the browser runs on. */
+/** Whether the request names a loopback host, that of the browser's own machine. */
 export const isLoopback = ({ headers }: CookieRequest): boolean =>
   loopbackHost.test(headers.host ?? '');
 
 /**
  * Browsers send a cookie to every port of a host, so that its name contains the port where several
- * services may share the host. The prefix `__Host-` makes a browser refuse a cookie that another
+ * services may share the host. The prefix `__Host-` makes a browser reject a cookie that another
  * host, or a page without TLS, has set.
  */
 function kindOf(request: CookieRequest, publicUrl: string): CookieKind {
@@ -62,12 +61,11 @@ export function setCookie(
   ].join('; ');
 }
 
-/** Content of a session cookie. */
 const sessionSchema = z.object({
   /** Name and UID of the ApiKey that the session acts for. */
   name: z.string().min(1),
   uid: z.string().min(1),
-  /** Times in milliseconds since 1970: when it was made, and from when it is invalid. */
+  /** Milliseconds since 1970: of the creation and of the expiry. */
   issuedAtMs: z.int().positive(),
   expiresAtMs: z.int().positive(),
 });
@@ -81,7 +79,7 @@ const maxSealedLength = 1024;
 
 /**
  * The text of a session for a cookie, encrypted and authenticated with the first key. Only a
- * gateway that has the key can make or read it.
+ * gateway that has the key can create or read it.
  */
 export function seal(
   session: Session,
@@ -96,8 +94,8 @@ export function seal(
 }
 
 /**
- * The session in a sealed text; undefined where no key opens it. During a rotation of the master
- * key, the earlier keys open the cookies that they have sealed.
+ * The session in an encrypted text; undefined where no key decrypts it. During a rotation of the
+ * master key, the earlier keys decrypt their cookies.
  */
 export function unseal(sealed: string, keys: readonly Buffer[]): Session | undefined {
   if (sealed.length > maxSealedLength) return undefined;
@@ -121,7 +119,7 @@ function decrypt(bytes: Buffer, key: Buffer): string | undefined {
       decryption.final(),
     ]).toString('utf8');
   } catch {
-    // The text was changed, or another installation has sealed it.
+    // The text was changed, or comes from another installation.
     return undefined;
   }
 }
@@ -131,7 +129,7 @@ type OriginRequest = Pick<IncomingMessage, 'headers' | 'method'>;
 const hostOf = (url: string): string | undefined =>
   URL.canParse(url) ? new URL(url).host : undefined;
 
-/** Whether a page of another origin than the service has made the request, as the browser says. */
+/** Whether a page of another origin has made the request, by the browser's headers. */
 export function isFromElsewhere({ headers }: Pick<OriginRequest, 'headers'>): boolean {
   const site = headers['sec-fetch-site'];
   return site !== undefined && site !== 'same-origin' && site !== 'none';
@@ -140,7 +138,7 @@ export function isFromElsewhere({ headers }: Pick<OriginRequest, 'headers'>): bo
 /**
  * Whether a page of the service itself has made a write. The header Origin names the service: by
  * the host of the request, or by the public URL where a proxy has replaced that host. Browsers send
- * Sec-Fetch-Site to every address but a plain-text one of another machine.
+ * Sec-Fetch-Site to every address except a plain-text one of another machine.
  */
 export function isFromOwnPage(request: OriginRequest, publicUrl: string): boolean {
   const { origin, host, 'sec-fetch-site': site } = request.headers;

@@ -26,7 +26,6 @@ import {
   type Session,
 } from './session-cookie.ts';
 
-/** How long a link is valid. */
 export const linkMinutes = 10;
 
 interface LoginLinkOptions {
@@ -35,15 +34,14 @@ interface LoginLinkOptions {
   readonly owner: string;
   readonly role: NonNullable<ApiKeySpec['role']>;
   readonly clock: Pick<Clock, 'now'>;
-  /** URL of the gateway. */
   readonly url: string;
-  /** The key that the link, and the session that it makes, end with. */
+  /** The key that the link and its session depend on. */
   readonly maker?: ApiKey | undefined;
 }
 
 /**
  * Creates a link that signs in once, within 10 minutes. The link's ApiKey opens nothing else; the
- * gateway that deletes it makes the session, so that no two do.
+ * gateway that deletes it creates the session, so that only one does.
  */
 export async function createLoginLink({
   url,
@@ -62,9 +60,9 @@ export async function createLoginLink({
 }
 
 const dayMs = 24 * 60 * 60 * 1000;
-/** Maximum lifetime of a session; then the person signs in again. */
+/** Maximum lifetime of a session; after that the person signs in again. */
 const sessionMs = 7 * dayMs;
-/** Age of a session whose ApiKey a replica may not have seen yet, and how long it waits for it. */
+/** Maximum age of a session whose ApiKey a replica may lack, and maximum wait for it. */
 const youngMs = 30_000;
 const appearMs = 1_000;
 /** Maximum sessions of one owner; the next one ends the oldest. */
@@ -86,7 +84,7 @@ export interface SessionsOptions {
 }
 
 /**
- * Sessions of people in browsers. A session is a sealed cookie that names an ApiKey of its own:
+ * Sessions of people in browsers. A session is an encrypted cookie that names an ApiKey of its own:
  * every replica reads it, none stores it, and it ends with the ApiKey.
  */
 export class Sessions {
@@ -97,7 +95,7 @@ export class Sessions {
   }
 
   /**
-   * The principal of the session of a request; undefined where it has none. The cookie does not
+   * The principal of the session of a request; undefined without a session. The cookie does not
    * count in a request from a page elsewhere. Throws `cross-origin-request` for a write that no
    * page of the service has made.
    */
@@ -121,10 +119,7 @@ export class Sessions {
     return valid?.key.spec.signIn === 'Session' ? principalOfKey(valid) : undefined;
   }
 
-  /**
-   * Waits until the cache shows the ApiKey of a session that another replica has opened a moment
-   * ago.
-   */
+  /** Waits until the cache shows the ApiKey of a session that another replica has just created. */
   async seen(request: CookieRequest): Promise<void> {
     const { ring, clock } = this.#options;
     const session = this.#sessionOf(request);
@@ -133,8 +128,8 @@ export class Sessions {
   }
 
   /**
-   * The valid ApiKey of a link; undefined where the link is wrong, was used, or is too old. A link
-   * that was made a moment ago is waited for.
+   * The valid ApiKey of a link; undefined where the link is wrong, used, or expired. Waits for the
+   * cache to show a new link.
    */
   async linkOf(token: string): Promise<ValidKey | undefined> {
     const { ring } = this.#options;
@@ -144,8 +139,8 @@ export class Sessions {
 
   /**
    * Signs in by a link. The deletion of the link's ApiKey decides: of concurrent requests on any
-   * replica, one gets a session.
-   * @returns The owner; undefined where the link is wrong, was used, or is too old.
+   * replica, one gets a session. @returns The owner; undefined where the link is wrong, used, or
+   * expired.
    */
   async redeem(token: string, response: ServerResponse): Promise<string | undefined> {
     const link = await this.linkOf(token);
@@ -176,8 +171,8 @@ export class Sessions {
   }
 
   /**
-   * Creates an ApiKey that opens nothing but the session, and sets the cookie. Each session has an
-   * ApiKey of its own: a sign-out ends what the session has opened, and nothing else.
+   * Creates an ApiKey that only opens the session, and sets the cookie. Each session has an ApiKey
+   * of its own: a sign-out ends everything that the session has opened, and nothing else.
    */
   async #open(
     { owner, role, issuedBy }: Pick<ApiKeySpec, 'owner' | 'role' | 'issuedBy'>,
@@ -187,7 +182,7 @@ export class Sessions {
     const makerEndMs = this.#makerExpiryOf(issuedBy);
     await this.#makeRoom(owner);
     const expiresAtMs = Math.min(clock.now() + Math.min(sessionMs, maxKeyLifetimeMs), makerEndMs);
-    // The key itself is in no place: only the cookie acts for it.
+    // The key itself is stored nowhere: only the cookie uses it.
     const { resource } = await issueKey({
       client,
       namespace,
@@ -203,7 +198,6 @@ export class Sessions {
     this.#set(resource, expiresAtMs, response);
   }
 
-  /** Removes the cookie, and deletes the ApiKey of the session. */
   async close(response: ServerResponse): Promise<void> {
     const { namespace, publicUrl } = this.#options;
     const { req: request } = response;
@@ -245,8 +239,8 @@ export class Sessions {
   }
 
   /**
-   * Deletes what earlier sign-ins of the owner have left: links and sessions that have expired, and
-   * the oldest session where there are too many.
+   * Deletes what earlier sign-ins of the owner have left: expired links and sessions, and the
+   * oldest session where there are too many.
    */
   async #makeRoom(owner: string): Promise<void> {
     const { lookup, clock } = this.#options;

@@ -8,7 +8,6 @@ import type { Request, RequestHandler } from 'express';
 import { unavailable } from '../errors/problem-error.ts';
 import type { Route } from '../http/route.ts';
 
-/** Dependencies of the authentication of requests. */
 interface AuthenticationNeeds {
   readonly agents: AgentAccess;
   readonly isSynced: () => boolean;
@@ -21,9 +20,8 @@ interface AuthenticationNeeds {
 
 /**
  * Finds the owner of a request by its key, or by the session of a person. Throws 401 for a request
- * without either, 429 after
- * too many of these, and 503 until the caches are filled: before that, a key that the cache lacks
- * could be right.
+ * without either, 429 after too many of these, and 503 until the caches are synced: before that, a
+ * key that the cache lacks could be valid.
  */
 export const authenticate =
   (needs: AuthenticationNeeds, route: Route): RequestHandler =>
@@ -44,7 +42,7 @@ export const authenticate =
   };
 
 /**
- * The owner of the sandbox whose session key a request shows, and the API keys behind it. A session
+ * The owner of the sandbox whose session key a request has, and the API keys behind it. A session
  * key is not tried as an API key, so it is no failed attempt.
  */
 function openedBySessionKey(
@@ -57,7 +55,7 @@ function openedBySessionKey(
     : undefined;
 }
 
-/** The person whose session cookie a request without a key shows. */
+/** The person whose session cookie a request without a key has. */
 async function personOf(sessions: Sessions, request: Request): Promise<Principal | undefined> {
   const { cookie, authorization, 'x-session-api-key': key } = request.headers;
   if (cookie === undefined || authorization !== undefined || key !== undefined) return undefined;

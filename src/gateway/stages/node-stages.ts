@@ -12,18 +12,14 @@ import { proxyWebSocket } from '../proxy/proxy-websocket.ts';
 import type { Duplex } from 'node:stream';
 
 /**
- * A stage of every request. Returns true when the stage has taken the response over, so that no
- * later stage sees the request.
+ * A stage of every request. Returns true after it has taken over the response: no later stage sees
+ * the request.
  */
 export type Stage = (request: IncomingMessage, response: ServerResponse) => boolean;
 
-/**
- * A stage of every WebSocket handshake, with what the client has sent behind it. Returns true as a
- * `Stage` does.
- */
+/** A stage of every WebSocket handshake. Returns true as a `Stage` does. */
 export type UpgradeStage = (request: IncomingMessage, socket: Duplex, head: Buffer) => boolean;
 
-/** Announces a shutdown with the response. */
 export const announceShutdown =
   ({ lastResponses }: { readonly lastResponses: LastResponses }): Stage =>
   (_request, response) => {
@@ -31,7 +27,7 @@ export const announceShutdown =
     return false;
   };
 
-/** Refuses a request where too many of its client address are under way behind trusted proxies. */
+/** Rejects a request beyond the limit of a client address behind trusted proxies. */
 export const limitAddress =
   ({ connections }: { readonly connections: Connections }): Stage =>
   (request, response) => {
@@ -40,7 +36,7 @@ export const limitAddress =
     return refusal !== undefined;
   };
 
-/** Refuses a WebSocket under the same limit. */
+/** Rejects a WebSocket beyond the same limit. */
 export const limitAddressOfUpgrade =
   ({ connections }: { readonly connections: Connections }): UpgradeStage =>
   (request, socket) => {
@@ -49,7 +45,7 @@ export const limitAddressOfUpgrade =
     return refusal !== undefined;
   };
 
-/** Passes a request for a sandbox's agent on to it, and answers its preflights. */
+/** Forwards a request to a sandbox's agent, and answers its preflights. */
 export const proxyToSandbox =
   ({
     agents,
@@ -65,7 +61,6 @@ export const proxyToSandbox =
     return true;
   };
 
-/** Joins a WebSocket with the agent of the sandbox that it is for. */
 export const joinWithSandbox =
   ({ agents }: { readonly agents: AgentAccess }): UpgradeStage =>
   (request, socket, head) => {
@@ -79,7 +74,7 @@ export const joinWithSandbox =
 const needsKey = ({ method, url }: IncomingMessage): boolean =>
   method !== 'OPTIONS' && url?.startsWith('/api/') === true;
 
-/** Refuses a request of an overloaded gateway before anything else is spent on the request. */
+/** Rejects a request to an overloaded gateway before any other work. */
 export const shedLoad =
   ({
     loadShedder,
@@ -93,18 +88,14 @@ export const shedLoad =
       ? loadShedder.refusal(request.method === 'GET' ? 'reads' : 'writes')
       : undefined;
     if (overload === undefined) return false;
-    // The parser has read a small body before the next microtask, so that the connection can be
-    // kept.
+    // The parser has read a small body before the next microtask, and the connection stays.
     queueMicrotask(() => {
       if (!allowOrigins(request, response)) sendProblem(response, overload, requestIdOf(request));
     });
     return true;
   };
 
-/**
- * Closes the connection of a client that takes too long to send its request. An upload to an agent
- * has a limit of its own.
- */
+/** Closes the connection of a too slow request. An upload to an agent has its own limit. */
 export const limitRequestTime =
   ({
     clock,

@@ -22,8 +22,8 @@ const isJson = ({ headers }: Request): boolean =>
   /^application\/json\s*(;|$)/i.test(headers['content-type'] ?? '');
 
 /**
- * Reads the body of a request as soon as there is room for it. The client's connection is not read
- * until then. Where the endpoint has no body, JSON is read all the same: its fields are refused.
+ * Reads the body of a request once memory is free for it. The client's connection is not read until
+ * then. Where the endpoint has no body, JSON is read nevertheless, to reject its fields.
  */
 export const readBody =
   (
@@ -60,16 +60,14 @@ export const readBody =
       if (maxForwardedBytes === undefined) rateLimits.written(owner, body.length);
       request.body = body;
     } catch (error) {
-      // A client that has left while it waited needs no response.
+      // A client that disconnected while it waited needs no response.
       if (gone.signal.aborted) return;
       throw error;
     }
     next();
   };
 
-/**
- * Parses the body in a turn of its own on the event loop: a large body takes several milliseconds.
- */
+/** Parses the body in its own turn of the event loop: a large body takes several milliseconds. */
 export const parseBody =
   ({ scheduler }: { readonly scheduler: FairScheduler }): RequestHandler =>
   async (request, response, next) => {
@@ -83,10 +81,7 @@ export const parseBody =
 /** Parameters of the query that may be given more than once. */
 const repeatable: ReadonlySet<string> = new Set(['id', 'ids']);
 
-/**
- * Runs the handler of the route in a turn of the owner. The handler first validates what its
- * schemas name.
- */
+/** Validates the request by the route's schemas and runs its handler, in the owner's turn. */
 export const handle =
   (
     {
@@ -119,8 +114,8 @@ export const handle =
   };
 
 /**
- * Refuses a query that parsers repair in different ways: a percent sign without digits, or bytes
- * that are not UTF-8. Refuses NUL too.
+ * Rejects a query that parsers repair in different ways: a percent sign without digits, or bytes
+ * that are not UTF-8. Rejects NUL too.
  */
 function refuseUnreadable(query: string): void {
   if (!query.includes('%')) return;
@@ -133,9 +128,9 @@ function refuseUnreadable(query: string): void {
 }
 
 /**
- * The query of a request target. Throws `malformed-request`.
- * @param repeatable Parameters that may be given more than once; their values are lists, also with
- * one element. The last value of every other parameter counts.
+ * The query of a request target. Throws `malformed-request`. @param repeatable Parameters that may
+ * be given more than once; their values are lists, also with one element. The last value of every
+ * other parameter counts.
  */
 function queryOf(
   target: string,
@@ -174,7 +169,7 @@ export const respond =
   ): RequestHandler =>
   (request, response) => {
     const { owner, leave, result } = response.locals;
-    // A stream that is still open is no work any more.
+    // A stream that is still open does no work any more.
     leave?.();
     if (result === undefined || result === 'sent') return;
     const bytes =
@@ -197,7 +192,6 @@ function send(response: Response, result: Exclude<HandlerResult, 'sent'>): numbe
   return sendJson(response, result.status ?? 200, result.json);
 }
 
-/** Sends the problem that a stage or a handler has thrown. */
 export const respondWithProblem =
   ({ logger }: { readonly logger: Logger }): ErrorRequestHandler =>
   // eslint-disable-next-line @typescript-eslint/no-unused-vars -- four parameters
@@ -222,7 +216,7 @@ export const respondWithProblem =
     });
   };
 
-/** A read fails when its client leaves, which is no trouble of the service. */
+/** A read fails when its client disconnects, which is no failure of the service. */
 const levelOf = (
   { status }: { readonly status: number },
   { method }: Request,

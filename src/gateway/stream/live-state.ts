@@ -21,13 +21,13 @@ interface StalenessOptions {
   readonly clock: Clock;
 }
 
-/** Delay between two checks, and the time after which an interruption counts, in milliseconds. */
+/** Delay between two checks, and minimum duration of an outage, in milliseconds. */
 const checkMs = 1_000;
 const staleMs = 10_000;
 
 /**
- * Whether the caches have had no connection to the API server for longer than it takes to connect
- * again, so that a stream would show an old state as the present one.
+ * Whether the caches have had no connection to the API server for longer than a reconnection takes,
+ * so that a stream would show an old state as the current one.
  */
 export class Staleness {
   readonly #options: StalenessOptions;
@@ -71,7 +71,6 @@ export class Staleness {
   }
 }
 
-/** Dependencies of the state of streams. */
 interface LiveStateNeeds {
   readonly namespace: string;
   readonly lookup: ResourceLookup;
@@ -82,7 +81,6 @@ interface LiveStateNeeds {
   readonly scheduler: FairScheduler;
 }
 
-/** State that the streams of one gateway share. */
 export type LiveState = ReturnType<typeof createLiveState>;
 
 export function createLiveState(needs: LiveStateNeeds, { caches }: Pick<GatewayOptions, 'caches'>) {
@@ -117,8 +115,8 @@ interface OwnerHubsOptions extends Pick<Runtime, 'clock' | 'logger'> {
 }
 
 /**
- * The hubs of the owners with open streams. One handler on each cache marks in the hubs what a
- * change may show in, whatever their number; without hubs a change costs nothing.
+ * The hubs of the owners with open streams. One handler on each cache marks in the hubs where a
+ * change may show, whatever their number; without hubs a change costs nothing.
  */
 export class OwnerHubs {
   readonly #options: OwnerHubsOptions;
@@ -152,14 +150,14 @@ export class OwnerHubs {
         updated: (object, old) => {
           const isOther = !isSameChild(object, old);
           this.#conversationChanged(object, isOther);
-          // An object that was recreated under the same name may have another owner or parent.
+          // A recreated object of the same name may have another owner or parent.
           if (isOther) this.#conversationChanged(old, true);
         },
         deleted: (object) => this.#conversationChanged(object, true),
       }),
       caches.sandboxes.addHandler({
         added: (object) => this.#sandboxChanged(object),
-        // The claim of a spare gives it an owner.
+        // The claim of a warm sandbox gives it an owner.
         updated: (object, old) => this.#sandboxChanged(object, old.spec.owner),
         deleted: (object) => this.#sandboxChanged(object),
       }),
@@ -203,7 +201,7 @@ export class OwnerHubs {
     return hub;
   }
 
-  /** @param isOther Whether the conversation has come to exist for its owner, or has gone. */
+  /** @param isOther Whether the conversation has been created or deleted for its owner. */
   #conversationChanged(conversation: CachedConversation, isOther: boolean): void {
     if (!this.#concerns(conversation)) return;
     const { metadata, spec } = conversation;
@@ -236,7 +234,7 @@ export class OwnerHubs {
     return this.#hubs.size > 0 && metadata.namespace === this.#options.namespace;
   }
 
-  /** A limit of all owners together is filled by each of them. */
+  /** A limit of all owners together is used by each of them. */
   #markQuotas(owner: string): void {
     if (this.#options.lookup.quotas().some(({ spec }) => spec.scope === 'Namespace'))
       this.#markEveryQuota();

@@ -29,7 +29,6 @@ import { unavailable } from '../errors/problem-error.ts';
 
 const { get } = endpoints('stream');
 
-/** Dependencies of the stream. */
 interface StreamNeeds {
   readonly clock: Clock;
   readonly logger: Logger;
@@ -41,7 +40,7 @@ interface StreamNeeds {
   readonly places: { readonly liveStreams: Shares; readonly snapshots: Shares };
 }
 
-/** The stream of everything of an owner. */
+/** The stream of all records of an owner. */
 export const streamRoute = (
   needs: StreamNeeds,
   { hubs, staleness }: Pick<LiveState, 'hubs' | 'staleness'>,
@@ -95,9 +94,8 @@ interface SnapshotPart {
 const maxPartLength = 65_536;
 
 /**
- * The state of an owner in parts. Each step makes one part, of a bounded number of records, so that
- * the caller decides when the next one is made. An object that is created meanwhile is in no part:
- * its event follows.
+ * The state of an owner in parts of a bounded number of records; the caller decides when the next
+ * part is made. An object that is created meanwhile is in no part: its event follows.
  */
 function* snapshotParts(
   hub: Pick<OwnerHub, 'subjects' | 'show' | 'showQuota' | 'recordsPerTurn'>,
@@ -135,13 +133,13 @@ class Part {
 }
 
 export const contentType = 'text/event-stream; charset=utf-8';
-/** Delay between two comments: less than the idle time after which proxies close a connection. */
+/** Delay between two comments: less than the idle timeout of proxies. */
 const heartbeatMs = 15_000;
-/** Maximum time in which a client reads nothing of what waits for it. */
+/** Maximum time in which a client reads nothing of its pending data. */
 const stallMs = 30_000;
-/** Maximum age of a stream, so that clients spread over replicas that come later. */
+/** Maximum age of a stream, so that clients move to replicas that start later. */
 const maxAgeMs = 3_600_000;
-/** Maximum time for the rest of a stream that was closed. */
+/** Maximum time for the rest of a closed stream. */
 const lastBytesMs = 5_000;
 
 /** The part of a response that a stream uses. */
@@ -154,7 +152,7 @@ export interface LiveStreamOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly owner: string;
   readonly response: StreamResponse;
   readonly hubs: OwnerHubs;
-  /** Places of the snapshots that are sent at once. */
+  /** Semaphore of concurrent snapshots. */
   readonly snapshots: Shares;
   readonly scheduler: Pick<FairScheduler, 'run' | 'chargeBytes'>;
   readonly slowReaders: Pick<SlowReaderGuard, 'add'>;
@@ -165,12 +163,12 @@ export interface LiveStreamOptions extends Pick<Runtime, 'clock' | 'logger'> {
 
 /**
  * One open stream: a snapshot, then the batches of the hub, which all its streams share. The stream
- * writes no more than the client takes, and closes a client for which too much waits.
+ * writes no more than the client reads, and disconnects a client with too many pending bytes.
  */
 export class LiveStream implements Follower {
   readonly #options: LiveStreamOptions;
   readonly #hub: OwnerHub;
-  /** Sequence of the newest batch that the snapshot contains; undefined until it begins. */
+  /** Sequence of the newest batch in the snapshot; undefined until the snapshot begins. */
   #sequence: number | undefined;
   readonly #waiting: Batch[] = [];
   #waitingBytes = 0;
@@ -239,7 +237,7 @@ export class LiveStream implements Follower {
     response.once('close', () => timer.cancel());
   }
 
-  /** Makes and writes part by part, each in a turn of the owner, as fast as the client reads. */
+  /** Builds and writes part by part, each in a turn of the owner, as fast as the client reads. */
   async #sendSnapshot(): Promise<void> {
     const { snapshots, owner } = this.#options;
     const leave = await snapshots.wait({ owner }, { signal: this.#over.signal });

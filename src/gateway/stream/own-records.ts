@@ -15,20 +15,19 @@ export type SubjectKind = (typeof subjectKinds)[number];
 /** The subject of a record. A start task has the name of its conversation. */
 export interface Subject {
   readonly kind: SubjectKind;
-  /** Name of the resource. */
   readonly name: string;
 }
 
 export interface OwnRecord {
   readonly id: string;
   readonly json: string;
-  /** A start that is READY: clients need no more of it than this record. */
+  /** A READY start: clients need no more of it than this record. */
   readonly isOver: boolean;
 }
 
 /**
- * The texts of a start are not in the caches, and a stream reads nothing else: an owner with many
- * long texts would have them read and sent again with each change.
+ * The caches lack the texts of a start, and a stream reads nothing else: otherwise the long texts
+ * of an owner would be read and sent again with each change.
  */
 const withoutTexts: StartTexts = { message: undefined, systemMessageSuffix: undefined, steps: [] };
 
@@ -56,15 +55,12 @@ export interface OwnRecordsOptions {
 }
 
 /**
- * The records of one owner as its streams show them: those of the reads, from the caches alone,
+ * The records of one owner as its streams show them: those of the reads, from the caches only,
  * without session keys, so that they are the same for every client of the owner.
  */
 export class OwnRecords {
   readonly #options: OwnRecordsOptions;
-  /**
-   * The last record of each conversation: 500 snapshots of 1,000 conversations otherwise take twice
-   * the memory.
-   */
+  /** The last records: otherwise 500 snapshots of 1,000 conversations take twice the memory. */
   readonly #made = new WeakMap<CachedConversation, MadeRecord>();
 
   constructor(options: OwnRecordsOptions) {
@@ -75,7 +71,7 @@ export class OwnRecords {
     return this.#options.owner;
   }
 
-  /** Everything that may have a record now: the newest conversations first, then the sandboxes. */
+  /** Every object that may have a record: the newest conversations first, then the sandboxes. */
   *subjects(): Generator<Subject, void, undefined> {
     const { owner, lookup } = this.#options;
     for (const { item } of sortedBy(lookup.conversationsOf(owner), creationOf).toReversed()) {

@@ -6,16 +6,15 @@ import type { OwnRecord, OwnRecords, Subject, SubjectKind } from './own-records.
 
 /** Maximum streams that write in one turn of the event loop. */
 const streamsPerTurn = 25;
-/** Delay between a change and its event, in which further changes join the first one. */
+/** Delay between a change and its event, in which further changes are coalesced. */
 const gatherMs = 250;
 /** Minimum time between two records of the quota. */
 const quotaMs = 1_000;
-/** Delay before the quota is presented without a change: some of it depends on the time. */
+/** Delay before the quota is sent without a change: some of it depends on the time. */
 const quotaAgeMs = 15_000;
-/** Inverse of the share of the time that the quotas of all hubs may take together. */
+/** Inverse of the maximum share of time for the quotas of all hubs. */
 const quotaShare = 20;
 
-/** A stream of the hub. */
 export interface Follower {
   /** Called with each batch, in order. */
   send(batch: Batch): void;
@@ -32,7 +31,7 @@ export interface OwnerHubOptions extends Pick<Runtime, 'clock' | 'logger'> {
   readonly recordsPerTurn: number;
   /** Number of hubs, which share the time for quotas. */
   readonly hubs: () => number;
-  /** Runs work at once and counts its time as the owner's. */
+  /** Runs work at once and charges its time to the owner. */
   readonly charge: (owner: string, work: () => void) => void;
 }
 
@@ -40,13 +39,13 @@ const keyOf = ({ kind, name }: Subject): string => `${kind}/${name}`;
 const digestOf = (json: string): string => hash('sha1', json, 'base64');
 
 /**
- * The events that all streams of one owner share, each of them made once. `OwnerHubs` marks the
- * objects that may have changed, and the hub makes events of the latest states a moment later. The
+ * The events that all streams of one owner share, each of them built once. `OwnerHubs` marks
+ * objects that may have changed, and the hub builds events of the latest states a moment later. The
  * cost of a change does not depend on the number of other conversations, except that of the quota.
  *
  * The hub remembers the records that any stream may show. A snapshot and the events after it lead
- * to the same state, whenever the snapshot was made: the hub sends a record in any case that a
- * snapshot has shown before its event.
+ * to the same state, whenever the snapshot was made: the hub always sends a record that a snapshot
+ * has shown before its event.
  */
 export class OwnerHub {
   readonly #options: OwnerHubOptions;
@@ -54,7 +53,6 @@ export class OwnerHub {
   readonly #changed = new Map<string, Subject>();
   readonly #shown = new Map<string, Shown>();
   #timer: Timer | undefined;
-  /** Time at which the timer fires. */
   #dueMs = 0;
   #quotaJson: string | undefined;
   #quotaChanged = false;
@@ -64,7 +62,7 @@ export class OwnerHub {
 
   /** Sequence of the newest batch. */
   #sequence = 0;
-  /** The batch that is being passed to the streams, and those that wait until all have it. */
+  /** The batch that is being sent to the streams, and those that wait until all have it. */
   readonly #batches: Batch[] = [];
 
   constructor(options: OwnerHubOptions) {
@@ -87,7 +85,6 @@ export class OwnerHub {
     return this.#followers.size;
   }
 
-  /** Adds a stream. */
   join(follower: Follower): void {
     this.#followers.add(follower);
     if (this.#quotaChanged) this.#schedule(gatherMs);
@@ -106,14 +103,13 @@ export class OwnerHub {
     this.#quotaTimer?.cancel();
   }
 
-  /** Says that the record of an object may have changed. */
+  /** Records that an object may have changed. */
   mark(kind: SubjectKind, name: string): void {
     const subject = { kind, name };
     this.#changed.set(keyOf(subject), subject);
     this.#schedule(gatherMs);
   }
 
-  /** Says that the quota may have changed. */
   markQuota(): void {
     this.#quotaChanged = true;
     if (this.#followers.size > 0) this.#schedule(gatherMs);
@@ -138,14 +134,14 @@ export class OwnerHub {
     return json;
   }
 
-  /** The quota for a snapshot: as the last event has it, if there was one. */
+  /** The quota for a snapshot: as in the last event, if there was one. */
   showQuota(): string {
     return (this.#quotaJson ??= this.#presentQuota());
   }
 
   /**
    * A snapshot shows a state, or the absence of an object, that other streams do not show yet. The
-   * event of the change is sent also where the state is back to what these show.
+   * event of the change is sent even where the state has returned to theirs.
    */
   #sendInAnyCase(key: string): void {
     const shown = this.#shown.get(key);
@@ -188,9 +184,9 @@ export class OwnerHub {
   }
 
   /**
-   * Passes the first batch to some streams in one turn of the event loop. The next batch waits
-   * until all have it: a stream that leaves moves others to an earlier turn, in which they would
-   * get batches out of order.
+   * Sends the first batch to some streams in one turn of the event loop. The next batch waits until
+   * all have it: a stream that leaves moves others to an earlier turn, in which they would get
+   * batches out of order.
    */
   #pass(followers: readonly Follower[]): void {
     const [batch] = this.#batches;
@@ -224,7 +220,7 @@ export class OwnerHub {
     return [{ kind, json }];
   }
 
-  /** A record that can not be made is absent, as in a snapshot; the other streams are served. */
+  /** A record that can not be built is absent, as in a snapshot; the other streams are served. */
   #recordOf(subject: Subject): OwnRecord | undefined {
     try {
       return this.#options.records.recordOf(subject);

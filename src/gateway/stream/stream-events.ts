@@ -9,7 +9,6 @@ import { startTaskSchema } from '../presenters/start-task.ts';
 const closeCodes = ['key-invalid', 'slow-reader', 'stale', 'shutdown', 'max-age'] as const;
 export type CloseCode = (typeof closeCodes)[number];
 
-/** The data of a `snapshot` event. */
 export const snapshotSchema = z.object({
   conversations: z.array(conversationSchema),
   start_tasks: z.array(startTaskSchema).describe('Starts that are under way or ended in ERROR.'),
@@ -17,9 +16,7 @@ export const snapshotSchema = z.object({
   quota: quotaSchema.nullable().describe('Null in every part but the last.'),
   last: z.boolean(),
 });
-/** The data of a `removed` event. */
 export const removedSchema = z.object({ kind: z.enum(subjectKinds), id: z.string() });
-/** The data of a `closed` event. */
 export const closedSchema = z.object({ code: z.enum(closeCodes) });
 
 const event = <E extends string, D extends z.ZodType>(name: E, data: D) =>
@@ -47,10 +44,10 @@ export const streamQuery = z.object({
   last_event_id: z.string().optional().describe('Ignored: a stream begins with a snapshot.'),
 });
 
-/** The events of a stream. Each has the data of a read, `removed` and `snapshot` aside. */
+/** The events of a stream. Each has the data of a read, except `removed` and `snapshot`. */
 export type EventKind = SubjectKind | 'snapshot' | 'quota' | 'removed';
 
-/** Delay before a client connects again, in milliseconds. */
+/** Delay before a client reconnects, in milliseconds. */
 const retryMs = 2000;
 
 export const openingText = `retry: ${retryMs}\n\n`;
@@ -61,16 +58,15 @@ export const heartbeatText = ': \n\n';
 export const eventText = (sequence: number, kind: EventKind, json: string): string =>
   `id: ${sequence}\nevent: ${kind}\ndata: ${json}\n\n`;
 
-/** The last event of a stream. */
 export const closedText = (code: CloseCode): string =>
   `event: closed\ndata: ${JSON.stringify({ code })}\n\n`;
 
 export interface StreamLimits {
-  /** Maximum bytes of the batches that wait for a client; the newest one always may. */
+  /** Maximum bytes of the batches that wait for a client; the newest one is always accepted. */
   readonly maxBytes: number;
-  /** Maximum bytes of the batches that wait for clients of all owners; each has the same part. */
+  /** Maximum bytes of the batches that wait for clients of all owners; each has an equal share. */
   readonly totalBytes: number;
-  /** Maximum records that are made in one turn of the event loop, and in one event. */
+  /** Maximum records that are built in one turn of the event loop, and in one event. */
   readonly recordsPerTurn: number;
 }
 

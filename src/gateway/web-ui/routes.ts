@@ -17,10 +17,10 @@ interface Contained {
   readonly body?: unknown;
 }
 
-/** Headers that an agent may get from the description; there is no use for more. */
+/** Headers of the description that an agent may get; others have no use. */
 const passed: ReadonlySet<string> = new Set(['accept', sessionKeyHeader]);
 
-/** The described headers, in lower case. One that is there twice is left out. */
+/** The described headers, in lower case, without those that are repeated. */
 function passedHeaders(described: Contained['headers']): readonly (readonly [string, string])[] {
   const named = Map.groupBy(Object.entries(described), ([name]) => name.toLowerCase());
   return [...named].flatMap(([name, [first, second]]) =>
@@ -30,12 +30,12 @@ function passedHeaders(described: Contained['headers']): readonly (readonly [str
   );
 }
 
-/** A method of these has no body, whatever is described. */
+/** Requests with these methods have no body, whatever is described. */
 const withoutBody: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 
 /**
- * The request that another one describes. Its headers name the client of the other one, of whose
- * key and cookie it has nothing.
+ * The request that another one describes. Its headers name the client of the outer request, without
+ * that client's key and cookie.
  */
 function containedRequest(
   { method, headers, body }: Contained,
@@ -72,7 +72,7 @@ const { post } = endpoints('web ui');
 
 /**
  * Maximum length of a request that contains another one. The web UI accepts images of 3 MB for one
- * message, which are 4 MB as a data URL. Less than the share of an owner in the memory for bodies.
+ * message, which are 4 MB as a data URL. Less than an owner's share of the memory for bodies.
  */
 const maxContainedBytes = 6 * 1024 * 1024;
 const maxPathLength = 4096;
@@ -91,7 +91,7 @@ const containedSchema = z.strictObject({
   timeout_seconds: unused('the time limits are those of every request to an agent.'),
 });
 
-/** Releases the places of a request as soon as its body has been sent, or when it is over. */
+/** Releases the permits of a request as soon as its body has been sent, or when it is over. */
 function releaseAfter(body: NodeJS.ReadableStream, response: Response): void {
   const { leave } = response.locals;
   if (leave === undefined) return;
@@ -100,10 +100,7 @@ function releaseAfter(body: NodeJS.ReadableStream, response: Response): void {
   response.once('close', leave);
 }
 
-/**
- * Endpoints that the official web UI expects at its own origin, besides the interface of every
- * cloud.
- */
+/** Endpoints that the official web UI expects at its own origin, besides those of every cloud. */
 export const webUiRoutes = ({
   agents,
   publicUrl,

@@ -32,6 +32,7 @@ const keys = new SandboxKeys([Buffer.alloc(32, 7)]);
 const secret = 'bot:s3cret';
 /** Maximum time of a transfer without a byte, which passes only when a test says so. */
 const idleMs = 2_000;
+const maxBodyBytes = 64 * 1024;
 const clock = new HeldClock(idleMs);
 const hour = () => Date.now() + 3_600_000;
 
@@ -138,7 +139,7 @@ beforeAll(async () => {
       end: () => Promise.resolve(),
       refuse: () => undefined,
     },
-    limits: { idleMs, lagMs: 500 },
+    limits: { idleMs, lagMs: 500, maxBodyBytes },
     clock,
     logger: silentLogger,
     metrics: createMetrics(),
@@ -403,6 +404,17 @@ describe('a git host', () => {
     expect(await answer.text()).toMatch(
       /^The git host can not be asked: (status 500|no smart HTTP|UND_ERR_SOCKET|ECONNRESET)\n$/,
     );
+  });
+
+  it('is not blamed for a request that is too large', async () => {
+    const sandbox = prepare('sbx-large');
+    const answer = await fetch(`${url}/git/sbx-large/forgejo/acme/secret.git/git-upload-pack`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${ticketOf(sandbox)}` },
+      body: Buffer.alloc(maxBodyBytes + 1),
+    });
+    expect(answer.status).toBe(413);
+    expect(await answer.json()).toMatchObject({ code: 'body-too-large' });
   });
 
   it('that never answers a request is left', async () => {

@@ -6,8 +6,6 @@ import { conversationIdOfStartTask, isDerivedForm, uuidOf } from '../../../src/r
 import { conversationQuotas } from '../../../src/resources/conversation-quota.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
-import { requestHashAnnotation } from '../../../src/gateway/conversations/start.ts';
-import { chosenIdAnnotation } from '../../../src/gateway/presenters/start-fields.ts';
 import { startTaskSchema } from '../../../src/gateway/presenters/start-task.ts';
 import { TestGateway, namespace, type Answer } from '../../support/gateway/test-gateway.ts';
 
@@ -134,24 +132,6 @@ describe('starts with an Idempotency-Key', () => {
       status: 200,
     });
     expect(await stored()).toHaveLength(1);
-  });
-
-  it('find what an earlier version has named, unless a client has chosen that name', async () => {
-    const first = await gateway.addConversation(uuidOf('idempotency/alice/0/k1'));
-    const hash = (await started('k2')).metadata.annotations?.[requestHashAnnotation];
-    const annotated = (chosen: object) =>
-      gateway.client.mergePatch(conversations, namespace, first.metadata.name, {
-        metadata: { annotations: { [requestHashAnnotation]: hash, ...chosen } },
-      });
-    await gateway.seen(gateway.caches.conversations, await annotated({}));
-    expect(await start('k1')).toMatchObject({ status: 200 });
-    expect(await stored()).toHaveLength(2);
-    await gateway.seen(
-      gateway.caches.conversations,
-      await annotated({ [chosenIdAnnotation]: 'true' }),
-    );
-    expect(await start('k1')).toMatchObject({ status: 200 });
-    expect(await stored()).toHaveLength(3);
   });
 
   it('are one over a rotation of the master key, on every replica', async () => {

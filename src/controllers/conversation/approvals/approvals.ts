@@ -46,30 +46,30 @@ interface Answered {
   readonly answer: RecordedAnswer;
 }
 
-/** Maximum time of the call that gives an answer. */
+/** Maximum time of the call that sends an answer. */
 const timeoutMs = 5_000;
-/** Time after which a call that gave an answer can not reach the agent any more. */
+/** Time after which a call that sent an answer can not reach the agent any more. */
 const settleMs = 20_000;
 const againAfterMs = 500;
 /** Maximum conversations whose last read question is in memory. */
 const maxRead = 20_000;
 
 /**
- * The questions of agents and their answers, in this order: `follow` takes the question of an agent
- * that waits for a confirmation into the status. The gateway stores the answer of a person in
+ * The questions of agents and their answers, in this order: `follow` stores the question of an
+ * agent that waits for a confirmation in the status. The gateway stores the answer of a person in
  * `spec.approvals` (`src/gateway/approvals/approvals.ts`). The next reconcile (`reconcile.ts`,
  * `follow.ts`) begins with `record`, which stores what the answer means in the status and resumes a
- * paused sandbox for it. Once a poll shows that the agent asks, `follow` gives the answer and
+ * paused sandbox for it. Once a poll shows that the agent asks, `follow` sends the answer and
  * closes the question. `decide.ts` has the decisions.
  *
  * An answer is stored before the agent gets it, on the version of the conversation that was read,
- * so that of two operators only one gives it. An agent that still asks after a call of unknown
- * outcome gets the same answer again; one that asks no longer has had it, unless it has rejected
- * the calls.
+ * so that only one of two operators sends it. An agent that still asks after a call of unknown
+ * outcome gets the same answer again. An agent that asks no longer has received the answer, unless
+ * it has rejected the calls.
  */
 export class Approvals {
   readonly #options: ApprovalsOptions;
-  /** Last update of the agent's conversation whose question was read, by conversation. */
+  /** Time of the last update whose question was read, by conversation. */
   readonly #read = recentlyUsed<string>(maxRead);
   readonly #sent: ElapsedTimes;
 
@@ -78,7 +78,7 @@ export class Approvals {
     this.#sent = new ElapsedTimes(options);
   }
 
-  /** Records the answer to the agent's question, before anything else follows from it. */
+  /** Stores the answer to the agent's question, before any step that depends on the answer. */
   async record(scope: Scope): Promise<void> {
     const { spec, metadata } = scope.stored;
     const isNew = scope.status.observedGeneration !== metadata.generation;
@@ -93,8 +93,9 @@ export class Approvals {
   }
 
   /**
-   * Takes the question, or gives the answer. Returns the milliseconds until the next attempt.
-   * Throws `AgentError` when the agent could not be asked, or has certainly not got the answer.
+   * Stores the question, or sends the answer. Returns the milliseconds until the next attempt.
+   * Throws `AgentError` when the agent could not be asked, or has certainly not received the
+   * answer.
    */
   async follow(scope: Scope, run: PolledRun): Promise<number | undefined> {
     const { status, againAfterMs: afterMs } = await this.#followed(scope, run);
@@ -110,7 +111,7 @@ export class Approvals {
       return { status: withNothingAsked(known, agentEpochOf(run), now) };
     }
     const asked = await this.#asked(run, before, signal);
-    // The report was behind: the next one decides.
+    // The report was outdated; the next one decides.
     if (asked === undefined) return { status: before, againAfterMs };
     const isOpen = asked.id === before.approval?.id;
     const known = isOpen ? before : await this.#withoutLostApproval(run, before, signal);
@@ -118,13 +119,13 @@ export class Approvals {
     const { id: questionId, answer } = status.approval ?? {};
     if (questionId !== undefined && answer !== undefined)
       return this.#give(scope, run, { status, questionId, answer });
-    // The next reconcile records an answer that came before its question was stored.
+    // The next reconcile records an answer that was stored before its question.
     return answerTo(asked, stored) === undefined ? { status } : { status, againAfterMs };
   }
 
   /**
-   * The status of an agent that no longer asks its question. An approval in doubt counts as not
-   * sent where the calls were rejected, for instance by a pause.
+   * The status of an agent that no longer asks its question. An approval of unknown outcome counts
+   * as not sent where the calls were rejected, for example by a pause.
    */
   async #withoutLostApproval(
     { endpoint, id }: PolledRun,
@@ -154,8 +155,7 @@ export class Approvals {
     if (known !== undefined && this.#read.get(key) === version) return known;
     const question = await agent.question(endpoint, id, { signal });
     if (question === undefined) return undefined;
-    // An operator of an earlier version has stored no more than the beginning of the text.
-    const isKnown = question.id === known?.id && known.complete !== undefined;
+    const isKnown = question.id === known?.id;
     if (isKnown && question.callHash !== known.callHash)
       throw new AgentError('malformed', 'The agent has changed the calls of its question.');
     this.#read.set(key, `${agentEpoch} ${state.updatedAt ?? ''} ${question.id}`);
@@ -181,7 +181,7 @@ export class Approvals {
     const { endpoint, id } = run;
     const key = runKey(run);
     const { sentTime, accept, option, reason } = answer;
-    // A call that another process has made may still arrive.
+    // A call that another process has sent may still arrive.
     if (sentTime !== undefined && this.#sent.lastsMs(key, sentTime) < settleMs)
       return { status, againAfterMs };
     const sent = { ...answer, sentTime: isoTime(clock) };
@@ -213,14 +213,14 @@ export class Approvals {
 
 const agentEpochOf = ({ sandbox }: PolledRun): number => sandbox.status?.agentEpoch ?? 0;
 
-/** The question with this answer; the status as it is where it has no question. */
+/** The question with this answer; the unchanged status where no question is open. */
 const withAnswer = (status: ConversationStatus, answer: RecordedAnswer): ConversationStatus =>
   status.approval === undefined ? status : { ...status, approval: { ...status.approval, answer } };
 
 /**
- * Requests a resume of the paused sandbox of a conversation whose answer the agent does not have
- * yet, once for each answer: a person may pause the sandbox again. A process that ends before the
- * returned status is stored requests the resume again.
+ * Requests a resume of the paused sandbox of a conversation whose agent lacks the answer, once for
+ * each answer: a person may pause the sandbox again. A process that ends before the returned status
+ * is stored requests the resume again.
  */
 async function resumeForAnswer(
   { client, clock }: { readonly client: KubeClient; readonly clock: Clock },
@@ -245,7 +245,7 @@ async function resumeForAnswer(
     const patch = { metadata: { resourceVersion, annotations }, spec: { replicas: 1 as const } };
     await client.mergePatch(sandboxes, namespace, name, patch, { signal });
   } catch (error) {
-    // A sandbox that changes is seen again, and one that is gone needs no resume.
+    // A changed sandbox causes another reconcile, and a deleted one needs no resume.
     if (isConflict(error) || isNotFound(error)) return status;
     throw error;
   }

@@ -33,7 +33,6 @@ export function withRecordedAnswer(
   return answer === undefined ? status : { ...status, approval: { ...approval, answer } };
 }
 
-/** Whether the spec has an answer to the question that the question does not allow. */
 export function hasInvalidAnswer({ spec, status }: Asking): boolean {
   const { approval } = status ?? {};
   if (approval === undefined || approval.answer !== undefined) return false;
@@ -49,8 +48,8 @@ function withQuestionClosed(
 }
 
 /**
- * The status without the question, which its agent no longer asks. An answer that the agent has not
- * had is lost, for this reason: a person has to learn that.
+ * The status without the question, which its agent no longer asks. An answer that the agent never
+ * received is lost, and the status says why, because a person has to learn that.
  */
 export function withQuestionWithdrawn(
   status: ConversationStatus,
@@ -66,7 +65,7 @@ export function withQuestionWithdrawn(
   return { ...withQuestionClosed(status, { ...closed, message }), lostAnswer: id };
 }
 
-/** Where no run has begun since an answer was lost, a person has to act; a run ends that. */
+/** A lost answer requires a person to act until a run begins. */
 export function withRunBegun(
   before: ConversationStatus | undefined,
   after: ConversationStatus,
@@ -91,15 +90,13 @@ export function withAnswerDelivered(status: ConversationStatus, now: string): Co
 }
 
 /**
- * The status of a conversation whose agent asks this. The answer to a question that its agent has
- * lost, because it was stopped, is for the same call when the agent requests it again; for another
- * call it counts for nothing.
+ * The status of a conversation whose agent asks this question. An answer to a question that the
+ * agent lost in a stop applies when the agent requests the same call again, and has no effect for
+ * another call.
  */
 export function withQuestion(status: ConversationStatus, asked: Approval, now: string) {
   const { approval: known } = status;
-  if (known?.id === asked.id && known.complete !== undefined) return status;
-  // The question of an earlier version was shown in part, so it needs an answer of its own.
-  if (known?.id === asked.id) return { ...status, approval: asked };
+  if (known?.id === asked.id) return status;
   if (known === undefined) return { ...status, approval: asked };
   const { answer } = known;
   // The agent has the answer, and asks the next question.
@@ -118,8 +115,8 @@ export function withQuestion(status: ConversationStatus, asked: Approval, now: s
 }
 
 /**
- * The status after a message of the user, which ends an answer that its agent does not have: the
- * agent may ask about the same call for another reason by then.
+ * The status after a message of the user, which cancels an answer that the agent has not received:
+ * by then, the agent may ask about the same call for another reason.
  */
 export const withoutEarlierAnswer = (
   status: ConversationStatus,
@@ -133,7 +130,7 @@ const decisionOf = (accept: boolean) => (accept ? 'approve' : 'reject');
 
 /**
  * The status of a conversation whose agent has reported, in this epoch, that it waits for no
- * answer. A question that was interrupted stays for as long as the run may ask it again.
+ * answer. A question that was interrupted stays as long as the run may ask it again.
  */
 export function withNothingAsked(
   status: ConversationStatus,

@@ -28,9 +28,7 @@ const metricsOf = ({ metrics }: AgentConversation) =>
         },
       };
 
-/**
- * Returns the fields of a conversation's status that an agent reports beside the status of the run.
- */
+/** The fields of a conversation's status, besides that of the run, that an agent reports. */
 export const reportedFields = (agent: AgentConversation, nowMs: number) => ({
   ...(agent.title === undefined ? {} : { title: agent.title }),
   ...(agent.updatedAt === undefined || Date.parse(agent.updatedAt) > nowMs + maxClockSkewMs
@@ -43,25 +41,20 @@ export const reportedFields = (agent: AgentConversation, nowMs: number) => ({
 
 export interface ExecutionDecision {
   readonly status: ConversationStatus;
-  /**
-   * Whether the operator has to resume the run, because something else than the owner interrupted
-   * the run.
-   */
+  /** Whether the operator has to resume the run, because its owner did not interrupt it. */
   readonly resume: boolean;
 }
 
 /**
- * The stored state of an agent lags behind its run: a report about an interrupted run is old for
- * this time after the agent is back. After a resume the agent first loads the conversation, for up
- * to 1.2 s, so a report that the run has not resumed is old for longer.
+ * Milliseconds after the return of the agent in which a report about an interrupted run may be
+ * outdated, because the stored state lags behind the run. After a resume the agent first loads the
+ * conversation, for up to 1.2 s, so a report that the run has not resumed may be outdated for
+ * longer.
  */
 const staleMs = 1_500;
 const staleAfterResumeMs = 5_000;
 
-/**
- * openhands-agent-server 1.58 loses the request of the model for an action when the server loads
- * the conversation again.
- */
+/** openhands-agent-server 1.58 loses the model's request for an action on a reload. */
 const reloadedWhileWaiting =
   'The agent was restarted while an action waited for confirmation. Whatever the answer is, the agent forgets that the model requested the action, and some models refuse to proceed.';
 
@@ -70,13 +63,12 @@ interface ReportFacts {
   readonly agentEpoch: number;
   readonly nowMs: number;
   readonly interruptions?: SandboxInterruptions;
-  /** Whether the owner has requested the run, so that it resumes also after a pause by the owner. */
+  /** Whether the owner has requested the run, so that it resumes even after the owner's pause. */
   readonly runRequested?: boolean;
   /** Whether agents of this kind still know their question in a new container. */
   readonly keepsQuestions?: boolean;
 }
 
-/** Returns the status that follows from the agent's report. */
 export function withAgentReport(
   status: ConversationStatus,
   agent: AgentConversation,
@@ -92,8 +84,7 @@ export function withAgentReport(
   // operator polled the agent again.
   const wasRunning = status.executionStatus === 'running' || unseenEpoch !== undefined;
   const isNewEpoch = status.agentEpoch !== agentEpoch;
-  // A run that was interrupted before its first step is idle; so is a run whose action was rejected
-  // for a pause.
+  // A run that was interrupted before its first step, or whose action was rejected, is idle.
   const isStopped =
     agent.executionStatus === 'paused' ||
     agent.executionStatus === 'error' ||
@@ -139,8 +130,7 @@ export function withAgentReport(
       facts.keepsQuestions !== true
     )
       return settled(observed(reported, { detail: reloadedWhileWaiting }));
-    // The operator reads the cause of an error once in each container, and keeps the cause as long
-    // as the error lasts.
+    // The cause of an error is read once per container, and kept as long as the error lasts.
     const detail =
       isSame && (reported === 'error' || reported === 'waiting_for_confirmation')
         ? executionDetail
@@ -160,7 +150,7 @@ export function withAgentReport(
       interruption.abandonedReason === undefined &&
       isWithin(staleMs, interruptions.activeSinceTime, nowMs);
     if (isOld) return settled(interrupted(interruption));
-    // The request to resume may have reached this container before the sandbox named the container.
+    // The request to resume may have reached this container before the status named it.
     return isUnconfirmed && reason !== Interruption.user ? running : asReported();
   }
   if (!isStopped) return asReported(reported === 'running' ? interruption : undefined);
@@ -170,7 +160,7 @@ export function withAgentReport(
   }
   const abandonedReason = abandonedReasonOf(interruption);
   if (abandonedReason !== undefined) {
-    // The stored detail may hold the whole reason, which the interruption alone does not.
+    // The stored detail may have the whole reason, which the interruption alone does not.
     const known = interruption.abandonedReason === undefined ? undefined : executionDetail;
     const kept = { ...interruption, abandonedReason };
     return settled(

@@ -9,10 +9,7 @@ export type InterruptedRun = NonNullable<ConversationStatus['interruption']>;
 export const Interruption = {
   user: SandboxReason.user,
   loss: 'Loss',
-  /**
-   * The pod was drained, deleted or lost with its node. The run has not caused that, so a
-   * disruption is not counted.
-   */
+  /** The pod was drained, deleted or lost with its node: not caused by the run, so not counted. */
   disruption: 'Disruption',
   /** The agent ran and reported nothing for longer than the template allows. */
   stalled: 'Stalled',
@@ -31,10 +28,10 @@ export type SandboxInterruptions = Pick<
 const never = -1;
 
 /**
- * Returns the reason why a run was interrupted that the operator last saw in `agentEpoch`: a pause
- * by the owner since then, whatever else happened before or after that; another pause since then;
- * the loss of the pod; or the loss of the container. Epochs are compared by order, because the
- * operator may not have seen every epoch.
+ * The reason why a run was interrupted that the operator last saw in `agentEpoch`: a pause by the
+ * owner since then, whatever else happened before or after it; another pause since then; the loss
+ * of the pod; or the loss of the container. Epochs are compared by order, because the operator may
+ * have missed some.
  */
 export const interruptionReason = (
   agentEpoch: number | undefined,
@@ -68,19 +65,13 @@ export const unseenInterruptionEpoch = (
     ? lastInterruption.agentEpoch
     : undefined;
 
-/**
- * Returns the interruption until the run resumes. A run that is interrupted after that has a new
- * interruption.
- */
+/** The interruption until the run resumes; a later interruption is a new one. */
 export const pendingInterruption = ({
   interruption,
 }: ConversationStatus): InterruptedRun | undefined =>
   interruption?.lastResumeTime === undefined ? interruption : undefined;
 
-/**
- * Returns the current interruption. A pause by the owner overrides a loss, or a pause by a quota,
- * that came before.
- */
+/** The current interruption. A pause by the owner overrides an earlier loss or pause by a quota. */
 export const withUserPause = (
   { interruption, agentEpoch = 0 }: ConversationStatus,
   { lastUserPauseEpoch = never }: SandboxInterruptions,
@@ -101,7 +92,7 @@ export const withUserPause = (
 
 /**
  * Whether the operator requested a resume without seeing an answer, and another container answers
- * now: the run may have resumed in between, and the container was lost again. A request that was
+ * now: the run may have resumed, and the container may have been lost again. A request that was
  * rejected, or that did not reach the agent, has not resumed the run.
  */
 export function isResumeUnconfirmed(

@@ -37,9 +37,9 @@ interface KeyRotationOptions {
 }
 
 /**
- * Gives the current API key to a conversation whose model has rejected the previous key, so that
- * the next run has the current key. The keys that were given are in memory only; a new process
- * gives the same key again, which changes nothing.
+ * Sends the current API key to a conversation whose model has rejected the previous key, so that
+ * the next run uses the current key. The sent keys are in memory only; a new process sends the same
+ * key again, which changes nothing.
  */
 export class KeyRotation {
   readonly #options: KeyRotationOptions;
@@ -191,7 +191,7 @@ export class RunControl {
     this.#keyRotation.forget(conversation);
   }
 
-  /** Throws `AgentError` for a report without the cause of an error. */
+  /** Throws `AgentError` for an error whose cause the agent does not report. */
   observe({ status, signal }: Scope, run: PolledRun): Promise<Observation> {
     return this.#observer.observe(run, status, signal);
   }

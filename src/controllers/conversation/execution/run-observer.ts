@@ -19,10 +19,7 @@ import {
 
 /** Maximum runs in memory. */
 const maxRemembered = 20_000;
-/**
- * The stored state of an agent lags behind: a report that the run is running is old for this time
- * after an interrupt.
- */
+/** Time after an interrupt in which a report of a running run may be from before the interrupt. */
 const interruptingMs = 1_500;
 
 /**
@@ -47,10 +44,10 @@ const lastSignOf = ({
 
 /**
  * Measures for how long agents have reported nothing about their runs. An agent reports no event
- * while a tool runs, while the model answers, or while the agent hangs; so a limit helps only users
- * who know how long their tools take. The begin of a run is not always an event either, so the time
- * counts from the first poll of this process that shows the run with nothing newer. Another process
- * counts anew.
+ * while a tool runs, while the model answers, or while the agent hangs, so a limit only helps users
+ * who know how long their tools take. The start of a run is not always an event either, so the time
+ * counts from this process's first poll that shows the run with nothing newer. Another process
+ * starts from zero.
  */
 export class StuckDetection {
   readonly #clock: Clock;
@@ -76,12 +73,12 @@ export class StuckDetection {
     this.#interruptedAt.set(key, this.#clock.monotonic());
   }
 
-  /** Without this the run stays quiet, and is interrupted again. */
+  /** Otherwise the run counts as quiet, and is interrupted again. */
   recordAccepted(key: string): void {
     this.#lastSigns.forget(key);
   }
 
-  /** Whether a report that the run is running may be from before the interrupt. */
+  /** Whether a report of a running run may be from before the interrupt. */
   isInterrupting(key: string): boolean {
     const interruptedAt = this.#interruptedAt.get(key);
     return interruptedAt !== undefined && this.#clock.monotonic() - interruptedAt < interruptingMs;
@@ -100,46 +97,38 @@ export interface PolledRun {
   readonly sandbox: Sandbox;
   readonly endpoint: AgentEndpoint;
   readonly id: string;
-  /** Report of the agent. */
   readonly state: AgentConversation;
   /** Removes from a text of the agent what the owner must not see. */
   readonly shown: (text: string, maxLength?: number) => Promise<string>;
-  /** Reads the secrets that no reader of the resource must see. Values that are too short stay. */
+  /** Reads the secrets that readers of the resource must not see; too short values stay. */
   readonly secrets: () => Promise<readonly NamedSecret[]>;
 }
 
 export interface Observation extends ExecutionDecision {
-  /**
-   * Present: the cause of an error is unknown yet, so the status is unchanged and the agent has to
-   * be polled again soon.
-   */
+  /** Present: the cause of an error is still unknown; the status is unchanged, poll again soon. */
   readonly againAfterMs?: number;
 }
 
 /**
- * Delay before the API server is asked whether a container was replaced: caches that are not behind
- * show a replacement by then.
+ * Delay before the API server is asked whether a container was replaced: caches without a lag show
+ * a replacement by then.
  */
 const unexplainedMs = 5_000;
 const againAfterMs = 1_000;
 
-/**
- * The stored state of an agent lags behind: a report that the run is stopped is old for this time
- * after a message.
- */
+/** Time after a message in which a report of a stopped run may be from before the message. */
 const staleMs = 1_500;
 
-/** Whether the agent has received a message a moment ago. */
 export const isRecent = ({ lastDeliveredTime }: MessageState, nowMs: number): boolean =>
   isWithin(staleMs, lastDeliveredTime, nowMs);
 
-/** Returns the report of the agent, corrected by a message that the agent received a moment ago. */
+/** The report of the agent, corrected by a message that the agent has just received. */
 export function correctedByMessage(
   state: AgentConversation,
   { messages, executionStatus, agentEpoch: seenIn }: ConversationStatus,
   { agentEpoch, nowMs }: { readonly agentEpoch: number; readonly nowMs: number },
 ): AgentConversation {
-  // A message that the previous container received is not under way in a new container.
+  // A message that the previous container received is not in progress in a new container.
   const isOutdated =
     seenIn === agentEpoch &&
     messages !== undefined &&
@@ -154,8 +143,8 @@ export const runKey = ({ sandbox, id }: Pick<PolledRun, 'sandbox' | 'id'>): stri
   `${sandbox.metadata.uid}/${id}`;
 
 /**
- * Whether the container that a sandbox names runs, as the API server reports it. A cached sandbox
- * may name a container that was replaced since, for as long as a watch is behind.
+ * Whether the container that a sandbox names is running, as the API server reports it. A cached
+ * sandbox may name a replaced container while a watch lags.
  */
 async function isContainerRunning(
   client: Pick<KubeClient, 'get'>,
@@ -169,9 +158,7 @@ async function isContainerRunning(
   );
 }
 
-/**
- * Finds the status of a run from the agent's report, and asks the agent for the cause of an error.
- */
+/** Derives the status of a run from the agent's report, and asks for the cause of an error. */
 export class RunObserver {
   readonly #options: RunObserverOptions;
   /** Epochs of errors without a cause. */
@@ -183,8 +170,8 @@ export class RunObserver {
   }
 
   /**
-   * Throws `AgentError` when the agent does not answer; then the report counts for nothing, because
-   * the cause decides what follows.
+   * Throws `AgentError` when the agent does not answer; the report is then discarded, because the
+   * cause decides what follows.
    */
   async observe(
     run: PolledRun,

@@ -23,7 +23,7 @@ interface RunChange {
   readonly signal: AbortSignal;
 }
 
-/** Maximum time by which the read of a result delays the status of its run. */
+/** Maximum time that a run's status waits for the read of its result. */
 const timeoutMs = 2_000;
 
 const underWay: ReadonlySet<ExecutionStatus | undefined> = new Set([
@@ -31,10 +31,10 @@ const underWay: ReadonlySet<ExecutionStatus | undefined> = new Set([
   'running',
   'waiting_for_confirmation',
 ]);
-/** Statuses of an agent that has stopped by itself; for others the status itself is the news. */
+/** Statuses of an agent that has stopped by itself; other statuses need no result. */
 const completed: ReadonlySet<ExecutionStatus | undefined> = new Set(['finished', 'idle']);
 
-/** A run that is under way has no result, and its conversation no longer that of the run before. */
+/** Removes the result of the previous run once another run is in progress. */
 export function withoutEarlierResult(status: ConversationStatus): ConversationStatus {
   const { lastResult, ...rest } = status;
   return lastResult === undefined || !underWay.has(status.executionStatus) ? status : rest;
@@ -42,8 +42,8 @@ export function withoutEarlierResult(status: ConversationStatus): ConversationSt
 
 /**
  * The status with the result of its run, which is read once for each activity of an agent at rest:
- * when its run ends, or when the owner has had another run that no poll has seen. A result that can
- * not be read in time is absent, because the status must not wait for it.
+ * at the end of its run, or after a run of the owner that no poll has seen. A result that can not
+ * be read in time is absent, because the status must not wait for it.
  */
 export async function withRunResult(
   { agent, clock, logger }: RunResultOptions,
@@ -76,7 +76,7 @@ function storedResult(
   { executionStatus }: ConversationStatus,
   secrets: readonly NamedSecret[],
 ): RunResult {
-  // Secrets are hidden before anything is left out, which could leave a part of one.
+  // Secrets are removed before the text is truncated, which could leave a part of one.
   const searched = withoutSecrets(
     message ?? '',
     secrets.map(({ value }) => value),

@@ -15,15 +15,9 @@ import type { EventDetails } from '@conversation-operator/kube/events';
  * and the sandbox itself fails because of its restarts (`crashLoopRestarts`).
  */
 export const maxContainerLosses = 2;
-/**
- * A run that has lasted this long has reset its container losses, as a kubelet resets the back-off
- * of a container.
- */
+/** Milliseconds of a run that reset its container losses, like a kubelet's container back-off. */
 export const healthyRunMs = 10 * 60_000;
-/**
- * Maximum resumes that an agent rejects before the run is abandoned; with the delays between, some
- * two minutes.
- */
+/** Maximum rejected resumes before the run is abandoned; about two minutes with the delays. */
 export const maxResumeRejections = 8;
 
 /** Maximum delay between two resumes. */
@@ -47,10 +41,7 @@ export function nextInterruption(
   };
 }
 
-/**
- * Returns the reason why the operator no longer resumes the run; undefined while the operator still
- * does.
- */
+/** The reason why the operator no longer resumes the run; undefined while it still does. */
 export function abandonedReasonOf({
   reason,
   containerLosses = 0,
@@ -89,9 +80,9 @@ const rejections: ReadonlySet<AgentErrorCode> = new Set([
 ]);
 
 /**
- * Counts a resume that failed with `error`. `isRequested`: the call to run failed, and not one
- * before it. A rejection counts against the run. A resume that the agent has certainly not executed
- * is counted as well: the next loss of the container is none of this run.
+ * Counts a failed resume. `isRequested`: the call to run failed, and no call before it. A rejection
+ * counts against the run. A resume that the agent has certainly not executed is uncounted again:
+ * the next loss of the container is not caused by this run.
  */
 export function withResumeFailed(
   status: ConversationStatus,
@@ -109,13 +100,10 @@ export function withResumeFailed(
   };
 }
 
-/** Delay before the next resume. */
 export const retryAfterMs = ({ resumeAttempts = 1 }: InterruptedRun): number =>
   Math.min(maxRetryMs, 1_000 * 2 ** (resumeAttempts - 1));
 
-/**
- * Marks the run as resumed. Container losses stay until the run has lasted long enough, or is over.
- */
+/** Marks the run as resumed. Container losses stay until the run lasts long enough or ends. */
 export function withRunResumed(
   { executionDetail: _past, ...status }: ConversationStatus,
   now: string,

@@ -10,20 +10,14 @@ import {
 } from './interruption.ts';
 import { abandonedReasonOf, messageOf, nextInterruption } from './run-resume.ts';
 
-/**
- * Pure decisions about the status of a run whose agent can not be polled, or reports what the
- * operator can not read.
- */
+/** Pure decisions about runs whose agent can not be polled, or reports malformed data. */
 
 /** Maximum length of a detail, in characters. */
 const maxDetailLength = 2048;
 const unresponsiveDetail =
   'The agent does not answer, so whether the run proceeds is unknown. The next answer of the agent decides.';
 
-/**
- * Marks a running run as paused, because the operator can not read what the agent reports; `why`
- * explains that.
- */
+/** Marks a running run as paused: the operator can not read the agent's reports, for `why`. */
 export function withRunUnknown(
   status: ConversationStatus,
   { sandbox, why, now }: Readonly<Record<'why' | 'now', string>> & { readonly sandbox: Sandbox },
@@ -46,7 +40,7 @@ export function withRunUnknown(
 /** Statuses of a run that does not proceed without its sandbox. */
 const unfinished: ReadonlySet<unknown> = new Set(['running', 'waiting_for_confirmation', 'paused']);
 
-/** A sandbox that is gone does not return, so an unfinished run is over. */
+/** A deleted sandbox does not return, so an unfinished run is over. */
 function withSandboxGone(status: ConversationStatus): ConversationStatus {
   if (!unfinished.has(status.executionStatus)) return status;
   const { interruption: _interruption, ...rest } = status;
@@ -57,10 +51,7 @@ function withSandboxGone(status: ConversationStatus): ConversationStatus {
   };
 }
 
-/**
- * A sandbox that has failed keeps the interruption of the run, so that the run resumes when a
- * person resumes the sandbox.
- */
+/** A failed sandbox keeps the interruption, so that the run resumes together with the sandbox. */
 function withSandboxFailed(
   status: ConversationStatus,
   { message }: SandboxView,
@@ -74,10 +65,7 @@ function withSandboxFailed(
   };
 }
 
-/**
- * Whether only the sandbox is the cause of the error: a run with an error of its own, or an
- * abandoned run, is not pending.
- */
+/** Whether only the sandbox caused the error: the run has no error and is not abandoned. */
 const isErrorOfSandbox = (status: ConversationStatus): boolean => {
   const pending = pendingInterruption(status);
   return (

@@ -34,13 +34,10 @@ export interface AgentGitOptions extends GitAccessOptions {
   readonly keys: Pick<SandboxKeys, 'gitToken' | 'toolsToken'>;
 }
 
-/** Name of the server of the gateway, which agents show beside the names of its tools. */
+/** Name of the gateway's MCP server, which agents show beside the names of its tools. */
 const serverName = 'conversation-operator';
 
-/**
- * The server with the tools of the gateway for the agent of a conversation; undefined where the
- * agent may open no pull request.
- */
+/** The gateway's MCP server for an agent; undefined where it may open no pull request. */
 function agentToolsOf(
   { stored, sandbox }: Pick<Scope, 'stored' | 'sandbox'>,
   { push, pullRequests }: GitPolicy,
@@ -61,9 +58,7 @@ function agentToolsOf(
   };
 }
 
-/** The parts of a new conversation that depend on git. */
 interface AgentGit {
-  /** A notice about pushes for the agent. */
   readonly notice: string | undefined;
   readonly mcpServers: readonly AgentMcpServer[];
 }
@@ -87,7 +82,6 @@ export function agentGitOf(
   };
 }
 
-/** Author of the commits in a working tree. */
 export interface CommitIdentity {
   readonly name: string;
   readonly email: string;
@@ -95,7 +89,7 @@ export interface CommitIdentity {
   readonly coAuthor?: string;
 }
 
-/** Name under which the OpenHands agent has signed its commits so far. */
+/** Name under which the OpenHands agent has always signed its commits. */
 const openHands = 'openhands <openhands@all-hands.dev>';
 
 /** The identity that an owner has chosen; undefined leaves the choice to the agent. Pure. */
@@ -151,14 +145,10 @@ export interface GitAccessOptions {
   readonly keys: Pick<SandboxKeys, 'gitToken'>;
   readonly stores: { readonly templates: Pick<Store<SandboxTemplate>, 'get'> };
   readonly gitHosts: GitHosts;
-  /**
-   * URL at which the sandboxes of a namespace reach the gateway. Absent: sandboxes do not reach the
-   * gateway.
-   */
+  /** URL at which sandboxes of a namespace reach the gateway. Absent: they can not reach it. */
   readonly agentSide?: { readonly url: string; readonly namespace: string } | undefined;
 }
 
-/** A repository that the gateway serves, by the name of its host. */
 interface ServedRepository {
   readonly provider: string;
   /** Path on the host: owner/name. */
@@ -173,12 +163,9 @@ export interface GitAccess {
   /** URL of the sandbox at the gateway, with a slash at its end. */
   readonly gatewayUrl: string;
   readonly token: string;
-  /**
-   * Repository of the start. Undefined for a start without a repository, and for a host that does
-   * not speak HTTP.
-   */
+  /** Undefined for a start without a repository, and for a host that does not speak HTTP. */
   readonly repository: ServedRepository | undefined;
-  /** Further repositories of its host that the template opens for reading. */
+  /** Further repositories of the same host that the template allows to read. */
   readonly readable: readonly string[];
 }
 
@@ -214,7 +201,6 @@ function servedRepository(
 const providerUrl = ({ gatewayUrl }: Pick<GitAccess, 'gatewayUrl'>, provider: string): string =>
   `${gatewayUrl}${encodeURIComponent(provider)}/`;
 
-/** URL of a repository at the gateway. */
 export const repositoryUrlAt = (
   access: Pick<GitAccess, 'gatewayUrl'>,
   { provider, name }: ServedRepository,
@@ -228,7 +214,7 @@ const httpHosts = (hosts: GitHosts): readonly (readonly [provider: string, url: 
     return url?.startsWith('http') === true ? [[provider, url]] : [];
   });
 
-/** Whether the settings of git can have the URL as it is, between quotes. */
+/** Whether the URL can be in quotes in git's configuration without escapes. */
 const isPlain = (url: string): boolean => !/[\s\p{Cc}"\\]/u.test(url);
 
 /** File for the git token, below the agent's working directory, before the token is in its place. */
@@ -237,10 +223,7 @@ export const newTokenFile = `${gitFolder}/token.new`;
 const accessProgram = readFileSync(new URL('./git-access.sh', import.meta.url), 'utf8');
 const credentialProgram = readFileSync(new URL('./git-credential.sh', import.meta.url), 'utf8');
 
-/**
- * Returns a script that leaves the settings of git for the shells of the sandbox. The script has no
- * secret.
- */
+/** A script that writes git's configuration for the shells of the sandbox, without a secret. */
 export const gitAccessScript = (
   { gatewayUrl, repository, readable }: Pick<GitAccess, 'gatewayUrl' | 'repository' | 'readable'>,
   hosts: GitHosts,
@@ -257,10 +240,9 @@ export const gitAccessScript = (
     ),
   );
 
-/** Puts the token of `newTokenFile` in its place, however often the script runs. */
+/** Moves the token of `newTokenFile` to its final path; idempotent. */
 export const gitTokenScript = readFileSync(new URL('./git-token.sh', import.meta.url), 'utf8');
 
-/** Hides the address of the gateway from the output of a step. */
 export function withoutGateway(
   output: string,
   access: Pick<GitAccess, 'gatewayUrl'>,

@@ -13,7 +13,6 @@ const withoutInFlight = (
   { inFlight: _inFlight, ...messages }: MessageState = { lastDelivered: 0 },
 ) => messages;
 
-/** Marks a message as in flight. */
 export const withInFlight = (
   status: ConversationStatus,
   inFlight: InFlight,
@@ -28,7 +27,7 @@ export const withNothingInFlight = (status: ConversationStatus): ConversationSta
   messages: withoutInFlight(status.messages),
 });
 
-/** Skips a message that the agent rejects for good, so that later messages do not wait. */
+/** Skips a message that the agent permanently rejects, so that later messages do not wait. */
 export const withRejected = (
   status: ConversationStatus,
   { number }: LaterMessage,
@@ -47,7 +46,7 @@ interface FirstMessage {
 
 /**
  * Records that the agent has the conversation. The first message starts a run at once, and the
- * report of the agent may be older than the run. A conversation that the agent had before
+ * report of the agent may be older than the run. A conversation that the agent already had
  * (`created` is false) may have been interrupted before the run: then the run is pending.
  */
 export function withFirstMessage(
@@ -113,18 +112,11 @@ export type InFlight = NonNullable<MessageState['inFlight']>;
 
 /** Delay after which a call to the agent has ended, unless the call waits for a tool of a run. */
 const settleMs = 20_000;
-/**
- * Delay after the end of a run, during which the agent may still store a message that waited for
- * the run.
- */
+/** Delay after the end of a run in which the agent may still store a message that waited. */
 const stoppedMs = 3_000;
-/** Maximum attempts to deliver a message. */
 export const maxAttempts = 10;
 
-/**
- * Observations of one process about an unconfirmed delivery. Times are milliseconds of the
- * monotonic clock.
- */
+/** Observations of one process about an unconfirmed delivery, in monotonic milliseconds. */
 export interface UnconfirmedDelivery {
   readonly uid: string;
   readonly inFlight: InFlight;
@@ -132,17 +124,13 @@ export interface UnconfirmedDelivery {
   readonly since: number;
   /** Time since which the run is stopped; undefined while the run is running. */
   readonly stoppedSince: number | undefined;
-  /**
-   * Time at which the agent was last seen in the container to which the message was sent; undefined
-   * if never.
-   */
+  /** When the agent was last seen in the container that got the message; undefined: never. */
   readonly lastInContainer: number | undefined;
 }
 
 export interface DeliveryCheck {
   readonly uid: string;
   readonly inFlight: InFlight;
-  /** Current container of the agent. */
   readonly container: string | undefined;
   readonly isRunning: boolean;
   readonly now: number;
@@ -152,8 +140,8 @@ const isSame = (one: InFlight, other: InFlight): boolean =>
   one.number === other.number && one.attempt === other.attempt && one.time === other.time;
 
 /**
- * Returns the observations after one more check. A process that sees the mark for the first time
- * knows nothing of the past: another process may have sent the message a moment ago.
+ * The observations after one more check. A process that sees the mark for the first time knows
+ * nothing of the past: another process may have just sent the message.
  */
 export function unconfirmedDelivery(
   known: UnconfirmedDelivery | undefined,
@@ -171,11 +159,10 @@ export function unconfirmedDelivery(
 }
 
 /**
- * Whether a message that the agent has not stored can not arrive any more, so that the message may
- * be sent again. A tool that runs keeps a message waiting at the agent until the tool ends, however
- * long that takes and whether or not the caller waits; the message ends with its container. A
- * message that was under way when the container ended may wait in the next container, at the same
- * address.
+ * Whether a message that the agent has not stored can not arrive any more, so that it may be sent
+ * again. A running tool keeps a message waiting at the agent until the tool ends, however long that
+ * takes and whether or not the caller waits; the message ends with its container. A message that
+ * was in flight when the container ended may wait in the next container, at the same address.
  */
 export function isLost(
   { since, inFlight, stoppedSince, lastInContainer }: UnconfirmedDelivery,

@@ -40,10 +40,7 @@ import { withRunRequested } from '../execution/run-resume.ts';
 
 const pendingRunMs = 1_000;
 
-/**
- * Whether the agent needs a request to run the stored message; `later`: the report of the agent is
- * too recent to decide.
- */
+/** Whether the stored message needs a request to run; `later`: the report is too recent. */
 export function runRequestOf(
   { messages }: ConversationStatus,
   { executionStatus }: AgentConversation,
@@ -53,7 +50,7 @@ export function runRequestOf(
   if (executionStatus === 'idle' || executionStatus === messages.previousExecutionStatus)
     return 'run';
   // A request to run would confirm the action. After a confirmation the agent runs by itself; after
-  // a rejection the agent is idle.
+  // a rejection it is idle.
   if (executionStatus === 'waiting_for_confirmation') return 'later';
   // A stored message leaves the agent idle, or in the previous status. Another status follows from
   // a later event, which a person may want.
@@ -89,7 +86,6 @@ const mask = '<secret-hidden>';
 const textOf = ({ content }: LaterMessage): string =>
   content.map(({ text }) => text ?? '').join('\n');
 
-/** Whether the agent has stored this message. */
 export function isStored(message: LaterMessage, stored: readonly AgentUserMessage[]): boolean {
   const text = textOf(message);
   return stored.some((candidate) => matchesPattern(text, candidate.text, mask));
@@ -109,12 +105,8 @@ export interface Recipient {
   readonly endpoint: AgentEndpoint;
   readonly id: string;
   readonly container: string | undefined;
-  /** Report of the agent. */
   readonly state: AgentConversation;
-  /**
-   * Returns the message of this number with its content; undefined when the API server has no such
-   * message.
-   */
+  /** The message of this number with its content; undefined when the API server lacks it. */
   readonly message: (number: number) => Promise<LaterMessage | undefined>;
   readonly save: SaveStatus;
   readonly signal: AbortSignal;
@@ -124,11 +116,10 @@ export interface Delivered {
   readonly status: ConversationStatus;
   /** Milliseconds until the next attempt; undefined when no message waits. */
   readonly againAfterMs?: number | undefined;
-  /** Error of the agent, which has certainly not received the next message. */
+  /** Error of an agent that has certainly not received the next message. */
   readonly error?: AgentError;
 }
 
-/** Status after one message, and whether the message is done. */
 interface Sent extends Omit<Delivered, 'againAfterMs'> {
   readonly isDone: boolean;
 }
@@ -140,13 +131,13 @@ interface Refused {
 }
 
 /**
- * Maximum time of a call. A tool that runs keeps a message waiting at the agent, and the message
+ * Maximum time of a call. A running tool keeps a message waiting at the agent, and the message
  * arrives although the call has ended.
  */
 const timeoutMs = 5_000;
 /**
  * Maximum age of a stored mark when the message is sent: far less than the delay after which
- * another process sends the message again.
+ * another process sends it again.
  */
 const maxMarkAgeMs = 5_000;
 /** Maximum messages of one call, so that other conversations have their turn. */
@@ -154,12 +145,12 @@ const maxMessages = 10;
 const againAfterMs = 1_000;
 
 /**
- * Delivers the messages of conversations to agents: in order, and each exactly once. The agent can
- * not distinguish a repetition from another message, so the operator stores a mark before it sends
- * a message: the number of the message, and the last message that the agent had before. A process
- * that finds a mark searches the later messages of the agent, and sends the message again only once
- * the message can not arrive any more. The mark is written on the version that was read, so of two
- * processes only one sends the message.
+ * Delivers the messages of conversations to agents: in order, and each exactly once. An agent can
+ * not distinguish a repetition from another message, so the operator stores a mark before it sends:
+ * the number of the message, and the last message that the agent had before. A process that finds a
+ * mark searches the agent's later messages, and sends the message again only once it can not arrive
+ * any more. The mark is written on the version that was read, so only one of two processes sends
+ * the message.
  */
 export class Delivery {
   readonly #options: DeliveryOptions;
@@ -174,9 +165,9 @@ export class Delivery {
   }
 
   /**
-   * Delivers the messages of a conversation, and requests their runs: first that of an earlier
-   * message, which a failure of a later one must not delay. Returns the milliseconds until the next
-   * attempt.
+   * Delivers the messages of a conversation and requests their runs, first that of an earlier
+   * message, which a failure of a later message must not delay. Returns the milliseconds until the
+   * next attempt.
    */
   async follow(scope: Scope, run: PolledRun): Promise<number | undefined> {
     await this.#requestRun(scope, run);
@@ -249,15 +240,15 @@ export class Delivery {
       return this.#reject(recipient, { status, message, verb: 'did not take' });
     const began = clock.monotonic();
     const marked = await recipient.save(withInFlight(status, mark));
-    // After a delay another process may have found the mark and be about to send the message.
+    // After a delay, another process may have found the mark and be about to send the message.
     if (clock.monotonic() - began > maxMarkAgeMs || recipient.signal.aborted)
       return { status: marked, isDone: false };
     return this.#send(recipient, marked, message);
   }
 
   /**
-   * Returns the mark of the next attempt; `stored` when the agent has the message; undefined when
-   * the message may still arrive.
+   * The mark of the next attempt; `stored` when the agent has the message; undefined while the
+   * message may still arrive.
    */
   async #nextMark(
     recipient: Recipient,
@@ -280,7 +271,7 @@ export class Delivery {
         ...(last === undefined ? {} : { after: { id: last.id, timestamp: last.timestamp } }),
       };
     }
-    // The observation precedes the search, so that a run that ends in between does no harm.
+    // The observation precedes the search, so that the end of a run in between does no harm.
     const unconfirmed = this.#observe(recipient, inFlight);
     if (isStored(message, await agent.userMessagesAfter(endpoint, id, inFlight.after, { signal })))
       return 'stored';
@@ -316,7 +307,7 @@ export class Delivery {
     const timeout = abortedAfter(clock, timeoutMs, signal);
     try {
       const { role, content } = message;
-      // A message with a run would confirm an action for which the agent waits by then.
+      // A message with a run would confirm an action that waits for an answer by then.
       await agent.sendMessage(
         endpoint,
         id,
@@ -344,9 +335,7 @@ export class Delivery {
     }
   }
 
-  /**
-   * Skips a message. The Event does not repeat the agent's own text, which may contain the message.
-   */
+  /** Skips a message. The Event omits the agent's text, which may contain the message. */
   #reject({ conversation }: Recipient, { status, message, verb }: Refused): Sent {
     this.#options.events.record(conversation, {
       type: 'Warning',

@@ -19,10 +19,10 @@ import type { Logger } from '@conversation-operator/base/logger';
 
 interface NotificationListenerOptions {
   readonly host: string;
-  /** Port; 0: any free port. */
+  /** 0: any free port. */
   readonly port: number;
   readonly keys: Pick<SandboxKeys, 'acceptsNotificationKey'>;
-  /** Takes a notification. An operator that does not lead ignores notifications. */
+  /** An operator that does not lead ignores notifications. */
   readonly onNotification: (notification: AgentNotification) => void;
   readonly logger: Logger;
 }
@@ -59,7 +59,7 @@ export async function startNotificationListener({
       if (!(error instanceof Refusal)) throw error;
       return error.code === 'body-too-large' ? 413 : 422;
     });
-    // A server would take the unread rest of a body for the next request.
+    // Otherwise the server would parse the unread rest of the body as the next request.
     response.writeHead(status, request.complete ? {} : { connection: 'close' }).end();
   };
   const server: Server = createServer(
@@ -90,19 +90,18 @@ export async function startNotificationListener({
 export interface AgentNotificationsOptions {
   readonly stores: Pick<Stores, 'conversations' | 'sandboxes'>;
   readonly clock: Clock;
-  /** Brings the next poll of a conversation forward. */
   readonly onNotification: (request: Request) => void;
 }
 
-/** Conversations of one owner that notifications bring forward: at once, and 200 per second. */
+/** Polls of one owner that notifications bring forward: 400 at once, then 200 per second. */
 const budget = { burst: 400, intervalMs: 5 } as const;
 const maxOwners = 4_096;
 
 /**
- * Takes notifications of agents, each about one conversation or about all conversations of a
- * sandbox. Every poll that a notification brings forward is charged to the budget of the owner, so
- * that the agents of an owner cost the same however much they notify. The next regular poll finds
- * the change of a dropped notification.
+ * Handles notifications of agents, each about one conversation or about all conversations of a
+ * sandbox. Every poll that a notification brings forward takes a token of the owner's budget, so
+ * that agents that notify more often cost no more. The next regular poll finds the change of a
+ * dropped notification.
  */
 export class AgentNotifications {
   readonly #options: AgentNotificationsOptions;
@@ -124,10 +123,7 @@ export class AgentNotifications {
     for (const { metadata } of named) onNotification({ namespace, name: metadata.name });
   }
 
-  /**
-   * Whether the owner has tokens left. A notification that costs more than the tokens that are left
-   * delays later notifications.
-   */
+  /** Whether the owner has tokens left. A notification beyond them delays later ones. */
   #spend(owner: string, count: number): boolean {
     const now = this.#options.clock.monotonic();
     const bucket = this.#budgets.get(owner) ?? new TokenBucket(budget);

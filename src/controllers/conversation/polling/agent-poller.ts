@@ -22,15 +22,11 @@ interface Batch {
 
 /** Delay of a poll, during which polls of the same agent join the batch. */
 const batchDelayMs = 5;
-/** Maximum conversations of one request. */
 const maxBatch = 20;
-/**
- * Delay before the next poll of a conversation that can not be read, beside others that can: it may
- * have grown too large for good.
- */
+/** Delay before a malformed conversation is polled again, which may have grown too large. */
 const unreadableMs = 15_000;
 
-/** Whether an error says something about one conversation only, and nothing about the agent. */
+/** Whether an error concerns one conversation only, and not the agent. */
 const isOfConversation = (error: unknown): error is AgentError =>
   error instanceof AgentError &&
   (error.code === 'malformed' ||
@@ -38,15 +34,12 @@ const isOfConversation = (error: unknown): error is AgentError =>
     error.code === 'not-found' ||
     error.code === 'failed');
 
-/**
- * Polls agents: one request for all conversations of a sandbox that are due together, and one
- * request at a time.
- */
+/** Polls agents, one request at a time, for all due conversations of a sandbox together. */
 export class AgentPoller {
   readonly #options: AgentPollerOptions;
-  /** Batches that polls still may join, by agent. */
+  /** Batches that polls may still join, by agent. */
   readonly #open = new Map<string, Batch>();
-  /** Last request that was asked for, by agent, until the request has ended. */
+  /** Last request of each agent, until the request has ended. */
   readonly #last = new Map<string, Promise<unknown>>();
 
   constructor(options: AgentPollerOptions) {
@@ -110,14 +103,14 @@ export class AgentPoller {
         const all = await this.#options.agent.conversations(endpoint, ids, { signal });
         return new Map(ids.map((id, index) => [id, all[index]]));
       } catch (error) {
-        // One conversation that can not be read must not hide the others.
+        // One malformed conversation must not hide the others.
         if (!isOfConversation(error)) throw error;
       }
     }
     const answers = new Map<string, AgentConversation | AgentError | undefined>();
     for (const id of ids) answers.set(id, await this.#requestOne(endpoint, id, signal));
     const [first] = answers.values();
-    // An agent of which no conversation can be read has failed itself.
+    // An agent has failed itself when none of its conversations can be read.
     if (
       first instanceof AgentError &&
       [...answers.values()].every((answer) => answer instanceof AgentError)

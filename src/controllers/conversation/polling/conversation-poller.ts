@@ -28,7 +28,6 @@ export interface ConversationPollerOptions {
   readonly onUnresponsive: (sandbox: Sandbox) => void;
   /** Maximum time between two polls in milliseconds, for agents that send no webhooks. */
   readonly maxPollMs?: number | undefined;
-  /** Called with each report of an agent about a conversation. */
   readonly onReport?:
     ((conversation: CachedConversation, state: AgentConversation) => void) | undefined;
 }
@@ -39,20 +38,14 @@ export interface Poll {
   readonly beganAt: number;
   readonly subject: string;
   readonly sandbox: Sandbox;
-  /** Report of the agent; undefined when the agent does not know the conversation. */
   readonly state: AgentConversation | undefined;
 }
 
-/** Poll that is not due yet or was not answered. */
 export interface UnansweredPoll extends Unanswered {
-  /** Whether the agent did not answer the last request at all. */
   readonly isUnresponsive: boolean;
 }
 
-/**
- * Returns a text whose change makes a poll due at once: by another spec, another agent, or another
- * object of the same name.
- */
+/** A text whose change makes a poll due at once: of the spec, the agent, or the object. */
 const subjectOf = ({ metadata }: CachedConversation, sandbox: Sandbox): string =>
   [metadata.uid, metadata.generation, sandbox.metadata.uid, sandbox.metadata.resourceVersion].join(
     '/',
@@ -69,18 +62,13 @@ const targetOf = (sandbox: Sandbox, endpoint: AgentEndpoint): AgentTarget => ({
   ].join('/'),
 });
 
-/**
- * Decides when to poll which agent about a conversation. The state is in memory only, and may be
- * lost at any time.
- */
+/** Decides which agent to poll when about a conversation. In memory only; may be lost any time. */
 export class ConversationPoller {
   readonly #options: ConversationPollerOptions;
   readonly #bulkhead: PollBulkhead;
   readonly #agents: AgentPoller;
   readonly #schedule: PollSchedule;
-  /** Conversations of which the agent reports what the operator can not read. */
   readonly #malformed: UnresponsiveAgents;
-  /** Agent of the last poll, by conversation. */
   readonly #lastAgents = new Map<string, string>();
 
   constructor(options: ConversationPollerOptions) {
@@ -106,8 +94,8 @@ export class ConversationPoller {
   }
 
   /**
-   * Stops the polls of a conversation until the next call of `poll`. With the sandbox, which is
-   * away: forgets the calls that its agent has not answered, too.
+   * Stops the polls of a conversation until the next call of `poll`. With the UID of a sandbox that
+   * is not running, unanswered calls of its agent are forgotten too.
    */
   forget(request: Request, sandboxUid?: string): void {
     const key = requestKey(request);
@@ -150,25 +138,18 @@ export class ConversationPoller {
     return { target, beganAt, subject, sandbox, state };
   }
 
-  /**
-   * Records a report that the operator can not read. Returns whether such reports have lasted for
-   * too long.
-   */
+  /** Records a malformed report. Returns whether such reports have lasted for too long. */
   recordMalformed(request: Request): boolean {
     const key = requestKey(request);
     this.#malformed.recordFailure(key);
     return this.#malformed.isUnresponsive(key);
   }
 
-  /** Records a report that the operator has read. */
   recordUnderstood(request: Request): void {
     this.#malformed.forget(requestKey(request));
   }
 
-  /**
-   * Records a failed call that followed an answered poll. Returns the milliseconds until the next
-   * poll.
-   */
+  /** Records a failed call after an answered poll. Returns the milliseconds until the next poll. */
   recordFailure({ target }: Poll, error: AgentError): number {
     return this.#bulkhead.recordFailure(target.agent, error);
   }

@@ -28,39 +28,29 @@ const intervals: Readonly<
   error: { minMs: 16_000, maxMs: maxIntervalMs },
   stuck: { minMs: 16_000, maxMs: maxIntervalMs },
 };
-/**
- * Maximum time between two polls of an agent whose webhooks arrive: a poll only replaces a lost
- * webhook.
- */
+/** Maximum time between two polls where webhooks arrive: a poll only replaces a lost webhook. */
 const maxNotifyingMs = 16_000;
-/** The interval grows with the time without a change, up to this part of that time. */
+/** Divisor of the time without a change that gives the maximum interval. */
 const quietDivisor = 4;
 /** Maximum time between two polls while a change is expected. */
 const attentiveMs = 500;
-/** Time after a message or a resume during which the stored state of the agent lags behind. */
+/** Time after a message or a resume in which the stored state of the agent lags. */
 const staleStateMs = 3_000;
 /** Minimum time between two polls of a conversation, whatever notifications arrive. */
 const minGapMs = 200;
 
 export interface IntervalInput {
   readonly executionStatus: ExecutionStatus | undefined;
-  /** Time without a change. */
   readonly quietMs: number;
   /** Whether a change is expected, because the agent has just received or sent something. */
   readonly attentive: boolean;
   /** Whether the webhooks of the agent have arrived so far. */
   readonly notifies: boolean;
-  /**
-   * Maximum interval, whatever the status is: the idle time of an agent has to be known more
-   * exactly than its limit.
-   */
+  /** Maximum interval in any status: the idle time must be known more exactly than its limit. */
   readonly maxMs?: number | undefined;
 }
 
-/**
- * Returns a power of two times the minimum, so that the polls of all conversations of a sandbox
- * coincide.
- */
+/** A power of two times the minimum, so that the polls of a sandbox's conversations coincide. */
 export function intervalMs({
   executionStatus = 'error',
   quietMs,
@@ -77,19 +67,19 @@ export function intervalMs({
 }
 
 /**
- * Returns the next time, after now, that is a whole number of intervals after the phase. Phases
- * spread the sandboxes over time.
+ * The next time after now that is a whole number of intervals after the phase. Phases spread the
+ * sandboxes over time.
  */
 export const nextOnGrid = (now: number, interval: number, phase: number): number =>
   phase + (Math.floor((now - phase) / interval) + 1) * interval;
 
 /**
  * Length of the slots in which sandboxes are due. A timer for each of 200 sandboxes would cost a
- * third of what their polls cost.
+ * third of their polls.
  */
 export const slotMs = 100;
 
-/** Returns the begin of a slot below the maximum interval; the same text has the same slot. */
+/** The start of a slot below the maximum interval; the same text has the same slot. */
 export function phaseOf(text: string): number {
   let hash = 0;
   for (let index = 0; index < text.length; index++)
@@ -97,10 +87,7 @@ export function phaseOf(text: string): number {
   return (hash % (maxIntervalMs / slotMs)) * slotMs;
 }
 
-/**
- * Whether the agent received a message or a resume a moment ago. `nowMs` is since 1970, as the
- * times of the status are.
- */
+/** Whether the agent has just received a message or a resume. `nowMs` is since 1970. */
 export function isStateStale(
   { start, messages, interruption }: ConversationStatus,
   nowMs: number,
@@ -111,27 +98,24 @@ export function isStateStale(
   );
 }
 
-/** Returns the maximum interval for a template's idle timeout. */
 export const maxForIdleTimeout = (idleTimeoutMs: number | undefined): number | undefined =>
   idleTimeoutMs === undefined ? undefined : idleTimeoutMs / 4;
 
-/** Polls of one conversation that notifications bring forward. */
+/** Token bucket of the polls of one conversation that notifications bring forward. */
 export const notificationBudget = { burst: 6, intervalMs: 2_000 } as const;
 
-/** Outcome of one poll. */
 export interface PollOutcome {
   /** Time of the request, on the monotonic clock. */
   readonly beganAt: number;
-  /** Identity of what was polled; a conversation with another subject is due at once. */
+  /** Identity of the polled object; a conversation with another subject is due at once. */
   readonly subject: string;
   readonly sandboxUid: string;
-  /** Container of the agent. Webhooks of one container say nothing about the next. */
+  /** Container of the agent. Webhooks of one container prove nothing about the next. */
   readonly agent: string;
   /** Status as stored after the poll. */
   readonly status: ConversationStatus;
   /** Whether the agent reports a running run, which the status may not show yet. */
   readonly isRunning: boolean;
-  /** Whether the poll has found a change. */
   readonly changed: boolean;
   /** Whether the poll has found a change for which agents send webhooks. */
   readonly notifiable: boolean;
@@ -154,20 +138,15 @@ interface Entry {
   notification: { readonly at: number; readonly dueAt: number } | undefined;
 }
 
-/**
- * Time after a notification during which the stored state of the agent may lag behind, so that
- * polls are repeated.
- */
+/** Time after a notification in which polls repeat, because the agent's stored state may lag. */
 const attentionMs = 2_000;
-/**
- * Time after a change of an agent's status during which the agent stores the rest of the change.
- */
+/** Time after a change of an agent's status in which the agent stores the rest of the change. */
 const settleMs = 500;
 
 /**
  * Holds the time of the next poll of each conversation, in memory only: a new process polls every
- * conversation at once. A notification changes nothing but the time of the next poll, within the
- * budget of the conversation.
+ * conversation at once. A notification only changes the time of the next poll, within the budget of
+ * the conversation.
  */
 export class PollSchedule {
   readonly #clock: Clock;
@@ -207,7 +186,7 @@ export class PollSchedule {
       if (entry.budget.availableAt(now) > 0) entry.attentiveUntil = now + attentionMs;
       entry.notification = { at: now, dueAt: Math.max(now, dueAt, entry.polledAt + minGapMs) };
     } else {
-      // A poll that is under way has begun before this notification, so another poll has to follow.
+      // A poll in progress began before this notification, so another poll has to follow.
       entry.notification = { ...entry.notification, at: now };
     }
     return Math.max(0, entry.notification.dueAt - now);

@@ -16,15 +16,12 @@ export interface AwaitAgentOptions {
   readonly deadlines: StepDeadlines;
 }
 
-/**
- * Waits until the agent of the sandbox answers. Ends the start when the sandbox is gone or has
- * failed.
- */
+/** Waits until the agent answers. Ends the start when the sandbox is deleted or has failed. */
 export const awaitAgent =
   (options: AwaitAgentOptions): Stage =>
   async ({ stored, status, sandbox, signal }) => {
-    // The cache may be behind a person who has resumed the failed sandbox; a failed sandbox ends
-    // the start for good.
+    // The cache may lag behind a resume of the failed sandbox; a failed sandbox ends the start for
+    // good.
     const isFailed = sandbox !== undefined && viewOfSandbox(sandbox).phase === 'ERROR';
     const current = isFailed
       ? await storedObject({ client: options.client, signal }, sandboxes, sandbox)
@@ -33,17 +30,14 @@ export const awaitAgent =
   };
 
 /**
- * Whether the container of the agent runs without an answer of the agent, and the sandbox waits for
- * the agent without a deadline.
+ * Whether the agent's container runs without an answer of the agent, and the sandbox has no
+ * deadline for the answer.
  */
 const isAwaitingAgent = (sandbox: Sandbox | undefined, { reason }: SandboxView): boolean =>
   reason === SandboxReason.agentSilent ||
   (reason === SandboxReason.waitingForAgent && sandbox !== undefined && hasRun(sandbox));
 
-/**
- * Returns the endpoint of the agent while the sandbox is RUNNING. Throws `StartFailure` when the
- * sandbox never will be.
- */
+/** The endpoint of the agent of a RUNNING sandbox. Throws `StartFailure` if it never will be. */
 export function agentOf(
   { stored, status, sandbox }: DeadlineScope,
   { keys, deadlines }: Omit<AwaitAgentOptions, 'client'>,
@@ -71,7 +65,7 @@ export function agentOf(
       if (view.reason === SandboxReason.quotaExceeded)
         throw new StartFailure(StartErrorCode.quotaExceeded, view.message);
       const delayed = withDelay(status, failureIn(view));
-      // The time of a step counts only while a container runs in which the step can proceed.
+      // The time of a step only counts while a container runs in which the step can proceed.
       const isTimed = isAwaitingAgent(sandbox, view);
       return waiting(
         isTimed

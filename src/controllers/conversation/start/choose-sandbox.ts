@@ -21,7 +21,6 @@ import type { SandboxKeys } from '../../../agent/keys.ts';
 import { isMadeFor } from '../../../resources/sandbox-makers.ts';
 import { byMaker, makerKeyOf, type Stores } from '../../caches.ts';
 import { storedConversation, storedObject } from '../../stored-object.ts';
-import type { RecentAnswers } from '../recent-answers.ts';
 import { conversationIdOf, ownSandboxName } from '../../../resources/ids.ts';
 
 export interface ChooseSandboxOptions extends StartAccess {
@@ -29,7 +28,7 @@ export interface ChooseSandboxOptions extends StartAccess {
   readonly logger: Logger;
   readonly configurations: AgentConfigurations;
   readonly deadlines: StepDeadlines;
-  /** Returns the reason why a limit rejects a start. Absent: no limit rejects any. */
+  /** Why a limit rejects a start, if one does. Absent: there are no limits. */
   readonly refusalOf?:
     | ((
         conversation: CachedConversation,
@@ -93,15 +92,14 @@ export const chooseSandbox =
     };
   };
 
-/** Stores of the objects that have the name of a sandbox. */
+/** Stores of the kinds whose objects have the name of a sandbox. */
 export type NamedStores = Pick<Stores, 'sandboxes' | 'pods' | 'claims'>;
 
 /**
  * Names for the sandbox of a conversation, in the order in which a start tries them. The first one
- * follows from the name of the conversation alone, so that a conversation of the same name
- * continues with a retained volume; another owner can compute that name, and take it first. The
- * other names are MACs of the UID of the conversation, one for each master key, which no owner can
- * compute.
+ * derives from the name of the conversation alone, so that a later conversation of the same name
+ * reuses a retained volume; another owner can compute that name and use it first. The other names
+ * are MACs of the UID of the conversation, one for each master key, which no owner can compute.
  */
 export const ownSandboxNames = (
   conversation: Pick<CachedConversation, 'metadata'>,
@@ -112,8 +110,8 @@ export const ownSandboxNames = (
   );
 
 /**
- * Whether a sandbox of another owner has the name, or a pod or a volume which that sandbox has
- * left: a start with this name would wait for an object of the other owner.
+ * Whether a sandbox of another owner has the name, or a leftover pod or volume of such a sandbox: a
+ * start with this name would wait for an object of the other owner.
  */
 function isUsedByAnother(
   { sandboxes, pods, claims }: NamedStores,
@@ -130,21 +128,16 @@ export interface StartAccess {
   readonly client: KubeClient;
   readonly stores: NamedStores;
   readonly keys: Pick<SandboxKeys, 'derivedIds'>;
-  readonly answers: Pick<RecentAnswers, 'isJustStored'>;
-  /**
-   * Claims a spare of a pool for a start. Returns undefined when there is none for it. Absent:
-   * there are no pools.
-   */
+  /** Claims a warm sandbox; undefined when none is available. Absent: there are no pools. */
   readonly claimSpare?:
     | ((conversation: CachedConversation, signal: AbortSignal) => Promise<Sandbox | undefined>)
     | undefined;
 }
 
 /**
- * Returns the sandbox for the start: the sandbox that the spec names, or the conversation's own. A
- * spare of a pool becomes its own; without a spare, the function creates it if absent. Undefined: a
- * sandbox of the same owner still has the name, so the caller has to try again. Throws
- * `StartFailure` when other owners use every name that the sandbox may have.
+ * The sandbox for the start: the one that the spec names, or the conversation's own, which is a
+ * claimed warm sandbox or a new one. Undefined: a sandbox of the same owner still has the name, so
+ * the caller has to try again. Throws `StartFailure` when other owners use every possible name.
  */
 export const ensureSandbox = (
   access: StartAccess,
@@ -186,7 +179,7 @@ async function ensureOwn(
   );
 }
 
-/** Creates the sandbox of a conversation; returns the present one when the name is in use. */
+/** Creates the sandbox of a conversation, or returns the existing one of that name. */
 async function createOrRead(
   { client, signal }: { readonly client: KubeClient; readonly signal: AbortSignal },
   conversation: CachedConversation,
@@ -214,28 +207,26 @@ async function createOrRead(
 
 /**
  * Whether the API server has the conversation, and the conversation has not had its sandbox yet. A
- * sandbox for a deleted conversation that only the cache shows would be collected and created
- * again, over and over; a conversation that had its sandbox would start twice.
+ * sandbox for a deleted conversation that only the cache shows would be garbage-collected and
+ * created again, over and over; a conversation that had its sandbox would start twice.
  */
 async function stillNeeds(
-  { client, answers }: Pick<StartAccess, 'client' | 'answers'>,
+  { client }: Pick<StartAccess, 'client'>,
   conversation: CachedConversation,
   signal: AbortSignal,
 ): Promise<boolean> {
-  if (answers.isJustStored(conversation)) return true;
   const stored = await storedConversation({ client, signal }, conversation);
   return stored !== undefined && startStatusOf(stored) === 'WORKING';
 }
 
 async function join(
-  access: Pick<StartAccess, 'client' | 'answers'>,
+  access: Pick<StartAccess, 'client'>,
   conversation: CachedConversation,
   signal: AbortSignal,
 ): Promise<Sandbox | undefined> {
   const { sandboxName: name = '' } = conversation.spec;
   const { namespace } = conversation.metadata;
-  // The cache may still show a deleted sandbox, whose agent would receive messages that are meant
-  // for a new one.
+  // The cache may show a deleted sandbox, whose agent would get the messages of a new one.
   const sandbox = await storedObject({ client: access.client, signal }, sandboxes, {
     metadata: { namespace, name },
   });
@@ -251,8 +242,8 @@ async function join(
   // without owner references stays.
   const references = sandbox.metadata.ownerReferences ?? [];
   if (references.length === 0 || isOwnedBy(sandbox, conversation)) return sandbox;
-  // A conversation whose start has failed, which the cache does not show yet, would keep the
-  // sandbox after all others are gone.
+  // A conversation whose failed start the cache does not show yet would otherwise keep the sandbox
+  // after all others are deleted.
   if (!(await stillNeeds(access, conversation, signal))) return undefined;
   const { resourceVersion } = sandbox.metadata;
   const ownerReferences = [...references, ownerReferenceTo(conversation, { controller: false })];

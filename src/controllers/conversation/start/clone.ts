@@ -15,9 +15,7 @@ import { shellCommand } from '../../../agent/shell-quote.ts';
 import { stepFolder } from './step-command.ts';
 import { graceMs } from './step-deadlines.ts';
 
-/**
- * Access of a sandbox to one repository, through the gateway and with the credential of the owner.
- */
+/** Access of a sandbox to one repository, through the gateway with the owner's credential. */
 export interface CloneAccess {
   readonly gatewayUrl: string;
   readonly ticket: string;
@@ -28,10 +26,7 @@ export interface CloneAccessOptions extends GitAccessOptions {
   readonly clock: Clock;
 }
 
-/**
- * Returns the access for the clone of a start, which expires with the deadline of the step;
- * undefined where there is no gateway.
- */
+/** The access for a clone, which expires with the step's deadline; undefined without a gateway. */
 export function cloneAccessOf(
   scope: StartScope,
   options: CloneAccessOptions,
@@ -58,17 +53,16 @@ export interface CloneScriptOptions {
   readonly repository: Repository;
   readonly hosts: GitHosts;
   /**
-   * URL of the repository at the gateway, which adds the credential of the owner. The file
-   * `ticketFile` has the ticket for the gateway.
+   * URL of the repository at the gateway, which adds the owner's credential. The clone token for
+   * the gateway is in `ticketFile`.
    */
   readonly gatewayUrl?: string | undefined;
-  /** Maximum size of the clone. */
   readonly maxMebibytes: number;
   /** Result of `gitAccessScript`. Absent: sandboxes do not reach the gateway. */
   readonly accessScript?: string | undefined;
 }
 
-/** File with the ticket for the gateway. The clone reads and removes the file first. */
+/** File with the clone token. The clone reads and removes the file first. */
 export const ticketFile = `${stepFolder('clone')}/ticket`;
 
 const cloneProgram = readFileSync(new URL('./clone.sh', import.meta.url), 'utf8');
@@ -85,10 +79,7 @@ export function cloneUrlOf(repository: Repository, hosts: GitHosts): string {
   return `${base}${repository.name}.git`;
 }
 
-/**
- * Returns a script that checks the repository out in the project folder, however often the script
- * runs.
- */
+/** An idempotent script that checks the repository out in the project folder. */
 export const cloneScript = ({
   repository,
   hosts,

@@ -39,10 +39,7 @@ const firstPollMs = 200;
 /** Delay after a read that finds the conversation deleted, which the cache does not show yet. */
 const retryMs = 1_000;
 
-/**
- * Creates the conversation at the agent, with its first message: exactly once, however often the
- * stage runs.
- */
+/** Creates the conversation at the agent with its first message, exactly once; idempotent. */
 export const createConversation =
   (options: CreateConversationOptions): AgentStage =>
   async (scope) => {
@@ -57,7 +54,7 @@ export const createConversation =
     const git = agentGitOf({ stored, sandbox }, options);
     const part = {
       notice: git.notice,
-      // An entry of the owner does not take the place of the gateway's own server.
+      // A server of the owner's settings does not replace the gateway's own server.
       mcpServers: [...options.ownerSettings.mcpServersOf(settings), ...git.mcpServers],
       secrets: agentSecretsOf({ stored, sandbox }, settings, options),
     };
@@ -82,10 +79,7 @@ export const createConversation =
     };
   };
 
-/**
- * Returns the sandbox as the cache has it after the previous stages: its container may be another
- * one by now.
- */
+/** The sandbox as the cache has it after the previous stages: its container may have changed. */
 function currentSandbox(
   { stored, sandbox }: StartScope,
   store: Store<Sandbox>,
@@ -101,7 +95,6 @@ interface NewConversation {
   readonly conversation: Conversation;
   readonly endpoint: AgentEndpoint;
   readonly workingDir: string;
-  /** A notice about pushes for the agent. */
   readonly notice: string | undefined;
   readonly mcpServers: readonly AgentMcpServer[];
   readonly secrets: readonly AgentSecret[];
@@ -138,7 +131,7 @@ async function create(
       const message = `The agent needs a model: the request or the sandbox template ${spec.templateName} has to name one.`;
       throw new StartFailure(StartErrorCode.modelNotConfigured, message, { cause: error });
     }
-    // An agent that refuses the conversation will refuse it again; other errors may pass.
+    // An agent that rejects the conversation will reject it again; other errors may be transient.
     if (error instanceof AgentError && error.code === 'refused') {
       throw new StartFailure(
         StartErrorCode.agentRefused,
@@ -156,8 +149,8 @@ interface AgentSecretsOptions {
 }
 
 /**
- * The secrets of a conversation and of its owner, each as the address at which the agent reads the
- * value when it uses the secret. None where sandboxes do not reach the gateway.
+ * The secrets of a conversation and of its owner, each as the URL at which the agent reads the
+ * value when it uses the secret. None where sandboxes can not reach the gateway.
  */
 function agentSecretsOf(
   { stored, sandbox }: Pick<StartScope, 'stored' | 'sandbox'>,

@@ -3,7 +3,7 @@ import type { Repository } from '../git/git-access.ts';
 import { StartErrorCode, StartFailure } from './stage.ts';
 import { stepTimedOut, type StepReport } from './step-command.ts';
 
-/** Exit codes of the preparation scripts. The scripts of a repository can not use these codes. */
+/** Exit codes of the preparation scripts, which the scripts of a repository can not use. */
 export const PreparationExitCode = {
   branchNotFound: 242,
   cloneFailed: 243,
@@ -23,16 +23,13 @@ export interface PreparationLimits {
   readonly maxRepositoryMebibytes: number;
 }
 
-/** The message of git, or of ssh, for a name that its resolver does not know, or does not answer for. */
+/** The message of git or ssh for a host name that can not be resolved. */
 const unresolved = /Could not resolve host/i;
 
 const volumeFull = (): StartFailure =>
   new StartFailure(StartErrorCode.volumeFull, 'The volume of the sandbox is full.');
 
-/**
- * Returns the reason why a clone has failed for good; undefined while the clone runs, and after
- * success.
- */
+/** Why a clone has permanently failed; undefined while it runs, and after success. */
 export function cloneFailure(
   { state, exitCode, output }: StepReport,
   { name, branch = '' }: Repository,
@@ -79,10 +76,7 @@ export function cloneFailure(
   }
 }
 
-/**
- * Returns the reason why the set-up has failed for good; undefined while the set-up runs, and after
- * success.
- */
+/** Why the set-up has permanently failed; undefined while it runs, and after success. */
 export function setupFailure(
   { state, exitCode, output }: StepReport,
   { setupTimeoutSeconds }: PreparationLimits,

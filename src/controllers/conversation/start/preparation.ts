@@ -34,8 +34,8 @@ export const workspaceScript = readFileSync(new URL('./workspace.sh', import.met
 const setupProgram = readFileSync(new URL('./setup.sh', import.meta.url), 'utf8');
 
 /**
- * Runs the set-up script of the repository once for each clone, sets the author of commits, and
- * installs git hooks; exits with the code of the script.
+ * Runs the repository's set-up script once for each clone, sets the author of commits, and installs
+ * git hooks; exits with the code of the script.
  */
 export const setupScriptFor = ({ name, email, coAuthor }: Partial<CommitIdentity> = {}): string =>
   shellCommand(setupProgram, ...commitHooks, ...[name, email, coAuthor].map((text) => text ?? ''));
@@ -45,16 +45,13 @@ export interface PreparationOptions extends PreparationLimits {
   readonly gitHosts: GitHosts;
 }
 
-/** A call for a step of a start. */
 interface StepCall {
-  /** Whether the last report says that the step is running. */
   readonly isRunning: boolean;
-  /** Access of the sandbox to git hosts. Undefined: the sandbox does not reach the gateway. */
+  /** Access of the sandbox to git hosts. Undefined: the sandbox can not reach the gateway. */
   readonly git: GitAccess | undefined;
   readonly signal: AbortSignal;
 }
 
-/** Report of a step in the sandbox. */
 export interface PreparationStep {
   readonly report: StepReport;
   /** Reason why the step has failed for good. */
@@ -65,17 +62,14 @@ export interface PreparationStep {
 
 /** Time that the first call waits for a step. Few steps need a second call. */
 const firstWaitSeconds = 3;
-/** Time that a later call waits for a step and holds a worker. */
+/** Time that a later call waits for a step while it occupies a worker. */
 const laterWaitSeconds = 1;
 const callTimeoutSeconds = 20;
 
 const workingDirOf = ({ folder }: StepReport): string =>
   `${folder.replace(/\/$/, '')}/${projectFolder}`;
 
-/**
- * Runs the steps of a start inside the sandbox. A step that is done is not run again, so each call
- * can be repeated.
- */
+/** Runs the steps of a start in the sandbox. Calls are idempotent: completed steps stay done. */
 export class Preparation {
   readonly #options: PreparationOptions;
 
@@ -84,8 +78,8 @@ export class Preparation {
   }
 
   /**
-   * Creates the folder of a conversation without a repository, and the settings of git, because
-   * the agent's container names them. Returns the absolute path of the folder.
+   * Creates the folder of a conversation without a repository, and git's configuration, because the
+   * agent's container refers to it. Returns the absolute path of the folder.
    */
   async prepareWorkspace(
     endpoint: AgentEndpoint,
@@ -109,10 +103,7 @@ export class Preparation {
     );
   }
 
-  /**
-   * Clones the repository and checks out; then git in every shell of the sandbox has access to the
-   * host.
-   */
+  /** Clones and checks out; then git in every shell of the sandbox has access to the host. */
   async clone(
     { spec: { repository }, metadata: { uid } }: CachedConversation,
     endpoint: AgentEndpoint,
@@ -131,8 +122,7 @@ export class Preparation {
         ? await this.#ask(endpoint, reportCommand(step, isRunning ? laterWaitSeconds : 0), signal)
         : undefined;
     if (report === undefined || report.state === 'none' || report.state === 'lost') {
-      // The ticket is in a file and in no command, because the volume and process lists show
-      // commands.
+      // The token is in a file, because the volume and process lists show commands.
       if (access !== undefined && report !== undefined)
         await agent.writeFile(endpoint, `${report.folder}/${ticketFile}`, access.ticket, {
           signal,
@@ -183,10 +173,7 @@ export class Preparation {
     };
   }
 
-  /**
-   * Leaves the git token in the sandbox. The token is in a file and in no command, and has its name
-   * once it is whole.
-   */
+  /** Writes the git token to a file, in no command, and renames the file once it is complete. */
   async #leaveToken(
     endpoint: AgentEndpoint,
     {
@@ -211,7 +198,7 @@ export class Preparation {
       );
   }
 
-  /** The report as people may read it. */
+  /** The report without terminal control sequences, credentials and the gateway's address. */
   #shown(report: StepReport, git: GitAccess | undefined): StepReport {
     const { gitHosts } = this.#options;
     return git === undefined

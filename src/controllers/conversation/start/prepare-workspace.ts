@@ -31,9 +31,7 @@ interface ReportedStep {
   readonly nowMs: number;
 }
 
-/**
- * Returns the status with the report of a step. A report of mere progress is withheld for a while.
- */
+/** The status with the report of a step. A report of mere progress is delayed for a while. */
 export function withStep(
   status: ConversationStatus,
   { name, report, nowMs }: ReportedStep,
@@ -83,10 +81,7 @@ export interface PrepareWorkspaceOptions extends CloneAccessOptions {
   readonly ownerSettings: Pick<OwnerSettingsReader, 'of'>;
 }
 
-/**
- * Stages that prepare the folder in which the agent works: the clone of the repository, then its
- * set-up.
- */
+/** Stages that prepare the folder in which the agent works: clone, then set-up. */
 export function prepareWorkspace(options: PrepareWorkspaceOptions): readonly AgentStage[] {
   const { preparation, deadlines, unresponsiveAgents, clock, stores } = options;
 
@@ -96,8 +91,8 @@ export function prepareWorkspace(options: PrepareWorkspaceOptions): readonly Age
       ? withTransition(status, { status: 'PREPARING_REPOSITORY', time: isoTime(clock) })
       : status;
     const next = deadlines.check({ stored, status: preparing, sandbox });
-    // Watches see the step before it takes its time; and no agent receives a conversation before
-    // the conversation names its sandbox.
+    // Watches see the step before it takes its time; and no agent receives a conversation whose
+    // status does not name its sandbox.
     const isSaved =
       stored.spec.repository !== undefined || stored.status?.sandboxName === undefined;
     return { status: isSaved ? await save(next) : next };

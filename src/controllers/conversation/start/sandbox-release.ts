@@ -16,8 +16,8 @@ export interface SandboxReleaseOptions {
 
 /**
  * Whether the operator has made a sandbox for the conversation that the conversation does not use.
- * The status names the sandbox of a start once and for all, so a conversation whose status names
- * another sandbox never uses this one. A failed start whose status names none uses none.
+ * A status names the sandbox of a start only once, so a conversation whose status names another
+ * sandbox never uses this one. A failed start whose status names none uses none.
  */
 export function isUnusedBy(
   {
@@ -45,7 +45,7 @@ export function isUnusedBy(
 
 /**
  * Deletes sandboxes that the start of a conversation has created or claimed and does not use: the
- * API server executed the write without an answer, and the start got another sandbox or failed.
+ * API server executed the write without a response, and the start got another sandbox or failed.
  * Each deletion follows a read of the conversation, and names the version that no other
  * conversation has joined.
  */
@@ -64,10 +64,10 @@ export async function releaseUnusedClaims(
 
 /**
  * Deletes the sandbox that was created for a conversation whose start has failed; garbage
- * collection deletes pod, volume and slot. The sandbox stays as long as a conversation that joined
- * the sandbox has not failed. A reference to a conversation of another owner proves nothing, so it
- * keeps the sandbox, which may be its owner's own. A cache that is behind does no harm: each change
- * of the sandbox, and each start that fails, calls this function again.
+ * collection deletes pod, volume and slot. The sandbox stays while a conversation that joined it
+ * has not failed. An owner reference to a conversation of another owner proves nothing, so it keeps
+ * the sandbox. A lagging cache does no harm: each change of the sandbox, and each start that fails,
+ * calls this function again.
  */
 export async function releaseSandbox(
   { client, stores }: SandboxReleaseOptions,

@@ -3,9 +3,7 @@ import type { ConversationStatus } from '../../../resources/conversation-status.
 import type { Sandbox } from '../../../resources/sandbox.ts';
 import type { Scope } from '../scope.ts';
 
-/**
- * Stable codes of a failed start, beside those of a failed sandbox; docs/reasons.md explains each.
- */
+/** Stable codes of a failed start, besides those of a failed sandbox; see docs/reasons.md. */
 export const StartErrorCode = {
   sandboxNotFound: 'SandboxNotFound',
   sandboxNameTaken: 'SandboxNameTaken',
@@ -37,29 +35,22 @@ export class StartFailure extends Error {
   }
 }
 
-/** Scope of a reconcile, as the stages of a start read it. */
 export type StartScope = Readonly<
   Pick<Scope, 'stored' | 'status' | 'sandbox' | 'workingDir' | 'save' | 'signal'>
 >;
 
-/**
- * Changes of the scope by a stage. The next stage follows, unless the start waits or has failed.
- */
+/** Changes of the scope by a stage. The next stage follows, unless the start waits or fails. */
 export interface StageResult {
   readonly status: ConversationStatus;
   readonly sandbox?: Sandbox | undefined;
   readonly endpoint?: AgentEndpoint | undefined;
   readonly workingDir?: string;
-  /**
-   * Milliseconds until the next reconcile; undefined: a change of the sandbox causes the next
-   * reconcile.
-   */
+  /** Milliseconds until the next reconcile; undefined: a change of the sandbox causes it. */
   readonly wait?: { readonly afterMs: number | undefined };
   readonly failure?: StartFailure;
 }
 
-/** A stage that is done changes nothing, so each reconcile runs all stages. */
+/** Each reconcile runs all stages; a completed stage changes nothing. */
 export type Stage = (scope: StartScope) => Promise<StageResult>;
 
-/** Stage that calls the agent. */
 export type AgentStage = (scope: StartScope, endpoint: AgentEndpoint) => Promise<StageResult>;

@@ -14,8 +14,8 @@ import { isStartOver, startStatusOf } from '../../../resources/conversation.ts';
 const maxErrorLength = 2048;
 
 /**
- * Records the folder of the conversation. The sandbox has reported the path, and one that can not
- * be stored as it is counts as unknown.
+ * Records the folder of the conversation. The sandbox has reported the path, and a path that can
+ * not be stored unchanged counts as unknown.
  */
 export function withWorkingDir(status: ConversationStatus, path: string): ConversationStatus {
   const isStorable = path.startsWith('/') && plainText(path, maxWorkingDirLength) === path;
@@ -53,10 +53,7 @@ export function withDeadline(
   return { ...status, start: deadline === undefined ? start : { ...start, deadline } };
 }
 
-/**
- * Records the cause that delays the start; undefined when the start is not delayed. A transition
- * removes the cause.
- */
+/** Records why the start is delayed; undefined: it is not. A transition removes the cause. */
 export function withDelay(
   status: ConversationStatus,
   cause: { readonly code: string; readonly message: string } | undefined,
@@ -77,7 +74,7 @@ const minRetryMs = 1_000;
 const maxRetryMs = 20_000;
 
 /**
- * Delay before the next call to an agent that has failed: as long as the failed call has held a
+ * Delay before the next call to an agent that has failed: as long as the failed call occupied a
  * worker, because starts of other sandboxes need the workers too.
  */
 export const agentRetryMs = (heldMs: number): number =>
@@ -104,10 +101,7 @@ export function eventOfStart(
       };
 }
 
-/**
- * Returns the stages that the start has completed between two writes of the status. A stage that
- * has failed is not complete.
- */
+/** The stages that the start has completed, without failed ones, between two status writes. */
 export function finishedStages(
   before: ConversationStatus | undefined,
   after: ConversationStatus,

@@ -30,9 +30,9 @@ export interface StartOptions
   readonly onUnresponsive: (sandbox: Sandbox) => void;
 }
 
-/** Maximum starts that call the agent of one sandbox at once: each call holds a worker. */
+/** Maximum starts that call the agent of one sandbox at once: each call occupies a worker. */
 const maxPerSandbox = 4;
-/** Delay before a start tries again to call an agent that enough other starts call. */
+/** Delay before the next attempt of a start beyond that maximum. */
 const busyMs = 1_000;
 
 /**
@@ -55,7 +55,6 @@ export class Start {
   readonly #options: StartOptions;
   readonly #stages: readonly Stage[];
   readonly #agentStages: readonly AgentStage[];
-  /** Starts that call agents, by sandbox. */
   readonly #calls = new Shares({
     total: Infinity,
     perOwner: Infinity,
@@ -69,10 +68,7 @@ export class Start {
     this.#agentStages = [...prepareWorkspace(options), createConversation(options)];
   }
 
-  /**
-   * Returns the milliseconds until the next reconcile; undefined when a change of the sandbox
-   * causes the next reconcile.
-   */
+  /** Milliseconds until the next reconcile; undefined: a change of the sandbox causes it. */
   async advance(scope: Scope): Promise<number | undefined> {
     const { clock, logger } = this.#options;
     const beganAt = clock.monotonic();
@@ -115,8 +111,8 @@ export class Start {
   }
 
   /**
-   * Records a failed call. The sandbox controller takes over a sandbox whose agent is unresponsive,
-   * so that no start holds a worker.
+   * Records a failed call. The sandbox controller handles a sandbox whose agent is unresponsive, so
+   * that no start occupies a worker for it.
    */
   #recordFailure({ sandbox }: Scope, error: AgentError): void {
     const { unresponsiveAgents, onUnresponsive } = this.#options;
@@ -129,10 +125,7 @@ export class Start {
   }
 }
 
-/**
- * Runs stages in order and applies their changes, until a stage waits or fails. Returns what the
- * stage waits for.
- */
+/** Runs stages in order and applies their changes, until one waits or fails. Returns the wait. */
 async function runStages(stages: readonly Stage[], scope: Scope): Promise<StageResult['wait']> {
   for (const stage of stages) {
     const { wait, failure, ...changes } = await stage(scope);

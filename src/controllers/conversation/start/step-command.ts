@@ -4,12 +4,9 @@ import { shellCommand } from '../../../agent/shell-quote.ts';
 
 /** Command that runs in a sandbox for longer than one call to its agent should take. */
 export interface SandboxStep {
-  /**
-   * Name of the folder that holds the state of the step, one word. Steps of one name run one after
-   * the other.
-   */
+  /** One word, the name of the step's state folder. Steps of one name run one after the other. */
   readonly name: string;
-  /** Identity of the step, one word. A step that is done for another identity is run again. */
+  /** Identity of the step, one word. A step that is done for another identity runs again. */
   readonly id: string;
   /**
    * Script for /bin/sh in the agent's working directory. Process lists and the volume show the
@@ -44,16 +41,15 @@ export const stepFolder = (name: string): string => `.agent/steps/${name}`;
 const stepProgram = readFileSync(new URL('./step.sh', import.meta.url), 'utf8');
 const runnerProgram = readFileSync(new URL('./step-runner.sh', import.meta.url), 'utf8');
 
-/** Returns a command that reports on the step and begins nothing. */
+/** A command that reports on the step and starts nothing. */
 export const reportCommand = (
   { name, id }: Pick<SandboxStep, 'name' | 'id'>,
   waitSeconds: number,
 ): string => shellCommand(stepProgram, name, id, waitSeconds);
 
 /**
- * Returns a command that begins the step unless the step is running or done, and reports on the
- * step. Concurrent and repeated commands run the step once at a time, and never again after its
- * end.
+ * A command that starts the step unless it is running or done, and reports on the step. Concurrent
+ * and repeated commands run the step once at a time, and never again after its end.
  */
 export const startCommand = (
   { name, id, timeoutSeconds, script }: SandboxStep,
@@ -70,7 +66,7 @@ const states: ReadonlySet<string> = new Set<StepState>([
 ]);
 const isState = (word: string): word is StepState => states.has(word);
 
-/** Returns the report in the output of a command; undefined for other output. */
+/** The report in the output of a command; undefined for other output. */
 export function reportOf({
   exitCode,
   stdout,

@@ -22,16 +22,10 @@ export type DeadlineScope = Pick<StartScope, 'stored' | 'status' | 'sandbox'>;
 export const graceMs = 60_000;
 /** Maximum wait for the deletion of the sandbox of an earlier conversation with the same ID. */
 const maxWorkingMs = 60_000;
-/**
- * Maximum wait for an agent to answer again: longer than the probes of its container take to
- * replace the container.
- */
+/** Maximum wait for an agent to answer again: longer than its probes take for a restart. */
 const maxUnresponsiveMs = 120_000;
 
-/**
- * Ends a start whose current step has taken too long. A clock that jumps ends no start (see
- * `ElapsedTimes`).
- */
+/** Ends a start whose step takes too long; a clock that jumps ends none (`ElapsedTimes`). */
 export class StepDeadlines {
   readonly #options: StepDeadlinesOptions;
   readonly #elapsed: ElapsedTimes;
@@ -50,10 +44,7 @@ export class StepDeadlines {
       : Math.max(0, allowedMs - this.#elapsedMs(scope, deadline, allowedMs)) + 1;
   }
 
-  /**
-   * Returns the status with a deadline for the step. Throws `StartFailure` when the deadline has
-   * passed.
-   */
+  /** The status with a deadline for the step. Throws `StartFailure` after the deadline. */
   check(scope: DeadlineScope): ConversationStatus {
     const { status } = scope;
     const startStatus = startStatusOf(scope);
@@ -62,7 +53,7 @@ export class StepDeadlines {
     const { deadline, errorCode, error } = status.start ?? {};
     if (deadline === undefined) {
       const next = new Date(this.#options.clock.now() + allowedMs).toISOString();
-      // The first call for a deadline starts the count of this process.
+      // The first call for a deadline starts the measurement of this process.
       this.#elapsedMs(scope, next, allowedMs);
       return withDeadline(status, next);
     }

@@ -9,7 +9,7 @@ const maxTitle = 512;
 const maxBody = 16 * 1024;
 const maxCommentBody = 4 * 1024;
 const maxName = 255;
-/** Maximum number of comments that are kept, the latest ones. */
+/** Maximum comments that are kept, the latest ones. */
 export const maxComments = 50;
 
 const textOf = (maxLength: number) => z.string().transform((text) => plainText(text, maxLength));
@@ -24,20 +24,19 @@ export const description = () =>
 export const commentBody = () => textOf(maxCommentBody);
 /** The name of a branch, a file or a person. */
 export const name = () => textOf(maxName);
-/** The login of a person; hosts report none where the account is deleted. */
+/** The login of a person; hosts report none for a deleted account. */
 export const login = () =>
   z
     .object({ login: name() })
     .nullish()
     .transform((person) => person?.login ?? 'ghost');
-/** The name of a repository, which may be one to ask for. */
+/** The name of a repository, valid in further requests. */
 export const repositoryName = () => repository();
-/** The path of a file. */
 export const path = () => textOf(1024);
 export const time = () => z.iso.datetime({ offset: true });
 export const pullRequestNumber = () => z.int().positive();
 
-/** The address of a page, without a user, and encoded, which may make it longer. */
+/** The URL of a page, without a user, and encoded, which may make it longer. */
 export const pageUrl = () =>
   z
     .url({ protocol: /^https?$/ })
@@ -55,7 +54,7 @@ export const latest = (comments: readonly PullRequestComment[]): readonly PullRe
     .toSorted((one, other) => Date.parse(one.time) - Date.parse(other.time))
     .slice(-maxComments);
 
-/** A comment without the place that it does not have. */
+/** A comment without the position that it lacks. */
 export const commentOf = ({
   path: file,
   line,
@@ -72,7 +71,7 @@ export const commentOf = ({
 /** A line of a file, which hosts report as 0 or null where there is none. */
 export const line = () => z.int().nonnegative().nullish();
 
-/** The segments of a repository. Throws where the name is none, because `..` leads elsewhere. */
+/** The segments of a repository. Throws for an invalid name, because `..` leads elsewhere. */
 export function segmentsOf(target: { readonly repository: string }): readonly string[] {
   if (!repository().safeParse(target.repository).success)
     throw new HostApiError('not-found', 'The name of the repository is not in owner/name form');

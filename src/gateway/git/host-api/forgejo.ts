@@ -33,7 +33,7 @@ const pull = z.object({
   merged: z.boolean(),
   draft: z.boolean().optional(),
   title: title(),
-  // The repository of a fork may be gone.
+  // The repository of a fork may be deleted.
   head: z.object({ ref: name(), repo_id: z.int() }),
   base: z.object({ ref: name(), repo_id: z.int() }),
 });
@@ -67,7 +67,7 @@ const review = z.object({
   comments_count: z.int().nonnegative().optional(),
 });
 
-/** The titles by which Gitea and Forgejo know a draft, unless they are configured otherwise. */
+/** The titles by which Gitea and Forgejo recognize a draft, unless configured otherwise. */
 const draftTitle = /^(wip:|\[wip\])/i;
 const titleOf = (text: string, isDraft: boolean): string =>
   isDraft && !draftTitle.test(text) ? `WIP: ${text}` : text;
@@ -85,7 +85,7 @@ const pullRequestOf = (each: Pull): PullRequest => ({
 const refusedAs = ({ status }: Refusal) => (status === 409 ? 'exists' : 'invalid');
 
 const pageSize = 50;
-/** Maximum pages of open pull requests in which one is searched for. */
+/** Maximum pages of open pull requests that are searched. */
 const maxPages = 5;
 /** Maximum reviews whose comments are read. */
 const maxReviews = 10;
@@ -111,7 +111,7 @@ export function forgejoApi(api: JsonApi): HostApi {
     return { name: found.full_name, defaultBranch: found.default_branch };
   };
 
-  /** The one into the default branch, which most are, by one request; it may be a closed one. */
+  /** The pull request into the default branch, the usual case, by one request; it may be closed. */
   const intoDefaultBranch = async (target: ApiTarget, head: string): Promise<Pull | undefined> => {
     const { defaultBranch: base } = await repository(target);
     // A base with a slash has no path of its own.
@@ -174,14 +174,14 @@ export function forgejoApi(api: JsonApi): HostApi {
         return pullRequestOf(await api.ask(target, request, pull));
       } catch (error) {
         if (!(error instanceof HostApiError && error.code === 'not-found')) throw error;
-        // The host answers 404 for an unknown branch as for an unknown repository.
+        // The host responds with 404 for an unknown branch as for an unknown repository.
         await repository(target);
         throw new HostApiError('invalid', `The repository has no branch ${head} or ${base}`, {
           cause: error,
         });
       }
     },
-    /** Not found among more than 250 open pull requests, where its base is another branch. */
+    /** Searches at most 250 open pull requests where the base is not the default branch. */
     openOf: async (target, head) => {
       const isWanted = (each: Pull) =>
         each.state === 'open' && each.head.ref === head && each.head.repo_id === each.base.repo_id;
@@ -192,7 +192,7 @@ export function forgejoApi(api: JsonApi): HostApi {
         const pulls = await api.ask(target, { path: pullsPath(target), query }, z.array(pull));
         const own = pulls.find(isWanted);
         if (own !== undefined) return pullRequestOf(own);
-        // A host may give fewer than were asked for.
+        // A host may return fewer than requested.
         if (pulls.length === 0) return undefined;
       }
       return undefined;

@@ -33,7 +33,7 @@ const pull = z.object({
   merged: z.boolean().optional(),
   merged_at: z.string().nullish(),
   title: title(),
-  // The repository of a fork may be gone.
+  // The repository of a fork may be deleted.
   head: z.object({ ref: name(), repo: z.object({ id: z.int() }).nullish() }),
   base: z.object({ ref: name(), repo: z.object({ id: z.int() }) }),
 });
@@ -54,7 +54,7 @@ const comment = z
       body: each.body ?? '',
       time: each.created_at,
       path: each.path,
-      // A comment on a line that a later push has removed has the original one alone.
+      // A comment on a line that a later push has removed only has the original one.
       line: each.line ?? each.original_line,
     }),
   );
@@ -72,7 +72,7 @@ function pullRequestOf(each: z.output<typeof pull>): PullRequest {
   };
 }
 
-/** GitHub answers 422 for all values that it refuses. */
+/** GitHub responds with 422 for all values that it rejects. */
 const refusedAs = ({ status, text }: Refusal) =>
   status === 422 && text.includes('A pull request already exists') ? 'exists' : 'invalid';
 
@@ -137,7 +137,7 @@ export function githubApi(api: JsonApi): HostApi {
         { path: `${repositoryPath(target)}/pulls`, query },
         z.array(pull),
       );
-      // GitHub ignores a filter that it can't read, and an owner may have forks too.
+      // GitHub ignores an unreadable filter, and an owner may have forks too.
       const own = found.find(
         (each) =>
           each.state === 'open' &&

@@ -26,7 +26,7 @@ const mergeRequest = z.object({
   title: title(),
   source_branch: name(),
   target_branch: name(),
-  // The project of a fork may be gone.
+  // The project of a fork may be deleted.
   source_project_id: z.int().nullish(),
   target_project_id: z.int(),
 });
@@ -41,7 +41,7 @@ const note = z.object({
   author: z.object({ username: name() }),
   body: commentBody(),
   created_at: time(),
-  /** Notes of the system are no comments: it adds one for each push. */
+  /** System notes are no comments: GitLab adds one for each push. */
   system: z.boolean(),
   position: position.nullish(),
 });
@@ -59,13 +59,13 @@ const pullRequestOf = (each: z.output<typeof mergeRequest>): PullRequest => ({
   base: each.target_branch,
 });
 
-/** The title by which GitLab makes a draft. */
+/** The title by which GitLab recognizes a draft. */
 const titleOf = (text: string, isDraft: boolean): string =>
   isDraft && !/^draft:/i.test(text) ? `Draft: ${text}` : text;
 
 const refusedAs = ({ status }: Refusal) => (status === 409 ? 'exists' : 'invalid');
 
-/** Twice as many as are kept, because half of them may be of the system. */
+/** Twice the kept number, because half of them may be system notes. */
 const notesPerPage = 100;
 
 /** Merge requests by the REST API of GitLab, version 4. */
@@ -140,7 +140,7 @@ export function gitlabApi(api: JsonApi): HostApi {
       return { ...pullRequestOf(found), body: found.description, comments: latest(comments) };
     },
     comment: async (target, number, body) => {
-      // A note has no address of its own in an answer.
+      // A note has no URL of its own in a response.
       const { web_url } = await api.ask(
         target,
         { path: requestPath(target, number) },

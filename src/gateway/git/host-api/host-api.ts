@@ -5,13 +5,12 @@ export interface ApiTarget {
   /** Access token of the host: a secret. */
   readonly token: string;
   readonly signal: AbortSignal;
-  /** Called before each request; throws an error of its own where the host must not be asked. */
+  /** Called before each request; throws its own error where the host must not be asked. */
   readonly charge?: () => void;
 }
 
-/** A repository as its host reports it. */
 export interface HostRepository {
-  /** The present name, which differs from that of the request where the repository was renamed. */
+  /** The current name, which differs from that of the request after a rename. */
   readonly name: string;
   readonly defaultBranch: string;
 }
@@ -24,14 +23,12 @@ export type PullRequestState = (typeof pullRequestStates)[number];
 export interface PullRequest {
   /** Number within the repository, as people write it: the iid of GitLab. */
   readonly number: number;
-  /** Address of its page, which begins with http:// or https://. */
+  /** URL of its page, which begins with http:// or https://. */
   readonly url: string;
   readonly state: PullRequestState;
   readonly isDraft: boolean;
   readonly title: string;
-  /** Name of the branch with the changes. */
   readonly head: string;
-  /** Name of the branch that is to get them. */
   readonly base: string;
 }
 
@@ -42,7 +39,6 @@ export interface PullRequestComment {
   readonly body: string;
   /** RFC 3339, as the host reports it. */
   readonly time: string;
-  /** File that a comment on the changes is about. */
   readonly path?: string;
   readonly line?: number;
 }
@@ -100,6 +96,6 @@ export interface HostApi {
   openOf(target: ApiTarget, head: string): Promise<PullRequest | undefined>;
   get(target: ApiTarget, number: number): Promise<PullRequest>;
   details(target: ApiTarget, number: number): Promise<PullRequestDetails>;
-  /** Adds a comment and returns the address of its page. */
+  /** Adds a comment and returns the URL of its page. */
   comment(target: ApiTarget, number: number, body: string): Promise<{ readonly url: string }>;
 }

@@ -12,9 +12,8 @@ import type { HostApi } from './host-api.ts';
 import { newApiDispatcher, newJsonApi, type JsonApi } from './json-api.ts';
 
 export interface HostApisOptions {
-  /** Base URLs of git hosts by provider. */
   readonly hosts: GitHosts;
-  /** Base URLs of APIs by provider, where they are not those of the host's kind. */
+  /** Base URLs of APIs by provider that differ from those of the provider's kind of host. */
   readonly apiUrls: GitHosts;
   readonly outward: Outward;
   /** Maximum duration of one request with its redirects. Default: 15 s. */
@@ -34,7 +33,6 @@ interface Calls {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** The calls of each provider with an API in `resources/git-providers.ts`. */
 const calls: Readonly<Record<string, Calls>> = {
   github: { api: githubApi, headers: githubHeaders },
   gitlab: { api: gitlabApi },
@@ -44,8 +42,8 @@ const calls: Readonly<Record<string, Calls>> = {
 type Urls = Pick<HostApisOptions, 'hosts' | 'apiUrls'>;
 
 /**
- * The base URL of the API of a host, without user, query and fragment. Undefined where the provider
- * is not configured, has no API that the gateway knows, or is no host of the web.
+ * The base URL of a host's API, without user, query and fragment. Undefined where the provider is
+ * not configured, has no known API, or has no http(s) URL.
  */
 export function apiUrlOf(provider: string, urls: Urls): URL | undefined {
   const path = gitProviderOf(provider)?.api?.path;

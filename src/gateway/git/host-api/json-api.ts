@@ -7,12 +7,10 @@ import { plainText } from '../../../resources/plain-text.ts';
 import { HostApiError, type ApiTarget, type HostApiErrorCode } from './host-api.ts';
 
 export interface JsonApiOptions {
-  /** Requests and tokens are sent only to URLs below this one. */
+  /** Requests and tokens are only sent to URLs below this one. */
   readonly baseUrl: URL;
   readonly dispatcher: Dispatcher;
-  /** Value of the Authorization header for a token. */
   readonly authorization: (token: string) => string;
-  /** Headers of every request. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Maximum duration of one request with its redirects. Default: 15 s. */
   readonly timeoutMs?: number;
@@ -20,10 +18,10 @@ export interface JsonApiOptions {
   readonly maxBodyBytes?: number;
 }
 
-/** An answer by which the host refuses the values of a request. */
+/** A response by which the host rejects the values of a request. */
 export interface Refusal {
   readonly status: number;
-  /** The texts of the answer, bounded and without control characters. */
+  /** The texts of the response, bounded and without control characters. */
   readonly text: string;
 }
 
@@ -33,17 +31,16 @@ export interface JsonRequest {
   readonly query?: Readonly<Record<string, string | number>>;
   /** A request with a body is a POST, and is sent once. */
   readonly body?: Readonly<Record<string, unknown>>;
-  /** The error of a refusal. Default: invalid. */
+  /** The error code of a rejection. Default: invalid. */
   readonly refusedAs?: (refusal: Refusal) => HostApiErrorCode;
 }
 
-/** The parts of a target that a request needs. */
 export type Access = Pick<ApiTarget, 'token' | 'signal' | 'charge'>;
 
 export interface JsonApi {
-  /** Returns what the schema reads of the answer. */
+  /** Returns the response as the schema parses it. */
   ask<S extends z.ZodType>(access: Access, request: JsonRequest, schema: S): Promise<z.output<S>>;
-  /** The same, with the number of all items where the host reports it as `x-total-count`. */
+  /** The same, with the total number of items where the host reports it as `x-total-count`. */
   list<S extends z.ZodType>(
     access: Access,
     request: JsonRequest,
@@ -89,7 +86,7 @@ export function newJsonApi(options: JsonApiOptions): JsonApi {
   };
 }
 
-/** The failure of a request without an answer. */
+/** The failure of a request without a response. */
 export function silenceOf(error: unknown): string {
   const proxyError = proxyErrorIn(error);
   return proxyError === undefined
@@ -112,7 +109,7 @@ const unavailable = (what: string, cause?: unknown): HostApiError =>
     cause === undefined ? {} : { cause },
   );
 
-/** Asks the URL, and those to which the answers to a GET redirect. */
+/** Requests the URL, and those to which the responses to a GET redirect. */
 async function following(
   options: JsonApiOptions,
   access: Access,
@@ -122,7 +119,7 @@ async function following(
   for (let hops = 0; ; hops++) {
     const answer = await sendPersistently(options, access, request, url);
     if (!redirects.has(answer.status)) return answer;
-    // The host would do something at an address that is not that of the request.
+    // The host would act at another URL than that of the request.
     if (request.body !== undefined)
       throw new HostApiError(
         'not-found',
@@ -158,7 +155,7 @@ function redirected(from: URL, location: string | string[] | undefined, base: UR
   return isBelow ? url : undefined;
 }
 
-/** Sends a read once more where it has met a stale connection. */
+/** Sends a read once more after a stale connection. */
 const sendPersistently: typeof sendOnce = (options, access, request, url) =>
   sendOnce(options, access, request, url).catch((error: unknown) => {
     if (request.body !== undefined || !isClosedConnection(error) || access.signal.aborted)
@@ -232,14 +229,14 @@ function errorOf(answer: Answer, { token }: Access, { refusedAs }: JsonRequest):
   );
 }
 
-/** The statuses with one meaning; undefined where the request decides what is wrong. */
+/** The statuses with one meaning; undefined where the meaning depends on the request. */
 function codeOf({ status, headers }: Answer): HostApiErrorCode | undefined {
   const isLimited =
     status === 429 ||
     (status === 403 &&
       (headers['x-ratelimit-remaining'] === '0' || headers['retry-after'] !== undefined));
   if (isLimited) return 'busy';
-  // 423: an archived repository of Gitea. 451: a repository that a court has closed.
+  // 423: an archived repository of Gitea. 451: a repository blocked for legal reasons.
   if ([401, 403, 423, 451].includes(status)) return 'denied';
   if (status === 404 || status === 410) return 'not-found';
   return status >= 400 && status < 500 ? undefined : 'unavailable';
@@ -250,7 +247,7 @@ const maxTextCharacters = 300;
 const maxUncheckedCharacters = maxTextCharacters + 16_384;
 const maxTexts = 10;
 
-/** The texts of an error as hosts write them, in one line and without the token. */
+/** The error texts of a host, in one line and without the token. */
 const textsOf = (body: unknown, token: string): string =>
   plainText(textsIn(body, 0).slice(0, maxTexts).join('; '), maxUncheckedCharacters)
     .replaceAll(token === '' ? '\0' : token, '…')
@@ -261,7 +258,7 @@ const textsOf = (body: unknown, token: string): string =>
 
 const textFields = ['message', 'error', 'errors'] as const;
 
-/** GitHub has a list of objects with a message, GitLab texts by the names of fields. */
+/** GitHub returns a list of objects with a message, GitLab texts by field name. */
 function textsIn(value: unknown, depth: number): readonly string[] {
   if (typeof value === 'string') return [value.slice(0, maxUncheckedCharacters)];
   if (typeof value !== 'object' || value === null || depth > 3) return [];

@@ -22,7 +22,6 @@ const start = {
   git_provider: 'github',
 };
 
-/** Conversations, their starts, events, files and questions. */
 export const conversationExamples: Examples = {
   startConversation: { body: start, answers: { 200: startTask } },
   streamStartConversation: { body: start, answers: { 200: [startTask, readyTask] } },

@@ -1,7 +1,7 @@
 import type { ConversationRecord } from '../../presenters/conversation.ts';
 import type { StartTask } from '../../presenters/start-task.ts';
 
-/** Records that several examples have: one conversation of one owner, and what belongs to it. */
+/** Records that several examples share: one conversation of one owner, and its objects. */
 
 export const conversationId = '01a206c002c17b79909d617225d2c83b';
 export const startTaskId = '5c1d7e9a40b34f2f8a6e0f1b2c3d4e5f';

@@ -76,7 +76,6 @@ const use = {
   stored_bytes: 48_000,
 };
 
-/** Sandboxes, keys, settings, secrets, git hosts, the state of the service and its pages. */
 export const serviceExamples: Examples = {
   searchSandboxes: { answers: { 200: pageOf(sandbox) } },
   getSandboxes: { answers: { 200: [sandbox, null] } },

@@ -5,6 +5,7 @@ import { systemClock } from '@conversation-operator/base/clock';
 import { silentLogger } from '@conversation-operator/base/logger';
 import { directly } from '@conversation-operator/outward/outward';
 import type { GitCredentials } from '../../../../src/gateway/git/hosts.ts';
+import { ProblemError } from '../../../../src/gateway/errors/problem-error.ts';
 import {
   PrivateHost,
   type HostAnswer,
@@ -44,9 +45,11 @@ let server: Server;
 let host: PrivateHost;
 let repositories: Readonly<Record<string, Repository>>;
 let seen: string[];
+let warnings: string[];
 
 beforeEach(async () => {
   seen = [];
+  warnings = [];
   server = createServer((request, response) => {
     const { url = '', method = '', headers } = request;
     const isAuthorized = headers.authorization === authorization;
@@ -72,7 +75,7 @@ beforeEach(async () => {
     outward: directly,
     credentials,
     clock: systemClock,
-    logger: silentLogger,
+    logger: { ...silentLogger, warn: (message) => void warnings.push(message) },
     hosts: { forgejo: `${url}/forgejo`, github: `${url}/github` },
     // The next request waits for ever where the connection of an earlier one is not released.
     connections: 1,
@@ -206,6 +209,20 @@ it.each<[string, Partial<Wanted>, Repository, string, readonly string[]]>([
 it('reports a host that hangs up as failed, in one word', async () => {
   repositories = { 'forgejo/acme/shop': { anonymous: hangUp, credential: hangUp } };
   expect(await refs()).toMatch(/^failed: \w+$/);
+});
+
+it('whose body breaks off at the sandbox is no failure of the host', async () => {
+  repositories = { 'forgejo/acme/shop': closed };
+  const tooLarge = new ProblemError('body-too-large', 'The request is too large.');
+  const body = Readable.from(
+    (function* () {
+      yield Buffer.alloc(1024);
+      throw tooLarge;
+    })(),
+    { objectMode: false },
+  );
+  await expect(host.pack(wanted(), body)).rejects.toBe(tooLarge);
+  expect(warnings).toEqual([]);
 });
 
 describe('a pack', () => {

@@ -533,18 +533,6 @@ describe('an operator', () => {
     expect(bench.answers).toEqual([]);
   });
 
-  it('shows a question anew that an earlier version has shown in part', async () => {
-    const bench = new Bench();
-    bench.stored = {
-      ...bench.stored,
-      approval: asked({ complete: undefined, callHash: 'old', answer: yes }),
-    };
-    await bench.follow();
-    expect(bench.stored.approval).toMatchObject({ complete: true, callHash: 'h1' });
-    expect(bench.stored.approval?.answer).toBeUndefined();
-    expect(bench.answers).toEqual([]);
-  });
-
   it('gives an answer again that the agent has certainly not got', async () => {
     const bench = new Bench();
     bench.approvals = [{ id: 'q1', decision: 'approve' }];

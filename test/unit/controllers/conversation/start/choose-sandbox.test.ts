@@ -19,7 +19,6 @@ import { FakeKubeClient } from '../../../../support/fake-kube-client.ts';
 
 const { signal } = new AbortController();
 /** No write of this process proves the age of a conversation. */
-const answers = { isJustStored: () => false };
 const ofUid = (uid: string): Sandbox => {
   const sandbox = aSandbox();
   return { ...sandbox, metadata: { ...sandbox.metadata, uid } };
@@ -43,7 +42,7 @@ function access({
   if (stored !== undefined) client.put(sandboxes, stored);
   const stores = storesOf();
   if (cached !== undefined) stores.sandboxes.set(cached);
-  return { client, signal, store: stores.sandboxes, stores, keys: sceneKeys, answers };
+  return { client, signal, store: stores.sandboxes, stores, keys: sceneKeys };
 }
 
 describe('the sandbox of a conversation', () => {
@@ -91,7 +90,7 @@ it('is created for a conversation that the API server has, and for none that onl
   const conversation = aConversation({ status: { start: { status: 'WORKING', transitions: [] } } });
   const client = new FakeKubeClient();
   const ensure = async () =>
-    ensureSandbox({ client, stores: storesOf(), keys: sceneKeys, answers }, conversation, signal);
+    ensureSandbox({ client, stores: storesOf(), keys: sceneKeys }, conversation, signal);
   expect(await ensure()).toBeUndefined();
   expect((await client.list(sandboxes)).items).toEqual([]);
   client.put(conversations, conversation);
@@ -119,11 +118,7 @@ it('is not kept by a conversation whose start has failed, which the cache shows 
       ({ name }) => name,
     );
   const join = async () =>
-    ensureSandbox(
-      { client, stores: storesOf(), keys: sceneKeys, answers },
-      joining('WORKING'),
-      signal,
-    );
+    ensureSandbox({ client, stores: storesOf(), keys: sceneKeys }, joining('WORKING'), signal);
   client.put(conversations, joining('ERROR'));
   expect(await join()).toBeUndefined();
   expect(await keepers()).toEqual([maker.metadata.name]);
@@ -167,7 +162,7 @@ describe('the own sandbox of a start', () => {
     for (const sandbox of cached) stores.sandboxes.set(sandbox);
     for (const pod of pods) stores.pods.set(pod);
     for (const claim of claims) stores.claims.set(claim);
-    const access = { client, stores, keys: sceneKeys, answers };
+    const access = { client, stores, keys: sceneKeys };
     const sandbox = await ensureSandbox(access, conversation, signal);
     return sandbox && { name: sandbox.metadata.name, owner: sandbox.spec.owner };
   };

@@ -27,7 +27,7 @@ it.each([
     metrics,
     logger: silentLogger,
     events: { record: () => undefined },
-    answers: { remember: () => undefined, written: () => undefined },
+    answers: { remember: () => undefined },
   });
   const before = cachedConversation(await client.create(conversations, aStoredConversation()));
   const next = withFailure({}, new StartFailure(code, 'The start has failed.'), noon);
