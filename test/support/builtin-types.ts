@@ -11,7 +11,6 @@ const roots = [
   'V1PersistentVolumeClaim',
   'V1Secret',
   'V1ConfigMap',
-  'V1Service',
   'V1ServiceAccount',
   'V1Node',
   'V1Lease',

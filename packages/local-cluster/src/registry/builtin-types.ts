@@ -11,8 +11,6 @@ export const builtinTypes: Readonly<Record<string, string>> = {
   CoreV1ResourceClaim: 'name!:string request:string',
   V1AppArmorProfile: 'localhostProfile:string type!:string',
   V1Capabilities: 'add:[string] drop:[string]',
-  V1Condition:
-    'lastTransitionTime!:time message!:string observedGeneration:integer reason!:string status!:string type!:string',
   V1ConfigMap:
     'apiVersion:string binaryData:{string} data:{string} immutable:boolean kind:string metadata:V1ObjectMeta',
   V1ConfigMapEnvSource: 'name:string optional:boolean',
@@ -135,15 +133,8 @@ export const builtinTypes: Readonly<Record<string, string>> = {
   V1SecurityContext:
     'allowPrivilegeEscalation:boolean appArmorProfile:V1AppArmorProfile capabilities:V1Capabilities privileged:boolean procMount:string readOnlyRootFilesystem:boolean runAsGroup:integer runAsNonRoot:boolean runAsUser:integer seLinuxOptions:V1SELinuxOptions seccompProfile:V1SeccompProfile windowsOptions:any',
   V1SelectableField: 'jsonPath!:string',
-  V1Service:
-    'apiVersion:string kind:string metadata:V1ObjectMeta spec:V1ServiceSpec status:V1ServiceStatus',
   V1ServiceAccount:
     'apiVersion:string automountServiceAccountToken:boolean imagePullSecrets:[V1LocalObjectReference] kind:string metadata:V1ObjectMeta secrets:[V1ObjectReference]',
-  V1ServicePort:
-    'appProtocol:string name:string nodePort:integer port!:integer protocol:string targetPort:IntOrString',
-  V1ServiceSpec:
-    'allocateLoadBalancerNodePorts:boolean clusterIP:string clusterIPs:[string] externalIPs:[string] externalName:string externalTrafficPolicy:string healthCheckNodePort:integer internalTrafficPolicy:string ipFamilies:[string] ipFamilyPolicy:string loadBalancerClass:string loadBalancerIP:string loadBalancerSourceRanges:[string] ports:[V1ServicePort] publishNotReadyAddresses:boolean selector:{string} sessionAffinity:string sessionAffinityConfig:any trafficDistribution:string type:string',
-  V1ServiceStatus: 'conditions:[V1Condition] loadBalancer:any',
   V1SleepAction: 'seconds!:integer',
   V1Sysctl: 'name!:string value!:string',
   V1TCPSocketAction: 'host:string port!:IntOrString',
