@@ -158,8 +158,8 @@ export function validationOf(query: URLSearchParams, method: string): FieldValid
   );
 }
 
-/** Options of a deletion from its body. */
-export function deleteOptions(sent: Json): DeleteOptions {
+/** Options of a deletion from its body; a dry run may also be asked for by the query. */
+export function deleteOptions(query: URLSearchParams, sent: Json): DeleteOptions {
   const preconditions = objectAt(sent, 'preconditions');
   const uid = stringAt(preconditions, 'uid');
   const resourceVersion = stringAt(preconditions, 'resourceVersion');
@@ -172,7 +172,10 @@ export function deleteOptions(sent: Json): DeleteOptions {
     );
   }
   return {
-    dryRun: dryRunOf(arrayAt(sent, 'dryRun').map(String), 'DeleteOptions'),
+    dryRun: dryRunOf(
+      [...arrayAt(sent, 'dryRun').map(String), ...query.getAll('dryRun')],
+      'DeleteOptions',
+    ),
     ...(uid === undefined ? {} : { uid }),
     ...(resourceVersion === undefined ? {} : { resourceVersion }),
     ...(grace === undefined ? {} : { gracePeriodSeconds: grace }),

@@ -193,7 +193,7 @@ export function remove(scope: ResourceRequest): PlaneResponse {
   const { object, gone } = context.writer.delete(
     resource,
     objectIn(scope),
-    deleteOptions(deleteBody(scope)),
+    deleteOptions(scope.query, deleteBody(scope)),
   );
   if (!gone || returnDeleted.has(resource.key)) return objectResponse(scope, 200, object);
   return jsonResponse(200, deletedStatus(resource, object.metadata));

@@ -52,8 +52,8 @@ interface Running {
  * pods that still exist.
  *
  * Processes are not isolated: they run as this user, see its files, and are separated by convention
- * only. Resource limits, lifecycle hooks, security contexts, host paths, ephemeral containers,
- * readiness gates and gRPC probes are not supported. A pod whose server binds 0.0.0.0 takes the
+ * only. Sidecars, probes other than httpGet, resource limits, lifecycle hooks, security contexts,
+ * host paths, ephemeral containers and readiness gates are not supported. A pod whose server binds 0.0.0.0 takes the
  * port from every other pod; the variable HOST contains the address to bind.
  */
 export class LocalKubelet {
