@@ -163,6 +163,7 @@ const writeParameters = [
   ),
 ];
 
+/** The paths by which kubectl explains a kind, and finds out that it may leave validation to the server. */
 function pathsOf(resource: ApiResource): Record<string, unknown> {
   const base =
     resource.group === '' ? `/api/${resource.version}` : `/apis/${apiVersionOf(resource)}`;
@@ -184,21 +185,7 @@ function pathsOf(resource: ApiResource): Record<string, unknown> {
   return {
     ...(resource.namespaced ? { [`${base}/${resource.plural}`]: { get: reading('list') } } : {}),
     [collection]: { get: reading('list'), post: writing('post') },
-    [`${collection}/{name}`]: {
-      get: reading('get'),
-      put: writing('put'),
-      patch: writing('patch'),
-      delete: reading('delete'),
-    },
-    ...Object.fromEntries(
-      [
-        ...(resource.hasStatus ? ['status'] : []),
-        ...(resource.scale === undefined ? [] : ['scale']),
-      ].map((part) => [
-        `${collection}/{name}/${part}`,
-        { get: reading('get'), put: writing('put'), patch: writing('patch') },
-      ]),
-    ),
+    [`${collection}/{name}`]: { get: reading('get'), patch: writing('patch') },
   };
 }
 

@@ -110,7 +110,7 @@ export class LocalKubelet {
     const probe = await addresses.reserve();
     await probe.release();
     const runner: ProcessRunner =
-      this.#options.runner ?? new LocalRunner({ nodeId, runsDir: folder.runs, clock, logger });
+      this.#options.runner ?? new LocalRunner({ nodeId, clock, logger });
     await runner.recover();
     stack.defer(() => runner.close());
     await reportNode({ client, clock, name, ready: true });
