@@ -53,8 +53,8 @@ interface Running {
  *
  * Processes are not isolated: they run as this user, see its files, and are separated by convention
  * only. Sidecars, probes other than httpGet, resource limits, lifecycle hooks, security contexts,
- * host paths, ephemeral containers and readiness gates are not supported. A pod whose server binds 0.0.0.0 takes the
- * port from every other pod; the variable HOST contains the address to bind.
+ * host paths, ephemeral containers and readiness gates are not supported. A pod whose server binds
+ * 0.0.0.0 takes the port from every other pod; the variable HOST contains the address to bind.
  */
 export class LocalKubelet {
   readonly #options: LocalKubeletOptions;

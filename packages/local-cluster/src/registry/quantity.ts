@@ -1,6 +1,6 @@
 /**
- * Quantities of a resource, `100m` or `1.5Gi` (apimachinery `resource.Quantity`), parsed exactly and
- * formatted canonically.
+ * Quantities of a resource, `100m` or `1.5Gi` (apimachinery `resource.Quantity`), parsed exactly
+ * and formatted canonically.
  */
 
 const pattern = /^([+-]?)(\d+\.?\d*|\.\d+)(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE])?$/;

@@ -1,6 +1,6 @@
 /**
- * A kind with every feature of a schema that the product's kinds have. Its group differs from run to
- * run, so that runs don't meet.
+ * A kind with every feature of a schema that the product's kinds have. Its group differs from run
+ * to run, so that runs don't meet.
  */
 export const widgetDefinition = (group: string) => ({
   apiVersion: 'apiextensions.k8s.io/v1',
